@@ -37,13 +37,11 @@ def kinds(folder: Path) -> dict[str, Kind]:
     clickgym.make_agent("TopRank", gym.make("PBMRank-v0"), horizon=500).save(folder / "agent.npz")
     load_instance("yandex-9982").save(folder / "instance.json")
     load_instance("linear:n_pool=9,n_items=6,n_features=3").save(folder / "features.json")
-    runs = tuple(sorted((out / "runs").rglob("*.parquet")))
-    config = (out / "config.json",)
+    runs = tuple(sorted((out / "runs").glob("*.npy")))
+    records = tuple((out / "runs").glob("*.json"))
     return {
         "run, sweep over it": Kind(runs, lambda _: _sweep(out)),
-        "run, report of it": Kind(runs, lambda _: _results(out)),
-        "config.json, report": Kind(config, lambda _: _results(out)),
-        "config.json, sweep over it": Kind(config, lambda _: _sweep(out)),
+        "record, sweep over it": Kind(records, lambda _: _sweep(out)),
         "saved agent": Kind((folder / "agent.npz",), _agent),
         "instance (.json)": Kind((folder / "instance.json",), _instance),
         "features (.json)": Kind((folder / "features.json",), _instance),
@@ -55,12 +53,6 @@ def _sweep(out: Path) -> Any:
     environments, agents = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
     table = clickgym.sweep(environments, agents, 300, 3, out=out, **arguments).frame
     return table.rows(), dict(table.schema)
-
-
-def _results(out: Path) -> Any:
-    results = clickgym.Results(out)
-    frame = results.rows
-    return frame.rows(), dict(frame.schema), results.config
 
 
 def _agent(path: Path) -> bytes:

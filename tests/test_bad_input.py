@@ -62,9 +62,7 @@ def prepared(tmp_path_factory):
     """A folder with results, instances and an agent, to be copied by each test."""
     folder = tmp_path_factory.mktemp("prepared")
     clickgym.sweep(["PBMRank-v0"], ["Random"], 100, 2, out=folder / "finished", n_jobs=1)
-    for name in ("foreign", "unreadable"):
-        shutil.copytree(folder / "finished", folder / name)
-    (folder / "foreign" / "config.json").write_text('{"name": "another program"}')
+    (folder / "unreadable").mkdir()
     (folder / "unreadable" / "config.json").write_text("{")
     (folder / "other").mkdir()
     (folder / "other" / "thesis.txt").write_text("precious")
@@ -98,7 +96,6 @@ run                               Missing argument 'ENVS'
 run PBMRank-v0 --horizon 100      Missing option '--agents'
 report nowhere                    nowhere is not a results folder
 report other                      other is not a results folder
-report foreign                    is not the configuration of a sweep
 RUN --horizn 5                    --horizon
 RUN --runs x                      Invalid value for '--runs'
 RUN --runs 0                      runs is 0; expected a positive integer
@@ -156,9 +153,8 @@ INSTANCE deep.json                deep.json cannot be read: it is nested too dee
 INSTANCE list.json                list.json holds a list; expected a JSON object
 INSTANCE epochs.json              models[0]: it is a PiecewiseStationaryModel
 OUT file                          file is a file, or lies below a file; expected a folder
-OUT other                         other is not a results folder: it has no config.json
+OUT other                         other is not a results folder: it has no runs
 OUT unreadable                    unreadable/config.json cannot be read
-OUT finished --seed 1             is of another configuration (seed: 0 there, 1 now)
 """.strip().splitlines()
 
 

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import gymnasium as gym
 import numpy as np
@@ -23,8 +24,7 @@ import polars
 
 import clickgym
 from clickgym.agents import FrozenPolicy, Learner
-from clickgym.core.files import make_folder, sealed, write_whole
-from clickgym.runner.results import file_name
+from clickgym.core.files import make_folder, parquet, write_whole
 from clickgym_lab.results import write_results
 
 FILE = Path(__file__).resolve().parents[2] / "docs" / "rl.parquet"
@@ -99,10 +99,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     out = options.out
     make_folder(out)
     for pair in () if options.write else pairs():
-        path = out / (file_name(" ".join(map(str, pair))) + ".parquet")
+        path = out / f"{quote(' '.join(map(str, pair)), safe='')}.parquet"
         if not path.exists():
             table = play(*pair)
-            write_whole(path, sealed(table))
+            write_whole(path, parquet(table))
             print(*table.row(-1), flush=True)
     write(out)
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import clickgym
-from clickgym.core.files import sealed
+from clickgym.core.files import parquet
 from clickgym.envs import LehmerAction
 from clickgym_logs import (
     ClickLog,
@@ -344,7 +344,7 @@ WRITERS = {
     "csv.gz": lambda frame: gzip.compress(frame.write_csv().encode()),
     "jsonl": lambda frame: b"\xef\xbb\xbf\n" + frame.write_ndjson().encode(),
     "json": lambda frame: frame.write_json().encode(),
-    "parquet": sealed,
+    "parquet": parquet,
 }
 
 

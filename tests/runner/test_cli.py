@@ -193,4 +193,4 @@ def test_ctrl_c_leaves_no_traceback(tmp_path):
     [line] = err.splitlines()
     assert line.startswith("clickgym: stopped")
     assert "0 of 2 runs" in line
-    assert os.listdir(tmp_path / "out") == ["config.json"]
+    assert sorted(os.listdir(tmp_path / "out")) == ["config.json", "runs"]

@@ -10,15 +10,14 @@ import subprocess
 import sys
 import threading
 import types
-from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
 import pytest
 
 from clickgym.agents import Random, TopRank
-from clickgym.envs import CLICK_MODELS, Instance, load_instance
-from clickgym.runner.identity import NoIdentityError, StaleSourceError, _version, identity
+from clickgym.envs import CLICK_MODELS, Instance, PiecewiseStationaryModel, Users, load_instance
+from clickgym.runner.identity import NoIdentityError, identity
 from clickgym.runner.make import agent_maker, env_maker
 
 AGENT = """
@@ -32,6 +31,7 @@ class Mine(Random):
         return order(self.n_items)
 """
 HELPER = "from deeper import depth\n\ndef order(n):\n    return list(range(n))[:depth]\n"
+TYPED = HELPER.replace("order(n)", "order(n: int) -> list")
 FILES = {"ag.py": AGENT, "helper.py": HELPER, "deeper.py": "depth = 5\n", "other.py": "a = 1\n"}
 
 
@@ -68,11 +68,19 @@ def of(maker, **arguments):
         {"ag.py": AGENT.replace("# a comment", "# another comment").replace("\n\n", "\n\n\n")},
         {"ag.py": AGENT + "\nif __name__ == '__main__':\n    print('played')\n"},
         {"other.py": "a = 2\n"},
+        {
+            "helper.py": '"""Words."""\n__version__ = "2"\n'
+            + HELPER.replace("order(n)", "order(n: int) -> list")
+        },
+        {"ag.py": AGENT.replace("    c = 1.0", '    """Mine."""\n\n    c = 1.0')},
+        {"ag.py": "\n".join([*AGENT.split("\n")[2:0:-1], *AGENT.split("\n")[3:]])},
         {},
     ],
 )
 def test_same_agent(imported, changed):
-    """A comment, a block for scripts, a module that is not imported, another folder."""
+    """A comment, a block for scripts, a module that is not imported, another folder; docstrings,
+    annotations, the order of imports, a version.
+    """
     assert of(imported(FILES).Mine) == of(imported(FILES | changed).Mine)
 
 
@@ -127,40 +135,39 @@ def test_compiled_modules_by_their_bytes(imported):
     assert of(imported(files).Mine) != of(imported(files | {"fast.so": b"2"}).Mine)
 
 
-def test_installed_packages_by_their_version(tmp_path, monkeypatch):
+def test_installed_packages_by_their_version(tmp_path):
     folder = tmp_path / "site-packages"
-    info = folder / "theirs-1.0.dist-info" / "METADATA"
-    info.parent.mkdir(parents=True)
-    monkeypatch.syspath_prepend(folder)
+    info = folder / "theirs-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "top_level.txt").write_text("theirs")
+    code = (
+        "import theirs; from clickgym.runner.identity import identity; "
+        "print(identity((theirs.Mine, {})))"
+    )
     digests = []
     for version, text in [("1.0", "a = 1"), ("1.0", "a = 2"), ("1.1", "a = 2")]:
-        info.write_text(f"Metadata-Version: 2.1\nName: theirs\nVersion: {version}\n")
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: theirs\nVersion: {version}\n")
         (folder / "theirs.py").write_text(text + "\nclass Mine: ...\n")
-        sys.modules.pop("theirs", None)
-        importlib.invalidate_caches()
-        _version.cache_clear()
-        digests.append(of(importlib.import_module("theirs").Mine))
+        environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+        digests.append(done.stdout)
     assert digests[0] == digests[1] != digests[2]
 
 
 def test_what_is_set_from_outside(imported):
-    mine = imported(FILES).Mine
-    first = of(mine)
-    mine.c = 3.0
-    assert of(mine) != first
+    """A number, an array, a method."""
+    mine, hashes = imported(FILES).Mine, set()
+    for name, value in [("a", 1), ("c", 3.0), ("c", np.arange(3)), ("rank", lambda self, _: [0])]:
+        setattr(mine, name, value)
+        hashes.add(of(mine))
+    assert len(hashes) == 4
 
 
-def test_module_that_is_edited_after_its_import(imported):
-    """What is run is the module that was imported, whatever its file says."""
-    mine = imported(FILES).Mine
-    first, helper = of(mine), Path(sys.modules["helper"].__file__)
-    helper.write_text(HELPER + "# a comment")
-    assert of(mine) == first
-    helper.write_text(HELPER + "more = 1")
-    with pytest.raises(StaleSourceError, match="source of helper has changed since it was"):
-        of(mine)
-    importlib.reload(sys.modules["helper"])
-    assert of(mine) != first
+def test_arguments_that_are_the_same():
+    """A default, 1 and 1.0, a list and a tuple."""
+    assert of(TopRank, delta=None) == of(TopRank)
+    assert of(Random, given=[1, 2]) == of(Random, given=(1.0, 2.0)) != of(Random, given=[2, 1])
 
 
 CELL = """
@@ -255,6 +262,18 @@ def test_instance_of_a_family_beside_own_click_models():
     assert identity(load_instance("uniform:seed=3")) == first
 
 
+def test_own_click_model_within_others(imported):
+    """Its code counts where users change, too."""
+    text = "from clickgym.envs import CascadeModel\nclass Part(CascadeModel):\n    short = 'Part'\n"
+    hashes = []
+    for more in ("", "", "    more = 1\n"):
+        part = imported({"part.py": text + more}, "part").Part
+        users = PiecewiseStationaryModel([part([0.5, 0.2], 1), part([0.2, 0.5], 1)], [0, 10])
+        hashes.append(of(users))
+        Users.classes.pop("Part")
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
 def test_instances_and_files_among_arguments(tmp_path):
     path = tmp_path / "users.json"
 
@@ -281,11 +300,20 @@ def test_file_that_a_default_names(tmp_path):
     assert of(maker) != first
 
 
-def test_list_that_holds_itself():
-    endless = [1]
-    endless.append(endless)
-    with pytest.raises(NoIdentityError, match="nested too deep"):
-        of(Random, given=endless)
+@pytest.mark.parametrize(
+    "given", ["{}", "{}.npy", {"a": ["{}.npy"]}, types.SimpleNamespace(a="{}")]
+)
+def test_files_and_folders_that_arguments_name(tmp_path, monkeypatch, given):
+    """Also within a dict or another object, and relative to the home of a user."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "kept").mkdir()
+    given = eval(repr(given).replace("{}", "~/kept"), {"namespace": types.SimpleNamespace})
+    hashes = []
+    for text in ("1", "1", "2"):
+        (tmp_path / "kept" / "a.txt").write_text(text)
+        (tmp_path / "kept.npy").write_text(text)
+        hashes.append(of(Random, given=given))
+    assert hashes[0] == hashes[1] != hashes[2]
 
 
 # ------------------------------------------------------------------------------ environments

@@ -254,8 +254,7 @@ def test_a_class_of_ones_own_in_a_sweep(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its progress stands in a file, too."""
-    for name in ("LINE_EVERY", "POLL"):
-        monkeypatch.setattr(f"clickgym.runner.progress.{name}", 0.001)
+    monkeypatch.setattr("clickgym.runner.progress.LINE_EVERY", 0.001)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own_ppo.py").write_text(OWN)
     spec = "own_ppo:MyPPO:boldness=2.0,n_envs=4"

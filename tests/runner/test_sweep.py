@@ -1,6 +1,5 @@
 """Sweeps: the same numbers whatever the order, the workers, the chunks and the interruptions."""
 
-import importlib
 import os
 import random
 import signal
@@ -9,7 +8,6 @@ import sys
 import threading
 import time
 import types
-from functools import partial
 
 import polars
 import pytest
@@ -17,12 +15,9 @@ from joblib.externals.loky import get_reusable_executor
 from polars.testing import assert_frame_equal
 
 import clickgym
-from clickgym.agents import Random
 from clickgym.core.faults import WorkerError
 from clickgym.envs import ClickEnv, PositionBasedModel
-from clickgym.runner.progress import Progress
-from clickgym.runner.results import RUNS, Trial, run_seed
-from clickgym.runner.workers import check_workers
+from clickgym.runner.results import run_seed
 
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -73,10 +68,6 @@ def own_agent(folder, monkeypatch):
 def numbers(*arguments, **options):
     """The numbers of a sweep."""
     return clickgym.sweep(*arguments, **options).frame
-
-
-def finished(out):
-    return list((out / RUNS).rglob("*.parquet"))
 
 
 @pytest.fixture(scope="module")
@@ -136,107 +127,37 @@ def test_agents_of_a_sweep_meet_the_same_users():
 # ----------------------------------------------------------------------------------------- resuming
 
 
-def started(words, out, first):
-    """A process that sweeps, and says of each run that it reports as finished which one it is."""
-    code = f"""
-import importlib, sys
-import clickgym.runner.progress as progress
-sweep = importlib.import_module("clickgym.runner.sweep")
-{first}
-class Telling(progress.Progress):
-    def finished(self, trial, seconds):
-        print(*trial, flush=True)
-        super().finished(trial, seconds)
-sweep.Progress = Telling
-sweep.sweep({words}, out=sys.argv[1])"""
-    command = [sys.executable, "-c", code, out]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+SWEEP = """
+import sys
+import clickgym
+clickgym.sweep(["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random", "rotating:Rotate"], 200, 60,
+               seed=5, n_jobs=int(sys.argv[2]), out=sys.argv[1], progress=False)
+"""
 
 
-def test_killed_sweep_resumes(tmp_path, own_agent):
-    agents = f"['Random', '{own_agent}', '{own_agent}:nap=0.003']"
-    words = f"['PBMRank-v0'], {agents}, 200, 2, seed=5, n_jobs=1"
-    out = tmp_path / "killed[1]*"
-    process = started(words, out, "sweep.WRITE_EVERY = 0")
-    while len(finished(out)) < 4:
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_sweep_that_is_killed_at_any_time_resumes(tmp_path, own_agent, n_jobs):
+    """What is there stays, and all is as if undisturbed."""
+    wait, out = random.random() * 0.4, tmp_path / "killed[1]*"
+    command = [sys.executable, "-c", SWEEP, str(out), str(n_jobs)]
+    process = subprocess.Popen(command, start_new_session=True)
+    while not list(out.glob("runs/*.npy")):
         assert process.poll() is None
         time.sleep(0.02)
+    time.sleep(wait)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    before = {file: file.stat().st_mtime_ns for file in finished(out)}
-    assert len(before) < 6
-    undisturbed, resumed = (
-        eval(f"numbers({words}, out=out)", {"numbers": numbers, "out": tmp_path / name})
-        for name in ("whole", out.name)
+    before = {file: file.stat().st_mtime_ns for file in out.glob("runs/*.npy")}
+    assert before, f"{wait} s"
+    resumed, undisturbed = (
+        numbers(ENVS, [*AGENTS, own_agent], 200, 60, seed=5, n_jobs=1, out=folder)
+        for folder in (out, None)
     )
     assert_frame_equal(resumed, undisturbed)
     assert all(file.stat().st_mtime_ns == written for file, written in before.items())
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_many_small_runs_killed_at_any_time(tmp_path, n_jobs):
-    """What was reported as finished is there; resumed, all is as if undisturbed."""
-    wait, out = random.random() * 0.4, tmp_path / "killed"
-    words = f"{ENVS}, {AGENTS}, 100, 300, seed=5, n_jobs={n_jobs}, progress=False"
-    process = started(words, out, "sweep.WRITE_EVERY = 0.03")
-    told = [process.stdout.readline()]
-    time.sleep(wait)
-    os.killpg(process.pid, signal.SIGKILL)
-    told += process.communicate()[0].splitlines(keepends=True)
-    reported = [tuple(line.split()) for line in told if line.endswith("\n")]
-    there = clickgym.Results(out).rows.select(polars.col(Trial._fields).cast(polars.String))
-    assert set(reported) <= set(there.rows()), f"{wait} s"
-    resumed, undisturbed = (
-        eval(f"numbers({words}, out=out)", {"numbers": numbers, "out": folder})
-        for folder in (out, None)
-    )
-    assert_frame_equal(resumed, undisturbed)
-
-
-def in_batches(monkeypatch, seconds):
-    monkeypatch.setattr(importlib.import_module("clickgym.runner.sweep"), "WRITE_EVERY", seconds)
-
-
-def test_runs_that_wait_are_written_while_another_plays(tmp_path, monkeypatch):
-    """They do not wait for the end of a long one."""
-    in_batches(monkeypatch, 0.2)
-
-    class Waiting(Random):
-        def rank(self, observation=None):
-            due = time.monotonic() + 20
-            while not finished(tmp_path) and time.monotonic() < due:
-                time.sleep(0.01)
-            assert [path.name for path in finished(tmp_path)] == ["Random-0.parquet"]
-            return super().rank(observation)
-
-    agents = {"Random": "Random", "waits": Waiting}
-    clickgym.sweep(["PBMRank-v0"], agents, 2, 1, out=tmp_path, n_jobs=1)
-
-
-def test_interrupted_runs_that_wait_are_written(tmp_path, monkeypatch):
-    in_batches(monkeypatch, 1000)
-    seeds = []
-
-    def play(*arguments):
-        seeds.append(arguments[5])
-        if len(seeds) == 4:
-            raise KeyboardInterrupt
-        return plain(*arguments)
-
-    module = importlib.import_module("clickgym.runner.sweep")
-    plain = module.play
-    monkeypatch.setattr(module, "play", play)
-    sweep = partial(numbers, ENVS, ["Random"], 10, 2, out=tmp_path, n_jobs=1)
-    with pytest.raises(KeyboardInterrupt, match="3 of 4 runs are kept"):
-        sweep()
-    assert len(finished(tmp_path)) == 2
-    assert_frame_equal(sweep(), numbers(ENVS, ["Random"], 10, 2, n_jobs=1))
-    assert len(seeds) == 9
-
-
-def test_two_sweeps_of_the_same_runs_at_once(tmp_path, monkeypatch):
-    """Each run is in one file."""
-    in_batches(monkeypatch, 0.01)
+def test_two_sweeps_of_the_same_runs_at_once(tmp_path):
     barrier, tables = threading.Barrier(3), []
 
     def play(n):
@@ -251,46 +172,13 @@ def test_two_sweeps_of_the_same_runs_at_once(tmp_path, monkeypatch):
     whole = numbers(ENVS, AGENTS, 50, 42, n_jobs=1)
     assert_frame_equal(clickgym.Results(tmp_path).frame, whole)
     for table in tables:
-        part = whole.filter(polars.col("run") <= table["run"].max())
-        assert_frame_equal(table, part)
-
-
-def test_a_damaged_file_costs_its_own_runs(tmp_path, monkeypatch):
-    in_batches(monkeypatch, 1000)
-    sweep = partial(numbers, ENVS, AGENTS, 10, n_jobs=1)
-    whole = sweep(5)
-    for runs in (2, 5):  # run 0 and 1 in a file of each agent, the others in another one
-        sweep(runs, out=tmp_path)
-    damaged = tmp_path / RUNS / ENVS[0] / whole["instance"][0] / "Random-2.parquet"
-    damaged.write_bytes(damaged.read_bytes()[:-1])
-    with pytest.raises(ValueError, match=r"Random-2.parquet is damaged \(.*; delete it"):
-        sweep(5, out=tmp_path)
-    damaged.unlink()
-    others = {path: path.stat().st_mtime_ns for path in finished(tmp_path)}
-    assert len(others) == 7
-    assert_frame_equal(sweep(5, out=tmp_path), whole)
-    assert {path: path.stat().st_mtime_ns for path in finished(tmp_path)}.items() > others.items()
-
-
-@pytest.mark.parametrize("is_damaged", [False, True])
-def test_repeated_runs_that_share_a_file_with_others(tmp_path, monkeypatch, is_damaged):
-    """The others stay, unless the file is damaged."""
-    in_batches(monkeypatch, 1000)
-    arguments = {"out": tmp_path, "n_jobs": 1}
-    first = clickgym.sweep(ENVS[:1], AGENTS, 10, 5, **arguments)
-    (file,) = [path for path in finished(tmp_path) if path.name == "Random-0.parquet"]
-    if is_damaged:
-        file.write_bytes(b"damaged")
-    clickgym.sweep(ENVS[:1], AGENTS, 10, 2, **arguments, again=["Random"])
-    runs = clickgym.Results(tmp_path).rows.filter(agent="Random")["run"].unique().to_list()
-    assert runs == ([0, 1] if is_damaged else [0, 1, 2, 3, 4])
-    assert_frame_equal(numbers(ENVS[:1], AGENTS, 10, 5, **arguments), first.frame)
+        assert_frame_equal(table, whole.filter(polars.col("run") <= table["run"].max()))
 
 
 @pytest.mark.parametrize("n_jobs", [0, 1001, -1001, True, 2.0, "2", None])
 def test_wrong_number_of_workers(n_jobs):
     with pytest.raises(ValueError, match=f"n_jobs is {n_jobs!r}; "):
-        check_workers(n_jobs)
+        clickgym.sweep(ENVS, AGENTS, 10, 1, n_jobs=n_jobs)
 
 
 # --------------------------------------------------------------------------------------- own agents
@@ -318,20 +206,6 @@ def test_environments_of_an_own_class_are_made_for_each_run():
     results = clickgym.sweep({"worn": (Worn, {})}, AGENTS, 10, 3, n_jobs=1)
     assert results.rows["engine"].unique().to_list() == ["compiled"]
     assert len(made) == 1 + len(AGENTS) * 3  # one is for the plan
-
-
-def test_progress_counts_every_session_once(own_agent, monkeypatch):
-    """In threads and in processes, and never fewer than before."""
-    counts, played = {}, Progress.played
-
-    def counted(progress, trial, sessions):
-        assert sessions >= counts.get(trial, 0)
-        counts[trial] = sessions
-        played(progress, trial, sessions)
-
-    monkeypatch.setattr(Progress, "played", counted)
-    clickgym.sweep(["PBMRank-v0"], ["Random", own_agent], 2000, 2, n_jobs=2)
-    assert list(counts.values()) == [2000] * 4
 
 
 def test_workers_know_a_module_that_is_newer(own_agent, tmp_path, monkeypatch):

@@ -1,7 +1,6 @@
 """What the commands print in terminals of any width: no name and no number is cut."""
 
 import io
-import pickle
 import re
 import sys
 import time
@@ -19,8 +18,7 @@ from clickgym.agents import Random
 from clickgym.command_line import main
 from clickgym.core import compiling
 from clickgym.core.compiling import Compiling
-from clickgym.runner.progress import CountedSessions, Progress, TimeLeft
-from clickgym.runner.results import Trial
+from clickgym.runner.progress import Progress
 from clickgym.runner.terminal import Column, print_table
 
 WIDTHS = (60, 80, 100, 140)
@@ -127,106 +125,48 @@ def test_regret_and_interval_stand_first(width, printed, results):
 # ----------------------------------------------------------------------------------------- progress
 
 
-RUNS = [Trial("PBMRank-v0", "yandex-9866", "TopRank", run) for run in range(10)]
-
-
-@pytest.mark.parametrize("horizon", [10**4, 10**7, 10**12])
-@pytest.mark.parametrize("width", [40, *WIDTHS])
-def test_the_bar_is_never_cut(width, horizon):
+def written(monkeypatch, *, is_terminal):
+    """What is written to standard error."""
     text = io.StringIO()
-    console = Console(file=text, force_terminal=True, width=width, no_color=True)
-    with Progress(console, True, horizon, 10, RUNS) as progress:
-        progress.finished(RUNS[0], 1e5)
-        progress._bar.refresh()
-    frames = re.sub("\x1b[^a-zA-Z]*[a-zA-Z]", "", text.getvalue()).splitlines()
+    text.isatty = lambda: is_terminal
+    monkeypatch.setattr(sys, "stderr", text)
+    return text
+
+
+@pytest.mark.parametrize("width", [40, *WIDTHS])
+def test_progress_fits_into_the_terminal(width, monkeypatch):
+    stderr = written(monkeypatch, is_terminal=True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", str(width))
+    with Progress(True, 10**12, 10, 10) as progress:
+        progress.played(10**12)
+        progress.finished()
+        time.sleep(0.3)
+    frames = re.sub("\x1b[^a-zA-Z]*[a-zA-Z]", "", stderr.getvalue()).splitlines()
     assert all("…" not in frame and cell_len(frame.rstrip()) <= width for frame in frames)
-    assert any("run 2 of 10" in frame and "10 days, 10:00:00 left" in frame for frame in frames)
-    assert ("10 %" in text.getvalue()) == (width >= 80)
+    assert any("run 2 of 10" in frame for frame in frames)
+    assert ("10 %" in stderr.getvalue()) == (width >= 80)
 
 
-def test_time_left_is_of_the_runs_that_are_left():
-    """Of each agent by its own speed: a bandit of a millisecond says nothing of a learner."""
+def test_progress_in_a_file_is_a_line_now_and_then(monkeypatch):
+    """By sessions and finished runs; ``FORCE_COLOR`` makes no bar of it."""
+    stderr = written(monkeypatch, is_terminal=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")
     now = [0.0]
-    bandit, *learners = RUNS[0], *(trial._replace(agent="PPO") for trial in RUNS[:4])
-    left = TimeLeft(1000, [bandit, *learners], 2, clock=lambda: now[0])
-    left.finished(bandit, 0.001)
-    assert left.seconds() is None
-    for trial in learners[:2]:
-        left.played(trial, 0)
-    now[0] = 8.0  # torch is loaded
-    left.played(learners[0], 64)
-    now[0] = 9.0
-    left.played(learners[0], 96)
-    assert left.seconds() is None, "too early to tell"
-    now[0] = 18.0
-    left.played(learners[0], 564)
-    run = 10 / 500 * 1000  # seconds
-    assert left.seconds() == pytest.approx((run * 0.436 + 3 * run) / 2)
-    now[0] = 26.72
-    left.finished(learners[0], 26.72)
-    assert left.seconds() == pytest.approx(3 * run / 2)
-    for trial in learners[1:3]:
-        left.finished(trial, 5.0)
-    assert left.seconds() == 5, "one run is left, and one worker idle"
-    left.finished(learners[3], 5.0)
-    assert left.seconds() == 0
-
-
-def test_time_left_of_other_environments():
-    """A cell that was not played is thought to last as the agent lasted elsewhere."""
-    other = RUNS[0]._replace(env="ContextualPBMRank-v0")
-    left = TimeLeft(1000, [RUNS[0], RUNS[1], other], 1)
-    left.finished(RUNS[0], 2.0)
-    assert left.seconds() == 4
-    left.finished(other, 30.0)
-    assert left.seconds() == 2
-
-
-def test_progress_of_worker_processes(tmp_path):
-    """Their sessions are seen while they play, and counted once when they end."""
-    console = Console(file=io.StringIO(), force_terminal=True)
-    with Progress(console, True, 1000, 2, RUNS[:2], 2) as progress:
-        with progress.watching(RUNS[:2]) as counters:
-            count = pickle.loads(pickle.dumps(counters[1]))
-            for sessions in (0, 300, 200):
-                count(sessions)
-            wait_until(lambda: progress._bar.tasks[0].completed == 500)
-            progress.finished(RUNS[1], 1.0)
-        assert progress._bar.tasks[0].completed == 1000
-    CountedSessions(tmp_path / "of another machine", 0)(64)
-
-
-def test_progress_in_a_file_is_a_line_now_and_then():
-    """By sessions and finished runs, in one process and by workers; none after the last run."""
-    now, text = [0.0], io.StringIO()
-    clock = {"clock": lambda: now[0]}
-    with Progress(Console(file=text), True, 1000, 3, RUNS[1:3], 1, **clock) as progress:
-        for seconds, sessions in ((1, 50), (61, 90), (62, 150), (111, 600), (121, 650)):
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    with Progress(True, 1000, 3, 2) as progress:
+        for seconds, sessions in ((1, 50), (61, 40), (62, 60), (111, 450), (121, 50)):
             now[0] = seconds
-            progress.played(RUNS[1], sessions)
-        now[0] = 161
-        progress.finished(RUNS[1], 161.0)
-        now[0] = 181
-        with progress.watching(RUNS[2:3]) as (count,):
-            count(100)
-            wait_until(lambda: "run 3" in text.getvalue())
-        progress.finished(RUNS[2], 1.0)
-    assert text.getvalue().splitlines() == [
-        "clickgym: run 2 of 3, 36 %",
-        "clickgym: run 2 of 3, 55 %, 0:04:30 left",
-        "clickgym: run 3 of 3, 70 %, 0:02:32 left",
-    ]
-    with Progress(Console(file=text), False, 1000, 2, RUNS[:2], 1, **clock) as progress:
+            progress.played(sessions)
+        progress.played(350)
+        progress.finished()
+    lines = [line.partition(" %")[0] for line in stderr.getvalue().splitlines()]
+    assert lines == ["clickgym: run 2 of 3, 36", "clickgym: run 2 of 3, 55"]
+    assert "\x1b" not in stderr.getvalue()
+    with Progress(False, 1000, 2, 2) as progress:
         now[0] = 999
-        progress.played(RUNS[0], 10)
-    assert len(text.getvalue().splitlines()) == 3
-
-
-def wait_until(is_so):
-    due = time.monotonic() + 20
-    while not is_so() and time.monotonic() < due:
-        time.sleep(0.01)
-    assert is_so()
+        progress.played(10)
+    assert len(stderr.getvalue().splitlines()) == 2
 
 
 def test_compiling_is_noted_unless_progress_is_shown(monkeypatch):
@@ -272,7 +212,9 @@ def test_progress_in_a_notebook_without_its_widgets(monkeypatch):
     handle = SimpleNamespace(update=shown.append)
     display = SimpleNamespace(display=lambda table, display_id: shown.append(table) or handle)
     monkeypatch.setitem(sys.modules, "IPython.display", display)
-    console = Console(force_jupyter=True, file=io.StringIO())
-    with Progress(console, True, 100, 2, RUNS[:2]) as progress:
-        progress.finished(RUNS[0], 1.0)
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    monkeypatch.setattr("clickgym.runner.progress.DRAWN_EVERY", 0.0)
+    with Progress(True, 100, 2, 2) as progress:
+        progress.played(100)
+        progress.finished()
     assert len(shown) >= 2

@@ -4,46 +4,44 @@ from __future__ import annotations
 
 import importlib
 import os
-import signal
 import subprocess
 import sys
 import time
 from textwrap import dedent
 
+import numpy as np
 import pytest
 
 import clickgym
-from clickgym.runner.workers import SearchPath, _edition, watched
+from clickgym.core.faults import WorkerError
 
-WORKER = """
-import os, sys, time
-from clickgym.runner.workers import SearchPath, watched
-print(os.getpid(), flush=True)
-watched(SearchPath(), int(sys.argv[1]), time.sleep, 60)
-"""
-PARENT = """
-import os, subprocess, sys, time
-subprocess.Popen([sys.executable, "-c", sys.argv[1], str(os.getpid())])
-time.sleep(60)
+NAPPER = """
+import os, time
+from clickgym.agents import Agent
+
+class Napper(Agent):
+    def __init__(self, n_items, n_positions, *, seed=None):
+        self.items = list(range(n_positions))
+
+    def rank(self, observation):
+        open(f"worker {os.getpid()}", "w").close()
+        time.sleep(60)
+        return self.items
+
+    def update(self, observation, ranking, clicks, reward): ...
 """
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a process is not told of its parent")
-def test_a_worker_ends_when_its_parent_is_killed():
-    with subprocess.Popen(
-        [sys.executable, "-c", PARENT, WORKER], stdout=subprocess.PIPE, text=True
-    ) as parent:
-        worker = int(parent.stdout.readline())
-        time.sleep(0.5)
-        os.kill(worker, 0)
+def test_workers_end_when_their_parent_is_killed(tmp_path):
+    (tmp_path / "napper.py").write_text(NAPPER)
+    words = "run PBMRank-v0 --agents napper:Napper --horizon 10 --runs 2 --jobs 2"
+    command = [sys.executable, "-m", "clickgym", *words.split()]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL) as parent:
+        wait_until(lambda: len(list(tmp_path.glob("worker *"))) == 2)
         parent.kill()
-        parent.wait()
-        end = time.monotonic() + 10
-        while time.monotonic() < end and alive(worker):
-            time.sleep(0.1)
-        if still := alive(worker):
-            os.kill(worker, signal.SIGKILL)
-        assert not still
+    workers = [int(file.name.split()[1]) for file in tmp_path.glob("worker *")]
+    wait_until(lambda: not any(map(alive, workers)))
 
 
 ORPHAN = """
@@ -91,20 +89,43 @@ def write(tmp_path, monkeypatch):
     return write
 
 
-def test_edition_of_modules(write):
-    """It grows with an edit of a module; workers that do not know a new one can import it."""
-    before = _edition()
-    write("of_an_edition", "a = 1")
-    assert _edition() == before
-    write("of_an_edition", "a = 2")
-    assert _edition() == before + 1 == _edition()
+def rank_with(write, text):
+    return write("edited_agent", dedent(MODULE.replace("list(range(n_positions))", text))).Forward
+
+
+@pytest.mark.slow
+def test_an_agent_that_is_edited_while_its_sweep_runs(write, tmp_path, monkeypatch):
+    """A worker that would import the new source ends the sweep."""
+    agent = rank_with(write, "list(range(n_positions))")
+    (tmp_path / "edited_agent.py").write_text(dedent(MODULE) + "a = 1")
+    numbers = {"agents": {"it": agent}, "horizon": 50, "runs": 2, "n_jobs": 2}
+    line = "it is another in a worker process: the module edited_agent was edited since"
+    module = importlib.import_module("clickgym.runner.sweep")
+    in_parallel = module.in_parallel
+
+    def edited(*arguments, **options):
+        (tmp_path / "edited_agent.py").write_text(dedent(MODULE) + "a = 2")
+        return in_parallel(*arguments, **options)
+
+    monkeypatch.setattr(module, "in_parallel", edited)
+    with pytest.raises(WorkerError, match=line):
+        clickgym.sweep(["PBMRank-v0"], **numbers)
+
+
+@pytest.mark.slow
+def test_an_attribute_that_a_worker_would_not_have(write):
+    agent = rank_with(write, "list(range(n_positions))")
+    agent.size = np.arange(3)
+    clickgym.sweep(["PBMRank-v0"], {"it": agent}, 50, 2, n_jobs=1)
+    with pytest.raises(WorkerError, match=r"Forward\.size was set outside of its module"):
+        clickgym.sweep(["PBMRank-v0"], {"it": agent}, 50, 2, n_jobs=2)
 
 
 @pytest.mark.slow
 def test_workers_know_an_edit(write):
     regret = []
-    for text in (MODULE, MODULE.replace("list(range(n_positions))", "[*range(n_positions)][::-1]")):
-        agent = write("edited_agent", dedent(text)).Forward
+    for text in ("list(range(n_positions))", "[*range(n_positions)][::-1]"):
+        agent = rank_with(write, text)
         for n_jobs in (1, 2):
             results = clickgym.sweep(["PBMRank-v0"], {"it": agent}, 50, 2, n_jobs=n_jobs)
             regret.append(results.frame["regret"].to_list())
@@ -119,5 +140,8 @@ def alive(process):
     return True
 
 
-def test_what_is_no_worker_of_this_process_is_not_ended():
-    assert watched(SearchPath(), os.getpid(), sum, [1, 2]) == 3
+def wait_until(is_so):
+    due = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < due
+        time.sleep(0.1)

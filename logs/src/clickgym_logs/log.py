@@ -26,7 +26,7 @@ from clickgym.core.checks import (
     numbers,
     short,
 )
-from clickgym.core.files import sealed, write_whole
+from clickgym.core.files import parquet, write_whole
 
 from .counting import faulty_list
 from .distinct import repeated_sessions
@@ -316,7 +316,7 @@ def write_tidy(log: ClickLog, path: str | PathLike[str]) -> None:
     path = check_table(path)
     check_kind("log", log, ClickLog, "a ClickLog")
     if path.suffix == ".parquet":
-        write_whole(path, sealed(log.to_frame()))
+        write_whole(path, parquet(log.to_frame()))
     else:
         text = log.to_frame().write_csv().encode()
         write_whole(path, gzip.compress(text) if path.suffix == ".gz" else text)

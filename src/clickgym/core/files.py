@@ -1,33 +1,23 @@
-"""Atomic file writing, and one-line errors for input and output; used by the whole package.
-
-A file is first written as a *draft* in the same folder, which is then renamed. The name of a draft
-holds the process that writes it, so the drafts of a killed process are recognised, and the next
-process that writes into the folder removes them. It also holds a random number, and the draft must
-be a new file: threads do not share it, and nobody can put a link in its place.
-"""
+"""Atomic file writing, and one-line errors for input and output; used by the whole package."""
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import math
 import os
-import platform
-import re
 import secrets
-import shutil
-import time
-from collections.abc import Iterator, Mapping
+import stat
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-FORMAT = 5
+FORMAT = 6
 """Format number of results folders and saved agents."""
 
 
@@ -38,14 +28,15 @@ class FileError(OSError):
 # ------------------------------------------------------------ writing
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file atomically, also if several threads or processes write it: if writing fails, an
-    error is raised and no part of the file remains.
+def write_whole(path: Path, content: str | bytes, *, to_disk: bool = True) -> None:
+    """Write a file atomically, also if several threads or processes write it: under another name,
+    from which it is renamed.
 
     Args:
         path: the file; an existing one is replaced and its permissions are kept; a symbolic link is
             replaced, not followed.
         content: bytes, or text, which is written as UTF-8.
+        to_disk: wait until the content has reached the disk, before the file gets its name.
 
     Raises:
         FileError: the file cannot be written.
@@ -59,21 +50,25 @@ def write_whole(path: Path, content: str | bytes) -> None:
     """
     if not path.name:  # "." or "/"
         raise FileError(f"{path} cannot be written: it is a folder")
-    _clean_once(path.parent)
-    draft = draft_of(path)
+    # of a long name a part: file systems take 255 bytes
+    draft = path.with_name(f".{path.name[:30]}.{secrets.token_hex(6)}.partial")
     try:
-        if path.exists() and not (path.is_file() or path.is_dir()):
-            raise OSError("it is not a regular file")
-        is_known = path.exists() and not path.is_symlink()
-        mode = path.stat().st_mode & 0o777 if is_known else 0o666
-        with open(draft, "xb", opener=partial(os.open, mode=mode)) as file:
+        mode = None  # of a new file, the umask decides
+        with suppress(FileNotFoundError):
+            mode = path.stat().st_mode
+            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+                raise OSError("it is not a regular file")
+            mode = None if path.is_symlink() else stat.S_IMODE(mode)
+        opener = partial(os.open, mode=0o666 if mode is None else mode)
+        with open(draft, "xb", opener=opener) as file:
             file.write(content.encode() if isinstance(content, str) else content)
-            if is_known:  # of a new file, the umask decides
+            if mode is not None:
                 with suppress(AttributeError, OSError):  # Windows; a file system without modes
                     os.fchmod(file.fileno(), mode)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
+            if to_disk:
+                file.flush()
+                os.fsync(file.fileno())
+        os.replace(draft, path)
     except BaseException as error:
         # on a read-only file system: report the first error
         with suppress(OSError):
@@ -102,94 +97,6 @@ def _file_error(path: Path, error: OSError) -> FileError:
     refusal = FileError(f"{path} cannot be written: {error.strerror or error}")
     refusal.errno = error.errno
     return refusal
-
-
-# ------------------------------------------------------------ drafts
-
-HOST = re.sub(r"[^\w-]", "_", platform.node()) or "host"
-DRAFT = re.compile(r".+\.clickgym-(?P<host>[\w-]+)-(?P<pid>\d+)(\.[0-9a-f]+)?\.partial")
-"""Pattern of the names of drafts."""
-MAX_AGE = 86400
-"""Seconds without a change after which the draft of another host's process counts as abandoned."""
-
-
-def draft_of(path: Path) -> Path:
-    """Return a new path at which this process writes the draft of a file."""
-    random = secrets.token_hex(6)
-    # of a long name a part: file systems take 255 bytes
-    return path.with_name(f"{path.name[:30]}.clickgym-{HOST}-{os.getpid()}.{random}.partial")
-
-
-def is_draft(path: Path) -> bool:
-    """Whether the name of a path is that of a draft."""
-    return DRAFT.fullmatch(path.name) is not None
-
-
-def remove_drafts(folder: Path) -> None:
-    """Remove the drafts in a folder that no process is writing.
-
-    A draft of this host is removed if its process has ended; a draft of another host, by its age.
-    """
-    with suppress(OSError):  # a draft that stays does no harm
-        for name in os.listdir(folder):
-            match = DRAFT.fullmatch(name)
-            if match and _is_left_behind(folder / name, match["host"], int(match["pid"])):
-                with suppress(OSError):
-                    shutil.rmtree(folder / name) if (folder / name).is_dir() else (
-                        folder / name
-                    ).unlink()
-
-
-_clean_once = cache(remove_drafts)
-"""`remove_drafts`, once for each folder: before the first file that this process writes there."""
-
-
-def _is_left_behind(draft: Path, host: str, pid: int) -> bool:
-    if host != HOST or os.name != "posix":
-        return time.time() - draft.lstat().st_mtime > MAX_AGE
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return True
-    except PermissionError:
-        pass
-    return False
-
-
-# ------------------------------------------------------------ locks
-
-LOCK = "clickgym.lock"
-"""The name of the file that is locked in place of one that does not exist."""
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Context in which no other thread or process has the lock of a file, which need not exist. Who
-    replaces the file does it last, because the new one is not locked.
-
-    The system unlocks the files of a process that has ended. Where a file cannot be locked, because
-    it is read-only or on a file system without locks, the context does nothing.
-    """
-    beside, file, place = path.with_name(LOCK), -1, path
-    try:
-        with suppress(ImportError, OSError):
-            import fcntl  # Windows has none
-
-            while file < 0:
-                place = path if path.exists() else beside
-                file = os.open(place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
-                fcntl.flock(file, fcntl.LOCK_EX)
-                current = path if path.exists() else beside
-                if not current.exists() or not os.path.samestat(os.fstat(file), current.stat()):
-                    os.close(file)
-                    file = -1
-        yield
-    finally:
-        if file >= 0:
-            if place is beside:
-                with suppress(OSError):
-                    place.unlink()
-            os.close(file)
 
 
 # ------------------------------------------------------------ reading
@@ -315,38 +222,9 @@ def read_json(path: Path) -> dict[str, Any]:
 
 # ------------------------------------------------------------ Parquet
 
-SEAL, BLANK = "clickgym_sha256", "0" * 64
-SEAL_IN_FOOTER = SEAL.encode() + b"\x18@"
-"""The key, and the type and length of its value, as stored in the footer of a Parquet file."""
 
-
-def sealed(frame: Any, metadata: Mapping[str, str] | None = None) -> bytes:
-    """Return a Polars data frame as the bytes of a Parquet file with a checksum of all bytes, so
-    that damage is detected before parsing.
-
-    Args:
-        frame: the data frame.
-        metadata: further metadata of the file.
-    """
+def parquet(frame: Any, metadata: dict[str, str] | None = None) -> bytes:
+    """Return a Polars data frame as the bytes of a Parquet file."""
     file = io.BytesIO()
-    frame.write_parquet(file, metadata={**(metadata or {}), SEAL: BLANK})
-    content = file.getvalue()
-    start = content.rfind(SEAL_IN_FOOTER) + len(SEAL_IN_FOOTER)
-    return _with_seal(content, start, hashlib.sha256(content).hexdigest())
-
-
-def check_seal(content: bytes) -> None:
-    """Check the checksum of a Parquet file, if it has one (files of other programs do not).
-
-    Raises:
-        ValueError: the checksum differs.
-    """
-    start = content.rfind(SEAL_IN_FOOTER) + len(SEAL_IN_FOOTER)
-    if start >= len(SEAL_IN_FOOTER):
-        digest = hashlib.sha256(_with_seal(content, start, BLANK)).hexdigest()
-        if content != _with_seal(content, start, digest):
-            raise ValueError("its checksum differs")
-
-
-def _with_seal(content: bytes, start: int, digest: str) -> bytes:
-    return content[:start] + digest.encode() + content[start + len(BLANK) :]
+    frame.write_parquet(file, metadata=metadata)
+    return file.getvalue()

@@ -1,23 +1,20 @@
-"""The folder of a sweep and the `Results` in it: a configuration, files of finished runs, and
-tables.
+"""The `Results` of a sweep: rows of finished runs, from folders or from a frame, tables, figures.
 
-``config.json`` is one dict. It grows when a further sweep adds agents, environments, instances or
-runs. Which runs are finished is known from their files alone, so that an interrupted sweep can be
-resumed, in parts or as a whole, and reported before it is complete. A file holds one or several
-runs of an agent in an environment, with the hash of all that they depend on.
+A folder has a record of each sweep into it. What its tables show is what the last record names, and
+what older ones of the same setting name beside it, as far as their runs are finished.
 """
 
 from __future__ import annotations
 
-import hashlib
-import io
 import json
 import os
-import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import quote
 
 import numpy as np
 import polars
@@ -30,31 +27,20 @@ from ..core.checks import (
     check_kind,
     check_path,
     entries,
+    is_sequence,
 )
-from ..core.files import (
-    LOCK,
-    SEAL,
-    check_seal,
-    is_draft,
-    locked,
-    make_folder,
-    read_json,
-    reading,
-    sealed,
-    write_whole,
-)
-from .config import COLUMNS, Config, keys
+from ..core.files import FORMAT, read_json, write_whole
+from .config import COLUMNS, Config
+from .store import RUNS, Row, Shape, Store
 from .summaries import MEASURED, TIMED, final_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from .run import Result
-
-CONFIG, TABLE, RUNS = "config.json", "results.parquet", "runs"
-LONGEST_NAME = 200
-"""Characters of a file's name, of the 255 bytes that file systems allow."""
+CONFIG, TABLE = "config.json", "results.parquet"
+ALWAYS = ("regret", "reward", "clicks")
+"""What every run measures."""
 
 
 class Trial(NamedTuple):
@@ -66,6 +52,7 @@ class Trial(NamedTuple):
     run: int
 
 
+@lru_cache(maxsize=2**16)
 def run_seed(seed: int, instance: str, run: int) -> int:
     """The seed of a run of a sweep, which its users and its agent get.
 
@@ -93,290 +80,136 @@ def run_seed(seed: int, instance: str, run: int) -> int:
     return int(np.random.SeedSequence(seed, spawn_key=key).generate_state(1)[0])
 
 
-def file_name(label: str) -> str:
-    """A label as the name of a file: percent-encoded outside ``[A-Za-z0-9._-]``, and a name too
-    long for a file system cut, with a hash at its end.
-
-    Example:
-        >>> file_name("my_module:MyAgent:alpha=0.1"), file_name("..")
-        ('my_module%3AMyAgent%3Aalpha%3D0.1', '%2E.')
-    """
-    name = re.sub(r"^\.", "%2E", quote(label, safe="").replace("~", "%7E"))
-    return _with_hash(name, label) if len(name) > LONGEST_NAME else name
-
-
-class RunFiles:
-    """The paths of the files of runs in the folder of runs.
-
-    Where file systems do not tell capitals from small letters (macOS, Windows), two names must not
-    differ by these alone: that of the later label gets a hash.
-
-    Args:
-        labels: by column of the results those of the environments, the instances and the agents.
-
-    Example:
-        >>> files = RunFiles({"env": ["PBMRank-v0"], "instance": ["shop"], "agent": ["Me", "me"]})
-        >>> str(files.path(Trial("PBMRank-v0", "shop", "me", 0)))
-        'PBMRank-v0/shop/me-2744ccd10c7533bd-0.parquet'
-    """
-
-    NAME = re.compile(r"(.+)-(\d+)\.parquet")
-    """The name of a file: the agent and the first run in it."""
-
-    def __init__(self, labels: Mapping[str, Iterable[str]]) -> None:
-        self._names: dict[str, str] = {}
-        for column, of_kind in labels.items():
-            taken: set[str] = set()
-            for label in of_kind:
-                name = file_name(label)
-                name = _with_hash(name, label) if name.lower() in taken else name
-                self._names[f"{column} {label}"] = name
-                taken.add(name.lower())
-
-    def path(self, trial: Trial) -> Path:
-        """The path of the file of a run, or of several runs of which it is the first."""
-        labels = zip(keys(*trial[:3]), trial[:3], strict=True)
-        env, instance, agent = (self._names.get(key) or file_name(label) for key, label in labels)
-        return Path(env, instance, f"{agent}-{trial.run}.parquet")
-
-    def found(self, runs: Path) -> dict[Path, Trial]:
-        """The files of known labels in the folder of runs, each with the first run in it, as their
-        names say it.
-        """
-        labels = {}
-        for key, name in self._names.items():
-            column, _, label = key.partition(" ")
-            labels[column, name] = label
-        found = {}
-        for path in sorted(runs.rglob("*.parquet")):
-            file, match = path.relative_to(runs), self.NAME.fullmatch(path.name)
-            names = zip(COLUMNS, (*file.parts[:-1], match[1] if match else ""), strict=False)
-            known = [labels[name] for name in names if name in labels]
-            if match and len(known) == len(COLUMNS):
-                env, instance, agent = known
-                found[file] = Trial(env, instance, agent, int(match[2]))
-        return found
-
-
-def _with_hash(name: str, label: str) -> str:
-    return f"{name[: LONGEST_NAME - 17]}-{hashlib.sha256(label.encode()).hexdigest()[:16]}"
-
-
 # ------------------------------------------------------------------------------------- the folder
 
 
-def read_config(folder: Path) -> Config:
-    """The configuration of a results folder.
+def open_store(folder: Path) -> Store:
+    """The files of runs in a results folder.
 
     Raises:
-        ValueError: there is none, it cannot be read, or it is of another version's format.
+        ValueError: the folder holds something else, or results of another version.
     """
-    file = folder / CONFIG
-    try:
-        return Config.from_json(file, read_json(file))
-    except FileNotFoundError:
-        raise ValueError(f"{folder} is not a results folder: it has no {CONFIG}") from None
+    store, config = Store(folder), folder / CONFIG
+    if next(store.records(), None) is None:
+        if config.is_file() and read_json(config).get("format") != FORMAT:
+            raise ValueError(
+                f"{folder} is of another version of clickgym: read it with that version, or choose "
+                "another folder (--out)"
+            )
+        if not config.is_file() and not store.folder.is_dir() and any(folder.glob("[!.]*")):
+            raise ValueError(f"{folder} is not a results folder: it has no {RUNS}")
+    return store
 
 
-def open_folder(out: Path, config: Config, again: Collection[str] = ()) -> Config:
-    """Make the results folder, or open one to which results of a further sweep may be added; the
-    runs of labels that stand for something else than before are removed.
+def recorded(stores: Iterable[Store]) -> list[Config]:
+    """The configurations of all sweeps into some folders, the last one at the end."""
+    configs = [Config.from_json(it.folder, content) for it in stores for content in it.records()]
+    return sorted(configs, key=lambda config: config.made)
+
+
+def current(configs: Sequence[Config]) -> Config:
+    """What the tables show after some sweeps: what the last one is of, and beside it the others of
+    the same setting.
+    """
+    shown, *others = [it for it in configs if it.setting == configs[-1].setting]
+    for config in others:
+        shown = shown.extended(config)
+    return shown
+
+
+def begin(store: Store, planned: Config) -> tuple[Config | None, Config]:
+    """Record a sweep, unless the folder shows all of it already.
 
     Args:
-        out: the folder.
-        config: the configuration of the sweep; that of the folder is extended by it.
-        again: the labels that may stand for something else.
+        store: of the results folder.
+        planned: what the sweep is of.
 
     Returns:
-        The configuration of the folder.
-
-    Raises:
-        ValueError: the folder holds something else, or results that contradict.
+        What the tables of the folder showed before, and what they show now.
     """
-    make_folder(out)
-    if not all(is_draft(path) or path.name in (RUNS, LOCK) for path in out.iterdir()):
-        read_config(out)  # refuses a folder of something else before anything is written
-    with locked(out / CONFIG):
-        old = read_config(out) if (out / CONFIG).exists() else None
-        if old is not None:
-            changed = old.changed(config)
-            config = old.extended(out / CONFIG, config, again)
-            found = RunFiles(old.labels).found(out / RUNS) if changed else {}
-            for file, trial in found.items():
-                if set(keys(*trial[:3])).intersection(changed):
-                    (out / RUNS / file).unlink()
-        if config != old:
-            write_whole(out / CONFIG, json.dumps(config.to_json(), indent=1) + "\n")
-    return config
+    configs = recorded([store])
+    before, now = current(configs) if configs else None, current([*configs, planned])
+    nothing: dict[str, Any] = {"made": "", "commit": "", "processor": ""}
+    if before is not None and replace(before, **nothing) == replace(now, **nothing):
+        return before, before
+    store.record(planned.to_json())
+    return before, now
 
 
-IDENTITY, SEED = "clickgym_identity", "clickgym_seed"
-"""Metadata of a file of runs: the hash of all that they depend on, and the seed of the sweep."""
+def write_config(folder: Path, config: Config) -> None:
+    """Write what the tables of a folder show, unless it is there."""
+    text = json.dumps(config.to_json(), indent=1) + "\n"
+    file = folder / CONFIG
+    if not file.is_file() or file.read_bytes() != text.encode():
+        write_whole(file, text)
 
 
-class FinishedRuns:
-    """The finished runs of a results folder, as far as they are read: their files and their rows.
-
-    Args:
-        out: the results folder.
-        config: of the folder.
-
-    Attributes:
-        out, config: as passed.
-        files: the paths of runs.
-        paths: those that are read.
-    """
-
-    def __init__(self, out: Path, config: Config) -> None:
-        self.out, self.config, self.files = out, config, RunFiles(config.labels)
-        self.paths: set[Path] = set()
-        self._places: dict[Trial, tuple[polars.DataFrame, int]] = {}
-
-    def read(self, paths: Iterable[Path]) -> None:
-        """Read files in the folder of runs.
-
-        Raises:
-            ValueError: a file is damaged, or holds something else than the configuration says.
-        """
-        for file in paths:
-            path = self.out / RUNS / file
-            with reading(path, "is damaged", "delete it to have its runs computed again"):
-                trials, frame = _runs_in(path, self.config)
-                if self.files.path(trials[0]) != file or any(trial in self for trial in trials):
-                    raise ValueError("it belongs to another run")
-            self.add(file, trials, frame)
-
-    def add(self, path: Path, trials: Iterable[Trial], frame: polars.DataFrame) -> None:
-        """Add the runs of a file, and their rows in the same order."""
-        n_steps = len(self.config.checkpoints)
-        self._places |= {trial: (frame, n * n_steps) for n, trial in enumerate(trials)}
-        self.paths.add(path)
-
-    def __contains__(self, trial: object) -> bool:
-        return trial in self._places
-
-    def __iter__(self) -> Iterator[Trial]:
-        return iter(self._places)
-
-    def table(self, trials: Iterable[Trial]) -> polars.DataFrame:
-        """The rows of some runs, in the order of these."""
-        n_steps = len(self.config.checkpoints)
-        parts: list[tuple[polars.DataFrame, int, int]] = []
-        for trial in trials:
-            frame, start = self._places[trial]
-            end = start + n_steps
-            if parts and parts[-1][0] is frame and parts[-1][2] == start:
-                start = parts.pop()[1]  # it follows the last one
-            parts.append((frame, start, end))
-        return polars.concat([frame[start:end] for frame, start, end in parts], rechunk=True)
+def shape_of(config: Config) -> Shape:
+    """The shape of the array of each run."""
+    return len(ALWAYS) + len(config.metrics), len(config.checkpoints)
 
 
-def rows_of(runs: Mapping[Trial, Result]) -> polars.DataFrame:
-    """The rows of runs of an agent in an environment, in this order, as `Results.rows` has them;
-    what is unknown is null.
-    """
-    results, (first, *_) = list(runs.values()), runs
-    counts = [len(result.steps) for result in results]
-    measured = {"step": "steps", "regret": "regret", "reward": "reward", "clicks": "clicks"}
-    columns = {
-        column: np.concatenate([getattr(result, name) for result in results])
-        for column, name in measured.items()
-    }
-    metrics = list(results[0].metrics)
-    for name in metrics:
-        columns[name] = np.concatenate([result.metrics[name] for result in results])
-    columns["run"] = np.repeat([trial.run for trial in runs], counts)
-    # null where a seed does not fit, which no sweep has
-    seeds = polars.Series([result.seed for result in results], dtype=polars.Int64, strict=False)
-    columns["seconds"] = np.repeat([result.seconds for result in results], counts)
-    engines = polars.Series([result.engine for result in results])
-    return polars.DataFrame(columns).select(
-        *(polars.lit(label).alias(column) for column, label in zip(COLUMNS, first, strict=False)),
-        "run",
-        seeds[np.repeat(np.arange(len(results)), counts)].alias("seed"),
-        "step",
-        col("regret").fill_nan(None),
-        *("reward", "clicks"),
-        *(col(name).fill_nan(None) for name in metrics),
-        engines[np.repeat(np.arange(len(results)), counts)].alias("engine"),
-        "seconds",
+def rows_of(
+    runs: Sequence[tuple[Trial, int | None, Row]], steps: Sequence[int], metrics: Sequence[str]
+) -> polars.DataFrame:
+    """The rows of runs, each with its seed, as `Results.rows` has them; what is unknown is null."""
+    names = [*ALWAYS, *metrics]
+    measured = np.frombuffer(b"".join(row.measured for _, _, row in runs), "<f8")
+    columns = measured.reshape(len(runs), len(names), len(steps)).swapaxes(0, 1)
+    of_runs: dict[str, Any] = dict.fromkeys(COLUMNS, polars.String)
+    of_runs |= {"run": polars.Int64, "seed": polars.Int64}
+    of_runs |= {"engine": polars.String, "seconds": polars.Float64}
+    facts = [(*trial, seed, row.engine, row.seconds) for trial, seed, row in runs]
+    frame = polars.DataFrame(facts, of_runs, orient="row", strict=False)
+    return (
+        frame[np.repeat(np.arange(len(runs)), len(steps))]
+        .with_columns(polars.Series("step", np.tile(steps, len(runs))))
+        .with_columns(
+            polars.Series(name, column.reshape(-1))
+            for name, column in zip(names, columns, strict=True)
+        )
+        .with_columns(col("regret", *metrics).fill_nan(None), col("clicks").cast(polars.Int64))
+        .select(*MEASURED, *metrics, *TIMED)
     )
 
 
-def write_runs(path: Path, frame: polars.DataFrame, config: Config) -> None:
-    """Write finished runs of an agent in an environment, one or several, with a checksum, whole or
-    not at all.
-
-    Args:
-        path: that of the first.
-        frame: the tables of the runs, by their number.
-        config: of the folder.
-    """
-    make_folder(path.parent)
-    identity = config.run_identity(*frame.row(0)[:3])
-    write_whole(path, sealed(frame, {IDENTITY: identity, SEED: str(config.seed)}))
+def table_of(
+    rows: Mapping[str, Row], keys: Mapping[Trial, str], config: Config
+) -> polars.DataFrame:
+    """The rows of a sweep's finished runs, in the order of their keys."""
+    runs = [
+        (trial, run_seed(config.seed, trial.instance, trial.run), rows[key])
+        for trial, key in keys.items()
+        if key in rows
+    ]
+    return rows_of(runs, config.checkpoints, config.metrics)
 
 
-def read_sealed(path: Path) -> tuple[polars.DataFrame, dict[str, str]]:
-    """A table that `sealed` made, and the metadata of its file.
-
-    Raises:
-        Exception: of many classes, on another file or a damaged one; see `reading`.
-    """
-    if not path.is_file():
-        raise ValueError("it is not a regular file")
-    content = path.read_bytes()
-    check_seal(content)
-    metadata = polars.read_parquet_metadata(io.BytesIO(content))
-    if SEAL not in metadata:
-        raise ValueError("it has no checksum")
-    return polars.read_parquet(io.BytesIO(content)), metadata
-
-
-def _runs_in(path: Path, config: Config) -> tuple[list[Trial], polars.DataFrame]:
-    """The runs in a file with their rows, if they are of a configuration."""
-    frame, metadata = read_sealed(path)
-    columns, n_steps = [*MEASURED, *config.metrics, *TIMED], len(config.checkpoints)
-    frame = frame if frame.columns == columns else frame.select(columns)
-    labels = frame.row(0)[:3]
-    for label, known in zip(labels, config.labels.values(), strict=True):
-        if label not in known:
-            raise ValueError(f"{label!r} is not named in {CONFIG}")
-    runs = frame["run"].to_numpy()[::n_steps]
-    if not np.array_equal(frame["step"].to_numpy(), np.tile(config.checkpoints, len(runs))):
-        raise ValueError(f"its steps are not the checkpoints of {CONFIG}")
-    numbered = np.array_equal(frame["run"].to_numpy(), np.repeat(runs, n_steps))
-    are_alike = all(frame[column].n_unique() == 1 for column in COLUMNS)
-    if not numbered or not are_alike or (np.diff(runs) <= 0).any():
-        raise ValueError("it belongs to another run")
-    if metadata.get(SEED) != str(config.seed):
-        raise ValueError(f"it is of the seed {metadata.get(SEED)}; expected {config.seed}")
-    if metadata.get(IDENTITY) != config.run_identity(*labels):
-        raise ValueError(f"it is of other users, another agent or another setting than {CONFIG}")
-    first = Trial(*frame.row(0)[:4])
-    return [first._replace(run=run) for run in runs.tolist()], frame
-
-
-def read_results(folder: Path) -> tuple[polars.DataFrame, Config]:
-    """The rows of all finished runs of a folder, in the order of its configuration, and this
-    configuration.
+def read_results(stores: Sequence[Store]) -> tuple[polars.DataFrame, Config]:
+    """The rows of the finished runs that the tables of some folders show together, and what these
+    are of.
 
     Raises:
-        ValueError: the folder is not a results folder, no run is finished, or a file is damaged or
-            does not fit.
+        ValueError: no run is finished.
     """
-    config, runs = read_config(folder), folder / RUNS
-    finished = [file.relative_to(runs) for file in sorted(runs.rglob("*.parquet"))]
-    if not finished:
-        raise ValueError(f"{folder} holds no finished run yet")
-    found = FinishedRuns(folder, config)
-    found.read(finished)
-    order = [{label: n for n, label in enumerate(labels)} for labels in config.labels.values()]
-
-    def place(trial: Trial) -> tuple[int, ...]:
-        return (*(of[label] for of, label in zip(order, trial[:3], strict=True)), trial.run)
-
-    return found.table(sorted(found, key=place)), config
+    configs, rows = recorded(stores), dict[str, Row]()
+    if configs:
+        config = current(configs)
+        labels = product(config.envs, config.instances, config.agents)
+        keys = {
+            Trial(*names, run): f"{key}-{run}"
+            for names in labels
+            for key in [config.key(*names)]
+            for run in range(config.runs)
+        }
+        for store in stores:
+            rows |= store.rows(keys.values(), shape_of(config))
+    if not rows:
+        where = ", ".join(str(store.folder.parent) for store in stores)
+        if not any(store.folder.is_dir() for store in stores):
+            raise ValueError(f"{where} is not a results folder: it has no {RUNS}")
+        raise ValueError(f"{where} holds no finished run yet")
+    return table_of(rows, keys, config), config
 
 
 # -------------------------------------------------------------------------------------- in Python
@@ -387,8 +220,8 @@ class Results:
     from a folder.
 
     Args:
-        source: the folder of a `sweep` or of ``clickgym run``, finished or not; or `rows` of such
-            results.
+        source: the folder of a `sweep` or of ``clickgym run``, finished or not; several of them,
+            whose results stand in one table; or `rows` of such results.
         config: the configuration of rows, if it is known, as ``config.json`` holds it.
 
     Attributes:
@@ -399,6 +232,9 @@ class Results:
 
     Raises:
         ValueError: the folder is not one of results, or the rows are not those of a sweep.
+
+    Warns:
+        UserWarning: runs of an earlier setting are not shown, or files are damaged.
 
     Example:
         >>> import clickgym
@@ -412,14 +248,20 @@ class Results:
 
     def __init__(
         self,
-        source: str | os.PathLike[str] | polars.DataFrame,
+        source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | polars.DataFrame,
         config: Config | Mapping[str, Any] | None = None,
     ) -> None:
         if isinstance(config, Mapping):
             config = Config.from_json("config", config) if config else None
         check_kind("config", config, Config | None, "a configuration, as in config.json")
         if not isinstance(source, polars.DataFrame):
-            source, config = read_results(check_path("source", source))
+            folders: Any = source if is_sequence(source) else [source]
+            stores = [open_store(check_path("source", folder)) for folder in folders]
+            source, config = read_results(stores)
+            for hidden in recorded(stores):
+                if changes := hidden.changes(config):
+                    text = f"runs of another setting are not shown ({'; '.join(changes)})"
+                    warnings.warn(text, stacklevel=2)
         missing = {*MEASURED, *TIMED} - set(source.columns)
         if missing or source.is_empty():
             raise ValueError(f"the table lacks {min(missing, default='rows')!r}, which a sweep has")

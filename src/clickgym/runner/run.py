@@ -74,10 +74,13 @@ class Result:
         What is unknown is null.
         """
         from .results import Trial, rows_of  # data frames are slow to load
+        from .store import Row
         from .summaries import TIMED
 
         trial = Trial(self.env, self.instance, self.agent, check_count("run", run, 0))
-        return rows_of({trial: self}).drop(TIMED)
+        return rows_of(
+            [(trial, self.seed, Row.of(self))], self.steps.tolist(), list(self.metrics)
+        ).drop(TIMED)
 
 
 def run(

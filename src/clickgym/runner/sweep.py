@@ -5,24 +5,22 @@ tidy table.
 from __future__ import annotations
 
 import os
-import tempfile
 import threading
-import time
 import warnings
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import joblib
 import numpy as np
-from joblib.parallel import get_active_backend
+from joblib.parallel import LokyBackend, get_active_backend
 from numpy.typing import ArrayLike
-from rich.console import Console
 
 from ..agents.agent import BaseAgent, EnvTraits, Seed, UnsuitedError
 from ..core.checks import (
@@ -37,30 +35,22 @@ from ..core.checks import (
     short,
 )
 from ..core.faults import WorkerError
-from ..core.files import locked
+from ..core.files import make_folder
 from ..core.memory import check_memory
 from ..envs import ClickEnv, Users
 from ..envs.any_env import Sizes, sizes_of, users_of
 from .config import Config, Setting, provenance
 from .delay import Delay, check_learns_late
 from .engines import Engine, engine_facing, engine_of, traits_of
-from .identity import identities, is_ours, loaded
+from .identity import UNKNOWN, OwnCode, identities, is_ours, loaded
 from .labels import AgentLike, EnvLike, by_label, own_label
+from .loop import OnChunk
 from .make import AgentMaker, EnvMaker, agent_maker, env_maker, make_agent, make_env, prepared_agent
 from .metrics import Metrics
 from .progress import Progress
-from .results import (
-    CONFIG,
-    RUNS,
-    FinishedRuns,
-    Results,
-    Trial,
-    open_folder,
-    rows_of,
-    run_seed,
-    write_runs,
-)
+from .results import Results, Trial, begin, open_store, run_seed, shape_of, table_of, write_config
 from .run import Result, checkpoint_steps, play
+from .store import Row
 from .warm_start import Past, TypedLog, cautions, past_sessions
 from .workers import check_workers, in_parallel, what_broke
 
@@ -85,21 +75,22 @@ def sweep(
 ) -> Results:
     """Run every agent in every environment several times, and return the results as a table.
 
-    A finished run is saved within a second, with others of its agent and environment in one file,
-    and only then shown as finished. A stopped sweep resumes when you call it again with the same
-    arguments, or with a part of them, and ends with the same numbers. They do not depend on the
-    order, on ``n_jobs`` or on the engine. The seed of a run depends on ``seed``, the name of the
-    instance and the number of the run: all agents meet the same users, a label is only a name, and
-    `run` with the ``seed`` in the rows of a run repeats it. An object has the name by which it
-    could be passed: the class `TopRank` is ``"TopRank"``, your own class ``"my_module:MyAgent"``.
-    Give a label, in a mapping, to an object without such a name (a click model, arguments with an
-    array). A folder can grow: further environments, instances, agents and runs are added, and
-    finished runs are not repeated.
+    A finished run is saved at once, and only then shown as finished. A stopped sweep resumes when
+    you call it again with the same arguments, or with a part of them, and ends with the same
+    numbers. They do not depend on the order, on ``n_jobs`` or on the engine. The seed of a run
+    depends on ``seed``, the name of the instance and the number of the run: all agents meet the
+    same users, a label is only a name, and `run` with the ``seed`` in the rows of a run repeats it.
+    An object has the name by which it could be passed: the class `TopRank` is ``"TopRank"``, your
+    own class ``"my_module:MyAgent"``. Give a label, in a mapping, to an object without such a name
+    (a click model, arguments with an array).
 
-    A label stands for what it was: the parameters of an instance, the sources of your own classes
-    with the modules that they import, the values of arguments. A folder refuses a label that stands
-    for something else than before, unless ``again`` names it. What has no content to compare, such
-    as an argument with an open file, is run, but its runs are not resumed.
+    A folder has one small file for each finished run, named by a hash of all that the run depends
+    on: versions, horizon, seed, checkpoints, metrics and delay, the parameters of the users, the
+    agent with its arguments, the sessions it started from, and the code of your own agent with the
+    modules that it imports. If the file is there, the run is finished. What has changed is played
+    anew, and the tables show it; undo the change, and the old runs are there again. So a folder can
+    grow by environments, instances, agents and runs. What has no content to compare, such as an
+    argument with an open file, is run, but its runs are not resumed.
 
     Args:
         envs: ids or specs, as ``"PBMRank-v0"``, ``"PBMRank-v0:reward=any_click"`` or
@@ -120,8 +111,8 @@ def sweep(
         checkpoints, engine, metrics, delay: as in `run`.
         start: a click log from which the agents learn before session 1, each from the sessions of
             the query and of the items of its environment, as `clickgym.make_agent` says of ``log``.
-        again: labels of agents, environments or instances whose runs are repeated. If such a label
-            has changed, all its earlier runs are removed from the folder; other runs stay.
+        again: labels of agents, environments or instances whose runs are deleted and played anew,
+            for changes that clickgym cannot see, as in a file that an agent opens by itself.
         progress: whether to show a bar in a terminal (on stderr) and in a notebook; in a file or a
             pipe, a line a minute.
 
@@ -132,17 +123,16 @@ def sweep(
 
     Raises:
         ValueError, TypeError: on bad arguments, before any work starts; on a folder that holds
-            something else, or results that contradict: of another version, horizon, seed,
-            checkpoints, engine, metrics, delay or log, or of a label that stood for something else.
+            something else, or results of another version of clickgym's files.
         UnsuitedError: agents do not suit the environments, late clicks or the log; all are named.
         AgentError, SessionError: an agent proposed a bad list or failed, or an environment did; all
             runs finished before are kept.
-        WorkerError, FileError: a worker process died, or nothing more can be written;
-            likewise.
+        WorkerError, FileError: a worker process died, or has another code of your own class than
+            this process; nothing more can be written; likewise.
 
     Warns:
-        UserWarning: the folder is of other versions of packages, or of another processor; what a
-            label stands for cannot be compared; the log may be of other users.
+        UserWarning: runs of the folder are played anew, with the reason; what a label stands for
+            cannot be compared; files are damaged; the log may be of other users.
 
     Example:
         >>> import clickgym
@@ -164,47 +154,78 @@ def sweep(
         Delay(delay, seed=0)  # refuses a bad one before any work
     setting = Setting(
         clickgym=version("clickgym"),
+        versions={name: version(name) for name in ("numpy", "numba")},
         horizon=horizon,
         seed=check_seed(seed),
         checkpoints=checkpoint_steps(horizon, checkpoints).tolist(),
-        engine=engine,
         metrics=list(Metrics(metrics).names),
         delay=delay,
     )
     envs, agents = by_label("environment", envs), by_label("agent", agents)
     used = [None] if instances is None else instances
-    is_kept = out is not None
-    job, trials, planned, kinds = _plan(setting, envs, agents, used, runs, n_jobs, is_kept, start)
+    job, trials, config, kinds = _plan(
+        setting, envs, agents, used, runs, n_jobs, engine, start, out is not None
+    )
     for label in again:
         check_choice("label of again", label, [*envs, *job.instances, *agents])
-    folder = tempfile.TemporaryDirectory() if out is None else nullcontext(out)
-    kept: list[Trial] = []
-    with folder as name, resumable(out, lambda: f"{len(kept)} of {len(trials)} runs"):
-        finished = FinishedRuns(Path(name), open_folder(Path(name), planned, again))
-        for caution in cautions([it.facts for it in job.pasts.values()], kinds, delay is not None):
-            warnings.warn(caution, stacklevel=2)
-        _read_finished(finished, trials, again)
-        kept += (trial for trial in trials if trial in finished)
-        left = [trial for trial in trials if trial not in finished]
+    hashes = {labels: config.key(*labels) for labels in dict.fromkeys(it[:3] for it in trials)}
+    keys = {trial: f"{hashes[trial[:3]]}-{trial.run}" for trial in trials}
+    shape, rows, before, store = shape_of(config), dict[str, Row](), None, None
+    if out is not None:
+        make_folder(out)
+        store = open_store(out)
+        before, config = begin(store, config)
+        write_config(out, config)
+        labels = product(config.envs, config.instances, config.agents)
+        store.remove(config.key(*names) for names in labels if set(again) & set(names))
+        rows = store.rows(keys.values(), shape)
+    left = {key: trial for trial, key in keys.items() if key not in rows}
+    for line in _news(before, config, list(left.values())):
+        warnings.warn(line, stacklevel=2)
+    for caution in cautions([it.facts for it in job.pasts.values()], kinds, delay is not None):
+        warnings.warn(caution, stacklevel=2)
 
-        def on_written(trial: Trial, seconds: float) -> None:
-            kept.append(trial)
-            bar.finished(trial, seconds)
+    def keep(trial: Trial, result: Result) -> None:
+        row = rows[keys[trial]] = Row.of(result)
+        if store is not None:
+            store.add(keys[trial], "-".join(trial[:3]), row, shape)
+        bar.finished()
 
-        at_once = joblib.effective_n_jobs(n_jobs)
-        with (
-            Progress(Console(stderr=True), is_shown, horizon, len(trials), left, at_once) as bar,
-            Batches(finished, on_written) as batches,
-        ):
+    def kept() -> str:
+        return f"{sum(key in rows for key in keys.values())} of {len(trials)} runs"
+
+    with resumable(out, kept):
+        with Progress(is_shown, horizon, len(trials), len(left)) as bar:
             for prefer in ("threads", "processes"):
-                due = [trial for trial in left if trials[trial] == prefer]
+                due = [trial for trial in left.values() if trials[trial] == prefer]
                 if due:
-                    _play_all(due, job, n_jobs, prefer, bar, batches.add)
-        if out is not None:
+                    _play_all(due, job, n_jobs, prefer, bar, keep)
+        if out is not None and store is not None:
             from .reports.report import update_files  # matplotlib is slow to load
 
-            update_files(out)
-    return Results(finished.table(trials), finished.config)
+            update_files(out, store)
+    return Results(table_of(rows, keys, config), config)
+
+
+def _news(before: Config | None, now: Config, left: Sequence[Trial]) -> Iterator[str]:
+    """Why runs of a folder are played anew, in lines.
+
+    Args:
+        before, now: what its tables showed before, and what they show now.
+        left: what is to be played.
+    """
+    if before is None:
+        return
+    if changes := before.changes(now):
+        if left:
+            yield f"{len(left)} runs are played anew ({'; '.join(changes)}); the others are kept"
+        return
+    for column, known in before.identities.items():
+        for label, identity in known.items():
+            count = sum(getattr(trial, column) == label for trial in left)
+            new = now.identities[column].get(label, identity)
+            if count and new != identity and not new.startswith(UNKNOWN):
+                yield f"{label} has changed: {count} runs are played anew"
 
 
 @contextmanager
@@ -253,20 +274,26 @@ class Job(NamedTuple):
 
     Attributes:
         setting: of the sweep.
+        engine: as it was asked for.
         envs, agents: what makes the environments and the agents, by label.
         instances: what is taken as an instance, by its name in results.
         users: the classes of users that are not of the package, by name: another process does not
             know those of a script or a notebook.
         pasts: what agents learn before session 1, by environment and instance; empty without a log.
+        code: that of one's own of agents and environments, by column and label.
+        imports: what tells whether workers that are still there know another code.
         last: what the last run of a thread leaves to the next.
     """
 
     setting: Setting
+    engine: Engine
     envs: Mapping[str, EnvMaker]
     agents: Mapping[str, AgentMaker]
     instances: Mapping[str, Any]
     users: Mapping[str, type[Users]]
     pasts: Mapping[tuple[str, str], Past]
+    code: Mapping[tuple[str, str], OwnCode]
+    imports: str
     last: Last
 
     def pair(self, trial: Trial, seed: int) -> tuple[BaseAgent, gym.Env, str]:
@@ -275,6 +302,8 @@ class Job(NamedTuple):
         """
         cell = self.last.cell
         if cell is None or cell.labels != trial[:3]:
+            self.code["env", trial.env].check(trial.env, self.envs[trial.env][0])
+            self.code["agent", trial.agent].check(trial.agent, self.agents[trial.agent][0])
             if cell is None or cell.labels[:2] != trial[:2]:
                 Users.classes.update(self.users)
                 env = make_env(self.envs[trial.env], self.instances[trial.instance])
@@ -286,7 +315,7 @@ class Job(NamedTuple):
             make = prepared_agent(maker, place[0], horizon=horizon, log=past)
             cell = Cell(trial[:3], *place, make)
         agent = cell.make(seed)
-        engine = engine_facing(agent, cell.traits, cell.sizes, self.setting.engine)
+        engine = engine_facing(agent, cell.traits, cell.sizes, self.engine)
         is_anew = engine == "compiled" and type(cell.env.unwrapped) is ClickEnv
         self.last.cell = cell if is_anew else None
         return agent, cell.env, engine
@@ -316,8 +345,9 @@ def _plan(
     instances: Sequence[Any],
     runs: int,
     n_jobs: int,
-    is_kept: bool,
+    engine: Engine,
     start: Any,
+    is_kept: bool,
 ) -> Plan:
     """Make every environment and every agent once, to see that they fit, and plan all runs.
 
@@ -325,8 +355,8 @@ def _plan(
         setting: of the sweep.
         envs, agents: by label.
         instances, runs, n_jobs: as in `sweep`.
-        start: as in `sweep`.
-        is_kept: whether the results go into a folder, which needs identities.
+        engine, start: as in `sweep`.
+        is_kept: whether the results go into a folder, where what has no identity is told.
 
     Raises:
         UnsuitedError: naming all agents that cannot play.
@@ -334,7 +364,9 @@ def _plan(
     env_makers = {label: env_maker(env) for label, env in envs.items()}
     agent_makers = {label: agent_maker(agent) for label, agent in agents.items()}
     # of agents before any is made: a class may count them; of environments when their ids are known
-    known = identities("agent", agent_makers, stacklevel=4) if is_kept else {}
+    told = partial(identities, warns=is_kept, stacklevel=4)
+    of_agents = told("agent", agent_makers)
+    code = {("agent", label): OwnCode.of(it) for label, (it, _) in agent_makers.items()}
     backend, _ = get_active_backend(prefer="threads")  # a cluster has other memory
     is_here = getattr(backend, "supports_sharedmem", False)
     at_once = min(joblib.effective_n_jobs(n_jobs), runs) if is_here else 1
@@ -367,7 +399,7 @@ def _plan(
             for label, agent_pair in agent_makers.items():
                 try:
                     agent = make_agent(agent_pair, env, horizon=setting.horizon, seed=0, log=past)
-                    prefer = _check_pair(setting, agent, env, label, at_once)
+                    prefer = _check_pair(setting, engine, agent, env, label, at_once)
                 except UnsuitedError as error:
                     unsuited.setdefault(label, error)
                     continue
@@ -377,23 +409,34 @@ def _plan(
                 trials |= {Trial(env_label, name, label, run): prefer for run in range(runs)}
     if unsuited:
         raise UnsuitedError.of_all(unsuited)
-    if is_kept:
-        used = {name: loaded(name if it is None else it) for name, it in named.items()}
-        known |= identities("env", env_makers, stacklevel=4)
-        known |= identities("instance", used, stacklevel=4)
+    used = {name: loaded(name if it is None else it) for name, it in named.items()}
+    code |= {("env", label): OwnCode.of(it) for label, (it, _) in env_makers.items()}
+    imported = [
+        of_agents[label] for label, (it, given) in agent_makers.items() if given or not is_ours(it)
+    ]
+    imports = repr([imported, [code["env", label] for label in env_makers]])
+    made = provenance()
     config = Config(
         **vars(setting),
+        engine=engine,
         runs=runs,
         envs={label: own_label(env) for label, env in envs.items()},
         instances={name: it if isinstance(it, str) else None for name, it in named.items()},
         agents={label: own_label(agent) for label, agent in agents.items()},
-        identities=known,
+        identities={
+            "env": told("env", env_makers),
+            "instance": told("instance", used),
+            "agent": of_agents,
+        },
         start=_facts(pasts),
         start_words=words if pasts else [],
-        **provenance(),
+        **{key: made[key] for key in ("commit", "made", "processor")},
     )
     users = {name: users for name, users in Users.classes.items() if not is_ours(users)}
-    job = Job(setting, env_makers, agent_makers, named, users, pasts, Last())
+    job = Job(
+        *(setting, engine, env_makers, agent_makers, named, users, pasts, code),
+        *(imports, Last()),
+    )
     return Plan(job, trials, config, kinds)
 
 
@@ -405,11 +448,13 @@ def _facts(pasts: Mapping[tuple[str, str], Past]) -> dict[str, dict[str, dict[st
     return facts
 
 
-def _check_pair(setting: Setting, agent: BaseAgent, env: gym.Env, label: str, at_once: int) -> str:
+def _check_pair(
+    setting: Setting, asked: Engine, agent: BaseAgent, env: gym.Env, label: str, at_once: int
+) -> str:
     """Check that an agent can play in an environment, ``at_once`` runs at a time; return what plays
     them, ``"threads"`` or ``"processes"``.
     """
-    engine = engine_of(agent, env, setting.engine)
+    engine = engine_of(agent, env, asked)
     if setting.delay is not None:
         check_learns_late(agent, env)
     if engine != "compiled":
@@ -423,139 +468,41 @@ def _check_pair(setting: Setting, agent: BaseAgent, env: gym.Env, label: str, at
 # ----------------------------------------------------------------------------------------- playing
 
 
-def _read_finished(finished: FinishedRuns, trials: Collection[Trial], again: Sequence[str]) -> None:
-    """Read those trials that the folder has already. Runs of labels that are repeated are removed;
-    further runs in their files stay.
-    """
-    last = {trial[:3]: trial.run for trial in trials}
-    found = finished.files.found(finished.out / RUNS)
-    due = [path for path, first in found.items() if first.run <= last.get(first[:3], -1)]
-    repeated = [path for path in due if set(found[path][:3]) & set(again)]
-    for path in repeated:
-        with suppress(ValueError):  # of a damaged file nothing can stay
-            there = FinishedRuns(finished.out, finished.config)
-            there.read([path])
-            if others := [trial for trial in there if trial not in trials]:
-                file = finished.out / RUNS / finished.files.path(others[0])
-                write_runs(file, there.table(others), finished.config)
-        (finished.out / RUNS / path).unlink()
-    finished.read(path for path in due if path not in repeated)
-
-
-WRITE_EVERY = 1.0
-"""The seconds that a finished run waits for others, to share a file with those of its labels."""
-
-
-class Batches:
-    """Context in which finished runs are written within `WRITE_EVERY` seconds, several of an agent
-    in an environment into one file; at its end, all are.
-
-    Args:
-        finished: the runs in files, which grow by those that are written.
-        on_written: called with each of these, and the seconds that it took.
-    """
-
-    def __init__(
-        self, finished: FinishedRuns, on_written: Callable[[Trial, float], object]
-    ) -> None:
-        self._finished, self._on_written = finished, on_written
-        self._waiting: dict[Trial, tuple[Result, float]] = {}
-        self._lock, self._due = threading.Lock(), time.monotonic() + WRITE_EVERY
-        self._timer: threading.Timer | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._write()
-
-    def add(self, trial: Trial, result: Result, seconds: float) -> None:
-        """Keep a run that took so many seconds."""
-        with self._lock:
-            self._waiting[trial] = result, seconds
-            left = self._due - time.monotonic()
-            if left > 0 and self._timer is None:  # the next run may take long
-                self._timer = threading.Timer(left, self._write_late)
-                self._timer.daemon = True
-                self._timer.start()
-        if left <= 0:
-            self._write()
-
-    def _write_late(self) -> None:
-        with suppress(Exception):  # what is not written still waits, and is tried again
-            self._write()
-
-    def _write(self) -> None:
-        """Write what waits."""
-        with self._lock:
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
-            of_labels = defaultdict(list)
-            for trial in self._waiting:
-                of_labels[trial[:3]].append(trial)
-            for trials in of_labels.values():
-                self._write_file(sorted(trials))
-                for trial in trials:
-                    self._on_written(trial, self._waiting.pop(trial)[1])
-            self._due = time.monotonic() + WRITE_EVERY
-
-    def _write_file(self, trials: list[Trial]) -> None:
-        """Write runs of an agent in an environment, but those that another process wrote."""
-        finished, last = self._finished, trials[-1]
-        starts = (last._replace(run=run) for run in range(last.run + 1))
-        paths = [path for path in map(finished.files.path, starts) if path not in finished.paths]
-        with locked(finished.out / CONFIG):
-            finished.read(path for path in paths if (finished.out / RUNS / path).exists())
-            runs = {trial: self._waiting[trial][0] for trial in trials if trial not in finished}
-            if runs:
-                path, frame = finished.files.path(next(iter(runs))), rows_of(runs)
-                write_runs(finished.out / RUNS / path, frame, finished.config)
-                finished.add(path, runs, frame)
-
-
 def _play_all(
     trials: Sequence[Trial],
     job: Job,
     n_jobs: int,
     prefer: str,
-    progress: Progress,
-    keep: Callable[[Trial, Result, float], None],
+    bar: Progress,
+    keep: Callable[[Trial, Result], None],
 ) -> None:
     """Play trials in threads or in processes, and keep each when it is finished."""
     backend, _ = get_active_backend(prefer=prefer)
-    shared = getattr(backend, "supports_sharedmem", False)  # threads, which report their progress
+    is_here = getattr(backend, "supports_sharedmem", False)
+    if isinstance(backend, LokyBackend) and joblib.effective_n_jobs(n_jobs) == 1:
+        is_here = True  # joblib starts no process for one job
     stop = threading.Event()
 
-    def counter(trial: Trial) -> Callable[[int], None]:
-        played = 0
+    def on_chunk(sessions: int) -> None:
+        if stop.is_set():
+            raise InterruptedError
+        bar.played(sessions)
 
-        def on_chunk(sessions: int) -> None:
-            nonlocal played
-            if stop.is_set():
-                raise InterruptedError
-            played += sessions
-            progress.played(trial, played)
-
-        return on_chunk
-
-    with nullcontext(map(counter, trials)) if shared else progress.watching(trials) as counters:
-        calls = [(_play, trial, job, count) for trial, count in zip(trials, counters, strict=True)]
-        results = in_parallel(calls, n_jobs, prefer)
-        try:
-            for trial, result, seconds in results:
-                progress.played(trial, job.setting.horizon)
-                keep(trial, result, seconds)
-        except BrokenExecutor as error:
-            raise WorkerError(what_broke(error)) from None
-        finally:
-            stop.set()
+    calls = [(_play, trial, job, on_chunk if is_here else None) for trial in trials]
+    results = in_parallel(calls, n_jobs, prefer, code=job.imports)
+    try:
+        for trial, result in results:
+            if not is_here:
+                bar.played(job.setting.horizon)
+            keep(trial, result)
+    except BrokenExecutor as error:
+        raise WorkerError(what_broke(error)) from None
+    finally:
+        stop.set()
 
 
-def _play(trial: Trial, job: Job, on_chunk: Callable[[int], None]) -> tuple[Trial, Result, float]:
-    """Play a trial; return it with its measurements, and the seconds that it took."""
-    before = time.monotonic()
-    on_chunk(0)
+def _play(trial: Trial, job: Job, on_chunk: OnChunk | None) -> tuple[Trial, Result]:
+    """Play a trial; return it with its measurements."""
     seed = run_seed(job.setting.seed, trial.instance, trial.run)
     result = play(
         *job.pair(trial, seed),
@@ -565,4 +512,4 @@ def _play(trial: Trial, job: Job, on_chunk: Callable[[int], None]) -> tuple[Tria
         on_chunk,
         job.setting.delay,
     )
-    return trial, result, time.monotonic() - before
+    return trial, result

@@ -1,19 +1,17 @@
-"""Workers: their number, their machines, what they can import, and their end. They ignore Ctrl-C,
-and none outlives the process that started it.
+"""Workers: their number, their machines, and their end. They ignore Ctrl-C, and none outlives the
+process that started it.
 """
 
 from __future__ import annotations
 
 import faulthandler
-import importlib
 import os
 import re
 import signal
 import sys
-import sysconfig
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 import joblib
@@ -33,8 +31,9 @@ def in_parallel(
     n_jobs: int,
     prefer: str,
     return_as: str = "generator_unordered",
+    code: str = "",
 ) -> Iterator[Any]:
-    """Run functions in workers, which end with this process and know its modules as they are now.
+    """Run functions in workers, which end with this process.
 
     Args:
         calls: functions, each with its arguments.
@@ -42,60 +41,23 @@ def in_parallel(
         prefer: ``"threads"`` or ``"processes"``; a ``joblib.parallel_config`` comes first.
         return_as: ``"generator"`` yields the results in the order of the calls,
             ``"generator_unordered"`` each when it is there.
+        code: a hash of what the workers import; if it is another than before, or modules are found
+            elsewhere, joblib starts new workers, because those that it keeps know the old code.
 
     Returns:
         The results.
     """
     backend, _ = get_active_backend(prefer=prefer)
     is_loky = isinstance(backend, LokyBackend)
-    start = {"initializer": begin, "initargs": (os.getpid(), _edition())} if is_loky else {}
+    start = {"initializer": begin, "initargs": (os.getpid(), code, *sys.path)} if is_loky else {}
     parallel = joblib.Parallel(
         n_jobs=n_jobs, prefer=prefer, return_as=return_as, batch_size=1, **start
     )
     with ignoring_interrupts():
         results: Iterator[Any] = parallel(
-            joblib.delayed(watched)(SearchPath(), os.getpid(), *call) for call in calls
+            joblib.delayed(watched)(os.getpid(), *call) for call in calls
         )
     return results
-
-
-_modules: dict[str, tuple[str, int]] = {}
-"""File and time of the modules that workers may have imported."""
-_editions = [0]
-
-
-def _edition() -> int:
-    """Return a number that grows when a module changes: then joblib starts new workers, because
-    those that it keeps know the old one.
-    """
-    installed = sysconfig.get_path("stdlib"), sysconfig.get_path("purelib")
-    modules = {}
-    for name, module in list(sys.modules.items()):
-        file = getattr(module, "__dict__", {}).get("__file__")
-        if isinstance(file, str) and not file.startswith(installed):
-            with suppress(OSError):
-                modules[name] = file, os.stat(file).st_mtime_ns
-    if any(_modules.get(name, file) != file for name, file in modules.items()):
-        _editions[0] += 1
-    _modules.update(modules)
-    return _editions[0]
-
-
-class SearchPath:
-    """Where this process finds modules: a worker that unpickles it finds them there too.
-
-    Workers are kept from one sweep to the next, and what was added to ``sys.path`` since, they do
-    not know. It stands before all that may need a module, for a pickle is read in order.
-    """
-
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[list[str]]]:
-        return _search_also, ([os.path.abspath(folder) for folder in sys.path],)
-
-
-def _search_also(folders: list[str]) -> SearchPath:
-    sys.path.extend(folder for folder in folders if folder not in sys.path)
-    importlib.invalidate_caches()  # a module may be written since its folder was read
-    return SearchPath()
 
 
 def what_broke(error: BrokenExecutor) -> str:
@@ -112,14 +74,13 @@ def what_broke(error: BrokenExecutor) -> str:
     return f"a worker process could not load what was sent to it: {told[-1].strip()}"
 
 
-def watched(search: SearchPath, parent: int, function: Callable[..., Any], *arguments: Any) -> Any:
+def watched(parent: int, function: Callable[..., Any], *arguments: Any) -> Any:
     """Call a function in a worker process that ends when its parent process ends (see `end_with`).
 
     A worker in the same process (a thread), or one that another process started (on a cluster), is
     not ended.
 
     Args:
-        search: where modules are found.
         parent: the id of the process that started the worker.
         function, arguments: the call.
     """
@@ -128,13 +89,8 @@ def watched(search: SearchPath, parent: int, function: Callable[..., Any], *argu
     return function(*arguments)
 
 
-def begin(parent: int, edition: int) -> None:
-    """Begin a worker process, before its first task.
-
-    Args:
-        parent: as in `end_with`.
-        edition: of the modules of the parent process.
-    """
+def begin(parent: int, *_: str) -> None:
+    """Begin a worker process, before its first task; ``parent`` as in `end_with`."""
     end_with(parent)
     if "PYTHONFAULTHANDLER" not in os.environ:  # or joblib prints a page; the parent has a line
         faulthandler.enable(open(os.devnull, "w"))  # noqa: SIM115 (as long as the process)
@@ -182,7 +138,13 @@ def on_cluster(address: str | None) -> Iterator[None]:
             raise ValueError(
                 f"--cluster {address}: it has no workers; start some with: dask worker {address}"
             )
+        client.run(search_also, [os.path.abspath(folder) for folder in sys.path])
         yield
+
+
+def search_also(folders: list[str]) -> None:
+    """Find modules in further folders."""
+    sys.path.extend(folder for folder in folders if folder not in sys.path)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,12 +17,12 @@ from numpy.typing import NDArray
 import clickgym
 from clickgym.agents import Agent, CompiledAgent, Learner, Random
 from clickgym.agents.agent import UnsuitedError
-from clickgym.core.files import make_folder, reading, sealed, write_whole
+from clickgym.core.files import make_folder
 from clickgym.runner.engines import engine_of
-from clickgym.runner.identity import identities
+from clickgym.runner.identity import OwnCode, identities
 from clickgym.runner.labels import AgentLike
 from clickgym.runner.make import agent_maker, make_agent, maker_name, observed_sizes, requirements
-from clickgym.runner.results import IDENTITY, read_sealed
+from clickgym.runner.store import Row, Store
 from clickgym.runner.sweep import resumable
 from clickgym.runner.workers import in_parallel
 
@@ -147,7 +148,7 @@ def play(
         agent: as `clickgym.run` takes it.
         tasks: that it can play.
         runs: of each.
-        out: a folder with a file of each task; resumed if it exists. What has no content to compare
+        out: a folder with a file of each run; resumed if it exists. What has no content to compare
             is played, but not resumed.
         seed: of all runs.
         n_jobs: workers: threads for compiled agents, else processes.
@@ -156,19 +157,18 @@ def play(
     Returns:
         One row for each task and run: ``task``, ``run``, ``loss`` and ``seconds``.
 
-    Raises:
-        ValueError: the folder holds results of another agent, task, version or seed, or is damaged.
     """
-    make_folder(out)
     maker, passed = agent_maker(agent)
     (known,) = identities("agent", {maker_name(maker): (maker, passed)}).values()
-    of_tasks = {task: known and f"{known} {task} {seed} {version('clickgym')}" for task in tasks}
-    played = {task: _played(out / f"{task.name}.parquet", of_tasks[task]) for task in tasks}
+    versions = [version(name) for name in ("clickgym", "numpy", "numba")]
+    keys = {task: f"{known} {task} {seed} {versions}" for task in tasks}
+    hashes = {task: sha256(keys[task].encode()).hexdigest()[:32] for task in tasks}
     compiled = isinstance(maker, type) and issubclass(maker, CompiledAgent)
     prefer = "threads" if compiled else "processes"
-    calls = [
-        (play_task, agent, task, played[task], runs, out, seed, of_tasks[task]) for task in tasks
-    ]
+    store = Store(out)
+    make_folder(store.folder)
+    code, rest = OwnCode.of(maker), (runs, store, seed)
+    calls = [(play_task, agent, code, task, hashes[task], *rest) for task in tasks]
     finished: list[polars.DataFrame] = []
     with resumable(out, lambda: f"{len(finished)} of {len(tasks)} tasks"):
         for table in watch(in_parallel(calls, n_jobs, prefer, "generator")):
@@ -176,27 +176,8 @@ def play(
     return polars.concat(finished)
 
 
-def _played(path: Path, known: str | None) -> polars.DataFrame:
-    """The runs of a task in a file; none without a file, or if it is unknown what they must be."""
-    if known is None or not path.exists():
-        return polars.DataFrame(schema=COLUMNS)
-    with reading(path, "is damaged", "delete it to have its runs computed again"):
-        table, metadata = read_sealed(path)
-    if metadata.get(IDENTITY) != known:
-        raise ValueError(
-            f"{path} is of another agent, task, seed or version; choose another folder (--out)"
-        )
-    return table
-
-
 def play_task(
-    agent: AgentLike,
-    task: Task,
-    table: polars.DataFrame,
-    runs: int,
-    out: Path,
-    seed: int,
-    known: str | None,
+    agent: AgentLike, code: OwnCode, task: Task, key: str, runs: int, store: Store, seed: int
 ) -> polars.DataFrame:
     """Play the runs of a task that have not been played yet.
 
@@ -204,24 +185,27 @@ def play_task(
     meet the same users.
 
     Args:
-        agent, task, runs, out, seed: as in `play`.
-        table: of the runs that have been played.
-        known: what the runs depend on, which is kept with them; None if it is unknown.
+        agent, task, runs, seed: as in `play`.
+        code: the agent's own code.
+        key: a hash of what the runs depend on.
+        store: keeps them.
     """
-    if len(table) >= runs:
-        return table.head(runs)
-    env, rows = task.make(), table.rows()
+    code.check(str(agent), agent_maker(agent)[0])
+    found, rows = store.rows([f"{key}-{number}" for number in range(runs)], (1, 1)), []
     metrics = [] if task.measure == "regret" else [task.measure]
-    for number in range(len(table), runs):
-        seeds = np.random.SeedSequence(seed, spawn_key=(crc32(task.name.encode()), number))
-        env_seed, agent_seed = map(int, seeds.generate_state(2))
-        player = prepared(agent, task, env, agent_seed)
-        steps = [task.horizon]
-        result = clickgym.run(
-            player, env, task.horizon, seed=env_seed, checkpoints=steps, metrics=metrics
-        )
-        loss = float(result.to_frame()[task.measure][-1])
-        rows.append((task.name, number, loss, result.seconds))
-    table = polars.DataFrame(rows, COLUMNS, orient="row")
-    write_whole(out / f"{task.name}.parquet", sealed(table, {IDENTITY: str(known)}))
-    return table
+    env = task.make()
+    for number in range(runs):
+        row = found.get(f"{key}-{number}")
+        if row is None:
+            seeds = np.random.SeedSequence(seed, spawn_key=(crc32(task.name.encode()), number))
+            env_seed, agent_seed = map(int, seeds.generate_state(2))
+            player = prepared(agent, task, env, agent_seed)
+            steps = [task.horizon]
+            result = clickgym.run(
+                player, env, task.horizon, seed=env_seed, checkpoints=steps, metrics=metrics
+            )
+            loss = result.to_frame()[task.measure].to_numpy()[-1:].astype("<f8")
+            row = Row(result.engine, result.seconds, loss.tobytes())
+            store.add(f"{key}-{number}", task.name, row, (1, 1))
+        rows.append((task.name, number, *np.frombuffer(row.measured).tolist(), row.seconds))
+    return polars.DataFrame(rows, COLUMNS, orient="row")

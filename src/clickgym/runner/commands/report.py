@@ -8,23 +8,23 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from ...core.files import locked, make_folder
+from ...core.files import make_folder
 from ..console import output
 from ..reports.latex import to_latex
 from ..reports.report import write_files
 from ..reports.table import print_results
-from ..results import CONFIG, Results
+from ..results import Results
 from ..terminal import say
 from .run import Reference
 
 
 def report(
-    folder: Annotated[
-        Path,
+    folders: Annotated[
+        list[Path],
         typer.Argument(
-            metavar="DIR",
+            metavar="DIR...",
             show_default=False,
-            help="Folder of a clickgym run or sweep, finished or not.",
+            help="Folder of a clickgym run or sweep, finished or not; of several, one table.",
         ),
     ],
     html: Annotated[
@@ -43,7 +43,7 @@ def report(
         typer.Option(
             metavar="DIR",
             help="Folder of the files, created if missing; by default that of the results. Files "
-            "of a selection are written only with --out.",
+            "of a selection, or of several folders, are written only with --out.",
         ),
     ] = None,
     reference: Reference = None,
@@ -57,21 +57,22 @@ def report(
     clickgym report results/first --html
     clickgym report results/first --agents BatchRank TopRank --out figures
     clickgym report results/first --reference TopRank --latex > table.tex
+    clickgym report results/first results/mine --out results/both
     """
-    selected, target = bool(agents or environments), out or folder
-    if selected and out is not None and out.resolve() == folder.resolve():
+    is_whole = not (agents or environments or folders[1:])
+    if not is_whole and out is not None and out.resolve() in [it.resolve() for it in folders]:
         raise ValueError(
             "the files of a selection would overwrite those of all; name another --out"
         )
-    results, console = Results(folder).select(agents, environments), output()
+    results, console = Results(folders).select(agents, environments), output()
     if latex:
         console.print(Text(to_latex(results, reference)), soft_wrap=True)
         return
+    target = out or folders[0]
     make_folder(target)
     print_results(console, results, reference)
-    if selected and out is None:
+    if not is_whole and out is None:
         say(console, "Nothing is written of a selection; --out DIR names a folder for its files.")
     else:
-        with locked(target / CONFIG):
-            names = write_files(target, results, html=html, reference=reference)
+        names = write_files(target, results, html=html, reference=reference)
         say(console, f"Results in {target}: {', '.join(names)}")

@@ -116,8 +116,8 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="LABEL...",
-            help="Repeat the runs of these agents, environments or instances, for example of your "
-            "own agent that you have edited; other runs are kept.",
+            help="Delete the runs of these agents, environments or instances and play them anew: "
+            "for changes that clickgym cannot see, as in a file that your agent opens by itself.",
         ),
     ] = None,
     reference: Reference = None,
@@ -134,9 +134,8 @@ def run(
 
     In a folder (--out) each run is saved when it ends. You can stop the command with Ctrl-C; the
     same command, or one with a part of its agents, resumes. The same folder also takes further
-    agents, environments, instances and runs; horizon, seed, engine, metrics, delay and log must
-    stay the same. An agent, an environment or an instance that has changed is refused without
-    --again. The exit code is 1 if an agent or an environment fails in mid-run, 2 for wrong input.
+    agents, environments, instances and runs. Runs of what has changed are played anew. The exit
+    code is 1 if an agent or an environment fails in mid-run, 2 for wrong input.
     """
     log = typed_log(start, columns)
     if reference is not None:

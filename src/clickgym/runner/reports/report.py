@@ -2,44 +2,49 @@
 
 from __future__ import annotations
 
-import io
 import json
-from hashlib import sha256
+from contextlib import suppress
 from pathlib import Path
+from zlib import crc32
 
 import polars
 
-from ...core.files import locked, sealed, write_whole
+from ...core.files import parquet, reading, write_whole
 from ...core.formats import to_csv
-from ..results import CONFIG, TABLE, Results
+from ..results import TABLE, Results, read_results, write_config
+from ..store import Store
 from .figures import save_figure
 from .page import to_html
 
 SUMMARY, PAGE = "summary.csv", "report.html"
 FILES = "clickgym_files"
-"""Metadata of the table: the hashes of the files that are written with it."""
+"""Metadata of the table: the checksums of the files that are written with it."""
 
 
-def update_files(out: Path) -> None:
-    """Write the files of all finished runs of a folder, unless they are there, undamaged."""
-    with locked(out / CONFIG):
-        results = Results(out)
+def update_files(out: Path, store: Store) -> None:
+    """Write the files of all finished runs of a folder, unless they are there, undamaged. If other
+    commands finish runs meanwhile, write them again.
+    """
+    there = None
+    while there != store.look():
+        there = store.look()
+        results = Results(*read_results([store]))
+        if results.configuration is not None:
+            write_config(out, results.configuration)
         if not _are_written(out, results):
             write_files(out, results)
 
 
 def _are_written(out: Path, results: Results) -> bool:
-    try:
-        table = (out / TABLE).read_bytes()
-        written = polars.read_parquet_metadata(io.BytesIO(table))[FILES]
-        hashes = {name: _hash(out / name) for name in json.loads(written)}
-    except (OSError, KeyError, ValueError, polars.exceptions.PolarsError):
-        return False
-    return json.loads(written) == hashes and table == sealed(results.rows, {FILES: written})
+    with suppress(OSError, ValueError), reading(out / TABLE, "is damaged", "it is written anew"):
+        written = json.loads(polars.read_parquet_metadata(out / TABLE)[FILES])
+        is_whole = written == {name: _checksum(out / name) for name in written}
+        return is_whole and polars.read_parquet(out / TABLE).equals(results.rows)
+    return False
 
 
-def _hash(path: Path) -> str:
-    return sha256(path.read_bytes()).hexdigest()
+def _checksum(path: Path) -> int:
+    return crc32(path.read_bytes())
 
 
 def write_files(
@@ -62,6 +67,6 @@ def write_files(
     if html:
         write_whole(out / PAGE, to_html(results, reference))
     # The last, so that a stopped process writes all again.
-    written = {name: _hash(out / name) for name in (SUMMARY, *(file.name for file in figures))}
-    write_whole(out / TABLE, sealed(results.rows, {FILES: json.dumps(written)}))
+    written = {name: _checksum(out / name) for name in (SUMMARY, *(file.name for file in figures))}
+    write_whole(out / TABLE, parquet(results.rows, {FILES: json.dumps(written)}))
     return [*(file.name for file in figures), SUMMARY, TABLE, *[PAGE] * html]
