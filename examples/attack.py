@@ -32,18 +32,21 @@ def attack_then_quit(ranking, clicks, session):
 
 
 class Attack(gym.Wrapper):
-    """Environment whose clicks are changed; `cost` is the number of changed clicks."""
+    """Environment that shows changed clicks; `cost` is their number.
+
+    Reward and regret stay those of the true users.
+    """
 
     def __init__(self, env, change):
         super().__init__(env)
         self.change, self.session, self.cost = change, 0, 0
 
     def step(self, action):
-        true, _, *rest = self.env.step(action)
+        true, *rest = self.env.step(action)
         self.session += 1
         clicks = self.change(action, true, self.session)
         self.cost += int((clicks != true).sum())
-        return clicks, float(clicks.any()), *rest
+        return clicks, *rest
 
 
 if __name__ == "__main__":
