@@ -14,7 +14,7 @@ from ..core.checks import check_choice, check_positions, short, unexpected
 from .click_model import ClickModel
 from .contextual.labelled import LabelledModel
 from .contextual.linear import LinearModel
-from .instances.instance import AnyInstance, load_instance
+from .instances.instance import AnyInstance, Instance, load_instance
 from .piecewise_stationary import PiecewiseStationaryModel
 from .users import Users, build, users_class
 
@@ -53,10 +53,8 @@ class Described(NamedTuple):
     """The name of the instance."""
     initial_ranking: NDArray[np.int64] | None = None
     """All L items in the order of the production list, if the instance has one."""
-    query: str = "custom"
-    """The query of a log from which the instance was estimated; else its name."""
-    item_labels: tuple[str, ...] = ()
-    """The name of each item in this log; of users without an instance none."""
+    source: Instance | None = None
+    """The instance, which knows how a log names its query and its items."""
 
 
 def described_users(
@@ -133,7 +131,7 @@ def _of_instance(
     # Candidates change from session to session: a production list would be of none of them.
     initial_ranking = None if form == "Contextual" else loaded.initial_ranking
     users = loaded.model(kind, n_positions)
-    return Described(users, loaded.name, initial_ranking, loaded.query, loaded.labels)
+    return Described(users, loaded.name, initial_ranking, loaded)
 
 
 def _kind(users: type[Users], click_model: type[ClickModel]) -> str:

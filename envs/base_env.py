@@ -32,9 +32,6 @@ class BaseClickEnv:
         model, instance: the users, and the name of their instance.
         initial_ranking: ``(L,)`` all items in the order of the production list; None if the
             instance has none.
-        query, item_labels: what a log calls the query and its items, by which its sessions are
-            those of these users: of an instance that was fitted to a log as it has them, else the
-            name of the instance and the ids.
         reward, cutoff: as in `ClickEnv`; ``cutoff`` None counts all positions.
         streams: the streams of sessions, with all that they advance.
     """
@@ -75,14 +72,25 @@ class BaseClickEnv:
         self.render_mode = None
         if render_mode is not None:
             self.render_mode = check_choice("render_mode", render_mode, RENDER_MODES)
-        self.model, self.instance, self.initial_ranking, self.query, labels = users
-        self.item_labels = labels or tuple(map(str, range(self.model.n_items)))
+        self.model, self.instance, self.initial_ranking, self._source = users
         self.reward = self.model.default_reward if reward is None else reward
         self.cutoff = cutoff
         self.streams = Streams(self.model, self.reward, cutoff, reference, n_streams)
         self._lists = RankedList(self.model.n_items, self.model.n_positions)
         self._last: Any = None
         return self.streams.task.observation_space
+
+    @property
+    def query(self) -> str:
+        """The query's name in a log from which the instance was fitted; else the instance's."""
+        return self.instance if self._source is None else self._source.query
+
+    @property
+    def item_labels(self) -> tuple[str, ...]:
+        """``(L,)`` the items' names in that log; else their ids."""
+        if self._source is None:
+            return tuple(map(str, range(self.model.n_items)))
+        return self._source.labels
 
     @property
     def task(self) -> Any:

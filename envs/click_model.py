@@ -198,7 +198,9 @@ class ClickModel(Users, abstract=True):
                 best = self._best_list(code, counted)
             else:
                 best = named_ranking("reference", reference, self.n_items, self.n_positions)
-            optimum = self._expectation(self._checked(best), code, counted)
+            optimum = self._expectation(
+                check_ranking(best, self.n_items, self.n_positions), code, counted
+            )
         except (ArithmeticError, LookupError) as error:
             raise ValueError(
                 f"the best reward of a {type(self).__name__} cannot be computed: {cause(error)}"
@@ -219,9 +221,9 @@ class ClickModel(Users, abstract=True):
         """
         clicks, examined = np.empty((2, self.n_positions), np.int8)
         check_kind("rng", rng, np.random.Generator, "a numpy.random.Generator")
-        entry(self.sample_kernel)(
-            self.parameters, self._checked(ranking), rng.random(self.n_uniforms), clicks, examined
-        )
+        items = check_ranking(ranking, self.n_items, self.n_positions)
+        uniforms = rng.random(self.n_uniforms)
+        entry(self.sample_kernel)(self.parameters, items, uniforms, clicks, examined)
         return clicks
 
     def click_probabilities(self, ranking: ArrayLike) -> NDArray[np.float64]:
@@ -250,7 +252,8 @@ class ClickModel(Users, abstract=True):
             ValueError: an unknown reward, a cutoff outside ``1..K`` or a bad ranking.
         """
         code, cutoff = self.check_reward(reward, cutoff)
-        return self._expectation(self._checked(ranking), code, cutoff)
+        items = check_ranking(ranking, self.n_items, self.n_positions)
+        return self._expectation(items, code, cutoff)
 
     def optimal_ranking(
         self, reward: str = "clicks", cutoff: int | None = None
@@ -381,7 +384,7 @@ class ClickModel(Users, abstract=True):
 
     def _expectation(self, ranking: NDArray[np.int64], reward: int, cutoff: int) -> float:
         """`expected_reward` by the kernels' code of a reward."""
-        scratch = self._scratch()
+        scratch = np.empty(self.n_positions + 1)
         return float(entry(self.expected_kernel)(self.parameters, ranking, reward, cutoff, scratch))
 
     def _best_list(self, reward: int, cutoff: int) -> NDArray[np.int64]:
@@ -442,24 +445,17 @@ class ClickModel(Users, abstract=True):
             used=np.zeros(self.n_items, np.bool_),
             chosen=np.empty(cutoff, np.int64),
         )
-        code, scratch = REWARDS.index(reward), self._scratch()
+        code, scratch = REWARDS.index(reward), np.empty(self.n_positions + 1)
         run(branch_and_bound(self.expected_kernel, self.below_kernel))(
             self.parameters, attraction, best_first(attraction), code, scratch, search
         )
         return search.chosen
 
     def _marginals(self, ranking: ArrayLike) -> NDArray[np.float64]:
-        result = np.empty((2, self.n_positions))
-        entry(self.marginals_kernel)(
-            self.parameters, self._checked(ranking), result[0], result[1], self._scratch()
-        )
+        items = check_ranking(ranking, self.n_items, self.n_positions)
+        result, scratch = np.empty((2, self.n_positions)), np.empty(self.n_positions + 1)
+        entry(self.marginals_kernel)(self.parameters, items, result[0], result[1], scratch)
         return result
-
-    def _checked(self, ranking: ArrayLike) -> NDArray[np.int64]:
-        return check_ranking(ranking, self.n_items, self.n_positions)
-
-    def _scratch(self) -> NDArray[np.float64]:
-        return np.empty(self.n_positions + 1)
 
 
 def click_model_of(name: str, model: ClickModel | Mapping[str, Any]) -> ClickModel:

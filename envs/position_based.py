@@ -98,7 +98,7 @@ class PositionBasedModel(ClickModel):
             probabilities("attraction", attraction, (None,)),
             probabilities("examination", examination, (None,)),
         )
-        self.n_positions = check_positions(len(self.examination), self.n_items)
+        self.n_positions = check_positions(len(self.parameters.examination), self.n_items)
 
     @property
     def examination(self) -> NDArray[np.float64]:
@@ -115,4 +115,4 @@ class PositionBasedModel(ClickModel):
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64]:
         # Σ χα by the rearrangement inequality; Σ -log(1 - χα) too, supermodular.
-        return match(self.examination[:cutoff])
+        return match(self.parameters.examination[:cutoff])

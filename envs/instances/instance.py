@@ -294,7 +294,7 @@ def load_instance(name: AnyInstance) -> Instance:
     if base in FAMILIES:
         return _generate(name, FAMILIES[base])
     if base in shipped_instances():
-        order = _arguments(name, {})["shuffle"]
+        order = _arguments(name, {})["shuffle"] if name != base else None
         content = _shipped(base)
         estimation = dict(content["estimation"])
         instance = Instance(**content | {"name": name, "estimation": estimation})
@@ -373,7 +373,7 @@ def shipped_instances() -> tuple[str, ...]:
 @cache
 def _shipped(name: str) -> dict[str, Any]:
     """Return the fields of a shipped instance, whose models are built when they are asked for."""
-    content = read_json(FOLDER / f"{name}.json")
+    content = json.loads((FOLDER / f"{name}.json").read_text("utf-8"))  # a test has checked it
     fields = {key: value for key, value in content.items() if key not in ("format", "version")}
     return fields | {"models": DescribedModels(content["models"])}
 
