@@ -9,7 +9,7 @@ from .compiled import CompiledAgent, ContextualAgent, StateAgent
 from .published import *  # noqa: F403
 from .published import AGENTS
 from .rl.frozen_policy import FrozenPolicy
-from .rl.learner import Learner
+from .rl.learner import Learner, OwnLoop
 
 if TYPE_CHECKING:
     from .rl.plackett_luce import PlackettLuceActorCritic as PlackettLuceActorCritic
@@ -22,6 +22,7 @@ __all__ = [
     "ContextualAgent",
     "FrozenPolicy",
     "Learner",
+    "OwnLoop",
     "StateAgent",
 ]
 __all__ += published.__all__

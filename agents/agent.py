@@ -13,6 +13,9 @@ from ..core.checks import as_call
 
 Seed = int | np.random.SeedSequence | None
 
+NO_LATE_CLICKS = "cannot learn from late clicks"
+"""How the reason of an `UnsuitedError` begins."""
+
 
 class UnsuitedError(ValueError):
     """An agent cannot play an environment, for example because it needs knowledge that this
@@ -57,11 +60,14 @@ class EnvTraits(NamedTuple):
     """The class of its users, if they change at given steps; else empty."""
     shown: tuple[str, ...]
     """The keys of its observations, if these are dicts, and of `Task.fields`."""
+    sizes: Mapping[str, int]
+    """Its ``n_items``, ``n_positions``, ``n_features`` and ``n_states``; 0 of what it lacks."""
 
 
 class BaseAgent:
-    """Base class of agents of all kinds: `Agent`, which ranks session by session, and `Learner`,
-    which has a loop of its own. They answer what the runner must know before the first session.
+    """Base class of agents of all kinds: `Agent`, which ranks session by session, and `OwnLoop`,
+    which trains in a loop of its own. They answer what the runner must know before the first
+    session.
     """
 
     observes: ClassVar[tuple[str, ...]] = ()
@@ -99,17 +105,23 @@ class BaseAgent:
         """
         raise NotImplementedError
 
-    def why_not_late(self, users: str) -> str:
-        """Why clicks cannot reach the agent late; empty if they can.
+    def check_late(self) -> None:
+        """Check that clicks can reach the agent late.
 
-        Args:
-            users: why clicks of the users cannot be late; empty if they can.
+        Raises:
+            UnsuitedError: they cannot.
         """
         raise NotImplementedError
 
-    def why_not_from_log(self) -> str:
-        """Why the agent cannot start from a log of other lists than its own; empty if it can."""
-        return "only from their own lists"
+    def check_log(self) -> None:
+        """Check that the agent can start from a log of other lists than its own.
+
+        Raises:
+            UnsuitedError: it cannot.
+        """
+        reason = "cannot learn from a log, only from their own lists"
+        cure = "PBMTS, BCMPTS, PBMHB, CascadeTS and others can"
+        raise UnsuitedError(type(self).__name__, f"{reason}; {cure}")
 
     @classmethod
     def applicable_checks(cls) -> tuple[str, ...]:
@@ -153,24 +165,20 @@ class Agent(BaseAgent, ABC):
     """
 
     def engine_in(self, env: EnvTraits, wanted: str) -> str:
-        obstacle = self.why_not_compiled() or env.obstacle
-        if wanted == "compiled" and obstacle:
-            raise ValueError(f"engine='compiled' cannot play {env.name}: {obstacle}")
-        return "python" if wanted == "python" or obstacle else "compiled"
+        if wanted == "compiled":
+            reason = f"{type(self).__name__} is a plain Python agent"
+            raise ValueError(f"engine='compiled' cannot play {env.name}: {reason}")
+        return "python"
 
-    @classmethod
-    def why_not_compiled(cls) -> str:
-        """Why the compiled loop cannot play agents of this class; empty if it can."""
-        return f"{cls.__name__} is a plain Python agent"
+    def check_late(self) -> None:
+        if not self.learns_from_any_list:
+            reason = "only from the last list; CascadeTS, for example, can learn from any"
+            raise UnsuitedError(type(self).__name__, f"{NO_LATE_CLICKS}: {reason}")
 
-    def why_not_late(self, users: str) -> str:
-        if users or self.learns_from_any_list:
-            return users
-        return "only from the last list; CascadeTS, for example, can learn from any"
-
-    def why_not_from_log(self) -> str:
+    def check_log(self) -> None:
         has_list = "initial_ranking" in self.requires.values()  # which the log shows
-        return "" if self.learns_from_any_list or has_list else super().why_not_from_log()
+        if not self.learns_from_any_list and not has_list:
+            super().check_log()
 
     def learn_sessions(
         self, rankings: NDArray[np.int64], clicks: NDArray[np.int8], rewards: NDArray[np.float64]

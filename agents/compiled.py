@@ -29,7 +29,7 @@ from ..core.memory import check_memory
 from ..core.state import array_bytes, first_arrays
 from ..core.sums import weighted_sums
 from ..envs.spaces import check_ranking
-from .agent import Agent, Seed
+from .agent import Agent, EnvTraits, Seed
 from .saving import check_shapes, load_agent, save_agent
 
 LARGEST_FEATURE = 1e6
@@ -200,12 +200,16 @@ class CompiledAgent(Agent):
         """As `Agent.n_bytes`: of the arrays of the state."""
         return sum(array.nbytes for array in self.arrays.values())
 
-    @classmethod
-    def why_not_compiled(cls) -> str:
-        updates = CompiledAgent.update, StateAgent.update
-        if cls.rank is CompiledAgent.rank and cls.update in updates:
-            return ""
-        return f"{cls.__name__} overrides rank or update in Python"
+    def engine_in(self, env: EnvTraits, wanted: str) -> str:
+        obstacle, kind = env.obstacle, type(self)
+        if kind.rank is not CompiledAgent.rank or kind.update not in (
+            CompiledAgent.update,
+            StateAgent.update,
+        ):
+            obstacle = f"{kind.__name__} overrides rank or update in Python"
+        if wanted == "compiled" and obstacle:
+            raise ValueError(f"engine='compiled' cannot play {env.name}: {obstacle}")
+        return "python" if wanted == "python" or obstacle else "compiled"
 
     @classmethod
     def applicable_checks(cls) -> tuple[str, ...]:
@@ -303,7 +307,8 @@ class CompiledAgent(Agent):
             >>> agent.best()
             array([1, 0])
         """
-        if self.observes or not self.learns_from_any_list or self.why_not_compiled():
+        is_own = type(self).update not in (CompiledAgent.update, StateAgent.update)
+        if self.observes or not self.learns_from_any_list or is_own:
             super().learn_sessions(rankings, clicks, rewards)
             return
         for first in range(0, len(rankings), ROOM):

@@ -17,6 +17,7 @@ from ..core.checks import AN_ENV, check_kind, short
 from ..core.faults import Fault
 from .base_env import BaseClickEnv
 from .click_env import ClickEnv, name_of
+from .registration import without_own_wrappers
 from .users import Users
 
 
@@ -80,7 +81,8 @@ def sizes_of(env: gym.Env) -> Sizes:
         Sizes(n_items=10, n_positions=5, n_features=0, n_states=0)
     """
     check_kind("env", env, gym.Env, AN_ENV)
-    if isinstance(env.unwrapped, ClickEnv):
+    is_wrapped = isinstance(without_own_wrappers(env), gym.Wrapper)
+    if is_wrapped and isinstance(env.unwrapped, ClickEnv):
         _check_lists_are_kept(env)
     lists = env.action_space
     if not (
@@ -149,6 +151,19 @@ def clicks_shown(space: gym.Space[Any]) -> int:
     clicks = space.get("clicks", space) if isinstance(space, Dict) else space
     shape, dtype = clicks.shape or (), clicks.dtype
     return shape[0] if dtype is not None and dtype.kind in "biu" and len(shape) == 1 else 0
+
+
+def shows_clicks(env: gym.Env, n_positions: int) -> bool:
+    """Whether an observation is, or has, the clicks on a list of so many positions."""
+    return clicks_shown(env.observation_space) == n_positions
+
+
+def own_step_of(env: gym.Env) -> ClickEnv | None:
+    """Return the `ClickEnv` under the wrappers of an environment; None if it is of another package,
+    or its class has a ``step`` of its own.
+    """
+    core = env.unwrapped
+    return core if isinstance(core, ClickEnv) and type(core).step is ClickEnv.step else None
 
 
 def users_of(env: Any) -> Users | None:

@@ -106,9 +106,9 @@ class Task:
         """
         return {}
 
-    def gains(self, state: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]] | None:
-        """Return gains for the metric ``ndcg@k``, and for each of the first stream's candidates the
-        index of its gain: views of the state. None where items do not change from session to
+    def gains(self, state: Any, b: int = 0) -> tuple[NDArray[np.float64], NDArray[np.int64]] | None:
+        """Return gains for the metric ``ndcg@k``, and for each candidate of stream b the index
+        of its gain: views of the state. None where items do not change from session to
         session, or have no gain.
         """
         return None

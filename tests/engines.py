@@ -14,11 +14,12 @@ from reference_agents import plain
 
 import clickgym
 from clickgym.agents import CompiledAgent
-from clickgym.runner.engines import engine_of
-from clickgym.runner.metrics import Metrics
-from clickgym.runner.run import checkpoint_steps, play
+from clickgym.runner.play.delay import Delay
+from clickgym.runner.play.metrics import Metrics
+from clickgym.runner.play.pair import engine_of
+from clickgym.runner.play.run import checkpoint_steps, play
 
-LOOP = importlib.import_module("clickgym.runner.loop")
+LOOP = importlib.import_module("clickgym.runner.play.compiled")
 
 
 @contextmanager
@@ -44,8 +45,10 @@ def run_reporting(
     delay: str | None = None,
 ) -> clickgym.Result:
     """Run an agent, and report after each chunk how many sessions it had."""
-    played_by, steps = engine_of(agent, env, engine), checkpoint_steps(horizon, checkpoints)
-    return play(agent, env, played_by, steps, Metrics(), seed, on_chunk, delay)
+    late = None if delay is None else Delay(delay, seed)
+    played_by = engine_of(agent, env, engine, is_late=late is not None)
+    steps = checkpoint_steps(horizon, checkpoints)
+    return play(agent, env, played_by, steps, Metrics(), seed, late, on_chunk)
 
 
 def run_compiled(

@@ -28,6 +28,9 @@ SHARED_ENVS = ("codecs", "scan", "spaces", "wrappers")
 """What agents know of environments."""
 ASKING = tuple(f"clickgym.{name}" for name in ("runner", "envs.wrappers", "envs.registration"))
 """The rooms that know of no kind of users or agents."""
+PLAY = "clickgym.runner.play"
+OUTSIDE = {f"clickgym.core.{name}" for name in ("files", "formats", "modules", "specs")}
+"""What reads and writes names, files and terminals."""
 BLAS = {"dot", "vdot", "inner", "matmul", "matvec", "vecmat", "vecdot", "einsum", "tensordot"}
 BLAS |= {"linalg", "multi_dot", "convolve", "correlate", "cov", "corrcoef"}
 """Names of NumPy and SciPy whose sums have another order on another processor."""
@@ -78,6 +81,17 @@ def test_imports_point_one_way():
             if (right, left) == ("agents", "envs"):
                 assert target.split(".")[2] in SHARED_ENVS, f"{module} imports {target}"
     TopologicalSorter(graph).prepare()
+
+
+def test_one_run_knows_objects_only():
+    """What plays a run imports nothing of names, labels, logs, folders and terminals."""
+    files = {module: file for module, file in FILES.items() if module.startswith(PLAY)}
+    assert len(files) > 5
+    for module, file in files.items():
+        for target in imported(module, file):
+            is_of_runs = target.startswith("clickgym.runner") and not target.startswith(PLAY)
+            is_outside = is_of_runs or target in OUTSIDE
+            assert not is_outside, f"{module} imports {target}"
 
 
 def subclasses(cls):

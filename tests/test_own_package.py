@@ -98,7 +98,7 @@ from typing import NamedTuple
 import numpy as np
 
 from clickgym.envs import kernel
-from clickgym.runner.metrics import METRICS, Metric
+from clickgym.runner import METRICS, Metric
 
 
 class Worth(NamedTuple):

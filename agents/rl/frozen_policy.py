@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...core.checks import as_call, check_count, check_flag, check_positions, refusal, unknown
 from ...envs.codecs import CODECS, Draft, WeightsCodec, flat_draft, next_left, order_of_items
 from ...envs.spaces import RankedList, check_ranking
-from ..agent import Agent, Seed
+from ..agent import NO_LATE_CLICKS, Agent, Seed, UnsuitedError
 from .learner import Actions
 from .trained_policy import TrainedPolicy
 
@@ -119,11 +119,12 @@ class FrozenPolicy(Agent):
             actions=self.actions,
         )
 
-    def why_not_late(self, users: str) -> str:
-        return users or "the policy observes those on the last list"
+    def check_late(self) -> None:
+        reason = "the policy observes those on the last list"
+        raise UnsuitedError(type(self).__name__, f"{NO_LATE_CLICKS}: {reason}")
 
-    def why_not_from_log(self) -> str:
-        return ""  # it does not learn
+    def check_log(self) -> None:
+        """It does not learn, so any log is right."""
 
     def rank(self, observation: Any) -> NDArray[np.int64]:
         observed = self._policy.observed(observation)

@@ -1,5 +1,5 @@
-"""`Learner`, the base class of algorithms of stable-baselines3 and sb3-contrib, and of any class
-with their interface.
+"""`OwnLoop`, what an agent with a training loop of its own must answer, and `Learner`, the base
+class of algorithms of stable-baselines3 and sb3-contrib.
 
 stable-baselines3 and torch are imported only when an algorithm learns; both come with ``pip install
 "clickgym[rl]"``.
@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.checks import as_call, check_at_least, check_count, check_positions, generator, unknown
-from ..agent import BaseAgent, EnvTraits, Seed, UnsuitedError
+from ..agent import NO_LATE_CLICKS, BaseAgent, EnvTraits, Seed, UnsuitedError
 
 if TYPE_CHECKING:
-    from stable_baselines3.common.vec_env import VecEnv
+    from gymnasium.vector import VectorEnv
 
 Actions = Literal["rankings", "codes", "scores", "weights", "items"]
 """The kinds of actions that represent a list.
@@ -40,12 +40,65 @@ _OF_POLICY = ("net_arch", "lstm_hidden_size", "log_std_init")
 """Hyper-parameters of the library's policies, not of its algorithms."""
 
 
-class Learner(BaseAgent):
+class OwnLoop(BaseAgent):
+    """Base class of agents with a training loop of their own, over parallel streams of sessions.
+
+    An `Agent` returns one list at a time, but such an agent gets the streams, and steps them.
+    `clickgym.run` counts the sessions. A class of yours need not be a subclass: it runs if it has a
+    constructor ``(n_items, n_positions, *, ..., seed=None)`` and `learn`.
+    """
+
+    engine: ClassVar[str]
+    """What `clickgym.Result.engine` says: the library whose loop it is."""
+    click_models: ClassVar[str] = "any"
+    n_envs: int = 8
+    """The number of streams."""
+
+    def engine_in(self, env: EnvTraits, wanted: str) -> str:
+        name = type(self).__name__
+        if env.obstacle:
+            raise UnsuitedError(
+                name, f"learns on streams of its own, which would bypass {env.layer}"
+            )
+        if env.changing:
+            raise UnsuitedError(
+                name,
+                f"learns on streams with clocks of their own, and a {env.changing} changes at "
+                "given steps",
+            )
+        if wanted != "auto":
+            raise ValueError(f"engine={wanted!r}: {name} has a loop of its own, {self.engine}")
+        return self.engine
+
+    def check_late(self) -> None:
+        reason = "generic RL has loops of its own"
+        raise UnsuitedError(type(self).__name__, f"{NO_LATE_CLICKS}: {reason}")
+
+    def learn(
+        self,
+        envs: VectorEnv,
+        sessions: int,
+        on_step: Callable[[], bool],
+        discount: float | None = None,
+    ) -> None:
+        """Learn from sessions; a further call continues the training.
+
+        Args:
+            envs: ``n_envs`` streams, with ``autoreset_mode`` ``SAME_STEP``. Their actions are lists
+                ``(n_envs, K)``, and their observations those of the environment. Call ``reset``
+                first.
+            sessions: how many to play, over all streams together. Fewer are an error.
+            on_step: the function to call after each step of the streams; stop when it returns
+                False.
+            discount: the probability that another session of the same user follows; None if
+                sessions are independent of one another.
+        """
+        raise NotImplementedError
+
+
+class Learner(OwnLoop):
     """Base class of learners: algorithms of stable-baselines3, or with its interface, on the stream
     of sessions; `clickgym.run` runs them like agents.
-
-    An `Agent` returns one list at a time, but a learner gets the environment, and runs its own
-    training loop over parallel streams of sessions.
 
     A subclass defines the class of the library, the kind of its actions, and its defaults. Other
     hyper-parameters are passed to the class unchanged. These rules hold for all subclasses:
@@ -93,8 +146,7 @@ class Learner(BaseAgent):
     reinforcement learning implementations*, JMLR 2021.
     """
 
-    engine: ClassVar[str] = "stable-baselines3"
-    click_models: ClassVar[str] = "any"
+    engine = "stable-baselines3"
     paper: ClassVar[str]
     """A short reference to the paper and the library of the algorithm."""
     package: ClassVar[str] = "stable_baselines3"
@@ -139,34 +191,6 @@ class Learner(BaseAgent):
     def choices(self) -> int:
         """The number of steps that choose a list."""
         return self.n_positions if self.actions == "items" else 1
-
-    def set_actions(self, with_features: bool) -> None:
-        """Choose between ``scores`` and ``weights``, before the streams of a run are made.
-
-        Args:
-            with_features: whether features of candidates are observed.
-        """
-        if self.actions in ("scores", "weights"):
-            self.actions = "weights" if with_features else "scores"
-
-    def engine_in(self, env: EnvTraits, wanted: str) -> str:
-        name = type(self).__name__
-        if env.obstacle:
-            raise UnsuitedError(
-                name, f"learns on streams of its own, which would bypass {env.layer}"
-            )
-        if env.changing:
-            raise UnsuitedError(
-                name,
-                f"learns on streams with clocks of their own, and a {env.changing} changes at "
-                "given steps",
-            )
-        if wanted != "auto":
-            raise ValueError(f"engine={wanted!r}: {name} has a loop of its own, {self.engine}")
-        return self.engine
-
-    def why_not_late(self, users: str) -> str:
-        return "generic RL has loops of its own"
 
     def _check_names(self, names: Iterable[str]) -> None:
         """Raise a TypeError for hyper-parameters that the library's class does not accept."""
@@ -216,7 +240,8 @@ class Learner(BaseAgent):
             policy_kwargs["net_arch"] = list(policy_kwargs["net_arch"])  # as the library requires
         if policy_kwargs:
             arguments["policy_kwargs"] = policy_kwargs
-        policy, taken = next(iter(self.algorithm().policy_aliases), "MlpPolicy"), self._taken()
+        policy = next(iter(getattr(self.algorithm(), "policy_aliases", ())), "MlpPolicy")
+        taken = self._taken()
         if self.actions == "rankings":
             from .plackett_luce import PlackettLuceActorCritic as policy
         gamma = 1.0 if self.actions == "items" else 0.0
@@ -229,25 +254,21 @@ class Learner(BaseAgent):
 
     def learn(
         self,
-        envs: VecEnv,
+        envs: VectorEnv,
         sessions: int,
         on_step: Callable[[], bool],
         discount: float | None = None,
     ) -> None:
-        """Learn from sessions; a further call continues the training.
-
-        Args:
-            envs: ``n_envs`` streams that accept the learner's actions; their attribute ``meter``
-                measures regret.
-            sessions: the number of sessions over all streams together.
-            on_step: the function to call after each step of the streams; learning ends when it
-                returns False.
-            discount: the probability that another session of the same user follows; None if
-                sessions are independent. Only the first call uses it.
-        """
+        """As `OwnLoop.learn`. Only the first call uses the discount."""
         from stable_baselines3.common.logger import Logger
         from stable_baselines3.common.utils import set_random_seed
 
+        from .streams import adapted, shows_features
+
+        with_features = shows_features(envs.single_observation_space)
+        if self.actions in ("scores", "weights"):
+            self.actions = "weights" if with_features else "scores"
+        streams = adapted(envs, self.actions, self.items)
         choices, going_on = self.choices, True
 
         def after_step(*_: Any) -> bool:
@@ -262,26 +283,23 @@ class Learner(BaseAgent):
         set_random_seed(seed)
         with one_thread(), contextlib.suppress(_EnoughError):
             if self.model is None:
-                if self.actions == "weights" or "features" in getattr(
-                    envs.observation_space, "spaces", ()
-                ):
+                if with_features and self.actions in ("rankings", "weights"):
                     self.hyperparameters |= self._of_features
-                n_numbers = math.prod(envs.action_space.shape or ())
-                self.model = self.algorithm()(env=envs, **self.arguments(discount, n_numbers))
+                n_numbers = math.prod(streams.action_space.shape or ())
+                self.model = self.algorithm()(env=streams, **self.arguments(discount, n_numbers))
             else:
-                self.model.set_env(envs)
-            self.model.action_space.seed(seed)
-            # without a logger it would make a temporary folder for each run
-            self.model.set_logger(Logger(None, []))
-            last = (
-                self.model.num_timesteps + math.ceil(sessions / self.n_envs) * self.n_envs * choices
-            )
-            self.model.learn(
-                sessions * choices, after_step, log_interval=None, reset_num_timesteps=False
-            )
-            missing = last - self.model.num_timesteps
+                self.model.set_env(streams)
+            model, once = self.model, {"log_interval": None, "reset_num_timesteps": False}
+            if hasattr(model, "action_space"):
+                model.action_space.seed(seed)
+            if hasattr(model, "set_logger"):  # or it would make a temporary folder for each run
+                model.set_logger(Logger(None, []))
+            steps = math.ceil(sessions / self.n_envs) * self.n_envs * choices
+            last = getattr(model, "num_timesteps", 0) + steps
+            model.learn(sessions * choices, after_step, **once)
+            missing = last - getattr(model, "num_timesteps", last)
             if going_on and missing > 0:  # it ended within the last lists
-                self.model.learn(missing, after_step, log_interval=None, reset_num_timesteps=False)
+                model.learn(missing, after_step, **once)
 
     def best(self, features: Any = None) -> Any:
         """Refused: the networks take all candidates of a session, and rank no other number."""

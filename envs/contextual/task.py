@@ -310,10 +310,10 @@ class CandidateTask(Task):
     ) -> dict[str, NDArray[Any]]:
         return {"clicks": clicks, "features": state.features[b].copy()}
 
-    def gains(self, state: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]] | None:
+    def gains(self, state: Any, b: int = 0) -> tuple[NDArray[np.float64], NDArray[np.int64]] | None:
         if self.gain is None:
-            return state.values[0, 0], np.arange(self.model.n_items)
-        return self.gain, state.items[0]
+            return state.values[b, 0], np.arange(self.model.n_items)
+        return self.gain, state.items[b]
 
     def info(self, state: Any, b: int | slice) -> dict[str, Any]:
         user = state.user.item(b) if isinstance(b, int) else state.user[b].copy()

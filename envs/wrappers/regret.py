@@ -20,9 +20,11 @@ from ..any_env import (
     checked_number,
     clicks_of,
     layers_of,
+    own_step_of,
     regret_of,
+    shows_clicks,
 )
-from ..click_env import ClickEnv, name_of
+from ..click_env import name_of
 from ..meter import Meter
 from .actions import recorded
 from .item_by_item import ItemByItem
@@ -31,6 +33,9 @@ from .item_by_item import ItemByItem
 class RecordRegret(gym.Wrapper, RecordConstructorArgs):
     """Wrapper that measures regret, reward and clicks of any code that steps the environment: your
     own loop, an agent, an RL library.
+
+    What ``env.step`` returns is what happened: the clicks are those observed, or those of the users
+    where an observation shows none (stacked, flattened).
 
     Args:
         env: an environment of this package, wrapped or not; or an environment of another package,
@@ -68,10 +73,12 @@ class RecordRegret(gym.Wrapper, RecordConstructorArgs):
                 "a step of ItemByItem chooses one item and is no session; measure inside of it: "
                 "ItemByItem(RecordRegret(env))"
             )
-        core: Any = env.unwrapped
-        has_own_step = not isinstance(core, ClickEnv) or type(core).step is not ClickEnv.step
-        self._click_env = None if has_own_step else core
-        self._n_positions = check_shows_clicks(env) if has_own_step else 0
+        self._click_env = own_step_of(env)
+        if self._click_env is None:
+            self._n_positions = check_shows_clicks(env)
+        else:
+            self._n_positions = self._click_env.model.n_positions
+        self._has_clicks = shows_clicks(env, self._n_positions)
         self.meter = Meter(_checked_checkpoints(checkpoints))
         RecordConstructorArgs.__init__(self, checkpoints=recorded(checkpoints))
         gym.Wrapper.__init__(self, env)
@@ -79,13 +86,14 @@ class RecordRegret(gym.Wrapper, RecordConstructorArgs):
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         observation, reward, terminated, truncated, info = self.env.step(action)
         try:
-            if self._click_env is None:
+            earned, click_env = checked_number("reward", reward), self._click_env
+            if click_env is not None and not click_env.regret_is_of(earned, info):
+                self.meter.forget_regret()
+            if click_env is None or self._has_clicks:
                 clicks = checked_clicks(observation, self._n_positions)
-            else:  # a wrapper may change what is observed
-                clicks = self._click_env.last_session()[1]
-                if not self._click_env.regret_is_of(reward, info):
-                    self.meter.forget_regret()
-            self.meter.add(regret_of(info), checked_number("reward", reward), int(clicks.sum()))
+            else:
+                clicks = click_env.last_session()[1]
+            self.meter.add(regret_of(info), earned, int(clicks.sum()))
         except Fault as fault:
             session = self.meter.step + 1
             raise SessionError(f"{name_of(self)}, session {session}: {fault}") from None
@@ -103,8 +111,8 @@ class RecordVectorRegret(VectorWrapper):
 
     Attributes:
         meter: as in `RecordRegret`.
-        on_session: None, or a function that is called with list, clicks and expected reward of each
-            session before it is counted.
+        on_session: None, or a function that is called with stream, list, clicks and expected reward
+            of each session before it is counted.
 
     Raises:
         TypeError: it is no vector environment.
@@ -121,9 +129,8 @@ class RecordVectorRegret(VectorWrapper):
         super().__init__(env)
         self.autoreset_mode = env.metadata.get("autoreset_mode")
         self.meter = Meter(_checked_checkpoints(checkpoints))
-        self.on_session: Callable[[NDArray[np.int64], NDArray[np.int8], float], object] | None = (
-            None
-        )
+        self.on_session: Callable[[int, NDArray[np.int64], NDArray[np.int8], float], object] | None
+        self.on_session = None
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         observations, rewards, terminations, truncations, infos = self.env.step(actions)
@@ -137,7 +144,7 @@ class RecordVectorRegret(VectorWrapper):
                 continue
             clicks = clicks_of(infos["final_obs"][b]) if ended_now[b] else clicks_now[b]
             if self.on_session is not None and self.meter.step < self.meter.horizon:
-                self.on_session(actions[b], clicks, last["expected_reward"][b])
+                self.on_session(b, actions[b], clicks, last["expected_reward"][b])
             self.meter.add(last["regret"][b], rewards[b], clicks.sum())
         return observations, rewards, terminations, truncations, infos
 

@@ -10,7 +10,7 @@ from made_curves import STEPS, curves, piecewise, rows
 
 from clickgym.envs import load_instance
 from clickgym.runner.make import make_env
-from clickgym.runner.metrics import wrong_pairs
+from clickgym.runner.play.metrics import wrong_pairs
 from clickgym_lab.studies import (
     batch_rank,
     bubble_fig1,

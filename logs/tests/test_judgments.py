@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import clickgym
+from clickgym.agents import OwnLoop
 from clickgym.command_line import main
 from clickgym_logs import (
     GRADED_USERS,
@@ -342,30 +343,28 @@ def test_late_clicks_change_ndcg_only_by_what_the_agent_shows(delay):
     np.testing.assert_array_equal(values("Random", delay=delay), values("Random"))
 
 
-def test_ndcg_of_a_learner_is_that_of_its_lists():
-    """Of lists in the order of the rows, which streams show as the scalar environment does."""
-    pytest.importorskip("stable_baselines3")
-    from clickgym.envs.meter import Meter
-    from clickgym.runner.learners.sequential_vec_env import SequentialVectorEnv
-    from clickgym.runner.metrics import Metrics
+class InOrder(OwnLoop):
+    """Shows the first candidates of each session, on four streams."""
 
-    instance = judged_instance(judged(), n_items=5, n_positions=3)
-    gain, metrics = instance.model("LabelledModel of DBN").gain, Metrics(["ndcg@2"])
-    env, n, values = gym.make("ContextualDBNRank-v0", instance=instance), 60, []
-    _, info = env.reset(seed=5)
-    for _ in range(n):
-        candidates = info["candidates"]
-        values.append(ndcg(gain[candidates[:3]], gain[candidates], 2))
-        info = env.step([0, 1, 2])[-1]
-    env.reset(seed=5)
-    meter = Meter(range(1, n + 1), 1)
-    streams = SequentialVectorEnv(env.unwrapped, 4, meter, metrics)
-    streams.reset()
-    for _ in range(n // 4):
-        streams.step(np.tile([0, 1, 2], (4, 1)))
-    np.testing.assert_allclose(meter.metrics[:, 0], np.cumsum(values), rtol=1e-12)
-    result = clickgym.run("A2C:n_envs=4,n_steps=2", env, 40, seed=0, metrics=["ndcg@2"])
-    assert 0 < result.metrics["ndcg@2"][-1] < 40
+    engine, n_envs = "a test", 4
+
+    def learn(self, envs, sessions, on_step, discount):
+        self.candidates, going_on = [], True
+        _, infos = envs.reset()
+        while going_on:
+            self.candidates += list(infos["candidates"])
+            infos = envs.step(np.tile([0, 1, 2], (4, 1)))[-1]
+            going_on = on_step()
+
+
+def test_ndcg_of_a_learner_is_that_of_its_lists():
+    """By hand, of lists in the order of the rows."""
+    instance, agent, n = judged_instance(judged(), n_items=5, n_positions=3), InOrder(), 60
+    gain = instance.model("LabelledModel of DBN").gain
+    env = gym.make("ContextualDBNRank-v0", instance=instance)
+    result = clickgym.run(agent, env, n, seed=5, checkpoints=range(1, n + 1), metrics=["ndcg@2"])
+    values = [ndcg(gain[shown[:3]], gain[shown], 2) for shown in agent.candidates]
+    np.testing.assert_allclose(result.metrics["ndcg@2"], np.cumsum(values), rtol=1e-12)
 
 
 def test_the_best_list_has_ndcg_one():

@@ -11,9 +11,10 @@ from . import agents, envs
 from .envs import RecordRegret, RecordVectorRegret, register_click_model
 from .envs.check_click_model import check_click_model
 from .runner.check_agent import check_agent
-from .runner.loop import AgentError
 from .runner.make import make_agent
-from .runner.run import Result, run
+from .runner.play.faults import AgentError
+from .runner.play.run import Result
+from .runner.run import run
 
 if TYPE_CHECKING:
     from .runner.results import Results

@@ -28,7 +28,7 @@ from clickgym.envs import (
     ScoresAction,
 )
 from clickgym.runner.identity import identity
-from clickgym.runner.loop import AgentError
+from clickgym.runner.play.faults import AgentError
 
 SMALL = PositionBasedModel([0.6, 0.5, 0.3, 0.1], [1.0, 0.7, 0.4])
 ITEMS = [2, 0, 3, 1]

@@ -316,9 +316,7 @@ def test_each_learner_has_its_natural_actions():
 )
 def test_learning_rate_with_features(name, given, rate):
     """The default of PPO is smaller with features."""
-    from clickgym.agents import as_vec_env
-
-    envs = as_vec_env(gym.make_vec("ContextualPBMRank-v0", num_envs=64, autoreset_mode="SameStep"))
+    envs = gym.make_vec("ContextualPBMRank-v0", num_envs=64, autoreset_mode="SameStep")
     learner = LEARNERS[name](20, 5, seed=0, **given)
     learner.learn(envs, 256, lambda: True)
     assert learner.model.learning_rate == learner.hyperparameters["learning_rate"] == rate

@@ -95,7 +95,7 @@ def test_streams_whose_lists_are_changed_within_their_space():
 def test_sessions_after_the_last_checkpoint():
     """They are not reported."""
     env, sessions = RecordVectorRegret(ClickVectorEnv(MODEL, 2), [3]), []
-    env.on_session = lambda ranking, clicks, expected: sessions.append(ranking.tolist())
+    env.on_session = lambda b, ranking, clicks, expected: sessions.append(ranking.tolist())
     env.reset(seed=0)
     for _ in range(3):
         env.step(np.tile([0, 1], (2, 1)))

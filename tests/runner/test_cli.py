@@ -14,7 +14,7 @@ import clickgym
 from clickgym.agents import AGENTS
 from clickgym.command_line import COMMANDS, main
 from clickgym.envs import ENVIRONMENTS, list_instances
-from clickgym.runner.metrics import METRICS
+from clickgym.runner.play.metrics import METRICS
 
 NAMES = [*ENVIRONMENTS, *list_instances(), *AGENTS, *METRICS]
 

@@ -16,7 +16,7 @@ from slow import slow
 import clickgym
 from clickgym.agents import PBMUCB, Agent, Random
 from clickgym.envs import ClickEnv
-from clickgym.runner.delay import Delay
+from clickgym.runner.play.delay import Delay
 
 PBM = MODELS["PBM"]
 DELAYS = ("batch:7", "fixed:5", "geometric:4")

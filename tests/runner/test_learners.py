@@ -98,12 +98,12 @@ def test_actions_cover_every_list(way: Any) -> None:
     """Random policies of 8 streams show each of the 24 lists in 3200 sessions; one is missing by
     chance with probability below 24 (1 - 1/200)^3200 = 3e-6, were no list rarer than 1 in 200.
     """
-    from clickgym.runner.learners.play import WRAPPERS
+    from clickgym.agents.rl.streams import WRAPPERS
 
     envs = RecordVectorRegret(ClickVectorEnv(SMALL, 8, autoreset_mode="SameStep"))
     envs.meter = Meter([10_000])
     lists: set[tuple[int, ...]] = set()
-    envs.on_session = lambda ranking, clicks, expectation: lists.add(tuple(ranking.tolist()))
+    envs.on_session = lambda b, ranking, clicks, expectation: lists.add(tuple(ranking.tolist()))
     wrapped = WRAPPERS[way](envs, np.array([2, 0, 3, 1]))
     wrapped.action_space.seed(0)
     wrapped.reset(seed=0)

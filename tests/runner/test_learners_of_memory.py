@@ -11,8 +11,8 @@ from clickgym.envs import CascadeMDP, ClickVectorEnv, ItemByItemVector
 
 pytest.importorskip("sb3_contrib")
 
+from clickgym.agents.rl.streams import FlatObservation
 from clickgym.agents.rl.vec_env import StableBaselinesVecEnv
-from clickgym.runner.learners.flat_observations import ObservedState
 
 ENV = "CascadeMDPRank-v0"
 
@@ -24,7 +24,7 @@ def streams(n=6, **arguments):
 
 
 def test_the_state_is_seen_one_hot_beside_the_clicks():
-    plain, envs = streams(), ObservedState(streams())
+    plain, envs = streams(), FlatObservation(streams())
     seen, _ = plain.reset(seed=0)
     flat, _ = envs.reset(seed=0)
     lists, ends = np.tile([0, 1, 2, 3], (6, 1)), 0
@@ -50,7 +50,7 @@ def test_a_user_who_leaves_at_the_limit_was_not_cut_off(n_sessions, cut_off):
     users = CascadeMDP([[0.5, 0.2]], [[[1.0]] * 3], n_positions=1, n_sessions=n_sessions)
     mode = AutoresetMode.SAME_STEP
     envs = ClickVectorEnv(users, 3, autoreset_mode=mode, max_episode_steps=2)
-    adapter = StableBaselinesVecEnv(ObservedState(envs))
+    adapter = StableBaselinesVecEnv(FlatObservation(envs))
     adapter.reset()
     for over in (False, True):
         _, _, dones, infos = adapter.step(np.zeros((3, 1), np.int64))

@@ -9,15 +9,12 @@ from registries import LEARNERS, default_ids
 from slow import slow
 
 import clickgym
-from clickgym.agents import Agent, FrozenPolicy
-from clickgym.envs import ClickEnv, LinearModel, PositionBasedModel
-from clickgym.envs.meter import Meter
-from clickgym.runner.metrics import Metrics
+from clickgym.agents import FrozenPolicy, OwnLoop
+from clickgym.envs import ClickEnv, ClickVectorEnv, LinearModel, PositionBasedModel
 
 pytest.importorskip("sb3_contrib")
 
-from clickgym.runner.learners.flat_observations import FlatFeatures
-from clickgym.runner.learners.sequential_vec_env import SequentialVectorEnv
+from clickgym.agents.rl.streams import FlatObservation
 
 ITEMS = np.random.default_rng(1).random((12, 3)) / 2
 USERS = LinearModel(PositionBasedModel(np.zeros(5), [1.0, 0.6]), [0.9, 0.2, 0.4], ITEMS)
@@ -35,23 +32,21 @@ def quick(name, **arguments):
     )
 
 
-class Replay(Agent):
-    """Shows given lists."""
+class InOrder(OwnLoop):
+    """Shows the first candidates of each session, and keeps what the streams say."""
 
-    def __init__(self, lists):
-        self.lists = iter(lists)
+    engine = "a test"
 
-    def rank(self, observation):
-        return next(self.lists)
+    def __init__(self, n_envs):
+        self.n_envs, self.infos, self.gains = n_envs, [], []
 
-    def update(self, observation, ranking, clicks, reward):
-        pass
-
-
-def streams(n, horizon, users=USERS, metrics=()):
-    env = ClickEnv(users)
-    env.reset(seed=5)
-    return SequentialVectorEnv(env, n, Meter(range(1, horizon + 1), len(metrics)), Metrics(metrics))
+    def learn(self, envs, sessions, on_step, discount):
+        envs.reset()
+        going_on = True
+        while going_on:
+            self.gains.append(envs.unwrapped.state.values[:, 0].copy())
+            self.infos.append(envs.step(np.tile([0, 1], (self.n_envs, 1))))
+            going_on = on_step()
 
 
 @pytest.mark.parametrize(
@@ -89,42 +84,38 @@ def test_every_contextual_id_and_reward_is_played(env_id):
     assert "clicks" in played
 
 
-def test_observation_of_a_stream():
-    """The environment, asked for one session at a time, shows the same candidates."""
-    env = ClickEnv(USERS)
-    for n in (1, 4):
-        observation, _ = env.reset(seed=5)
-        envs, apart = FlatFeatures(streams(n, 24)), streams(n, 24)
-        seen, parts = envs.reset()[0], apart.reset()[0]
-        for _ in range(24 // n):
-            assert seen in envs.observation_space
-            assert parts in apart.observation_space
-            assert parts.keys() == {"features"}
-            lists = np.tile([0, 1], (n, 1))
-            for b in range(n):
-                np.testing.assert_array_equal(
-                    seen[b], observation["features"].ravel().astype(np.float32)
-                )
-                np.testing.assert_array_equal(parts["features"][b], observation["features"])
-                observation, *_ = env.step(lists[b])
-            seen, parts = envs.step(lists)[0], apart.step(lists)[0]
+def test_what_networks_see():
+    """The features of all candidates, one after another, and no clicks, which were on others."""
+    plain, envs = (ClickVectorEnv(USERS, 4, autoreset_mode="SameStep") for _ in range(2))
+    flat = FlatObservation(envs)
+    seen, read = plain.reset(seed=5)[0], flat.reset(seed=5)[0]
+    for _ in range(6):
+        assert read in flat.observation_space
+        np.testing.assert_array_equal(read, seen["features"].reshape(4, -1).astype(np.float32))
+        lists = np.tile([0, 1], (4, 1))
+        seen, read = plain.step(lists)[0], flat.step(lists)[0]
 
 
-@pytest.mark.parametrize("n", [1, 6])
-def test_regret_and_metrics_of_equal_lists(n):
-    names = ("any_click",)
-    lists = np.array([np.random.default_rng(t).permutation(5)[:2] for t in range(48)])
-    env = ClickEnv(USERS)
-    expected = clickgym.run(Replay(lists), env, 48, seed=5, checkpoints=range(1, 49), metrics=names)
-    envs = streams(n, 48, USERS, names)
-    envs.reset()
-    for t in range(0, 48, n):
-        envs.step(lists[t : t + n])
-    for values in ("regret", "reward", "clicks"):
-        np.testing.assert_array_equal(getattr(envs.meter, values), getattr(expected, values))
-    np.testing.assert_array_equal(
-        envs.meter.metrics, np.stack([expected.metrics[name] for name in names], axis=1)
+@pytest.mark.parametrize("n", [1, 4])
+def test_regret_and_metrics_of_streams(n):
+    """By hand from what the streams say: session after session, and within a step by stream."""
+    agent, names = InOrder(n), ("any_click", "ndcg@2")
+    result = clickgym.run(
+        agent, ClickEnv(USERS), 48, seed=5, checkpoints=range(1, 49), metrics=names
     )
+    clicks = np.concatenate([step[0]["clicks"] for step in agent.infos])
+    regret, reward = (
+        np.concatenate(values)
+        for values in ([step[-1]["regret"] for step in agent.infos], [s[1] for s in agent.infos])
+    )
+    gains, discount = np.concatenate(agent.gains), 1 / np.log2([2, 3])
+    ideal = np.sort(gains, axis=1)[:, :-3:-1] @ discount
+    expected = {"any_click": clicks.any(axis=1), "ndcg@2": gains[:, :2] @ discount / ideal}
+    np.testing.assert_allclose(result.regret, np.cumsum(regret), rtol=1e-12)
+    np.testing.assert_array_equal(result.reward, np.cumsum(reward))
+    np.testing.assert_array_equal(result.clicks, np.cumsum(clicks.sum(axis=1)))
+    for name in names:
+        np.testing.assert_allclose(result.metrics[name], np.cumsum(expected[name]), rtol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from clickgym.envs import (
     PiecewiseStationaryModel,
     PositionBasedModel,
 )
-from clickgym.runner.metrics import METRICS, Metrics, nothing
+from clickgym.runner.play.metrics import METRICS, Metrics, nothing
 
 pytestmark = pytest.mark.uncompiled
 

@@ -18,7 +18,7 @@ from clickgym.command_line import main
 from clickgym.envs import ClickEnv, Instance, PositionBasedModel
 from clickgym.runner.reports.table import in_words
 from clickgym.runner.results import Results, run_seed
-from clickgym.runner.warm_start import past_sessions
+from clickgym.runner.warm_start import Start
 
 LABELS = tuple("abcdef")
 USERS = PositionBasedModel([0.3, 0.1, 0.5, 0.2, 0.4, 0.15], [0.9, 0.6, 0.4])
@@ -105,11 +105,11 @@ def test_learned_sessions():
     items = np.array([[0, 1, 2, 6], [6, 0, 1, 2], [3, 4, -1, -1], [5, 4, 3, -1], [0, 2, 1, 3]])
     clicks = np.array([[1, 0, 0, 1], [0, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 1, 0, 0]])
     log = Log(items, clicks, np.array([4, 0, 1, 2, 3]), np.zeros(5, int), labels)
-    past = past_sessions(log, gym.make("PBMRank-v0", instance=shop()))
+    past = Start(log).sessions(gym.make("PBMRank-v0", instance=shop()))
     assert past.rankings.tolist() == [[0, 1, 2], [5, 3, 4], [5, 4, 3]]
     assert past.clicks.tolist() == [[0, 0, 1], [0, 1, 0], [1, 0, 0]]
     assert (len(past), past.n_sessions) == (3, 5)
-    other = past_sessions(replace(log, clicks=1 - clicks), ClickEnv("PBM", instance=shop()))
+    other = Start(replace(log, clicks=1 - clicks)).sessions(ClickEnv("PBM", instance=shop()))
     assert other.identity != past.identity
 
 
@@ -298,10 +298,10 @@ def test_sweep(tmp_path):
     assert again.rows["run"].max() == 2
     other = a_log()
     other.clicks[0, 0] = 1 - other.clicks[0, 0]
-    with pytest.raises(ValueError, match="begun with another log of shoes"):
-        clickgym.sweep(envs, agents, 50, 2, start=other, **settings)
-    with pytest.raises(ValueError, match="start: a log there, none now"):
-        clickgym.sweep(envs, agents, 50, 2, **settings)
+    for log in (other, None):  # runs with another log are other runs
+        n_files = len(list((tmp_path / "r" / "runs").glob("*.npy")))
+        clickgym.sweep(envs, agents, 50, 2, start=log, **settings)
+        assert len(list((tmp_path / "r" / "runs").glob("*.npy"))) == n_files + 6
     message = "^TopRank, mine, PPO .*log.*PBMTS"
     with pytest.raises(UnsuitedError, match=message):
         clickgym.sweep(
@@ -355,7 +355,7 @@ def test_command_without_the_file(tmp_path, monkeypatch, capsys):
 
 def test_other_users(env):
     """A log of other users is named, also if only its first half is of others."""
-    assert past_sessions(a_log(3000), env).caution == ""
+    assert Start(a_log(3000)).facts(env)["caution"] == ""
     others = PositionBasedModel(USERS.attraction[::-1].copy(), [0.9, 0.6, 0.4])
     log, old = a_log(3000), a_log(3000, others)
     is_early = log.times < 1500

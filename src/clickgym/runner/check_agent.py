@@ -18,7 +18,6 @@ from ..core.faults import Fault, expect, kernels_in_python, run_checks
 from ..envs import CascadeMDP, ClickEnv, Instance, LinearModel, PositionBasedModel, load_instance
 from ..envs.any_env import clicks_of
 from .labels import AgentLike
-from .loop import AgentError, check_list
 from .make import (
     agent_maker,
     make_agent,
@@ -27,7 +26,9 @@ from .make import (
     parameters_of,
     takes,
 )
-from .run import Result, run
+from .play.faults import AgentError, check_list
+from .play.run import Result
+from .run import run
 
 ATTRACTION = np.array([0.2, 0.7, 0.1, 0.5, 0.3])
 EXAMINATION = np.array([0.9, 0.6, 0.4])

@@ -24,8 +24,8 @@ from ..envs import ENVIRONMENTS, ClickEnv, Users
 from ..envs.any_env import sizes_of
 from ..envs.click_env import name_of
 from .labels import AgentLike, EnvLike, split
-from .loop import AgentError
-from .warm_start import Past, cautions, past_sessions, start_agent
+from .play.faults import AgentError
+from .warm_start import Start, cautions, learn_from_log
 
 Arguments = dict[str, Any]
 EnvMaker = tuple[EnvSpec | Users | Callable[..., gym.Env], Arguments]
@@ -239,7 +239,7 @@ def make_agent(
 
     Args:
         agent: a name, as for the command line, ``"CascadeKLUCB:feedback=first_click"`` or
-            ``"my_module:MyAgent"``; a class, of `Agent`, `Learner` or stable-baselines3; or
+            ``"my_module:MyAgent"``; a class, of `Agent`, `OwnLoop` or stable-baselines3; or
             ``(class, arguments)``.
         env: the environment that the agent will play.
         horizon: T, the number of sessions; passed only to agents that take it.
@@ -294,14 +294,16 @@ def prepared_agent(
             names = [name for name in parameters if name not in SET_BY_THE_RUN]
             raise TypeError(f"{name}: " + unknown("hyper-parameter", key, names))
     sizes = sizes_of(env)
-    past = past_sessions(log, env) if log is not None and not isinstance(log, Past) else log
+    start = None if log is None else Start.of(log)
+    logged = None if start is None else start.sessions(env)
     filled_in: Arguments = {"n_items": sizes.n_items, "n_positions": sizes.n_positions}
     for key, source in requirements(maker).items():
         core: Any = env.unwrapped
         is_known = key not in passed and isinstance(core, ClickEnv)
         known = core.knowledge(source) if is_known else None
-        if known is None and past is not None and key not in passed and source == "initial_ranking":
-            known = past.production
+        is_production = source == "initial_ranking" and key not in passed
+        if known is None and is_production and logged is not None:
+            known = logged.production
         if known is not None:
             filled_in[key] = known
         elif key in required and key not in passed:
@@ -319,8 +321,8 @@ def prepared_agent(
         filled_in["horizon"] = check_horizon(horizon)
     elif "horizon" in required:
         raise ValueError(f"{name} needs a horizon")
-    if past is not None and "prior_skips" not in passed:
-        filled_in |= past.prior(maker)
+    if logged is not None and "prior_skips" not in passed:
+        filled_in |= logged.prior(maker)
 
     def make(seed: Seed) -> BaseAgent:
         own = {  # an agent may write into what it gets
@@ -331,10 +333,11 @@ def prepared_agent(
         if not isinstance(made, BaseAgent):
             raise TypeError(f"{name} returned {short(made)}; expected an agent")
         made.filled_in = own
-        if past is not None:
-            start_agent(made, past, env)
-            for caution in cautions([past.facts], {name: type(made)}) if past is not log else ():
-                warnings.warn(caution, stacklevel=3)
+        if start is not None and logged is not None:
+            learn_from_log(made, logged, env)
+            if not isinstance(log, Start):  # which is of many agents: who made it has warned
+                for caution in cautions([start.facts(env)], {name: type(made)}):
+                    warnings.warn(caution, stacklevel=3)
         return made
 
     return make

@@ -25,7 +25,7 @@ import numpy as np
 from ..core.files import make_folder, parse_json, write_whole
 
 if TYPE_CHECKING:
-    from .run import Result
+    from .play.run import Result
 
 RUNS = "runs"
 RUN = re.compile(r"(?!\.).*-([0-9a-f]{32}-\d+)\.npy")

@@ -9,7 +9,7 @@ import polars
 from polars import col
 
 from ..core.statistics import half_width, holm, t_level
-from .metrics import is_sum
+from .play.metrics import is_sum
 
 MEASURED = ("env", "instance", "agent", "run", "seed", "step", "regret", "reward", "clicks")
 TIMED = ("engine", "seconds")

@@ -38,20 +38,20 @@ from ..core.faults import WorkerError
 from ..core.files import make_folder
 from ..core.memory import check_memory
 from ..envs import ClickEnv, Users
-from ..envs.any_env import Sizes, sizes_of, users_of
+from ..envs.any_env import users_of
 from .config import Config, Setting, provenance
-from .delay import Delay, check_learns_late
-from .engines import Engine, engine_facing, engine_of, traits_of
 from .identity import UNKNOWN, OwnCode, identities, is_ours, loaded
 from .labels import AgentLike, EnvLike, by_label, own_label
-from .loop import OnChunk
 from .make import AgentMaker, EnvMaker, agent_maker, env_maker, make_agent, make_env, prepared_agent
-from .metrics import Metrics
+from .play.delay import Delay
+from .play.metrics import Metrics
+from .play.pair import Engine, engine_of, traits_of
+from .play.record import OnChunk
+from .play.run import Result, checkpoint_steps, play
 from .progress import Progress
 from .results import Results, Trial, begin, open_store, run_seed, shape_of, table_of, write_config
-from .run import Result, checkpoint_steps, play
 from .store import Row
-from .warm_start import Past, TypedLog, cautions, past_sessions
+from .warm_start import Start, cautions
 from .workers import check_workers, in_parallel, what_broke
 
 
@@ -171,6 +171,7 @@ def sweep(
     hashes = {labels: config.key(*labels) for labels in dict.fromkeys(it[:3] for it in trials)}
     keys = {trial: f"{hashes[trial[:3]]}-{trial.run}" for trial in trials}
     shape, rows, before, store = shape_of(config), dict[str, Row](), None, None
+    facts = [of_pair for of_env in config.start.values() for of_pair in of_env.values()]
     if out is not None:
         make_folder(out)
         store = open_store(out)
@@ -182,7 +183,7 @@ def sweep(
     left = {key: trial for trial, key in keys.items() if key not in rows}
     for line in _news(before, config, list(left.values())):
         warnings.warn(line, stacklevel=2)
-    for caution in cautions([it.facts for it in job.pasts.values()], kinds, delay is not None):
+    for caution in cautions(facts, kinds):
         warnings.warn(caution, stacklevel=2)
 
     def keep(trial: Trial, result: Result) -> None:
@@ -256,7 +257,6 @@ class Cell(NamedTuple):
     labels: tuple[str, str, str]
     env: gym.Env  # a seed starts it anew
     traits: EnvTraits
-    sizes: Sizes
     make: Callable[[Seed], BaseAgent]
 
 
@@ -279,7 +279,7 @@ class Job(NamedTuple):
         instances: what is taken as an instance, by its name in results.
         users: the classes of users that are not of the package, by name: another process does not
             know those of a script or a notebook.
-        pasts: what agents learn before session 1, by environment and instance; empty without a log.
+        start: what agents learn from before session 1; None without a log.
         code: that of one's own of agents and environments, by column and label.
         imports: what tells whether workers that are still there know another code.
         last: what the last run of a thread leaves to the next.
@@ -291,7 +291,7 @@ class Job(NamedTuple):
     agents: Mapping[str, AgentMaker]
     instances: Mapping[str, Any]
     users: Mapping[str, type[Users]]
-    pasts: Mapping[tuple[str, str], Past]
+    start: Start | None
     code: Mapping[tuple[str, str], OwnCode]
     imports: str
     last: Last
@@ -307,15 +307,14 @@ class Job(NamedTuple):
             if cell is None or cell.labels[:2] != trial[:2]:
                 Users.classes.update(self.users)
                 env = make_env(self.envs[trial.env], self.instances[trial.instance])
-                place = env, traits_of(env), sizes_of(env)
+                place = env, traits_of(env)
             else:
-                place = cell[1:4]
-            past = self.pasts.get((trial.env, trial.instance))
+                place = cell[1:3]
             maker, horizon = self.agents[trial.agent], self.setting.horizon
-            make = prepared_agent(maker, place[0], horizon=horizon, log=past)
+            make = prepared_agent(maker, place[0], horizon=horizon, log=self.start)
             cell = Cell(trial[:3], *place, make)
         agent = cell.make(seed)
-        engine = engine_facing(agent, cell.traits, cell.sizes, self.engine)
+        engine = engine_of(agent, cell.env, self.engine, traits=cell.traits)
         is_anew = engine == "compiled" and type(cell.env.unwrapped) is ClickEnv
         self.last.cell = cell if is_anew else None
         return agent, cell.env, engine
@@ -373,10 +372,10 @@ def _plan(
     metrics = Metrics(setting.metrics)
     named: dict[str, Any] = {}
     trials: dict[Trial, str] = {}
-    pasts: dict[tuple[str, str], Past] = {}
+    log = None if start is None else Start.of(start)
+    facts: dict[str, dict[str, dict[str, str | int]]] = {}
     unsuited: dict[str, UnsuitedError] = {}
     kinds: dict[str, type[BaseAgent]] = {}
-    words = start.words if isinstance(start, TypedLog) else ["--start", "LOG"]
     for env_label, env_pair in env_makers.items():
         for instance in instances:
             env = make_env(env_pair, instance)
@@ -392,13 +391,12 @@ def _plan(
                 )
             is_file = isinstance(instance, str | os.PathLike) and str(instance).endswith(".json")
             named[name] = str(Path(instance).resolve()) if is_file else instance
-            past = None
-            if start is not None:
-                pasts[env_label, name] = past_sessions(start, env)
-                past = pasts[env_label, name].empty
+            if log is not None:
+                facts.setdefault(env_label, {})[name] = log.facts(env)
+            empty = None if log is None else log.empty
             for label, agent_pair in agent_makers.items():
                 try:
-                    agent = make_agent(agent_pair, env, horizon=setting.horizon, seed=0, log=past)
+                    agent = make_agent(agent_pair, env, horizon=setting.horizon, seed=0, log=empty)
                     prefer = _check_pair(setting, engine, agent, env, label, at_once)
                 except UnsuitedError as error:
                     unsuited.setdefault(label, error)
@@ -428,24 +426,16 @@ def _plan(
             "instance": told("instance", used),
             "agent": of_agents,
         },
-        start=_facts(pasts),
-        start_words=words if pasts else [],
+        start=facts,
+        start_words=[] if log is None else log.words,
         **{key: made[key] for key in ("commit", "made", "processor")},
     )
     users = {name: users for name, users in Users.classes.items() if not is_ours(users)}
     job = Job(
-        *(setting, engine, env_makers, agent_makers, named, users, pasts, code),
+        *(setting, engine, env_makers, agent_makers, named, users, log, code),
         *(imports, Last()),
     )
     return Plan(job, trials, config, kinds)
-
-
-def _facts(pasts: Mapping[tuple[str, str], Past]) -> dict[str, dict[str, dict[str, str | int]]]:
-    """What a configuration says of logs, by environment and instance."""
-    facts: dict[str, dict[str, dict[str, str | int]]] = {env: {} for env, _ in pasts}
-    for (env, instance), past in pasts.items():
-        facts[env][instance] = past.facts
-    return facts
 
 
 def _check_pair(
@@ -454,9 +444,7 @@ def _check_pair(
     """Check that an agent can play in an environment, ``at_once`` runs at a time; return what plays
     them, ``"threads"`` or ``"processes"``.
     """
-    engine = engine_of(agent, env, asked)
-    if setting.delay is not None:
-        check_learns_late(agent, env)
+    engine = engine_of(agent, env, asked, is_late=setting.delay is not None)
     if engine != "compiled":
         return "processes"
     if at_once > 1:
@@ -509,7 +497,7 @@ def _play(trial: Trial, job: Job, on_chunk: OnChunk | None) -> tuple[Trial, Resu
         np.array(job.setting.checkpoints),
         Metrics(job.setting.metrics),
         seed,
+        None if job.setting.delay is None else Delay(job.setting.delay, seed),
         on_chunk,
-        job.setting.delay,
     )
     return trial, result

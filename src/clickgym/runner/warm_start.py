@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from inspect import signature
-from typing import Any, NamedTuple
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -55,19 +55,10 @@ EXPECTED = 5
 beforehand. The draw of an item that was only skipped is above that rate with probability exp(-5).
 """
 
-SUITED = "PBMTS, BCMPTS, PBMHB, CascadeTS and others can"
-
-
-class TypedLog(NamedTuple):
-    """A log that a command has read, and the words of its options."""
-
-    log: Any
-    words: list[str]
-
 
 @dataclass(frozen=True, eq=False)
-class Past:
-    """What agents learn from a log before their first session.
+class LoggedSessions:
+    """The sessions of a log from which agents learn before their first one.
 
     Attributes:
         query: of the environment.
@@ -76,7 +67,6 @@ class Past:
         production: ``(K,)`` the most frequent list of the latest sessions.
         displays: ``(L,)`` of each item in the lists.
         least: displays that an item has at least, by prior skips.
-        caution: why the log may mislead in this environment; empty if nothing speaks for it.
     """
 
     query: str
@@ -86,7 +76,6 @@ class Past:
     production: NDArray[np.int64]
     displays: NDArray[np.int64]
     least: int
-    caution: str = ""
 
     def __len__(self) -> int:
         return len(self.rankings)
@@ -97,7 +86,7 @@ class Past:
         return sha256(self.rankings.tobytes() + self.clicks.tobytes()).hexdigest()[:32]
 
     @property
-    def empty(self) -> Past:
+    def empty(self) -> LoggedSessions:
         """The same without sessions: to see whether agents can start."""
         return replace(self, rankings=self.rankings[:0], clicks=self.clicks[:0])
 
@@ -107,7 +96,7 @@ class Past:
         counts = {"sessions": len(self), "of": self.n_sessions}
         rare = int((self.displays < self.least).sum())
         counts |= {"items": len(self.displays), "rare": rare, "least": self.least}
-        return {"identity": self.identity, "query": self.query, **counts, "caution": self.caution}
+        return {"identity": self.identity, "query": self.query, **counts}
 
     def prior(self, maker: Callable[..., Any]) -> dict[str, NDArray[np.int64]]:
         """The argument ``prior_skips`` for what makes an agent, if it takes one and has none, and
@@ -118,30 +107,64 @@ class Past:
         return {"prior_skips": skips} if is_due else {}
 
 
-def past_sessions(log: Any, env: gym.Env) -> Past:
-    """The sessions of a log from which agents learn before they rank in an environment.
+class Start:
+    """A log from which agents learn before session 1. Its sessions are selected once for each
+    query, items and K; another process gets these, and not the log.
 
     Args:
         log: an object with `NEEDED`.
-        env: the environment, whose query and items have the labels of the log.
-
-    Raises:
-        TypeError: it is no such log.
-        UnsuitedError: what a log shows is not enough for these users.
-        ValueError: the log has no such sessions.
+        words: the options of a command that read it.
     """
-    users, core = users_of(env), env.unwrapped
-    if users is not None and (why := _why_no_log(users)):
-        raise UnsuitedError(name_of(env), f"cannot start agents from a log: {why}")
-    n_items, n_positions, *_ = sizes_of(env)
-    query = getattr(core, "query", "custom")
-    labels = getattr(core, "item_labels", tuple(map(str, range(n_items))))
-    past = sessions_of(log, query, labels, n_positions)
-    caution = "" if users is None else _other_users(users, past, labels)
-    return replace(past, caution=caution)
+
+    def __init__(self, log: Any, words: Sequence[str] = ("--start", "LOG")) -> None:
+        self.log, self.words = log, list(words)
+        self._selected: dict[tuple[Any, ...], LoggedSessions] = {}
+
+    @classmethod
+    def of(cls, log: Any) -> Start:
+        """A log as a `Start`, which stays as it is."""
+        return log if isinstance(log, cls) else cls(log)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "log": None}
+
+    @property
+    def empty(self) -> Start:
+        """The same without sessions: to see whether agents can start."""
+        start = Start(None, self.words)
+        start._selected = {key: sessions.empty for key, sessions in self._selected.items()}
+        return start
+
+    def sessions(self, env: gym.Env) -> LoggedSessions:
+        """The sessions from which agents learn before they rank in an environment, whose query and
+        items have the labels of the log.
+
+        Raises:
+            TypeError: it is no such log.
+            UnsuitedError: what a log shows is not enough for these users.
+            ValueError: the log has no such sessions.
+        """
+        core = env.unwrapped
+        _check_users(env)
+        n_items, n_positions, *_ = sizes_of(env)
+        query = getattr(core, "query", "custom")
+        labels = getattr(core, "item_labels", tuple(map(str, range(n_items))))
+        key = query, labels, n_positions
+        if key not in self._selected:
+            self._selected[key] = sessions_of(self.log, *key)
+        return self._selected[key]
+
+    def facts(self, env: gym.Env) -> dict[str, str | int]:
+        """The facts of the sessions for an environment, with a caution if the log may mislead
+        there; empty if nothing speaks for it.
+        """
+        sessions, users = self.sessions(env), users_of(env)
+        labels = getattr(env.unwrapped, "item_labels", ())
+        caution = "" if users is None else _other_users(users, sessions, labels)
+        return {**sessions.facts, "caution": caution}
 
 
-def sessions_of(log: Any, query: str, labels: Sequence[str], n_positions: int) -> Past:
+def sessions_of(log: Any, query: str, labels: Sequence[str], n_positions: int) -> LoggedSessions:
     """The sessions of a query in a log, as lists of items.
 
     Args:
@@ -151,9 +174,8 @@ def sessions_of(log: Any, query: str, labels: Sequence[str], n_positions: int) -
         n_positions: K, to which lists are cut.
 
     Raises:
-        TypeError, ValueError: as `past_sessions`.
+        TypeError, ValueError: as `Start.sessions`.
     """
-    log = log.log if isinstance(log, TypedLog) else log
     missing = [name for name in NEEDED if not hasattr(log, name)]
     if missing:
         raise TypeError(f"start is {short(log)}; expected a click log, which has {missing[0]}")
@@ -175,7 +197,7 @@ def sessions_of(log: Any, query: str, labels: Sequence[str], n_positions: int) -
     rankings = items.take(shown)
     known = (rankings >= 0).all(axis=1)
     if shown.shape[1] < n_positions or not known.any():
-        raise ValueError(f"in the log, {_why_none(shown, rankings, n_positions, part, query)}")
+        raise _no_list(shown, rankings, n_positions, part, query)
     rankings, clicks = rankings[known], clicks.take(order[known], axis=0)[:, :n_positions]
     if not np.isin(clicks, (0, 1)).all():
         raise ValueError(f"clicks of {query!r} in the log are not all 0 or 1")
@@ -184,50 +206,57 @@ def sessions_of(log: Any, query: str, labels: Sequence[str], n_positions: int) -
     clicks = np.ascontiguousarray(clicks, np.int8)
     least = math.ceil(EXPECTED * (clicks.size + 2) / (np.count_nonzero(clicks) + 1))
     displays = np.bincount(rankings.ravel(), minlength=len(labels))
-    return Past(query, rankings, clicks, len(order), lists[counts.argmax()], displays, least)
+    return LoggedSessions(
+        query, rankings, clicks, len(order), lists[counts.argmax()], displays, least
+    )
 
 
-def _why_none(
+def _no_list(
     shown: NDArray[Any], rankings: NDArray[np.int64], n_positions: int, part: Any, query: str
-) -> str:
-    """Why no list of the log can be learned, given its items and those of the environment."""
+) -> ValueError:
+    """The error of a log of which no list can be learned, given its items and those of the
+    environment.
+    """
     lengths = (shown >= 0).sum(axis=1)
     longest = int(lengths.max(initial=0))
     if longest < n_positions:
-        return (
-            f"lists of {query!r} have at most {longest} items, and the environment has "
+        return ValueError(
+            f"in the log, lists of {query!r} have at most {longest} items, and the environment has "
             f"{n_positions} positions: take fewer (n_positions=), or another log"
         )
     is_other = (rankings < 0) & (lengths == longest)[:, None]
     other = part.item_labels[shown[is_other][0]]
-    return (
-        f"each list of {query!r} with {n_positions} items shows one that the instance does not "
-        f"have, such as {other!r}: take an instance with more of the log's items"
+    return ValueError(
+        f"in the log, each list of {query!r} with {n_positions} items shows one that the instance "
+        f"does not have, such as {other!r}: take an instance with more of the log's items"
     )
 
 
-def _why_no_log(users: Users) -> str:
-    if "features" in users.observes:
-        return "the log has no features of all candidates"
-    return "" if users.are_alike and len(users.starts) == 1 else "users change"
+def _check_users(env: gym.Env) -> None:
+    """Refuse users of whom a log shows too little."""
+    users, reason = users_of(env), ""
+    if users is not None and "features" in users.observes:
+        reason = "the log has no features of all candidates"
+    elif users is not None and not (users.are_alike and len(users.starts) == 1):
+        reason = "users change"
+    if reason:
+        raise UnsuitedError(name_of(env), f"cannot start agents from a log: {reason}")
 
 
-def start_agent(agent: BaseAgent, past: Past, env: gym.Env) -> None:
-    """Let an agent learn from past sessions.
+def learn_from_log(agent: BaseAgent, sessions: LoggedSessions, env: gym.Env) -> None:
+    """Let an agent learn from the sessions of a log, before it plays in an environment.
 
     Raises:
         UnsuitedError: it cannot.
     """
-    if why := agent.why_not_from_log():
-        reason = f"cannot learn from a log, {why}; {SUITED}"
-        raise UnsuitedError(type(agent).__name__, reason)
+    agent.check_log()
     if getattr(agent, "learns_from_any_list", False):
         core: Any = env.unwrapped
-        counted = past.clicks[:, : getattr(core, "cutoff", None)].sum(axis=1)
+        counted = sessions.clicks[:, : getattr(core, "cutoff", None)].sum(axis=1)
         is_any = getattr(core, "reward", "clicks") == "any_click"
         rewards = (np.minimum(counted, 1) if is_any else counted).astype(np.float64)
-        agent.learn_sessions(past.rankings, past.clicks, rewards)  # type: ignore[attr-defined]
-        if len(past):
+        agent.learn_sessions(sessions.rankings, sessions.clicks, rewards)  # type: ignore[attr-defined]
+        if len(sessions):
             agent.start_after_log()  # type: ignore[attr-defined]
 
 
@@ -244,29 +273,26 @@ def learns_from_log(kind: Any) -> bool:
     )
 
 
-def cautions(
-    pasts: Collection[Mapping[str, Any]], kinds: Mapping[str, Any], is_late: bool = False
-) -> Iterator[str]:
+def cautions(facts: Collection[Mapping[str, Any]], kinds: Mapping[str, Any]) -> Iterator[str]:
     """Why a log may mislead agents.
 
     Args:
-        pasts: the `Past.facts` of the log; empty without one, which misleads nobody.
+        facts: those of `Start.facts`; empty without a log, which misleads nobody.
         kinds: the classes of the agents by label; None if unknown.
-        is_late: whether clicks are late.
     """
-    if not pasts or not any(map(learns_from_log, kinds.values())):
+    if not facts or not any(map(learns_from_log, kinds.values())):
         return
-    yield from dict.fromkeys(str(past["caution"]) for past in pasts if past["caution"])
+    yield from dict.fromkeys(str(of_env["caution"]) for of_env in facts if of_env["caution"])
     learning = {label: kind for label, kind in kinds.items() if kind and learns_from_log(kind)}
     bold = [label for label, kind in learning.items() if kind.uses_bounds]
     if bold:
         s, they = ("", "they") if len(bold) > 1 else ("s", "it")
-        late = f"; with late clicks {they} show{s} it for a whole batch" if is_late else ""
+        late = f"; with late clicks {they} show{s} it for a whole batch"
         yield f"Caution: {', '.join(bold)} explore{s} what the log does not show{late}."
     others = [
         label for label, kind in learning.items() if label not in bold and not has_prior(kind)
     ]
-    if others and (rare := rare_items(pasts)):
+    if others and (rare := rare_items(facts)):
         has = "have" if len(others) > 1 else "has"
         yield (
             f"Caution: {rare}, and {', '.join(others)} {has} no prior_skips, which keep such items "
@@ -274,24 +300,24 @@ def cautions(
         )
 
 
-def rare_items(pasts: Collection[Mapping[str, Any]]) -> str:
+def rare_items(facts: Collection[Mapping[str, Any]]) -> str:
     """Of how many items the log has few displays, in words; empty if there are none."""
-    rare = [past for past in pasts if past.get("rare")]
+    rare = [of_env for of_env in facts if of_env.get("rare")]
     if not rare:
         return ""
-    most = max(rare, key=lambda past: past["rare"] / past["items"])
+    most = max(rare, key=lambda of_env: of_env["rare"] / of_env["items"])
     items = f"{most['rare']} of {most['items']} items of {most['query']}"
     others = f" (and items of {len(rare) - 1} more instances)" if len(rare) > 1 else ""
     return f"the log shows {items} fewer than {most['least']:,} times{others}"
 
 
-def _other_users(users: Users, past: Past, labels: Sequence[str]) -> str:
+def _other_users(users: Users, sessions: LoggedSessions, labels: Sequence[str]) -> str:
     """A caution, if the clicks of a part of the log are not those of the users; else empty.
 
     An item appears at most once in a list, so the variance of its clicks is known exactly.
     """
-    rows = np.unique(np.linspace(0, len(past) - 1, SAMPLE).astype(np.int64))
-    rankings, clicks = past.rankings[rows], past.clicks[rows]
+    rows = np.unique(np.linspace(0, len(sessions) - 1, SAMPLE).astype(np.int64))
+    rankings, clicks = sessions.rankings[rows], sessions.clicks[rows]
     lists, index = np.unique(rankings, axis=0, return_inverse=True)
     if users.click_probabilities(lists[0]) is None:
         return ""
@@ -317,7 +343,7 @@ def _other_users(users: Users, past: Past, labels: Sequence[str]) -> str:
     there, here = (values[part, item] / displays[part, item] for values in (seen, mean))
     where = ", ".join(str(other + 1) for other in others)
     return (
-        f"Caution: in the log, users clicked otherwise than these users of {past.query}, most in "
-        f"part {part + 1} of {PARTS} in time ({labels[item]}: {there:.2f} clicks per display "
+        f"Caution: in the log, users clicked otherwise than these users of {sessions.query}, most "
+        f"in part {part + 1} of {PARTS} in time ({labels[item]}: {there:.2f} clicks per display "
         f"there, {here:.2f} here; others in part {where}). Agents that learn from it may be misled."
     )

@@ -18,10 +18,10 @@ import clickgym
 from clickgym.agents import Agent, CompiledAgent, Learner, Random
 from clickgym.agents.agent import UnsuitedError
 from clickgym.core.files import make_folder
-from clickgym.runner.engines import engine_of
 from clickgym.runner.identity import OwnCode, identities
 from clickgym.runner.labels import AgentLike
 from clickgym.runner.make import agent_maker, make_agent, maker_name, observed_sizes, requirements
+from clickgym.runner.play.pair import engine_of
 from clickgym.runner.store import Row, Store
 from clickgym.runner.sweep import resumable
 from clickgym.runner.workers import in_parallel

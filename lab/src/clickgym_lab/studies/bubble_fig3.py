@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from clickgym.envs import Instance, load_instance
-from clickgym.runner.metrics import wrong_pairs
+from clickgym.runner.play.metrics import wrong_pairs
 
 from .claims import (
     Claim,

@@ -12,7 +12,7 @@ from ...agents import AGENTS
 from ...core.checks import check_choice
 from ...envs import ENVIRONMENTS, list_instances
 from ..console import output
-from ..metrics import METRICS
+from ..play.metrics import METRICS
 from ..terminal import Column, print_table
 
 WIDEST = 100

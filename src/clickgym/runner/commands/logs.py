@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from ..warm_start import TypedLog
+from ..warm_start import Start as StartLog
 
 READERS = "clickgym.readers"
 """Each is a function ``(files, columns)``, as ``--start`` and ``--columns`` give them, that returns
@@ -33,7 +33,7 @@ Columns = Annotated[
 ]
 
 
-def typed_log(files: Sequence[str] | None, columns: str) -> TypedLog | None:
+def typed_log(files: Sequence[str] | None, columns: str) -> StartLog | None:
     """The log of ``--start``; None without the option.
 
     Raises:
@@ -52,4 +52,4 @@ def typed_log(files: Sequence[str] | None, columns: str) -> TypedLog | None:
     log = readers[0].load()(list(files), columns)
     paths = [str(Path(file).resolve()) if Path(file).exists() else file for file in files]
     words = ["--start", *paths, *(["--columns", columns] if columns else [])]
-    return TypedLog(log, words)
+    return StartLog(log, words)

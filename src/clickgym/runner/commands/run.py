@@ -9,9 +9,9 @@ import typer
 
 from ...core.checks import check_choice
 from ..console import Cluster, output
-from ..engines import Engine
 from ..labels import by_label
-from ..metrics import METRICS
+from ..play.metrics import METRICS
+from ..play.pair import Engine
 from ..reports.report import SUMMARY
 from ..reports.table import print_results
 from ..results import TABLE, Results

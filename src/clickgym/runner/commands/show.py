@@ -17,7 +17,7 @@ from ...envs import ENVIRONMENTS, list_instances, load_instance
 from ...envs.instances.instance import FAMILIES
 from ..console import output
 from ..make import agent_maker, env_maker
-from ..metrics import METRICS, metric_of
+from ..play.metrics import METRICS, metric_of
 from ..terminal import say
 
 MEASURES = {

@@ -17,7 +17,7 @@ from ...agents import AGENTS
 from ...core.formats import duration, regret_text
 from ...envs.instances.instance import is_refit
 from ..make import agent_maker, requirements
-from ..metrics import is_sum
+from ..play.metrics import is_sum
 from ..results import Results
 from ..summaries import metrics_of, span, with_loss, without_regret
 from ..terminal import Column, print_table, say
@@ -266,4 +266,4 @@ def _about_the_log(results: Results) -> Iterator[str]:
     if rare := rare_items(pasts):
         rare = rare[0].upper() + rare[1:]
         yield f"{rare}; to agents with prior_skips, what is missing of these displays are skips."
-    yield from cautions(pasts, kinds, config.delay is not None)
+    yield from cautions(pasts, kinds)

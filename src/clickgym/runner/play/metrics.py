@@ -16,12 +16,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_choice, check_labels, short
-from ..core.kernels import entry, kernel
-from ..core.sums import weighted_sums
-from ..envs import ClickEnv, ClickVectorEnv
-from ..envs.any_env import users_of
-from ..envs.meter import N_TOTALS, Meter
+from ...core.checks import check_choice, check_labels, short
+from ...core.kernels import entry, kernel
+from ...core.sums import weighted_sums
+from ...envs import ClickEnv, ClickVectorEnv
+from ...envs.any_env import users_of
+from ...envs.meter import N_TOTALS, Meter
 
 Env = ClickEnv | ClickVectorEnv
 
@@ -38,11 +38,13 @@ class Metric(NamedTuple):
         kind: ``"sum"``, a running sum over the sessions, of which tables show the mean of a
             session (so a ratio of two sums is none); or ``"window"``, the mean since the checkpoint
             before.
+        takes_candidates: whether ``context`` also gets the number of a stream, whose candidates
+            it describes.
     """
 
     description: str
     kernel: Callable[..., float] | None
-    context: Callable[[Env], Any] | None = None
+    context: Callable[..., Any] | None = None
     kind: Literal["sum", "window"] = "sum"
     takes_candidates: bool = False
 
@@ -106,12 +108,12 @@ def ndcg(context, ranking, clicks, expectation):  # type: ignore[no-untyped-def]
     return total / ideal if ideal > 0.0 else 0.0
 
 
-def gain_context(env: Env, k: int = 5) -> GainContext:
+def gain_context(env: Env, b: int = 0, k: int = 5) -> GainContext:
     """The gains and discounts of NDCG of the first k positions."""
     discount = 1.0 / np.log2(np.arange(2, min(k, env.model.n_positions) + 2))
     largest = np.zeros(len(discount))
     if not env.model.are_alike:
-        gain, items = env.task.gains(env.state)
+        gain, items = env.task.gains(env.state, b)
         return GainContext(gain, discount, items, largest)
     gain = env.task.model.attraction
     ideal = float(weighted_sums(np.sort(gain)[::-1][: len(discount)], discount))
@@ -269,6 +271,8 @@ class Metrics:
             assert kernel is not None
             self.kernel = chain(kernel, column, self.kernel)
         self.measure = entry(self.kernel)
+        self._state: Any = None
+        self._contexts: list[tuple[Any, ...]] = []
 
     def columns(self, meter: Meter) -> dict[str, NDArray[np.float64]]:
         """The values at the checkpoints, by name."""
@@ -279,8 +283,8 @@ class Metrics:
                 columns[name] = np.diff(meter.regret, prepend=0.0) / windows
         return {name: columns[name] for name in self.names}
 
-    def contexts(self, env: Any) -> tuple[Any, ...]:
-        """The data about the environment's present task that the kernels need.
+    def contexts(self, env: Any, b: int = 0) -> tuple[Any, ...]:
+        """The data about the environment's present task, on stream b, that the kernels need.
 
         Raises:
             ValueError: the environment lacks what a metric needs.
@@ -292,15 +296,23 @@ class Metrics:
                 contexts.append(None)
             else:
                 _check_users(env, name, metric)
-                contexts.append(metric.context(env))
+                of_stream = (env, b) if metric.takes_candidates else (env,)
+                contexts.append(metric.context(*of_stream))
         return tuple(contexts)
 
-    def before_step(self, contexts: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The contexts of the coming session, where a step also draws the candidates after it."""
-        return tuple(
-            context.before_step() if isinstance(context, GainContext) else context
-            for context in contexts
-        )
+    def before_step(self, env: Any, n_streams: int = 1) -> list[tuple[Any, ...]]:
+        """The contexts of the coming session of each stream, where a step also draws the candidates
+        after it.
+        """
+        state = getattr(env, "state", None)
+        if not self._contexts or state is not self._state:  # at the start, and where users change
+            self._state = state
+            self._contexts = [self.contexts(env, b) for b in range(n_streams)]
+        return [tuple(map(_of_session, contexts)) for contexts in self._contexts]
+
+
+def _of_session(context: Any) -> Any:
+    return context.before_step() if isinstance(context, GainContext) else context
 
 
 def _check_users(env: Any, name: str, metric: Metric) -> None:

@@ -1,4 +1,4 @@
-"""Late clicks: when the clicks of a session arrive, and the sessions that wait for theirs."""
+"""When the clicks of a session arrive: at once, or late; and the sessions that wait for theirs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from ..agents import Agent, CompiledAgent
-from ..agents.agent import BaseAgent, UnsuitedError
-from ..core.checks import short
-from ..core.kernels import kernel
-from ..envs.any_env import changing_layers, clicks_of, users_of
-from ..envs.users import STATE_SHOWS_CLICKS
+from ...agents import Agent, CompiledAgent
+from ...core.checks import short
+from ...core.faults import SessionError
+from ...core.kernels import kernel
+from ...envs.any_env import clicks_of
+from ...envs.click_env import name_of
 
 LONGEST = 20
 """Means after which the clicks of a geometric delay arrive at the latest: e⁻²⁰ of the mass lies
@@ -27,8 +27,39 @@ beyond.
 """
 
 
-class Delay:
-    """When the clicks of a session arrive.
+class AtOnce:
+    """Clicks arrive at the end of their session: what both loops ask of a delay.
+
+    Attributes:
+        slots: how many sessions can wait at the same time, the present one included.
+    """
+
+    slots = 0
+
+    def around(self, agent: Agent, n_positions: int) -> Agent:
+        """The agent as the Python loop sees it."""
+        return agent
+
+    def learning(self, agent: CompiledAgent, observed: tuple[NDArray[Any], ...]) -> Any:
+        """The kernel that the compiled loop calls after each session; ``observed`` is what the
+        agent observes besides clicks.
+        """
+        return learn_at_once(agent.update_kernel)
+
+    def chunk(self, first: int, n_sessions: int) -> Waiting | None:
+        """What that kernel needs for ``n_sessions`` from ``first`` on; called in order."""
+        return None
+
+    def check_end(self, env: gym.Env, step: int, has_left: bool) -> None:
+        """Refuse an episode that ends while clicks wait.
+
+        Raises:
+            SessionError: a user has left.
+        """
+
+
+class Delay(AtOnce):
+    """When the clicks of a session arrive, in one run.
 
     At the end of each session, the agent learns from all sessions whose clicks are due then, in
     the order in which they were shown. So the list of session t + 1 knows exactly the clicks that
@@ -65,16 +96,13 @@ class Delay:
                 f"delay is {short(text)}; expected batch:B, fixed:D or geometric:M, with a number "
                 "in 1..999999"
             )
-        self.kind, self.sessions = parts[1], int(parts[2])
+        self.kind, self.sessions = parts[1], (n := int(parts[2]))
+        self.slots = {"batch": n, "fixed": n + 1, "geometric": LONGEST * n + 1}[self.kind]
+        self._sessions = self._due = np.zeros(0, np.int64)
+        self._waiting: tuple[Any, ...] = ()
         self._rng = np.random.default_rng(
             np.random.SeedSequence(seed, spawn_key=(crc32(b"delay"),))
         )
-
-    @property
-    def slots(self) -> int:
-        """How many sessions can wait at the same time, the present one included."""
-        n = self.sessions
-        return {"batch": n, "fixed": n + 1, "geometric": LONGEST * n + 1}[self.kind]
 
     def due(self, first: int, n_sessions: int) -> NDArray[np.int64]:
         """``(n_sessions,)`` at the end of which session the clicks arrive, of sessions from
@@ -88,24 +116,30 @@ class Delay:
         delays = self._rng.geometric(1 / self.sessions, n_sessions)
         return shown + np.minimum(delays, LONGEST * self.sessions)
 
+    def around(self, agent: Agent, n_positions: int) -> Agent:
+        return LateAgent(agent, self, n_positions)
 
-def check_learns_late(agent: BaseAgent, env: gym.Env) -> None:
-    """Refuse a pair for which late clicks are not defined.
+    def learning(self, agent: CompiledAgent, observed: tuple[NDArray[Any], ...]) -> Any:
+        if not self._waiting:
+            n, k = self.slots, agent.n_positions
+            rows = tuple(np.empty((n, *part.shape), part.dtype) for part in observed)
+            self._waiting = np.empty((n, k), np.int64), np.empty((n, k), np.int8), rows
+        return learn_late(agent.update_kernel, len(observed))
 
-    ⚠ Stateful users are refused: what they do next follows from the clicks, which would
-    have arrived.
+    def chunk(self, first: int, n_sessions: int) -> Waiting:
+        ends = np.arange(first, first + n_sessions)
+        sessions = np.append(self._sessions, ends)
+        due = np.append(self._due, self.due(first, n_sessions))
+        order = np.argsort(due, kind="stable")
+        sessions, due = sessions[order], due[order]
+        arrived = np.searchsorted(due, np.append(first - 1, ends), "right")
+        self._sessions, self._due = sessions[arrived[-1] :], due[arrived[-1] :]
+        return Waiting(first, sessions[: arrived[-1]], arrived, *self._waiting)
 
-    Raises:
-        UnsuitedError: naming the reason.
-    """
-    users = users_of(env)
-    reason = "" if users is None else users.click_at_once
-    if "state" in agent.observes:  # also where users are of another package
-        reason = STATE_SHOWS_CLICKS
-    if not reason and (names := changing_layers(env, "observation")):
-        reason = f"{names[0]} changes what is observed, and late clicks cannot pass through it"
-    if reason := agent.why_not_late(reason):
-        raise UnsuitedError(type(agent).__name__, f"cannot learn from late clicks: {reason}")
+    def check_end(self, env: gym.Env, step: int, has_left: bool) -> None:
+        if has_left:
+            what = "a user left (terminated): clicks of stateful users cannot be late"
+            raise SessionError(f"{name_of(env)}, step {step}: {what}")
 
 
 # ----------------------------------------------------------------------------- in the Python engine
@@ -158,59 +192,6 @@ class Waiting(NamedTuple):
     rankings: NDArray[np.int64]  # (C, K)
     clicks: NDArray[np.int8]  # (C, K)
     observed: tuple[NDArray[Any], ...]  # (C, ...) what the agent observed besides clicks
-
-
-class EmptyQueue:
-    """The queue of a run in which clicks arrive at once: no session waits.
-
-    Args:
-        agent: who learns.
-
-    Attributes:
-        learn: the kernel that the loop calls after each session.
-        slots: how many sessions can wait.
-    """
-
-    slots = 0
-
-    def __init__(self, agent: CompiledAgent) -> None:
-        self.learn = learn_at_once(agent.update_kernel)
-
-    def chunk(self, first: int, n_sessions: int) -> Waiting | None:
-        """What the kernel needs for ``n_sessions`` from ``first`` on."""
-        return None
-
-
-class Queue(EmptyQueue):
-    """The queue of a run with late clicks, chunk by chunk.
-
-    Args:
-        agent: who learns.
-        delay: when clicks arrive.
-        observed: what the agent observes besides clicks in a session.
-    """
-
-    def __init__(
-        self, agent: CompiledAgent, delay: Delay, observed: tuple[NDArray[Any], ...]
-    ) -> None:
-        self.learn = learn_late(agent.update_kernel, len(observed))
-        self.slots, self._delay = delay.slots, delay
-        self._sessions = self._due = np.zeros(0, np.int64)
-        self._kept = (
-            np.empty((self.slots, agent.n_positions), np.int64),
-            np.empty((self.slots, agent.n_positions), np.int8),
-            tuple(np.empty((self.slots, *part.shape), part.dtype) for part in observed),
-        )
-
-    def chunk(self, first: int, n_sessions: int) -> Waiting:
-        ends = np.arange(first, first + n_sessions)
-        sessions = np.append(self._sessions, ends)
-        due = np.append(self._due, self._delay.due(first, n_sessions))
-        order = np.argsort(due, kind="stable")
-        sessions, due = sessions[order], due[order]
-        arrived = np.searchsorted(due, np.append(first - 1, ends), "right")
-        self._sessions, self._due = sessions[arrived[-1] :], due[arrived[-1] :]
-        return Waiting(first, sessions[: arrived[-1]], arrived, *self._kept)
 
 
 @cache

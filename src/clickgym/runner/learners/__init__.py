@@ -1,3 +1,0 @@
-"""Generic reinforcement learning: adapters of vector environments, streams for training, and the
-loop.
-"""

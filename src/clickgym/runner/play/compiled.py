@@ -1,0 +1,167 @@
+"""The compiled loop: sessions in machine code, in chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.faults import SessionError, cause
+from ...core.kernels import KernelError, clock, entry, kernel
+from ...envs.click_env import name_of
+from ...envs.session import Shown, play_session
+from .faults import check_list, session_error
+from .record import CHUNK, FIRST_CHUNK, Run
+
+
+class Stage(NamedTuple):
+    """What the sessions of a chunk read and write, beside the agent.
+
+    Generators stand beside it: numba takes 0.2 ms for each call to find the type of a record that
+    holds one.
+    """
+
+    users: Any  # as in `clickgym.envs.task`, like the state
+    state: Any
+    observed: tuple[Any, ...]  # by the agent besides clicks: views of the state
+    shown: Shown
+    contexts: tuple[Any, ...]  # of the metrics
+    totals: NDArray[np.float64]
+    checkpoints: NDArray[np.int64]  # after how many sessions of the chunk the next ones come
+    at_checkpoints: NDArray[np.float64]  # the totals there
+    waiting: Any  # the sessions whose clicks are late, or None
+
+
+@cache
+def session_loop(
+    rank: Callable[..., None],
+    learn: Callable[..., None],
+    measure: Callable[..., None],
+    session: Callable[..., tuple[float, float, int]],
+    begin: Callable[..., Any],
+    advance: Callable[..., bool],
+) -> Callable[..., tuple[int, float, int, int]]:
+    """The kernel that plays sessions. It returns
+
+    - how many it played, fewer than asked if a list was bad;
+    - the reward of the last one;
+    - the position at which its user left satisfied, or -1;
+    - the first session, counted from 1, after which a user left for good, or 0.
+    """
+    play = play_session(session)
+
+    @kernel
+    def sessions(stage, env_rng, agent, agent_rng, ranking, n_sessions):  # type: ignore[no-untyped-def]
+        users, state, shown, totals = stage.users, stage.state, stage.shown, stage.totals
+        regret, rewards, n_clicks = totals[0], totals[1], totals[2]
+        last_reward, last_satisfied, played, left = 0.0, -1, np.int64(0), np.int64(0)
+        reached = 0
+        while played < n_sessions:
+            rank(agent, agent_rng, ranking, *stage.observed)
+            is_list, reward, expectation, satisfied = play(users, state, env_rng, shown, ranking)
+            if not is_list:
+                break
+            last_reward, last_satisfied = reward, satisfied
+            regret += state.optimum[0] - expectation
+            rewards += reward
+            for k in range(len(ranking)):
+                n_clicks += shown.clicks[k]
+            measure(stage.contexts, ranking, shown.clicks, expectation, totals)
+            learn(stage.waiting, played, agent, ranking, shown.clicks, *stage.observed)
+            played += 1
+            shown.draws[0] = True  # from here, an error is one of the users
+            if advance(users, state, np.int64(0), env_rng):
+                begin(users, state, np.int64(0), env_rng)
+                if left == 0:
+                    left = played
+            shown.draws[0] = False
+            if played == stage.checkpoints[reached]:
+                totals[0], totals[1], totals[2] = regret, rewards, n_clicks
+                for i in range(len(totals)):
+                    stage.at_checkpoints[reached, i] = totals[i]
+                reached += 1
+        totals[0], totals[1], totals[2] = regret, rewards, n_clicks
+        return played, last_reward, last_satisfied, left
+
+    return sessions
+
+
+def play_compiled(run: Run) -> float:
+    """Play up to the meter's horizon in compiled code, in chunks of about 50 ms.
+
+    The agent's kernels are called; its state, generator and last list are advanced in place, and
+    the environment's generator as by ``step``.
+
+    Returns:
+        The seconds of the sessions, without the compilation of kernels.
+
+    Raises:
+        AgentError: the agent proposed a bad list, or failed.
+        SessionError: the click model failed.
+    """
+    agent, meter, delay = run.agent, run.meter, run.delay
+    env: Any = run.env.unwrapped
+    streams, state, chunk, seconds = env.streams, None, FIRST_CHUNK, 0.0
+    while meter.step < meter.horizon:
+        if streams.state is not state:  # at the start, and where the users change
+            task, state = streams.task, streams.state
+            observed = task.observed(state, agent.observes)
+            contexts = run.metrics.contexts(env)
+            fixed = task.users, state, observed, env.shown, contexts, meter.totals
+            learn = delay.learning(agent, observed)
+            loop = entry(session_loop(agent.rank_kernel, learn, run.metrics.kernel, *task.kernels))
+        size = min(chunk, meter.horizon - meter.step, streams.next_change - streams.steps)
+        agent.make_room(size + delay.slots)
+        stage = Stage(*fixed, *meter.ahead(), delay.chunk(meter.step + 1, size))
+        play = partial(loop, stage, env.np_random, agent.state, agent.rng, agent.ranking)
+        lasted = _play_chunk(run, play, size)
+        seconds += lasted
+        if size == chunk:  # not cut short: its time tells the speed
+            wanted = chunk * CHUNK / max(lasted, 1e-6)
+            chunk = int(min(max(wanted, chunk / 4), chunk * 4)) + 1
+        if run.on_chunk is not None:
+            run.on_chunk(size)
+    return seconds
+
+
+def _play_chunk(run: Run, loop: Callable[[int], tuple[int, float, int, int]], size: int) -> float:
+    """Play a chunk of sessions, and count it; return its seconds."""
+    agent, meter = run.agent, run.meter
+    env: Any = run.env.unwrapped
+    n_lists = int(env.shown.n_lists[0])
+    regret, before = meter.totals[0], clock()
+    try:
+        played, reward, satisfied, left = loop(size)
+    except KernelError:
+        raise
+    except Exception as error:
+        raise _blamed(agent, env, meter.step, n_lists, error) from error
+    lasted = clock() - before
+    if played < size:
+        step = meter.step + played + 1
+        check_list(agent, agent.ranking, agent.n_items, agent.n_positions, "step", step)
+    regret = meter.totals[0] - regret
+    try:  # users who change here draw a session
+        env.finish_sessions(size, regret, agent.ranking.copy(), reward, satisfied, left)
+    except SessionError as error:
+        raise session_error(agent, env, "", error) from error
+    agent.ranking[0] = -1  # its clicks are learned
+    meter.advance(size)
+    return lasted
+
+
+def _blamed(agent: Any, env: Any, steps: int, n_lists: int, error: Exception) -> Exception:
+    """What failed in a chunk that began after so many steps and lists: the users, if the last list
+    has no clicks yet or they were drawing what follows, else the agent.
+    """
+    lists = env.shown.n_lists[0]
+    shown = int(lists) - n_lists
+    if shown and (env.shown.n_sessions[0] < lists or env.shown.draws[0]):
+        env.shown.draws[0] = False
+        what = f"{cause(error)}, in a {type(env.task.model).__name__}"
+        error = SessionError(f"{name_of(env)}, step {steps + shown}: {what}")
+    when = f"after the list of step {steps + shown}" if shown else f"step {steps + 1}"
+    return session_error(agent, env, when, error)

@@ -1,0 +1,98 @@
+"""The door of a run: whether an agent can play in an environment, and which loop plays them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import gymnasium as gym
+from gymnasium.spaces import Dict
+
+from ...agents.agent import NO_LATE_CLICKS, BaseAgent, EnvTraits, UnsuitedError
+from ...core.checks import check_choice
+from ...envs import ClickEnv
+from ...envs.any_env import changing_layers, sizes_of, users_of
+from ...envs.click_env import name_of
+from ...envs.registration import without_own_wrappers
+from ...envs.users import STATE_SHOWS_CLICKS
+
+Engine = Literal["auto", "compiled", "python"]
+ENGINES: Sequence[str] = ("auto", "compiled", "python")
+
+
+def engine_of(
+    agent: BaseAgent,
+    env: gym.Env,
+    engine: str = "auto",
+    *,
+    is_late: bool = False,
+    traits: EnvTraits | None = None,
+) -> str:
+    """The engine that plays an agent in an environment: ``"compiled"``, ``"python"``, or the
+    library of an `OwnLoop`. Whoever passes here can play.
+
+    Args:
+        agent, env: who and where.
+        engine: as in `clickgym.run`.
+        is_late: whether clicks are late. ⚠ Stateful users are refused: what they do next follows
+            from the clicks, which would have arrived.
+        traits: of the environment, if known.
+
+    Raises:
+        ValueError: on an unknown engine, or one that cannot serve the pair; an agent that was built
+            for other sizes.
+        UnsuitedError: the agent cannot play the environment, or learn from late clicks.
+    """
+    check_choice("engine", engine, ENGINES)
+    traits, name = traits or traits_of(env), type(agent).__name__
+    if hidden := [key for key in agent.observes if key not in traits.shown]:
+        reason = f"observes {', '.join(hidden)}, which {traits.name} does not show"
+        raise UnsuitedError(name, reason)
+    chosen = agent.engine_in(traits, engine)
+    for size, expected in traits.sizes.items():
+        value = getattr(agent, size, expected)
+        if value != expected:
+            raise ValueError(
+                f"the agent was built with {size} = {value}, but the environment has {expected}"
+            )
+    if is_late:
+        _check_late(agent, env)
+    return chosen
+
+
+def _check_late(agent: BaseAgent, env: gym.Env) -> None:
+    """Check that clicks in an environment can reach an agent late.
+
+    Raises:
+        UnsuitedError: they cannot.
+    """
+    users, reason = users_of(env), ""
+    if "state" in agent.observes:  # also where users are of another package
+        reason = STATE_SHOWS_CLICKS
+    elif users is not None and users.click_at_once:
+        reason = users.click_at_once
+    elif names := changing_layers(env, "observation"):
+        reason = f"{names[0]} changes what is observed, and late clicks cannot pass through it"
+    if reason:
+        raise UnsuitedError(type(agent).__name__, f"{NO_LATE_CLICKS}: {reason}")
+    agent.check_late()
+
+
+def traits_of(env: gym.Env) -> EnvTraits:
+    """What decides which engine can run agents in an environment."""
+    sizes = sizes_of(env)._asdict()
+    layer: Any = without_own_wrappers(env)
+    name, obstacle, changing = type(layer).__name__, "", ""
+    if isinstance(layer, gym.Wrapper):
+        obstacle = f"the wrapper {name} must see every step"
+    elif not isinstance(layer, ClickEnv):
+        obstacle = f"{name} is no ClickEnv: only its own step knows its users"
+    elif type(layer).step is not ClickEnv.step:
+        obstacle = f"{name} has a step of its own"
+    elif len(layer.model.starts) > 1:
+        changing = type(layer.model).__name__
+    space = env.observation_space
+    shown = tuple(space) if isinstance(space, Dict) else ()
+    if not obstacle:
+        shown += tuple(layer.streams.task.fields)
+    return EnvTraits(name_of(env), name, obstacle, changing, shown, sizes)
