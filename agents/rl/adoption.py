@@ -1,4 +1,6 @@
-"""Learners made of any class with the interface of stable-baselines3."""
+"""Agents made of classes that are no subclass of ours: of stable-baselines3 and with its interface,
+or with a training loop of their own.
+"""
 
 from __future__ import annotations
 
@@ -11,37 +13,60 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
 
-from ..agent import Seed
-from .learner import Actions, Learner
+from ..agent import BaseAgent, Seed
+from .learner import Actions, Learner, OwnLoop
 
 
 @cache
-def adopt(algorithm: type) -> type[Learner]:
-    """Return a learner class for an algorithm class with the interface of stable-baselines3.
+def adopt(algorithm: type) -> type[BaseAgent]:
+    """Return an agent class for a class that trains in a loop of its own.
 
-    Its hyper-parameters are the arguments of the algorithm's constructor, with their defaults, and
+    A class whose ``learn`` takes ``envs``, ``sessions``, ``on_step`` and ``discount`` becomes an
+    `OwnLoop`.
+
+    A class with the interface of stable-baselines3, whose constructor takes ``policy`` and ``env``
+    and whose ``learn`` takes ``total_timesteps`` and ``callback``, becomes a `Learner`. Its
+    hyper-parameters are the arguments of the algorithm's constructor, with their defaults, and
     ``n_envs``. Only the discount is that of the named learners, and the device is the processor.
     Actions are of the first kind whose space the class accepts: codes, then scores, then items. A
     class that can mask actions, or that learns from whole episodes (ARS), chooses items.
 
-    Args:
-        algorithm: a subclass of ``stable_baselines3.common.base_class.BaseAlgorithm``.
-
-    Returns:
-        A subclass of `Learner` of the same name.
+    Raises:
+        ValueError: it is none of both.
 
     Example:
         >>> import stable_baselines3
         >>> adopt(stable_baselines3.SAC)(10, 5, learning_rate=1e-3).actions
         'scores'
     """
-    about = f"`{algorithm.__module__}.{algorithm.__name__}` on the stream of sessions."
-    members = {
-        "__doc__": about,
-        "__module__": algorithm.__module__,
-        "adopted": algorithm,
-    }
-    return type(algorithm.__name__, (_Adopted,), members)
+    made_of, learned_by = _arguments(algorithm), _arguments(getattr(algorithm, "learn", None))
+    members: dict[str, Any] = {"__module__": algorithm.__module__, "adopted": algorithm}
+    if learned_by >= {"envs", "sessions", "on_step", "discount"}:
+        members |= {"__doc__": algorithm.__doc__, "engine": _library_of(algorithm)}
+        return type(algorithm.__name__, (algorithm, OwnLoop), members)
+    if made_of >= {"policy", "env"} and learned_by >= {"total_timesteps", "callback"}:
+        about = f"`{algorithm.__module__}.{algorithm.__name__}` on the stream of sessions."
+        members |= {"__doc__": about, "engine": _library_of(algorithm)}
+        return type(algorithm.__name__, (_Adopted,), members)
+    raise ValueError(
+        f"{algorithm.__module__}:{algorithm.__qualname__} is not a subclass of "
+        "clickgym.agents.Agent, and has neither learn(envs, sessions, on_step, discount) nor the "
+        "interface of stable-baselines3, (policy, env, ...) and learn(total_timesteps, callback)"
+    )
+
+
+def _arguments(function: Any) -> set[str]:
+    """Return the names of the arguments of a class or a function; none if it has no signature."""
+    try:
+        return set(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return set()
+
+
+def _library_of(algorithm: type) -> str:
+    """Return the library whose loop a class has: stable-baselines3, or its own module's."""
+    modules = [base.__module__.partition(".")[0] for base in algorithm.__mro__]
+    return Learner.engine if "stable_baselines3" in modules else modules[0]
 
 
 class _Adopted(Learner):

@@ -15,7 +15,7 @@ from registries import LEARNERS
 from slow import slow
 
 import clickgym
-from clickgym.agents import Learner
+from clickgym.agents import Learner, OwnLoop
 from clickgym.core.specs import parse_spec
 from clickgym.envs import ClickEnv, ClickVectorEnv, PositionBasedModel, RecordVectorRegret
 from clickgym.envs.meter import Meter
@@ -179,16 +179,12 @@ def test_a_sweep_repeats_a_run(n_jobs: int) -> None:
 
 
 def test_a_learner_that_ends_early_has_no_result() -> None:
-    class Quitter(Learner):
-        engine, model, n_items, n_positions, n_envs = "none", None, 4, 3, 8
-        actions, items = "codes", np.arange(4)
+    class Quitter(OwnLoop):
+        engine = "none"
 
-        def __init__(self) -> None:
-            pass
-
-        def learn(self, envs: Any, sessions: int, on_step: Any, discount: float | None) -> None:
+        def learn(self, envs: Any, sessions: int, on_step: Any, discount: Any = None) -> None:
             envs.reset()
-            envs.step(np.zeros((8, 3), np.int64))
+            envs.step(np.tile([0, 1, 2], (8, 1)))
             on_step()
 
     with pytest.raises(RuntimeError, match="Quitter ended after 8 of 100 sessions"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import operator
-import sys
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -147,8 +146,7 @@ def _called(
 def agent_maker(agent: AgentLike) -> AgentMaker:
     """Resolve what was passed as an agent; a pair that is resolved already stays as it is.
 
-    A class in the style of stable-baselines3, ``"stable_baselines3:PPO"`` or a subclass of its
-    ``BaseAlgorithm``, becomes a `Learner`.
+    A class with a training loop of its own, such as ``"stable_baselines3:PPO"``, is adopted.
 
     Args:
         agent: as for `make_agent`.
@@ -180,14 +178,9 @@ def agent_maker(agent: AgentLike) -> AgentMaker:
 
 def _checked_maker(thing: Any, what: str) -> Callable[..., BaseAgent]:
     """What was passed as an agent, if it can make one."""
-    library: Any = sys.modules.get("stable_baselines3.common.base_class")
-    algorithm: Any = () if library is None else library.BaseAlgorithm
     if isinstance(thing, type):
-        if issubclass(thing, algorithm):
-            return adopt(thing)
-        if not issubclass(thing, BaseAgent):
-            raise ValueError(f"{what} is not a subclass of clickgym.agents.Agent")
-    elif isinstance(thing, (BaseAgent, algorithm)) or not callable(thing):
+        return thing if issubclass(thing, BaseAgent) else adopt(thing)  # type: ignore[arg-type]
+    if isinstance(thing, BaseAgent) or not callable(thing):
         raise TypeError(f"{what} makes no agents; expected a name, a class or (class, arguments)")
     return thing
 

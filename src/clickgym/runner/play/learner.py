@@ -79,6 +79,7 @@ class RecordedStreams(RecordVectorRegret):
         super().__init__(envs)
         self.meter, self._metrics = run.meter, run.metrics
         self.on_session = self._measure if run.metrics.summed else None
+        self._is_over = False
         self._seed: int | None = int(env.np_random.integers(2**31))
 
     def reset(
@@ -89,6 +90,9 @@ class RecordedStreams(RecordVectorRegret):
         return super().reset(seed=seed, options=options)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        if self._is_over:  # it would never end
+            raise RuntimeError("learn goes on after its last session: stop when on_step() is False")
+        self._is_over = self.meter.step >= self.meter.horizon  # a step more does no harm
         if self.on_session is not None:
             self._contexts = self._metrics.before_step(self.env, self.num_envs)
         return super().step(actions)
