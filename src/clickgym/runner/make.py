@@ -1,4 +1,4 @@
-"""What is passed as an environment or an agent is a pair (maker, arguments): resolved and made."""
+"""Environments and agents, made from names, specs and classes as pairs (maker, arguments)."""
 
 from __future__ import annotations
 
@@ -117,9 +117,9 @@ def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
             return _called(f"environment {maker.id}", make, arguments, SessionError)
         except gym.error.Error as error:
             raise ValueError(f"environment {maker.id}: {error}") from None
-    made = _called(f"environment {maker_name(maker)}", maker, arguments, SessionError)
-    check_kind(f"what {short(maker)} returned", made, gym.Env, AN_ENV)
-    return made
+    result = _called(f"environment {maker_name(maker)}", maker, arguments, SessionError)
+    check_kind(f"what {short(maker)} returned", result, gym.Env, AN_ENV)
+    return result
 
 
 def _called(
@@ -322,15 +322,15 @@ def prepared_agent(
             key: value.copy() if isinstance(value, np.ndarray) else value
             for key, value in filled_in.items()
         }
-        made = _called(f"agent {name}", maker, {**own, **passed, "seed": seed}, AgentError)
-        if not isinstance(made, BaseAgent):
-            raise TypeError(f"{name} returned {short(made)}; expected an agent")
-        made.filled_in = own
+        result = _called(f"agent {name}", maker, {**own, **passed, "seed": seed}, AgentError)
+        if not isinstance(result, BaseAgent):
+            raise TypeError(f"{name} returned {short(result)}; expected an agent")
+        result.filled_in = own
         if start is not None and logged is not None:
-            learn_from_log(made, logged, env)
+            learn_from_log(result, logged, env)
             if not isinstance(log, Start):  # which is of many agents: who made it has warned
-                for caution in cautions([start.facts(env)], {name: type(made)}):
+                for caution in cautions([start.facts(env)], {name: type(result)}):
                     warnings.warn(caution, stacklevel=3)
-        return made
+        return result
 
     return make

@@ -198,9 +198,9 @@ def sweep(
     with resumable(out, kept):
         with Progress(is_shown, horizon, len(trials), len(left)) as bar:
             for prefer in ("threads", "processes"):
-                due = [trial for trial in left.values() if trials[trial] == prefer]
-                if due:
-                    _play_all(due, job, n_jobs, prefer, bar, keep)
+                chosen = [trial for trial in left.values() if trials[trial] == prefer]
+                if chosen:
+                    _play_all(chosen, job, n_jobs, prefer, bar, keep)
         if out is not None and store is not None:
             from .reports.report import update_files  # matplotlib is slow to load
 
@@ -249,7 +249,7 @@ def resumable(out: Path | None, finished: Callable[[], str]) -> Iterator[None]:
 # ---------------------------------------------------------------------------------------- the plan
 
 
-class Cell(NamedTuple):
+class Prepared(NamedTuple):
     """What compiled runs of an agent in a `ClickEnv` share, one after the other; those of the next
     agent there share all but what makes it.
     """
@@ -263,7 +263,7 @@ class Cell(NamedTuple):
 class Last(threading.local):
     """What the last compiled run of a thread leaves to the next; another process begins without."""
 
-    cell: Cell | None = None
+    prepared: Prepared | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Last, ()
@@ -300,24 +300,24 @@ class Job(NamedTuple):
         """Make the agent of a trial with a seed, and the environment, unless the last run of this
         thread left it; with the engine that plays them.
         """
-        cell = self.last.cell
-        if cell is None or cell.labels != trial[:3]:
+        last = self.last.prepared
+        if last is None or last.labels != trial[:3]:
             self.code["env", trial.env].check(trial.env, self.envs[trial.env][0])
             self.code["agent", trial.agent].check(trial.agent, self.agents[trial.agent][0])
-            if cell is None or cell.labels[:2] != trial[:2]:
+            if last is None or last.labels[:2] != trial[:2]:
                 Users.classes.update(self.users)
                 env = make_env(self.envs[trial.env], self.instances[trial.instance])
-                place = env, traits_of(env)
+                traits = traits_of(env)
             else:
-                place = cell[1:3]
+                env, traits = last.env, last.traits
             maker, horizon = self.agents[trial.agent], self.setting.horizon
-            make = prepared_agent(maker, place[0], horizon=horizon, log=self.start)
-            cell = Cell(trial[:3], *place, make)
-        agent = cell.make(seed)
-        engine = engine_of(agent, cell.env, self.engine, traits=cell.traits)
-        is_anew = engine == "compiled" and type(cell.env.unwrapped) is ClickEnv
-        self.last.cell = cell if is_anew else None
-        return agent, cell.env, engine
+            make = prepared_agent(maker, env, horizon=horizon, log=self.start)
+            last = Prepared(trial[:3], env, traits, make)
+        agent = last.make(seed)
+        engine = engine_of(agent, last.env, self.engine, traits=last.traits)
+        is_anew = engine == "compiled" and type(last.env.unwrapped) is ClickEnv
+        self.last.prepared = last if is_anew else None
+        return agent, last.env, engine
 
 
 class Plan(NamedTuple):
