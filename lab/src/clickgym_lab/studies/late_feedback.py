@@ -16,7 +16,7 @@ from itertools import product
 
 from .claims import Claim, Finding, Results, Values, estimate, less_regret, ratio, short, times
 from .plots import Figure, finish, grid, points
-from .study import Sweep, Table
+from .study import LAST_ENDS, Sweep, Table
 
 CM, PBM = "CMRank-v0", "PBMRank-v0"
 LEARNING = ("CascadeKLUCB", "CascadeTS", "CascadeUCB1", "EpsilonGreedy", "GRAB", "PBMHB", "PBMTS")
@@ -44,6 +44,7 @@ SWEEPS = [
         horizon=40_000,
         runs=4,
         queries=16,
+        ends=LAST_ENDS,
         delay=delay,
         scaled=False,
     )

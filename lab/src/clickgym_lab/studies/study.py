@@ -38,6 +38,8 @@ LEAST_QUERIES, LEAST_RUNS, LEAST_HORIZON = 4, 4, 10_000
 """A scale reduces no study below these."""
 ENDS = (0.2, 0.4, 0.8, 0.99, 1.0)
 """The fractions of the horizon at which the values of each instance are kept."""
+LAST_ENDS = ENDS[-2:]
+"""Those of studies that have no statement about the growth of regret."""
 OF_RESULTS = ("claims", "draw", "table")
 """The functions of a study."""
 KEYS = ("env", "instance", "agent", "run", "step")

@@ -23,7 +23,7 @@ from .bubble_fig3 import wrong_in_list
 from .claims import Claim, Curves, Finding, Results, Values, all_of, estimate, several, short
 from .plots import BOUND, Figure, finish, grid, points, style_of
 from .re_ranking import ENVS, FIRST, LAST, READINGS
-from .study import Sweep
+from .study import LAST_ENDS, Sweep
 
 TOP_RANK = "TopRank:delta=2e-07"
 """As in the paper, whose horizon is 5·10⁶."""
@@ -72,6 +72,7 @@ SWEEPS = [
         runs=6,
         queries=16,
         metrics=["violations"],
+        ends=LAST_ENDS,
         facts={"wrong_pairs": wrong_in_list},
         scaled=False,
     ),
@@ -85,6 +86,7 @@ SWEEPS = [
             instances=partial(lists_with, model=short(env), counts=counts),
             queries=16,
             metrics=["violations"],
+            ends=LAST_ENDS,
             scaled=False,
         )
         for counts, env in product((LEVELS, OUTER), ENVS)
