@@ -287,7 +287,7 @@ def test_replay_plays_what_the_sweep_says(monkeypatch):
 
 
 def test_learners_are_compared_over_instances():
-    """By a t test of the mean over the instances at 0.1 %."""
+    """By t tests of the mean over the instances, and over their runs, at 0.1 %."""
     pair = {"env": "E", "agent": "PPO"}
     rows = [{**pair, "instance": name, "run": run} for name in "abc" for run in (0, 1)]
     regret = [9.0, 11.0, 19.0, 21.0, 29.0, 31.0]
@@ -296,6 +296,9 @@ def test_learners_are_compared_over_instances():
     assert unlike(shipped, once) == []
     far = once.with_columns(polars.col("regret") + 100)
     assert unlike(shipped, far) == ["PPO in E: regret +100 in 3 instances"]
+    near = once.with_columns(regret=polars.Series([9.0, 19.01, 29.02]))  # about one less, by chance
+    assert unlike(shipped, near) == []
+    assert unlike(shipped.filter(run=0), far) == ["PPO in E: regret +101 in 3 instances"]
 
 
 def test_results_on_absent_queries_are_named(capsys, tmp_path):
