@@ -25,7 +25,8 @@ img { max-width: 100%; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; background: #f5f7f9; padding: 0.75rem; }
 div { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 0.75rem 0; }
-th, td { padding: 0.25rem 0.75rem; border-bottom: 1px solid #d5dbe1; text-align: left; }
+td:nth-child(n+3) { white-space: nowrap; }
+th, td { padding: 0.25rem 0.5rem; border-bottom: 1px solid #d5dbe1; text-align: left; }
 summary { cursor: pointer; color: #0a58a6; }
 """
 
