@@ -190,9 +190,9 @@ def test_runs_resume_and_depend_on_no_name(tmp_path):
     assert (
         play("TopRank:delta=0.1", tasks, 2, tmp_path / "a", n_jobs=1)["loss"] != more["loss"]
     ).any()
-    before = {path: path.read_bytes() for path in (tmp_path / "a").rglob("*.npy")}
-    next(iter(before)).write_bytes(b"damaged")
-    with pytest.warns(UserWarning, match="1 files in .* are damaged"):
+    for path in (tmp_path / "a").rglob("*.npy"):
+        path.write_bytes(b"damaged")
+    with pytest.warns(UserWarning, match="files in .* are damaged"):
         again = play("TopRank", tasks, 2, tmp_path / "a", n_jobs=1)
     assert again.drop("seconds").equals(more.drop("seconds"))
 

@@ -153,7 +153,7 @@ def test_sweeps_reduce_and_share_folders(tmp_path):
         small = dataclasses.replace(sweep, envs=["PBMRank-v0"], agents=["Fixed"])
         table, origin = setting.run(small, find_study(name).columns)
         assert set(find_study(name).columns) < set(table.columns)
-        written = {path: path.stat().st_mtime_ns for path in runs.rglob("*.parquet")}
+        written = {path: path.stat().st_mtime_ns for path in runs.rglob("*.npy")}
         made.append((origin, written))
     assert made[0] == made[1]
     assert len(made[0][1]) == 1

@@ -133,7 +133,7 @@ class Store:
                 is_whole = name == _record_name(content)
                 self._contents[name] = parse_json(content.decode()) if is_whole else None
                 if not is_whole:
-                    text = f"{self.folder / name} is damaged: call its sweep again to have it shown"
+                    text = f"{self.folder / name} is damaged: delete it, and call its sweep again"
                     warnings.warn(text, stacklevel=4)
             if self._contents[name] is not None:
                 yield self._contents[name]
