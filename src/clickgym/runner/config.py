@@ -181,6 +181,11 @@ class Config(Setting):
         return replace(new, runs=runs, identities=identities, start=start, **labels)
 
 
+def versions() -> dict[str, str]:
+    """The versions of the packages that digits depend on, beside clickgym."""
+    return {name: version(name) for name in ("numpy", "numba")}
+
+
 def provenance() -> dict[str, Any]:
     """What results are made with: ``commit``, ``made``, ``processor`` and ``versions``."""
     command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=8", "HEAD"]
@@ -192,5 +197,5 @@ def provenance() -> dict[str, Any]:
         "commit": commit,
         "made": datetime.now(UTC).isoformat(timespec="microseconds"),
         "processor": str(get_host_cpu_name()),
-        "versions": {name: version(name) for name in ("numpy", "numba")},
+        "versions": versions(),
     }

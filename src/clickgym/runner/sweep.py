@@ -39,7 +39,7 @@ from ..core.files import make_folder
 from ..core.memory import check_memory
 from ..envs import ClickEnv, Users
 from ..envs.any_env import users_of
-from .config import Config, Setting, provenance
+from .config import Config, Setting, provenance, versions
 from .identity import UNKNOWN, OwnCode, identities, is_ours, loaded
 from .labels import AgentLike, EnvLike, by_label, own_label
 from .make import AgentMaker, EnvMaker, agent_maker, env_maker, make_agent, make_env, prepared_agent
@@ -154,7 +154,7 @@ def sweep(
         Delay(delay, seed=0)  # refuses a bad one before any work
     setting = Setting(
         clickgym=version("clickgym"),
-        versions={name: version(name) for name in ("numpy", "numba")},
+        versions=versions(),
         horizon=horizon,
         seed=check_seed(seed),
         checkpoints=checkpoint_steps(horizon, checkpoints).tolist(),

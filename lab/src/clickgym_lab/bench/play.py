@@ -18,6 +18,7 @@ import clickgym
 from clickgym.agents import Agent, CompiledAgent, Learner, Random
 from clickgym.agents.agent import UnsuitedError
 from clickgym.core.files import make_folder
+from clickgym.runner.config import versions
 from clickgym.runner.identity import OwnCode, identities
 from clickgym.runner.labels import AgentLike
 from clickgym.runner.make import agent_maker, make_agent, maker_name, observed_sizes, requirements
@@ -160,8 +161,8 @@ def play(
     """
     maker, passed = agent_maker(agent)
     (known,) = identities("agent", {maker_name(maker): (maker, passed)}).values()
-    versions = [version(name) for name in ("clickgym", "numpy", "numba")]
-    keys = {task: f"{known} {task} {seed} {versions}" for task in tasks}
+    used = [version("clickgym"), *versions().values()]
+    keys = {task: f"{known} {task} {seed} {used}" for task in tasks}
     hashes = {task: sha256(keys[task].encode()).hexdigest()[:32] for task in tasks}
     compiled = isinstance(maker, type) and issubclass(maker, CompiledAgent)
     prefer = "threads" if compiled else "processes"
