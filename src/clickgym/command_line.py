@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import sys
 import traceback
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points, version
@@ -29,20 +29,21 @@ from .runner.console import USAGE_ERROR, interruptible, one_line_warnings, print
 BAD_INPUT, FAULT, INTERRUPTED = 2, 1, 130
 PLUGS = "clickgym.commands"
 ISSUES = "https://github.com/clickgym/clickgym/issues"
-COMPANIONS = {
-    **dict.fromkeys(("fit", "check-models", "record", "decide", "evaluate", "features"), "./logs"),
-    **dict.fromkeys(("study", "bench"), "./logs ./lab"),
-}
+LOGS = ("fit", "check-models", "decide", "evaluate", "features", "record")
+LAB = ("bench", "study")
+COMPANIONS = {**dict.fromkeys(LOGS, "./logs"), **dict.fromkeys(LAB, "./logs ./lab")}
 """Commands of the other distributions of this repository, and what installs them."""
 COMMANDS = {
+    "run": "Play every agent in every environment, and print the table of regret.",
+    "report": "Print the table of the results in a folder, and draw their figure.",
     "list": "List the environments, instances, agents and metrics.",
-    "show": "Print the docstring of an agent or environment, or what an instance or a metric is.",
-    "run": "Run every agent in every environment, and print or keep the table of the regret.",
-    "report": "Print the table of the results in a folder, and write their figure.",
+    "show": "Explain one of them: print the docstring of an agent or environment.",
 }
 """The commands of this package, in the order of the help text, with their short help. The command
 ``name`` is the function ``name`` in the module ``runner.commands.name``.
 """
+SECTIONS = {"Compare algorithms": (*COMMANDS,), "Click logs": LOGS, "Scorecard and papers": LAB}
+"""The sections of the help text; commands of other packages stand in one of their own."""
 
 
 def _plugged() -> dict[str, EntryPoint]:
@@ -81,6 +82,18 @@ class _Commands(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         return [*COMMANDS, *_plugged()]
 
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands, section by section, and then the options."""
+        names = self.list_commands(ctx)
+        known = [name for section in SECTIONS.values() for name in section]
+        others = tuple(name for name in names if name not in known)
+        for title, section in {**SECTIONS, "Commands of other packages": others}.items():
+            rows = [
+                (name, self.get_command(ctx, name).short_help) for name in section if name in names
+            ]
+            _write(formatter, title, rows)
+        _write(formatter, "Options", _records(ctx, self.get_params(ctx)))
+
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         plug = _plugged().get(cmd_name)
         if plug is None:
@@ -94,6 +107,18 @@ class _Commands(TyperGroup):
             raise typer.Exit(_fail(added, BAD_INPUT))
         name, command, rest = super().resolve_command(ctx, args)
         return name, command and _load(str(command.name)), rest
+
+
+def _records(ctx: Any, parameters: Iterable[Any]) -> list[tuple[str, str]]:
+    """The rows of the help text of some parameters: how one is written, and what it does."""
+    return [record for one in parameters if (record := one.get_help_record(ctx))]
+
+
+def _write(formatter: Any, title: str, rows: list[tuple[str, str]]) -> None:
+    """Write a section of a help text, if it has rows."""
+    if rows:
+        with formatter.section(title):
+            formatter.write_dl(rows)
 
 
 def _load(name: str) -> Any:
@@ -114,15 +139,20 @@ def _load(name: str) -> Any:
     return typer.main.get_command(loaded)
 
 
+HELP = """Compare algorithms that learn to rank from clicks.
+
+Three algorithms on the simulated users of a real search query:
+
+clickgym run PBMRank-v0 --agents CascadeTS PBMUCB TopRank --horizon 1e4
+"""
+
 app = typer.Typer(
     cls=_Commands,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Compare algorithms that learn to rank from clicks.",
-    epilog="Start with: clickgym run PBMRank-v0 --agents BatchRank TopRank --horizon 1e5 --out "
-    "results/first. Other packages add commands, such as those for click logs and studies of "
-    "papers: see docs/runner_reference.md.",
+    help=HELP,
+    epilog="clickgym COMMAND --help explains a command, with examples.",
 )
 
 
@@ -165,7 +195,20 @@ def _spread(words: Sequence[str], repeatable: Container[str]) -> list[str]:
 
 
 class _Command(TyperCommand):
-    """A command that takes several values after one flag, and reports warnings in one line."""
+    """A command that takes several values after one flag, and reports warnings in one line.
+
+    Its options stand in the sections of the help text that they name as their panel, in the order
+    in which the sections first appear.
+    """
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        sections: dict[str, list[Any]] = {}
+        for one in self.get_params(ctx):
+            title = "Arguments" if one.param_type_name == "argument" else "Options"
+            sections.setdefault(getattr(one, "rich_help_panel", None) or title, []).append(one)
+        sections["Options"] = sections.pop("Options", [])
+        for title, parameters in sections.items():
+            _write(formatter, title, _records(ctx, parameters))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         several = [option for option in self.params if getattr(option, "multiple", False)]

@@ -28,6 +28,7 @@ Cluster = Annotated[
     typer.Option(
         "--cluster",
         metavar="ADDRESS",
+        rich_help_panel="Speed",
         help="Run on the workers of a Dask cluster: the "
         "address of its scheduler, tcp://host:8786. Results stay the same.",
     ),

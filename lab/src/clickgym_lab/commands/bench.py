@@ -61,7 +61,10 @@ def bench(
         str | None, typer.Option(metavar="NAME", help="Print the board of this ability only.")
     ] = None,
     jobs: Annotated[
-        int, typer.Option(metavar="N", help="Worker processes; -1 for one per CPU.")
+        int,
+        typer.Option(
+            metavar="N", rich_help_panel="Speed", help="Worker processes; -1 for one per CPU."
+        ),
     ] = -1,
     cluster: Cluster = None,
 ) -> None:

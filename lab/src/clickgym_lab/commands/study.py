@@ -69,7 +69,10 @@ def study(
         ),
     ] = None,
     jobs: Annotated[
-        int, typer.Option(metavar="N", help="Worker processes; -1 for one per CPU.")
+        int,
+        typer.Option(
+            metavar="N", rich_help_panel="Speed", help="Worker processes; -1 for one per CPU."
+        ),
     ] = -1,
     cluster: Cluster = None,
     list_them: Annotated[bool, typer.Option("--list", help="List the studies and exit.")] = False,

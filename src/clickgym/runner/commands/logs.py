@@ -23,13 +23,18 @@ Start = Annotated[
     typer.Option(
         "--start",
         metavar="LOG...",
+        rich_help_panel="Click logs, late clicks",
         help="A click log from which the agents learn before session 1: the sessions of the "
         "query and the items of the instance, which clickgym fit made of such a log.",
     ),
 ]
 Columns = Annotated[
     str,
-    typer.Option(metavar="NAME=COLUMN,...", help="Names of the columns of the log of --start."),
+    typer.Option(
+        metavar="NAME=COLUMN,...",
+        rich_help_panel="Click logs, late clicks",
+        help="Names of the columns of the log of --start.",
+    ),
 ]
 
 

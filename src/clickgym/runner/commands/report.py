@@ -15,7 +15,6 @@ from ..reports.report import write_files
 from ..reports.table import print_results
 from ..results import Results
 from ..terminal import say
-from .run import Reference
 
 
 def report(
@@ -46,16 +45,30 @@ def report(
             "of a selection, or of several folders, are written only with --out.",
         ),
     ] = None,
-    reference: Reference = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AGENT",
+            help="The agent with which the others are compared: by default the first.",
+        ),
+    ] = None,
     latex: Annotated[
         bool, typer.Option("--latex", help="Print the table in LaTeX, and write nothing.")
     ] = False,
 ) -> None:
-    """Print the table of the results in a folder, and write their figure.
+    """Print the table of the results in a folder, and draw their figure.
+
+    Everything that clickgym run has kept, with a page in HTML:
+
+    clickgym report results/first --html
+
+    Two agents only, in this order, with files of their own:
+
+    clickgym report results/first --agents BatchRank TopRank --out figures
+
+    A table for a paper, and one table of two folders:
 
     \b
-    clickgym report results/first --html
-    clickgym report results/first --agents BatchRank TopRank --out figures
     clickgym report results/first --reference TopRank --latex > table.tex
     clickgym report results/first results/mine --out results/both
     """

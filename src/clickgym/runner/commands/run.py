@@ -20,26 +20,38 @@ from ..terminal import say
 from ..workers import on_cluster
 from .logs import Columns, Start, typed_log
 
+COMPARED, KEPT, LATE, FAST = "What to compare", "Results", "Click logs, late clicks", "Speed"
+"""The sections of the help text, in their order."""
+
 Instances = Annotated[
     list[str] | None,
     typer.Option(
         "--instance",
         "-i",
+        rich_help_panel=COMPARED,
         metavar="NAME|FILE...",
         help="Instances (names, or your own JSON files); every environment is run with each. By "
         "default a real search query.",
     ),
 ]
-Seed = Annotated[int, typer.Option(metavar="N", help="The same seed gives the same numbers.")]
+Seed = Annotated[
+    int,
+    typer.Option(rich_help_panel=KEPT, metavar="N", help="The same seed gives the same numbers."),
+]
 Jobs = Annotated[
     int,
-    typer.Option(metavar="N", help="Worker processes; -1 for one per CPU. Results stay the same."),
+    typer.Option(
+        rich_help_panel=FAST,
+        metavar="N",
+        help="Worker processes; -1 for one per CPU. Results stay the same.",
+    ),
 ]
 
 
 Reference = Annotated[
     str | None,
     typer.Option(
+        rich_help_panel=KEPT,
         metavar="AGENT",
         show_default=False,
         help="The agent with which the others are compared; by default the first.",
@@ -51,6 +63,7 @@ def run(
     envs: Annotated[
         list[str],
         typer.Argument(
+            rich_help_panel=COMPARED,
             metavar="ENVS",
             show_default=False,
             help="Environments, before the options: PBMRank-v0, PBMRank-v0:reward=any_click, or "
@@ -62,6 +75,7 @@ def run(
         typer.Option(
             "--agents",
             "-a",
+            rich_help_panel=COMPARED,
             metavar="AGENT...",
             show_default=False,
             help="Agents: BatchRank, with arguments TopRank:delta=0.1, your own module:Class, or "
@@ -70,41 +84,52 @@ def run(
     ],
     horizon: Annotated[
         float,
-        typer.Option(metavar="T", show_default=False, help="Sessions per run, as 100000 or 1e5."),
+        typer.Option(
+            rich_help_panel=COMPARED,
+            metavar="T",
+            show_default=False,
+            help="Sessions per run, as 100000 or 1e5.",
+        ),
     ],
+    instance: Instances = None,
     out: Annotated[
         Path | None,
         typer.Option(
+            rich_help_panel=KEPT,
             metavar="DIR",
             show_default=False,
             help="Folder of the results; created if missing, resumed and extended if it exists. "
             "Without it the table is printed, and nothing is kept.",
         ),
     ] = None,
-    runs: Annotated[int, typer.Option(metavar="N", help="Runs per agent and environment.")] = 10,
-    instance: Instances = None,
+    runs: Annotated[
+        int, typer.Option(rich_help_panel=KEPT, metavar="N", help="Runs per agent and environment.")
+    ] = 10,
     seed: Seed = 0,
-    jobs: Jobs = -1,
-    cluster: Cluster = None,
-    engine: Annotated[
-        Engine,
-        typer.Option(
-            help="The compiled loop, or a slower loop in Python with the same results; auto takes "
-            "the compiled loop if the pair allows it.",
-        ),
-    ] = "auto",
     metrics: Annotated[
         list[str] | None,
         typer.Option(
             "--metrics",
             "-m",
+            rich_help_panel=KEPT,
             metavar="METRIC...",
             help=f"Metrics besides regret and reward: {', '.join(METRICS)}.",
+        ),
+    ] = None,
+    reference: Reference = None,
+    again: Annotated[
+        list[str] | None,
+        typer.Option(
+            rich_help_panel=KEPT,
+            metavar="LABEL...",
+            help="Delete the runs of these agents, environments or instances and play them anew: "
+            "for changes that clickgym cannot see, as in a file that your agent opens by itself.",
         ),
     ] = None,
     delay: Annotated[
         str | None,
         typer.Option(
+            rich_help_panel=LATE,
             metavar="batch:B|fixed:D|geometric:M",
             help="Delayed feedback: clicks reach the agent at the end of every B sessions, D "
             "sessions later, or M later on average. By default at once.",
@@ -112,30 +137,38 @@ def run(
     ] = None,
     start: Start = None,
     columns: Columns = "",
-    again: Annotated[
-        list[str] | None,
+    jobs: Jobs = -1,
+    cluster: Cluster = None,
+    engine: Annotated[
+        Engine,
         typer.Option(
-            metavar="LABEL...",
-            help="Delete the runs of these agents, environments or instances and play them anew: "
-            "for changes that clickgym cannot see, as in a file that your agent opens by itself.",
+            rich_help_panel=FAST,
+            help="The compiled loop, or a slower loop in Python with the same results; auto takes "
+            "the compiled loop if the pair allows it.",
         ),
-    ] = None,
-    reference: Reference = None,
+    ] = "auto",
 ) -> None:
-    """Run every agent in every environment, and print or keep the table of the regret.
+    """Play every agent in every environment, and print the table of regret.
+
+    Two agents on the simulated users of a real search query, ten runs each:
+
+    clickgym run PBMRank-v0 --agents BatchRank TopRank --horizon 1e5 --out results/first
+
+    Your own agent, in a file of yours, with an argument and a short name:
 
     \b
-    clickgym run PBMRank-v0 CMRank-v0 --agents BatchRank TopRank \\
-        --horizon 1e6 --out results/first
     clickgym run DCMRank-v0 --agents mine=my_module:MyAgent:alpha=0.5 BatchRank \\
-        --instance query.json --horizon 1e5 --out results/mine
-    clickgym run PBMRank-v0 --agents PBMHB CascadeTS Fixed --instance users.json \\
-        --start log.csv --delay batch:1000 --horizon 1e4 --out results/warm
+        --horizon 1e5 --out results/mine
 
-    In a folder (--out) each run is saved when it ends. You can stop the command with Ctrl-C; the
-    same command, or one with a part of its agents, resumes. The same folder also takes further
-    agents, environments, instances and runs. Runs of what has changed are played anew. The exit
-    code is 1 if an agent or an environment fails in mid-run, 2 for wrong input.
+    Agents that learn from your click log before their first session, on users that clickgym fit
+    made of it:
+
+    \b
+    clickgym run PBMRank-v0 --agents PBMHB CascadeTS --instance users.json \\
+        --start log.csv --horizon 1e4 --out results/warm
+
+    With --out each run is saved when it ends. You can stop the command with Ctrl-C: the same
+    command goes on where it stopped, and plays only what is new or has changed.
     """
     log = typed_log(start, columns)
     if reference is not None:
