@@ -1,7 +1,8 @@
 """Draw what 40 users of each click model do with the best list.
 
 A column is a user and a row is a position: blue was clicked, yellow was looked at, grey was not.
-Three models go into the README, all of them into the page of environments.
+Three models go into the README, all of them into the page of environments, and each by itself into
+the gallery of the website.
 
 python docs/crowd.py
 """
@@ -49,6 +50,7 @@ def crowd(name: str) -> NDArray[np.intp]:
 
 
 def draw(axes: Axes, name: str) -> None:
+    """Draw the users of an environment, as rows of positions and columns of users."""
     cells = crowd(name)
     n_positions, n_users = cells.shape
     axes.imshow(COLOURS[cells], aspect="auto", interpolation="nearest")
@@ -58,7 +60,13 @@ def draw(axes: Axes, name: str) -> None:
     axes.tick_params(which="both", length=0, labelbottom=False)
     axes.set_yticks(range(n_positions), range(1, n_positions + 1), fontsize=8)
     axes.spines[:].set_visible(False)
-    axes.set_title(f"{name}\n{MODELS[name]}", fontsize=9.5, loc="left")
+
+
+def alone(name: str) -> NotebookFigure:
+    """The picture of one environment, as a card of the gallery has it."""
+    figure = NotebookFigure(figsize=(5.4, 1.8), layout="constrained")
+    draw(figure.subplots(), name)
+    return figure
 
 
 def picture(names: list[str]) -> NotebookFigure:
@@ -66,6 +74,7 @@ def picture(names: list[str]) -> NotebookFigure:
     figure = NotebookFigure(figsize=(11, 0.3 + 1.8 * rows), layout="constrained")
     for axes, name in zip(figure.subplots(rows, 3).flat, names, strict=True):
         draw(axes, name)
+        axes.set_title(f"{name}\n{MODELS[name]}", fontsize=9.5, loc="left")
     figure.supylabel("position", fontsize=9)
     figure.supxlabel(f"{USERS} users", fontsize=9)
     return figure

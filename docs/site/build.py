@@ -1,5 +1,5 @@
 """Build the website: collect the pages in the folders of the repository, make those of agents,
-click models and studies, and run Sphinx.
+click models and studies and the galleries, and run Sphinx.
 
 make site
 """
@@ -14,12 +14,13 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1]))  # where the makers of pages are
 
+import crowd
 import rl_page
 from make_pages import study_figures, study_pages
 from matplotlib.figure import Figure
 from matplotlib.image import imsave
-from pages import agent_page, environment_page, example_env, home, models, package_page
-from polars import col
+from pages import agent_page, environment_page, example_env, home, ids_of, models, package_page
+from polars import DataFrame, col
 
 import clickgym
 from clickgym.agents import AGENTS, Learner
@@ -59,6 +60,67 @@ def collect() -> None:
             shutil.copy(file, target)
 
 
+def glossary() -> None:
+    """Turn the entries of the glossary into those of Sphinx, which its search finds first."""
+    file = SOURCE / "docs" / "glossary.md"
+    title, *sections = re.split(r"^(?=## )", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    for place, section in enumerate(sections):
+        heading, _, entries = section.partition("\n\n")
+        terms = re.sub(
+            r"^- \*\*(.+?)\*\*: ",
+            lambda entry: "\n" + "\n".join(entry[1].split(", ")) + "\n    ",
+            entries,
+            flags=re.MULTILINE,
+        )
+        sections[place] = f"{heading}\n\n:::{{glossary}}\n{terms.strip()}\n:::\n\n"
+    file.write_text(title + "".join(sections), encoding="utf-8")
+
+
+def gallery(title: str, lead: str, cards: dict[str, tuple[str, str]]) -> str:
+    """A page of cards: by the address of each, its title and its text; its picture is beside it."""
+    parts = [f"# {title}\n\n{lead}\n\n::::{{grid}} 1 2 3 3\n:gutter: 3\n"]
+    for address, (name, text) in cards.items():
+        picture = f":img-top: {address}-card.png\n:img-alt: {name}"
+        link = f":link: {address}\n:link-type: doc\n{picture}"
+        parts.append(f":::{{grid-item-card}} {name}\n{link}\n\n{text}\n:::\n")
+    return "\n".join([*parts, "::::\n"])
+
+
+def write_galleries() -> None:
+    """Write the galleries of environments and of algorithms, from their registries."""
+    users = {}
+    for name in models():
+        env_id = ids_of(name)[0]
+        title, _, text = re.sub(r"_(\w)", r"<sub>\1</sub>", ENVIRONMENTS[env_id].about).partition(
+            ": "
+        )
+        users[f"environments/{name}"] = (f"`{env_id}`", f"The {title}: {text}.")
+    agents = {}
+    for name, agent in AGENTS.items():
+        first = " ".join((agent.__doc__ or "").partition("\n\n")[0].split())
+        _, colon, text = first.partition(": ")
+        text = text if colon else first
+        agents[f"agents/{name}"] = (f"`{name}`", f"{text[0].upper()}{text[1:]}")
+    pages = {
+        "gallery_environments": gallery(
+            "Gallery of environments",
+            "Each picture shows what 40 users do with the best list. A column is a user, and a row "
+            "is a position. Blue was clicked, yellow was only looked at, and grey was not looked "
+            "at. A card leads to the click model, with its parameters and its ids.",
+            users,
+        ),
+        "gallery_agents": gallery(
+            "Gallery of algorithms",
+            "Each picture shows the clicks that an algorithm lost (blue), beside random lists "
+            "(light grey) and a known algorithm (dark grey), from the first session to the last on "
+            "logarithmic axes. Lower is better. A card leads to the algorithm, with the numbers.",
+            agents,
+        ),
+    }
+    for name, text in pages.items():
+        (SOURCE / "docs" / f"{name}.md").write_text(text, encoding="utf-8")
+
+
 def write_made_pages() -> None:
     """Write all pages that are made from the packages, and link the overviews to them."""
     folders = {
@@ -67,42 +129,53 @@ def write_made_pages() -> None:
         "api": {package: package_page(package) for package in PACKAGES},
     }
     for name, text in study_pages(is_shipped=False):
-        (SOURCE / "lab" / "results" / f"{name}.md").write_text(text, encoding="utf-8")
+        whole = f"---\nno-search: true\n---\n{text}"
+        (SOURCE / "lab" / "results" / f"{name}.md").write_text(whole, encoding="utf-8")
     links = {name: f"agents/{name}.md" for name in AGENTS}
     links |= {env_id: f"environments/{users.model}.md" for env_id, users in ENVIRONMENTS.items()}
     for folder, texts in folders.items():
         (SOURCE / "docs" / folder).mkdir(exist_ok=True)
         for name, text in texts.items():
             (SOURCE / "docs" / folder / f"{name}.md").write_text(text, encoding="utf-8")
-    for page in ("agents", "environments"):
+    glossary()
+    write_galleries()
+    folders["../lab/results"] = {file.stem: "" for file in (SOURCE / "lab/results").glob("*.md")}
+    for page, folder in {
+        "agents": "agents",
+        "environments": "environments",
+        "studies": "../lab/results",
+    }.items():
         file = SOURCE / "docs" / f"{page}.md"
         text = re.sub(
             r"\[`([\w-]+)`\]\(\.\./(?:agents|envs)/[\w/]+\.py\)",
             lambda match: f"[`{match[1]}`]({links[match[1]]})",
             file.read_text(encoding="utf-8"),
         )
-        contents = "\n".join(f"{page}/{name}" for name in folders[page])
+        contents = "\n".join(f"{folder}/{name}" for name in sorted(folders[folder]))
         file.write_text(f"{text}\n```{{toctree}}\n:hidden:\n\n{contents}\n```\n", encoding="utf-8")
 
 
 def draw() -> None:
-    """Draw the figures of studies and agents, and a session with the best list in each
-    environment.
+    """Draw the figures of studies and agents, a session with the best list in each environment,
+    and the pictures of the galleries.
     """
     for name, figure in study_figures():
         figure.savefig(SOURCE / "lab" / "results" / f"{name}.png", dpi=200)
-    for name, figure in agent_figures():
+    for name, figure, card in agent_figures():
         figure.savefig(SOURCE / "docs" / "agents" / f"{name}.png", dpi=200)
+        card.savefig(SOURCE / "docs" / "agents" / f"{name}-card.png", dpi=100)
     for name in models():
+        picture = SOURCE / "docs" / "environments" / f"{name}-card.png"
+        crowd.alone(ids_of(name)[0]).savefig(picture, dpi=150)
         env = example_env(name, render_mode="rgb_array")
         _, info = env.reset(seed=1)
         env.step(info["optimal_ranking"])
         imsave(SOURCE / "docs" / "environments" / f"{name}.png", env.render())
 
 
-def agent_figures() -> Iterator[tuple[str, Figure]]:
-    """Yield the regret of each agent where it is at home, beside a known one and random lists; that
-    of learners, which take long, is shipped.
+def agent_figures() -> Iterator[tuple[str, Figure, Figure]]:
+    """Yield the regret of each agent where it is at home, beside a known one and random lists, as a
+    figure and as a card; that of learners, which take long, is shipped.
     """
     shipped = read_results(rl_page.FILE)[0].filter(instance="linear:seed=21")
     homes = {name: home(name) for name in AGENTS}
@@ -121,7 +194,20 @@ def agent_figures() -> Iterator[tuple[str, Figure]]:
             n_runs = runs.filter(agent=name)["run"].n_unique()
             several = f"mean of {n_runs} runs, and their range" if n_runs > 1 else "one run"
             axes.set_title(f"{env}, {runs['instance'][0]}: {several}", fontsize=10)
-            yield name, figure
+            yield name, figure, card_of(name, other, runs)
+
+
+def card_of(name: str, other: str, runs: DataFrame) -> Figure:
+    """The mean regret of an agent, of another and of random lists, without axes."""
+    figure = Figure(figsize=(3.6, 1.8), layout="constrained")
+    axes = figure.subplots()
+    looks = {"Random": ("0.8", 2.0), other: ("0.45", 2.0), name: ("#1f6fc5", 3.0)}
+    for agent, (colour, width) in looks.items():
+        of_agent = runs.filter(col("regret") > 0, agent=agent)
+        steps, mean = of_agent.group_by("step").agg(col("regret").mean()).sort("step")
+        axes.loglog(steps, mean, color=colour, linewidth=width)
+    axes.set_axis_off()
+    return figure
 
 
 def main() -> int:

@@ -9,11 +9,11 @@ project = "clickgym"
 author = copyright = "the clickgym developers"
 version = release = version_of("clickgym")
 
-extensions = ["myst_nb", "notfound.extension"]
+extensions = ["myst_nb", "notfound.extension", "sphinx_copybutton", "sphinx_design"]
 exclude_patterns = ["docs/README.md"]  # the list of pages for readers of the repository
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 4
-nb_execution_mode = "force"
+nb_execution_mode = __import__("os").environ.get("NB", "force")
 nb_execution_timeout = 600
 nb_merge_streams = True
 nb_execution_raise_on_error = True
