@@ -1,6 +1,7 @@
 """The animation in the README: a list, an eye that moves down, a click, and falling regret.
 
-It runs CascadeTS in ``CMRank-v0`` and shows some of the sessions: ``python docs/animation.py``.
+It runs CascadeTS in ``CMRank-v0`` and shows some of the sessions of one run, beside the regret of
+20 runs: ``python docs/animation.py``.
 """
 
 from pathlib import Path
@@ -15,7 +16,7 @@ import clickgym
 from clickgym.runner.reports.figures import line_styles
 
 SHOWN = (1, 2, 5, 20, 100, 1_000, 3_000)  # sessions, counted from 1
-SEED = 10
+SEED, RUNS = 10, 20
 LOOK = line_styles(["CascadeTS"])["CascadeTS"]
 ORANGE, READ, UNREAD = "#ff7f0e", "#c8c8c8", "#ececec"
 CIRCLE = Outline.unit_circle()
@@ -23,28 +24,42 @@ EYE = Outline(CIRCLE.vertices * [1.0, 0.6], CIRCLE.codes)
 
 
 def play(n_sessions):
-    """Return the lists, the clicks and the regret of all sessions."""
+    """Return the attraction of all items, the best list, and the lists and clicks of a run."""
     env = gym.make("CMRank-v0")
     agent = clickgym.make_agent("CascadeTS", env, seed=SEED)
-    observation, _ = env.reset(seed=SEED)
+    observation, start = env.reset(seed=SEED)
     sessions = []
     for _ in range(n_sessions):
         ranking = agent.rank(observation)
-        clicks, reward, _, _, info = env.step(ranking)
+        clicks, reward, *_ = env.step(ranking)
         agent.update(observation, ranking, clicks, reward)
         observation = clicks
-        sessions.append((ranking, clicks, info["regret"]))
-    return env.unwrapped.model.attraction, sessions
+        sessions.append((ranking, clicks))
+    return env.unwrapped.model.attraction, start["optimal_ranking"], sessions
 
 
-def draw(axes, attraction, sessions, session, position):
+def curves(n_sessions):
+    """Return the sessions on a logarithmic axis, and the regret per session up to each of them:
+    the tenth, the half and the nine tenths of the runs.
+    """
+    steps = np.unique(np.geomspace(1, n_sessions, 200).astype(int))
+    runs = [
+        clickgym.run("CascadeTS", "CMRank-v0", n_sessions, seed=seed, checkpoints=steps).regret
+        / steps
+        for seed in range(RUNS)
+    ]
+    return steps, np.quantile(runs, [0.1, 0.5, 0.9], axis=0)
+
+
+def draw(axes, attraction, best, sessions, curve_data, session, position):
     """Draw one frame: the eye is at `position` of the list of `session`."""
-    ranking, clicks, _ = sessions[session - 1]
+    ranking, clicks = sessions[session - 1]
     page, curve = axes
     for axis in axes:
         axis.clear()
     page.set(xlim=(0, 1), ylim=(len(ranking) - 0.4, -0.6), xticks=[], yticks=[])
     page.set_title(f"Session {session:,}", loc="left")
+    page.set_xlabel(f"best list: {', '.join(map(str, best))}", loc="left")
     for k, item in enumerate(ranking):
         clicked = clicks[k] and k == position
         colour = ORANGE if clicked else READ if k <= position else UNREAD
@@ -56,13 +71,18 @@ def draw(axes, attraction, sessions, session, position):
     page.scatter(0.055, position, s=90, color="black")
 
     # All sessions in grey from the first frame on, which stands alone where nothing moves.
-    steps = np.arange(1, len(sessions) + 1)
-    means = np.cumsum([regret for _, _, regret in sessions]) / steps
-    curve.plot(steps, means, color=READ)
-    curve.plot(steps[:session], means[:session], **LOOK)
-    curve.plot(session, means[session - 1], "o", color=LOOK["color"], clip_on=False)
-    curve.set(xscale="log", xlim=(0.9, SHOWN[-1] * 1.2), ylim=(0, 0.6))
-    curve.set_title("Regret: clicks lost per session, so far", loc="left")
+    steps, (low, middle, high) = curve_data
+    so_far = steps <= session
+    curve.fill_between(steps, low, high, color=UNREAD, linewidth=0)
+    curve.plot(steps, middle, color=READ)
+    colour = LOOK["color"]
+    curve.fill_between(
+        steps[so_far], low[so_far], high[so_far], color=colour, alpha=0.2, linewidth=0
+    )
+    curve.plot(steps[so_far], middle[so_far], **LOOK)
+    curve.plot(steps[so_far][-1], middle[so_far][-1], "o", color=colour, clip_on=False)
+    curve.set(xscale="log", xlim=(0.9, SHOWN[-1] * 1.2), ylim=(0, 0.45))
+    curve.set_title(f"Clicks lost per session: median of {RUNS} runs", loc="left")
     curve.set_xlabel("sessions")
     for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)
@@ -71,15 +91,17 @@ def draw(axes, attraction, sessions, session, position):
 
 def main():
     """Write ``docs/animation.gif``."""
-    attraction, sessions = play(SHOWN[-1])
+    attraction, best, sessions = play(SHOWN[-1])
+    curve_data = curves(SHOWN[-1])
     figure, axes = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
     writer = PillowWriter(fps=4)
     with writer.saving(figure, str(Path(__file__).with_name("animation.gif")), dpi=80):
-        for session in SHOWN:
-            ranking, clicks, _ = sessions[session - 1]
+        # It begins with the end: the whole curve, and the list that was learned.
+        for session in (SHOWN[-1], *SHOWN):
+            ranking, clicks = sessions[session - 1]
             last = int(clicks.argmax()) if clicks.any() else len(ranking) - 1
             for position in [*range(last + 1), last, last]:
-                draw(axes, attraction, sessions, session, position)
+                draw(axes, attraction, best, sessions, curve_data, session, position)
                 writer.grab_frame()
 
 

@@ -136,11 +136,13 @@ class BaseClickEnv:
 
     def _page(self, title: str, **last: Any) -> ResultPage:
         """Return the data that `render` draws: the last session of a stream, and its totals."""
+        has_one_best = self.model.are_alike and not self.model.may_leave
         return ResultPage(
             title=f"{self.spec.id if self.spec else type(self.model).__name__} · {title}",
             n_items=self.model.n_items,
             n_positions=self.model.n_positions,
             step=self.streams.steps,
+            best=self.streams.task.optimal_ranking.tolist() if has_one_best else None,
             **last,
         )
 

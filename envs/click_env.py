@@ -224,7 +224,8 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
 
     def render(self) -> str | NDArray[np.uint8] | None:
         """Return the result page of the last session: text for ``"ansi"``, an ``(H, W, 3)`` uint8
-        picture for ``"rgb_array"``.
+        picture for ``"rgb_array"``. Where all sessions have one best list, the page shows it, as it
+        is for the next user; with a ``reference`` it is that list.
         """
         if self.render_mode is None:
             self._warn_of_no_mode("gym.make")

@@ -20,7 +20,8 @@ RENDER_MODES = ("ansi", "rgb_array")
 """The values of ``render_mode`` for which `render` returns something."""
 
 # Sizes in pixels of the finished picture.
-WIDTH, HEADER, CARD, MARGIN = 480, 80, 48, 16
+WIDTH, HEADER, CARD, FOOTER = 480, 80, 48, 32
+MARGIN = 16
 
 # Colour-blind readers can distinguish blue and orange; the text has the same information.
 PAPER, INK, FAINT = "#f5f6f8", "#1f2733", "#6b7685"
@@ -44,15 +45,17 @@ class ResultPage:
         clicks: (K,) 1 at the clicked positions, otherwise 0.
         examined: (K,) 1 at the examined positions, otherwise 0.
         satisfied: whether the user left satisfied; None if the click model defines no satisfaction.
+        best: (K,) the list without regret; None where the next session may have another one.
 
     Example:
         >>> page = ResultPage(
         ...     title="PBMRank-v0", n_items=4, n_positions=2, step=1, regret=0.25, reward=1.0,
-        ...     ranking=(3, 0), clicks=(0, 1), examined=(1, 1))
+        ...     ranking=(3, 0), clicks=(0, 1), examined=(1, 1), best=(0, 2))
         >>> print(render(page, "ansi"))
         PBMRank-v0 | session 1 | clicks 1 | reward 1 | regret 0.25
            1. item 3     examined
            2. item 0     examined, clicked
+        best list: 0, 2
     """
 
     title: str
@@ -65,6 +68,7 @@ class ResultPage:
     clicks: Sequence[int] = ()
     examined: Sequence[int] = ()
     satisfied: bool | None = None
+    best: Sequence[int] | None = None
 
 
 def render(page: ResultPage, mode: str) -> str | NDArray[np.uint8]:
@@ -77,7 +81,7 @@ def to_ansi(page: ResultPage) -> str:
     lines = [" | ".join([page.title, *_summary(page)])]
     for k, item in enumerate(page.ranking or ()):
         lines.append(f"{k + 1:4d}. item {item:<5d} {_marks(page, k)}".rstrip())
-    return "\n".join(lines)
+    return "\n".join([*lines, *_best(page)])
 
 
 def to_rgb(page: ResultPage) -> NDArray[np.uint8]:
@@ -91,7 +95,7 @@ def to_rgb(page: ResultPage) -> NDArray[np.uint8]:
     """
     from PIL import Image, ImageDraw
 
-    height = HEADER + page.n_positions * CARD + MARGIN
+    height = HEADER + page.n_positions * CARD + FOOTER
     # Pillow draws shapes with hard edges: draw at twice the size, then average 2 x 2 pixels.
     picture = Image.new("RGB", (2 * WIDTH, 2 * height), PAPER)
     pen = ImageDraw.Draw(picture)
@@ -99,6 +103,8 @@ def to_rgb(page: ResultPage) -> NDArray[np.uint8]:
     _write(pen, MARGIN, 56, "   ".join(_summary(page)), 14, FAINT)
     for k in range(page.n_positions):
         _draw_card(pen, page, k)
+    for line in _best(page):
+        _write(pen, MARGIN, height - FOOTER / 2, line, 14, FAINT)
     return np.array(picture.reduce(2))
 
 
@@ -114,6 +120,10 @@ def _summary(page: ResultPage) -> list[str]:
     if page.satisfied is not None:
         parts.append("user satisfied" if page.satisfied else "user not satisfied")
     return parts
+
+
+def _best(page: ResultPage) -> list[str]:
+    return [] if page.best is None else [f"best list: {', '.join(map(str, page.best))}"]
 
 
 def _marks(page: ResultPage, k: int) -> str:

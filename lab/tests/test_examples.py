@@ -63,9 +63,10 @@ def test_example(command, printed, written, example, tmp_path):
 
 def test_quickstart(example):
     """It prints a session, and the regret of three agents, of which the last loses least."""
-    head, *session, batch_rank, top_rank, kl_ucb = example("quickstart.py").splitlines()
+    head, *session, best, batch_rank, top_rank, kl_ucb = example("quickstart.py").splitlines()
     assert head.startswith("PBMRank-v0 · yandex-9982 | session 1 | ")
     assert len(session) == 5
+    assert best.startswith("best list: ")
     regrets = [float(row.split()[2]) for row in (batch_rank, top_rank, kl_ucb)]
     assert regrets == sorted(regrets, reverse=True)
     assert [row.split()[0] for row in (batch_rank, top_rank)] == ["BatchRank", "TopRank"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -31,6 +32,14 @@ def test_the_text_names_every_position():
         "   2. item 1     examined, clicked\n"
         "   3. item 0"
     )
+
+
+def test_the_best_list_stands_below():
+    page = make_page(best=(4, 0, 2))
+    assert to_ansi(page).splitlines()[-1] == "best list: 4, 0, 2"
+    changed = np.flatnonzero((to_rgb(page) != to_rgb(make_page())).any(axis=(1, 2)))
+    assert changed.size
+    assert changed.min() >= 80 + 3 * 48
 
 
 @pytest.mark.parametrize(
@@ -85,6 +94,19 @@ def test_below_the_heading_only_the_card_that_changed_changes(field, value):
     rows = rows[rows >= 80]
     assert rows.size
     assert set(rows) <= set(range(80 + 3 * 48, 80 + 4 * 48))
+
+
+@pytest.mark.parametrize(
+    ("name", "has_one"),
+    [("PBMRank-v0", True), ("NonStationaryPBMRank-v0", True), ("ContextualPBMRank-v0", False)],
+)
+def test_the_page_of_an_environment_has_its_best_list(name, has_one):
+    """Not where the candidates of the next session are others."""
+    env = gym.make(name, render_mode="ansi")
+    _, info = env.reset(seed=0)
+    env.step(info["optimal_ranking"])
+    line = f"best list: {', '.join(map(str, info['optimal_ranking']))}"
+    assert (env.render().splitlines()[-1] == line) is has_one
 
 
 def test_modes():
