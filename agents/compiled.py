@@ -271,7 +271,7 @@ class CompiledAgent(Agent):
             ValueError: bad clicks, or a list other than the last one although
                 ``learns_from_any_list`` is False. Then nothing is learned.
         """
-        checked = _checked_clicks(clicks, self.n_positions, cut_off=self.learns_from_any_list)
+        checked = checked_clicks(clicks, self.n_positions, cut_off=self.learns_from_any_list)
         seen = self.seen(observation)
         waits = self.ranking[0] >= 0
         is_last = waits and _are_equal(ranking, self.ranking)
@@ -430,12 +430,12 @@ class ContextualAgent(CompiledAgent):
         return super().sizes() | {"d": self.n_features}
 
     def seen(self, observation: Any) -> tuple[NDArray[Any], ...]:
-        features = _value(self, observation, "features")
+        features = value_of(self, observation, "features")
         shape = (self.n_items, self.n_features)
         is_usual = type(features) is np.ndarray and features.dtype == np.float64
         if is_usual and features.shape == shape and (np.abs(features) <= LARGEST_FEATURE).all():
             return (np.array(features, order="C"),)
-        return (_checked_features(features, shape),)
+        return (checked_features(features, shape),)
 
     def best(self, features: ArrayLike) -> NDArray[np.int64]:  # type: ignore[override]
         """Return the order of candidates by the current estimates, without exploration; the agent
@@ -447,7 +447,7 @@ class ContextualAgent(CompiledAgent):
         Returns:
             ``(n,)`` row numbers, the largest score first; rows with equal scores in their order.
         """
-        rows = _checked_features(features, (None, self.n_features))
+        rows = checked_features(features, (None, self.n_features))
         return np.argsort(-weighted_sums(rows, getattr(self.state, self.weights)), kind="stable")
 
 
@@ -479,7 +479,7 @@ class StateAgent(CompiledAgent):
         return super().sizes() | {"S": self.n_states}
 
     def seen(self, observation: Any) -> tuple[NDArray[Any], ...]:
-        state = _value(self, observation, "state")
+        state = value_of(self, observation, "state")
         self.user[0] = check_within("state", state, 0, self.n_states - 1, "n_states - 1 = ")
         self.user[2] = observation.get("sessions_left", -1)
         return (self.user,)
@@ -509,14 +509,15 @@ def are_parts(start: NDArray[np.int64], n_parts: int, end: int) -> bool:
     return bool(starts[0] == 0 and starts[-1] == end and (np.diff(starts) > 0).all())
 
 
-def _value(agent: CompiledAgent, observation: Any, key: str) -> Any:
+def value_of(agent: Agent, observation: Any, key: str) -> Any:
+    """Return an entry of an observation that an agent requires."""
     if not isinstance(observation, Mapping) or key not in observation:
         name = type(agent).__name__
         raise ValueError(f"{name} requires an observation with {key!r}, got {short(observation)}")
     return observation[key]
 
 
-def _checked_features(features: Any, shape: tuple[int | None, int | None]) -> NDArray[np.float64]:
+def checked_features(features: Any, shape: tuple[int | None, int | None]) -> NDArray[np.float64]:
     """Return features as an array of a shape, with finite numbers that can be squared."""
     expected = f"a finite number from {-LARGEST_FEATURE:g} to {LARGEST_FEATURE:g}"
     return numbers(
@@ -524,7 +525,7 @@ def _checked_features(features: Any, shape: tuple[int | None, int | None]) -> ND
     )
 
 
-def _checked_clicks(clicks: ArrayLike, n_positions: int, cut_off: bool) -> NDArray[np.int8]:
+def checked_clicks(clicks: ArrayLike, n_positions: int, cut_off: bool) -> NDArray[np.int8]:
     """Return clicks of 0 and 1 as an array; with ``cut_off`` also of -1 at the lowest positions."""
     array = clicks if type(clicks) is np.ndarray else as_array("clicks", clicks)
     values = array.tolist()

@@ -19,6 +19,7 @@ from .position_based_ts import BCMPTS, PBMTS
 from .ranked_bandits import RankedExp3, RankedKLUCB
 from .rl.learner import Learner
 from .rl.named_learners import A2C, DQN, PPO, SAC, TD3, MaskablePPO, RecurrentPPO
+from .rl.neural_greedy import NeuralGreedy
 from .top_rank import TopRank
 from .uni_rank import UniRank
 
@@ -54,6 +55,7 @@ __all__ = [  # noqa: RUF022 (the order of all tables)
     "PBMLinUCB",
     "LinearTS",
     "PDGD",
+    "NeuralGreedy",
     "CascadeVI",
     "PPO",
     "A2C",

@@ -31,7 +31,8 @@ def home(name: str) -> str:
     if "stateful" in words:
         return "CascadeMDPRank-v0"
     model = re.match(r"PBM|D?CM|UBM", words.replace("any", "PBM"))[0]
-    learns_features = issubclass(AGENTS[name], agents.ContextualAgent | agents.Learner)
+    is_learner = issubclass(AGENTS[name], agents.Learner)
+    learns_features = is_learner or "features" in AGENTS[name].observes
     kind = "Contextual" if learns_features else "NonStationary" if "changes" in words else ""
     return f"{kind}{model}Rank-v0"
 

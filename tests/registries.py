@@ -37,6 +37,9 @@ def agents_that_observe(*keys: str) -> dict[str, type[CompiledAgent]]:
 CLICK_AGENTS = agents_that_observe()
 CONTEXTUAL_AGENTS = agents_that_observe("features")
 STATE_AGENTS = agents_that_observe("state")
+NETWORK_AGENTS = {
+    name: agent for name, agent in AGENTS.items() if not issubclass(agent, CompiledAgent | Learner)
+}
 LEARNERS = {name: agent for name, agent in AGENTS.items() if issubclass(agent, Learner)}
 
 

@@ -1,8 +1,9 @@
 """Play the runs of docs/rl_results.md, and write docs/rl.parquet.
 
-nice -n 19 python benchmarks/shipped/play_rl.py OUT
+nice -n 19 python benchmarks/shipped/play_rl.py OUT [--keep]
 
 Each run is a file in the folder OUT, so the same command resumes, and what is finished is written.
+With ``--keep`` the runs that ship are not played again.
 A learner also plays on as a `FrozenPolicy`, which neither explores nor learns. ``make pages`` then
 makes the tables and the figure of the page.
 """
@@ -13,6 +14,7 @@ import argparse
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,7 @@ import polars
 import clickgym
 from clickgym.agents import FrozenPolicy, Learner
 from clickgym.core.files import make_folder, parquet, write_whole
-from clickgym_lab.results import write_results
+from clickgym_lab.results import read_results, write_results
 
 FILE = Path(__file__).resolve().parents[2] / "docs" / "rl.parquet"
 RUNS, FROZEN_SESSIONS = 5, 5_000
@@ -40,10 +42,7 @@ LINEAR = ("LinearTS", "PBMLinUCB", "LinearTS:alpha=0.0137", "PBMLinUCB:alpha=0.0
 """With the published widths, and with those that a search found."""
 BY_ROWS, OTHERS = ("SAC", "TD3", "PPO", "A2C"), ("DQN", "MaskablePPO", "RecurrentPPO")
 BANDITS = ("CascadeKLUCB", "TopRank", "BatchRank", "Random")
-FOUND = (
-    "PPO:n_envs=32,learning_rate=0.0035,net_arch=[32],batch_size=512,ent_coef=0.001,clip_range=0.1"
-)
-"""What a search of 12 trials found for PPO."""
+NEURAL = ("NeuralGreedy", "NeuralGreedy:feedback=reward")
 
 Pair = tuple[str, str, str, int]
 """Environment, instance (empty: the default), agent, and number of the run: the seed of both."""
@@ -53,7 +52,7 @@ def pairs() -> Iterator[Pair]:
     """Yield what is played; what the page needs most comes first."""
     for is_plain in (False, True):
         for run in range(RUNS):
-            for world, agent in product(WORLDS, (*LINEAR, *BY_ROWS)):
+            for world, agent in product(WORLDS, (*LINEAR, *NEURAL, *BY_ROWS)):
                 if world.startswith("personal:seed") == is_plain:
                     yield CONTEXTUAL, world, agent, run
             if is_plain:
@@ -61,13 +60,11 @@ def pairs() -> Iterator[Pair]:
                     yield env, "", agent, run
                 for world, agent in product(WORLDS[:3], () if run else OTHERS):
                     yield CONTEXTUAL, world, agent, run
-    for run, world in product(range(RUNS), WORLDS):
-        yield CONTEXTUAL, world, FOUND, run
 
 
 def play(env_id: str, instance: str, agent: str, run: int) -> polars.DataFrame:
     """Return a row for each checkpoint: regret so far, seconds of processor time of the run, and
-    regret per session of the frozen policy; null for other agents.
+    regret per session of the frozen policy, null for other agents; and the commit.
     """
     env = gym.make(env_id, **({"instance": instance} if instance else {}))
     horizon = HORIZONS[env_id]
@@ -88,18 +85,32 @@ def play(env_id: str, instance: str, agent: str, run: int) -> polars.DataFrame:
         polars.lit(round(seconds, 1)).alias("seconds"),
         polars.lit(frozen, polars.Float64).round(5).alias("frozen"),
     )
-    return table.select(*columns, *measured, "seconds", "frozen")
+    return table.select(*columns, *measured, "seconds", "frozen", commit=polars.lit(commit()))
+
+
+@cache
+def commit() -> str:
+    """Return the last commit that changed the library, as the program began."""
+    command = ["git", "log", "-1", "--format=%h", "--abbrev=8", "--", "agents", "envs", "src"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("out", type=Path, help="folder of the runs")
     parser.add_argument("--write", action="store_true", help="write what is finished, play nothing")
+    parser.add_argument("--keep", action="store_true", help="do not play again what ships")
     options = parser.parse_args(arguments)
     out = options.out
     make_folder(out)
+    if options.keep:
+        shipped = read_results(FILE)[0].partition_by("env", "instance", "agent", "run")
+        for table in shipped:
+            path = file_of(out, *table.row(0)[:4])
+            if not path.exists():
+                write_whole(path, parquet(table))
     for pair in () if options.write else pairs():
-        path = out / f"{quote(' '.join(map(str, pair)), safe='')}.parquet"
+        path = file_of(out, *pair)
         if not path.exists():
             table = play(*pair)
             write_whole(path, parquet(table))
@@ -107,13 +118,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     write(out)
 
 
+def file_of(out: Path, *pair: str | int) -> Path:
+    """Return the file of a run."""
+    return out / f"{quote(' '.join(map(str, pair)), safe='')}.parquet"
+
+
 def write(out: Path) -> None:
     """Write all finished runs of a folder to the file that ships."""
-    command = ["git", "log", "-1", "--format=%h", "--abbrev=8", "--", "agents", "envs", "src"]
-    commit = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     tables = [polars.read_parquet(path) for path in sorted(out.glob("*.parquet"))]
-    made = {"commit": commit, "command": "python benchmarks/shipped/play_rl.py OUT"}
-    write_results(FILE, polars.concat(tables), made)
+    write_results(
+        FILE, polars.concat(tables), {"command": "python benchmarks/shipped/play_rl.py OUT"}
+    )
 
 
 if __name__ == "__main__":

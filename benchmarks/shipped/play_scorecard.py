@@ -34,6 +34,7 @@ from clickgym.core.files import make_folder
 from clickgym_lab.bench.board import (
     DATA,
     LEARNERS,
+    NETWORKS,
     learner_tasks,
     line_file,
     line_of,
@@ -69,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for name in options.agents or [line.agent for line in published()]:
             measure_time(name, options.out / name / "timed", options.jobs)
         return
-    bandits = [name for name in AGENTS if name not in (*LEARNERS, *GIVEN_A_LIST)]
+    bandits = [name for name in AGENTS if name not in (*NETWORKS, *GIVEN_A_LIST)]
     commit = subprocess.run(
         ["git", "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True, check=True
     ).stdout.strip()

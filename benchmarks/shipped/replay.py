@@ -11,10 +11,10 @@ are named and left out. ``scorecard-CascadeTS`` are the results of an agent on t
 which the first runs of a few tasks are played, drawn by ``--seed``. ``--since main`` are the
 results that a pull request brings. The module of an agent of others is looked for in ``--folder``.
 
-Generic reinforcement learning differs from one build of torch to another. A learner plays in the
-first sweep of a study in which it takes part, and in one task of the scorecard; what it reaches
-must be what shipped runs make likely (at 99.9 %). So do all agents in results of versions before
-6.0, whose sweeps had other seeds; ``--record`` leaves such results out.
+Networks differ from one build of torch to another. An agent with one plays in the first sweep of a
+study in which it takes part, and in one task of the scorecard; what it reaches must be what shipped
+runs make likely (at 99.9 %). So do all agents in results of versions before 6.0, whose sweeps had
+other seeds; ``--record`` leaves such results out.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from scipy.stats import ttest_1samp
 
 from clickgym.core.files import write_whole
 from clickgym.runner.make import agent_maker
-from clickgym_lab.bench.board import DATA, LEARNERS, line_file
+from clickgym_lab.bench.board import DATA, NETWORKS, line_file
 from clickgym_lab.bench.play import ANCHOR_SEED, play
 from clickgym_lab.bench.tasks import all_tasks
 from clickgym_lab.results import read_results, replayed
@@ -60,7 +60,7 @@ def replay_sweep(
     rows: polars.DataFrame,
     setting: Setting,
     columns: Sequence[str],
-    learners: Sequence[str] = LEARNERS,
+    networks: Sequence[str] = NETWORKS,
     has_other_seeds: bool = False,
 ) -> list[str]:
     """What differs in a replay of the first run of each pair over the first tenth.
@@ -70,7 +70,7 @@ def replay_sweep(
         rows: what ships of it, from whose last step the horizon is known.
         setting: with the seed, and the names of the queries.
         columns: of which curves ship.
-        learners: those that are compared with shipped runs; other learners do not play.
+        networks: those that are compared with shipped runs; other networks do not play.
         has_other_seeds: of a version before 6.0: all agents are compared with shipped runs.
     """
     horizon = int(rows["step"].max())  # type: ignore[arg-type]
@@ -89,11 +89,11 @@ def replay_sweep(
         return compact(table, columns, facts, ends=(), whole=True)
 
     played = [label for label in specs if label in set(rows["agent"])]
-    lines, bandits = [], [label for label in played if label not in LEARNERS]
+    lines, bandits = [], [label for label in played if label not in NETWORKS]
     if has_other_seeds:
-        learners, bandits = [*learners, *bandits], []
+        networks, bandits = [*networks, *bandits], []
     if bandits:
-        shipped = rows.filter(~col("agent").is_in(LEARNERS), run=0)
+        shipped = rows.filter(~col("agent").is_in(NETWORKS), run=0)
         found = polars.concat([again(label, tenth) for label in bandits])
         lines += differences(shipped.filter(col("step").is_in(tenth)), found)
         if facts:
@@ -101,7 +101,7 @@ def replay_sweep(
             known = found.drop_nulls("instance").group_by(of).agg(col(*facts).first())
             kept = shipped.drop_nulls("instance").select(*KEYS, *facts)
             lines += differences(kept, kept.drop(*facts).join(known, on=of, how="left"))
-    for label in [label for label in played if label in learners]:
+    for label in [label for label in played if label in networks]:
         kept = rows.filter(col("instance").is_not_null(), agent=label)
         step = int(kept.filter(col("step") >= tenth[-1])["step"].min())  # type: ignore[arg-type]
         lines += unlike(kept.filter(step=step), again(label, [step]))
@@ -170,7 +170,7 @@ def replay_study(path: Path) -> list[str]:
     absent = [name for name in options.instances or [] if is_absent(name)]
     if absent:
         raise FileNotFoundError(f"needs {absent[0]} (--folder)")
-    different, waiting = [], list(LEARNERS)
+    different, waiting = [], list(NETWORKS)
     for sweep in study.sweeps:
         part, rows = made["parts"][sweep.name], table.filter(part=sweep.name)
         setting = Setting(path.parent, options.scale, seed=part["seed"], names=options.instances)
@@ -213,8 +213,8 @@ def replay_agent(path: Path, n_tasks: int = 3, seed: int = 0, n_jobs: int = 1) -
     rng = np.random.default_rng([seed, *agent.encode()])
     table, _ = read_results(path)
     tasks = [task for task in all_tasks() if task.name in set(table["task"])]
-    is_learner = agent in LEARNERS
-    places = rng.choice(len(tasks), 1 if is_learner else min(n_tasks, len(tasks)), replace=False)
+    is_network = agent.partition(":")[0] in NETWORKS
+    places = rng.choice(len(tasks), 1 if is_network else min(n_tasks, len(tasks)), replace=False)
     drawn, lines = [tasks[place] for place in sorted(places)], []
     anchors = line_file(path.parent / "anchor_runs", agent)
     for file, run_seed in ((path, 0), (anchors, ANCHOR_SEED)):
@@ -225,7 +225,7 @@ def replay_agent(path: Path, n_tasks: int = 3, seed: int = 0, n_jobs: int = 1) -
             again = play(agent, drawn, 1, Path(out), seed=run_seed, n_jobs=n_jobs)
         for task, loss in again.select("task", "loss").iter_rows():
             losses = shipped.filter(task=task).sort("run")["loss"].to_numpy().astype(float)
-            if unlikely(losses, loss) if is_learner else losses[0] != loss:
+            if unlikely(losses, loss) if is_network else losses[0] != loss:
                 lines.append(f"{task} ({file.parent.name}): {losses[0]:g} then {loss:g}")
     return lines
 

@@ -23,7 +23,7 @@ from pages import agent_page, environment_page, example_env, home, ids_of, model
 from polars import DataFrame, col
 
 import clickgym
-from clickgym.agents import AGENTS, Learner
+from clickgym.agents import AGENTS, CompiledAgent
 from clickgym.envs import ENVIRONMENTS
 from clickgym_lab.results import read_results
 from clickgym_lab.studies.plots import add_legend, grid
@@ -175,14 +175,14 @@ def draw() -> None:
 
 def agent_figures() -> Iterator[tuple[str, Figure, Figure]]:
     """Yield the regret of each agent where it is at home, beside a known one and random lists, as a
-    figure and as a card; that of learners, which take long, is shipped.
+    figure and as a card; that of networks, which take long, is shipped.
     """
     shipped = read_results(rl_page.FILE)[0].filter(instance="linear:seed=21")
     homes = {name: home(name) for name in AGENTS}
     for env in dict.fromkeys(homes.values()):
         names = [name for name in AGENTS if homes[name] == env]
         known = ["LinearTS", "C2UCB"] if "Contextual" in env else ["CascadeKLUCB", "TopRank"]
-        played = [name for name in names if not issubclass(AGENTS[name], Learner)]
+        played = [name for name in names if issubclass(AGENTS[name], CompiledAgent)]
         agents = list(dict.fromkeys([*played, *known, "Random"]))
         rows = clickgym.sweep([env], agents, 1e5, 5, progress=False).frame
         for name in names:

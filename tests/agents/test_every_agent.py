@@ -17,7 +17,13 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from reference_agents import RANDOMISED, make, plain
-from registries import CLICK_AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
+from registries import (
+    CLICK_AGENTS,
+    CONTEXTUAL_AGENTS,
+    LEARNERS,
+    NETWORK_AGENTS,
+    STATE_AGENTS,
+)
 from scipy.stats import chisquare, ks_2samp
 from slow import slow
 
@@ -71,7 +77,8 @@ def observed(session=0):
 
 
 def test_registries():
-    assert [*EVERY, *LEARNERS] == list(AGENTS)
+    of_clicks = [*CLICK_AGENTS, *CONTEXTUAL_AGENTS, *NETWORK_AGENTS]
+    assert [*of_clicks, *STATE_AGENTS, *LEARNERS] == list(AGENTS)
     assert all(name == agent.__name__ for name, agent in AGENTS.items())
     assert set(AGENTS) <= set(clickgym.agents.__all__)
 

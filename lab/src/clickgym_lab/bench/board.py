@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import polars
 
-from clickgym.agents import AGENTS, Learner
+from clickgym.agents import AGENTS, CompiledAgent, Learner
 from clickgym.runner.labels import AgentLike
 from clickgym.runner.make import agent_maker, observed_sizes
 from clickgym.runner.make import requirements as required
@@ -22,6 +22,8 @@ from .tasks import ABILITIES, Task, all_tasks, quick_tasks
 DATA = Path(__file__).parent / "data"
 """A file of each agent, and ``anchors.parquet``, from ``anchor_runs``."""
 LEARNERS = [name for name, agent in AGENTS.items() if issubclass(agent, Learner)]
+NETWORKS = [name for name, agent in AGENTS.items() if not issubclass(agent, CompiledAgent)]
+"""Agents of torch, which are slow, and have other digits in other builds of it: no anchors."""
 WORDS = {"initial": "production list"}
 """Of arguments whose names do not say what is required."""
 NOT_SCORED = "not scored yet"

@@ -1,0 +1,368 @@
+"""NeuralGreedy: a bandit that learns the attraction of candidates by a small network. Torch is
+imported only when an agent is made; it comes with ``pip install "clickgym[rl]"``.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, Self, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...core.checks import (
+    as_call,
+    check_at_least,
+    check_choice,
+    check_count,
+    check_path,
+    check_positions,
+    generator,
+    probability,
+)
+from ...core.files import FORMAT, check_format, reading, write_whole
+from ...core.memory import check_memory
+from ...envs.spaces import check_ranking
+from ..agent import Agent, Seed
+from ..compiled import checked_clicks, checked_features, value_of
+from ..saving import FAULT
+from .learner import one_thread
+
+SURELY_EXAMINED = 2.0
+"""The first logit of each position's factor: positions begin nearly alike, and can go down."""
+LARGEST_PROBABILITY = 1 - 1e-6
+"""Of a click, in float32: the logarithm of what is left stays finite."""
+
+
+class NeuralGreedy(Agent):
+    """NeuralGreedy: a network estimates the attraction of candidates from their features, a factor
+    for each position corrects for examination, and a few lists are random.
+
+    Idea:
+        A linear bandit cannot learn that one user likes what another dislikes, unless somebody has
+        multiplied the right features beforehand. NeuralGreedy learns such functions by itself: a
+        small network with two hidden layers gives each candidate a score. The click probability is
+        the attraction, a function of the score, times a factor of the position, and both are learned
+        together from past sessions. Nearly always it shows the candidates with the highest scores,
+        the best on top. In a small share of the sessions it shows a random list, so that it also
+        learns about candidates that it holds to be bad. It is a bandit: it plans nothing, and each
+        session is one example of a regression. With ``feedback="reward"`` it learns from one bit,
+        whether the session earned a reward, as reinforcement learning does. It keeps no measure of
+        its uncertainty, so the random lists never stop and cost regret, and no bound of its regret
+        is known.
+
+    Algorithm:
+        ::
+
+            σ: the logistic function;  f: the network, whose weights are drawn at random
+            g_k = 2 for each position k;  the memory is empty
+            for session t = 1, 2, …:
+                observe the features x_a of the L candidates
+                ε_t = max(epsilon, 1 − (t − 1) / decay)
+                with probability ε_t:
+                    show K random candidates in random order
+                otherwise:
+                    show the K candidates with the largest f(x_a), the largest on top; ties at random
+                observe the clicks c_1 … c_K and the reward r
+                put them into the memory, with the features x_1 … x_K of the list
+                (over the oldest session, if it holds buffer_size)
+                if t ≥ batch_size and train_freq divides t:
+                    draw batch_size sessions from the memory
+                    p_k = σ(f(x_k)) σ(g_k), the probability of a click at position k
+                    loss, "clicks": − Σ_k [c_k log p_k + (1 − c_k) log(1 − p_k)]
+                    loss, "reward": − log q if r > 0, otherwise − log(1 − q),  q = 1 − Π_k (1 − p_k)
+                    a step of Adam down the mean loss, in the weights of f and in g
+
+    Args:
+        n_items: L, candidates in each session.
+        n_positions: K.
+        n_features: d; ``make_agent`` fills it in.
+        feedback: ``"clicks"``, a click or none at each position; or ``"reward"``, whether the reward
+            of the session is positive, which is whether there was a click. Clicks are then unused.
+        epsilon: the share of random lists after the first sessions.
+        decay: the number of sessions in which the share of random lists falls from 1 to 0.
+        net_arch: the sizes of the hidden layers.
+        learning_rate: of Adam.
+        batch_size: sessions for a step.
+        train_freq: sessions between two steps.
+        buffer_size: sessions in the memory.
+        seed: seeds the agent's own generator, which also draws the weights; the global generators
+            of torch and NumPy stay as they are.
+
+    Raises:
+        ImportError: torch is not installed.
+        ValueError: a bad argument, or a memory that does not fit.
+
+    Attributes:
+        factors: ``(K,)`` the factors σ(g_k) of the positions. Only their ratios mean something,
+            because attractions may be larger where all factors are smaller.
+
+    Source: Riquelme, Tucker, Snoek, *Deep Bayesian bandits showdown: an empirical comparison of
+        Bayesian deep networks for Thompson sampling*, ICLR 2018: its baseline is a network that
+        acts greedily.
+
+    Deviations from the paper:
+        1. Its actions are single arms, and the network has an output for each. Here actions are
+           lists, and one network scores every candidate from its features.
+        2. The paper fits rewards by squared error. Here the likelihood of clicks is fitted, with
+           factors of positions that are learned, too.
+        3. The paper trains in rounds of many steps, with RMSProp. Here a step of Adam follows
+           every ``train_freq`` sessions.
+        4. The paper's greedy network does not explore after a few first pulls of each arm. Here a
+           share ``epsilon`` of the lists stays random.
+        5. ⚠ The k-th best candidate stands at position k, whatever the factors of the positions.
+
+    Example:
+        >>> features = np.eye(4)
+        >>> agent = NeuralGreedy(4, 2, n_features=4, decay=1, seed=0)
+        >>> for _ in range(2000):
+        ...     ranking = agent.rank({"features": features})
+        ...     agent.update({"features": features}, ranking, ranking == 3, 0.0)
+        >>> int(agent.best(features)[0])
+        3
+    """
+
+    paper = "after Riquelme et al. 2018, the greedy network"
+    click_models = "any"
+    observes = ("features",)
+    learns_from_any_list = True
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        n_features: int,
+        feedback: Literal["clicks", "reward"] = "clicks",
+        epsilon: float = 0.02,
+        decay: int = 1000,
+        net_arch: Sequence[int] = (64, 64),
+        learning_rate: float = 3e-3,
+        batch_size: int = 128,
+        train_freq: int = 4,
+        buffer_size: int = 100_000,
+        seed: Seed = None,
+    ) -> None:
+        if find_spec("torch") is None:
+            raise ImportError(
+                'NeuralGreedy learns with torch; install it: pip install "clickgym[rl]"'
+            )
+        self.n_items = check_count("n_items", n_items)
+        self.n_positions = check_positions(n_positions, self.n_items)
+        self.n_features = check_count("n_features", n_features)
+        sizes = net_arch if isinstance(net_arch, list | tuple) else [net_arch]
+        self.hyperparameters: dict[str, Any] = {
+            "n_features": self.n_features,
+            "feedback": check_choice("feedback", feedback, ("clicks", "reward")),
+            "epsilon": probability("epsilon", epsilon),
+            "decay": check_count("decay", decay),
+            "net_arch": tuple(check_count("net_arch", size) for size in sizes),
+            "learning_rate": check_at_least("learning_rate", learning_rate, 0, strictly=True),
+            "batch_size": check_count("batch_size", batch_size),
+            "train_freq": check_count("train_freq", train_freq),
+            "buffer_size": check_count("buffer_size", buffer_size),
+        }
+        self.rng = generator(seed)
+        self.n_sessions = 0
+        """Sessions that it learned from."""
+        shape = self.hyperparameters["buffer_size"], self.n_positions
+        n_bytes = shape[0] * (shape[1] * (4 * self.n_features + 1) + 1)
+        holder = f"NeuralGreedy holds buffer_size = {shape[0]:,} lists with their features"
+        check_memory(holder, n_bytes, "choose a smaller buffer_size")
+        self._memory = {
+            "features": np.zeros((*shape, self.n_features), np.float32),
+            "clicks": np.zeros(shape, np.int8),  # -1 where nothing was shown
+            "rewarded": np.zeros(shape[0], np.bool_),
+        }
+        self._first_network()
+
+    def _first_network(self) -> None:
+        import torch
+
+        arch = self.n_features, *self.hyperparameters["net_arch"], 1
+        parameters = []
+        for n_inputs, n_outputs in zip(arch, arch[1:], strict=False):
+            bound = n_inputs**-0.5
+            parameters += [
+                self.rng.uniform(-bound, bound, shape)
+                for shape in ((n_outputs, n_inputs), (n_outputs,))
+            ]
+        parameters.append(np.full(self.n_positions, SURELY_EXAMINED))
+        *self._layers, self._positions = (
+            torch.tensor(values, dtype=torch.float32, requires_grad=True) for values in parameters
+        )
+        rate = self.hyperparameters["learning_rate"]
+        self._optimizer = torch.optim.Adam([*self._layers, self._positions], rate)
+
+    @property
+    def n_bytes(self) -> int:
+        return sum(array.nbytes for array in self._memory.values())
+
+    @property
+    def factors(self) -> NDArray[np.float64]:
+        """``(K,)`` the learned factors of the positions."""
+        return self._positions.detach().sigmoid().numpy().astype(np.float64)
+
+    def _scores(self, features: Any) -> Any:
+        """Return f of features ``(..., d)``, a tensor ``(...)``."""
+        from torch.nn.functional import linear, relu
+
+        *hidden, weights, biases = self._layers
+        for first in range(0, len(hidden), 2):
+            features = relu(linear(features, hidden[first], hidden[first + 1]))
+        return linear(features, weights, biases)[..., 0]
+
+    def _order(self, features: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the rows of features by decreasing score; equal scores in their order."""
+        import torch
+
+        with torch.inference_mode(), one_thread():
+            scores = self._scores(torch.from_numpy(features.astype(np.float32)))
+        return np.argsort(-scores.numpy(), kind="stable")
+
+    def _seen(self, observation: Any) -> NDArray[np.float64]:
+        features = value_of(self, observation, "features")
+        return checked_features(features, (self.n_items, self.n_features))
+
+    def rank(self, observation: Any) -> NDArray[np.int64]:
+        """Choose the list to show, as `Agent.rank`; the observation has ``"features"``."""
+        features = self._seen(observation)
+        share = max(
+            self.hyperparameters["epsilon"], 1 - self.n_sessions / self.hyperparameters["decay"]
+        )
+        is_random = self.rng.random() < share
+        order = self.rng.permutation(self.n_items)
+        if not is_random:
+            order = order[self._order(features[order])]
+        return order[: self.n_positions]
+
+    def update(
+        self, observation: Any, ranking: ArrayLike, clicks: ArrayLike, reward: float = 0.0
+    ) -> None:
+        """Learn from a session, as `Agent.update`; any list will do.
+
+        Args:
+            observation: the observation that was passed to `rank` for this list.
+            ranking: ``(K,)`` the list that was shown.
+            clicks: ``(K,)`` 0 or 1 for each position, or -1 from the first position on that was not
+                shown.
+            reward: the realised reward.
+        """
+        features = self._seen(observation)
+        items = check_ranking(ranking, self.n_items, self.n_positions)
+        clicked = checked_clicks(clicks, self.n_positions, cut_off=True)
+        place = self.n_sessions % self.hyperparameters["buffer_size"]
+        self._memory["features"][place] = features[items]
+        self._memory["clicks"][place] = clicked
+        self._memory["rewarded"][place] = reward > 0
+        self.n_sessions += 1
+        is_due = self.n_sessions % self.hyperparameters["train_freq"] == 0
+        if is_due and self.n_sessions >= self.hyperparameters["batch_size"]:
+            self._train()
+
+    def _train(self) -> None:
+        """Take a step down the loss of a batch of past sessions."""
+        import torch
+
+        n_kept = min(self.n_sessions, self.hyperparameters["buffer_size"])
+        batch = self.rng.integers(n_kept, size=self.hyperparameters["batch_size"])
+        features, clicks, rewarded = (
+            torch.from_numpy(values[batch]) for values in self._memory.values()
+        )
+        with one_thread():
+            attractions = self._scores(features).sigmoid()
+            likely = (attractions * self._positions.sigmoid()).clamp(max=LARGEST_PROBABILITY)
+            skips = torch.log1p(-likely)
+            if self.hyperparameters["feedback"] == "clicks":
+                logarithms = torch.where(clicks == 1, likely.log(), skips)
+                loss = -(logarithms * (clicks >= 0)).sum() / len(batch)
+            else:
+                nothing = (skips * (clicks >= 0)).sum(dim=1)
+                something = torch.log(-torch.expm1(nothing))
+                loss = -torch.where(rewarded, something, nothing).mean()
+            self._optimizer.zero_grad()
+            loss.backward()
+            self._optimizer.step()
+
+    def best(self, features: ArrayLike) -> NDArray[np.int64]:
+        """Return the order of candidates by the current estimates, without exploration; the agent
+        does not change.
+
+        Args:
+            features: ``(n, d)`` the features of any number of candidates.
+
+        Returns:
+            ``(n,)`` row numbers, the largest score first; rows with equal scores in their order.
+        """
+        return self._order(checked_features(features, (None, self.n_features)))
+
+    def save(self, path: str | Path | BinaryIO) -> None:
+        """Write the agent to a file of torch, atomically, at any time of a run.
+
+        Args:
+            path: the file; or a binary file that is open for writing.
+        """
+        import torch
+
+        target = path if hasattr(path, "write") else check_path("path", path)
+        arguments = {"n_items": self.n_items, "n_positions": self.n_positions}
+        n_kept = min(self.n_sessions, self.hyperparameters["buffer_size"])
+        content = {
+            "format": FORMAT,
+            "agent": type(self).__qualname__,
+            "arguments": json.dumps(arguments | self.hyperparameters),
+            "generator": json.dumps(self.rng.bit_generator.state),
+            "n_sessions": self.n_sessions,
+            "memory": {
+                name: torch.from_numpy(array[:n_kept]) for name, array in self._memory.items()
+            },
+            "parameters": [*self._layers, self._positions],
+            "optimizer": self._optimizer.state_dict(),
+        }
+        file = io.BytesIO()
+        torch.save(content, file)
+        if isinstance(target, Path):
+            write_whole(target, file.getvalue())
+        else:
+            target.write(file.getvalue())
+
+    @classmethod
+    def load(cls, path: str | Path | BinaryIO) -> Self:
+        """Read an agent that `save` wrote; it continues exactly. The file cannot run code.
+
+        Args:
+            path: the file; or a binary file that is open for reading.
+
+        Raises:
+            ValueError: the file is not a saved agent, is of another version, or holds an agent of
+                another class.
+        """
+        import torch
+
+        source = cast(BinaryIO, path) if isinstance(path, io.IOBase) else check_path("path", path)
+        with reading(source, *FAULT):
+            content = torch.load(source, map_location="cpu", weights_only=True)
+            name = content["agent"]
+        check_format(source, content.get("format"))
+        if name != cls.__qualname__:
+            raise ValueError(f"{source} holds a {name}, not a {cls.__qualname__}")
+        with reading(source, *FAULT):
+            agent = cls(**json.loads(content["arguments"]), seed=0)
+            agent.rng.bit_generator.state = json.loads(content["generator"])
+            agent.n_sessions = content["n_sessions"]
+            for key, values in content["memory"].items():
+                agent._memory[key][: len(values)] = values.numpy()
+            parameters = [*agent._layers, agent._positions]
+            with torch.no_grad():
+                for own, saved in zip(parameters, content["parameters"], strict=True):
+                    own.copy_(saved)
+            agent._optimizer.load_state_dict(content["optimizer"])
+        return agent
+
+    def __repr__(self) -> str:
+        sizes = {"n_items": self.n_items, "n_positions": self.n_positions}
+        return as_call(self, **sizes, **self.hyperparameters)

@@ -1,0 +1,190 @@
+"""NeuralGreedy: what a network learns and a linear bandit cannot, equal digits, and copies."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+
+import cloudpickle
+import numpy as np
+import pytest
+
+import clickgym
+from clickgym.agents import LinearTS, NeuralGreedy
+
+torch = pytest.importorskip("torch")
+
+L, K = 6, 3
+EXAMINATION = np.array([1.0, 0.6, 0.3])
+SMALL = {"decay": 50, "net_arch": [8], "batch_size": 16, "buffer_size": 64}
+BIT = {"feedback": "reward", "epsilon": 1.0}
+WORLD = "ContextualPBMRank-v0:instance=personal"
+by_feedback = pytest.mark.parametrize("feedback", ["clicks", "reward"])
+
+
+def sessions(n):
+    """Candidates with two features, attractive if these have the same sign: a linear function of
+    them is right for half of the candidates.
+    """
+    rng = np.random.default_rng(0)
+    for _ in range(n):
+        features = rng.uniform(-1, 1, (L, 2))
+        attraction = np.where(features.prod(axis=1) > 0, 0.8, 0.1)
+        yield {"features": features}, attraction, rng
+
+
+def played(agent, n=6000):
+    """Return the mean attraction of the candidates shown in the last third of n sessions, as a
+    share of the way from random lists (0) to the best (1).
+    """
+    shares = []
+    for observation, attraction, rng in sessions(n):
+        ranking = agent.rank(observation)
+        clicks = rng.random(K) < attraction[ranking] * EXAMINATION
+        agent.update(observation, ranking, clicks.astype(np.int8), float(clicks.any()))
+        best = np.sort(attraction)[::-1][:K].mean()
+        shares.append((attraction[ranking].mean() - attraction.mean(), best - attraction.mean()))
+    got, possible = np.sum(shares[-n // 3 :], axis=0)
+    return got / possible
+
+
+@by_feedback
+def test_it_learns_what_a_linear_bandit_cannot(feedback):
+    agent = NeuralGreedy(L, K, n_features=2, feedback=feedback, seed=0)
+    assert played(agent) > 0.9
+    assert played(LinearTS(L, K, n_features=2, seed=0)) < 0.2
+    assert (np.diff(agent.factors) < 0).all()
+
+
+@pytest.mark.parametrize(("settings", "error"), [({}, 0.05), ({"epsilon": 1.0}, 0.05), (BIT, 0.2)])
+def test_factors_of_positions_are_recovered(settings, error):
+    """From clicks on its own lists; from one bit a session of random lists, and with less care."""
+    agent = NeuralGreedy(L, K, n_features=2, seed=0, **settings)
+    played(agent)
+    assert agent.factors / agent.factors[0] == pytest.approx(EXAMINATION, abs=error)
+
+
+def test_clicks_are_unused_with_rewards():
+    agents = [NeuralGreedy(L, K, n_features=2, feedback="reward", seed=0, **SMALL) for _ in "ab"]
+    for observation, _, rng in sessions(200):
+        ranking, same = (agent.rank(observation) for agent in agents)
+        assert ranking.tolist() == same.tolist()
+        for agent, clicks in zip(agents, [[1, 0, 1], [0, 1, 0]], strict=True):
+            agent.update(observation, ranking, clicks, 1.0)
+        ranking, same = (agent.rank(observation) for agent in agents)
+        for agent, clicks in zip(agents, [[0, 0, 1], [0, 1, 0]], strict=True):
+            agent.update(observation, ranking, clicks, rng.random() - 2.0)
+
+
+@by_feedback
+def test_gradient_of_a_list_that_was_cut_off(feedback):
+    """Positions that were not shown change nothing."""
+    factors = []
+    for others in ([0, 1, 2], [0, 5, 4]):
+        agent = NeuralGreedy(
+            L, K, n_features=2, feedback=feedback, batch_size=1, train_freq=1, seed=0
+        )
+        observation = {"features": np.linspace(-1, 1, 2 * L).reshape(L, 2)}
+        agent.update(observation, others, [1, -1, -1], 1.0)
+        factors.append(agent.factors)
+    assert factors[0].tolist() == factors[1].tolist()
+    assert factors[0][0] != factors[0][1] == factors[0][2]
+
+
+def test_random_lists_become_rare():
+    agent = NeuralGreedy(L, K, n_features=2, epsilon=0.1, decay=200, learning_rate=1e-9, seed=0)
+    is_greedy = []
+    for observation, _, _ in sessions(2000):
+        ranking = agent.rank(observation)
+        is_greedy.append(ranking.tolist() == agent.best(observation["features"])[:K].tolist())
+        agent.update(observation, ranking, [0, 0, 0], 0.0)
+    assert np.mean(is_greedy[:20]) < 0.3
+    assert np.mean(is_greedy[200:]) == pytest.approx(0.9, abs=0.03)
+
+
+@pytest.mark.parametrize("settings", [{}, SMALL | {"feedback": "reward"}])
+def test_interface(settings):
+    clickgym.check_agent((NeuralGreedy, settings))
+
+
+def test_equal_seeds_give_equal_digits():
+    """Also where another network draws from torch's generator, which stays as it is."""
+    state = torch.random.get_rng_state()
+    first = clickgym.run("NeuralGreedy", WORLD, 600, seed=3)
+    assert torch.equal(torch.random.get_rng_state(), state)
+    torch.rand(5)
+    second = clickgym.run("NeuralGreedy", WORLD, 600, seed=3)
+    assert second.regret.tolist() == first.regret.tolist()
+    assert clickgym.run("NeuralGreedy", WORLD, 600, seed=4).regret[-1] != first.regret[-1]
+
+
+def test_late_clicks():
+    result = clickgym.run("NeuralGreedy", WORLD, 300, seed=0, delay="batch:50")
+    assert result.regret[-1] > 0
+
+
+@by_feedback
+def test_copies_in_the_middle_of_a_run(feedback):
+    """Saved and loaded, copied, or pickled between a list and its clicks, it continues exactly,
+    also when the memory is full.
+    """
+    agent = NeuralGreedy(L, K, n_features=2, feedback=feedback, seed=0, **SMALL)
+    for observation, _, rng in sessions(100):
+        agent.update(observation, agent.rank(observation), rng.integers(0, 2, K), 1.0)
+    ranking = agent.rank(observation)
+    file = io.BytesIO()
+    agent.save(file)
+    file.seek(0)
+    agents = [
+        agent,
+        NeuralGreedy.load(file),
+        copy.deepcopy(agent),
+        pickle.loads(pickle.dumps(agent)),
+        cloudpickle.loads(cloudpickle.dumps(agent)),
+    ]
+    for following, _, rng in sessions(50):
+        clicks = rng.integers(0, 2, K)
+        for twin in agents:
+            twin.update(observation, ranking, clicks, float(clicks.any()))
+        ranking, *others = (twin.rank(following) for twin in agents)
+        assert [other.tolist() for other in others] == [ranking.tolist()] * 4
+        observation = following
+    for twin in agents[1:]:
+        assert twin.factors.tolist() == agent.factors.tolist()
+        assert repr(twin) == repr(agent)
+
+
+def test_other_files_are_refused(tmp_path):
+    path = tmp_path / "agent.pt"
+    for content in (b"", b"no agent", pickle.dumps({"agent": "NeuralGreedy"}, protocol=2)):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match="is not a saved agent, or damaged"):
+            NeuralGreedy.load(path)
+    with pytest.raises(FileNotFoundError):
+        NeuralGreedy.load(tmp_path / "none.pt")
+
+
+WRONG = [
+    ({"feedback": "bit"}, "unknown feedback 'bit'"),
+    ({"epsilon": 1.5}, r"epsilon is 1.5; expected a probability in \[0, 1\]"),
+    ({"decay": 0}, "decay is 0; expected a positive integer"),
+    ({"net_arch": [8, 0]}, "net_arch is 0; expected a positive integer"),
+    ({"learning_rate": 0}, "learning_rate is 0; expected a finite number > 0"),
+    ({"n_features": 0}, "n_features is 0; expected a positive integer"),
+    ({"buffer_size": 10**12}, "choose a smaller buffer_size"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), WRONG)
+def test_wrong_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        NeuralGreedy(**{"n_items": L, "n_positions": K, "n_features": 2} | arguments)
+
+
+def test_observations_without_features():
+    agent = NeuralGreedy(L, K, n_features=2, seed=0)
+    with pytest.raises(ValueError, match="NeuralGreedy requires an observation with 'features'"):
+        agent.rank([0] * K)
+    with pytest.raises(ValueError, match="NeuralGreedy ranks by features"):
+        clickgym.run("NeuralGreedy", "PBMRank-v0", 10)
