@@ -13,6 +13,7 @@ from .rl.learner import Learner, OwnLoop
 
 if TYPE_CHECKING:
     from .rl.plackett_luce import PlackettLuceActorCritic as PlackettLuceActorCritic
+    from .rl.regret_callback import RegretCallback as RegretCallback
     from .rl.vec_env import as_vec_env as as_vec_env
 
 __all__ = [
@@ -28,7 +29,7 @@ __all__ = [
 __all__ += published.__all__
 
 if find_spec("stable_baselines3"):  # otherwise a star import would fail
-    __all__ += ["PlackettLuceActorCritic", "as_vec_env"]
+    __all__ += ["PlackettLuceActorCritic", "RegretCallback", "as_vec_env"]
 
 if not TYPE_CHECKING:  # for a type checker, any name would exist
 
@@ -38,6 +39,10 @@ if not TYPE_CHECKING:  # for a type checker, any name would exist
             from .rl.plackett_luce import PlackettLuceActorCritic
 
             return PlackettLuceActorCritic
+        if name == "RegretCallback":
+            from .rl.regret_callback import RegretCallback
+
+            return RegretCallback
         if name == "as_vec_env":
             from .rl.vec_env import as_vec_env
 
