@@ -137,6 +137,9 @@ class Agent(BaseAgent, ABC):
     module:Class``. An agent gets only the arguments of these methods: never the click model, the
     optimum, or ``info``. An agent is not for several threads at once.
 
+    Stateful users leave for good at some time. An agent that plans, or remembers the user, also has
+    the method `leave`, which is called then.
+
     Example:
         >>> class Rotate(Agent):
         ...     def __init__(self, n_items, n_positions, *, seed=None):
@@ -231,8 +234,12 @@ class Agent(BaseAgent, ABC):
         """
 
     def leave(self) -> None:
-        """Handle the end of an episode of a stateful user (``terminated``): the next session is the
-        first one of another user.
+        """Handle that the user of the last session has left for good: the next session is the first
+        one of another user.
+
+        Called after `update` where ``env.step`` returned ``terminated``, or ``truncated``, and once
+        before the first session. The observation of the next `rank` does not follow from the last
+        list, so nothing is to be bootstrapped from it.
         """
 
     def __repr__(self) -> str:

@@ -180,6 +180,18 @@ PLAIN = {
 }
 
 
+def test_the_global_generator_of_torch_is_left_alone():
+    torch = pytest.importorskip("torch")
+
+    class Seeds(Sampling):
+        def __init__(self, n_items, n_positions, *, seed=None):
+            super().__init__(n_items, n_positions, seed=seed)
+            torch.manual_seed(seed or 0)
+
+    with pytest.raises(AssertionError, match="global generator of numpy, random or torch"):
+        clickgym.check_agent(Seeds)
+
+
 def test_several_faults_are_told_at_once():
     class Bad(WritesClicks, Unseeded):
         """Two faults."""

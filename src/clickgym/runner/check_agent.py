@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -192,7 +193,8 @@ class _Check:
         before = _global_generators()
         (alone,) = self.play(self.make())
         untouched = before == _global_generators()
-        expect(untouched, f"it draws from the global generator of numpy or random; {HOW_TO_DRAW}")
+        what = "it draws from the global generator of numpy, random or torch, or seeds it"
+        expect(untouched, f"{what}; {HOW_TO_DRAW}, or from a torch.Generator")
         together = self.play(self.make(), self.make())
         what = (
             "two agents disturb one another; keep what changes in self, not in the class or module"
@@ -317,7 +319,9 @@ class _Check:
 
 def _global_generators() -> tuple[Any, ...]:
     state: Any = np.random.get_state()  # noqa: NPY002 (whether it is left alone)
-    return state[1].tolist(), state[2], random.getstate()
+    torch: Any = sys.modules.get("torch")  # which only agents import
+    of_torch = torch.random.get_rng_state().tolist() if torch else None
+    return state[1].tolist(), state[2], random.getstate(), of_torch
 
 
 def _sessions(
