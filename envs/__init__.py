@@ -32,6 +32,7 @@ from .wrappers.actions import (
 )
 from .wrappers.feature_weights import FeatureWeightsAction, FeatureWeightsVectorAction
 from .wrappers.item_by_item import ItemByItem, ItemByItemVector
+from .wrappers.list_aware import ListAwareObservation, ListAwareVectorObservation
 from .wrappers.regret import RecordRegret, RecordVectorRegret
 
 __all__ = [
@@ -60,6 +61,8 @@ __all__ = [
     "LehmerAction",
     "LehmerVectorAction",
     "LinearModel",
+    "ListAwareObservation",
+    "ListAwareVectorObservation",
     "MixtureModel",
     "PiecewiseStationaryModel",
     "PositionBasedModel",
