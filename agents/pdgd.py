@@ -17,6 +17,9 @@ from .agent import Seed
 from .compiled import ContextualAgent
 from .kernels import rank_by_draw, show
 
+LARGEST_EXPONENT = 700.0
+"""Beyond it e^x would leave the range of floats."""
+
 
 class State(NamedTuple):
     weights: Annotated[Floats, "d"]  # w
@@ -70,7 +73,7 @@ def preference(state, ranking, place, other):
         if k < lower:
             rest = log_add(rest, state.scores[ranking[k]])
         log_ratio += state.log_rest[k] - rest
-    return 1.0 / (1.0 + math.exp(-log_ratio))
+    return 1.0 / (1.0 + math.exp(min(-log_ratio, LARGEST_EXPONENT)))
 
 
 @kernel

@@ -54,6 +54,12 @@ def test_a_step_is_that_of_the_gradient(scores, data):
     assert found.sum() == pytest.approx(0.0, abs=1e-12)
 
 
+def test_scores_too_far_apart_for_an_exponential():
+    """A list whose exchange has the probability e^-2000 teaches nothing."""
+    agent, _ = scored(2, [1000.0, -1000.0], [0, 1])
+    assert step(agent, [1, 0]).tolist() == [0.0, 0.0]
+
+
 def test_the_gradient_is_that_of_the_pairs_probability():
     """Of ω p(d before e), ω fixed, by central differences."""
     rng = np.random.default_rng(12)
