@@ -3,7 +3,6 @@
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from . import published
 from .agent import Agent
 from .compiled import CompiledAgent, ContextualAgent, StateAgent
 from .published import *  # noqa: F403
@@ -26,7 +25,7 @@ __all__ = [
     "OwnLoop",
     "StateAgent",
 ]
-__all__ += published.__all__
+__all__ += AGENTS
 
 if find_spec("stable_baselines3"):  # otherwise a star import would fail
     __all__ += ["PlackettLuceActorCritic", "RegretCallback", "as_vec_env"]

@@ -1,4 +1,4 @@
-"""Write the pages of studies and the tables that are made from shipped results.
+"""Write the pages of studies, and the tables that are made from shipped results and from classes.
 
 make pages
 """
@@ -12,6 +12,15 @@ from pathlib import Path
 
 import rl_page
 from matplotlib.figure import Figure
+from pages import (
+    agents_table,
+    counted,
+    environments_table,
+    families_table,
+    model_sections,
+    models_table,
+    prefixed_ids,
+)
 
 from clickgym.core.files import write_whole
 from clickgym.core.formats import markdown_table
@@ -55,6 +64,25 @@ def pages() -> dict[Path, str]:
     """Return the text of every file, by its path."""
     texts = {RESULTS / f"{name}.md": text for name, text in study_pages(is_shipped=True)}
     made = {
+        "agents": {
+            "agents": _table(
+                ["agent", "paper", "made for", "requires", "any list"], *agents_table()
+            )
+        },
+        "environments": {
+            "models": _table(
+                ["id", "how users read and click", "random lists", "best list"], *models_table()
+            ),
+            "sections": f"\n{model_sections()}\n",
+            "changing": prefixed_ids("NonStationary"),
+            "contextual": prefixed_ids("Contextual"),
+        },
+        "../README": {
+            "environments": _table(
+                ["Environment", "How the users behave", "Source"], *environments_table()
+            ),
+            "algorithms": _table(["Family", "Agents", "Made for"], *families_table()),
+        },
         "studies": {"studies": _studies()},
         "scorecard": {
             "recommended": _recommended(),
@@ -74,7 +102,10 @@ def pages() -> dict[Path, str]:
         },
     }
     for name, parts in made.items():
-        texts[DOCS / f"{name}.md"] = _filled(DOCS / f"{name}.md", parts)
+        file = (DOCS / f"{name}.md").resolve()
+        texts[file] = _filled(file, parts)
+    for file in (ROOT / "README.md", ROOT / "paper.md", *DOCS.glob("*.md")):
+        texts[file] = counted(texts.get(file) or file.read_text(encoding="utf-8"))
     return texts
 
 

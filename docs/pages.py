@@ -1,9 +1,10 @@
-"""Pages of agents, click models and packages in Markdown, made from docstrings."""
+"""Pages and tables of agents, click models and packages in Markdown, made from their classes."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
+import itertools
 import re
 import textwrap
 import unicodedata
@@ -12,11 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 
 from clickgym import agents
-from clickgym.agents import AGENTS
+from clickgym.agents import AGENTS, Learner
+from clickgym.agents.published import FAMILIES
 from clickgym.core.formats import markdown_table
-from clickgym.envs import ENVIRONMENTS, Users
+from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, Users
+from clickgym_lab.bench.board import scored_tasks
+from clickgym_lab.bench.tasks import ABILITIES, all_tasks
 from clickgym_lab.results import read_results
 from clickgym_lab.studies import studies
 
@@ -66,6 +71,173 @@ def agents_of(study: str) -> set[str]:
 def models() -> dict[str, type[Users]]:
     """Return the click models of all ids, by the names of their pages."""
     return {environment.model: environment.click_model for environment in ENVIRONMENTS.values()}
+
+
+def code_of(thing: Any) -> str:
+    """Return the path of a class's module below the repository."""
+    return thing.__module__.removeprefix("clickgym.").replace(".", "/") + ".py"
+
+
+# ------------------------------------------------------------ tables of agents
+
+SERVES = {
+    "cascade bandits": "users who read from the top",
+    "position-based bandits": "users who look at lower positions less often",
+    "several click models": "users of an unknown kind",
+    "safe exploration": "lists that stay close to the one in production",
+    "changing users": "users whose taste changes",
+    "items with features": "items that are new in each session",
+    "users with memory": "users whose clicks change later clicks",
+    "reinforcement learning": "any users; see [below](#reinforcement-learning)",
+    "baselines": "comparison",
+}
+"""What each family is made for, in the words and in the order of the README; others follow."""
+WITHOUT_PAPERS = ("baselines", "reinforcement learning")
+"""The families of which the README names no papers."""
+
+
+def agents_table() -> list[list[str]]:
+    """Return the rows of the table in docs/agents.md."""
+    rows = []
+    for family, members in FAMILIES.items():
+        rows.append([f"**{family}**", "", "", "", ""])
+        for agent in members:
+            name = f"[`{agent.__name__}`](../{code_of(agent)})"
+            requires = ", ".join(agent.requires) or "–"
+            any_list = "yes" if getattr(agent, "learns_from_any_list", False) else ""
+            rows.append([name, agent.paper, agent.click_models, requires, any_list])
+    return rows
+
+
+def families_table() -> list[list[str]]:
+    """Return the rows of the README's table of algorithms: † marks who is told the examination."""
+    rows = []
+    for family in sorted(FAMILIES, key=lambda name: [*SERVES, name].index(name)):
+        papers = itertools.groupby(FAMILIES[family], key=lambda agent: _cited(agent.paper))
+        groups = []
+        for paper, agents_of_paper in papers:
+            names = [
+                agent.__name__ + (" †" if "examination" in agent.requires else "")
+                for agent in agents_of_paper
+            ]
+            named = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+            groups.append(", ".join(names) if family in WITHOUT_PAPERS else f"{named} ({paper})")
+        title = family[0].upper() + family[1:]
+        rows.append([title, ", ".join(groups), SERVES.get(family, "")])
+    return rows
+
+
+def _cited(paper: str) -> str:
+    """Return the first author and the year of a class's ``paper``.
+
+    Example:
+        >>> _cited("after Du et al. 2024, CascadingVI")
+        'Du 2024'
+    """
+    found = re.match(r"(?:after )?([\w-]+).*?(\d{4})", paper)
+    return " ".join(found.groups()) if found else paper
+
+
+def counts() -> dict[str, int]:
+    """Return what pages count, by the words (regular expressions) that follow the number."""
+    n_learners = sum(issubclass(agent, Learner) for agent in AGENTS.values())
+    n_baselines = len(FAMILIES["baselines"])
+    return {
+        "click models": len(CLICK_MODELS),
+        "environments": len(ENVIRONMENTS),
+        "published algorithms": len(AGENTS) - n_learners - n_baselines,
+        "baselines": n_baselines,
+        "algorithms of stable-baselines3": n_learners,
+        "abilities": len(ABILITIES),
+        r"tasks of \d+ abilities": len(all_tasks()),
+        "tasks with many kinds of users": len(scored_tasks(features=False)),
+    }
+
+
+def counted(text: str) -> str:
+    """Return a page with today's numbers of agents, click models, environments and tasks."""
+    for noun, count in counts().items():
+        words = noun.replace(" ", r"\s+")
+        text = re.sub(rf"\b\d+(?=\*?\s+{words}\b)", str(count), text)
+    return text
+
+
+# ------------------------------------------------------------ tables of click models
+
+SITE = "https://github.com/clickgym/clickgym/blob/main"
+
+
+def stationary_ids() -> dict[str, Any]:
+    """Return the ids without a prefix, and their users."""
+    return {env_id: users.click_model for env_id, users in ENVIRONMENTS.items() if not users.form}
+
+
+def models_table() -> list[list[str]]:
+    """Return the rows of the table in docs/environments.md: id, users, and the clicks of random
+    lists and of the best list in an episode of the default instance.
+    """
+    rows = []
+    for env_id, users in stationary_ids().items():
+        clicks = ["–", "–"]
+        if users.default_instance and not users.may_leave:
+            model = gym.make(env_id).unwrapped.model
+            lists = itertools.permutations(range(model.n_items), model.n_positions)
+            rewards = [model.expected_reward(ranking) for ranking in lists]
+            clicks = [f"{1000 * value:,.0f}" for value in (np.mean(rewards), max(rewards))]
+        rows.append([f"[`{env_id}`](#{env_id.lower()})", _behaviour(users), *clicks])
+    return rows
+
+
+def environments_table() -> list[list[str]]:
+    """Return the rows of the README's table of environments."""
+    return [
+        [
+            f"[`{env_id}`]({SITE}/docs/environments.md#{env_id.lower()})",
+            f"{_capital(users.title)}: {_behaviour(users)}.",
+            _first_source(users),
+        ]
+        for env_id, users in stationary_ids().items()
+    ]
+
+
+def model_sections() -> str:
+    """Return the section of each click model in docs/environments.md."""
+    parts = []
+    for env_id, model in stationary_ids().items():
+        if model in CLICK_MODELS.values():
+            text = inspect.cleandoc(model.__doc__ or "")
+            args = dict(SECTION.findall(text + "\n"))["Args"]
+            about = " ".join(text.split("\n\n")[1].split())
+            parts += [
+                f"### {env_id}",
+                f"[`{env_id}`](../{code_of(model)}), {model.title}. "
+                f"{_capital(_behaviour(model))}. {about}",
+                _parameters(textwrap.dedent(args).strip(), model.shapes),
+            ]
+    return "\n\n".join(parts)
+
+
+def prefixed_ids(form: str) -> str:
+    """Return the ids with a prefix."""
+    return ", ".join(f"`{env_id}`" for env_id, users in ENVIRONMENTS.items() if users.form == form)
+
+
+def _behaviour(users: Any) -> str:
+    """Return how users behave: the summary of the docstring, without the name before the colon."""
+    return users.about().partition("): ")[2]
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _first_source(users: Any) -> str:
+    """Return the authors and the year of the first paper under *Source*."""
+    source = source_of(users)
+    authors = source.partition(", *")[0].split(", ")
+    year = re.search(r"\b(?:19|20)\d\d\b", source)
+    names = " and ".join(authors) if len(authors) < 3 else f"{authors[0]} et al."
+    return f"{names} {year[0]}" if year else names
 
 
 def ids_of(name: str) -> list[str]:
@@ -207,6 +379,16 @@ def plain(title: str) -> str:
     return "".join(letter for letter in letters if not unicodedata.combining(letter))
 
 
+def source_of(thing: Any) -> str:
+    """Return the text under *Source* of a docstring.
+
+    Raises:
+        TypeError: there is none.
+    """
+    text = inspect.cleandoc(thing.__doc__ or "") + "\n"
+    return " ".join(re.search(r"^Source:\s+((?:.+\n)+)", text, re.MULTILINE)[1].split())
+
+
 def papers(thing: Any) -> list[str]:
     """The entries of the papers under *Source* of a class, also of an agent that it refers to (as
     for `...`); none for a baseline.
@@ -215,8 +397,7 @@ def papers(thing: Any) -> list[str]:
         LookupError: the bibliography does not have a title.
         TypeError: the docstring has no source.
     """
-    text = inspect.cleandoc(thing.__doc__ or "") + "\n"
-    source = " ".join(re.search(r"^Source:\s+((?:.+\n)+)", text, re.MULTILINE)[1].split())
+    source = source_of(thing)
     titles = re.findall(r"\*(.+?)\*", source)
     for title in titles:
         if plain(title) not in bibliography():

@@ -64,8 +64,8 @@ def below(parameters, ranking, depth):
 
 
 class DependentClickModel(ClickModel):
-    r"""Dependent click model (DCM): after a click at position k the user leaves satisfied with
-    probability v_k.
+    r"""Dependent click model (DCM): the user reads the list from the top, and may read on after a
+    click.
 
     The user reads the list from the top and clicks every examined item that attracts. A user who
     has clicked at position k leaves satisfied with probability v_k. In all other cases the user

@@ -45,8 +45,8 @@ def expected(parameters, ranking, reward, cutoff, scratch):
 
 
 class PositionBasedModel(ClickModel):
-    r"""Position-based model (PBM): position k is examined with probability χ_k, whatever the list
-    and the other clicks are.
+    r"""Position-based model (PBM): each position has its own probability of being examined,
+    whatever the list and the other clicks are.
 
     Users look at some positions more often than at others, usually at the top. They click an
     examined item i with probability α(i). So an attractive item at a low position gets few clicks,

@@ -13,6 +13,7 @@ from functools import partial
 import gymnasium as gym
 import numpy as np
 import pytest
+from reference_agents import edges_of
 from registries import CLICK_AGENTS, CONTEXTUAL_AGENTS
 
 import clickgym
@@ -359,7 +360,9 @@ def recipes():
     for name, agent in (CLICK_AGENTS | CONTEXTUAL_AGENTS).items():
         arguments = dict(SIZES)
         for parameter in list(inspect.signature(agent).parameters.values())[2:]:
-            arguments[parameter.name] = right(agent, parameter)
+            value = right(agent, parameter)
+            if value is not None:
+                arguments[parameter.name] = value
         yield name, agent, arguments
     session = {"reward": "clicks", "cutoff": 1, "reference": [1, 0], "n_positions": 2}
     yield "ClickEnv", ClickEnv, {"model": MODEL, **session}
@@ -373,15 +376,16 @@ def recipes():
 
 
 def right(agent, parameter):
-    """A hyper-parameter that an agent takes: of the table, or by default."""
+    """A hyper-parameter that an agent takes: of its reference, of the table, or by default; None if
+    that is None.
+    """
+    if edges := edges_of(agent.__name__, parameter.name):
+        return edges[0]
     if parameter.name == "examination":
         return SHAPES["KK" if agent.__name__.startswith("UBM") else "K"]
     if agent.__name__ == "GRAB" and parameter.name == "gamma":
         return 2  # a number of vertices, not a share
-    value = HYPERPARAMETERS.get(parameter.name, parameter.default)
-    if value is None:
-        pytest.fail(f"HYPERPARAMETERS has no value of {agent.__name__}({parameter.name}=)")
-    return value
+    return HYPERPARAMETERS.get(parameter.name, parameter.default)
 
 
 WRONG = {

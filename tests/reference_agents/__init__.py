@@ -3,8 +3,9 @@ kernels are tested against.
 
 A `Reference` does not draw. It is told the list that an agent showed, says whether the algorithm
 allows that list in its state, and learns from the clicks; so an agent can be followed session by
-session whatever its random choices. `reference_of` makes the one of any published agent. Another
-kind is `KLUCBPlain`: the plain definition of CascadeKL-UCB as kernels.
+session whatever its random choices. `reference_of` makes the one of any published agent: of
+`REFERENCES`, or the class ``NAMEReference`` in the agent's own test file. Another kind is
+`KLUCBPlain`: the plain definition of CascadeKL-UCB as kernels.
 
 Also here: one small click model and one agent of each kind, which the test modules share.
 """
@@ -13,8 +14,9 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ import pytest
 from click_stories import STORIES, make_model
 from registries import CLICK_AGENTS
 
-from clickgym.agents import CompiledAgent
+from clickgym.agents import AGENTS, CompiledAgent, Learner
 from clickgym.envs import (
     CLICK_MODELS,
     CascadeModel,
@@ -208,7 +210,33 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
     "LinearTS": LinearTSReference,
     "PDGD": PDGDReference,
 }
-"""What makes the reference of each published agent, from L, K (and d), and its hyper-parameters."""
+"""What makes the reference of an agent, from L, K (and d), and its hyper-parameters."""
+
+
+@cache
+def reference_maker(name: str) -> Any:
+    """What makes the reference of a published agent: of `REFERENCES`, or the class
+    ``NAMEReference`` in ``tests/agents/test_MODULE.py``, where MODULE is the file of the agent.
+    """
+    if name in REFERENCES:
+        return REFERENCES[name]
+    test = f"test_{AGENTS[name].__module__.rpartition('.')[2]}"
+    missing = f"tests/agents/{test}.py has no class {name}Reference"
+    try:
+        maker = getattr(import_module(test), f"{name}Reference", None)
+    except ModuleNotFoundError as error:
+        raise AssertionError(missing) from error
+    assert maker is not None, missing
+    return maker
+
+
+def edges_of(name: str, parameter: str) -> Sequence[Any]:
+    """The values of a hyper-parameter that are tried beside its default: those that the class of
+    the reference names in ``edges``.
+    """
+    if name not in AGENTS or issubclass(AGENTS[name], Learner):
+        return ()
+    return getattr(reference_maker(name), "edges", {}).get(parameter, ())
 
 
 def plain(state: Any) -> dict[str, Any]:
@@ -233,9 +261,7 @@ def reference_of(agent: CompiledAgent) -> Reference:
         sizes = (agent.n_items, agent.n_positions)
     if type(agent).__name__ == "BubbleRank":  # what the given list leaves out is drawn
         arguments["base"] = agent.state.base.tolist()
-    name = type(agent).__name__
-    assert name in REFERENCES, f"REFERENCES of tests/reference_agents has no {name}"
-    return REFERENCES[name](*sizes, **arguments)
+    return reference_maker(type(agent).__name__)(*sizes, **arguments)
 
 
 def follow(
