@@ -591,3 +591,35 @@ def test_wrong_ratings_are_refused(log_file, text, message):
 def test_ratings_in_memory_are_checked():
     with pytest.raises(ValueError, match="the ratings have no column 'rating'"):
         contextual_instance(pl.DataFrame({"user": ["a"], "item": ["b"]}))
+
+
+USERS = """session,position,item,clicked,user,arm
+1,1,a,1,7.0,B
+1,2,b,0,7.0,B
+2,1,a,1,,
+3,1,b,0,7.0,A
+4,1,b,0,,A
+"""
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_users_and_arms(log_file, tmp_path, ending):
+    """A session without a user is of another one, and one without an arm is outside the
+    experiment.
+    """
+    log = read_log(log_file("log.csv", USERS))
+    for _ in range(2):
+        assert log.users[0] == log.users[2]
+        assert len(set(log.users.tolist())) == 3
+        arms = [log.arm_labels[arm] if arm >= 0 else None for arm in log.arms.tolist()]
+        assert arms == ["B", None, "A", "A"]
+        assert log[[2, 0]].arms.tolist() == log.arms[[2, 0]].tolist()
+        write_tidy(log, tmp_path / f"again.{ending}")
+        log = read_log(tmp_path / f"again.{ending}")
+    assert read_log(log_file("log.csv", USERS), columns={"user": ""}).users is None
+    texts = pl.read_csv(log_file("log.csv", USERS), infer_schema=False)
+    empty = texts.with_columns(pl.col("arm").fill_null(""))
+    assert read_log(empty).arms.tolist() == log.arms.tolist()
+    two = USERS.replace("1,2,b,0,7.0,B", "1,2,b,0,7.0,A")
+    with pytest.raises(ValueError, match="the session '1' has two values of arm"):
+        read_log(log_file("log.csv", two))

@@ -1,5 +1,7 @@
 """Sessions that a log has several times, told from users who click alike by chance."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -91,3 +93,14 @@ def test_copies_of_lists_that_are_shown_once():
     log = log_of(TEN[np.minimum(np.arange(1001), 1)], independent(rng, 1001), np.arange(1001))
     rows = np.r_[np.arange(1001), 0, 7:12]
     assert log[rows].repeated.tolist() == [False] * 1001 + [True] * 6
+
+
+def test_a_session_of_another_user_is_no_copy():
+    rng = np.random.default_rng(0)
+    log = log_of(TWO[rng.integers(2, size=N)], mostly_absent(rng, N), 2 * np.arange(N))
+    copies = log[np.r_[np.arange(N), np.arange(1200)]]
+    users = np.arange(N + 1200) % N
+    users[-200:] = N
+    with_users = replace(copies, users=users)
+    assert with_users.repeated.sum() == 1000
+    assert copies.repeated.sum() == 1200

@@ -67,6 +67,7 @@ def repeated_sessions(
     queries: NDArray[np.int32],
     items: NDArray[np.int32],
     clicks: NDArray[np.int8],
+    users: NDArray[np.int64] | None,
 ) -> NDArray[np.bool_]:
     """``(N,)`` which sessions repeat one above them; see `ClickLog.repeated`."""
     again = np.zeros(len(items), np.bool_)
@@ -84,6 +85,8 @@ def repeated_sessions(
         return again
     clicked = codes_of(rng, *clicks.T)
     alike_codes = meetings[crowd] + clicked[crowd]
+    if users is not None:
+        alike_codes += codes_of(rng, users[crowd])
     _, first, counts = np.unique(alike_codes, return_index=True, return_counts=True)
     alike = int(_pairs(counts).sum())
     if not alike:

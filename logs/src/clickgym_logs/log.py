@@ -57,6 +57,11 @@ class ClickLog:
         context: ``(N, K, d)`` features of the item at each position, including those of the user,
             as an agent would have seen them; None without features.
         times: ``(N,)`` when each session was, any numbers that can be sorted; None if unknown.
+        users: ``(N,)`` integers, whose session it was; None if unknown. Then standard errors are
+            clustered by user.
+        arms: ``(N,)`` integers, the arm of an experiment, drawn at random for the session or its
+            user, as an index into ``arm_labels``; -1 outside the experiment; None without one.
+        arm_labels: what these stand for.
 
     Raises:
         ValueError: naming the array and what was expected.
@@ -78,6 +83,9 @@ class ClickLog:
     list_propensities: NDArray[np.float64] | None = None
     context: NDArray[np.float64] | None = None
     times: NDArray[np.float64] | NDArray[np.int64] | None = None
+    users: NDArray[np.int64] | None = None
+    arms: NDArray[np.int32] | None = None
+    arm_labels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         def checked(name: str, check: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
@@ -86,7 +94,8 @@ class ClickLog:
             return value
 
         n_labels = {
-            name: len(checked(name, check_labels)) for name in ("item_labels", "query_labels")
+            name: len(checked(name, check_labels))
+            for name in ("item_labels", "query_labels", "arm_labels")
         }
         options: dict[str, Any] = {"dtype": np.int32, "empty": True, "whole": True}
         shape = checked(
@@ -113,6 +122,10 @@ class ClickLog:
             checked("context", numbers, (*shape, "features"), empty=True, copy=False)
         if self.times is not None:
             checked("times", _check_times, shape[:1])
+        if self.users is not None:
+            checked("users", integers, shape[:1], 0, empty=True, whole=True)
+        if self.arms is not None:
+            checked("arms", integers, shape[:1], -1, n_labels["arm_labels"], **options)
 
     def __len__(self) -> int:
         return len(self.items)
@@ -150,7 +163,8 @@ class ClickLog:
 
     @property
     def repeated(self) -> NDArray[np.bool_]:
-        """Which sessions repeat one above them, ``(N,)``: of the same time, query, list and clicks.
+        """Which sessions repeat one above them, ``(N,)``: of the same time, query, list and clicks,
+        and of the same user where users are known.
 
         Where times are coarse, different users who meet the same list at one time are often alike,
         too. How often users are alike by chance follows from pairs of sessions with the same list
@@ -163,7 +177,7 @@ class ClickLog:
             >>> log.repeated
             array([False, False, False])
         """
-        return repeated_sessions(self.times, self.queries, self.items, self.clicks)
+        return repeated_sessions(self.times, self.queries, self.items, self.clicks, self.users)
 
     def earned(self, reward: str = "clicks", cutoff: int | None = None) -> NDArray[np.int8]:
         """What each click counts, ``(N, cutoff)``.
@@ -223,8 +237,8 @@ class ClickLog:
 
         Returns:
             Columns ``session`` (from 0), ``query``, ``position`` (from 1), ``item``, ``clicked``,
-            and where they are known ``propensity``, ``list_propensity``, ``time``, and the context
-            as ``feature_1``, ``feature_2``, ...
+            and where they are known ``propensity``, ``list_propensity``, ``time``, ``user`` (its
+            number), ``arm``, and the context as ``feature_1``, ``feature_2``, ...
 
         Example:
             >>> ClickLog([[1, 0]], [[1, 0]], [0], ("a", "b"), ("q",)).to_frame().rows()
@@ -246,11 +260,15 @@ class ClickLog:
             ("propensity", self.propensities),
             ("list_propensity", self.list_propensities),
             ("time", self.times),
+            ("user", self.users),
         ):
             if values is not None:
                 columns[name] = (
                     values.ravel() if values.ndim == 2 else np.repeat(values, n_positions)
                 )
+        if self.arms is not None:
+            arms = pl.Series([*self.arm_labels, None], dtype=pl.String)  # None for -1
+            columns["arm"] = arms.gather(np.repeat(self.arms, n_positions) % len(arms))
         if self.context is not None:
             for j in range(self.context.shape[2]):
                 columns[f"feature_{j + 1}"] = self.context[:, :, j].ravel()

@@ -24,11 +24,13 @@ from .names import csv_line
 from .tables import Source, Table, coded, log_files
 from .yandex import YANDEX, read_yandex
 
-LABELS = ("session", "query", "item", "user")
+LABELS = ("session", "query", "item", "user", "arm")
 NEEDED = ("session", "position", "item", "clicked")
-ROLES = (*NEEDED, "query", "propensity", "list_propensity", "time")
+ROLES = (*NEEDED, "query", "propensity", "list_propensity", "time", "user", "arm")
 FEATURE = re.compile("feature_[1-9][0-9]*")
-OF_SESSIONS = ("query", "list_propensity", "time")
+OF_SESSIONS = ("query", "list_propensity", "time", "user", "arm")
+GAPS = ("user", "arm")
+"""Roles that sessions may lack: they are of a user of their own, or outside the experiment."""
 EXPECTED = {
     **dict.fromkeys(LABELS, "a label"),
     "position": "a whole number from 0 or 1 on",
@@ -66,8 +68,9 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
     The columns are ``session``, ``position`` (from 0 or 1), ``item`` and ``clicked`` (0 or 1); and
     if there are ``query`` (else all sessions are of the query ``"all"``), ``propensity``,
     ``list_propensity``, ``time`` (numbers, or dates and times in ISO 8601, which become seconds
-    since 1970) and ``feature_1``, ``feature_2``, ... If the rows of a session are not consecutive,
-    the sessions are sorted by their names.
+    since 1970), ``user`` (a session without one counts as that of another user), ``arm`` (of an
+    experiment; nothing outside it) and ``feature_1``, ``feature_2``, ... If the rows of a session
+    are not consecutive, the sessions are sorted by their names.
 
     Args:
         source: a data frame of Polars, pandas or pyarrow; or a file: CSV with commas, tabs,
@@ -188,11 +191,14 @@ def _rows(table: Table, names: Mapping[str, str], guess: bool) -> pl.DataFrame:
         types = {
             columns[role]: guessed[role] for role in guessed if columns[role] not in table.folders
         }
-    return checked_rows(table, columns, types)
+    return checked_rows(table, columns, types, GAPS)
 
 
 def checked_rows(
-    table: Table, columns: Mapping[str, str], types: dict[str, Any] | None = None
+    table: Table,
+    columns: Mapping[str, str],
+    types: dict[str, Any] | None = None,
+    gaps: Sequence[str] = (),
 ) -> pl.DataFrame:
     """The columns of a table by their roles, or the ValueError of the first value that is none of
     its role.
@@ -202,6 +208,7 @@ def checked_rows(
         columns: the column of each role.
         types: in which columns of CSV are parsed, which is faster than as texts; where one fails,
             all are read as texts.
+        gaps: roles that rows may lack.
     """
     for parsed in [types, {}] if types else [{}]:
         kinds = table.schema | parsed
@@ -212,7 +219,7 @@ def checked_rows(
             if not parsed:
                 raise
             continue
-        faulty = [role for role in columns if rows[role].null_count()]
+        faulty = [role for role in columns if rows[role].null_count() and role not in gaps]
         if not faulty:
             break
         if not parsed:
@@ -304,6 +311,8 @@ def _typed(role: str, column: str, kind: Any) -> pl.Expr:
     if role in LABELS:
         if role == "session" and kind.is_integer() and not str(kind).endswith(("UInt64", "128")):
             return values.cast(pl.Int64)
+        if role in GAPS:
+            return values.cast(pl.String).replace("", None).cast(pl.Categorical)
         return values.cast(pl.String).cast(pl.Categorical) if kind != pl.Categorical else values
     if role == "time" and kind in (pl.Date, pl.Datetime):
         return values.dt.epoch("us") / 1e6
@@ -349,7 +358,8 @@ def _as_integers(labels: pl.Series) -> pl.Series:
     """Labels that are all written as 7.0, as pandas does with integers beside missing values, as
     7.
     """
-    if labels.dtype == pl.Categorical and len(labels) and labels[0].endswith(".0"):
+    first = labels.drop_nulls().head(1)
+    if labels.dtype == pl.Categorical and len(first) and first[0].endswith(".0"):
         distinct = labels.cast(pl.String)
         if distinct.str.contains(WRITTEN_AS_FLOAT).all():
             return distinct.str.head(-2).cast(pl.Categorical)
@@ -435,6 +445,12 @@ def _sessions(name: object, rows: pl.DataFrame) -> dict[str, Any]:
         fields["propensities"] = padded("propensity", 1)
     if "list_propensity" in rows.columns:
         fields["list_propensities"] = heads["list_propensity"].to_numpy(writable=True)
+    if "user" in rows.columns:
+        fields["users"] = _users(heads["user"])
+    if "arm" in rows.columns:
+        arms, fields["arm_labels"] = coded(heads["arm"].drop_nulls())
+        fields["arms"] = np.full(len(starts), -1, np.int32)
+        fields["arms"][heads["arm"].is_not_null().to_numpy()] = arms
     if "time" in rows.columns:
         fields["times"] = _times(heads["time"], heads["session"]).to_numpy(writable=True)
     n_features = sum(FEATURE.fullmatch(role) is not None for role in rows.columns)
@@ -442,6 +458,14 @@ def _sessions(name: object, rows: pl.DataFrame) -> dict[str, Any]:
         features = [padded(f"feature_{j + 1}", 0) for j in range(n_features)]
         fields["context"] = np.stack(features, axis=2)
     return fields
+
+
+def _users(users: pl.Series) -> NDArray[np.int64]:
+    """The number of each session's user; a session that has none is of another one."""
+    numbers = users.rank("dense").fill_null(0).cast(pl.Int64).to_numpy(writable=True)
+    unknown = np.flatnonzero(numbers == 0)
+    numbers[unknown] = len(users) + unknown
+    return numbers
 
 
 def _times(times: pl.Series, sessions: pl.Series) -> pl.Series:
