@@ -2,6 +2,7 @@
 
 import gzip
 import math
+import warnings
 from pathlib import Path
 
 import gymnasium as gym
@@ -61,6 +62,30 @@ def test_a_file_by_hand(log_file):
         assert read.features.dtype == np.float32
         np.testing.assert_array_equal(read.features, FEATURES)
         assert read.scale == pytest.approx(10 * (1 + 1e-6))
+
+
+def test_missing_values_of_istella(log_file):
+    """The largest double is a missing value, and counts as an absent feature."""
+    text = TEXT.replace("2:1e1", "1:1.79769313486231570e+308 2:1e1").replace("1:4", "1:-1.797e308")
+    with pytest.warns(UserWarning, match="missing ones: 2; they are read as 0"):
+        read = read_judgments(log_file("a.txt", text))
+    wanted = np.array(FEATURES)
+    wanted[2, 0] = 0
+    np.testing.assert_array_equal(read.features, wanted)
+
+
+def test_a_value_that_dwarfs_all_others():
+    """There is one caution, which names it; large values of several documents are none."""
+    plain = judged()
+    for documents in ([9], [9, 10]):
+        features = plain.features.copy()
+        features[documents, 2] = 1e4
+        judgments = Judgments(plain.queries, plain.starts, plain.grades, features)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            judged_instance(judgments, n_items=7, n_positions=3)
+        named = ["feature 3 of a document of query '3' is" in str(it.message) for it in said]
+        assert named == [True] * (len(documents) == 1)
 
 
 def test_divided_features_are_shared_with_instances(log_file):

@@ -2,7 +2,7 @@
 
 *File*, the SVMlight format of LETOR, MSLR, Yahoo and Istella: ``grade qid:Q i:v ... # comment``, a
 line for each document, those of a query one after another. Features count from 1; one that is
-absent is 0.
+absent is 0, and so is one with the largest double, which stands for a missing value in Istella.
 
 *Users* click an examined document with a probability by its grade, and a click satisfies them with
 another; then they leave. So they are those of a dynamic Bayesian network of perseverance 1. The
@@ -19,6 +19,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -65,6 +66,10 @@ EXPECTED = "expected text in UTF-8, perhaps gzipped: grade qid:Q feature:value .
 LARGEST_GRADE = 30
 LARGEST_VALUE = 1e30
 """Of a feature, so that float32 holds the norm of a document."""
+MISSING = 1.79e308
+"""Of a value that is missing: Istella writes the largest double, 1.797...e308."""
+DWARFS = 10
+"""A value is a caution if it is so many times larger than all others."""
 ROWS = 4096
 """Documents whose features are worked on at once."""
 LINE = re.compile(r" *([^ ]+) +qid:([^ \0-\x1f]+)(?: (.*))?")
@@ -199,6 +204,9 @@ def read_judgments(
             no documents.
         FileNotFoundError: there is no such file.
 
+    Warns:
+        UserWarning: how many values are missing, because they are the largest double; they are 0.
+
     Source: Qin, Liu, *Introducing LETOR 4.0 datasets*, 2013.
 
     Example:
@@ -223,6 +231,12 @@ def read_judgments(
     reader = _Reader(n_features)
     for file in files:
         reader.read(file)
+    if reader.missing:
+        warnings.warn(
+            "values that are the largest double, as Istella writes missing ones: "
+            f"{reader.missing:,}; they are read as 0, like absent features",
+            stacklevel=2,
+        )
     n = len(reader.grades)
     starts = np.array([*reader.starts, n], np.int64)
     rows = reader.matrix(n + int(np.diff(starts).max()) * divide)
@@ -251,9 +265,11 @@ class _Reader:
         queries: where each query begins, in words.
         starts: the first document of each.
         grades: of all documents.
+        missing: how many values are the largest double.
     """
 
     def __init__(self, n_features: int | None) -> None:
+        self.missing = 0
         self.queries: dict[str, str] = {}
         self.starts: list[int] = []
         self.grades: list[int] = []
@@ -345,8 +361,11 @@ class _Reader:
         parts = pair.str.splitn(":", 2).struct
         pairs = pairs.with_columns(
             place=parts[0].cast(pl.UInt32, strict=False),
-            value=parts[1].cast(pl.Float32, strict=False),
+            value=parts[1].cast(pl.Float64, strict=False),
         )
+        is_missing = (pl.col("value").abs() >= MISSING) & pl.col("value").is_finite()
+        self.missing += pairs.select(is_missing.sum()).item()
+        pairs = pairs.with_columns(value=pl.when(is_missing).then(0.0).otherwise("value"))
         is_good = pl.col("place").is_between(1, self._given or 2**31) & (
             pl.col("value").abs() <= LARGEST_VALUE
         )
@@ -410,6 +429,10 @@ def judged_instance(
     Raises:
         ValueError: unknown users; a grade above 4 or ``n_grades - 1``; fewer items than positions.
 
+    Warns:
+        UserWarning: a document has a value so large that the features of all others nearly vanish
+            when they are divided by c.
+
     Source: Oosterhuis, de Rijke, *Differentiable unbiased online learning to rank*, CIKM 2018,
         section 5.
 
@@ -421,6 +444,8 @@ def judged_instance(
     """
     check_kind("judgments", judgments, Judgments, "Judgments, as read_judgments returns them")
     click, stop = _chances(judgments, users, n_grades)
+    if caution := _dwarfing_value(judgments):
+        warnings.warn(caution, stacklevel=2)
     sizes = np.diff(judgments.starts)
     n_rows = check_count("n_items", int(sizes.max()) if n_items is None else n_items)
     check_positions(n_positions, n_rows)
@@ -470,6 +495,24 @@ def judged_instance(
         description=f"{what}; {share:.0%} of the rows are blank".replace("%", " %"),
         origin=origin,
         estimation={"scale": judgments.scale, "blank": round(share, 4)},
+    )
+
+
+def _dwarfing_value(judgments: Judgments) -> str:
+    """A caution if one document has a value that dwarfs those of all others; else empty."""
+    largest = np.concatenate([np.abs(rows).max(axis=1) for rows in _chunks(judgments.features)])
+    document = int(largest.argmax())
+    others = np.delete(largest, document).max(initial=0.0)
+    if not 0 < others * DWARFS < largest[document]:
+        return ""
+    values = judgments.features[document]
+    query = np.searchsorted(judgments.starts, document, "right") - 1
+    times = largest[document] / others
+    return (
+        f"feature {int(np.abs(values).argmax()) + 1} of a document of query "
+        f"{short(judgments.queries[query])} is {times:,.0f} times as large as any value of other "
+        "documents: all features are divided by the same number, so the others nearly vanish, and "
+        "agents hardly learn from them; correct the value, or read with normalize=True"
     )
 
 
