@@ -26,7 +26,7 @@ from clickgym_logs import (
     DCMEstimator,
     PBMEstimator,
     UBMEstimator,
-    read_yandex,
+    read_log,
 )
 
 MIN_SESSIONS, N_ITEMS, N_POSITIONS, ITERATIONS, DIGITS = 500, 10, 5, 200, 6
@@ -81,7 +81,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder of the instance files")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    log = frequent_queries(read_yandex(arguments.log))
+    log = frequent_queries(read_log(arguments.log))
     for estimator in ESTIMATORS.values():
         estimator.fit(log)
     instances = [instance_of(log, query) for query in np.unique(log.queries).tolist()]

@@ -199,6 +199,7 @@ def smaller(code):
 ELSEWHERE = {
     "wrappers": "tests/test_outsiders.py",
     "another_reward": "below",
+    "from_your_export": "logs/tests/test_exports.py",
     "rl": "above",
 }
 """Pages whose code other tests run."""

@@ -31,7 +31,6 @@ def calls(folder) -> dict[str, Call]:
     logs.write_tidy(log, path)
     rows = [f"{user},{item},{user * item % 5 + 1}" for user in range(9) for item in range(9)]
     ratings.write_text("\n".join(["userId,movieId,rating", *rows, ""]))
-    (folder / "yandex.txt").write_text("0\t0\tQ\t1\t0\t1\t2\t3\n0\t1\tC\t1\n")
     env = gym.make("PBMRank-v0", **MODEL)
     agent = clickgym.make_agent("Random", env, seed=0)
     contextual = gym.make("ContextualPBMRank-v0", instance=FEATURES)
@@ -50,7 +49,6 @@ def calls(folder) -> dict[str, Call]:
         "ClickLog.__getitem__": call(log.__getitem__, sessions=slice(3)),
         "read_log": call(logs.read_log, source=path),
         "read_ratings": call(logs.read_ratings, path=ratings),
-        "read_yandex": call(logs.read_yandex, path=folder / "yandex.txt"),
         "write_tidy": call(logs.write_tidy, log=log, path=folder / "again.csv"),
         "write_decisions": call(
             logs.write_decisions, decisions=[logs.decide(one)], folder=folder / "pages"

@@ -29,7 +29,7 @@ from clickgym_logs import (
     PBMEstimator,
     SDBNEstimator,
     UBMEstimator,
-    read_yandex,
+    read_log,
 )
 from clickgym_logs.estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
 
@@ -362,7 +362,7 @@ def test_reference_figures_of_the_real_log(yandex, name):
 
 
 def test_both_readers_see_the_same_sessions(yandex, data_folder):
-    whole = read_yandex(data_folder / "yandex_sample" / "yandex_sample_relpred_format.tsv.gz")
+    whole = read_log(data_folder / "yandex_sample" / "yandex_sample_relpred_format.tsv.gz")
     assert len(whole) == 56477 == sum(map(len, yandex))
     np.testing.assert_array_equal(
         whole.clicks.sum(axis=0), sum(log.clicks.sum(axis=0, dtype=int) for log in yandex)

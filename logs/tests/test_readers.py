@@ -22,7 +22,6 @@ from clickgym_logs import (
     contextual_instance,
     read_log,
     read_ratings,
-    read_yandex,
     write_tidy,
 )
 from clickgym_logs.names import csv_fields, csv_line
@@ -295,11 +294,12 @@ def test_files_of_a_folder_and_of_a_glob_are_one_table(tmp_path):
         ('8,q,1,"a\nb",0\n9,q,x,a,0', "line 7: position is 'x'; expected a whole number from 0"),
         (
             "8,q,1,a,0\n8,q,3,b,0",
-            r"log\.csv, line 5: the session '8' does not have each position from 1 on exactly once",
+            r"log\.csv, line 6: the session '8' has the position 3, but not 2; 1 of 3 sessions are",
         ),
-        ("8,q,1,a,0\n8,q,1,b,0", "the session '8' does not have each position"),
-        ("8,q,1,a,0\n8,r,2,b,0", "the session '8' has two values of query"),
-        ("8,q,1,a,0\n8,q,2,a,0", "the session '8' shows the item 'a' twice"),
+        ("8,q,1,a,0\n8,q,2,b,0\n8,q,1,c,0", "line 7: the session '8' has the position 1 twice"),
+        ("8,q,2,a,0", "line 5: the session '8' has the position 2, but not 1"),
+        ("8,q,1,a,0\n8,r,2,b,0", "line 6: the session '8' has two values of query"),
+        ("8,q,1,a,0\n8,q,3,b,0\n8,q,2,a,0", "line 7: the session '8' shows the item 'a' twice"),
         ("8,q,1,a,0,9", r"log\.csv cannot be read \(line 5 has 6 values; the first line has 5\)"),
         ('8,q,1,"a,0', "a quote is not closed, or not doubled"),
     ],
@@ -315,7 +315,7 @@ def test_missing_columns_and_wrong_names(log_file, tmp_path):
     for columns, message in (
         (
             {"item": "doc", "time": "when"},
-            "no column doc, when; the log has session, .* --columns item=item,time=COLUMN$",
+            "no column doc, when; the log has session, .* --columns item=item$",
         ),
         ({"itme": "doc"}, "unknown column 'itme'"),
         (["item"], "columns is .*expected names of columns"),
@@ -449,6 +449,58 @@ def test_few_sessions_with_much_longer_lists_are_left_out():
     assert read_log(frame[:-4_500]).items.shape == (2_001, 500)  # which is little memory
 
 
+DAMAGE = {
+    "a row twice": ([1, 2, 2], "abb", "the session '500' has the position 2 twice"),
+    "a row is missing": ([1, 3], "ac", "the session '500' has the position 3, but not 2"),
+    "page 2 alone": ([3, 4], "cd", "the session '500' has the position 3, but not 1"),
+    "an item twice": ([1, 2], "aa", "the session '500' shows the item 'a' twice"),
+}
+
+
+@pytest.mark.parametrize("ending", ["frame", "csv", "parquet"])
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_one_damaged_session_in_a_thousand_is_left_out(log_file, damage, ending):
+    """The warning has the count, the row and the fault; two in a thousand are refused."""
+    positions, items, what = DAMAGE[damage]
+
+    def log(n, faulty):
+        sessions = [
+            {"session": session, "position": k, "item": item, "clicked": 0}
+            for session in range(n)
+            for k, item in (
+                zip(positions, items, strict=True) if session in faulty else ((1, "a"), (2, "b"))
+            )
+        ]
+        frame = pl.DataFrame(sessions)
+        return frame if ending == "frame" else log_file(f"log.{ending}", WRITERS[ending](frame))
+
+    with pytest.warns(UserWarning, match=f"left out 1 of 1,000 sessions, .* {what}") as said:
+        read = read_log(log(1_000, {500}))
+    where = 1_000 + (len(positions) if "twice" in what else positions.index(max(positions)) + 1)
+    if what.endswith("but not 1"):
+        where = 1_001
+    row = f"line {where + 1}" if ending == "csv" else f"row {where}"
+    assert row in str(said[0].message)
+    assert (len(read), read.lengths.tolist()) == (999, [2] * 999)
+    with pytest.raises(ValueError, match="2 of 1,000 sessions are damaged, and at most one"):
+        read_log(log(1_000, {500, 501}))
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        ["application", "query_id", "client_id", "user_query", "query_response_hit_ids"],
+        ["action_name", "query_id", "client_id", "message_type", "event_attributes"],
+        ["event_name", "event_params", "user_pseudo_id", "items"],
+    ],
+    ids=["UBI queries", "UBI events", "GA4"],
+)
+def test_no_columns_are_proposed_for_a_table_of_another_kind(columns):
+    """No name among them is that of a role."""
+    with pytest.raises(ValueError, match=r"needs a row for each session and position$"):
+        read_log(pl.DataFrame({name: ["x"] for name in columns}))
+
+
 def test_lists_are_printed_as_they_can_be_typed():
     labels = ["a", "red shoes", "1,5", '5" pipe', " b", ""]
     assert csv_line(labels) == 'a, "red shoes", "1,5", "5"" pipe", " b", ""'
@@ -524,20 +576,20 @@ YANDEX = """\
 )
 def test_a_click_belongs_to_the_last_query_that_showed_the_url(log_file, content):
     path = log_file("log.tsv.gz" if content[:2] == b"\x1f\x8b" else "log.tsv", content)
-    for log in (read_yandex(path), read_log(path)):
-        assert rows(log) == [
-            ("7-1", ["11", "12", "13"], [0, 1, 1]),
-            ("8-1", ["13", "14", "15"], [1, 0, 0]),
-            ("7-1", ["12", "11", "13"], [0, 0, 0]),
-            ("7-2", ["11", "12", "13"], [0, 0, 0]),
-        ]
-        assert log.times is None
+    log = read_log(path)
+    assert rows(log) == [
+        ("7-1", ["11", "12", "13"], [0, 1, 1]),
+        ("8-1", ["13", "14", "15"], [1, 0, 0]),
+        ("7-1", ["12", "11", "13"], [0, 0, 0]),
+        ("7-2", ["11", "12", "13"], [0, 0, 0]),
+    ]
+    assert log.times is None
 
 
 def test_a_click_on_what_another_session_showed_is_left_out(log_file):
     path = log_file("log.tsv", YANDEX + "3\t0\tQ\t9\t1\t21\t22\t23\n3\t1\tC\t11\n3\t2\tC\t22\n")
-    before = read_yandex(log_file("before.tsv", YANDEX))
-    assert rows(read_yandex(path)) == [*rows(before), ("9-1", ["21", "22", "23"], [0, 1, 0])]
+    before = read_log(log_file("before.tsv", YANDEX))
+    assert rows(read_log(path)) == [*rows(before), ("9-1", ["21", "22", "23"], [0, 1, 0])]
 
 
 @pytest.mark.parametrize(
@@ -553,7 +605,7 @@ def test_a_click_on_what_another_session_showed_is_left_out(log_file):
 )
 def test_a_malformed_line_of_yandex_is_named(log_file, line, message):
     with pytest.raises(ValueError, match=message):
-        read_yandex(log_file("log.tsv", YANDEX + line + "\n3\t0\tQ\t7\t1\t11\t12\t13\n"))
+        read_log(log_file("log.tsv", YANDEX + line + "\n3\t0\tQ\t7\t1\t11\t12\t13\n"))
 
 
 # ------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from .estimation.cascading import CMEstimator, DBNEstimator, DCMEstimator, SDBNE
 from .estimation.click_chain import CCMEstimator
 from .estimation.estimator import Estimator
 from .evaluation import evaluate
+from .expected_clicks import clicks_over_expected
 from .fitting import fit_models, train_test_split
 from .judgments import (
     GRADED_USERS,
@@ -36,7 +37,6 @@ from .readers import read_log
 from .record import record
 from .replay import replay
 from .simulability import check_models
-from .yandex import read_yandex
 
 __all__ = [
     "GRADED_USERS",
@@ -54,6 +54,7 @@ __all__ = [
     "UBMEstimator",
     "UniformPolicy",
     "check_models",
+    "clicks_over_expected",
     "compare",
     "contextual_instance",
     "decide",
@@ -66,7 +67,6 @@ __all__ = [
     "read_judgments",
     "read_log",
     "read_ratings",
-    "read_yandex",
     "record",
     "replay",
     "train_test_split",

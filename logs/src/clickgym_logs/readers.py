@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -41,15 +40,14 @@ EXPECTED = {
 }
 """What the values of a role are; those of features are numbers."""
 CALLED = {
-    "session": ("visit", "sid", "request", "impression", "search", "user"),
+    "session": ("visit", "sid", "request", "impression", "search"),
     "position": ("rank", "pos", "slot", "place"),
     "item": ("doc", "product", "article", "sku", "url", "result"),
     "clicked": ("click", "clk", "label"),
     "query": ("keyword", "term", "search", "q"),
     "time": ("ts", "date", "day"),
 }
-"""Parts of names that columns may have; those of fewer than `SHORT` letters are whole words."""
-SHORT = 3
+"""Words in the names that columns may have."""
 HELPFUL = ("query", "time")
 """Roles that a log may lack, and that change what can be told."""
 ONE_QUERY = "all"
@@ -75,20 +73,22 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
     Args:
         source: a data frame of Polars, pandas or pyarrow; or a file: CSV with commas, tabs,
             semicolons or bars, JSON lines, an array of JSON objects, all perhaps gzipped, Parquet,
-            or what `read_yandex` reads; several files, a folder with its subfolders or a glob
-            (``logs/**/*.csv``) are one table. A folder called ``day=2026-03-01`` is a column of
-            its files.
+            or the format of the Yandex Relevance Prediction Challenge 2011. Several files, a folder
+            with its subfolders or a glob (``logs/**/*.csv``) are one table. A folder called
+            ``day=2026-03-01`` is a column of its files.
         columns: names of columns that differ, such as ``{"item": "doc_id"}``; ``{"time": ""}``:
             there is no time.
 
     Raises:
         ValueError: a file is of another format or damaged, a column is missing or has wrong values,
-            or a session has not each position exactly once; with the file, the row and the value.
+            or more than one session in a thousand is damaged: it has not each position exactly
+            once, an item twice, or two queries or times; with the file, the row and the value.
         OSError: there is no such file.
 
     Warns:
-        UserWarning: sessions were left out: at most one in a thousand, whose lists are so much
-            longer than others that arrays as wide as theirs would take the memory.
+        UserWarning: sessions were left out, at most one in a thousand: those that are damaged, with
+            the row of the first; and those whose lists are so much longer than others that arrays
+            as wide as theirs would take the memory.
 
     Example:
         >>> columns = {"session": [7, 7], "position": [1, 2], "doc": ["b", "a"], "clicked": [1, 0]}
@@ -108,18 +108,34 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
                 raise ValueError(f"{first.name} is a log of Yandex; expected it by itself")
             return read_yandex(sources[0])
     for guess in (True, False):
+        rows = _all_rows(sources, names, guess)
         try:
-            return ClickLog(**_sessions(name, _all_rows(sources, names, guess)))
+            return ClickLog(**_sessions(name, rows))
         except _SessionFault as error:  # perhaps because 7 and 007 are one number
             fault = error
-    raise ValueError(f"{_place(fault.session, sources, names)} {fault.what}")
+    damaged, n_sessions = _damaged(rows), rows["session"].n_unique()
+    what = f"{_place(fault, sources, names)} {fault.what}"
+    if len(damaged) > FEW * n_sessions:
+        raise ValueError(
+            f"{what}; {len(damaged):,} of {n_sessions:,} sessions are damaged, and at most one in "
+            "a thousand is left out"
+        )
+    try:
+        log = ClickLog(**_sessions(name, rows.filter(~rows["session"].is_in(damaged.implode()))))
+    except _SessionFault:
+        raise ValueError(what) from None
+    warnings.warn(
+        f"left out {len(damaged):,} of {n_sessions:,} sessions, which are damaged, as {what}",
+        stacklevel=2,
+    )
+    return log
 
 
 class _SessionFault(Exception):
-    """What is wrong with a session."""
+    """What is wrong with a session, and at which position; None if it is the session as a whole."""
 
-    def __init__(self, session: object, what: str) -> None:
-        self.session, self.what = str(session), what
+    def __init__(self, session: object, what: str, position: int | None = None) -> None:
+        self.session, self.what, self.position = str(session), what, position
 
 
 def _frame(source: Any) -> pl.DataFrame:
@@ -237,15 +253,14 @@ def _columns(table: Table, names: Mapping[str, str]) -> dict[str, str]:
     missing = {role: called[role] for role in needed if role not in found}
     unread = [column for column in table.columns if column not in found.values()]
     if missing:
-        hints = {role: _guess(role, unread) for role in missing}
-        hints |= {
-            role: _probable(role, unread) for role in HELPFUL if role not in {**found, **hints}
-        }
-        words = [f"{role}={column}" for role, column in hints.items() if column]
-        named = csv_line(words).replace(", ", ",")
+        hints = {role: _probable(role, unread) for role in (*missing, *HELPFUL)}
+        words = [f"{role}={it}" for role, it in hints.items() if it and role not in found]
+        named = ""
+        if any(hints[role] for role in missing):
+            named = f"; name its columns, as by --columns {csv_line(words).replace(', ', ',')}"
         raise ValueError(
             f"{table.name}: no column {csv_line(missing.values())}; the log has {table.has()}, and "
-            f"needs a row for each session and position; name its columns, as by --columns {named}"
+            f"needs a row for each session and position{named}"
         )
     if "query" not in found and (column := _probable("query", unread)):
         warnings.warn(
@@ -267,22 +282,13 @@ def _columns(table: Table, names: Mapping[str, str]) -> dict[str, str]:
 
 
 def _probable(role: str, columns: list[str]) -> str:
-    """The column that is called like a role, which is taken from the list; none: empty."""
-    for part in (role, *CALLED.get(role, ())):
+    """The column in whose name a word is that of a role; it is taken from the list. None: empty."""
+    for word in (role, *CALLED.get(role, ())):
         for column in columns:
-            name = column.lower()
-            if part in (re.split("[^a-z]+", name) if len(part) < SHORT else name):
+            if {word, f"{word}id"} & set(re.split("[^a-z]+", column.lower())):
                 columns.remove(column)
                 return column
     return ""
-
-
-def _guess(role: str, columns: list[str]) -> str:
-    """The column that is most probably of a role, which is taken from the list."""
-    if column := _probable(role, columns):
-        return column
-    close = get_close_matches(role, columns, 1, cutoff=0.5)
-    return close[0] if close else "COLUMN"
 
 
 def _guessed(first: Mapping[str, Any]) -> dict[str, Any]:
@@ -366,16 +372,37 @@ def _as_integers(labels: pl.Series) -> pl.Series:
     return labels
 
 
-def _place(session: str, sources: Sequence[Path | pl.DataFrame], names: Mapping[str, str]) -> str:
-    """Where the first row of a session is."""
+def _damaged(rows: pl.DataFrame) -> pl.Series:
+    """The labels of the sessions that lack a position, or have one, an item or a fact of the
+    session twice.
+    """
+    sessions = rows.group_by("session", maintain_order=True)
+    base = int(sessions.agg(pl.col("position").min())["position"].median() or 0)  # type: ignore[arg-type]
+    places = pl.int_range(pl.len(), dtype=pl.Int32) + base
+    faults = [
+        (pl.col("position").sort() != places).any(),
+        pl.col("item").n_unique() < pl.len(),
+        *(pl.col(role).n_unique() > 1 for role in OF_SESSIONS if role in rows.columns),
+    ]
+    return sessions.agg(is_damaged=pl.any_horizontal(faults)).filter("is_damaged")["session"]
+
+
+def _place(
+    fault: _SessionFault, sources: Sequence[Path | pl.DataFrame], names: Mapping[str, str]
+) -> str:
+    """Where a session has a fault: the last of its rows at that position, or its first row."""
     places = []
     for source in sources:
         table = Table(source, _wanted(names))
-        found = _rows(table, names, False)["session"].cast(pl.String) == session
+        rows = _rows(table, names, False)
+        found = rows["session"].cast(pl.String) == fault.session
+        if fault.position is not None:
+            found &= rows["position"] == fault.position
         if found.any():
-            places.append(f"{table.name}, {table.line(found.arg_true()[0])}")
+            row = found.arg_true()[0 if fault.position is None else -1]
+            places.append(f"{table.name}, {table.line(row)}")
     also = f", also in {places[1]}," if len(places) > 1 else ""
-    return f"{places[0] if places else 'the log'}: the session {session!r}{also}"
+    return f"{places[0] if places else 'the log'}: the session {fault.session!r}{also}"
 
 
 def _sessions(name: object, rows: pl.DataFrame) -> dict[str, Any]:
@@ -405,13 +432,19 @@ def _sessions(name: object, rows: pl.DataFrame) -> dict[str, Any]:
         raise ValueError(f"{name}: the first position is {base}; expected 0 or 1")
     places = np.arange(base, base + rows.height, dtype=np.int32)
     places -= np.repeat(starts, lengths).astype(np.int32)
-    _check_all(
-        rows, positions == places, f"does not have each position from {base} on exactly once"
-    )
+    if not (positions == places).all():
+        row = int(np.argmin(positions == places))
+        what = f"has the position {positions[row]}, but not {places[row]}"
+        if not begins[row] and positions[row] == positions[row - 1]:
+            what = f"has the position {positions[row]} twice"
+        raise _SessionFault(rows["session"][row], what, int(positions[row]))
     for role in OF_SESSIONS:
         if role in rows.columns:
             alike = begins | rows[role].eq_missing(rows[role].shift())
-            _check_all(rows, alike.to_numpy(), f"has two values of {role}")
+            if not alike.all():
+                row = int(alike.arg_min() or 0)
+                fault = f"has two values of {role}"
+                raise _SessionFault(rows["session"][row], fault, int(positions[row]))
     heads = rows[starts]
     shape = len(starts), int(lengths.max())
     filled = np.arange(shape[1]) < lengths[:, None]
@@ -429,9 +462,9 @@ def _sessions(name: object, rows: pl.DataFrame) -> dict[str, Any]:
     lists, clicks = padded("item", -1), padded("clicked", 0)
     session, twice = faulty_list(lists, clicks, np.full(len(item_labels), -1, np.int32))
     if twice >= 0:
-        raise _SessionFault(
-            heads["session"][session], f"shows the item {item_labels[twice]!r} twice"
-        )
+        what = f"shows the item {item_labels[twice]!r} twice"
+        last = int(np.flatnonzero(lists[session] == twice)[-1])
+        raise _SessionFault(heads["session"][session], what, base + last)
     fields: dict[str, Any] = {
         "items": lists,
         "clicks": clicks,
@@ -519,8 +552,3 @@ def _sorted(rows: pl.DataFrame) -> pl.DataFrame:
     return (
         rows.with_columns(order=order).sort("order", "position", maintain_order=True).drop("order")
     )
-
-
-def _check_all(rows: pl.DataFrame, right: NDArray[np.bool_], what: str) -> None:
-    if not right.all():
-        raise _SessionFault(rows["session"][int(np.argmin(right))], what)
