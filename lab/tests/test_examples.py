@@ -177,6 +177,8 @@ def reader(tmp_path_factory):
 SMALLER = {
     "log.tsv.gz": "shoes.csv",
     "horizon=100_000": "horizon=1000",
+    "20_480, RegretCallback": "512, RegretCallback",
+    "horizon=20_000, runs=5": "horizon=300, runs=2",
     "20_000, seed=0": "2_000, seed=0",
     "(50_000, 1)": "(5_000, 1)",
     "n_trials=30": "n_trials=2",
