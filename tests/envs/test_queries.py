@@ -291,3 +291,26 @@ def test_the_list_policy_reads_the_counts():
         for rows in (counts, counts[:, order])
     ]
     torch.testing.assert_close(scores[0][:, order], scores[1])
+
+
+def test_a_frozen_policy_counts_what_it_plays():
+    """The same lists with the wrapper, and without it, over two episodes."""
+
+    class ByCounts:
+        observation_space = EpisodeCounts(gym.make(PBM, **FEW)).observation_space
+
+        def predict(self, observation):
+            return np.argsort(-observation["counts"] @ np.arange(13), kind="stable")[:3]
+
+    env = gym.make(PBM, **FEW)
+    results = [
+        clickgym.run(
+            clickgym.agents.FrozenPolicy(10, 3, model=ByCounts(), actions="rankings", horizon=7),
+            where,
+            14,
+            seed=0,
+        )
+        for where in (env, EpisodeCounts(env))
+    ]
+    np.testing.assert_array_equal(results[0].regret, results[1].regret)
+    assert results[0].engine == "python"
