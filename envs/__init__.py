@@ -17,6 +17,7 @@ from .memory.model import CascadeMDP
 from .mixture import MixtureModel
 from .piecewise_stationary import PiecewiseStationaryModel
 from .position_based import PositionBasedModel
+from .queries import QueryUsers
 from .registration import ENVIRONMENTS, register_click_model
 from .spaces import RankedList, check_ranking
 from .task import Kernels, Task
@@ -30,6 +31,7 @@ from .wrappers.actions import (
     ScoresAction,
     ScoresVectorAction,
 )
+from .wrappers.episode_counts import EpisodeCounts, EpisodeCountsVector
 from .wrappers.feature_weights import FeatureWeightsAction, FeatureWeightsVectorAction
 from .wrappers.item_by_item import ItemByItem, ItemByItemVector
 from .wrappers.list_aware import ListAwareObservation, ListAwareVectorObservation
@@ -50,6 +52,8 @@ __all__ = [
     "ContextualModel",
     "DependentClickModel",
     "DynamicBayesianModel",
+    "EpisodeCounts",
+    "EpisodeCountsVector",
     "FeatureWeightsAction",
     "FeatureWeightsVectorAction",
     "Instance",
@@ -66,6 +70,7 @@ __all__ = [
     "MixtureModel",
     "PiecewiseStationaryModel",
     "PositionBasedModel",
+    "QueryUsers",
     "RankedList",
     "RecordRegret",
     "RecordVectorRegret",

@@ -16,6 +16,7 @@ from .contextual.labelled import LabelledModel
 from .contextual.linear import LinearModel
 from .instances.instance import AnyInstance, Instance, load_instance
 from .piecewise_stationary import PiecewiseStationaryModel
+from .queries import QueryUsers
 from .users import Users, build, users_class
 
 
@@ -38,6 +39,7 @@ FORMS = {
     "": Form(None, None, "uniform", None),
     "NonStationary": Form(PiecewiseStationaryModel, None, "abrupt", "li2019-switching"),
     "Contextual": Form(LinearModel, LabelledModel, "linear", "linear"),
+    "Queries": Form(QueryUsers, None, "queries", "queries"),
 }
 """The forms by the prefixes of ids."""
 
@@ -155,10 +157,13 @@ def _env_id(kind: str) -> str:
 
 
 def forms_of(model: Any) -> tuple[str, ...]:
-    """Return the forms of the ids of users; the contextual form requires an attraction."""
+    """Return the forms of the ids of users; the contextual form requires an attraction, and that of
+    queries requires parameters.
+    """
     if not model.has_forms:
         return ("",)
-    return tuple(form for form in FORMS if form != "Contextual" or "attraction" in model.shapes)
+    needs = {"Contextual": "attraction" in model.shapes, "Queries": bool(model.shapes)}
+    return tuple(form for form in FORMS if needs.get(form, True))
 
 
 def default_instance(form: str, model: type[ClickModel]) -> str | None:

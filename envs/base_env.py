@@ -116,6 +116,7 @@ class BaseClickEnv:
             self._np_random = np.random.Generator(np.random.PCG64(child))
             self._np_random_seed = seed
             self.streams.start()
+            self.task.start(self.state, seed)
             self._last = None
         self.streams.start_episode(self._np_random)
         self._is_open, self._is_closed = True, False

@@ -41,7 +41,7 @@ further forms (`FORMS`).
 """
 
 EPISODE = 1000
-"""The number of sessions after which every id truncates an episode."""
+"""The number of sessions after which an id truncates an episode; ``Queries...`` ids do not."""
 
 
 class Environment(NamedTuple):
@@ -50,7 +50,7 @@ class Environment(NamedTuple):
     model: str
     """The short name of its click model, or ``"module:Class"``."""
     form: str
-    """``""``, ``"NonStationary"`` or ``"Contextual"``."""
+    """``""``, ``"NonStationary"``, ``"Contextual"`` or ``"Queries"``."""
 
     @property
     def click_model(self) -> Any:
@@ -88,6 +88,8 @@ class Environment(NamedTuple):
             return f"{title}, with parameters that change abruptly at given steps"
         if self.form == "Contextual":
             return f"{title}, with new candidates in every session"
+        if self.form == "Queries":
+            return f"{title}, with another query in every episode"
         return users.about()
 
 
@@ -97,9 +99,10 @@ ENVIRONMENTS: dict[str, Environment] = {}
 
 def register_click_model(env_id: str, model: str | type[Users]) -> None:
     """Register the environments of a click model: its id, and this id with the prefixes
-    ``NonStationary`` and ``Contextual``; of users of another kind only the id.
+    ``NonStationary``, ``Contextual`` and ``Queries``; of users of another kind only the id.
 
-    A model without attraction has no contextual form. If ``model`` is a name, the class is not
+    A model without attraction has no contextual form. Episodes of ``Queries`` end with the query,
+    and those of other forms after 1,000 sessions. If ``model`` is a name, the class is not
     imported yet, and all forms are registered; ``gym.make`` then refuses a form that the model does
     not have.
 
@@ -141,7 +144,7 @@ def register_click_model(env_id: str, model: str | type[Users]) -> None:
             form + env_id,
             entry_point="clickgym.envs.click_env:ClickEnv",
             vector_entry_point="clickgym.envs.vector_env:ClickVectorEnv",
-            max_episode_steps=EPISODE,
+            max_episode_steps=None if form == "Queries" else EPISODE,
             kwargs={"model": name, **({"form": form} if form else {})},
             reward_threshold=own.get("reward_threshold"),
         )

@@ -86,6 +86,9 @@ class Task:
         """Return the state of B new streams, before ``begin``."""
         return self.state_type(**first_arrays(self.state_type, {**self.sizes, "B": n_streams}))
 
+    def start(self, state: Any, seed: int) -> None:
+        """Set what the seed of ``reset`` determines on new streams, beside what it draws."""
+
     def best(self, state: Any) -> NDArray[np.int64]:
         """Return ``(B, K)`` the best list of the next session on each stream, in a new array."""
         raise NotImplementedError

@@ -9,9 +9,18 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import as_call, check_count, check_flag, check_positions, refusal, unknown
+from ...core.checks import (
+    as_call,
+    check_count,
+    check_flag,
+    check_horizon,
+    check_positions,
+    refusal,
+    unknown,
+)
 from ...envs.codecs import CODECS, Draft, WeightsCodec, flat_draft, next_left, order_of_items
 from ...envs.spaces import RankedList, check_ranking
+from ...envs.wrappers.episode_counts import Counts
 from ..agent import NO_LATE_CLICKS, Agent, Seed, UnsuitedError
 from .learner import Actions
 from .trained_policy import TrainedPolicy
@@ -27,7 +36,8 @@ class FrozenPolicy(Agent):
     session to session, a policy whose observation space is an array gets the concatenated features
     of the candidates, or all that is observed if it was trained under ``FlattenObservation``. The
     state of a recurrent policy is kept from session to session, or from item to item if an episode
-    was one list.
+    was one list. A policy that was trained under `EpisodeCounts` gets what the agent has counted
+    since the episode began, in an environment without this wrapper.
 
     Observations are normalised by the ``VecNormalize`` of the model's environment, with the
     statistics that it has. ⚠ A model that was loaded alone does not say that it was trained behind
@@ -51,6 +61,9 @@ class FrozenPolicy(Agent):
             lists, as those of `PlackettLuceActorCritic`).
         items: ``(L,)`` the argument ``items`` of the wrapper; None is ``0..L-1``. A trained
             `Learner` has it as an attribute. Weights number no items: with them it is None.
+        horizon: T, the sessions of an episode, for a policy that observes the ``counts`` of
+            `EpisodeCounts` in an environment without this wrapper; `clickgym.make_agent` fills it
+            in. None: episodes have no fixed length.
         deterministic: whether to take the most probable action; False draws an action.
         seed: if actions are drawn, the seed for ``model.set_random_seed`` before the first list.
             The libraries draw from the global generators of the process.
@@ -79,6 +92,7 @@ class FrozenPolicy(Agent):
         model: Any,
         actions: Actions = "codes",
         items: ArrayLike | None = None,
+        horizon: int | None = None,
         deterministic: bool = True,
         seed: Seed = None,
     ) -> None:
@@ -92,6 +106,8 @@ class FrozenPolicy(Agent):
         self._policy = TrainedPolicy(model, self.deterministic, seed)
         self._lists = lists = RankedList(self.n_items, self.n_positions)
         self._items = order_of_items(items, self.n_items)
+        n_sessions = None if horizon is None else check_horizon(horizon)
+        self._counts = Counts(1, self.n_items, self.n_positions, n_sessions)
         self._draft = Draft(lists, items) if actions == "items" else None
         self._codec = CODECS[actions](lists, items) if actions in CODECS else None
         expected: Any = lists if self._codec is None else self._codec.space
@@ -127,6 +143,8 @@ class FrozenPolicy(Agent):
         """It does not learn, so any log is right."""
 
     def rank(self, observation: Any) -> NDArray[np.int64]:
+        if self._policy.reads_counts and not isinstance(observation, Mapping):
+            observation = {"clicks": observation, "counts": self._counts.observed()[0]}
         observed = self._policy.observed(observation)
         if self._draft is not None:
             return self._item_by_item(self._draft, observed)
@@ -141,7 +159,12 @@ class FrozenPolicy(Agent):
     def update(
         self, observation: Any, ranking: NDArray[np.int64], clicks: NDArray[np.int8], reward: float
     ) -> None:
-        """Do nothing, because the policy is frozen."""
+        """Count the session; the policy is frozen."""
+        if self._policy.reads_counts:
+            self._counts.add(np.asarray(ranking)[None], np.asarray(clicks)[None])
+
+    def leave(self) -> None:
+        self._counts.start()
 
     def _item_by_item(self, draft: Draft, observation: Any) -> NDArray[np.int64]:
         draft.clear()

@@ -24,6 +24,10 @@ except ImportError as error:
     ) from None
 
 
+BY_ITEM = ("features", "counts")
+"""The entries of an observation with a row for each item; the first one that it has is read."""
+
+
 class PlackettLuceDistribution(MultiCategoricalDistribution):
     """Distribution of lists whose items are drawn one after the other, each with probability
     proportional to exp(score) among the remaining items.
@@ -102,8 +106,8 @@ class PlackettLuceDistribution(MultiCategoricalDistribution):
 
 
 class _Observation(BaseFeaturesExtractor):
-    """The input of the networks: the features of the candidates ``(B, L, d)``, or all entries of
-    the observation as one array.
+    """The input of the networks: a row for each item ``(B, L, d)``, or all entries of the
+    observation as one array.
     """
 
     def __init__(self, observation_space: Any) -> None:
@@ -113,15 +117,16 @@ class _Observation(BaseFeaturesExtractor):
             else {"": observation_space}
         )
         sizes = {name: get_flattened_obs_dim(space) for name, space in entries.items()}
-        size = entries["features"].shape[1] if "features" in entries else sum(sizes.values())
+        rows = _rows_of(observation_space)
+        size = entries[rows].shape[1] if rows else sum(sizes.values())
         super().__init__(observation_space, size)
-        self._entries = list(entries)
+        self._entries, self._rows = list(entries), rows
 
     def forward(self, observations: Any) -> Tensor:
         if not isinstance(observations, dict):
             return observations.flatten(1)
-        if "features" in observations:
-            return observations["features"]
+        if self._rows:
+            return observations[self._rows]
         return torch.cat([observations[name].flatten(1) for name in self._entries], dim=1)
 
 
@@ -163,8 +168,9 @@ class PlackettLuceActorCritic(ActorCriticPolicy):
 
     The observation determines the networks. Without features, they read all its entries, by the
     hidden layers of the library (tanh). If the observation is a `Dict` with ``features`` ``(L,
-    d)``, they read only these, by hidden layers with ReLU. Permuted candidates then have permuted
-    scores and the same value, for any number of candidates.
+    d)``, or with the ``counts`` of `EpisodeCounts`, they read only these, by hidden layers with
+    ReLU. Permuted candidates then have permuted scores and the same value, for any number of
+    candidates.
 
     Details:
 
@@ -223,9 +229,7 @@ class PlackettLuceActorCritic(ActorCriticPolicy):
                 "features_extractor_class"
             )
         _check_spaces(type(self).__name__, observation_space, action_space)
-        self.sees_features = (
-            isinstance(observation_space, Dict) and "features" in observation_space.spaces
-        )
+        self.sees_features = bool(_rows_of(observation_space))
         super().__init__(
             observation_space,
             action_space,
@@ -272,12 +276,18 @@ def _check_spaces(name: str, observation_space: Space, action_space: Space) -> N
             )
 
 
+def _rows_of(space: Space) -> str:
+    """Return the entry with a row for each item that the policy reads; empty if there is none."""
+    found = [entry for entry in BY_ITEM if isinstance(space, Dict) and entry in space.spaces]
+    return found[0] if found else ""
+
+
 def _fault_of(entry: str, space: Space, n_items: int) -> str:
     """Return why the policy cannot read an entry of the observation; empty if it can."""
     shape = space.shape or ()
     if not isinstance(space, Box | Discrete | MultiBinary | MultiDiscrete):
         return "expected Box, Discrete, MultiBinary or MultiDiscrete"
-    if entry == "features" and (len(shape) != 2 or shape[0] != n_items):
+    if entry in BY_ITEM and (len(shape) != 2 or shape[0] != n_items):
         return f"expected one row for each of {n_items} items"
     if isinstance(space, Box) and space.dtype == np.int64:
         return "item ids are not quantities"

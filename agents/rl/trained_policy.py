@@ -25,6 +25,7 @@ class TrainedPolicy:
     Attributes:
         has_acted: whether it was called before.
         is_flat: whether it observes one array.
+        reads_counts: whether it observes the counts of an episode.
         state: of a recurrent policy, after its last call.
 
     Raises:
@@ -45,6 +46,7 @@ class TrainedPolicy:
         self._space = getattr(model, "observation_space", None)  # None: any observation
         self._normalisers, self._raw_space = _normalisation(model, self._space)
         self.is_flat = self._space is not None and not isinstance(self._space, Dict)
+        self.reads_counts = isinstance(self._space, Dict) and "counts" in self._space.spaces
         self._rng, self.has_acted = generator(seed), False
         self.state: Any = None
 

@@ -2,7 +2,7 @@
 shipped real queries.
 """
 
-from . import families, stateful, worlds
+from . import families, queries, stateful, worlds
 from .instance import (
     DEFAULT_INSTANCE,
     FAMILIES,
@@ -12,6 +12,6 @@ from .instance import (
     load_instance,
 )
 
-FAMILIES.update(families.FAMILIES | stateful.FAMILIES | worlds.FAMILIES)
+FAMILIES.update(families.FAMILIES | queries.FAMILIES | stateful.FAMILIES | worlds.FAMILIES)
 
 __all__ = ["DEFAULT_INSTANCE", "AnyInstance", "Instance", "list_instances", "load_instance"]

@@ -55,27 +55,28 @@ than the production list.
 """
 
 
-class DescribedModels(Mapping[str, Any]):
-    """Click models by their short names, each built from its description when it is asked for.
+class LazyModels(Mapping[str, Any]):
+    """Users by their kinds, each built when it is asked for.
 
     Args:
-        descriptions: as ``to_dict()`` returns them, known to be valid.
+        sources: by kind what it is built from, known to be valid.
+        build: returns the users of a source.
     """
 
-    def __init__(self, descriptions: Sequence[Mapping[str, Any]]) -> None:
-        self._descriptions = {str(entry["model"]): entry for entry in descriptions}
+    def __init__(self, sources: Mapping[str, Any], build: Callable[[Any], Any]) -> None:
+        self._sources, self._build = sources, build
         self._built: dict[str, Any] = {}
 
     def __getitem__(self, kind: str) -> Any:
         if kind not in self._built:
-            self._built[kind] = Users.from_dict(self._descriptions[kind])
+            self._built[kind] = self._build(self._sources[kind])
         return self._built[kind]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._descriptions)
+        return iter(self._sources)
 
     def __len__(self) -> int:
-        return len(self._descriptions)
+        return len(self._sources)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,8 +114,9 @@ class Instance:
     estimation: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if isinstance(self.models, DescribedModels):  # a shipped file, which a test has checked
-            object.__setattr__(self, "initial_ranking", np.array(self.initial_ranking))
+        if isinstance(self.models, LazyModels):  # of the package, where tests check them
+            if self.initial_ranking is not None:
+                object.__setattr__(self, "initial_ranking", np.array(self.initial_ranking))
             return
         for key in ("name", "description", "origin"):
             if not isinstance(getattr(self, key), str):
@@ -375,7 +377,8 @@ def _shipped(name: str) -> dict[str, Any]:
     """Return the fields of a shipped instance, whose models are built when they are asked for."""
     content = json.loads((FOLDER / f"{name}.json").read_text("utf-8"))  # a test has checked it
     fields = {key: value for key, value in content.items() if key not in ("format", "version")}
-    return fields | {"models": DescribedModels(content["models"])}
+    descriptions = {str(entry["model"]): entry for entry in content["models"]}
+    return fields | {"models": LazyModels(descriptions, Users.from_dict)}
 
 
 # -------------------------------------------------------------------------------------------- files

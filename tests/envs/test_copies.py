@@ -13,14 +13,15 @@ from registries import default_ids
 
 pytestmark = pytest.mark.uncompiled
 
-IDS = default_ids("", "NonStationary", "Contextual", "Memory")
+IDS = default_ids("", "NonStationary", "Contextual", "Memory", "Queries")
 COPIES = {"deepcopy": copy.deepcopy, "pickle": lambda env: pickle.loads(pickle.dumps(env))}
 
 
 def make(env_id: str, form: str) -> Any:
+    few = {"instance": "queries:split=real,n_sessions=7"} if env_id.startswith("Queries") else {}
     if form == "scalar":
-        return gym.make(env_id)
-    return gym.make_vec(env_id, 3, vectorization_mode="vector_entry_point")
+        return gym.make(env_id, **few)
+    return gym.make_vec(env_id, 3, vectorization_mode="vector_entry_point", **few)
 
 
 def flat(value: Any) -> list[Any]:
@@ -86,4 +87,5 @@ def test_copies_need_no_kernels_of_their_own(env_id, how):
     both = [arrays((of.model, of.task.users)) for of in (env, COPIES[how](env))]
     flags = [{name: array.flags.writeable for name, array in of.items()} for of in both]
     assert flags[0] == flags[1]
-    assert set(flags[0].values()) == {True, False}
+    if "Queries" not in env_id:  # whose record has copies of all parameters
+        assert set(flags[0].values()) == {True, False}

@@ -55,7 +55,7 @@ class Shy(PositionBasedModel):
 """
 
 
-def test_every_click_model_has_a_story_and_three_ids():
+def test_every_click_model_has_a_story_and_four_ids():
     own = {
         model
         for model in Users.classes.values()
@@ -67,7 +67,7 @@ def test_every_click_model_has_a_story_and_three_ids():
     for short, model in CLICK_MODELS.items():
         ids = [f"{form}{short}Rank-v0" for form in forms_of(model)]
         assert {ENVIRONMENTS[env_id].click_model for env_id in ids} == {model}
-        assert len(ids) == 3 or "attraction" not in model.shapes
+        assert len(ids) == 4 or "attraction" not in model.shapes
         assert model.short == model.name() == short
 
 
@@ -114,7 +114,7 @@ def test_registration_by_name(tmp_path):
 import sys, gymnasium as gym, clickgym
 clickgym.register_click_model("ShyRank-v0", "shymodule:Shy")
 assert "shymodule" not in sys.modules
-for form in ("", "NonStationary", "Contextual"):
+for form in ("", "NonStationary", "Contextual", "Queries"):
     assert gym.spec(f"{form}ShyRank-v0").kwargs["model"] == "shymodule:Shy"
 env = gym.make("ShyRank-v0", attraction=[0.5, 0.4], examination=[1.0])
 assert env.unwrapped.model.kind == "SHY"
@@ -124,10 +124,13 @@ assert changing.kind == "PiecewiseStationaryModel of SHY"
 items = [[0.5, 0.1], [0.1, 0.5]]
 rounds = gym.make("ContextualShyRank-v0", base=base, theta=[0.5, 0.5], items=items).unwrapped.model
 assert rounds.kind == "LinearModel of SHY"
+queries = gym.make("QueriesShyRank-v0", models=[base, base]).unwrapped.model
+assert queries.kind == "QueryUsers of SHY"
 needs = {
     "": "attraction, examination",
     "NonStationary": "models, starts",
     "Contextual": "base, theta, items",
+    "Queries": "models, n_sessions, told",
 }
 for form, wanted in needs.items():
     try:
@@ -190,6 +193,9 @@ def test_model_without_attraction(monkeypatch):
     assert (changing.epochs[0].parameters.charm != changing.epochs[1].parameters.charm).all()
     result = clickgym.run("TopRank", "CharmRank-v0:instance=uniform", 100, seed=0)
     assert result.engine == "compiled"
+    queries = gym.make("QueriesCharmRank-v0", instance="queries:split=valid")
+    assert queries.unwrapped.model.kind == "QueryUsers of CHARM"
+    assert clickgym.run("TopRank", queries, 100, seed=0).engine == "compiled"
 
 
 @pytest.mark.parametrize("env_id", ENVIRONMENTS)

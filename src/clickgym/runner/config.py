@@ -55,6 +55,7 @@ class Config(Setting):
         envs, instances, agents: for each label the words by which it can be typed; None if it has
             none.
         identities: by column and label the `identity` of what the label stands for.
+        queries: of each instance with several queries their number; a run plays one of them.
         start: by environment and instance what agents learned from a log before session 1: its
             ``identity``, the ``query``, ``sessions`` ``of`` so many, and a ``caution``; empty
             without a log.
@@ -70,6 +71,7 @@ class Config(Setting):
     instances: dict[str, str | None]
     agents: dict[str, str | None]
     identities: dict[str, dict[str, str]]
+    queries: dict[str, int] = field(default_factory=dict)
     start: dict[str, dict[str, dict[str, str | int]]] = field(default_factory=dict)
     start_words: list[str] = field(default_factory=list)
     commit: str = ""
@@ -177,8 +179,10 @@ class Config(Setting):
         start = {
             env: self.start.get(env, {}) | new.start.get(env, {}) for env in self.start | new.start
         }
-        runs = max(self.runs, new.runs)
-        return replace(new, runs=runs, identities=identities, start=start, **labels)
+        runs, queries = max(self.runs, new.runs), self.queries | new.queries
+        return replace(
+            new, runs=runs, identities=identities, queries=queries, start=start, **labels
+        )
 
 
 def versions() -> dict[str, str]:

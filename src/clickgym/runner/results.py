@@ -32,7 +32,7 @@ from ..core.checks import (
 from ..core.files import FORMAT, read_json, write_whole
 from .config import COLUMNS, Config
 from .store import RUNS, Row, Shape, Store
-from .summaries import MEASURED, TIMED, final_table
+from .summaries import MEASURED, QUERY, TIMED, final_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,19 +53,21 @@ class Trial(NamedTuple):
 
 
 @lru_cache(maxsize=2**16)
-def run_seed(seed: int, instance: str, run: int) -> int:
+def run_seed(seed: int, instance: str, run: int, n_queries: int = 1) -> int:
     """The seed of a run of a sweep, which its users and its agent get.
 
     All agents have the same seed, so that they meet the same users. The instance is in the key, so
-    that instances are independent; the environment is not.
+    that instances are independent; the environment is not. Where a run plays one of several
+    queries, run r plays query r modulo their number, because the seed names the query.
 
     Args:
         seed: of the sweep.
         instance: its name in the results.
         run: its number, from 0.
+        n_queries: Q, of the instance.
 
     Returns:
-        An integer of 32 bits, with which `clickgym.run` repeats the run.
+        An integer, with which `clickgym.run` repeats the run.
 
     Example:
         >>> import clickgym
@@ -77,7 +79,8 @@ def run_seed(seed: int, instance: str, run: int) -> int:
         True
     """
     key = (run, *instance.encode())
-    return int(np.random.SeedSequence(seed, spawn_key=key).generate_state(1)[0])
+    drawn = int(np.random.SeedSequence(seed, spawn_key=key).generate_state(1)[0])
+    return drawn - drawn % n_queries + run % n_queries
 
 
 # ------------------------------------------------------------------------------------- the folder
@@ -177,12 +180,18 @@ def table_of(
     rows: Mapping[str, Row], keys: Mapping[Trial, str], config: Config
 ) -> polars.DataFrame:
     """The rows of a sweep's finished runs, in the order of their keys."""
+    counts = config.queries
     runs = [
-        (trial, run_seed(config.seed, trial.instance, trial.run), rows[key])
+        (trial, run_seed(config.seed, *trial[1::2], counts.get(trial.instance, 1)), rows[key])
         for trial, key in keys.items()
         if key in rows
     ]
-    return rows_of(runs, config.checkpoints, config.metrics)
+    frame = rows_of(runs, config.checkpoints, config.metrics)
+    if not counts:
+        return frame
+    queries = col("instance").replace_strict(counts, default=None, return_dtype=polars.Int64)
+    place = frame.columns.index("seed") + 1
+    return frame.insert_column(place, frame.select((col("run") % queries).alias(QUERY))[QUERY])
 
 
 def read_results(stores: Sequence[Store]) -> tuple[polars.DataFrame, Config]:
@@ -227,7 +236,8 @@ class Results:
     Attributes:
         rows: a polars frame as in ``results.parquet``: env, instance, agent, run, the seed with
             which `clickgym.run` repeats this run, step, regret, reward, clicks and further metrics;
-            engine and seconds (wall time) of the run.
+            engine and seconds (wall time) of the run. If environments with several queries are
+            among them, also the query of each run, null elsewhere.
         configuration: of the sweep; None if it is unknown.
 
     Raises:
@@ -328,7 +338,8 @@ class Results:
 
         Intervals are of Student's t. With several instances in an environment they are over the
         instances, each averaged over its runs, and about other instances of the kind; with one they
-        are over the runs. ``over`` says which.
+        are over the runs, or where a run plays one of several queries, over the queries, each
+        averaged over its runs. ``over`` says which.
 
         Args:
             reference: the agent with which the others are compared; None takes the first.

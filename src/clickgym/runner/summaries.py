@@ -13,11 +13,13 @@ from .play.metrics import is_sum
 
 MEASURED = ("env", "instance", "agent", "run", "seed", "step", "regret", "reward", "clicks")
 TIMED = ("engine", "seconds")
+QUERY = "query"
+"""The column of the query of each run, where runs have one; null in other environments."""
 
 
 def metrics_of(frame: polars.DataFrame) -> list[str]:
     """The further metrics in the rows of a sweep."""
-    return [name for name in frame.columns if name not in (*MEASURED, *TIMED)]
+    return [name for name in frame.columns if name not in (*MEASURED, QUERY, *TIMED)]
 
 
 def without_regret(frame: polars.DataFrame) -> list[str]:
@@ -45,6 +47,15 @@ def several_instances(frame: polars.DataFrame) -> list[str]:
     """
     counts = frame.group_by("env", maintain_order=True).agg(col("instance").n_unique())
     return counts.filter(col("instance") > 1)["env"].to_list()
+
+
+def by_query(frame: polars.DataFrame) -> polars.DataFrame:
+    """The rows with the query in place of the run, where runs have one: all runs of a query are one
+    value, because other runs say nothing about other queries.
+    """
+    if QUERY not in frame.columns:
+        return frame
+    return frame.with_columns(run=polars.coalesce(QUERY, "run"))
 
 
 WINDOWS = 50
@@ -107,7 +118,8 @@ def average(
     In an environment with several instances the interval is over the instances, each averaged over
     its runs: it is about other instances of the kind. A second interval, over the runs, each
     averaged over the instances, is about these very instances. With one instance the interval is
-    over the runs. Runs that lack some of the instances are left out.
+    over the runs, or over the queries, each averaged over its runs, where a run plays one query.
+    Runs that lack some of the instances are left out.
 
     Args:
         frame: rows of a sweep.
@@ -116,17 +128,23 @@ def average(
         measures: names of columns.
 
     Returns:
-        One row per group in the order of the frame: the columns of ``by``; ``instances`` and
-        ``runs``, their numbers; each measure, as ``<measure>_ci95`` half the width of the 95 %
-        interval of its mean (Student's t; null for a single value), and as ``<measure>_ci95_runs``
-        that over the runs, null unless there are several instances and several runs. A measure is
-        null where any value of the group is.
+        One row per group in the order of the frame: the columns of ``by``; ``instances``, ``runs``
+        and, if there are any, ``queries``, their numbers; each measure, as ``<measure>_ci95`` half
+        the width of the 95 % interval of its mean (Student's t; null for a single value), and as
+        ``<measure>_ci95_runs`` that over the runs, null unless there are several instances and
+        several runs. A measure is null where any value of the group is.
     """
     several = col("env").is_in(several_instances(frame))
     labels = [name for name in by if frame.schema[name] == polars.String]
     enums = [col(name).cast(polars.Enum(frame[name].unique())) for name in (*labels, "instance")]
-    frame = frame.select(*by, "instance", "run", *measures).with_columns(enums)  # of little memory
-    frame = complete_runs(frame, by)
+    queries = [QUERY] if QUERY in frame.columns else []
+    frame = frame.select(*by, "instance", "run", *queries, *measures)
+    frame = complete_runs(frame.with_columns(enums), by)  # of little memory
+    numbers = frame.group_by(by).agg(
+        col("run").n_unique().alias("runs"),
+        *(col(name).drop_nulls().n_unique().alias("queries") for name in queries),
+    )
+    frame = by_query(frame)
     known = {name: col(name).null_count() == 0 for name in measures}
     means = [polars.when(known[name]).then(col(name).mean()).alias(name) for name in measures]
 
@@ -145,11 +163,14 @@ def average(
         return groups.with_columns(col(f"{name} {unit}") * half for name in measures)
 
     instances = over("instance").drop(measures)
-    groups = over("run").join(instances, on=by, how="left", maintain_order="left")
+    groups = over("run").drop("runs")
+    for more in (instances, numbers):
+        groups = groups.join(more, on=by, how="left", maintain_order="left")
     groups = groups.with_columns(col(labels).cast(polars.String))
     return groups.select(
         *by,
         *("instances", "runs"),
+        *("queries" for _ in queries),
         *measures,
         *(
             polars.when(several)
@@ -180,7 +201,11 @@ def comparisons(last: polars.DataFrame, reference: str) -> polars.DataFrame:
     for (env,), rows in last.group_by("env", maintain_order=True):
         unit = "instance" if env in several else "run"
         measure = "reward" if env in unknown else "regret"
-        means = complete_runs(rows, ["agent"]).group_by(unit, "agent").agg(col(measure).mean())
+        means = (
+            by_query(complete_runs(rows, ["agent"]))
+            .group_by(unit, "agent")
+            .agg(col(measure).mean())
+        )
         values = means.pivot("agent", index=unit, values=measure)
         of_env: list[dict[str, Any]] = []
         for agent in rows["agent"].unique(maintain_order=True):
@@ -236,6 +261,8 @@ def final_table(rows: polars.DataFrame, reference: str | None = None) -> polars.
     environments = polars.Enum(rows["env"].unique(maintain_order=True))
     table = table.sort(col("env").cast(environments), "loss", maintain_order=True)
     several = col("env").is_in(several_instances(last))
+    queries = [name for name in ("queries",) if name in table.columns]
+    asked = col("queries") > 0 if queries else polars.lit(False)
     return table.select(
         *group,
         *("regret", "regret_ci95", "regret_ci95_runs", "median", "worst"),
@@ -245,8 +272,11 @@ def final_table(rows: polars.DataFrame, reference: str | None = None) -> polars.
         "runs",
         *(column for name in metrics for column in (name, f"{name}_ci95")),
         "instances",
+        *queries,
         polars.when(several)
         .then(polars.lit("instances"))
+        .when(asked)
+        .then(polars.lit("queries"))
         .otherwise(polars.lit("runs"))
         .alias("over"),
         *("ns_per_session", "engine"),

@@ -37,7 +37,7 @@ from ..core.checks import (
 from ..core.faults import WorkerError
 from ..core.files import make_folder
 from ..core.memory import check_memory
-from ..envs import ClickEnv, Users
+from ..envs import ClickEnv, QueryUsers, Users
 from ..envs.any_env import users_of
 from .config import Config, Setting, provenance, versions
 from .identity import UNKNOWN, OwnCode, identities, is_ours, loaded
@@ -277,6 +277,7 @@ class Job(NamedTuple):
         engine: as it was asked for.
         envs, agents: what makes the environments and the agents, by label.
         instances: what is taken as an instance, by its name in results.
+        queries: of each instance with several queries their number.
         users: the classes of users that are not of the package, by name: another process does not
             know those of a script or a notebook.
         start: what agents learn from before session 1; None without a log.
@@ -290,6 +291,7 @@ class Job(NamedTuple):
     envs: Mapping[str, EnvMaker]
     agents: Mapping[str, AgentMaker]
     instances: Mapping[str, Any]
+    queries: Mapping[str, int]
     users: Mapping[str, type[Users]]
     start: Start | None
     code: Mapping[tuple[str, str], OwnCode]
@@ -371,6 +373,7 @@ def _plan(
     at_once = min(joblib.effective_n_jobs(n_jobs), runs) if is_here else 1
     metrics = Metrics(setting.metrics)
     named: dict[str, Any] = {}
+    queries: dict[str, int] = {}
     trials: dict[Trial, str] = {}
     log = None if start is None else Start.of(start)
     facts: dict[str, dict[str, dict[str, str | int]]] = {}
@@ -389,6 +392,14 @@ def _plan(
                     f"{changes[0]:,}: not within {setting.horizon:,} sessions",
                     stacklevel=3,
                 )
+            if isinstance(played, QueryUsers):
+                queries[name] = played.n_queries
+                if setting.horizon > played.n_sessions:
+                    raise ValueError(
+                        f"horizon is {setting.horizon:,}; a run plays one query of {env_label}, "
+                        f"which has {played.n_sessions:,} sessions: expected at most these, or an "
+                        "instance with more n_sessions"
+                    )
             is_file = isinstance(instance, str | os.PathLike) and str(instance).endswith(".json")
             named[name] = str(Path(instance).resolve()) if is_file else instance
             if log is not None:
@@ -426,13 +437,14 @@ def _plan(
             "instance": told("instance", used),
             "agent": of_agents,
         },
+        queries=queries,
         start=facts,
         start_words=[] if log is None else log.words,
         **{key: made[key] for key in ("commit", "made", "processor")},
     )
     users = {name: users for name, users in Users.classes.items() if not is_ours(users)}
     job = Job(
-        *(setting, engine, env_makers, agent_makers, named, users, log, code),
+        *(setting, engine, env_makers, agent_makers, named, queries, users, log, code),
         *(imports, Last()),
     )
     return Plan(job, trials, config, kinds)
@@ -491,7 +503,8 @@ def _play_all(
 
 def _play(trial: Trial, job: Job, on_chunk: OnChunk | None) -> tuple[Trial, Result]:
     """Play a trial; return it with its measurements."""
-    seed = run_seed(job.setting.seed, trial.instance, trial.run)
+    n_queries = job.queries.get(trial.instance, 1)
+    seed = run_seed(job.setting.seed, trial.instance, trial.run, n_queries)
     result = play(
         *job.pair(trial, seed),
         np.array(job.setting.checkpoints),

@@ -189,8 +189,14 @@ def units_of(table: polars.DataFrame) -> list[str]:
 def over_words(table: polars.DataFrame) -> str:
     """What the intervals of a table are over."""
     runs, over = span(table["runs"]), set(table["over"])
-    if over == {"runs"}:
-        return "one run" if runs == "1" else f"mean ± 95 % interval over {runs} runs"
+    if "instances" not in over:
+        if runs == "1":
+            return "one run"
+        units = f"{runs} runs"
+        if "queries" in over:
+            counts = span(table.filter(over="queries")["queries"])
+            units = f"{counts} queries in {units}"
+        return f"mean ± 95 % interval over {units}"
     count = span(table.filter(over="instances")["instances"])
     each = "one run each" if runs == "1" else f"{runs} runs each"
     words = f"mean ± 95 % interval over {count} instances with {each}"

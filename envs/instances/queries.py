@@ -1,0 +1,107 @@
+"""The family of many queries, whose episodes train and test policies that explore."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from ...core.checks import check_between, check_choice, check_count, check_positions
+from ..click_model import CLICK_MODELS, ClickModel
+from ..queries import QueryUsers, means_of
+from .families import child_rng, drawn_model
+from .instance import Instance, LazyModels, load_instance, shipped_instances
+
+SPLITS = {
+    "train": range(1000),
+    "valid": range(1_000_000, 1_000_100),
+    "test": range(2_000_000, 2_000_200),
+}
+"""The seeds of the queries of each split; ⚠ frozen, because results depend on them."""
+
+
+def _queries(
+    split: str = "train",
+    n_items: int = 10,
+    n_positions: int = 5,
+    n_sessions: int = 100,
+    most: float = 0.5,
+) -> Instance:
+    """Another query in every episode of 100 sessions: 1,000 to train on, 100 to validate, 200 to
+    test, or the 16 real ones (all click models but the mixture)
+    """
+    check_choice("split", split, (*SPLITS, "real"))
+    check_positions(n_positions, check_count("n_items", n_items))
+    check_count("n_sessions", n_sessions)
+    check_between("most", most, 0.0, 1.0)
+    origin = "drawn at random"
+    kinds = [kind for kind, model in CLICK_MODELS.items() if model.shapes]
+    if split == "real":
+        real = load_instance(shipped_instances()[0])
+        origin = f"the real queries, {real.origin}"
+        kinds = [kind for kind in kinds if kind in real.models]
+        if (n_items, most) != (real.n_items, 0.5):
+            raise ValueError(
+                f"n_items={n_items}, most={most}: real queries have {real.n_items} items and "
+                "attractions of their own"
+            )
+        check_positions(n_positions, n_items, real.models["PBM"].n_positions)
+    else:
+        # A user's model that refuses these parameters is left out, like the mixture.
+        kinds = [kind for kind in kinds if _accepts(kind, n_items, n_positions, most)]
+    users = partial(_users, split, n_items, n_positions, n_sessions, most)
+    sources = {f"{QueryUsers.name()} of {kind}": kind for kind in kinds}
+    return Instance("", LazyModels(sources, users), n_positions, origin=origin)
+
+
+def _accepts(kind: str, n_items: int, n_positions: int, most: float) -> bool:
+    with contextlib.suppress(ValueError):
+        return bool(_query(kind, n_items, n_positions, most, SPLITS["train"][0]))
+    return False
+
+
+def _users(
+    split: str, n_items: int, n_positions: int, n_sessions: int, most: float, kind: str
+) -> QueryUsers:
+    """Return the users of a split under a click model; of all splits agents are told the means of
+    the training split.
+    """
+    train = [_query(kind, n_items, n_positions, most, seed) for seed in SPLITS["train"]]
+    if split == "train":
+        models = train
+    elif split == "real":
+        models = [load_instance(name).model(kind, n_positions) for name in shipped_instances()]
+    else:
+        models = [_query(kind, n_items, n_positions, most, seed) for seed in SPLITS[split]]
+    return QueryUsers(models, n_sessions, means_of(train))
+
+
+def _query(kind: str, n_items: int, n_positions: int, most: float, seed: int) -> ClickModel:
+    """Return the click model of a query. Queries differ in how attractive items are, how different
+    they are, and how fast attention fades; nothing is fitted to any log.
+    """
+    rng = child_rng(seed, 5)
+    level, spread, fading = rng.random(3)
+    middle = most * 0.05 ** (1.0 - level)  # from most / 20 to most, alike in the logarithm
+    scale = 0.3 + 1.2 * spread
+    eta = 0.3 + 1.7 * fading
+    logit = np.log(middle / (1.0 - middle))
+    attraction, satisfaction = 1.0 / (
+        1.0 + np.exp(-(logit + scale * rng.standard_normal((2, n_items))))
+    )
+    position = np.arange(1.0, n_positions + 1)
+    k, j = np.indices((n_positions, n_positions))
+    table = {
+        ("attraction", "L"): attraction,
+        ("satisfaction", "L"): satisfaction,
+        ("examination", "K"): position**-eta,
+        ("examination", "KK"): np.tril(np.maximum(k + 1.0 - j, 1.0) ** -eta),
+        ("termination", "K"): rng.random() * position ** -(eta / 2),
+    }
+    return drawn_model(CLICK_MODELS[kind], table, n_items, n_positions, seed)
+
+
+FAMILIES: dict[str, Callable[..., Instance]] = {"queries": _queries}
+"""The family of this file by name."""

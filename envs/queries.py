@@ -1,0 +1,281 @@
+"""Users of many queries: every episode is another query, with random item ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Annotated, Any, NamedTuple, Self
+
+import numpy as np
+from gymnasium.spaces import MultiBinary
+from numpy.typing import ArrayLike, NDArray
+
+from ..core.checks import check_choice, check_count, probabilities, short
+from ..core.kernels import kernel
+from ..core.state import Floats, Ints
+from .click_model import ClickModel, click_models_of
+from .task import ClickUsers, Kernels, Task, click_session
+from .users import Users
+
+TOLD = {"examination": 1, "browsing": 2}
+"""What agents may be told of users, with the number of its axes, each of K positions."""
+
+
+class Queries(NamedTuple):
+    """The users of Q queries, and working memory."""
+
+    parameters: tuple[NDArray[np.float64], ...]  # each (Q, ...) of the click model
+    optimum: NDArray[np.float64]  # (Q,) the expected reward of the best lists
+    reward: int
+    cutoff: int
+    n_sessions: int
+    scratch: NDArray[np.float64]  # (K + 1,)
+    shown: NDArray[np.int64]  # (K,) the list in the numbers of the query's items
+
+
+class State(NamedTuple):
+    """The query of the present episode."""
+
+    optimum: Annotated[Floats, "B"]
+    query: Annotated[Ints, "B"]
+    first: Annotated[Ints, "B", -1]  # the query of the next episode, by the seed; -1: drawn
+    left: Annotated[Ints, "B"]  # sessions left
+    order: Annotated[Ints, "B L", range]  # for each id the item of the query
+
+
+@cache
+def row_of(n_parameters: int) -> Callable[..., tuple[Any, ...]]:
+    """Return the kernel that returns the parameters of a query as a tuple: views, and numbers."""
+    if n_parameters == 0:
+
+        @kernel
+        def nothing(stacked, query):
+            return ()
+
+        return nothing
+    before, last = row_of(n_parameters - 1), n_parameters - 1
+
+    @kernel
+    def row(stacked, query):
+        return (*before(stacked, query), stacked[last][query])
+
+    return row
+
+
+@cache
+def session_of_query(
+    sample: Callable[..., int], expected: Callable[..., float], record: Any, n_parameters: int
+) -> Callable[..., tuple[float, float, int]]:
+    """Return the kernel of a session with the users of the stream's query."""
+    simulate, row = click_session(sample, expected), row_of(n_parameters)
+
+    @kernel
+    def session(users, state, b, ranking, uniforms, clicks, examined):
+        for k in range(len(ranking)):
+            users.shown[k] = state.order[b, ranking[k]]
+        model = record(*row(users.parameters, state.query[b]))
+        of_query = ClickUsers(model, users.reward, users.cutoff, users.scratch)
+        return simulate(of_query, state, b, users.shown, uniforms, clicks, examined)
+
+    return session
+
+
+@kernel
+def begin(users, state, b, rng):
+    """Draw a query, unless the seed gives it, and random item ids."""
+    query, order = int(rng.random() * len(users.optimum)), state.order[b]
+    if state.first[b] >= 0:
+        query, state.first[b] = state.first[b], -1
+    state.query[b], state.left[b] = query, users.n_sessions
+    state.optimum[b] = users.optimum[query]
+    for a in range(len(order)):  # a draw must depend only on the generator
+        order[a] = a
+    for a in range(len(order) - 1, 0, -1):
+        swap = int(rng.random() * (a + 1))
+        order[a], order[swap] = order[swap], order[a]
+
+
+@kernel
+def advance(users, state, b, rng):
+    state.left[b] -= 1
+    return state.left[b] == 0
+
+
+class QueryTask(Task):
+    """The task of users of many queries.
+
+    Args:
+        model: the users.
+        users: the record of the kernels.
+        best: ``(Q, K)`` the best lists, in the numbers of the queries' items.
+    """
+
+    state_type = State
+
+    def __init__(self, model: Any, users: Queries, best: NDArray[np.int64]) -> None:
+        self.model, self.users, self._best = model, users, best
+        self.sizes = {"L": model.n_items}
+        self.observation_space = MultiBinary(model.n_positions)
+
+    @property
+    def kernels(self) -> Kernels:  # type: ignore[override]
+        one = self.model.models[0]
+        n_parameters = len(self.users.parameters)
+        record: Any = type(one.parameters)
+        session = session_of_query(one.sample_kernel, one.expected_kernel, record, n_parameters)
+        return Kernels(session, begin, advance)
+
+    def start(self, state: Any, seed: int) -> None:
+        """Stream b begins with query (seed + b) modulo Q, so that seeds enumerate the queries."""
+        n_queries = len(self.users.optimum)
+        state.first[:] = (seed % n_queries + np.arange(len(state.first))) % n_queries
+
+    def best(self, state: Any) -> NDArray[np.int64]:
+        ids = np.argsort(state.order, axis=1)
+        return np.take_along_axis(ids, self._best[state.query], axis=1)
+
+    def info(self, state: Any, b: int | slice) -> dict[str, Any]:
+        return {"query": state.query.item(b) if isinstance(b, int) else state.query[b].copy()}
+
+
+class QueryUsers(Users):
+    r"""Users of many queries: every episode is another query, with random item ids.
+
+    An agent that learns from nothing meets a new problem in every episode. A policy that was
+    trained over many queries meets queries like those of its training. After ``n_sessions`` the
+    query ends (``terminated``), and the next session is one of another query.
+
+    ``reset(seed=s)`` begins with query s modulo Q, on stream b of a vector environment with query s
+    + b modulo Q. So Q following seeds, or Q streams, play each query once. Every other episode
+    draws its query. The order of the items is drawn in all episodes.
+
+    Click law:
+        In an episode of query q, in which item id i is the item π(i) of the query:
+
+        $$P(c \mid R) = P_q(c \mid π(d_1), …, π(d_K))$$
+
+    Args:
+        models: the click model of each of the Q queries, or its ``to_dict()``: of one class, over
+            the same numbers of items and positions.
+        n_sessions: T, the sessions of an episode.
+        told: what agents are told of all queries alike: ``"examination"`` ``(K,)``, and
+            ``"browsing"`` ``(K, K)`` by position and last click. None: their means over the
+            queries. Users of a test split have the means of the training split.
+
+    Attributes:
+        models, n_sessions, told: as the arguments.
+
+    Raises:
+        ValueError: naming the entry and what was expected.
+
+    Example:
+        >>> from clickgym.envs import CascadeModel, ClickEnv
+        >>> queries = [CascadeModel([0.5, 0.1, 0.2], 1), CascadeModel([0.1, 0.1, 0.9], 1)]
+        >>> env = ClickEnv(QueryUsers(queries, n_sessions=2))
+        >>> clicks, info = env.reset(seed=1)
+        >>> info["query"], info["optimal_reward"]
+        (1, 0.9)
+    """
+
+    may_leave = True
+    click_at_once = "the next clicks may be those of another query"
+    discount = 1.0
+
+    def __init__(
+        self,
+        models: Sequence[ClickModel | Mapping[str, Any]],
+        n_sessions: int = 100,
+        told: Mapping[str, ArrayLike] | None = None,
+    ) -> None:
+        self.models = click_models_of(models, 1)
+        self.n_sessions = check_count("n_sessions", n_sessions)
+        first = self.models[0]
+        for number, model in enumerate(self.models):
+            if type(model) is not type(first):
+                expected = f"expected a {type(first).__name__}, as models[0]"
+                raise ValueError(f"models[{number}] is a {type(model).__name__}; {expected}")
+        self.rewards, self.n_positions = first.rewards, first.n_positions
+        self.told = means_of(self.models) if told is None else self._checked(told)
+
+    def _checked(self, told: Mapping[str, ArrayLike]) -> dict[str, Floats]:
+        """Check what agents are told."""
+        if not isinstance(told, Mapping):
+            raise ValueError(f"told is {short(told)}; expected a mapping of {', '.join(TOLD)}")
+        for source in told:
+            check_choice("entry of told", source, TOLD)
+        shape = (self.n_positions,)
+        return {
+            source: probabilities(f"told[{source!r}]", values, shape * TOLD[source])
+            for source, values in told.items()
+        }
+
+    @property
+    def n_items(self) -> int:
+        return self.models[0].n_items
+
+    @property
+    def n_queries(self) -> int:
+        """Q, the number of queries."""
+        return len(self.models)
+
+    @property
+    def n_uniforms(self) -> int:
+        return self.models[0].n_uniforms
+
+    @property
+    def kind(self) -> str:
+        return f"{self.name()} of {self.models[0].kind}"
+
+    def tasks(
+        self, reward: str, cutoff: int | None, reference: ArrayLike | None
+    ) -> list[QueryTask]:
+        """As `Users.tasks`: a single task, in which one query follows the other."""
+        if reference is not None:
+            raise ValueError("reference is a list; expected None: each query has a best list")
+        code, counted = self.check_reward(reward, cutoff)
+        of_queries = [model.tasks(reward, cutoff, None)[0] for model in self.models]
+        columns = zip(*(model.parameters for model in self.models), strict=True)
+        users = Queries(
+            tuple(np.array(column, np.float64) for column in columns),
+            np.array([task.optimal_reward for task in of_queries]),
+            code,
+            counted,
+            self.n_sessions,
+            np.empty(self.n_positions + 1),
+            np.empty(self.n_positions, np.int64),
+        )
+        return [QueryTask(self, users, np.array([task.optimal_ranking for task in of_queries]))]
+
+    def knowledge(self, source: str, production: NDArray[np.int64] | None = None) -> Any:
+        """As `Users.knowledge`: the same of all queries, whichever is played."""
+        return self.told.get(source)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "model": self.name(),
+            "models": [model.to_dict() for model in self.models],
+            "n_sessions": self.n_sessions,
+            "told": {source: values.tolist() for source, values in self.told.items()},
+        }
+
+    def relabelled(self, order: NDArray[np.int64]) -> Self:
+        models = [model.relabelled(order) for model in self.models]
+        return type(self)(models, self.n_sessions, self.told)
+
+    def with_positions(self, n_positions: int) -> Self:
+        if n_positions == self.n_positions:
+            return self
+        models = [model.with_positions(n_positions) for model in self.models]
+        first = {
+            source: values[(slice(n_positions),) * values.ndim]
+            for source, values in self.told.items()
+        }
+        return type(self)(models, self.n_sessions, first)
+
+
+def means_of(models: Sequence[ClickModel]) -> dict[str, Floats]:
+    """Return the means over some queries of what agents may be told of each."""
+    known = {source: [model.knowledge(source) for model in models] for source in TOLD}
+    return {
+        source: np.mean(values, axis=0) for source, values in known.items() if values[0] is not None
+    }

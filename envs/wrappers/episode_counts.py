@@ -1,0 +1,174 @@
+"""Wrappers that show what was counted in an episode, which a policy without memory can read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.spaces import Box, Dict, MultiBinary
+from gymnasium.utils import RecordConstructorArgs
+from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from ..any_env import users_of
+
+Infos = dict[str, Any]
+
+
+class Counts:
+    """What was shown and clicked in the episodes of B streams.
+
+    Args:
+        n_streams, n_items, n_positions: B, L and K.
+        n_sessions: T, of an episode; None if it is not fixed.
+
+    Attributes:
+        shown, clicked: ``(B, L, K)`` how often each item was shown, and clicked, at each position.
+        steps: ``(B,)`` the sessions so far.
+    """
+
+    def __init__(
+        self, n_streams: int, n_items: int, n_positions: int, n_sessions: int | None
+    ) -> None:
+        self.shown, self.clicked = np.zeros((2, n_streams, n_items, n_positions))
+        self.steps, self.n_sessions = np.zeros(n_streams), n_sessions
+
+    def start(self, which: Any = slice(None)) -> None:
+        """Count the episodes of some streams from 0."""
+        self.shown[which], self.clicked[which], self.steps[which] = 0.0, 0.0, 0.0
+
+    def add(self, rankings: NDArray[np.int64], clicks: NDArray[np.int8]) -> None:
+        """Count a session of every stream, both ``(B, K)``."""
+        rows, places = np.arange(len(rankings))[:, None], np.arange(rankings.shape[1])
+        self.shown[rows, rankings, places] += 1.0
+        self.clicked[rows, rankings, places] += clicks
+        self.steps += 1.0
+
+    def observed(self) -> NDArray[np.float32]:
+        """Return ``(B, L, 4 K + 1)``: of each item log(1 + n), n how often it was shown at each
+        position, then how often clicked; both as means over all items; and the part of the episode
+        that is left (log(1 + sessions so far) if its length is not fixed).
+        """
+        own = np.log1p(np.concatenate([self.shown, self.clicked], axis=2))
+        left = 1.0 - self.steps / self.n_sessions if self.n_sessions else np.log1p(self.steps)
+        mean = np.broadcast_to(own.mean(axis=1, keepdims=True), own.shape)
+        time = np.broadcast_to(left[:, None, None], (*own.shape[:2], 1))
+        return np.concatenate([own, mean, time], axis=2, dtype=np.float32)
+
+
+def _counts_of(env: Any, space: gym.Space[Any], lists: Any, n_streams: int) -> tuple[Counts, Dict]:
+    """Return the counts of an environment's streams, and the space of an observation.
+
+    Raises:
+        TypeError, ValueError: it is no environment of this package, or observes more than clicks.
+    """
+    users = users_of(env)
+    if users is None:
+        raise TypeError(f"env is {env}; expected an environment of clickgym")
+    n_items, n_positions = users.n_items, users.n_positions
+    if space != MultiBinary(n_positions) or lists.nvec.tolist() != [n_items] * n_positions:
+        raise ValueError(
+            f"{env} observes {space}, and its actions are {lists}; expected lists, and their clicks"
+        )
+    rows = Box(0.0, np.inf, (n_items, 4 * n_positions + 1), np.float32)
+    counts = Counts(n_streams, n_items, n_positions, getattr(users, "n_sessions", None))
+    return counts, Dict(clicks=space, counts=rows)
+
+
+class EpisodeCounts(gym.Wrapper, RecordConstructorArgs):
+    """Wrapper that shows what was shown and clicked in the episode so far, for policies without
+    memory.
+
+    The observation is a mapping of the ``clicks`` ``(K,)`` and of ``counts`` ``(L, 4K + 1)``. The
+    row of an item has log(1 + n) for the numbers of displays n at each position, and for those of
+    clicks. The same numbers as means over all items follow. The last entry is the part of the
+    episode that is left; if the length of an episode is not fixed, log(1 + its sessions so far).
+
+    `PlackettLuceActorCritic` scores each item by its row.
+
+    Args:
+        env: an environment of this package, whose actions are lists and whose observation is the
+            clicks.
+
+    Raises:
+        TypeError, ValueError: another environment.
+
+    Example:
+        >>> import gymnasium as gym, clickgym
+        >>> env = clickgym.envs.EpisodeCounts(gym.make("QueriesPBMRank-v0"))
+        >>> env.reset(seed=0)[0]["counts"].shape
+        (10, 21)
+    """
+
+    def __init__(self, env: gym.Env) -> None:
+        RecordConstructorArgs.__init__(self)
+        gym.Wrapper.__init__(self, env)
+        found = _counts_of(env, env.observation_space, env.action_space, 1)
+        self._counts, self.observation_space = found
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, Infos]:
+        clicks, info = self.env.reset(seed=seed, options=options)
+        self._counts.start()
+        return self._observed(clicks), info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, Infos]:
+        clicks, reward, terminated, truncated, info = self.env.step(action)
+        self._counts.add(np.asarray(action)[None], clicks[None])
+        return self._observed(clicks), reward, terminated, truncated, info
+
+    def _observed(self, clicks: Any) -> dict[str, Any]:
+        return {"clicks": clicks, "counts": self._counts.observed()[0]}
+
+
+class EpisodeCountsVector(VectorWrapper):
+    """`EpisodeCounts` for a native vector environment: ``counts`` ``(B, L, 4K + 1)``, in both
+    autoreset modes.
+
+    Args:
+        env: a vector environment of this package, with actions and observations as in
+            `EpisodeCounts`.
+
+    Raises:
+        TypeError, ValueError: another environment.
+    """
+
+    def __init__(self, env: VectorEnv) -> None:
+        super().__init__(env)
+        self.autoreset_mode = env.metadata.get("autoreset_mode")
+        space, lists = env.single_observation_space, env.single_action_space
+        self._counts, self.single_observation_space = _counts_of(env, space, lists, env.num_envs)
+        self.observation_space = batch_space(self.single_observation_space, env.num_envs)
+        self._over = np.zeros(env.num_envs, np.bool_)
+        self._any = np.arange(self._counts.shown.shape[2])
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, Infos]:
+        clicks, infos = self.env.reset(seed=seed, options=options)
+        self._counts.start()
+        self._over[:] = False
+        return self._observed(clicks), infos
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, Infos]:
+        clicks, rewards, terminated, truncated, infos = self.env.step(actions)
+        counts, over, started = self._counts, terminated | truncated, self._over
+        if self.autoreset_mode is AutoresetMode.NEXT_STEP:
+            # Actions of streams that ended with the last step are ignored, and may be no lists.
+            if not started.all():
+                counts.add(np.where(started[:, None], self._any, actions), clicks)
+            self._over = over
+        elif not over.any():
+            counts.add(np.asarray(actions), clicks)
+        else:
+            last = clicks.copy()
+            last[over] = np.stack(infos["final_obs"][over])
+            counts.add(np.asarray(actions), last)
+            rows = counts.observed()
+            for b in np.flatnonzero(over):
+                infos["final_obs"][b] = {"clicks": last[b], "counts": rows[b]}
+            started = over
+        counts.start(started)
+        return self._observed(clicks), rewards, terminated, truncated, infos
+
+    def _observed(self, clicks: Any) -> dict[str, Any]:
+        return {"clicks": clicks, "counts": self._counts.observed()}

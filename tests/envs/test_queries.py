@@ -1,0 +1,316 @@
+"""Users of many queries: which query an episode plays, its exact regret, what agents are told, and
+the frozen family; and what `EpisodeCounts` shows of an episode.
+"""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode
+from registries import default_ids
+
+import clickgym
+from clickgym.envs import (
+    CascadeModel,
+    ClickEnv,
+    EpisodeCounts,
+    EpisodeCountsVector,
+    PositionBasedModel,
+    QueryUsers,
+    Users,
+    load_instance,
+)
+
+pytestmark = pytest.mark.uncompiled
+
+IDS = default_ids("Queries")
+PBM = "QueriesPBMRank-v0"
+FEW = {"instance": "queries:split=real,n_positions=3,n_sessions=7"}
+by_id = pytest.mark.parametrize("env_id", IDS)
+MODES = [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP]
+
+
+def users(n_sessions=4):
+    models = [CascadeModel([p, 0.1, 0.2], 2) for p in (0.5, 0.05, 0.9)]
+    return QueryUsers(models, n_sessions)
+
+
+@by_id
+@pytest.mark.filterwarnings("error")
+def test_the_checkers_pass_without_a_warning(env_id):
+    check_env(gym.make(env_id, **FEW).unwrapped)
+
+
+@by_id
+def test_regret_is_that_of_the_query(env_id):
+    """Also after the order of its items is undone; an episode ends with its last session."""
+    env = gym.make(env_id, **FEW)
+    many = env.unwrapped.model
+    env.action_space.seed(0)
+    for seed in (0, 15, 16):
+        _, info = env.reset(seed=seed)
+        query, order = info["query"], env.unwrapped.state.order[0].copy()
+        assert query == seed % 16
+        assert sorted(order) == list(range(10))
+        model = many.models[query]
+        best = model.expected_reward(order[info["optimal_ranking"]])
+        assert best == info["optimal_reward"] == model.expected_reward(model.optimal_ranking())
+        for session in range(1, 8):
+            ranking = env.action_space.sample()
+            _, _, terminated, truncated, info = env.step(ranking)
+            assert info["query"] == query
+            assert info["expected_reward"] == model.expected_reward(order[ranking])
+            assert info["regret"] == best - info["expected_reward"]
+            assert (terminated, truncated) == (session == 7, False)
+        with pytest.raises(gym.error.ResetNeeded):
+            env.step(ranking)
+
+
+@by_id
+def test_a_single_stream_is_the_scalar_environment(env_id):
+    one = gym.make(env_id, **FEW)
+    many = gym.make_vec(env_id, num_envs=1, autoreset_mode="SameStep", **FEW)
+    np.testing.assert_equal(one.reset(seed=3)[0], many.reset(seed=3)[0][0])
+    one.action_space.seed(3)
+    for _ in range(30):
+        ranking = one.action_space.sample()
+        clicks, paid, terminated, _, info = one.step(ranking)
+        of_streams, rewards, ends, _, infos = many.step(ranking[None])
+        if terminated:
+            np.testing.assert_equal(clicks, infos["final_obs"][0])
+            assert info["regret"] == infos["final_info"]["regret"][0]
+            assert info["query"] == infos["final_info"]["query"][0]
+            clicks, info = one.reset()
+            assert info["query"] == infos["query"][0]
+        np.testing.assert_equal(clicks, of_streams[0])
+        assert (paid, terminated) == (rewards[0], ends[0])
+
+
+@pytest.mark.parametrize("seed", [0, 2, 2**40 + 1])
+def test_seeds_and_streams_enumerate_the_queries(seed):
+    env = ClickEnv(users())
+    assert [env.reset(seed=seed + i)[1]["query"] for i in range(3)] == [
+        (seed + i) % 3 for i in range(3)
+    ]
+    envs = clickgym.envs.ClickVectorEnv(users(), 5)
+    assert envs.reset(seed=seed)[1]["query"].tolist() == [(seed + b) % 3 for b in range(5)]
+
+
+def test_other_episodes_draw_their_query_and_all_draw_the_order():
+    env = ClickEnv(users(1))
+    env.reset(seed=1)
+    queries, orders = [], []
+    for _ in range(600):
+        env.step([0, 1])
+        queries.append(env.reset()[1]["query"])
+        orders.append(tuple(env.unwrapped.state.order[0]))
+    # each of 3 queries and of 6 orders is as frequent as the others, within 4.5 deviations
+    for values, n in ((queries, 3), (orders, 6)):
+        counts = np.unique(values, axis=0, return_counts=True)[1]
+        assert len(counts) == n
+        assert np.abs(counts - 600 / n).max() < 4.5 * np.sqrt(600 / n)
+    assert len({env.reset(seed=3 * i)[1]["optimal_ranking"].tobytes() for i in range(40)}) > 2
+
+
+@pytest.mark.parametrize("split", ["train", "valid", "test", "real"])
+@pytest.mark.parametrize("n_positions", [5, 3])
+def test_agents_are_told_the_mean_of_the_training_split(split, n_positions):
+    train = load_instance("queries").model("QueryUsers of PBM").models
+    mean = np.mean([model.parameters.examination for model in train], axis=0)[:n_positions]
+    instance = f"queries:split={split},n_positions={n_positions},n_sessions=9"
+    env = gym.make(PBM, instance=instance).unwrapped
+    np.testing.assert_allclose(env.knowledge("examination"), mean, rtol=1e-12)
+    assert (
+        clickgym.make_agent("PBMUCB", env).filled_in["examination"].tolist()
+        == env.knowledge("examination").tolist()
+    )
+    for source in ("users", "optimal_ranking", "initial_ranking"):
+        assert env.knowledge(source) is None
+
+
+def test_splits_share_no_query():
+    of_splits = [
+        load_instance(f"queries:split={split}").model("QueryUsers of CM").models
+        for split in ("train", "valid", "test", "real")
+    ]
+    assert [len(models) for models in of_splits] == [1000, 100, 200, 16]
+    items = [tuple(model.attraction) for models in of_splits for model in models]
+    assert len(set(items)) == 1316
+
+
+def test_a_split_is_the_same_in_all_click_models():
+    first = load_instance("queries:split=test").model("QueryUsers of CM").models
+    for kind in ("PBM", "DBN"):
+        models = load_instance("queries:split=test").model(f"QueryUsers of {kind}").models
+        pairs = zip(first, models, strict=True)
+        assert all((one.attraction == other.attraction).all() for one, other in pairs)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("split=tests", "unknown split 'tests'"),
+        ("split=real,n_items=20", "real queries have 10 items"),
+        ("split=real,most=0.1", "attractions of their own"),
+        ("n_positions=11", "n_positions"),
+        ("n_sessions=0", "n_sessions"),
+        ("most=1.0", "most"),
+    ],
+)
+def test_bad_arguments_of_the_family(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        load_instance(f"queries:{arguments}")
+
+
+def test_bad_users():
+    one, other = CascadeModel([0.5, 0.1], 1), PositionBasedModel([0.5, 0.1], [1.0])
+    with pytest.raises(ValueError, match=r"models\[1\] is a PositionBasedModel; expected a Cas"):
+        QueryUsers([one, other])
+    with pytest.raises(ValueError, match="unknown entry of told 'attraction'"):
+        QueryUsers([one], told={"attraction": [0.5, 0.1]})
+    with pytest.raises(ValueError, match="examination"):
+        QueryUsers([one], told={"examination": [0.5, 0.1]})
+    with pytest.raises(ValueError, match="reference is a list; expected None"):
+        ClickEnv(QueryUsers([one]), reference=[0])
+
+
+def test_users_as_a_file_and_with_other_items(tmp_path):
+    instance = load_instance("queries:split=real,n_sessions=3")
+    many = instance.model("QueryUsers of PBM", 2)
+    assert Users.from_dict(many.to_dict()) == many
+    assert many.knowledge("examination").shape == (2,)
+    order = np.arange(10)[::-1]
+    mirrored = many.relabelled(order)
+    assert mirrored.models[3].attraction.tolist() == many.models[3].attraction[::-1].tolist()
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("env_id", [PBM, "QueriesCCMRank-v0"])
+def test_both_engines_play_the_same(env_id):
+    results = [
+        clickgym.run("TopRank", gym.make(env_id, **FEW), 50, seed=5, engine=engine)
+        for engine in ("compiled", "python")
+    ]
+    np.testing.assert_array_equal(results[0].regret, results[1].regret)
+    np.testing.assert_array_equal(results[0].reward, results[1].reward)
+
+
+# what was counted ------------------------------------------------------------------------------
+
+
+def test_counts_of_an_episode():
+    env = EpisodeCounts(ClickEnv(users()))
+    observed, _ = env.reset(seed=2)
+    assert observed in env.observation_space
+    assert observed["counts"][:, :-1].any() == 0
+    assert observed["counts"][:, -1].tolist() == [1.0] * 3
+    shown, clicked = np.zeros((2, 3, 2))
+    for session, ranking in enumerate([[0, 2], [2, 0], [0, 1]], 1):
+        observed = env.step(ranking)[0]
+        shown[ranking, [0, 1]] += 1
+        clicked[ranking, [0, 1]] += observed["clicks"]
+        own = np.log1p(np.hstack([shown, clicked]))
+        rows = np.hstack([own, np.tile(own.mean(axis=0), (3, 1)), np.full((3, 1), 1 - session / 4)])
+        np.testing.assert_allclose(observed["counts"], rows, rtol=1e-6)
+    assert clicked.any()
+    assert not env.reset()[0]["counts"][:, :-1].any()
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
+@pytest.mark.parametrize(("env_id", "limit"), [(PBM, None), (PBM, 5), ("CMRank-v0", 4)])
+def test_counts_of_streams_are_those_of_single_ones(env_id, limit, mode):
+    """In both autoreset modes, with the last observations; actions of a reset are ignored."""
+    given = FEW if env_id == PBM else {}
+    n_streams = 3
+    envs = gym.make_vec(
+        env_id, num_envs=n_streams, autoreset_mode=mode, max_episode_steps=limit or -1, **given
+    )
+    lists = envs.single_action_space
+    lists.seed(0)
+    envs = EpisodeCountsVector(envs)
+    observed, _ = envs.reset(seed=1)
+    history = [[] for _ in range(n_streams)]
+    was_over = np.zeros(n_streams, bool)
+    n_sessions = 7 if env_id == PBM else None
+
+    def rows_of(sessions, n_items):
+        counts = clickgym.envs.wrappers.episode_counts.Counts(
+            1, n_items, lists.n_positions, n_sessions
+        )
+        for ranking, clicks in sessions:
+            counts.add(ranking[None], clicks[None])
+        return counts.observed()[0]
+
+    for _ in range(25):
+        assert observed in envs.observation_space
+        actions = np.stack([lists.sample() for _ in range(n_streams)])
+        if mode is AutoresetMode.NEXT_STEP:
+            actions[was_over] = -7
+        observed, _, terminated, truncated, infos = envs.step(actions)
+        over = terminated | truncated
+        for b in range(n_streams):
+            if was_over[b] and mode is AutoresetMode.NEXT_STEP:
+                history[b] = []
+            else:
+                last = infos["final_obs"][b] if "final_obs" in infos and over[b] else None
+                clicks = observed["clicks"][b] if last is None else last["clicks"]
+                history[b].append((actions[b], clicks))
+                if last is not None:
+                    np.testing.assert_array_equal(last["counts"], rows_of(history[b], 10))
+                    history[b] = []
+            np.testing.assert_array_equal(observed["counts"][b], rows_of(history[b], 10))
+        was_over = over
+
+
+def test_counts_of_other_environments_are_refused():
+    with pytest.raises(ValueError, match="expected lists, and their clicks"):
+        EpisodeCounts(gym.make("ContextualPBMRank-v0"))
+    with pytest.raises(TypeError, match="expected an environment of clickgym"):
+        EpisodeCounts(gym.make("CartPole-v1"))
+    with pytest.raises(ValueError, match="expected lists, and their clicks"):
+        EpisodeCounts(clickgym.envs.LehmerAction(gym.make("PBMRank-v0")))
+
+
+def test_the_list_policy_reads_the_counts():
+    """It scores each item by its row, so permuted rows have permuted scores."""
+    torch = pytest.importorskip("torch")
+    sb3 = pytest.importorskip("stable_baselines3")
+    from clickgym.agents import PlackettLuceActorCritic, as_vec_env
+
+    envs = EpisodeCountsVector(gym.make_vec(PBM, num_envs=4, autoreset_mode="SameStep", **FEW))
+    model = sb3.PPO(
+        PlackettLuceActorCritic, as_vec_env(envs), n_steps=8, batch_size=16, seed=0, device="cpu"
+    )
+    model.learn(64)
+    counts = torch.rand(1, 10, 13)
+    clicks, order = torch.zeros(1, 3), torch.randperm(10)
+    scores = [
+        model.policy.get_distribution({"clicks": clicks, "counts": rows}).scores
+        for rows in (counts, counts[:, order])
+    ]
+    torch.testing.assert_close(scores[0][:, order], scores[1])
+
+
+def test_a_frozen_policy_counts_what_it_plays():
+    """The same lists with the wrapper, and without it, over two episodes."""
+
+    class ByCounts:
+        observation_space = EpisodeCounts(gym.make(PBM, **FEW)).observation_space
+
+        def predict(self, observation):
+            return np.argsort(-observation["counts"] @ np.arange(13), kind="stable")[:3]
+
+    env = gym.make(PBM, **FEW)
+    results = [
+        clickgym.run(
+            clickgym.agents.FrozenPolicy(10, 3, model=ByCounts(), actions="rankings", horizon=7),
+            where,
+            14,
+            seed=0,
+        )
+        for where in (env, EpisodeCounts(env))
+    ]
+    np.testing.assert_array_equal(results[0].regret, results[1].regret)
+    assert results[0].engine == "python"
