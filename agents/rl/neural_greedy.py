@@ -196,7 +196,7 @@ class NeuralGreedy(Agent):
             torch.tensor(values, dtype=torch.float32, requires_grad=True) for values in parameters
         )
         rate = self.hyperparameters["learning_rate"]
-        self._optimizer = torch.optim.Adam([*self._layers, self._positions], rate)
+        self._optimizer = torch.optim.Adam([*self._layers, self._positions], rate, fused=True)
 
     @property
     def n_bytes(self) -> int:

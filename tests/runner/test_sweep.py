@@ -16,7 +16,7 @@ from polars.testing import assert_frame_equal
 
 import clickgym
 from clickgym.core.faults import WorkerError
-from clickgym.envs import ClickEnv, PositionBasedModel
+from clickgym.envs import ClickEnv, PositionBasedModel, list_instances
 from clickgym.runner.results import run_seed
 
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
@@ -223,3 +223,17 @@ def test_workers_know_a_module_that_is_newer(own_agent, tmp_path, monkeypatch):
     fault = "could not load what was sent to it: ModuleNotFoundError: No module named 'of_no_file'"
     with pytest.raises(WorkerError, match=fault):
         clickgym.sweep(["PBMRank-v0"], {"nowhere": nowhere}, 20, 2, n_jobs=2)
+
+
+def test_shipped_stands_for_all_real_queries():
+    results = clickgym.sweep(
+        ["PBMRank-v0"], ["Random"], 10, 1, instances="shipped", n_jobs=1, progress=False
+    )
+    names = results.frame["instance"].unique().sort().to_list()
+    assert names == sorted(name for name in list_instances() if name.startswith("yandex-9"))
+    more = clickgym.sweep(
+        ["PBMRank-v0"], ["Random"], 10, 1, instances=["shipped", "uniform:seed=1"], n_jobs=1
+    )
+    assert more.frame["instance"].n_unique() == len(names) + 1
+    with pytest.raises(TypeError, match='expected a list of instances, or "shipped"'):
+        clickgym.sweep(["PBMRank-v0"], ["Random"], 10, 1, instances="yandex-9")

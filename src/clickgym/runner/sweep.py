@@ -14,7 +14,7 @@ from functools import partial
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import gymnasium as gym
 import joblib
@@ -39,6 +39,7 @@ from ..core.files import make_folder
 from ..core.memory import check_memory
 from ..envs import ClickEnv, QueryUsers, Users
 from ..envs.any_env import users_of
+from ..envs.instances.instance import shipped_instances
 from .config import Config, Setting, provenance, versions
 from .identity import UNKNOWN, OwnCode, identities, is_ours, loaded
 from .labels import AgentLike, EnvLike, by_label, own_label
@@ -54,6 +55,9 @@ from .store import Row
 from .warm_start import Start, cautions
 from .workers import check_workers, in_parallel, what_broke
 
+SHIPPED: Literal["shipped"] = "shipped"
+"""The name that stands for all shipped instances."""
+
 
 def sweep(
     envs: Iterable[EnvLike] | Mapping[str, EnvLike],
@@ -63,7 +67,7 @@ def sweep(
     *,
     seed: int = 0,
     out: str | os.PathLike[str] | None = None,
-    instances: Sequence[Any] | None = None,
+    instances: Sequence[Any] | Literal["shipped"] | None = None,
     n_jobs: int = -1,
     checkpoints: ArrayLike | None = None,
     engine: Engine = "auto",
@@ -103,8 +107,9 @@ def sweep(
         runs: runs per pair.
         seed: the seed of the whole sweep.
         out: the results folder, created if missing. None leaves no files.
-        instances: names, files or `Instance` objects; each is used in every environment. None takes
-            the default instances.
+        instances: names, files or `Instance` objects; each is used in every environment.
+            ``"shipped"``, alone or in the list, stands for all real queries of the package. None
+            takes the default instances, which for most ids are one and the same query.
         n_jobs: the number of workers, as in joblib: -1 for all processors. Compiled pairs run in
             threads, others in processes. If a ``joblib.parallel_config`` around the call names a
             backend (Dask), it runs all pairs.
@@ -147,8 +152,7 @@ def sweep(
     is_shown = check_flag("progress", progress)
     out = None if out is None else check_path("out", out)
     horizon, runs = check_horizon(horizon), check_count("runs", runs)
-    if instances is not None and not (is_sequence(instances) and len(instances)):
-        raise TypeError(f"instances is {short(instances)}; expected a list of instances")
+    used = _instances(instances)
     again = [again] if isinstance(again, str) else check_labels("again", again)
     if delay is not None:
         Delay(delay, seed=0)  # refuses a bad one before any work
@@ -162,7 +166,6 @@ def sweep(
         delay=delay,
     )
     envs, agents = by_label("environment", envs), by_label("agent", agents)
-    used = [None] if instances is None else instances
     job, trials, config, kinds = _plan(
         setting, envs, agents, used, runs, n_jobs, engine, start, out is not None
     )
@@ -337,6 +340,26 @@ class Plan(NamedTuple):
     trials: dict[Trial, str]
     config: Config
     kinds: dict[str, type[BaseAgent]]
+
+
+def _instances(instances: Any) -> list[Any]:
+    """Return the instances of a sweep; None is the default of each environment.
+
+    Raises:
+        TypeError: they are no list.
+    """
+    if instances is None:
+        return [None]
+    listed = [SHIPPED] if isinstance(instances, str) and instances == SHIPPED else instances
+    if not (is_sequence(listed) and len(listed)):
+        raise TypeError(
+            f'instances is {short(instances)}; expected a list of instances, or "{SHIPPED}"'
+        )
+    used: list[Any] = []
+    for instance in listed:
+        is_all = isinstance(instance, str) and instance == SHIPPED
+        used += shipped_instances() if is_all else [instance]
+    return used
 
 
 def _plan(

@@ -30,8 +30,8 @@ Instances = Annotated[
         "-i",
         rich_help_panel=COMPARED,
         metavar="NAME|FILE...",
-        help="Instances (names, or your own JSON files); every environment is run with each. By "
-        "default a real search query.",
+        help="Instances (names, or your own JSON files); every environment is run with each. "
+        "'shipped' stands for all real queries of the package; the default is one of them.",
     ),
 ]
 Seed = Annotated[
