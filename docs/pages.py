@@ -246,16 +246,19 @@ def ids_of(name: str) -> list[str]:
 
 
 def example_env(name: str, **arguments: Any) -> Any:
-    """Return an environment of a click model, of a family if it has no default instance yet."""
-    instance = None if models()[name].default_instance else "uniform"
-    return gym.make(ids_of(name)[0], instance=instance, **arguments)
+    """Return an environment of a click model; without a default instance, of random parameters."""
+    model = models()[name]
+    if model.default_instance is None:
+        drawn = model.example_parameters(10, 5, np.random.default_rng(0))
+        arguments |= {"instance": "uniform"} if drawn is None else drawn
+    return gym.make(ids_of(name)[0], **arguments)
 
 
 def environment_page(name: str) -> str:
     """Return the page of a click model: picture, spaces and docstring."""
     model, ids = models()[name], ids_of(name)
     env = example_env(name)
-    instance = "" if model.default_instance else f', instance="{env.unwrapped.instance}"'
+    arguments = "" if model.default_instance else ", ..."
     best = env.spec.reward_threshold
     rows = [
         ["ids", ", ".join(f"`{env_id}`" for env_id in ids)],
@@ -263,7 +266,7 @@ def environment_page(name: str) -> str:
         ["observation space", f"`{env.observation_space}`"],
         ["rewards", ", ".join(f"`{reward}`" for reward in model.rewards)],
         ["best expected return", "–" if best is None else f"{best:.1f} in an episode"],
-        ["make", f'`gym.make("{ids[0]}"{instance})`'],
+        ["make", f'`gym.make("{ids[0]}"{arguments})`'],
     ]
     parts = [
         f"# {model.title[0].upper()}{model.title[1:]}",

@@ -50,8 +50,8 @@ def check_click_model(model: type[ClickModel] | ClickModel) -> None:
 
     Args:
         model: the class; small models are made with random parameters of the shapes that the class
-            declares. If some parameters are invalid for the class, pass a model with at least four
-            items and three positions instead.
+            declares, or by its ``example_parameters``. You can also pass a model with at least four
+            items and three positions.
 
     Raises:
         AssertionError: the model has faults; the message has a line for each.

@@ -8,8 +8,8 @@ A model has three kernels, the only functions of it that environments and the ru
 ``sample(parameters, ranking, uniforms, clicks, examined) -> int``
     Draws one session, with one uniform number per position: each position has a few outcomes (not
     examined, skipped, clicked, clicked and left, ...), and ``uniforms[k]`` chooses that of position
-    ``k``. Writes the click and examination indicators and returns the position at which the user
-    left satisfied, or -1.
+    ``k`` (a model that draws more overrides `n_uniforms`). Writes the click and examination
+    indicators and returns the position at which the user left satisfied, or -1.
 ``marginals(parameters, ranking, examination, clicks, scratch)``
     Writes the exact probabilities that each position is examined and that it is clicked.
 ``expected(parameters, ranking, reward, cutoff, scratch) -> float``
@@ -149,11 +149,6 @@ class ClickModel(Users, abstract=True):
         if f"{namesake.__module__}.{namesake.__qualname__}" != own:
             raise ValueError(f"{own}: {namesake} already has the short name {cls.short!r}")
         Users.classes[cls.short] = CLICK_MODELS[cls.short] = cls
-
-    @classmethod
-    def name(cls) -> str:
-        """The short name of the model; for a model that consists of others, the class."""
-        return getattr(cls, "short", cls.__name__)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a copy. NumPy copies read-only arrays to writeable ones, for which kernels would

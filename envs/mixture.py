@@ -77,7 +77,7 @@ class MixtureModel(ClickModel):
     even if each kind clicks independently at each position, because a click is evidence of the
     kind.
 
-    ⚠ A session uses K + 1 uniform numbers: the first chooses the kind.
+    ⚠ A session uses one more uniform number than its kinds do: the first chooses the kind.
 
     ⚠ Sorting by the mean attraction Σ w_m α_m is right only for the number of clicks of
     position-based models that share their examination. It is wrong for ``any_click``: with χ = (1,
@@ -141,7 +141,7 @@ class MixtureModel(ClickModel):
 
     @property
     def n_uniforms(self) -> int:
-        return self.n_positions + 1
+        return 1 + max(model.n_uniforms for model in self.models)
 
     @property
     def attraction(self) -> NDArray[np.float64]:

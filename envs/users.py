@@ -69,14 +69,23 @@ class Users(ABC):
 
     @classmethod
     def name(cls) -> str:
-        """The name of the class in files: for a click model its short name."""
-        return cls.__name__
+        """The name in files: the short name, or that of the class if it has none."""
+        return getattr(cls, "short", cls.__name__)
 
     @classmethod
     def about(cls) -> str:
         """Return a description in one line: title, name, and the beginning of the docstring."""
         summary = " ".join((cls.__doc__ or "").partition("\n\n")[0].split())
         return f"{cls.title} ({cls.name()}): {summary.partition(': ')[2].rstrip('.')}"
+
+    @classmethod
+    def example_parameters(
+        cls, n_items: int, n_positions: int, rng: np.random.Generator
+    ) -> dict[str, Any] | None:
+        """Return random arguments of the constructor, for tests and random families; None: a click
+        model draws each parameter from [0, 1] by itself.
+        """
+        return None
 
     @property
     @abstractmethod

@@ -2,18 +2,21 @@
 samples against a law.
 
 The stories are written from the models' definitions, one flip for each latent event, and share no
-code with the package.
+code with the package. That of a click model is in `STORIES`, or the function ``story`` in its own
+test file.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections import Counter, defaultdict
+from importlib import import_module
 
 import numpy as np
 from scipy.stats import chi2
 
 from clickgym.envs import (
+    CLICK_MODELS,
     ENVIRONMENTS,
     CascadeModel,
     ClickChainModel,
@@ -108,9 +111,9 @@ def mixture(flip, model, ranking, clicks, examined):
     left = 1.0
     for kind, weight in kinds:
         if flip(weight / left):
-            return STORIES[type(kind)](flip, kind, ranking, clicks, examined)
+            return story_of(type(kind))(flip, kind, ranking, clicks, examined)
         left -= weight
-    return STORIES[type(last[0])](flip, last[0], ranking, clicks, examined)
+    return story_of(type(last[0]))(flip, last[0], ranking, clicks, examined)
 
 
 STORIES = {
@@ -123,6 +126,29 @@ STORIES = {
     TrustBiasModel: trust_bias,
     MixtureModel: mixture,
 }
+TOLD = tuple(STORIES | dict.fromkeys(CLICK_MODELS.values()))
+"""The classes of all click models, each of which has a story."""
+
+
+def story_of(model_class):
+    """The story of a click model: of `STORIES`, or the function ``story`` in
+    ``tests/envs/test_MODULE.py``, where MODULE is the file of the model.
+    """
+    if model_class in STORIES:
+        return STORIES[model_class]
+    test = f"test_{model_class.__module__.rpartition('.')[2]}"
+    missing = f"tests/envs/{test}.py has no function story(flip, model, ranking, clicks, examined)"
+    try:
+        story = getattr(import_module(test), "story", None)
+    except ModuleNotFoundError as error:
+        raise AssertionError(missing) from error
+    assert story is not None, missing
+    return story
+
+
+def generator_from(probabilities):
+    """A generator that follows from the first number of ``probabilities(shape)``."""
+    return np.random.default_rng(int(float(probabilities(1)[0]) * 2**32))
 
 
 def make_model(model_class, n_items, n_positions, probabilities):
@@ -133,6 +159,9 @@ def make_model(model_class, n_items, n_positions, probabilities):
             for kind in (UserBrowsingModel, TrustBiasModel, CascadeModel)
         ]
         return MixtureModel(models, [0.3, 0.2, 0.5])
+    own = model_class.example_parameters(n_items, n_positions, generator_from(probabilities))
+    if own is not None:
+        return model_class(**own)
     sizes = {"L": n_items, "K": n_positions, "KK": (n_positions, n_positions), "": 1}
     shapes = model_class.shapes
     # after the attraction numbers, then arrays: docs/off_policy.md has a table of such models
@@ -173,7 +202,7 @@ def play(model, ranking, script):
         return flips[-1]
 
     clicks, examined = [0] * len(ranking), [0] * len(ranking)
-    satisfied = STORIES[type(model)](flip, model, ranking, clicks, examined)
+    satisfied = story_of(type(model))(flip, model, ranking, clicks, examined)
     return (tuple(map(int, clicks)), tuple(map(int, examined)), satisfied), probability, flips
 
 

@@ -160,6 +160,9 @@ def _click_model(
     positions = (
         {"n_positions": n_positions} if "n_positions" in inspect.signature(kind).parameters else {}
     )
+    own = kind.example_parameters(n_items, n_positions, rng)
+    if own is not None:
+        return kind(**own)
     while True:
         drawn = {name: _probabilities(sizes[shape], rng) for name, shape in kind.shapes.items()}
         given: dict[str, Any] = {name: values.tolist() for name, values in drawn.items()}

@@ -13,6 +13,7 @@ from functools import partial
 import gymnasium as gym
 import numpy as np
 import pytest
+from click_stories import make_model
 from reference_agents import edges_of
 from registries import CLICK_AGENTS, CONTEXTUAL_AGENTS
 
@@ -352,11 +353,8 @@ HYPERPARAMETERS = {
 def recipes():
     """Constructors and functions by name, each with arguments that are right."""
     for name, model in CLICK_MODELS.items():
-        if set(model.shapes.values()) <= SHAPES.keys() and "trust_irrelevant" not in model.shapes:
-            arguments = {parameter: SHAPES[shape] for parameter, shape in model.shapes.items()}
-            if "n_positions" in inspect.signature(model).parameters:
-                arguments["n_positions"] = 2
-            yield name, model, arguments
+        made = make_model(model, 4, 2, np.random.default_rng(0).random)
+        yield name, model, {key: value for key, value in made.to_dict().items() if key != "model"}
     for name, agent in (CLICK_AGENTS | CONTEXTUAL_AGENTS).items():
         arguments = dict(SIZES)
         for parameter in list(inspect.signature(agent).parameters.values())[2:]:

@@ -1,7 +1,7 @@
 """What a package of somebody else brings takes part like our own, and leaves nothing behind that
 others could not do without.
 
-The click model and the compiled agent are those of docs/own_agent.md.
+The click model is that of docs/own_click_model.md, the compiled agent that of docs/own_agent.md.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from clickgym.command_line import main
 from clickgym.envs import Instance
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = (ROOT / "docs" / "own_agent.md").read_text(encoding="utf-8")
+PAGES = ("own_agent", "own_click_model")
 
 REGISTRATION = """
 import clickgym
@@ -321,7 +321,12 @@ def shop(tmp_path_factory):
     folder = tmp_path_factory.mktemp("elsewhere")
     files = {
         file: code
-        for code in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+        for page in PAGES
+        for code in re.findall(
+            r"```python\n(.*?)```",
+            (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8"),
+            re.DOTALL,
+        )
         for file in re.findall(r"^# (\w+)", code)
     }
     sources = {

@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pytest
-from click_stories import STORIES, make_model
+from click_stories import TOLD, make_model
 
 import clickgym
 from clickgym.envs import CLICK_MODELS, ClickModel, MixtureModel, PositionBasedModel, kernel
@@ -16,7 +16,7 @@ from clickgym.envs import CLICK_MODELS, ClickModel, MixtureModel, PositionBasedM
 pytestmark = pytest.mark.uncompiled
 
 
-@pytest.mark.parametrize("model", STORIES, ids=lambda model: model.__name__)
+@pytest.mark.parametrize("model", TOLD, ids=lambda model: model.__name__)
 def test_click_models_of_the_package(model):
     rng = np.random.default_rng(0)
     is_mixture = model is MixtureModel

@@ -11,7 +11,7 @@ import re
 import numpy as np
 import pytest
 from click_stories import (
-    STORIES,
+    TOLD,
     assert_sampled_from,
     exact_law,
     make_model,
@@ -41,7 +41,7 @@ pytestmark = pytest.mark.uncompiled
 
 EXACT = {"rtol": 0, "atol": 1e-12}
 by_model = pytest.mark.parametrize(
-    "model_class", STORIES, ids=lambda model_class: model_class.__name__
+    "model_class", TOLD, ids=lambda model_class: model_class.__name__
 )
 
 # Few distinct values, so that ties, zeros and ones are common, and any others.

@@ -284,24 +284,35 @@ def test_late_clicks_are_refused_in_its_words():
     assert again == users()
 
 
-def test_kind_of_users_of_the_page(tmp_path, monkeypatch):
-    """The page shows one that plays."""
-    page = (Path(__file__).parents[2] / "docs" / "own_agent.md").read_text(encoding="utf-8")
-    kind, use = (
-        code for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "tired" in code
+def test_kind_of_users_of_the_page(tmp_path, monkeypatch, capsys):
+    """The page shows one that plays, and prints what the page shows; its regret is that of the
+    hidden intent, in both engines.
+    """
+    page = (Path(__file__).parents[2] / "docs" / "own_click_model.md").read_text(encoding="utf-8")
+    *_, (kind, use, shown) = re.findall(
+        r"```python\n(# intents.*?)```.*?```python\n(.*?)```\n\n```text\n(.*?)```", page, re.DOTALL
     )
-    (tmp_path / "tired.py").write_text(kind, encoding="utf-8")
+    (tmp_path / "intents.py").write_text(kind, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    names: dict = {}
+    names: dict = {"clickgym": clickgym, "ClickEnv": ClickEnv}
     exec(use, names)
-    envs, run, results = names["envs"], clickgym.run, []
-    envs.reset(seed=0)
-    observation, *_ = envs.step(envs.action_space.sample())
-    assert observation["tired"].tolist() == observation["clicks"].any(axis=1)[:, None].tolist()
+    assert capsys.readouterr().out == shown
+    users, results = names["users"], []
     for engine in ("compiled", "python"):
-        env = ClickEnv(names["users"])
-        results.append(run("TopRank", env, 300, seed=0, engine=engine).regret.tolist())
+        result = clickgym.run("TopRank", ClickEnv(users), 300, seed=0, engine=engine)
+        results.append(result.regret.tolist())
     assert results[0] == results[1]
+    env, clicks, lasts = ClickEnv(users), np.zeros((2, 2)), []
+    env.reset(seed=0)
+    for _ in range(20_000):
+        intent = int(env.unwrapped.state.intent[0])
+        seen, *_, info = env.step([0, 2])
+        clicks[intent] += seen
+        assert info["regret"] == pytest.approx([0.2, 0.05][intent])
+        lasts.append(int(env.unwrapped.state.intent[0]) == intent)
+    found = clicks / clicks.sum()
+    assert found.ravel() == pytest.approx(np.array([0.6, 0, 0, 0.5]) / 1.1, abs=0.02)
+    assert np.mean(lasts) == pytest.approx(0.9 + 0.1 / 2, abs=0.01)
 
 
 class Counts(NamedTuple):

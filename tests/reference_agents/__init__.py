@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click_stories import STORIES, make_model
+from click_stories import make_model
 from registries import CLICK_AGENTS
 
 from clickgym.agents import AGENTS, CompiledAgent, Learner
@@ -92,8 +92,7 @@ def _probabilities(size: Any) -> Any:
 
 
 for _short, _class in CLICK_MODELS.items():
-    if _class in STORIES:
-        MODELS.setdefault(_short, make_model(_class, 5, 3, _probabilities))
+    MODELS.setdefault(_short, make_model(_class, 5, 3, _probabilities))
 
 each_model = pytest.mark.parametrize(
     "model",
