@@ -5,7 +5,7 @@ score.
 from __future__ import annotations
 
 import math
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -145,11 +145,14 @@ class PDGD(ContextualAgent):
         n_items: L, candidates in each session.
         n_positions: K.
         n_features: d; ``make_agent`` fills it in.
-        learning_rate: η > 0, constant.
+        learning_rate: η > 0, constant, for the features that the agent sees.
+        eta: replaces ``learning_rate``: η for the features x of a file, where the agent sees x/c.
+            Scores and steps are then those of x, because ``learning_rate = eta c²``.
+        feature_scale: c; ``make_agent`` fills it in.
         seed: seeds the agent's own generator.
 
     Raises:
-        ValueError: on a learning rate that is not positive.
+        ValueError: on a learning rate or a scale that is not positive.
 
     Source: Oosterhuis, de Rijke, *Differentiable unbiased online learning to rank*, CIKM 2018,
         Algorithm 1.
@@ -177,7 +180,20 @@ class PDGD(ContextualAgent):
         *,
         n_features: int,
         learning_rate: float = 0.1,
+        eta: float | None = None,
+        feature_scale: float = 1.0,
         seed: Seed = None,
     ) -> None:
-        learning_rate = check_at_least("learning_rate", learning_rate, 0, strictly=True)
-        super().__init__(n_items, n_positions, n_features, seed, learning_rate=learning_rate)
+        super().__init__(
+            n_items,
+            n_positions,
+            n_features,
+            seed,
+            learning_rate=check_at_least("learning_rate", learning_rate, 0, strictly=True),
+            eta=None if eta is None else check_at_least("eta", eta, 0, strictly=True),
+            feature_scale=check_at_least("feature_scale", feature_scale, 0, strictly=True),
+        )
+
+    def first_values(self) -> dict[str, Any]:
+        eta, scale = self.hyperparameters["eta"], self.hyperparameters["feature_scale"]
+        return {} if eta is None else {"learning_rate": eta * scale**2}

@@ -93,6 +93,11 @@ class BaseClickEnv:
         return self._source.labels
 
     @property
+    def feature_scale(self) -> float:
+        """What the features of the instance's file were divided by; 1 if they were not."""
+        return 1.0 if self._source is None else float(self._source.estimation.get("scale", 1.0))
+
+    @property
     def task(self) -> Any:
         """The law of the users in the current step (see `Task`); users who change have a task for
         each epoch.

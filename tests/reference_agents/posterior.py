@@ -137,11 +137,19 @@ class PDGDReference(Reference):
     Rounding does not add up over sessions: weights that agree are taken over.
     """
 
+    edges = {"eta": (0.1, 1e-12, 3.0), "feature_scale": (10.0, 1.0)}
+
     def __init__(
-        self, n_items: int, n_positions: int, n_features: int, learning_rate: float = 0.1
+        self,
+        n_items: int,
+        n_positions: int,
+        n_features: int,
+        learning_rate: float = 0.1,
+        eta: float | None = None,
+        feature_scale: float = 1.0,
     ) -> None:
         super().__init__(n_items, n_positions)
-        self.learning_rate = learning_rate
+        self.learning_rate = learning_rate if eta is None else eta * feature_scale**2
         self.weights = np.zeros(n_features)
         self.features = np.zeros((n_items, n_features))
         self.step = 0.0  # what the last session's update may have been at most

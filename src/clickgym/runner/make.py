@@ -224,11 +224,11 @@ def make_agent(
 ) -> BaseAgent:
     """Build an agent for an environment.
 
-    Sizes and the number of features come from the environment. If a paper assumes more knowledge,
-    it also comes from the environment unless you pass it: the examination probabilities of PBM-UCB,
-    the production list of `Fixed`, the optimum of `Oracle`. The rest of the click model stays
-    hidden. The only exception is an agent whose class asks for it by ``requires = {...: "users"}``,
-    to draw a log from which it learns first.
+    Sizes, the number of features and their scale come from the environment. If a paper assumes more
+    knowledge, it also comes from the environment unless you pass it: the examination probabilities
+    of PBM-UCB, the production list of `Fixed`, the optimum of `Oracle`. The rest of the click model
+    stays hidden. The only exception is an agent whose class asks for it by ``requires = {...:
+    "users"}``, to draw a log from which it learns first.
 
     Args:
         agent: a name, as for the command line, ``"CascadeKLUCB:feedback=first_click"`` or
@@ -310,6 +310,8 @@ def prepared_agent(
             filled_in[key] = getattr(sizes, key)
             if not filled_in[key]:
                 raise UnsuitedError(name, f"ranks by {what}, which only {where} have")
+    if "feature_scale" in parameters and isinstance(env.unwrapped, ClickEnv):
+        filled_in["feature_scale"] = env.unwrapped.feature_scale
     if "horizon" in parameters and horizon is not None:
         filled_in["horizon"] = check_horizon(horizon)
     elif "horizon" in required:
