@@ -192,9 +192,6 @@ class Random(CompiledAgent):
     def __init__(self, n_items: int, n_positions: int, *, seed: Seed = None) -> None:
         super().__init__(n_items, n_positions, seed)
 
-    def best(self, features: ArrayLike | None = None) -> NDArray[np.int64]:
-        raise ValueError("Random has no best list: it learns nothing")
-
 
 class GreedyState(NamedTuple):
     clicks: Annotated[Ints, "L"]

@@ -301,11 +301,6 @@ class Learner(OwnLoop):
             if going_on and missing > 0:  # it ended within the last lists
                 model.learn(missing, after_step, **once)
 
-    def best(self, features: Any = None) -> Any:
-        """Refused: the networks take all candidates of a session, and rank no other number."""
-        name = type(self).__name__
-        raise ValueError(f"{name} has no best list: see FrozenPolicy, which ranks by its model")
-
     def __repr__(self) -> str:
         return as_call(
             self, n_items=self.n_items, n_positions=self.n_positions, **self.hyperparameters

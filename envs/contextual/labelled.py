@@ -32,6 +32,9 @@ class LabelledModel(ContextualModel):
             computed in every session.
         gain: ``(N,)`` the gain of each item in the metric ``ndcg@k``, from 0, such as ``2^grade -
             1``; None: its attraction. Neither clicks nor regret depend on it.
+        held_out: for each held-out query the numbers of its items, which are candidates of no user.
+            The metric ``held_out_ndcg@k`` ranks them by their features. It needs ``gain``, and
+            neither ``users`` nor ``interactions``. None: no such queries.
         **others: like ``attraction``, the other item parameters of the base model.
 
     Raises:
@@ -50,6 +53,7 @@ class LabelledModel(ContextualModel):
     """
 
     candidates: list[NDArray[np.int64]]
+    held_out: list[NDArray[np.int64]] | None = None
 
     def __init__(
         self,
@@ -60,6 +64,7 @@ class LabelledModel(ContextualModel):
         users: ArrayLike | None = None,
         interactions: ArrayLike | None = None,
         gain: ArrayLike | None = None,
+        held_out: Sequence[ArrayLike] | None = None,
         **others: Sequence[ArrayLike],
     ) -> None:
         if candidates is None:
@@ -74,6 +79,10 @@ class LabelledModel(ContextualModel):
         pairs = _checked_pairs(interactions, catalogue)
         if gain is not None:
             gain = numbers("gain", gain, (len(catalogue.items),), 0.0, expected="a number from 0")
+        if held_out is not None:
+            if gain is None or users is not None or len(pairs):
+                raise ValueError("held_out needs a gain, and neither users nor interactions")
+            self.held_out = _checked_queries(held_out, gain)
         values = [np.concatenate(self.labels[name]) for name in base.item_parameters()]
         super().__init__(base, catalogue, values, interactions=pairs, gain=gain)
 
@@ -97,9 +106,10 @@ class LabelledModel(ContextualModel):
         )
 
     def _arguments(self) -> dict[str, Any]:
-        gain = {} if self.gain is None else {"gain": self.gain}
+        optional = {"gain": self.gain, "held_out": self.held_out}
+        given = {name: value for name, value in optional.items() if value is not None}
         pairs = self.interactions if len(self.interactions) else None
-        return super()._arguments() | self.labels | gain | {"interactions": pairs}
+        return super()._arguments() | self.labels | given | {"interactions": pairs}
 
 
 def _checked_labels(
@@ -114,6 +124,21 @@ def _checked_labels(
         raise ValueError(f"{name} has {len(labels)} entries; {expected}")
     rows = enumerate(zip(labels, sizes, strict=True))
     return [probabilities(f"{name}[{user}]", row, (size,)) for user, (row, size) in rows]
+
+
+def _checked_queries(
+    queries: Sequence[ArrayLike], gain: NDArray[np.float64]
+) -> list[NDArray[np.int64]]:
+    """Return the item numbers of held-out queries, one of which has an item of some gain."""
+    if not is_sequence(queries):
+        raise ValueError(f"held_out is {short(queries)}; expected the item numbers of each query")
+    checked = [
+        integers(f"held_out[{query}]", items, (None,), 0, len(gain)).copy()
+        for query, items in enumerate(queries)
+    ]
+    if not any(gain[items].any() for items in checked):
+        raise ValueError("no query of held_out has an item with a gain above 0")
+    return checked
 
 
 def _checked_pairs(interactions: ArrayLike | None, catalogue: Catalogue) -> NDArray[np.int64]:

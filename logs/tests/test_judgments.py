@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 import clickgym
-from clickgym.agents import OwnLoop
+from clickgym.agents import Agent, OwnLoop
+from clickgym.agents.agent import UnsuitedError
 from clickgym.command_line import main
+from clickgym.runner.play.faults import AgentError
 from clickgym_logs import (
     GRADED_USERS,
     Judgments,
@@ -424,7 +426,7 @@ def test_what_ranks_no_features_is_refused():
         "ContextualDBNRank-v0", instance=judged_instance(judgments, n_items=5, n_positions=3)
     )
     assert 0 < held_out_ndcg(clickgym.make_agent("PDGD", env).best, judgments) < 1
-    with pytest.raises(ValueError, match="Random has no best list"):
+    with pytest.raises(TypeError, match="which takes no features"):
         held_out_ndcg(clickgym.make_agent("Random", env).best, judgments)
     narrow = Judgments(("a",), [0, 2], [1, 0], np.eye(2))
     with pytest.raises(
@@ -461,22 +463,178 @@ def test_the_program_of_the_page(monkeypatch, log_file, capsys):
     assert 0 < min(values) <= max(values) <= 1
 
 
+# ------------------------------------------------------------ held-out queries as a metric
+
+
+class Preferences(Agent):
+    """In plain Python: a click is preferred to the skips above it."""
+
+    def __init__(self, n_items, n_positions, n_features, *, seed=None):
+        self.rng, self.n_positions = np.random.default_rng(seed), n_positions
+        self.weights = np.zeros(n_features)
+
+    def best(self, features):
+        return np.argsort(-features @ self.weights, kind="stable")
+
+    def rank(self, observation):
+        noisy = self.weights + self.rng.normal(size=len(self.weights))
+        return np.argsort(-observation["features"] @ noisy)[: self.n_positions]
+
+    def update(self, observation, ranking, clicks, reward):
+        shown = observation["features"][ranking]
+        for k in np.flatnonzero(clicks):
+            self.weights += (shown[k] - shown[:k][clicks[:k] == 0]).sum(axis=0)
+
+
+class Dense(Preferences):
+    """Whose order has a row twice."""
+
+    def best(self, features):
+        return np.zeros(len(features), int)
+
+
+def with_test(**options):
+    """An environment with held-out queries, and these."""
+    test = judged(seed=1)
+    instance = judged_instance(judged(), test=test, n_items=5, n_positions=3, **options)
+    return gym.make("ContextualDBNRank-v0", instance=instance), test
+
+
+METRIC, AT = "held_out_ndcg@3", [1, 2, 40, 41, 150, 700]
+
+
+@pytest.mark.parametrize(
+    ("name", "delay"), [("PDGD", None), ("LinearTS", "batch:7"), (Preferences, None)]
+)
+def test_the_metric_is_the_value_of_the_agent_at_each_checkpoint(name, delay):
+    """Of an agent that is stopped there, on both engines; the others metrics stay as they are."""
+    env, test = with_test()
+    options = {"seed": 1, "checkpoints": AT, "delay": delay}
+
+    def agent():
+        return clickgym.make_agent(name, env, seed=2)
+
+    results = [
+        clickgym.run(agent(), env, AT[-1], metrics=["ndcg@2", METRIC], engine=engine, **options)
+        for engine in ("auto", "python")
+    ]
+    plain = clickgym.run(agent(), env, AT[-1], metrics=["ndcg@2"], **options)
+    values = []
+    for step in AT:
+        stopped = agent()
+        clickgym.run(stopped, env, step, seed=1, delay=delay)
+        values.append(held_out_ndcg(stopped.best, test, 3))
+    for result in results:
+        np.testing.assert_allclose(result.metrics[METRIC], values, rtol=1e-12)
+        np.testing.assert_array_equal(result.metrics["ndcg@2"], plain.metrics["ndcg@2"])
+        np.testing.assert_array_equal(result.regret, plain.regret)
+    assert len(set(values)) > 2
+
+
+def test_the_metric_in_a_sweep(tmp_path):
+    """Resumed, in threads and processes, as single runs; a value of the end, and no mean."""
+    env, _ = with_test(name="tested")
+    arguments = (["ContextualDBNRank-v0"], ["PDGD", Preferences], 200, 2)
+    options = {"instances": [env.unwrapped._source], "checkpoints": [100], "progress": False}
+    options["metrics"] = ["ndcg@2", METRIC]
+    alone = clickgym.sweep(*arguments, n_jobs=1, **options)
+    clickgym.sweep(*arguments[:3], 1, n_jobs=2, out=tmp_path, **options)
+    together = clickgym.sweep(*arguments, n_jobs=2, out=tmp_path, **options)
+    columns = ["agent", "run", "step", "ndcg@2", METRIC]
+    assert together.rows.select(columns).equals(alone.rows.select(columns))
+    row = alone.rows.filter(agent="PDGD", run=1)
+    again = clickgym.run("PDGD", env, 200, seed=row["seed"][0], checkpoints=[100], metrics=[METRIC])
+    assert row[METRIC].to_list() == again.metrics[METRIC].tolist()
+    last = alone.rows.filter(agent="PDGD", step=200)
+    table = alone.table().filter(agent="PDGD")
+    assert table[METRIC].item() == pytest.approx(last[METRIC].mean())
+    assert table["ndcg@2"].item() == pytest.approx(last["ndcg@2"].mean() / 200)
+    *_, panel = alone.plot().axes
+    (line,) = (line for line in panel.get_lines() if line.get_label() == "PDGD")
+    assert panel.get_ylabel() == METRIC
+    assert line.get_ydata()[-1] == pytest.approx(last[METRIC].mean())
+
+
+def test_who_cannot_be_measured_is_refused_before_any_work(tmp_path):
+    env, _ = with_test()
+    source = env.unwrapped._source
+    with pytest.raises(
+        UnsuitedError, match=r"^Random, CascadeTS cannot rank held-out queries .*best\(features\)"
+    ):
+        clickgym.sweep(
+            ["ContextualDBNRank-v0"],
+            ["Random", "PDGD", "CascadeTS"],
+            10,
+            1,
+            instances=[source],
+            metrics=[METRIC],
+            out=tmp_path / "new",
+        )
+    assert not (tmp_path / "new").exists()
+    for name in ("Random", InOrder()):
+        with pytest.raises(UnsuitedError, match="cannot rank held-out queries"):
+            clickgym.run(name, env, 10, metrics=[METRIC])
+    with pytest.raises(AgentError, match=r"after step 5: .*an order of its 2 rows"):
+        clickgym.run(Dense, env, 10, checkpoints=[5], metrics=[METRIC])
+    without = gym.make("ContextualDBNRank-v0", instance=judged_instance(judged(), n_positions=1))
+    with pytest.raises(ValueError, match="needs held-out queries"):
+        clickgym.run("PDGD", without, 10, metrics=[METRIC])
+    with pytest.raises(ValueError, match=r"expected held_out_ndcg@k, k from 1"):
+        clickgym.run("PDGD", env, 10, metrics=["held_out_ndcg@0"])
+
+
+def test_test_queries_are_in_no_session(tmp_path):
+    """Users, candidates and digits are those without them; a file keeps them."""
+    (env, test), plain = with_test(), judged_instance(judged(), n_items=5, n_positions=3)
+    source = env.unwrapped._source
+    source.save(tmp_path / "with.json")
+    envs = [
+        gym.make("ContextualDBNRank-v0", instance=instance)
+        for instance in (plain, source, tmp_path / "with.json")
+    ]
+    results = [clickgym.run("PDGD", each, 300, seed=3) for each in envs]
+    assert len({tuple(result.regret) for result in results}) == 1
+    model = envs[-1].unwrapped.model
+    assert [len(items) for items in model.held_out] == np.diff(test.starts).tolist()
+    assert not set(np.concatenate(model.held_out)) & set(model.pool.entries)
+    with pytest.raises(ValueError, match=r"3 features, and the judgments 4; .*n_features=4"):
+        judged_instance(judged(), test=judged(n_features=3), n_positions=3)
+
+
+def test_divided_test_queries_have_the_scale_of_the_training_set(log_file):
+    lines = ["2 qid:1 1:30 2:40\n0 qid:1 2:1\n", "1 qid:2 1:5\n0 qid:2 2:2\n"]
+    files = [log_file(f"{name}.txt", text) for name, text in enumerate(lines)]
+    found = []
+    for divide in (False, True):
+        train, test = (read_judgments(file, divide=divide, n_features=2) for file in files)
+        instance = judged_instance(train, test=test, n_positions=2)
+        model = instance.model("LabelledModel of DBN")
+        found.append(model.items[np.concatenate(model.held_out)])
+        assert found[-1][0, 0] == pytest.approx(5 / train.scale)
+    np.testing.assert_allclose(*found, rtol=1e-6)
+
+
 # ------------------------------------------------------------ the command
 
 
 def test_the_command_makes_an_instance_that_runs(log_file, tmp_path, printed, refused):
     path, out = str(log_file("a.txt", TEXT)), str(tmp_path / "letor.json")
+    test = str(log_file("test.txt", "1 qid:c 1:2\n0 qid:c 2:2\n"))
     words = ["features", "--judgments", path, "--positions", "2", "--out", out]
     text = printed([*words, "--users", "perfect"])
     assert "5 documents of 2 queries, 3 features" in text
     assert "17 %" in text
-    assert "PDGD:learning_rate=η·100" in text
+    assert "PDGD:eta=0.1" in text
     env = gym.make("ContextualDBNRank-v0", instance=out)
     judgments = read_judgments(path)
     direct = judged_instance(judgments, "perfect", n_positions=2)
     same = gym.make("ContextualDBNRank-v0", instance=direct)
     both = [clickgym.run("PDGD", e, 50, seed=0, metrics=["ndcg@2"]) for e in (env, same)]
     np.testing.assert_array_equal(both[0].metrics["ndcg@2"], both[1].metrics["ndcg@2"])
+    assert "2 documents of 1 held-out queries" in printed([*words, "--test", test])
+    command = "run ContextualDBNRank-v0 --agents PDGD --horizon 30 --runs 1 --metrics"
+    table = printed([*command.split(), "held_out_ndcg@10", "--instance", out])
+    assert "held_out_ndcg@10" in table
     assert "--linear: only for ratings" in refused([*words, "--linear"])
     assert "one of DATA, a file of ratings, --judgments" in refused(["features", "--out", out])
     assert "--users: only for --judgments" in refused(

@@ -17,7 +17,6 @@ the documents below it, and the ideal list stays the same.
 from __future__ import annotations
 
 import inspect
-import math
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,7 +30,6 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from clickgym.core.checks import (
-    as_array,
     as_call,
     check_at_least,
     check_choice,
@@ -55,6 +53,7 @@ from clickgym.envs import (
     LabelledModel,
     PositionBasedModel,
 )
+from clickgym.runner.play.held_out import mean_ndcg
 
 from .tables import Table
 
@@ -398,6 +397,7 @@ def judged_instance(
     judgments: Judgments,
     users: str = "navigational",
     *,
+    test: Judgments | None = None,
     n_items: int | None = None,
     n_positions: int = 10,
     n_grades: int | None = None,
@@ -412,6 +412,8 @@ def judged_instance(
         judgments: the queries; one is drawn for each session, all with the same probability.
         users: who clicks: ``"perfect"``, ``"navigational"``, ``"informational"`` or
             ``"near_random"``, as in `GRADED_USERS`.
+        test: held-out queries with the same features, which no user sees: those of the metric
+            ``held_out_ndcg@k``. All their documents count.
         n_items: L, the number of rows of a session: of a query with more documents L are drawn, one
             with fewer gets blank rows, which are the items from N on. None: the most documents of a
             query.
@@ -427,7 +429,8 @@ def judged_instance(
         ``estimation`` has c (``"scale"``) and the share of rows that are blank (``"blank"``).
 
     Raises:
-        ValueError: unknown users; a grade above 4 or ``n_grades - 1``; fewer items than positions.
+        ValueError: unknown users; a grade above 4 or ``n_grades - 1``; fewer items than positions;
+            test queries with another number of features, or without a relevant document.
 
     Warns:
         UserWarning: a document has a value so large that the features of all others nearly vanish
@@ -451,14 +454,18 @@ def judged_instance(
     check_positions(n_positions, n_rows)
     n, d = judgments.features.shape
     n_blank = n_rows if sizes.min() < n_rows else 0
-    size = 4 * (n + n_blank) * d + 24 * int(np.maximum(sizes, n_rows).sum())
+    n_test = 0 if test is None else _n_test(test, d)
+    size = 4 * (n + n_blank + n_test) * d + 24 * int(np.maximum(sizes, n_rows).sum())
     check_memory(f"judged queries of {n_rows:,} rows", size, "choose a smaller n_items")
-    if judgments.divided and n + n_blank <= len(judgments._rows):
+    if judgments.divided and test is None and n + n_blank <= len(judgments._rows):
         items = judgments._rows[: n + n_blank]
     else:
-        items = np.zeros((n + n_blank, d), np.float32)
+        items = np.zeros((n + n_blank + n_test, d), np.float32)
         scale = 1.0 if judgments.divided else judgments.scale
         np.divide(judgments.features, np.float32(scale), out=items[:n])
+        if test is not None:
+            scale = judgments.scale / (test.scale if test.divided else 1.0)
+            np.divide(test.features, np.float32(scale), out=items[n + n_blank :])
         items.flags.writeable = False  # so that it is not copied
     bounds = list(pairwise(judgments.starts))
     blanks = np.arange(n, n + n_blank)
@@ -468,6 +475,9 @@ def judged_instance(
         ],
         "gain": np.concatenate([np.exp2(judgments.grades) - 1.0, np.zeros(n_blank)]),
     }
+    if test is not None:
+        labels["held_out"] = [n + n_blank + np.arange(a, b) for a, b in pairwise(test.starts)]
+        labels["gain"] = np.concatenate([labels["gain"], np.exp2(test.grades) - 1.0])
     grades = np.concatenate([judgments.grades, np.full(n_blank, len(click))])
     chances = (
         {"attraction": click} if eta is not None else {"attraction": click, "satisfaction": stop}
@@ -488,6 +498,8 @@ def judged_instance(
     )
     if eta is not None:
         what += f", position bias k^-{eta:g}"
+    if test is not None:
+        what += f"; {len(test.queries):,} held-out queries"
     return Instance(
         name,
         {model.kind: model},
@@ -514,6 +526,20 @@ def _dwarfing_value(judgments: Judgments) -> str:
         "documents: all features are divided by the same number, so the others nearly vanish, and "
         "agents hardly learn from them; correct the value, or read with normalize=True"
     )
+
+
+def _n_test(test: Judgments, n_features: int) -> int:
+    """The number of documents of checked test queries."""
+    check_kind("test", test, Judgments, "Judgments, as read_judgments returns them")
+    n, d = test.features.shape
+    if d != n_features:
+        raise ValueError(
+            f"the test queries have {d} features, and the judgments {n_features}; read the test "
+            f"file with n_features={n_features}"
+        )
+    if not test.grades.any():
+        raise ValueError("no test query has a relevant document")
+    return n
 
 
 def _chances(judgments: Judgments, users: str, n_grades: int | None) -> Any:
@@ -569,26 +595,13 @@ def held_out_ndcg(rank: Callable[[Floats], ArrayLike], judgments: Judgments, k: 
     check_kind("judgments", judgments, Judgments, "Judgments, as read_judgments returns them")
     check_count("k", k)
     _check_takes_features(rank, judgments.features.shape[1])
-    starts, gains = judgments.starts, np.exp2(judgments.grades) - 1.0
-    discount = 1.0 / np.log2(np.arange(2, min(k, int(np.diff(starts).max())) + 2))
-    values = []
-    for query, first, stop in zip(judgments.queries, starts[:-1], starts[1:], strict=True):
-        gain = gains[first:stop]
-        if not gain.any():
-            continue
-        order = rank(judgments.features[first:stop].astype(np.float64))
-        order = as_array(f"the order by rank of query {short(query)}", order)
-        if order.dtype.kind not in "iu" or not np.array_equal(np.sort(order), range(len(gain))):
-            expected = f"expected an order of its {len(gain)} rows"
-            raise ValueError(f"rank returned {short(order)} for query {short(query)}; {expected}")
-        m = min(k, len(gain))
-        shown, ideal = (
-            float(weighted_sums(row[:m], discount[:m])) for row in (gain[order], -np.sort(-gain))
-        )
-        values.append(shown / ideal)
-    if not values:
-        raise ValueError("no query has a relevant document")
-    return math.fsum(values) / len(values)
+    gains = np.exp2(judgments.grades) - 1.0
+    rows = zip(judgments.queries, judgments.starts[:-1], judgments.starts[1:], strict=True)
+    queries = (
+        (f"query {short(query)}", judgments.features[first:stop], gains[first:stop])
+        for query, first, stop in rows
+    )
+    return mean_ndcg(rank, queries, k)
 
 
 def _check_takes_features(rank: Any, width: int) -> None:

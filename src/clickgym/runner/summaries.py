@@ -9,7 +9,7 @@ import polars
 from polars import col
 
 from ..core.statistics import half_width, holm, t_level
-from .play.metrics import is_sum
+from .play.metrics import is_sum, kind_of
 
 MEASURED = ("env", "instance", "agent", "run", "seed", "step", "regret", "reward", "clicks")
 TIMED = ("engine", "seconds")
@@ -64,7 +64,7 @@ WINDOWS = 50
 
 def by_window(frame: polars.DataFrame) -> polars.DataFrame:
     """The rows at the ends of about equal windows, with further metrics as means per session of the
-    window that ends there.
+    window that ends there; those of held-out queries as they are there.
 
     Example:
         >>> columns = {"env": "E", "instance": "i", "agent": "A", "run": 0, "regret": 0.0}
@@ -79,7 +79,11 @@ def by_window(frame: polars.DataFrame) -> polars.DataFrame:
     )
     rows = frame.join(ends, on="step", how="semi", maintain_order="left")
     pair = ["env", "instance", "agent", "run"]
-    sums = {name: col(name if is_sum(name) else "regret") for name in metrics_of(frame)}
+    sums = {
+        name: col(name if is_sum(name) else "regret")
+        for name in metrics_of(frame)
+        if kind_of(name) != "held_out"
+    }
 
     def since(column: polars.Expr) -> polars.Expr:
         return column - column.shift(1, fill_value=0).over(pair)

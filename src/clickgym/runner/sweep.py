@@ -405,7 +405,7 @@ def _plan(
     for env_label, env_pair in env_makers.items():
         for instance in instances:
             env = make_env(env_pair, instance)
-            metrics.contexts(env.unwrapped)
+            metrics.check_env(env.unwrapped)
             name = getattr(env.unwrapped, "instance", "custom")
             played = users_of(env)
             _, *changes = (0,) if played is None else played.starts
@@ -432,6 +432,7 @@ def _plan(
                 try:
                     agent = make_agent(agent_pair, env, horizon=setting.horizon, seed=0, log=empty)
                     prefer = _check_pair(setting, engine, agent, env, label, at_once)
+                    metrics.check_agent(agent)
                 except UnsuitedError as error:
                     unsuited.setdefault(label, error)
                     continue

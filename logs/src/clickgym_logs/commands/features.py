@@ -44,6 +44,14 @@ def features(
             show_default=False,
         ),
     ] = None,
+    test: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE...",
+            help="Judgments: held-out queries of the metric held_out_ndcg@k, which no user sees.",
+            show_default=False,
+        ),
+    ] = None,
     clicks: Annotated[
         list[str] | None,
         typer.Option(
@@ -166,11 +174,11 @@ def features(
     Documents with relevance grades, and users who click by grade:
 
     \b
-    clickgym features --judgments train.txt --users navigational --out letor.json
+    clickgym features --judgments train.txt --test test.txt --out letor.json
 
     \b
-    clickgym run ContextualDBNRank-v0 --instance letor.json --agents PDGD:learning_rate=11 \\
-        --metrics ndcg@10 --horizon 1e5 --out letor
+    clickgym run ContextualDBNRank-v0 --instance letor.json --agents PDGD:eta=0.1 LinearTS \\
+        --metrics ndcg@10 held_out_ndcg@10 --horizon 1e4 --out letor
     """
     if out.suffix != ".json" or not out.absolute().parent.is_dir() or out.is_dir():
         raise ValueError(
@@ -178,7 +186,7 @@ def features(
         )
     sizes = _given(n_items=candidates, n_positions=positions)
     of_ratings = _given(model=model, linear=linear, dimension=dimension, interactions=interactions)
-    of_judgments = _given(users=users, grades=grades, eta=eta, normalize=normalize)
+    of_judgments = _given(users=users, grades=grades, eta=eta, normalize=normalize, test=test)
     if (data is not None) + bool(judgments) + bool(clicks) != 1:
         raise ValueError("expected one of DATA, a file of ratings, --judgments and --clicks")
     if columns and not clicks:
@@ -231,9 +239,17 @@ def _from_judgments(
     console: Console, files: list[Path], name: str, sizes: Any, options: Any
 ) -> Instance:
     """Read judged queries and say what they are; return their instance."""
-    judged = read_judgments(files, normalize=options.pop("normalize", False))
+    normalize = options.pop("normalize", False)
+    judged = read_judgments(files, normalize=normalize)
     n, d = judged.features.shape
     say(console, f"read {n:,} documents of {len(judged.queries):,} queries, {d:,} features")
+    if "test" in options:
+        test = options["test"] = read_judgments(options["test"], normalize=normalize, n_features=d)
+        n += len(test.grades)
+        say(
+            console,
+            f"read {len(test.grades):,} documents of {len(test.queries):,} held-out queries",
+        )
     if n * d > LARGEST:
         raise ValueError(
             f"a JSON instance would have {n * d:,} numbers: make it in Python with judged_instance"
@@ -242,11 +258,10 @@ def _from_judgments(
         options["n_grades"] = options.pop("grades")
     origin = f"made by clickgym from {', '.join(file.name for file in files)}"
     instance = judged_instance(judged, name=name, origin=origin, **sizes, **options)
-    c = judged.scale
     say(
         console,
-        f"features are divided by {c:.4g}: a learning rate η of the literature is "
-        f"PDGD:learning_rate=η·{c * c:.4g}",
+        f"features are divided by {judged.scale:.4g}: a learning rate of the literature, such as "
+        "0.1, is PDGD:eta=0.1",
     )
     if instance.estimation["blank"]:
         say(console, "Blank rows make Random worse: compare with shuffled documents instead")

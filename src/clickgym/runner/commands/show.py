@@ -17,7 +17,7 @@ from ...envs import ENVIRONMENTS, list_instances, load_instance
 from ...envs.instances.instance import FAMILIES
 from ..console import output
 from ..make import agent_maker, env_maker
-from ..play.metrics import METRICS, metric_of
+from ..play.metrics import AT_K, METRICS, metric_of
 from ..terminal import say
 
 MEASURES = {
@@ -62,7 +62,7 @@ def text_of(name: str) -> str:
     ids, instances = ENVIRONMENTS, list_instances()
     if name in MEASURES:
         return MEASURES[name]
-    if name in METRICS or name.startswith("ndcg@"):
+    if name in METRICS or name.partition("@")[0] in AT_K:
         return metric_of(name).description
     if name in FAMILIES:
         arguments = inspect.signature(FAMILIES[name]).parameters.values()

@@ -102,18 +102,20 @@ def play_compiled(run: Run) -> float:
         AgentError: the agent proposed a bad list, or failed.
         SessionError: the click model failed.
     """
-    agent, meter, delay = run.agent, run.meter, run.delay
+    agent, meter, delay, metrics = run.agent, run.meter, run.delay, run.metrics
     env: Any = run.env.unwrapped
     streams, state, chunk, seconds = env.streams, None, FIRST_CHUNK, 0.0
     while meter.step < meter.horizon:
         if streams.state is not state:  # at the start, and where the users change
             task, state = streams.task, streams.state
             observed = task.observed(state, agent.observes)
-            contexts = run.metrics.contexts(env)
+            contexts = metrics.contexts(env)
             fixed = task.users, state, observed, env.shown, contexts, meter.totals
             learn = delay.learning(agent, observed)
-            loop = entry(session_loop(agent.rank_kernel, learn, run.metrics.kernel, *task.kernels))
+            loop = entry(session_loop(agent.rank_kernel, learn, metrics.kernel, *task.kernels))
         size = min(chunk, meter.horizon - meter.step, streams.next_change - streams.steps)
+        if metrics.held_out:
+            size = min(size, meter.next_checkpoint - meter.step)
         agent.make_room(size + delay.slots)
         stage = Stage(*fixed, *meter.ahead(), delay.chunk(meter.step + 1, size))
         play = partial(loop, stage, env.np_random, agent.state, agent.rng, agent.ranking)
@@ -122,6 +124,8 @@ def play_compiled(run: Run) -> float:
         if size == chunk:  # not cut short: its time tells the speed
             wanted = chunk * CHUNK / max(lasted, 1e-6)
             chunk = int(min(max(wanted, chunk / 4), chunk * 4)) + 1
+        if metrics.held_out:
+            metrics.ask(agent, env, meter)
         if run.on_chunk is not None:
             run.on_chunk(size)
     return seconds

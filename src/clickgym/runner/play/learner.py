@@ -35,6 +35,8 @@ def play_learner(run: Run) -> float:
 
     def on_step() -> bool:
         nonlocal reported, stopped_by
+        if run.metrics.held_out:
+            run.metrics.ask(agent, run.env, meter)
         if run.on_chunk is not None and meter.step > reported:
             try:
                 run.on_chunk(meter.step - reported)
@@ -54,7 +56,7 @@ def play_learner(run: Run) -> float:
     if meter.step < meter.horizon:  # its regret would pass for that of the whole horizon
         name = type(agent).__name__
         raise AgentError(f"{name} ended after {meter.step} of {meter.horizon} sessions")
-    return clock() - before
+    return clock() - before - run.metrics.seconds
 
 
 class RecordedStreams(RecordVectorRegret):

@@ -1,9 +1,10 @@
-"""Metrics besides regret, reward and clicks: sums over sessions.
+"""Metrics besides regret, reward and clicks: most are sums over sessions.
 
 A metric is one kernel, ``value(context, ranking, clicks, expectation) -> float``, summed over the
 sessions, and one function that builds its context, a named tuple of arrays, from the environment
 whenever the users change. To add one, write the two and enter them in `METRICS`; both engines, the
-table and the command line then know it. A metric that is not asked for is not compiled in.
+table and the command line then know it. A metric that is not asked for is not compiled in. Held-out
+queries are no sum: the agent ranks them at each checkpoint.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.checks import check_choice, check_labels, short
-from ...core.kernels import entry, kernel
+from ...core.kernels import clock, entry, kernel
 from ...core.sums import weighted_sums
 from ...envs import ClickEnv, ClickVectorEnv
 from ...envs.any_env import users_of
 from ...envs.meter import N_TOTALS, Meter
+from .faults import session_error
+from .held_out import check_ranks_features, held_out_queries, mean_ndcg
 
 Env = ClickEnv | ClickVectorEnv
 
@@ -31,22 +34,25 @@ class Metric(NamedTuple):
 
     Attributes:
         description: one line, for the command line.
-        kernel: what is summed over the sessions; None for a metric that follows from the regret.
+        kernel: what is summed over the sessions; None for a metric that follows from the regret, or
+            from the agent.
         context: builds the kernel's context; None if it needs none. A metric with a context is
             refused where states change from session to session, and unless it takes candidates
             where those change.
         kind: ``"sum"``, a running sum over the sessions, of which tables show the mean of a
-            session (so a ratio of two sums is none); or ``"window"``, the mean since the checkpoint
-            before.
+            session (so a ratio of two sums is none); ``"window"``, the mean since the checkpoint
+            before; or ``"held_out"``, a value of the agent at the checkpoint.
         takes_candidates: whether ``context`` also gets the number of a stream, whose candidates
             it describes.
+        k: the positions that count on held-out queries.
     """
 
     description: str
     kernel: Callable[..., float] | None
     context: Callable[..., Any] | None = None
-    kind: Literal["sum", "window"] = "sum"
+    kind: Literal["sum", "window", "held_out"] = "sum"
     takes_candidates: bool = False
+    k: int = 0
 
 
 # ---------------------------------------------------------------------------------------- any_click
@@ -132,6 +138,21 @@ def ndcg_at(k: int) -> Metric:
     )
 
 
+def held_out_ndcg_at(k: int) -> Metric:
+    """The metric ``held_out_ndcg@k``."""
+    return Metric(
+        f"mean NDCG of the first {k} documents of held-out queries, which the agent ranks without "
+        "exploration at each checkpoint",
+        None,
+        kind="held_out",
+        k=k,
+    )
+
+
+AT_K: dict[str, Callable[[int], Metric]] = {"ndcg": ndcg_at, "held_out_ndcg": held_out_ndcg_at}
+"""The metrics of the first k positions, by what stands before ``@k``."""
+
+
 # --------------------------------------------------------------------------------------- violations
 
 
@@ -186,6 +207,7 @@ METRICS: dict[str, Metric] = {
         gain_context,
     ),
     "ndcg@10": ndcg_at(10),
+    "held_out_ndcg@10": held_out_ndcg_at(10),
     "violations": Metric(
         "lists with more than |V_0| + K/2 wrongly ordered pairs, |V_0| those of the initial list "
         "(Li et al. 2019, eq. 7)",
@@ -204,7 +226,7 @@ METRICS: dict[str, Metric] = {
         kind="window",
     ),
 }
-"""The metrics by name; `metric_of` also knows ``ndcg@k`` for other k."""
+"""The metrics by name; `metric_of` also knows those of `AT_K` for other k."""
 
 
 def metric_of(name: str) -> Metric:
@@ -213,16 +235,26 @@ def metric_of(name: str) -> Metric:
     Raises:
         ValueError: there is none.
     """
-    if name.startswith("ndcg@"):
-        if not re.fullmatch("ndcg@[1-9][0-9]{0,8}", name):
-            raise ValueError(f"metric is {short(name)}; expected ndcg@k, k from 1, as in ndcg@10")
-        return ndcg_at(int(name.partition("@")[2]))
-    return METRICS[check_choice("metric", name, METRICS)]
+    family, at, k = name.partition("@")
+    if not at or family not in AT_K:
+        return METRICS[check_choice("metric", name, METRICS)]
+    if not re.fullmatch("[1-9][0-9]{0,8}", k):
+        expected = f"expected {family}@k, k from 1, as in {family}@10"
+        raise ValueError(f"metric is {short(name)}; {expected}")
+    return AT_K[family](int(k))
+
+
+def kind_of(name: str) -> str:
+    """The `Metric.kind` of a column of results; a metric of another version is a sum."""
+    try:
+        return metric_of(name).kind
+    except ValueError:
+        return "sum"
 
 
 def is_sum(name: str) -> bool:
     """Whether a column of results is a running sum over the sessions."""
-    return name not in METRICS or METRICS[name].kind == "sum"
+    return kind_of(name) == "sum"
 
 
 # -------------------------------------------------------------------------------- several, compiled
@@ -256,6 +288,8 @@ class Metrics:
     Attributes:
         names: all of them, the columns of the table.
         summed: those that the kernel sums, in the totals after regret, reward and clicks.
+        held_out: those that ask the agent at each checkpoint, with their values so far.
+        seconds: how long it took to ask.
 
     Raises:
         ValueError: on an unknown name, or one named twice.
@@ -265,6 +299,10 @@ class Metrics:
         self.names = check_labels("metrics", names)
         self._metrics = {name: metric_of(name) for name in self.names}
         self.summed = tuple(name for name, metric in self._metrics.items() if metric.kernel)
+        self.held_out: dict[str, list[float]] = {
+            name: [] for name, metric in self._metrics.items() if metric.kind == "held_out"
+        }
+        self.seconds = 0.0
         self.kernel = nothing
         for column, name in reversed(list(enumerate(self.summed, N_TOTALS))):
             kernel = self._metrics[name].kernel
@@ -277,11 +315,50 @@ class Metrics:
     def columns(self, meter: Meter) -> dict[str, NDArray[np.float64]]:
         """The values at the checkpoints, by name."""
         columns = dict(zip(self.summed, meter.metrics.T, strict=True))
+        columns |= {name: np.array(values) for name, values in self.held_out.items()}
         for name in self.names:
             if self._metrics[name].kind == "window":
                 windows = np.diff(meter.steps, prepend=0)
                 columns[name] = np.diff(meter.regret, prepend=0.0) / windows
         return {name: columns[name] for name in self.names}
+
+    def check_env(self, env: Any) -> None:
+        """Check that an environment has what the metrics need.
+
+        Raises:
+            ValueError: it lacks something.
+        """
+        self.contexts(env)
+        for name in self.held_out:
+            held_out_queries(env, name)
+
+    def check_agent(self, agent: Any) -> None:
+        """Check that an agent can do what the metrics ask.
+
+        Raises:
+            UnsuitedError: it cannot.
+        """
+        for name in self.held_out:
+            check_ranks_features(agent, name)
+
+    def ask(self, agent: Any, env: Any, meter: Meter) -> None:
+        """Let the agent rank the held-out queries, if a checkpoint was reached.
+
+        Raises:
+            AgentError: it failed, or returned no order of their documents.
+        """
+        for name, values in self.held_out.items():
+            n_new = len(meter.steps) - len(values)  # parallel streams may pass several at once
+            if n_new:
+                before = clock()
+                queries = held_out_queries(env, name)
+                try:
+                    value = mean_ndcg(agent.best, queries, self._metrics[name].k)
+                except Exception as error:
+                    when = f"{name} after step {meter.step}"
+                    raise session_error(agent, env, when, error) from error
+                values += [value] * n_new
+                self.seconds += clock() - before
 
     def contexts(self, env: Any, b: int = 0) -> tuple[Any, ...]:
         """The data about the environment's present task, on stream b, that the kernels need.

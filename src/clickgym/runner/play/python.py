@@ -161,6 +161,8 @@ def play_python(run: Run) -> float:
                 items, expectation = np.asarray(ranking, np.int64), session.expectation
                 metrics.measure(contexts, items, clicks, expectation, meter.totals)
             meter.add(session.regret, reward, int(clicks.sum()))
+            if metrics.held_out:
+                metrics.ask(agent, env, meter)
             observation = session.observation
             if session.has_left or session.is_cut:
                 run.delay.check_end(env, meter.step, session.has_left)
@@ -169,4 +171,4 @@ def play_python(run: Run) -> float:
             if run.on_chunk is not None and (meter.step == meter.horizon or clock() > next_report):
                 run.on_chunk(meter.step - reported)
                 reported, next_report = meter.step, clock() + CHUNK
-    return clock() - before
+    return clock() - before - metrics.seconds

@@ -108,8 +108,8 @@ def play(
     """
     metrics = metrics or Metrics()
     core: Any = env.unwrapped
-    if metrics.summed:
-        metrics.contexts(core)  # refused before anything is drawn
+    metrics.check_env(core)  # refused before anything is drawn
+    metrics.check_agent(agent)
     meter = Meter(steps, len(metrics.summed))
     observation = first_observation(agent, env, seed)
     run = Run(agent, env, observation, meter, metrics, delay or AtOnce(), on_chunk)

@@ -26,6 +26,7 @@ from ...core.files import write_whole
 from ...core.formats import visible
 from ..colours import COLOURS, LOOKS, PLACES
 from ..config import Config
+from ..play.metrics import kind_of
 from ..summaries import average, by_window, metrics_of, several_instances, span, without_regret
 
 ZOOM = 1000
@@ -123,7 +124,9 @@ class Manner(NamedTuple):
     def label(self, measure: str) -> str:
         """The label of the axis of a measure."""
         if measure not in ("regret", "reward"):
-            text = f"{self.text(measure)} per session"
+            text = self.text(measure)
+            if kind_of(measure) != "held_out":
+                text += " per session"
         elif self.normalise:
             text = "score (0: random, 1: optimum)"
         else:
