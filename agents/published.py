@@ -9,6 +9,7 @@ from .cascade_nonstationary import CascadeDUCB, CascadeSWUCB
 from .cascade_restarts import GLRCascadeKLUCB
 from .cascade_variance import CascadeUCBV
 from .cascade_vi import CascadeVI
+from .dbgd import DBGD
 from .grab import GRAB
 from .kl_ucb import DCMKLUCB, CascadeKLUCB
 from .linear import C2UCB, CMLinUCB, DCMLinUCB, LinearTS, PBMLinUCB, UBMLinUCB
@@ -37,6 +38,7 @@ FAMILIES: dict[str, tuple[type[Agent | Learner], ...]] = {
         DCMLinUCB,
         PBMLinUCB,
         LinearTS,
+        DBGD,
         PDGD,
         NeuralGreedy,
     ),
