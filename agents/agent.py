@@ -159,6 +159,11 @@ class Agent(BaseAgent, ABC):
     the list that `rank` has just returned.
     """
 
+    learns_around_gaps: ClassVar[bool] = False
+    """Whether `learn_sessions` takes lists with gaps, positions of which only the click is known:
+    an item of a log that the agent does not have. Other agents learn from whole lists.
+    """
+
     learns_nothing: ClassVar[bool] = False
     """Whether clicks do not change the agent: a baseline."""
 
@@ -190,7 +195,8 @@ class Agent(BaseAgent, ABC):
 
         Args:
             rankings: ``(n, K)`` the lists, each of distinct item ids.
-            clicks: ``(n, K)`` 0 or 1 for each position.
+            clicks: ``(n, K)`` 0 or 1 for each position; with ``learns_around_gaps`` also -1, or
+                -2 if it was clicked, where the entry of ``rankings`` means nothing.
             rewards: ``(n,)`` the reward of each session.
         """
         for ranking, clicked, reward in zip(rankings, clicks, rewards.tolist(), strict=True):

@@ -273,6 +273,7 @@ class EpsilonGreedy(CompiledAgent):
 
     paper = "Sutton and Barto 2018, section 2.2, per item"
     learns_from_any_list = True
+    learns_around_gaps = True
     state_type = GreedyState
     rank_kernel = rank_greedy
     update_kernel = update_greedy

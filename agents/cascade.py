@@ -177,8 +177,9 @@ def rank_ts(state, rng, ranking):
 @kernel
 def update_ts(state, ranking, clicks):
     for k in range(examined_positions(clicks, state.feedback)):
-        state.clicks[ranking[k]] += clicks[k]
-        state.examined[ranking[k]] += 1
+        if clicks[k] >= 0:
+            state.clicks[ranking[k]] += clicks[k]
+            state.examined[ranking[k]] += 1
 
 
 class CascadeTS(CascadeAgent):
@@ -237,6 +238,7 @@ class CascadeTS(CascadeAgent):
     """
 
     paper = "Hüyük and Tekin 2019, Algorithm 1; Zhong et al. 2021, section 3"
+    learns_around_gaps = True
     state_type, rank_kernel, update_kernel = TSState, rank_ts, update_ts
 
     def __init__(

@@ -23,8 +23,8 @@ NOTHING, ENTROPY, INDEX = 0, 1, 2  # the cached values of a pair
 
 
 class State(NamedTuple):
-    clicks: Annotated[Ints, "L K"]  # on each item at each position
-    shown: Annotated[Ints, "L K"]  # n
+    clicks: Annotated[Ints, "L K", 0, "0:"]  # on each item at each position
+    shown: Annotated[Ints, "L K", 0, "0:"]  # n
     mean: Annotated[Floats, "L K"]  # ρ̂; 0 if never shown
     upper: Annotated[Floats, "L K", 1.0]  # the last solution u; 1 if never shown
     minus_entropy: Annotated[Floats, "L K"]  # ρ̂ log ρ̂ + (1 - ρ̂) log(1 - ρ̂)
@@ -287,6 +287,7 @@ class GRAB(LeaderAgent):
     paper = "Gauthier et al. 2021a, Algorithm 1"
     click_models = "PBM"
     learns_from_any_list = True
+    learns_around_gaps = True
     state_type, rank_kernel, update_kernel = State, rank, update
 
     def __init__(
@@ -326,7 +327,8 @@ class GRAB(LeaderAgent):
             and len(set(state.items.tolist())) == self.n_items
         )
         is_inverse = np.array_equal(places, state.place_of)
-        return bool(is_list) and has_all and is_inverse and super().is_consistent()
+        are_counts = bool((state.clicks <= state.shown).all())
+        return bool(is_list) and has_all and is_inverse and are_counts and super().is_consistent()
 
     def first_values(self) -> dict[str, Any]:
         horizon, gamma = self.hyperparameters["horizon"], self.hyperparameters["gamma"]

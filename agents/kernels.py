@@ -15,6 +15,8 @@ from ..envs.scan import scan as scan
 FIRST_CLICK, LAST_CLICK = 0, 1
 Feedback = Literal["first_click", "last_click"]
 FEEDBACK = get_args(Feedback)
+GAP, CLICKED_GAP = -1, -2
+"""In place of 0 and 1, the clicks on an item of a log that the agent does not have."""
 
 
 @kernel
@@ -242,11 +244,11 @@ def examined_positions(clicks, feedback):
     """
     if feedback == FIRST_CLICK:
         for k in range(len(clicks)):
-            if clicks[k] == 1:
+            if clicks[k] == 1 or clicks[k] == CLICKED_GAP:
                 return k + 1
     else:
         for k in range(len(clicks) - 1, -1, -1):
-            if clicks[k] == 1:
+            if clicks[k] == 1 or clicks[k] == CLICKED_GAP:
                 return k + 1
     n_shown = len(clicks)
     while n_shown > 0 and clicks[n_shown - 1] < 0:

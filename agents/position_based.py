@@ -35,6 +35,7 @@ class ExaminationAgent(CompiledAgent):
 
     click_models = "PBM"
     learns_from_any_list = True
+    learns_around_gaps = True
 
     requires = {"examination": "examination"}
 

@@ -112,10 +112,10 @@ class Ranker:
         return [self.names[item] for item in ranking]
 
     def learn(self, rankings: NDArray[np.int64], clicks: NDArray[np.int8]) -> None:
-        """Learn from sessions, ``(n, K)`` each."""
-        self.agent.learn_sessions(rankings, clicks, clicks.sum(axis=1).astype(float))
+        """Learn from sessions, ``(n, K)`` each; clicks below 0 are of other items."""
+        self.agent.learn_sessions(rankings, clicks, clicks.clip(0).sum(axis=1).astype(float))
         self.learned += len(rankings)
-        self.shown += np.bincount(rankings.ravel(), minlength=len(self.shown))
+        self.shown += np.bincount(rankings[clicks >= 0], minlength=len(self.shown))
 
     def close(self, shown: list[str], clicked: set[str]) -> None:
         """Learn from a list and the clicked items."""
@@ -245,7 +245,8 @@ class Service:
         production = past.production if past else np.arange(self.n_positions)
         ranker = Ranker(agent, names, production, self.protected)
         if past:
-            ranker.learn(past.rankings, past.clicks)
+            for rankings, clicks in past.parts(agent):
+                ranker.learn(rankings, clicks)
             agent.start_after_log()
         return ranker
 

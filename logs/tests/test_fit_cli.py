@@ -52,7 +52,7 @@ def test_a_fitted_instance_is_the_truth_and_can_be_run(log_file, tmp_path, capsy
     assert "7,200 sessions" in printed
     assert "1,800 held out" in printed
     rows = {
-        name: re.search(rf"^{name} .*$", printed, re.MULTILINE)[0].split()
+        name: re.findall(rf"^{name} .*$", printed, re.MULTILINE)[-1].split()
         for name in ("PBM", "UBM", "DCM", "CM")
     }
     assert float(rows["PBM"][2]) == pytest.approx(held_out_score(log_file), abs=1e-5)
@@ -100,6 +100,57 @@ def test_fewer_items_are_those_displayed_most(tmp_path):
         1,
         0,
     ]  # c and b as in the most frequent list, then a
+
+
+@pytest.mark.parametrize(("n_items", "kept"), [(None, "abcd"), (3, "abc"), (5, "abcde")])
+def test_items_in_one_of_a_hundred_sessions_are_kept(n_items, kept):
+    """The clicks on the others stay their own: the estimates are the same."""
+    rng = np.random.default_rng(0)
+    lists = rng.permuted(np.tile([0, 1, 2], (4000, 1)), axis=1)
+    lists[:400:10, 2], lists[400:800:11, 0] = 3, 4  # in 1 % of the sessions, and in fewer
+    clicks = rng.random(lists.shape) < np.array([0.3, 0.2, 0.4, 0.5, 0.9])[lists]
+    log = ClickLog(lists, clicks, np.zeros(4000), tuple("abcde"), ("q",))
+    fitted = fit_models(log, ["PBM"], n_items=n_items, test_share=0)
+    assert fitted.instances["q"].labels == tuple(kept)
+    n_left, sessions = {"abcd": (1, 37), "abc": (2, 77), "abcde": (0, 0)}[kept]
+    assert fitted.left_out["q"] == (n_left, sessions)
+    whole = PBMEstimator().fit(log).click_model("q", list("abcde"))
+    np.testing.assert_array_equal(
+        fitted.instances["q"].model("PBM").attraction, whole.attraction[: len(kept)]
+    )
+
+
+def test_fit_says_what_it_leaves_out(tmp_path, printed):
+    lists = [[0, 1]] * 2000 + [[2, 1]] * 10
+    clicks = np.random.default_rng(0).random((2010, 2)) < 0.3
+    log = ClickLog(lists, clicks, [0] * 2010, tuple("abc"), ("q",))
+    write_tidy(log, tmp_path / "log.csv")
+    words = ["fit", str(tmp_path / "log.csv"), "--model", "PBM", "--bootstrap", "0", "--out"]
+    text = printed([*words, str(tmp_path / "q.json")])
+    assert "q: 1 items are left out (fewer than 1 % of the sessions show each)." in text
+    assert "10 of 2,010 sessions show one of them; --items 3 keeps all." in text
+    assert "left out" not in printed([*words, str(tmp_path / "q.json"), "--items", "3"])
+
+
+@pytest.mark.parametrize(
+    ("examination", "said"),
+    [
+        ([0.9, 0.8, 0.7, 0.6, 0.5, 0.4], None),
+        ([0.6] * 6, "Caution: examination is nearly flat (PBM: 0."),
+        ([0.3, 0.3, 0.4, 0.4, 0.5, 0.5], "Caution: examination rises with the position (PBM: 0."),
+    ],
+)
+def test_examination_that_does_not_fall(tmp_path, printed, examination, said):
+    rng = np.random.default_rng(1)
+    lists = rng.permuted(np.tile(np.arange(8), (20_000, 1)), axis=1)[:, :6]
+    attraction = np.linspace(0.2, 0.9, 8)
+    clicks = rng.random(lists.shape) < attraction[lists] * examination
+    log = ClickLog(lists, clicks, np.zeros(len(lists)), tuple("abcdefgh"), ("q",))
+    write_tidy(log, tmp_path / "log.parquet")
+    words = ["--model", "PBM", "UBM", "--bootstrap", "0", "--out", str(tmp_path / "q.json")]
+    text = printed(["fit", str(tmp_path / "log.parquet"), *words])
+    assert text.count("examination rises") + text.count("examination is") == (said is not None)
+    assert said is None or said in text
 
 
 def test_production_list_is_the_most_frequent_one():
@@ -168,6 +219,13 @@ def test_python_fits_as_the_command_does(log_file, tmp_path, printed):
     out = printed([*words, "--out", str(tmp_path / "queries")])
     origin = "estimated by clickgym from the click log log.csv.gz"
     fitted = fit_models(read_log(log_file), ["PBM", "DCM"], queries, bootstrap=10, origin=origin)
+    best, command, _, warm = out.splitlines()[:4]
+    assert best.startswith("PBM predicts")
+    for line in (command, warm):
+        typed = shlex.split(line)
+        first = typed.index("--instance") + 1
+        assert [load_instance(file).name for file in typed[first : first + 2]] == queries
+        assert typed[first + 2].startswith("--")
     assert (len(fitted.train), len(fitted.test)) == (7200, 1800)
     assert f"{fitted.scored['PBM'].score(fitted.test):.5f}" in out
     for query, name in (("often", "often.json"), ("some/times", "some%2Ftimes.json")):
@@ -312,7 +370,7 @@ def test_replicates(log_file, tmp_path, printed):
     assert (spread > 0.002).all()
     assert (spread < 0.05).all()
     np.testing.assert_allclose(products[0], np.mean(products[1:], axis=0), atol=0.05)
-    command = text.splitlines()[-1]
+    command = next(line for line in text.splitlines() if "--start" in line)
     assert "users-refits/*.json --agents PBMHB CascadeTS Fixed --delay" in command
     words = shlex.split(command)[1:]
     place = words.index("--instance") + 1

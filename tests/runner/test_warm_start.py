@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from dataclasses import dataclass, replace
+from inspect import signature
 
 import gymnasium as gym
 import numpy as np
@@ -111,6 +113,47 @@ def test_learned_sessions():
     assert (len(past), past.n_sessions) == (3, 5)
     other = Start(replace(log, clicks=1 - clicks)).sessions(ClickEnv("PBM", instance=shop()))
     assert other.identity != past.identity
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, kind in AGENTS.items() if getattr(kind, "learns_around_gaps", False)]
+)
+def test_lists_with_an_item_that_the_instance_lacks(env, name):
+    """What the agent knows of the other items is what it would know if it had that item, too: the
+    clicks stay where they are.
+    """
+    log = a_log(300)
+    few = [*LABELS[:2], *LABELS[3:]]  # without item 2 of the production list
+    fewer = PositionBasedModel(np.delete(USERS.attraction, 2), USERS.examination)
+    estimation = {"query": "shoes", "items": few}
+    instance = Instance("shoes", {"PBM": fewer}, 3, estimation=estimation)
+    settings = {"prior_skips": 0} if "prior_skips" in signature(AGENTS[name]).parameters else {}
+    some, whole = (
+        clickgym.make_agent(name, it, seed=0, horizon=1000, log=log, **settings)
+        for it in (gym.make("PBMRank-v0", instance=instance), env)
+    )
+    compared = 0
+    for field in ("clicks", "shown", "displays", "examined", "misses", "weight", "mean", "rate"):
+        if field in some.arrays:
+            known = np.delete(whole.arrays[field], 2, axis=0)
+            np.testing.assert_allclose(some.arrays[field], known, rtol=1e-12)
+            compared += 1
+    assert compared > 1
+    past = Start(log).sessions(gym.make("PBMRank-v0", instance=instance))
+    assert len(past) + len(past.with_gaps[0]) == 300
+    assert len(past) < 200
+
+
+def test_agents_of_whole_lists_skip_those_with_gaps(env):
+    """And the table says who did what."""
+    log = a_log(100)
+    log.items[:10] = [0, 6, 1]
+    log.item_labels = (*LABELS, "other")
+    assert len(clickgym.make_agent(Counting, env, log=log).rewards) == 90
+    agents = ["CascadeTS", "CascadeUCB1", "Fixed"]
+    results = clickgym.sweep(["PBMRank-v0"], agents, 10, 1, instances=[shop()], start=log)
+    note = "10 more sessions show items .*: CascadeTS learned from .*; the others skipped them"
+    assert re.search(note, "\n".join(notes_of(results)))
 
 
 @pytest.mark.parametrize(("reward", "expected"), [("clicks", [2, 0]), ("any_click", [1, 0])])

@@ -50,6 +50,7 @@ class Fitted:
             many sessions drawn from the log with replacement.
         variety: by query how many lists the log shows, and the share of displays in which an item
             is at its most frequent position.
+        left_out: by query how many items the instance lacks, and how many sessions show one.
         rare: how many pairs of query and item the log shows in fewer than 10 sessions, and how many
             pairs there are.
     """
@@ -60,6 +61,7 @@ class Fitted:
     estimators: dict[str, Estimator]
     instances: dict[str, Instance]
     variety: dict[str, tuple[int, float]]
+    left_out: dict[str, tuple[int, int]]
     rare: tuple[int, int]
     replicates: Mapping[str, Sequence[Instance]] = field(default_factory=dict)
 
@@ -87,7 +89,9 @@ def fit_models(
             PBM, UBM, DBN and what others name a ``model_class``; or ``["all"]``. Where two estimate
             one click model, as SDBN and DBN, an instance holds the one that predicts better.
         queries: labels of the queries that become instances; without any, the most frequent one.
-        n_items: L; None takes 10, or as many as the log has positions if these are more.
+        n_items: L, the items that were displayed most; None takes all that are in at least one of a
+            hundred sessions of the query. The fit itself uses all items, so the clicks on one that
+            is left out stay its own.
         test_share: the share of sessions that are held out; 0 for none.
         seed: of the split and of the bootstrap.
         bootstrap: refits to resampled sessions, from which the instances have standard errors; 0
@@ -117,7 +121,8 @@ def fit_models(
     check_seed(seed)
     test_share = check_share("test_share", test_share)
     check_kind("log", log, ClickLog, "a ClickLog")
-    n_items = max(10, log.n_positions) if n_items is None else check_count("n_items", n_items)
+    if n_items is not None:
+        check_count("n_items", n_items)
     if check_count("bootstrap", bootstrap, 0) == 1:
         raise ValueError("bootstrap is 1; expected 0 or at least 2 refits, as one has no spread")
     check_count("replicates", replicates, 0)
@@ -152,10 +157,11 @@ def fit_models(
         instances = _with_standard_errors(instances, best, log, fit, bootstrap, seed)
     refits = _replicates(instances, best, log, fit, replicates, seed)
     variety = {label: _variety(log, label) for label in labels}
+    left_out = {label: _left_out(log, label, items[label]) for label in labels}
     _, codes, pairs = by_query(log.queries, log.items, len(log.item_labels))
     displays = np.bincount(pairs[pairs >= 0], minlength=len(codes))
     rare = int((displays < FEW_SESSIONS).sum()), len(codes)
-    return Fitted(train, test, scored, estimators, instances, variety, rare, refits)
+    return Fitted(train, test, scored, estimators, instances, variety, left_out, rare, refits)
 
 
 def _named(models: Sequence[str | Estimator]) -> dict[str, Estimator]:
@@ -190,6 +196,14 @@ def _variety(log: ClickLog, query: str) -> tuple[int, float]:
     rows, positions = np.nonzero(lists >= 0)
     np.add.at(displays, (lists[rows, positions], positions), counts[rows])
     return len(lists), float(displays.max(axis=1).sum() / displays.sum())
+
+
+def _left_out(log: ClickLog, query: str, items: Sequence[str]) -> tuple[int, int]:
+    """How many items of a query are not among some, and how many sessions show one of them."""
+    shown = log.of_query(query).items
+    found = np.unique(shown[shown >= 0])
+    others = found[[log.item_labels[item] not in set(items) for item in found]]
+    return len(others), int(np.isin(shown, others).any(axis=1).sum())
 
 
 def _replicates(

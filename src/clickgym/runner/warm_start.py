@@ -2,8 +2,10 @@
 
 The log is any object with `NEEDED`, such as a ``ClickLog`` of clickgym-logs; nothing else is known
 of it here. Its sessions of the environment's query, in their order, become lists of the
-environment's items; a list is cut to the environment's positions. Lists that are shorter, or that
-show an item at these positions which the environment does not have, are left out.
+environment's items; a list is cut to the environment's positions. Lists that are shorter are left
+out. A list that shows an item at these positions which the environment does not have gets a gap
+there. Agents with ``learns_around_gaps`` learn from its other positions, and no click moves; others
+skip it.
 
 Items that the log hardly shows: an agent whose prior of an attraction is uniform takes them for far
 more attractive than most items are, and shows them for whole batches. But a log shows what someone
@@ -27,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..agents.agent import BaseAgent, UnsuitedError
+from ..agents.kernels import CLICKED_GAP, GAP
 from ..core.checks import short
 from ..envs import Users
 from ..envs.any_env import sizes_of, users_of
@@ -62,19 +65,22 @@ class LoggedSessions:
 
     Attributes:
         query: of the environment.
-        rankings, clicks: ``(n, K)`` int64 and int8, the lists and clicks in the order of time.
+        rankings, clicks: ``(n, K)`` int64 and int8, the whole lists and their clicks in the order
+            of time.
+        with_gaps: the same of lists with gaps, whose clicks are `GAP` or `CLICKED_GAP` there.
         n_sessions: of the query, those that are left out included.
+        n_items: L.
         production: ``(K,)`` the most frequent list of the latest sessions.
-        displays: ``(L,)`` of each item in the lists.
         least: displays that an item has at least, by prior skips.
     """
 
     query: str
     rankings: NDArray[np.int64]
     clicks: NDArray[np.int8]
+    with_gaps: tuple[NDArray[np.int64], NDArray[np.int8]]
+    n_items: int
     n_sessions: int
     production: NDArray[np.int64]
-    displays: NDArray[np.int64]
     least: int
 
     def __len__(self) -> int:
@@ -83,26 +89,42 @@ class LoggedSessions:
     @cached_property
     def identity(self) -> str:
         """A hash of the lists and clicks."""
-        return sha256(self.rankings.tobytes() + self.clicks.tobytes()).hexdigest()[:32]
+        arrays = self.rankings, self.clicks, *self.with_gaps
+        return sha256(b"".join(it.tobytes() for it in arrays)).hexdigest()[:32]
 
     @property
     def empty(self) -> LoggedSessions:
         """The same without sessions: to see whether agents can start."""
-        return replace(self, rankings=self.rankings[:0], clicks=self.clicks[:0])
+        rankings, clicks = self.rankings[:0], self.clicks[:0]
+        return replace(self, rankings=rankings, clicks=clicks, with_gaps=(rankings, clicks))
 
     @property
     def facts(self) -> dict[str, str | int]:
         """As a configuration holds it."""
-        counts = {"sessions": len(self), "of": self.n_sessions}
-        rare = int((self.displays < self.least).sum())
-        counts |= {"items": len(self.displays), "rare": rare, "least": self.least}
+        counts = {"sessions": len(self), "of": self.n_sessions, "gaps": len(self.with_gaps[0])}
+        rare = int((self.displays(None) < self.least).sum())
+        counts |= {"items": self.n_items, "rare": rare, "least": self.least}
         return {"identity": self.identity, "query": self.query, **counts}
+
+    def parts(self, maker: Any) -> list[tuple[NDArray[np.int64], NDArray[np.int8]]]:
+        """The lists and clicks from which agents learn: whole lists, then those with gaps.
+
+        Args:
+            maker: what makes the agents, or one of them.
+        """
+        whole, kind = (self.rankings, self.clicks), getattr(maker, "func", maker)
+        return [whole, self.with_gaps] if getattr(kind, "learns_around_gaps", False) else [whole]
+
+    def displays(self, maker: Any) -> NDArray[np.int64]:
+        """``(L,)`` how often the lists of `parts` show each item."""
+        shown = [rankings[clicks >= 0] for rankings, clicks in self.parts(maker)]
+        return np.bincount(np.concatenate(shown), minlength=self.n_items)
 
     def prior(self, maker: Callable[..., Any]) -> dict[str, NDArray[np.int64]]:
         """The argument ``prior_skips`` for what makes an agent, if it takes one and has none, and
         some item is hardly shown.
         """
-        skips = np.maximum(self.least - self.displays, 0)
+        skips = np.maximum(self.least - self.displays(maker), 0)
         is_due = skips.any() and has_prior(maker)
         return {"prior_skips": skips} if is_due else {}
 
@@ -198,16 +220,20 @@ def sessions_of(log: Any, query: str, labels: Sequence[str], n_positions: int) -
     known = (rankings >= 0).all(axis=1)
     if shown.shape[1] < n_positions or not known.any():
         raise _no_list(shown, rankings, n_positions, part, query)
-    rankings, clicks = rankings[known], clicks.take(order[known], axis=0)[:, :n_positions]
+    clicks = clicks.take(order, axis=0)[:, :n_positions]
     if not np.isin(clicks, (0, 1)).all():
         raise ValueError(f"clicks of {query!r} in the log are not all 0 or 1")
+    clicks = np.ascontiguousarray(clicks, np.int8)
+    is_gap = rankings < 0
+    has_gap = (shown >= 0).all(axis=1) & is_gap.any(axis=1) & ~is_gap.all(axis=1)
+    around = np.where(is_gap, np.where(clicks, CLICKED_GAP, GAP), clicks).astype(np.int8)
+    with_gaps = rankings[has_gap].clip(0), around[has_gap]
+    rankings, clicks = rankings[known], clicks[known]
     latest = rankings[-max(RECENT, len(rankings) // BLOCKS) :]
     lists, counts = np.unique(latest, axis=0, return_counts=True)
-    clicks = np.ascontiguousarray(clicks, np.int8)
     least = math.ceil(EXPECTED * (clicks.size + 2) / (np.count_nonzero(clicks) + 1))
-    displays = np.bincount(rankings.ravel(), minlength=len(labels))
     return LoggedSessions(
-        query, rankings, clicks, len(order), lists[counts.argmax()], displays, least
+        query, rankings, clicks, with_gaps, len(labels), len(order), lists[counts.argmax()], least
     )
 
 
@@ -252,10 +278,11 @@ def learn_from_log(agent: BaseAgent, sessions: LoggedSessions, env: gym.Env) -> 
     agent.check_log()
     if getattr(agent, "learns_from_any_list", False):
         core: Any = env.unwrapped
-        counted = sessions.clicks[:, : getattr(core, "cutoff", None)].sum(axis=1)
         is_any = getattr(core, "reward", "clicks") == "any_click"
-        rewards = (np.minimum(counted, 1) if is_any else counted).astype(np.float64)
-        agent.learn_sessions(sessions.rankings, sessions.clicks, rewards)  # type: ignore[attr-defined]
+        for rankings, clicks in sessions.parts(agent):
+            counted = clicks[:, : getattr(core, "cutoff", None)].clip(0).sum(axis=1)
+            rewards = (np.minimum(counted, 1) if is_any else counted).astype(np.float64)
+            agent.learn_sessions(rankings, clicks, rewards)  # type: ignore[attr-defined]
         if len(sessions):
             agent.start_after_log()  # type: ignore[attr-defined]
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from shlex import quote as shell_quote
 from typing import Annotated, Any
@@ -13,6 +14,7 @@ from urllib.parse import quote
 
 import numpy as np
 import typer
+from rich.console import Console
 from rich.text import Text
 from scipy.special import stdtrit
 
@@ -28,6 +30,10 @@ from ..fitting import FEW_SESSIONS, Fitted, fit_models
 from ..readers import log_name, read_log
 from .logs import Columns, Log, Seed, names
 
+FALLS, RISES = 0.8, 1.05
+"""Examination hardly falls, and rises, if its mean over the last third of the positions is at least
+this share of that over the first third.
+"""
 CONFOUNDED = 0.8
 """The share of displays of items at their usual positions above which there is a caution."""
 SPARSE = 0.5
@@ -81,7 +87,7 @@ def fit(
         typer.Option(
             metavar="N",
             help="Items of an instance: the N that were displayed most.",
-            show_default="10, or as many as there are positions",
+            show_default="all that are in at least one of a hundred sessions of the query",
         ),
     ] = None,
     test_share: Annotated[
@@ -142,51 +148,67 @@ def fit(
             replicates=replicates,
             origin=f"estimated by clickgym from the click log {log_name(log)}",
         )
-    held_out = f"{len(fitted.test):,} held out" if len(fitted.test) else "none held out"
-    title = f"Fitted to {len(fitted.train):,} sessions; per session and by rank on {held_out}"
     models = fitted.scored.items()
     scores = {name: it.score(fitted.test) for name, it in models if len(fitted.test)}
+    files = {}
+    for label, instance in fitted.instances.items():
+        files[label] = file = out if is_file else out / f"{quote(label, safe=' ')}.json"
+        instance.save(file)
+        if refits := fitted.replicates[label]:
+            make_folder(_refits_of(file))
+            for number, refit in enumerate(refits, 1):
+                refit.save(_refits_of(file) / f"{number:02}.json")
+    if scores:
+        words = [*map(shell_quote, log)]
+        words += ["--columns", shell_quote(columns)] if columns else []
+        _print_next(console, fitted, max(scores, key=scores.__getitem__), files, words)
+    for line in _cautions(fitted, items):
+        say(console, line)
+    held_out = f"{len(fitted.test):,} held out" if len(fitted.test) else "none held out"
+    title = f"Fitted to {len(fitted.train):,} sessions; per session and by rank on {held_out}"
     heads, rows = _scores(fitted, scores)
     print_table(console, heads, rows, title=title)
-    for label, instance in fitted.instances.items():
-        file = out if is_file else out / f"{quote(label, safe=' ')}.json"
-        instance.save(file)
-        say(console, f"{file}: {instance.description}")
+    for label, file in files.items():
+        say(console, f"{file}: {fitted.instances[label].description}")
         if refits := fitted.replicates[label]:
-            folder = file.with_name(f"{file.stem}-refits")
-            make_folder(folder)
-            for number, refit in enumerate(refits, 1):
-                refit.save(folder / f"{number:02}.json")
-            say(console, f"{folder}: {len(refits)} refits to resampled sessions")
-    for line in (*_parameter_lines(fitted), *_cautions(fitted)):
+            say(console, f"{_refits_of(file)}: {len(refits)} refits to resampled sessions")
+    for line in _parameter_lines(fitted):
         say(console, line)
-    if scores:
-        best = max(scores, key=scores.__getitem__)
-        kind, n_positions = fitted.scored[best].model_class.short, sessions.n_positions
-        env_id, note = f"{kind}Rank-v0", ""
-        if (counted := exact_positions(instance.model(kind))) < n_positions:
-            env_id += f":cutoff={counted}"
-            note = (
-                f" The best list of {n_positions} positions is not known exactly for {kind}, so "
-                f"that regret counts the first {counted} (or give gym.make a reference list)."
-            )
-        say(
-            console,
-            f"{best} predicts the held-out sessions best.{note} To run agents on these users:",
+
+
+def _refits_of(file: Path) -> Path:
+    """The folder of the refits of an instance."""
+    return file.with_name(f"{file.stem}-refits")
+
+
+def _print_next(
+    console: Console, fitted: Fitted, best: str, files: Mapping[str, Path], log: Sequence[str]
+) -> None:
+    """Print which model predicts best, and the commands that play agents on its users."""
+    kind, n_positions = fitted.scored[best].model_class.short, fitted.test.n_positions
+    env_id, note = f"{kind}Rank-v0", ""
+    counted = min(exact_positions(it.model(kind)) for it in fitted.instances.values())
+    if counted < n_positions:
+        env_id += f":cutoff={counted}"
+        note = (
+            f" The best list of {n_positions} positions is not known exactly for {kind}, so "
+            f"that regret counts the first {counted} (or give gym.make a reference list)."
         )
-        users = f"{env_id} --instance {shell_quote(str(file))}"
-        settings = "--agents CascadeTS Fixed --horizon 1e5 --out results/users"
-        # Not folded, so that it can be pasted.
-        console.print(Text(visible(f"clickgym run {users} {settings}")), soft_wrap=True)
-        words = [shell_quote(word) for word in log]
-        words += ["--columns", shell_quote(columns)] if columns else []
-        late = "--agents PBMHB CascadeTS Fixed --delay batch:1000 --metrics violations"
-        last = f"--start {' '.join(words)} --horizon 1e4 --out results/warm"
-        if replicates:
-            each = f"{shell_quote(str(folder))}/*.json"
-            users, last = f"{env_id} --instance {each}", f"--runs 2 {last}"
-        say(console, "To let agents learn from the log first, with clicks that arrive in batches:")
-        console.print(Text(visible(f"clickgym run {users} {late} {last}")), soft_wrap=True)
+    say(console, f"{best} predicts the held-out sessions best.{note} To run agents on these users:")
+    users = [shell_quote(str(file)) for file in files.values()]
+    settings = "--agents CascadeTS Fixed --horizon 1e5 --out results/users"
+    # Not folded, so that it can be pasted.
+    command = f"clickgym run {env_id} --instance {' '.join(users)} {settings}"
+    console.print(Text(visible(command)), soft_wrap=True)
+    late = "--agents PBMHB CascadeTS Fixed --delay batch:1000 --metrics violations"
+    last = f"--start {' '.join(log)} --horizon 1e4 --out results/warm"
+    if any(fitted.replicates.values()):
+        users = [f"{shell_quote(str(_refits_of(file)))}/*.json" for file in files.values()]
+        last = f"--runs 2 {last}"
+    say(console, "To let agents learn from the log first, with clicks that arrive in batches:")
+    command = f"clickgym run {env_id} --instance {' '.join(users)} {late} {last}"
+    console.print(Text(visible(command)), soft_wrap=True)
+    console.print()
 
 
 def _scores(fitted: Fitted, scores: Mapping[str, float]) -> tuple[list[Column], list[list[str]]]:
@@ -235,6 +257,23 @@ def _parameter_lines(fitted: Fitted) -> Iterator[str]:
             yield f"* {text}"
 
 
+def _about_examination(fitted: Fitted) -> Iterator[str]:
+    """A caution if users seem to look at low positions as often as at the top, or more often."""
+    for name, estimator in fitted.estimators.items():
+        if name not in ("PBM", "UBM"):
+            continue
+        values = np.asarray(estimator.examination_)  # type: ignore[attr-defined]
+        values = values if values.ndim == 1 else values[:, 0]  # without a click above
+        third = len(values) // 3
+        if third and (first := values[:third].mean()) * FALLS <= (last := values[-third:].mean()):
+            what = "rises with the position" if last > RISES * first else "is nearly flat"
+            yield (
+                f"Caution: examination {what} ({name}: {first:.2f} in the upper third of the list, "
+                f"{last:.2f} in the lower). A log should have a row for each item that was sent, "
+                "also below where users stopped (docs/from_your_export.md)."
+            )
+
+
 def _parameters(
     model: ClickModel, items: Sequence[str], errors_of: Mapping[str, Any]
 ) -> Iterator[tuple[str, list[tuple[str, float, float | None]]]]:
@@ -252,8 +291,18 @@ def _parameters(
         yield name, [*zip(named, np.ravel(values), np.ravel(of_name), strict=True)]
 
 
-def _cautions(fitted: Fitted) -> Iterator[str]:
-    """What makes estimates worse than their intervals say."""
+def _cautions(fitted: Fitted, n_items: int | None) -> Iterator[str]:
+    """What the instances lack, and what makes estimates worse than their intervals say."""
+    for query, (left_out, sessions) in fitted.left_out.items():
+        if left_out:
+            instance = fitted.instances[query]
+            why = "fewer than 1 % of the sessions show each" if n_items is None else "--items"
+            yield (
+                f"{query}: {left_out:,} items are left out ({why}). {sessions:,} of "
+                f"{instance.estimation['sessions']:,} sessions show one of them; "
+                f"--items {instance.n_items + left_out} keeps all."
+            )
+    yield from islice(_about_examination(fitted), 1)
     for query, (lists, share) in fitted.variety.items():
         if share > CONFOUNDED:
             yield (

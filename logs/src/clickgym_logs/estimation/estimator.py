@@ -202,7 +202,7 @@ class Estimator(ABC):
         return self._click_model(pairs)
 
     def to_instance(
-        self, log: ClickLog, query: str | None = None, *, n_items: int = 10
+        self, log: ClickLog, query: str | None = None, *, n_items: int | None = None
     ) -> Instance:
         """The users of one query as an instance, which `Instance.save` writes to a file.
 
@@ -210,7 +210,8 @@ class Estimator(ABC):
             log: the fitted log. It tells which items the query showed most, and its most frequent
                 list, the initial ranking.
             query: label of the query; None takes the most frequent one.
-            n_items: L, the number of items, those displayed most.
+            n_items: L, the items that were displayed most; None takes all that are in at least one
+                of a hundred sessions of the query.
 
         Raises:
             ValueError: on a query that the log lacks or that has fewer items than positions.
@@ -224,7 +225,9 @@ class Estimator(ABC):
         """
         check_kind("log", log, ClickLog, "a ClickLog")
         query = frequent_queries(log)[0] if query is None else query
-        items = items_of(log, query, check_count("n_items", n_items))
+        if n_items is not None:
+            check_count("n_items", n_items)
+        items = items_of(log, query, n_items)
         return query_instance(log, query, items, {self.short: self})
 
     @abstractmethod

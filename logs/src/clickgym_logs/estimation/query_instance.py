@@ -17,11 +17,14 @@ if TYPE_CHECKING:
     from .estimator import Estimator
 
 
+SHOWN = 0.01
+"""The share of the sessions of a query that show an item of its instance."""
 ORIGIN = "estimated by clickgym from a click log"
 
 
-def items_of(log: ClickLog, query: str, n_items: int) -> list[str]:
-    """The labels of the items that a query displayed in most sessions, most first.
+def items_of(log: ClickLog, query: str, n_items: int | None) -> list[str]:
+    """The labels of the items that a query displayed in most sessions, most first; without a
+    number, those in at least `SHOWN` of its sessions, and at least as many as there are positions.
 
     Raises:
         ValueError: on a query that the log lacks or that has fewer items than positions.
@@ -31,7 +34,7 @@ def items_of(log: ClickLog, query: str, n_items: int) -> list[str]:
         raise ValueError(
             f"the log has no query {short(query)}; its most frequent ones are {frequent}"
         )
-    if n_items < log.n_positions:
+    if n_items is not None and n_items < log.n_positions:
         raise ValueError(f"n_items is {n_items}, but the log has {log.n_positions} positions")
     sessions = log.of_query(query).items
     displays = np.bincount(sessions[sessions >= 0], minlength=len(log.item_labels))
@@ -41,6 +44,9 @@ def items_of(log: ClickLog, query: str, n_items: int) -> list[str]:
             f"the query {query!r} has {len(shown)} items, but the log has {log.n_positions} "
             "positions"
         )
+    if n_items is None:
+        often = sum(count >= SHOWN * len(sessions) for count in shown.values())
+        n_items = max(often, log.n_positions)
     return sorted(shown, key=lambda item: (-shown[item], item))[:n_items]
 
 

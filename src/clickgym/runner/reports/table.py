@@ -269,6 +269,14 @@ def _about_the_log(results: Results) -> Iterator[str]:
         yield f"The log has {learned}; agents that learn nothing do not use it."
         return
     yield f"Before session 1 each agent learned from {learned}; baselines learn nothing."
+    if gaps := sum(int(past.get("gaps", 0)) for past in pasts):
+        around = [name for name, kind in kinds.items() if getattr(kind, "learns_around_gaps", 0)]
+        who = f"{', '.join(around)} learned from their other positions" if around else ""
+        skipped = "the others skipped them" if around else "agents skipped them"
+        yield (
+            f"{gaps:,} more sessions show items that the instances leave out: "
+            f"{'; '.join(filter(None, [who, skipped]))}."
+        )
     if rare := rare_items(pasts):
         rare = rare[0].upper() + rare[1:]
         yield f"{rare}; to agents with prior_skips, what is missing of these displays are skips."
