@@ -5,6 +5,7 @@ imported only when an agent is made; it comes with ``pip install "clickgym[rl]"`
 from __future__ import annotations
 
 import io
+import itertools
 import json
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -46,7 +47,7 @@ class NeuralGreedy(Agent):
         A linear bandit cannot learn that one user likes what another dislikes, unless somebody has
         multiplied the right features beforehand. NeuralGreedy learns such functions by itself: a
         small network with two hidden layers gives each candidate a score. The click probability is
-        the attraction, a function of the score, times a factor of the position, and both are learned
+        the attraction, a function of the score, times a factor of the position. Both are learned
         together from past sessions. Nearly always it shows the candidates with the highest scores,
         the best on top. In a small share of the sessions it shows a random list, so that it also
         learns about candidates that it holds to be bad. It is a bandit: it plans nothing, and each
@@ -66,7 +67,8 @@ class NeuralGreedy(Agent):
                 with probability ε_t:
                     show K random candidates in random order
                 otherwise:
-                    show the K candidates with the largest f(x_a), the largest on top; ties at random
+                    show the K candidates with the largest f(x_a), the largest on top;
+                    equal ones in random order
                 observe the clicks c_1 … c_K and the reward r
                 put them into the memory, with the features x_1 … x_K of the list
                 (over the oldest session, if it holds buffer_size)
@@ -81,8 +83,9 @@ class NeuralGreedy(Agent):
         n_items: L, candidates in each session.
         n_positions: K.
         n_features: d; ``make_agent`` fills it in.
-        feedback: ``"clicks"``, a click or none at each position; or ``"reward"``, whether the reward
-            of the session is positive, which is whether there was a click. Clicks are then unused.
+        feedback: ``"clicks"``, a click or none at each position; or ``"reward"``, whether the
+            reward of the session is positive, which is whether there was a click. Clicks are then
+            unused.
         epsilon: the share of random lists after the first sessions.
         decay: the number of sessions in which the share of random lists falls from 1 to 0.
         net_arch: the sizes of the hidden layers.
@@ -185,7 +188,7 @@ class NeuralGreedy(Agent):
 
         arch = self.n_features, *self.hyperparameters["net_arch"], 1
         parameters = []
-        for n_inputs, n_outputs in zip(arch, arch[1:], strict=False):
+        for n_inputs, n_outputs in itertools.pairwise(arch):
             bound = n_inputs**-0.5
             parameters += [
                 self.rng.uniform(-bound, bound, shape)

@@ -215,7 +215,10 @@ PAGES = [
 # tests/test_own_package.py compiles the kernels of the pages on own agents and click models
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=[pytest.mark.uncompiled] * page.startswith("own_")) for page in PAGES],
+    [
+        pytest.param(page, marks=[pytest.mark.uncompiled] * page.startswith("own_"))
+        for page in PAGES
+    ],
 )
 def test_code_of_a_page_runs(page, reader, program, tmp_path, monkeypatch):
     """Code that begins with the name of a file is that file; the rest is a script."""
