@@ -1,6 +1,7 @@
 """Intervals of weighted clicks: exact values, invariances, and how often they hold the truth."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from scipy.stats import chi2
 from slow import slow
 
 from clickgym_logs import ClickLog, FixedPolicy, UniformPolicy, compare, evaluate
-from clickgym_logs.evaluation import contributions
+from clickgym_logs.evaluation import contributions, lists_follow_time
 from clickgym_logs.intervals import interval_of_clicks
 
 
@@ -141,3 +142,45 @@ def test_contradictions_need_ten_effective_clicks(n_clicks):
     assert len(compared.contradictions) == (n_clicks == 10)
     few = [text for text in ips.cautions if "effective clicks" in text]
     assert len(few) == (n_clicks == 9)
+
+
+def four_times(rng):
+    """A log of 1,500 sessions, each by one user, and the same with four times as many sessions."""
+    clicks = rng.random((1500, 2)) < rng.beta(0.5, 1, (1500, 1))
+    log = ClickLog(
+        np.array([[0, 1], [1, 0]])[rng.integers(2, size=1500)],
+        clicks,
+        np.zeros(1500),
+        ("a", "b"),
+        ("q",),
+        list_propensities=np.full(1500, 0.5),
+        users=np.arange(1500),
+    )
+    return log, log[np.repeat(np.arange(1500), 4)]
+
+
+@pytest.mark.parametrize(("estimator", "tolerance"), [("ips", 0.05), ("pbm", 0.35)])
+def test_intervals_are_by_user(estimator, tolerance):
+    """The same sessions again, by the same users, make no estimate surer."""
+    log, copies = four_times(np.random.default_rng(5))
+    single, often, blind = (
+        evaluate(part, FixedPolicy([0, 1]), estimator)
+        for part in (log, copies, replace(copies, users=None))
+    )
+    width = single.interval[1] - single.interval[0]
+    assert often.interval[1] - often.interval[0] == pytest.approx(width, rel=tolerance)
+    assert blind.interval[1] - blind.interval[0] == pytest.approx(width / 2, rel=tolerance)
+    assert often.standard_error == pytest.approx(single.standard_error, rel=tolerance)
+    assert often.effective_clicks == pytest.approx(single.effective_clicks, rel=1e-3)
+    one = evaluate(replace(copies, users=np.zeros(6000)), FixedPolicy([0, 1]), estimator)
+    assert np.isnan(one.interval).all()
+
+
+def test_users_who_come_in_turns_do_not_make_lists_follow_time():
+    """In each block of time a few users come often, each with one list."""
+    rng = np.random.default_rng(6)
+    users = np.arange(6000) // 30
+    items = np.array([[0, 1], [1, 0]])[rng.integers(2, size=200)[users]]
+    log = ClickLog(items, items * 0, users * 0, ("a", "b"), ("q",), times=np.arange(6000))
+    assert lists_follow_time(log)
+    assert not lists_follow_time(replace(log, users=users))

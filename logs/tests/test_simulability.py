@@ -1,6 +1,7 @@
 """Can a log be simulated? Lists are left out, and their clicks predicted."""
 
 import re
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -105,3 +106,18 @@ def test_the_command_prints_a_table_and_the_sentence(tmp_path, printed):
     assert check_models(log_of(of_the_pbm)).sentence in " ".join(shown.split())
     write_tidy(log_of(of_the_pbm, n_queries=4), tmp_path / "log.csv")
     assert "nan" not in printed(command)
+
+
+def test_noise_is_by_user():
+    """The same sessions again, by the same users, make no click rate surer."""
+    rng = np.random.default_rng(6)
+    items = np.array([[0, 1], [1, 0]])[rng.integers(2, size=1500)]
+    clicks = rng.random((1500, 2)) < 0.3
+    log = ClickLog(items, clicks, np.zeros(1500), ("a", "b"), ("q",), users=np.arange(1500))
+    copies = log[np.repeat(np.arange(1500), 4)]
+    single, often, blind = (
+        check_models(part, ["CM"]).table["noise"][0]
+        for part in (log, copies, replace(copies, users=None))
+    )
+    assert often == pytest.approx(single, rel=0.03)
+    assert blind == pytest.approx(single / 2, rel=0.03)

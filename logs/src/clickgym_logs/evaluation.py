@@ -72,11 +72,14 @@ from clickgym.core.checks import (
 )
 from clickgym.envs import ClickModel
 
-from .distinct import grouped, sorted_distinct
+from .distinct import distinct, grouped, sorted_distinct
 from .estimation.estimator import Estimator
 from .intervals import (
     LEAST_CLICKS,
     Interval,
+    Users,
+    by_user,
+    deviations,
     effective_number,
     in_units,
     interval_of_clicks,
@@ -112,18 +115,19 @@ class Evaluation:
     Attributes:
         estimator: its name.
         value: the estimated expected reward per session.
-        standard_error: of ``value``, from the variance between sessions; where the click model is
-            fitted to the log, that of refits if it is larger; NaN for a single session, which has
-            none.
-        interval: confidence interval of ``value``; NaN for a single session.
+        standard_error: of ``value``, from the variance between sessions, or between users where the
+            log knows them; where the click model is fitted to the log, that of refits if it is
+            larger; NaN for a single session or user, which has none.
+        interval: confidence interval of ``value``; NaN for a single session or user.
         on_policy: the logged reward per session, which is the value of the logging policy.
         on_policy_interval: confidence interval of ``on_policy``.
         difference: ``value`` minus ``on_policy``; None by an estimator without a click model where
             the lists changed with time, for it would be one of times.
         difference_interval: its confidence interval. Both sides of the difference come from the
             same sessions, so that what they share cancels.
-        effective_clicks: ``(Σx)²/Σx²`` of what sessions contribute, how many weighted clicks of
-            equal size would vary as much. Below 10 the difference tells neither better nor worse.
+        effective_clicks: ``(Σx)²/Σx²`` of what sessions contribute, or users where the log knows
+            them, how many weighted clicks of equal size would vary as much. Below 10 the difference
+            tells neither better nor worse.
         lists_changed: whether the lists changed with time.
         n_sessions: N.
         effective_sample_size: ``(Σw)²/Σw²``, how many sessions of equal weight would vary as much
@@ -239,25 +243,26 @@ def evaluate(
     logged = earned.sum(axis=1).astype(np.float64)
     gains = per_session - logged
     value, gain, on_policy = (float(part.mean()) for part in (per_session, gains, logged))
-    errors = np.array([_standard_error(part) for part in (per_session, gains, logged)])
+    users = None if log.users is None else np.unique(log.users, return_inverse=True)[1]
+    errors = np.array([_standard_error(part, users) for part in (per_session, gains, logged)])
     variance = 0.0
-    if estimator in MODEL_BASED and model is None and len(log) > 1:
+    if estimator in MODEL_BASED and model is None and len(by_user(gains, users)) > 1:
 
         def refit(part: ClickLog) -> tuple[float, float]:
             rewards = contributions(part, target, estimator, **settings).values.sum(axis=1)
             gains = rewards - part.earned(reward, cutoff).sum(axis=1)
             return float(rewards.mean()), float(gains.mean())
 
-        refit_errors = _errors_of_refits(log, refit, seed)
+        refit_errors = _errors_of_refits(log, refit, seed, users)
         errors[:2] = np.fmax(errors[:2], refit_errors)
         # Student's quantile for the normal one, since the error is of few refits.
         tail = (1 + level) / 2
-        ratio = stdtrit(min(GROUPS, len(log)) - 1, tail) / ndtri(tail)
+        ratio = stdtrit(min(GROUPS, len(by_user(gains, users))) - 1, tail) / ndtri(tail)
         variance = float(len(log) * refit_errors[0] * ratio) ** 2
-    effective_clicks = effective_number(per_session)
+    effective_clicks = effective_number(by_user(per_session, users))
     correlation = _correlation(*errors.tolist()) if effective_clicks >= LEAST_CLICKS else 0.0
-    interval = interval_of_clicks(per_session, largest, level, variance)
-    low, high = interval_of_clicks(logged, 1.0, level)
+    interval = interval_of_clicks(per_session, largest, level, variance, users)
+    low, high = interval_of_clicks(logged, 1.0, level, users=users)
     difference_interval = interval_of_difference(
         value, interval, on_policy, (low, high), correlation
     )
@@ -279,10 +284,12 @@ def evaluate(
     )
 
 
-def _standard_error(per_session: Floats) -> float:
-    """Of the mean of what sessions contribute; NaN for a single session."""
-    spread, unit = in_units(per_session)
-    return float(spread.std() / np.sqrt(len(spread)) * unit) if len(spread) > 1 else np.nan
+def _standard_error(per_session: Floats, users: Users) -> float:
+    """Of the mean of what sessions contribute; NaN for a single session or user."""
+    sizes, unit = in_units(per_session)
+    if len(by_user(sizes, users)) < 2:
+        return np.nan
+    return float(np.sqrt((deviations(sizes, users) ** 2).sum()) / len(sizes) * unit)
 
 
 def _correlation(error: float, error_of_gain: float, error_of_logged: float) -> float:
@@ -295,17 +302,19 @@ def _correlation(error: float, error_of_gain: float, error_of_logged: float) -> 
 
 
 def _errors_of_refits(
-    log: ClickLog, refit: Callable[[ClickLog], tuple[float, float]], seed: int
+    log: ClickLog, refit: Callable[[ClickLog], tuple[float, float]], seed: int, users: Users
 ) -> Floats:
     """Standard errors of two estimates, from the log with a random group of its sessions counted
-    twice, one group after the other: so nothing that the log shows is missing.
+    twice, one group after the other: so nothing that the log shows is missing. The sessions of one
+    user are in one group.
 
     With G groups an estimate moves by 1/(G + 1) of what the sessions of the group are above the
     mean.
     """
-    n_groups = min(GROUPS, len(log))
     sessions = np.arange(len(log))
-    group = np.random.default_rng(seed).permutation(sessions) % n_groups
+    owners = sessions if users is None else users
+    n_groups = min(GROUPS, int(owners.max()) + 1)
+    group = (np.random.default_rng(seed).permutation(owners.max() + 1) % n_groups)[owners]
     estimates = [
         refit(log[np.sort(np.append(sessions, np.flatnonzero(group == number)))])
         for number in range(n_groups)
@@ -316,14 +325,18 @@ def _errors_of_refits(
 
 def lists_follow_time(log: ClickLog) -> bool:
     """Whether the lists of a query changed with time: a chi-squared test of lists and `BLOCKS`
-    blocks of time. Lists of fewer than 100 sessions are taken together by their first items.
+    blocks of time. Lists of fewer than 100 sessions are taken together by their first items. A user
+    counts once for each list and block.
     """
     items = log.items[log.order]
     _, index, counts = sorted_distinct(items)
     rare = counts[index] < LEAST_SESSIONS
     kinds = np.unique(np.where(rare, -1 - items[:, 0], index), return_inverse=True)[1]
     blocks = BLOCKS * np.arange(len(items)) // len(items)
-    table = np.bincount(kinds * BLOCKS + blocks, minlength=BLOCKS * (kinds.max() + 1))
+    cells = kinds * BLOCKS + blocks
+    if log.users is not None:
+        cells = cells[distinct(np.stack([log.users[log.order], cells], axis=1))[0]]
+    table = np.bincount(cells, minlength=BLOCKS * (kinds.max() + 1))
     table = table.reshape(-1, BLOCKS)
     table = table[table.sum(axis=1) >= LEAST_SESSIONS]
     if len(table) < 2:

@@ -14,26 +14,50 @@ from scipy.special import gammainccinv, gammaincinv, ndtri
 
 Floats = NDArray[np.float64]
 Interval = tuple[float, float]
+Users = NDArray[np.int64] | None
 
 LEAST_CLICKS = 10
 """Fewer effective clicks tell neither better nor worse."""
 
 
-def interval_of_clicks(
-    per_session: Floats, largest: float, level: float, variance: float = 0.0
-) -> Interval:
-    """The interval of the mean of what sessions contribute; NaN for a single session.
+def by_user(per_session: Floats, users: Users) -> Floats:
+    """What sessions contribute, summed by user; as it stands without users."""
+    if users is None:
+        return per_session
+    sums: Floats = np.bincount(users, per_session).astype(np.float64)
+    return sums
 
-    With the sum y of the contributions, their variance v (at least the square of the largest of
-    them), and the largest weight j of a click, the ends are quantiles of the gamma laws of mean
-    and variance ``y, v`` and ``y + j, v + j²``, over N. Without a click they are 0 and
-    ``-log((1 - level) / 2) j / N``.
+
+def deviations(per_session: Floats, users: Users) -> Floats:
+    """How far sessions lie from their mean, or the sums of this by user.
+
+    The sum of a user with n of N sessions is multiplied by N/(N - n), because the user pulls the
+    mean (a jackknife).
+    """
+    own = by_user(per_session - per_session.mean(), users)
+    if users is None:
+        return own
+    numbers = np.bincount(users)
+    result: Floats = own * (len(users) / np.maximum(len(users) - numbers, 1))
+    return result
+
+
+def interval_of_clicks(
+    per_session: Floats, largest: float, level: float, variance: float = 0.0, users: Users = None
+) -> Interval:
+    """The interval of the mean of what sessions contribute; NaN for a single session or user.
+
+    With the sum y of the contributions, the variance v of the sum (by user where users are known;
+    at least the square of the largest contribution), and the largest weight j of a click, the ends
+    are quantiles of the gamma laws of mean and variance ``y, v`` and ``y + j, v + j²``, over N.
+    Without a click they are 0 and ``-log((1 - level) / 2) j / N``.
 
     Args:
         per_session: ``(N,)``, not negative.
         largest: the largest weight that a click could have had.
         level: confidence level.
         variance: of the sum, where more is known to vary than the sessions.
+        users: ``(N,)`` the user of each session, numbered from 0; None if unknown.
 
     Source: Fay, Feuer, *Confidence intervals for directly standardized rates: a method based on the
         gamma distribution*, Statistics in Medicine 1997.
@@ -45,12 +69,12 @@ def interval_of_clicks(
         (0.242, 7.225)
     """
     n_sessions = len(per_session)
-    if n_sessions < 2:
+    if len(by_user(per_session, users)) < 2:
         return np.nan, np.nan
     unit = max(largest, float(per_session.max()))  # so that squares stay in range
     sizes = per_session / unit
-    total, squares = float(sizes.sum()), sizes**2
-    spread = max(float(squares.sum()) - total**2 / n_sessions, float(squares.max()))
+    total = float(sizes.sum())
+    spread = max(float((deviations(sizes, users) ** 2).sum()), float(sizes.max()) ** 2)
     spread = max(spread, variance / unit / unit)
     tail, low = (1 - level) / 2, 0.0
     if spread > 0:

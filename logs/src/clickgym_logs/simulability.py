@@ -176,11 +176,20 @@ def _errors(
 
 
 def _rates(log: ClickLog, groups: Indices, n: int) -> tuple[Floats, Floats]:
-    """``(n, K)`` click rates of groups of sessions by position, and the variances of these."""
+    """``(n, K)`` click rates of groups of sessions by position, and the variances of these, by user
+    where users make them larger.
+    """
     seen = np.array([np.bincount(groups, column, n) for column in (log.items >= 0).T]).T
     clicks = np.array([np.bincount(groups, column, n) for column in log.clicks.T]).T
     rate = (clicks + 0.5) / (seen + 1)  # so that no rate is without noise
-    return clicks / np.maximum(seen, 1), rate * (1 - rate) / np.maximum(seen, 1)
+    noise = rate * (1 - rate) / np.maximum(seen, 1)
+    if log.users is not None:
+        deviations = (log.clicks - rate[groups]) * (log.items >= 0)
+        first, index, _ = distinct(np.stack([log.users, groups], axis=1))
+        sums = np.array([np.bincount(index, column, len(first)) for column in deviations.T]) ** 2
+        of_users = np.array([np.bincount(groups[first], column, n) for column in sums]).T
+        noise = np.maximum(noise, of_users / np.maximum(seen, 1) ** 2)
+    return clicks / np.maximum(seen, 1), noise
 
 
 def _figures(sums: Floats) -> tuple[Floats, Floats]:

@@ -94,6 +94,9 @@ def evaluate(
     nothing is better or worse. Click-model estimators fit their model to the log, and again to 30
     resampled logs for their intervals. An estimate is refused if the policy shows lists or items
     that the log never shows: their weight would be infinite.
+
+    Intervals take sessions as independent. Where users have more than about ten sessions each, they
+    are too short, unless the log has a column user.
     """
     with announce_compiling(errors()):
         sessions = read_log(log, columns=names(columns))
@@ -110,10 +113,11 @@ def evaluate(
             seed=seed,
         )
     positions = f", first {cutoff} positions" if cutoff else ""
+    unit = "session" if sessions.users is None else "user"
     _print(
         compared,
         sessions.item_labels,
-        f"{EARNED[reward]} per session{positions}; intervals at {level:.4g}",
+        f"{EARNED[reward]} per session{positions}; intervals at {level:.4g}, by {unit}",
     )
 
 
