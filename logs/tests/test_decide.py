@@ -12,7 +12,7 @@ import pytest
 from clickgym.envs import PositionBasedModel
 from clickgym_logs import ClickLog, decide, decide_all, write_decisions, write_tidy
 from clickgym_logs.priorities import shrunken
-from clickgym_logs.reasons import Doubt, Reason
+from clickgym_logs.reasons import Reason
 
 USERS = PositionBasedModel([0.1, 0.3, 0.45, 0.6], [0.9, 0.6, 0.3])
 
@@ -67,6 +67,7 @@ def epochs(*parts, n=2000):
 
 
 A, B, C = [0, 1, 2], [1, 0, 2], [3, 2, 1]
+RARE = [A] * 5 + [B]
 
 
 def test_better_list(decision):
@@ -82,6 +83,7 @@ def test_better_list(decision):
     assert decision.best.p_value < 1e-9
     assert "p < 0.001" in decision.sentence
     assert (decision.to_test, decision.test_sessions) == (None, None)
+    assert (decision.next_step, decision.gain_a_day) == ("show B", None)
 
 
 def test_no_list_is_proved_better():
@@ -129,16 +131,18 @@ def test_rewards_by_block_of_five_sessions_or_more():
 
 
 def test_list_that_is_no_longer_shown():
-    """It earned more, but is no recommendation."""
+    """It was better, and what it earns today is not measured: it is tested again."""
     decided = decide(epochs((B, C), (B, C), (B, A)))
     first = decided.measured[0]
     assert first.labels == ("d", "c", "b")
-    assert (decided.verdict, decided.recommended) == ("no list is proved better", tuple("bac"))
-    assert first.withheld(decided.level) == Doubt.ENDED
+    assert decided.verdict == "was better when it was last shown"
+    assert decided.recommended == tuple("bac")
+    assert (first.is_better(decided.level), first.was_better(decided.level)) == (False, True)
+    assert decided.to_test == first
+    assert decided.next_step == f"test B again for {decided.test_sessions:,} sessions"
     assert first.last_shown.startswith("time 39")
     assert f"{first.difference:+.4f} clicks" in decided.sentence
-    assert f"last {first.last_shown}" in decided.sentence
-    assert "d, c, b" not in decided.sentence
+    assert first.last_shown in decided.sentence
 
 
 @pytest.mark.parametrize(
@@ -155,7 +159,7 @@ def test_log_that_cannot_tell(log, reason):
     assert (decided.verdict, decided.recommended) == ("cannot tell", None)
     assert decided.reason == reason
     assert math.isinf(decided.detectable)
-    assert (decided.to_test, decided.periods) == (None, math.inf)
+    assert (decided.to_test, decided.next_step) == (None, "nothing to test")
 
 
 def test_randomised_log_names_what_to_run():
@@ -171,29 +175,37 @@ def test_randomised_log_names_what_to_run():
         assert "--estimator item-position" not in " ".join(decide(other).cautions)
 
 
-def sessions_by_hand(decided):
-    """Half of the n sessions show each list, so that the standard error of the difference is
-    2 sqrt(variance / n); the gain passes at the level 0.005 with a probability of 0.94. At least
-    twenty sessions show each list in each of twenty blocks.
-    """
-    z = NormalDist().inv_cdf(1 - 0.005) + NormalDist().inv_cdf(0.94)
-    return max((2 * z / decided.gain) ** 2 * decided.variance, 2 * 20 * 20)
-
-
 def test_length_of_an_ab_test():
-    """Of the list that is expected to earn most, by `decide` as by `decide_all`."""
-    decided = decide(log_of([A, A, B], 2000, seed=3))
+    """Half of its n sessions show each list, so that the standard error of the difference is
+    2 sqrt(variance / n). The gain passes at the level 0.025 with a probability of 0.8, or in a test
+    as long as the log with at least a half.
+    """
+    z = NormalDist().inv_cdf(0.975) + NormalDist().inv_cdf(0.8)
+    log = log_of(RARE, 3000)
+    decided = decide(log)
     assert decided.verdict == "no list is proved better"
-    assert decided.to_test.labels == ("b", "a", "c")
-    assert 0 < decided.gain < decided.to_test.difference
-    assert decided.test_sessions == pytest.approx(sessions_by_hand(decided), abs=2)
-    assert decided.periods == decided.test_sessions / 2000
-    assert decide_all(log_of([A, A, B], 2000, seed=3)) == [decided]
-    several = decide(log_of([[1, 0, 3], [1, 0, 3], [0, 1, 2], [0, 3, 1]], 3000, seed=7))
-    assert len(several.compared) == 2
-    assert several.to_test.labels == ("a", "d", "b")
-    gone = decide(epochs((B, C), (B, C), (B, A)))  # so large a gain needs few sessions
-    assert gone.test_sessions == sessions_by_hand(gone) == 800
+    variance, shown = decided.to_test.variance, decided.to_test.sessions
+    weight = shown * decided.n_production / (shown + decided.n_production)
+    assert variance == pytest.approx(decided.to_test.standard_error**2 * weight, rel=0.05)
+    assert decided.test_sessions == pytest.approx((2 * z / decided.gain) ** 2 * variance, abs=2)
+    assert decided.power == pytest.approx(0.8, abs=1e-3)
+    assert decided.next_step == f"test B for {decided.test_sessions:,} sessions"
+    assert decide_all(log) == [decided]
+    limit = decide(log_of(RARE, 2000))
+    assert limit.test_sessions == 2000
+    ratio = limit.gain / (2 * math.sqrt(limit.to_test.variance / 2000))
+    assert limit.power == pytest.approx(NormalDist().cdf(ratio - NormalDist().inv_cdf(0.975)))
+    assert 0.5 <= limit.power < 0.8
+
+
+def test_days():
+    """The same sessions within ten days."""
+    dated = replace(log_of(RARE, 3000), times=1.7e9 + np.linspace(0, 10 * 86_400, 3000))
+    decided = decide(dated)
+    assert (decided.days, decided.sessions_a_day) == (10, 300)
+    assert decided.test_days == math.ceil(decided.test_sessions / 300)
+    assert decided.next_step == f"test B for {decided.test_days} days"
+    assert decided.gain_a_day == pytest.approx(300 * decided.gain)
 
 
 def test_reward_and_cutoff(log):
@@ -239,32 +251,34 @@ def test_repeated_sessions_are_named(log, tmp_path):
 
 @pytest.fixture(scope="module")
 def decisions():
-    """A better list; a large and a small query with a gain; one list alone; a loss."""
+    """A better list; two queries with a gain that is not proved; one list alone; a loss."""
     logs = [
         log_of([A, A, C], 3000),
-        log_of([A, A, B], 2000, seed=3),
-        log_of([A, A, B], 1000, seed=4),
+        log_of(RARE, 3000),
+        log_of([A, A, B], 700, seed=2),
         log_of([A], 2000),
         log_of([C, C, [3, 2, 0]], 4000, seed=2),
     ]
-    return decide_all(queries(*logs, labels=("hats", "boots", "skis", "bags", "coats")))
+    log = queries(*logs, labels=("hats", "boots", "skis", "bags", ""))
+    return decide_all(replace(log, times=1.7e9 + 1200 * log.times))
 
 
 def test_order_of_queries(decisions):
-    """The shortest test comes first, in times as long as the log."""
-    assert [decision.query for decision in decisions] == ["hats", "boots", "skis", "coats", "bags"]
-    better, first, second, loss, alone = decisions
-    assert better.best.labels == ("d", "c", "b")
-    assert (better.to_test, better.test_sessions, better.periods) == (None, None, math.inf)
+    """A better list comes first, then the most expected clicks a day for each day of testing."""
+    better, first, second, *rest = decisions
+    assert [decision.query for decision in decisions] == ["hats", "boots", "skis", "", "bags"]
+    assert better.next_step == "show B"
+    assert (better.to_test, better.test_days) == (None, None)
+    assert better.gain_a_day == pytest.approx(better.gain * better.sessions_a_day)
     assert first.to_test.labels == second.to_test.labels == ("b", "a", "c")
-    assert first.periods < second.periods < 10
+    assert first.gain_a_day / first.test_days > second.gain_a_day / second.test_days
     for decided in (first, second):
-        assert decided.test_sessions == pytest.approx(sessions_by_hand(decided), abs=2)
-        assert decided.periods == decided.test_sessions / decided.n_sessions
+        assert decided.test_sessions <= decided.n_sessions
+    for decided in rest:
+        assert (decided.to_test, decided.next_step) == (None, "nothing to test")
+    loss, alone = rest
     assert loss.measured[0].difference < 0
     assert (loss.verdict, alone.verdict) == ("no list is proved better", "cannot tell")
-    for decided in (loss, alone):
-        assert (decided.to_test, decided.periods) == (None, math.inf)
     assert alone.reason == Reason.TOO_FEW
 
 
@@ -278,20 +292,23 @@ def page_of(decisions, folder):
 
 
 def test_page_of_queries(decisions, tmp_path):
-    """It begins with the test to run first, if one is short enough."""
-    _, first, _, loss, alone = decisions
+    """The step, the gain and the lists of each query; the first test stands on top."""
+    _, first, *_, loss, alone = decisions
     sentence, rows = page_of(decisions, tmp_path / "all")
     assert "1 of 5 queries" in sentence
-    assert f"boots (an A/B test of {first.test_sessions:,} sessions)" in sentence
-    assert [row[0] for row in rows] == [decision.query for decision in decisions]
-    assert [row[1] for row in rows[:2]] == ["d, c, b", "b, a, c"]
+    assert f"boots, {first.next_step}" in sentence
+    assert [row[0] for row in rows] == ["hats", "boots", "skis", "&quot;&quot;", "bags"]
+    assert [row[-2:] for row in rows[:2]] == [["a, b, c", "d, c, b"], ["a, b, c", "b, a, c"]]
     low, high = first.to_test.interval
-    assert f"{first.to_test.difference:+.4f} ({low:+.4f} to {high:+.4f}, " in rows[1][4]
-    assert rows[1][5:] == [f"{first.test_sessions:,}", f"{first.periods:.2g}"]
-    assert rows[0][5:] == rows[3][5:] == rows[4][5:] == ["", ""]
-    assert rows[3][1] == "d, c, b"  # in production
+    assert f"{first.to_test.difference:+.3f} ({low:+.3f} to {high:+.3f}, " in rows[1][3]
+    assert rows[1][2].startswith(f"{first.gain_a_day:+.1f} (")
+    assert rows[1][5:7] == [f"{first.test_days}", f"{first.power:.0%}"]
+    assert rows[0][5] == rows[3][5] == rows[4][5] == ""
+    assert rows[3][-2:] == ["d, c, b", "d, c, a"]
     sentence, _ = page_of([loss, alone], tmp_path / "none")
-    assert "coats" not in sentence
+    assert "0 of 2 queries" in sentence
+    (facts, *_) = json.loads((tmp_path / "all" / "decisions.json").read_text())
+    assert (facts["next_step"], facts["query"]) == ("show B", "hats")
 
 
 def test_gains_are_shrunk_by_moments():
@@ -318,13 +335,14 @@ def test_page(log, tmp_path):
 
 
 def test_page_of_a_query(decisions, tmp_path):
-    """Lists have the marks of their lines, and a note names the test."""
+    """Lists have names and the marks of their lines; a note names the test, and the axis dates."""
     _, first, *_ = decisions
     _, rows = page_of([first], tmp_path / "boots")
-    assert [row[0] for row in rows] == ["●a, b, c", "■b, a, c"]
+    assert [(row[0], row[-1]) for row in rows] == [("●A", "a, b, c"), ("■B", "b, a, c")]
     assert rows[1][1] == f"{first.measured[0].sessions:,}"
     text = (tmp_path / "boots" / "decisions.html").read_text()
     assert f"{first.test_sessions:,} sessions" in text
+    assert "2023-11-" in text
 
 
 def test_command(log, tmp_path, printed, refused):
@@ -349,6 +367,7 @@ def test_command(log, tmp_path, printed, refused):
         (["--production", "a,b,x"], "unknown item 'x'"),
         (["--production", "b,a,d"], "never shows the production list b, a, d"),
         (["--query", "shoes", "--all"], "--all decides every query"),
+        (["--production", "a,b,c", "--all"], "unless the log has a column arm"),
     ):
         assert message in refused([*command[:2], *words, "--out", str(tmp_path / "none")])
     assert not (tmp_path / "none").exists()

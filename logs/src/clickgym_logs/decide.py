@@ -1,8 +1,9 @@
 """From a click log to the list to show for a query.
 
 What was *measured* decides: a logged list is better if it earned significantly more than today's
-production list in the same blocks of time (see `within_blocks`). Where none is, the most promising
-one is named, with the length of the A/B test that proves its expected gain.
+production list in the same blocks of time, or an arm of an experiment more than the arm in
+production (see `within_blocks`). Where none is, the most promising one is named, if an A/B test
+that takes no longer than the log would probably prove its expected gain.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from typing import Literal
 
 import numpy as np
 
-from clickgym.core.checks import check_between, check_kind, check_labels
+from clickgym.core.checks import check_between, check_choice, check_kind, check_labels
 
 from .distinct import grouped
-from .lists import QueryLists, Ranking
+from .lists import QueryLists, Ranking, length_in_days
 from .log import REWARDS, ClickLog, frequent_queries
 from .names import csv_line
-from .priorities import MOST_PERIODS, expected_gains, sessions_of_test, shrunken
+from .priorities import expected_gains, power_of_test, sessions_of_test, shrunken
 from .reasons import Reason
 from .within_blocks import LEAST_SESSIONS, POWER, Measured, measure, p_value_in_words, signed
 
@@ -31,61 +32,89 @@ NO_GAIN = 1e-9
 """Gains below it are none."""
 MANY_REPEATED = 0.05
 """The share of sessions that repeat others above which the reader is told."""
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+WITHOUT_USERS = (
+    "The log has no column user, so its sessions count as independent. The level does not hold "
+    "where users have more than about ten sessions of one query each."
+)
 
-Verdict = Literal["better", "no list is proved better", "cannot tell"]
+Verdict = Literal[
+    "better", "was better when it was last shown", "no list is proved better", "cannot tell"
+]
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What a log says of the lists of a query.
+    """What a log says of the lists of a query, or of the arms of an experiment.
 
     Attributes:
-        query: its label.
-        n_sessions: of the query; those that the log has several times count once.
+        query: its label; None for all queries of an experiment together.
+        n_sessions: of the query; those that the log has several times count once. Of an experiment,
+            its own.
         n_repeated: those that were left out, as they repeat others (`ClickLog.repeated`).
-        n_lists: distinct lists.
+        n_lists: distinct lists, or arms.
+        days: the length of the log; None if times are no seconds since 1970.
+        sessions_a_day: of the query, or of the experiment while it lasted; None without dates.
         reward, cutoff: what a session earns.
         level: the largest p-value with which a list counts as better.
         declared: whether the log has the probabilities with which items or lists were drawn.
-        times_are_coarse: whether most sessions share their time with more than ten others.
-        production: labels of today's production list.
-        n_production: sessions that showed exactly this list.
+        knows_users: whether standard errors are clustered by user.
+        control: the arm in production; None without an experiment.
+        production: labels of today's production list; of an experiment, the latest frequent list of
+            the arm in production.
+        n_production: sessions that showed exactly this list, or of this arm.
         since: from when on no list was shown more often; None if never.
-        measured: the other lists beside it, those proved better first.
-        variance: of what a session earned.
+        measured: the other lists or arms beside it, those proved better first.
         by_block: of the production list and up to three measured lists, what a session earned in
             each of 20 blocks of time; NaN where fewer than five sessions show the list.
-        to_test: the measured list that an A/B test should compare with the production list; None
-            where one is proved better, and where none promises a gain that a test of at most ten
-            times the log's length would prove.
-        gain: what testing ``to_test`` is expected to earn per session; shrunk over all measured
-            lists, so that the best of many promises no more than it holds.
+        moments: when each of these blocks begins; empty without times.
+        to_test: the measured list that an A/B test should compare with the production list: the one
+            that was better when it was last shown, else the most promising one. None where one is
+            proved better, or where a test as long as the log would rather miss the expected gain.
+        gain: what the list to show or to test is expected to earn per session beside the production
+            list; shrunk over all measured lists, so that the best of many promises no more than it
+            holds.
         test_sessions: of the A/B test of ``to_test``, both lists together; None without a test.
+        power: the probability that this test proves the expected gain.
     """
 
-    query: str
+    query: str | None
     n_sessions: int
     n_repeated: int
     n_lists: int
+    days: float | None
+    sessions_a_day: float | None
     reward: str
     cutoff: int | None
     level: float
     declared: bool
-    times_are_coarse: bool
+    knows_users: bool
+    control: str | None
     production: tuple[str, ...]
     n_production: int
     since: str | None
     measured: tuple[Measured, ...]
-    variance: float
     by_block: tuple[tuple[float, ...], ...]
+    moments: tuple[str, ...]
     to_test: Measured | None = None
     gain: float = 0.0
     test_sessions: int | None = None
+    power: float = 0.0
 
     @property
     def best(self) -> Measured | None:
         """The list that is proved better."""
         return next((entry for entry in self.measured if entry.is_better(self.level)), None)
+
+    @property
+    def was_best(self) -> Measured | None:
+        """The list that was proved better, and is hardly shown any more."""
+        return next((entry for entry in self.measured if entry.was_better(self.level)), None)
+
+    @property
+    def chosen(self) -> Measured | None:
+        """The list to show or to test."""
+        return self.best or self.to_test
 
     @property
     def compared(self) -> tuple[Measured, ...]:
@@ -97,7 +126,11 @@ class Decision:
         """Whether a list is proved better, or none is, or the log compares none."""
         if not self.compared:
             return "cannot tell"
-        return "no list is proved better" if self.best is None else "better"
+        if self.best is not None:
+            return "better"
+        if self.was_best is not None:
+            return "was better when it was last shown"
+        return "no list is proved better"
 
     @property
     def reason(self) -> Reason | None:
@@ -113,10 +146,40 @@ class Decision:
             return None
         return (self.production if self.best is None else self.best.labels)[: self.cutoff]
 
+    def name(self, entry: Measured | None) -> str:
+        """What a list is called: an arm by its name, lists by letters in the order of `measured`;
+        A is the production list, for which None stands.
+        """
+        if self.control is not None:
+            return self.control if entry is None else entry.arm
+        number = 0 if entry is None else 1 + self.measured.index(entry)
+        return LETTERS[number] if number < len(LETTERS) else f"list {number + 1}"
+
     @property
-    def periods(self) -> float:
-        """The length of the test in times as long as the log; infinite without a test."""
-        return math.inf if self.test_sessions is None else self.test_sessions / self.n_sessions
+    def next_step(self) -> str:
+        """What to do next, in a few words."""
+        if self.best is not None:
+            return f"show {self.name(self.best)}"
+        if self.to_test is None:
+            return "nothing to test"
+        step = f"test {self.name(self.to_test)}" + " again" * (self.was_best is not None)
+        if self.test_days is None:
+            return f"{step} for {self.test_sessions:,} sessions"
+        return f"{step} for {self.test_days:,} days" if self.test_days > 1 else f"{step} for a day"
+
+    @property
+    def gain_a_day(self) -> float | None:
+        """What the list to show or to test is expected to earn a day beside the production list;
+        None without dates.
+        """
+        return None if self.sessions_a_day is None else self.gain * self.sessions_a_day
+
+    @property
+    def test_days(self) -> int | None:
+        """The length of the test in whole days; None without a test or without dates."""
+        if self.test_sessions is None or self.sessions_a_day is None:
+            return None
+        return math.ceil(self.test_sessions / self.sessions_a_day - 1e-9)
 
     @property
     def detectable(self) -> float:
@@ -129,33 +192,49 @@ class Decision:
     def sentence(self) -> str:
         """The verdict in a sentence."""
         unit = REWARDS[self.reward]
-        production = "the production list"
-        if self.since is not None:
-            production += f" (in production since {self.since})"
+        production = f"arm {self.control}"
+        if self.control is None:
+            production = "the production list"
+            if self.since is not None:
+                production += f" (in production since {self.since})"
+        if self.reason is not None:
+            why = self.reason.sentence.format(production=production)
+            return f"This log cannot tell whether a list is better: {why}."
+        entry = self.chosen or self.compared[0]
+        percent = f" ({100 * entry.difference / entry.base:+.1f} %)" if entry.base else ""
+        earned = f"earned {entry.difference:+.4f} {unit}{percent} beside {production}"
+        interval = signed(entry.interval)
+        if self.control is not None and self.sessions_a_day is not None:
+            low, high = (self.sessions_a_day * end for end in entry.interval)
+            interval += f"; a day {low:+,.0f} to {high:+,.0f}"
+        proof = f"({interval}, p {p_value_in_words(entry.p_value)})"
+        labels = csv_line(entry.labels[: self.cutoff])
+        shown = f"arm {entry.arm}" if self.control is not None else labels
         if self.best is not None:
-            percent = 100 * self.best.difference / self.best.base if self.best.base else math.inf
+            return f"Show {shown}: it {earned} at the same times {proof}."
+        if self.was_best is not None:
             return (
-                f"Show {csv_line(self.best.labels[: self.cutoff])}: it earned "
-                f"{self.best.difference:+.4f} {unit} ({percent:+.1f} %) beside "
-                f"{production} at the same times ({signed(self.best.interval)}, "
-                f"p {p_value_in_words(self.best.p_value)})."
+                f"Better when it was last shown, {entry.last_shown}: {shown} {earned} at the same "
+                f"times {proof}."
             )
-        if self.compared:
-            shown, first = f"No list is proved better than {production}", self.measured[0]
-            if withheld := first.withheld_in_words(self.level):
-                return (
-                    f"{shown}: the first list of the table earned {first.difference:+.4f} {unit} "
-                    f"beside it, but {withheld}."
-                )
-            if math.isinf(self.detectable):
-                return f"{shown}; no gain of any size could have been proved with this log."
+        if self.control is not None:
             return (
-                f"{shown}; a gain of {self.detectable:.4f} {unit} would have been proved with a "
-                f"probability of {POWER:.0%}."
+                f"No arm is proved better than {production}. Arm {entry.arm} earned "
+                f"{entry.difference:+.4f} {unit}{percent} beside it ({interval})."
             )
-        assert self.reason is not None
-        why = self.reason.sentence.format(production=production)
-        return f"This log cannot tell whether a list is better: {why}."
+        found = f"No list is proved better than {production}"
+        first = self.measured[0]
+        if withheld := first.withheld_in_words(self.level):
+            return (
+                f"{found}: the first list of the table earned {first.difference:+.4f} {unit} "
+                f"beside it, but {withheld}."
+            )
+        if math.isinf(self.detectable):
+            return f"{found}; no gain of any size could have been proved with this log."
+        return (
+            f"{found}; a gain of {self.detectable:.4f} {unit} would have been proved with a "
+            f"probability of {POWER:.0%}."
+        )
 
     @property
     def cautions(self) -> tuple[str, ...]:
@@ -163,12 +242,19 @@ class Decision:
         sentences = []
         if repeated := repetitions(self.n_repeated, self.n_sessions):
             sentences.append(repeated)
-        if self.times_are_coarse and self.compared:
+        if self.compared and not self.knows_users:
+            sentences.append(WITHOUT_USERS)
+        if self.was_best is not None:
             sentences.append(
-                "Most sessions share their time with more than ten others. What changes within one "
-                "time, such as the minutes of an hour, stays hidden if rows are not in order: "
-                "export times to the second."
+                f"What {self.name(self.was_best)} earns today is not measured. Before you test it "
+                "again, find out why it went, and whether its items are still there."
             )
+        if self.control is not None:
+            sentences.append(
+                "Arms are compared as if they had been drawn at random. Check that each has the "
+                "share of the sessions that you set."
+            )
+            return tuple(sentences)
         too_rare = self.reason == Reason.TOO_FEW and self.n_lists > max(
             1, self.n_sessions / LEAST_SESSIONS
         )
@@ -178,12 +264,6 @@ class Decision:
                 "If lists were drawn at random, compare them by item and position: clickgym "
                 "evaluate LOG --query QUERY --policy fixed:ITEM,... --estimator item-position"
                 f"{logging}; and settle it by an A/B test."
-            )
-        best = self.best
-        if best is not None and abs(best.pooled - best.difference) > 2 * best.standard_error:
-            sentences.append(
-                f"Rates changed while the lists changed: with time ignored the difference would be "
-                f"{best.pooled:+.4f}."
             )
         sentences.append(
             "A click log cannot rule out that a list was shown to other users than the production "
@@ -207,26 +287,28 @@ def decide(
     log: ClickLog,
     query: str | None = None,
     *,
-    production: Sequence[str] | None = None,
+    production: str | Sequence[str] | None = None,
     reward: str = "clicks",
     cutoff: int | None = None,
     level: float = LEVEL,
 ) -> Decision:
-    """Decide from a click log which list to show for a query.
+    """Decide from a click log which list to show for a query, or which arm of an experiment.
 
     Args:
         log: sessions of any queries. A session that it has several times counts once
-            (`ClickLog.repeated`).
-        query: the label of the query; None takes the most frequent one.
+            (`ClickLog.repeated`). Where it has users, errors are clustered by user. Where it has
+            arms, these are compared, and sessions outside the experiment are left out.
+        query: the label of the query; None takes the most frequent one, or all queries of an
+            experiment together.
         production: labels of the production list; None takes the most frequent list of the last
-            block of time or of the last 200 sessions, whichever is longer.
+            block of time or of the last 200 sessions, whichever is longer. Of an experiment, the
+            arm in production; None takes the first in the order of names, such as A or control.
         reward, cutoff: what a session earns, ``"clicks"`` or ``"any_click"``, perhaps of its first
             positions only.
-        level: the highest probability that a list is called better and is not; below 0.5. An A/B
-            test is as long as one at this level has to be.
+        level: the highest probability that a list is called better and is not; below 0.5.
 
     Raises:
-        ValueError: on wrong input, and on a query or a list that the log has not.
+        ValueError: on wrong input, and on a query, a list or an arm that the log has not.
 
     Example:
         >>> import gymnasium as gym, clickgym, clickgym_logs
@@ -237,79 +319,149 @@ def decide(
         >>> decision.verdict, decision.recommended
         ('better', ('2', '1'))
     """
-    _check(log, reward, cutoff, level)
-    query = frequent_queries(log)[0] if query is None else query
-    shown = QueryLists(log.of_query(query), query, reward, cutoff)
-    labels = None if production is None else check_labels("production", production)
-    today = shown.in_production() if labels is None else shown.ranking(labels)
-    (decision,) = _with_tests([_measured(shown, today, level)], level)
+    check_kind("log", log, ClickLog, "a ClickLog")
+    days = length_in_days(log)
+    log = _checked(log, reward, cutoff, level)
+    control = _control(log, production)
+    if control is not None:
+        part = log if query is None else log.of_query(query)
+        shown = QueryLists(part, query, reward, cutoff, by_arm=True)
+        today: Ranking = (control,)
+    else:
+        query = frequent_queries(log)[0] if query is None else query
+        shown = QueryLists(log.of_query(query), query, reward, cutoff)
+        labels = None if production is None else check_labels("production", production)
+        today = shown.in_production() if labels is None else shown.ranking(labels)
+    (decision,) = _with_tests([_measured(shown, today, level, days, length_in_days(log))])
     return decision
 
 
-def _check(log: ClickLog, reward: str, cutoff: int | None, level: float) -> None:
-    check_kind("log", log, ClickLog, "a ClickLog")
+def _checked(log: ClickLog, reward: str, cutoff: int | None, level: float) -> ClickLog:
+    """The log, or its experiment if it has one."""
     log[:0].earned(reward, cutoff)  # names a wrong one
     check_between("level", level, 0, 0.5)
     if not len(log):
         raise ValueError("the log has no sessions")
+    if log.arms is None:
+        return log
+    if len(np.unique(log.arms[log.arms >= 0])) < 2:
+        raise ValueError(
+            f"the log has the arms {csv_line(log.arm_labels) or 'none'}; expected two or more to "
+            "compare; columns={'arm': ''} or --columns arm= compares lists instead"
+        )
+    return log[log.arms >= 0]
 
 
-def _measured(shown: QueryLists, today: Ranking, level: float) -> Decision:
-    """What was measured of a query's lists, without a list to test."""
-    since = shown.in_production_since(today)
+def _control(log: ClickLog, production: str | Sequence[str] | None) -> int | None:
+    """The arm in production; None without an experiment."""
+    if log.arms is None:
+        return None
+    arms = {log.arm_labels[arm]: arm for arm in np.unique(log.arms).tolist()}
+    if production is None:
+        return arms[min(arms)]
+    (label,) = [production] if isinstance(production, str) else check_labels("arms", production)
+    return arms[check_choice("arm in production", label, [*arms])]
+
+
+def _measured(
+    shown: QueryLists,
+    today: Ranking,
+    level: float,
+    days: float | None,
+    compared_days: float | None,
+) -> Decision:
+    """What was measured of a query's lists, without a list to test; the days of the whole log, and
+    of what is compared, which may be an experiment.
+    """
     measured = measure(shown, today, level)
     log = shown.log
+    since = None if shown.by_arm else shown.in_production_since(today)
+    first: list[Ranking] = [
+        (log.arm_labels.index(entry.arm),) if shown.by_arm else shown.ranking(entry.labels)
+        for entry in measured[:3]
+    ]
+    timed = log.times is not None
     return Decision(
         query=shown.query,
         n_sessions=len(shown),
         n_repeated=shown.n_repeated,
         n_lists=len(shown.lists),
+        days=days,
+        sessions_a_day=None if compared_days is None else len(shown) / compared_days,
         reward=shown.reward,
         cutoff=shown.cutoff,
         level=level,
         declared=log.propensities is not None or log.list_propensities is not None,
-        times_are_coarse=shown.times_are_coarse,
+        knows_users=log.users is not None,
+        control=shown.arm(today) if shown.by_arm else None,
         production=shown.labels(today),
         n_production=len(shown.sessions_of(today)),
-        since=None if since is None or log.times is None else shown.moment(since),
+        since=None if since is None or not timed else shown.moment(since),
         measured=measured,
-        variance=float(shown.earned.var()),
-        by_block=tuple(
-            shown.by_block(ranking)
-            for ranking in (today, *(shown.ranking(entry.labels) for entry in measured[:3]))
-        ),
+        by_block=tuple(shown.by_block(ranking) for ranking in (today, *first)),
+        moments=shown.moments() if timed else (),
     )
 
 
 def decide_all(
     log: ClickLog,
     *,
+    production: str | Sequence[str] | None = None,
     reward: str = "clicks",
     cutoff: int | None = None,
     level: float = LEVEL,
 ) -> list[Decision]:
     """Decide all queries of a log, in the order of what to do next.
 
-    First come the queries that have a better list, the most frequent one first. Then come those
-    with a list to test, the one with the shortest A/B test (`Decision.periods`) first.
+    First come the queries that have a better list, the largest gain a day first. Then come those
+    with a list to test, the one first that is expected to gain most a day for each day of its test.
 
     The level is corrected for the number of queries by the procedure of Benjamini and Hochberg: of
     the lists that are called better, at most a share ``level`` is expected to be no better.
 
     Args:
-        log: the sessions.
+        log: the sessions, as for `decide`.
+        production: of an experiment, the arm in production, as for `decide`.
         reward, cutoff: as for `decide`.
-        level: see above; an A/B test is as long as one at this level has to be.
+        level: see above.
+
+    Returns:
+        A decision for each query that has sessions. Of an experiment the first one is that of all
+        queries together, at the uncorrected level.
     """
-    _check(log, reward, cutoff, level)
+    check_kind("log", log, ClickLog, "a ClickLog")
+    days = length_in_days(log)
+    log = _checked(log, reward, cutoff, level)
+    control, compared_days = _control(log, production), length_in_days(log)
+    if control is None and production is not None:
+        raise ValueError(
+            "the queries of a log have different production lists; expected none to be named, "
+            "unless the log has a column arm"
+        )
+    whole = []
+    if control is not None:
+        shown = QueryLists(log, None, reward, cutoff, by_arm=True)
+        whole = _with_tests([_measured(shown, (control,), level, days, compared_days)])
     decisions = []
     for number, sessions in zip(*grouped(log.queries), strict=True):
-        shown = QueryLists(log[sessions], log.query_labels[number], reward, cutoff)
-        decisions.append(_measured(shown, shown.in_production(), level))
+        label = log.query_labels[number]
+        shown = QueryLists(log[sessions], label, reward, cutoff, by_arm=control is not None)
+        today = shown.in_production() if control is None else (control,)
+        decisions.append(_measured(shown, today, level, days, compared_days))
     decisions.sort(key=lambda decision: -decision.n_sessions)
     corrected = _corrected_level(decisions, level)
-    decisions = _with_tests([replace(entry, level=corrected) for entry in decisions], level)
-    return sorted(decisions, key=lambda decision: (decision.best is None, decision.periods))
+    decisions = _with_tests([replace(entry, level=corrected) for entry in decisions])
+    return whole + sorted(decisions, key=_order)
+
+
+def _order(decision: Decision) -> tuple[int, float]:
+    """What to do first: show a list; test one that gains much for each session of its test."""
+    gain = decision.gain * decision.n_sessions
+    if decision.best is not None:
+        return 0, -gain
+    if decision.test_sessions is not None:
+        return 1, -gain * decision.n_sessions / decision.test_sessions
+    return 2, 0
 
 
 def _corrected_level(decisions: Sequence[Decision], level: float) -> float:
@@ -328,8 +480,10 @@ def _corrected_level(decisions: Sequence[Decision], level: float) -> float:
     return float(allowed[passed[-1] if len(passed) else 0])
 
 
-def _with_tests(decisions: Sequence[Decision], level: float) -> list[Decision]:
-    """The decisions, with the most promising list of each query where none is proved better."""
+def _with_tests(decisions: Sequence[Decision]) -> list[Decision]:
+    """The decisions, with the expected gain of the list to show, or with the most promising list
+    where none is proved better.
+    """
     entries = [entry for decision in decisions for entry in decision.compared]
     shrunk = shrunken(
         np.array([entry.difference for entry in entries]),
@@ -339,10 +493,24 @@ def _with_tests(decisions: Sequence[Decision], level: float) -> list[Decision]:
     result = []
     for decision in decisions:
         gains = [(next(expected), entry) for entry in decision.compared]
-        gain, entry = max(gains, key=itemgetter(0), default=(0.0, None))
-        if decision.best is None and gain > NO_GAIN:
-            sessions = sessions_of_test(gain, decision.variance, level)
-            if sessions <= MOST_PERIODS * decision.n_sessions:
-                decision = replace(decision, to_test=entry, gain=gain, test_sessions=sessions)
+        proved = decision.best or decision.was_best
+        gain, entry = max(
+            (pair for pair in gains if proved in (None, pair[1])),
+            key=itemgetter(0),
+            default=(0.0, None),
+        )
+        if entry is not None and entry is decision.best:
+            decision = replace(decision, gain=gain)
+        elif entry is not None and gain > NO_GAIN:
+            most = (decision.days or 0) * (decision.sessions_a_day or 0) or decision.n_sessions
+            sessions = sessions_of_test(gain, entry.variance, most)
+            if sessions is not None:
+                decision = replace(
+                    decision,
+                    to_test=entry,
+                    gain=gain,
+                    test_sessions=sessions,
+                    power=power_of_test(gain, entry.variance, sessions),
+                )
         result.append(decision)
     return result

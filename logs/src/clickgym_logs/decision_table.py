@@ -5,38 +5,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .decide import Decision, repetitions
+from .decide import WITHOUT_USERS, Decision, repetitions
 from .log import REWARDS
 from .names import csv_line
-from .priorities import MOST_PERIODS
+from .priorities import TEST_LEVEL
 from .reasons import Reason
-from .within_blocks import POWER, Measured, p_value_in_words, signed
+from .within_blocks import Measured, p_value_in_words, signed
 
 MOST_ROWS = 6
 """Lists of the table of a query; ``decisions.json`` has all."""
-
-
-class Row(NamedTuple):
-    """A row about one list.
-
-    Attributes:
-        name: the query, in the table of several queries.
-        labels: of the list's items.
-        cells: the texts of the other columns.
-    """
-
-    name: str
-    labels: tuple[str, ...]
-    cells: tuple[str, ...]
-
-
 NOTHING_TO_TEST = (
-    f"No list promises a gain that an A/B test of at most {MOST_PERIODS} times the log's length "
-    "would prove."
+    "There is nothing to test: no list promises a gain that an A/B test as long as the log would "
+    "prove more often than not."
 )
-LIST_HEADS = dict.fromkeys(("sessions", "verdict", "gain", "interval", "p"), 0)
-QUERY_HEADS = {"sessions": 0, "verdict": 0, "gain": 1, "A/B test": 2, "periods": 0}
-"""The columns beside the lists; a narrow terminal leaves out those of the highest rank first."""
+AFTERWARDS = f"Log it with a column arm, and decide it by --level {TEST_LEVEL}."
+LIST_HEADS = {"": 0, "sessions": 0, "verdict": 0, "gain": 0, "interval": 0, "p": 1, "list": 0}
+QUERY_HEADS = {
+    "query": 0,
+    "next step": 0,
+    "gain a day": 0,
+    "gain": 0,
+    "sessions a day": 0,
+    "days": 0,
+    "power": 0,
+    "production list": 2,
+    "list": 1,
+}
+"""The columns; a narrow terminal leaves out those of the highest rank first."""
+WORDS = ("query", "next step", "verdict", "production list", "list")
+"""The columns that hold no numbers."""
+
+Cell = str | tuple[str, ...]
+"""A text, or the labels of a list's items."""
 
 
 class View(NamedTuple):
@@ -45,72 +45,111 @@ class View(NamedTuple):
     Attributes:
         title: the query and its sessions; empty for several queries.
         sentence: what to do.
-        heads: of the cells of rows, with their ranks.
-        rows, notes: of the table, and below it.
+        heads: the columns, with their ranks.
+        rows: the cells of each row.
+        notes: below the table.
     """
 
     title: str
     sentence: str
     heads: dict[str, int]
-    rows: list[Row]
+    rows: list[tuple[Cell, ...]]
     notes: list[str]
 
 
 def view_of_query(decision: Decision) -> View:
-    """What is shown of one query."""
-    title = f"{decision.query}: {decision.n_sessions:,} sessions"
-    rows, notes = rows_of_lists(decision), notes_of_query(decision)
-    return View(title, decision.sentence, LIST_HEADS, rows, notes)
+    """What is shown of one query, or of an experiment."""
+    query = "All queries" if decision.query is None else csv_line([decision.query])
+    title = f"{query}: {decision.n_sessions:,} sessions"
+    rows: list[tuple[Cell, ...]] = [
+        (
+            decision.name(None),
+            f"{decision.n_production:,}",
+            "in production",
+            *[""] * 3,
+            decision.production,
+        )
+    ]
+    for entry in decision.measured[:MOST_ROWS]:
+        figures = f"{entry.sessions:,}", *_figures(decision, entry)
+        rows.append((decision.name(entry), *figures, entry.labels))
+    return View(title, decision.sentence, LIST_HEADS, rows, _notes_of_query(decision))
 
 
 def view_of_queries(decisions: Sequence[Decision]) -> View:
-    """What is shown of several queries."""
-    rows, notes = rows_of_queries(decisions), notes_of_queries(decisions)
-    return View("", summary(decisions), QUERY_HEADS, rows, notes)
+    """What is shown of several queries, and first of all of them if these are of an experiment."""
+    whole = [decision for decision in decisions if decision.query is None]
+    queries = [decision for decision in decisions if decision.query is not None]
+    sentence = " ".join([*(decision.sentence for decision in whole), _summary(queries)])
+    rows = [_row(decision) for decision in queries]
+    return View("", sentence, QUERY_HEADS, rows, _notes_of_queries(queries))
 
 
-def rows_of_lists(decision: Decision) -> list[Row]:
-    """The production list and those measured beside it, with the cells of `LIST_HEADS`."""
-    today = f"{decision.n_production:,}", "in production", "", "", ""
-    rows = [Row("", decision.production, today)]
-    for entry in decision.measured[:MOST_ROWS]:
-        figures = f"{entry.sessions:,}", *_figures(decision, entry)
-        rows.append(Row("", entry.labels, figures))
-    return rows
+def _row(decision: Decision) -> tuple[Cell, ...]:
+    """What to do with a query, why, and the lists."""
+    entry = decision.chosen or next(iter(decision.compared), None)
+    step, gain, day = decision.next_step, "", ""
+    labels: tuple[str, ...] = ()
+    if entry is None:
+        step += f": {decision.reason}"
+    else:
+        percent = f", {100 * entry.difference / entry.base:+.0f} %" if entry.base else ""
+        gain = f"{entry.difference:+.3f} ({{:+.3f}} to {{:+.3f}}{percent})".format(*entry.interval)
+        labels = entry.labels[: decision.cutoff]
+    if decision.chosen is not None:
+        day = _a_day(decision)
+    rate = decision.sessions_a_day
+    often = (
+        f"{decision.n_sessions:,} in all"
+        if rate is None
+        else f"{rate:,.0f}"
+        if rate >= 10
+        else f"{rate:.2g}"
+    )
+    days = "" if decision.test_days is None else f"{decision.test_days:,}"
+    power = "" if decision.to_test is None else f"{decision.power:.0%}"
+    query = csv_line([decision.query or ""])
+    production = decision.production[: decision.cutoff]
+    return query, step, day, gain, often, days, power, production, labels
 
 
-def rows_of_queries(decisions: Sequence[Decision]) -> list[Row]:
-    """Of each query the list to show or to test, or else the one in production, with the cells of
-    `QUERY_HEADS`.
+def _a_day(decision: Decision) -> str:
+    """What the list to show or to test is expected to earn a day, and the interval that was
+    measured; empty without dates.
     """
-    rows = []
-    for decision in decisions:
-        verdict = ": ".join(filter(None, (decision.verdict, decision.reason)))
-        entry = decision.best or decision.to_test
-        gain, labels, test, periods = "", decision.production, "", ""
-        if entry is not None:
-            labels = entry.labels
-            percent = f", {100 * entry.difference / entry.base:+.1f} %" if entry.base else ""
-            gain = f"{entry.difference:+.4f} ({signed(entry.interval)}{percent})"
-        if decision.test_sessions is not None:
-            test, periods = f"{decision.test_sessions:,}", f"{decision.periods:.2g}"
-            verdict += "; to test"
-        cells = f"{decision.n_sessions:,}", verdict, gain, test, periods
-        rows.append(Row(decision.query, labels[: decision.cutoff], cells))
-    return rows
+    entry, rate = decision.chosen, decision.sessions_a_day
+    if entry is None or rate is None:
+        return ""
+    low, high = (_rounded(rate * end) for end in entry.interval)
+    return f"{_rounded(rate * decision.gain)} ({low} to {high})"
 
 
-def summary(decisions: Sequence[Decision]) -> str:
+def _rounded(number: float) -> str:
+    digits = 0 if abs(number) >= 100 else 1 if abs(number) >= 1 else 2
+    return f"{number:+,.{digits}f}"
+
+
+def _summary(decisions: Sequence[Decision]) -> str:
     """What to do first with several queries."""
-    better = sum(decision.best is not None for decision in decisions)
+    better = [decision for decision in decisions if decision.best]
+    found = f"{len(better)} of {len(decisions)} queries have a list that is proved better"
+    if better and better[0].days is not None:
+        gain = sum(decision.gain_a_day or 0.0 for decision in better)
+        found += f" (about {_rounded(gain)} {_unit(decisions)} a day)"
     first = next((entry for entry in decisions if entry.to_test is not None), None)
-    found = f"{better} of {len(decisions)} queries have a list that is proved better."
     if first is None:
-        return f"{found} {NOTHING_TO_TEST}"
-    return f"{found} Test first: {first.query} (an A/B test of {first.test_sessions:,} sessions)."
+        return f"{found}." if better else f"{found}. {NOTHING_TO_TEST}"
+    gain_a_day, what = first.gain_a_day, ""
+    if gain_a_day is not None:
+        what = f" (about {_rounded(gain_a_day)} {_unit(decisions)} a day)"
+    return f"{found}. The first test: {csv_line([first.query or ''])}, {first.next_step}{what}."
 
 
-def notes_of_query(decision: Decision) -> list[str]:
+def _unit(decisions: Sequence[Decision]) -> str:
+    return REWARDS[decisions[0].reward].removesuffix(" per session")
+
+
+def _notes_of_query(decision: Decision) -> list[str]:
     """What stands beside the verdict on a query, a sentence each."""
     more = len(decision.measured) - MOST_ROWS
     notes = []
@@ -118,36 +157,46 @@ def notes_of_query(decision: Decision) -> list[str]:
         notes.append(
             f"{more:,} more lists are in decisions.json, which clickgym decide --out writes."
         )
+    unit = REWARDS[decision.reward]
+    if decision.chosen is not None:
+        day = _a_day(decision)
+        promise = f"{decision.gain:+.4f} {unit}" + f", or {day} a day" * bool(day)
+        notes.append(f"Next step: {decision.next_step}. Expected gain: {promise}.")
     if decision.to_test is not None:
         notes.append(
-            f"To settle it, test {csv_line(decision.to_test.labels[: decision.cutoff])} against "
-            f"the production list. An A/B test of {decision.test_sessions:,} sessions, half of "
-            f"them with each list, proves the expected gain, {decision.gain:.4f} "
-            f"{REWARDS[decision.reward]}, with a probability of {POWER:.0%}."
+            f"The A/B test takes {decision.test_sessions:,} sessions, half of them with "
+            f"{decision.name(None)} and half with {decision.name(decision.to_test)}. It proves "
+            f"the expected gain with a probability of {decision.power:.0%}. {AFTERWARDS}"
         )
-    elif decision.compared and decision.best is None:
+    if decision.compared and decision.chosen is None:
         notes.append(NOTHING_TO_TEST)
     return [*notes, *decision.cautions]
 
 
-def notes_of_queries(decisions: Sequence[Decision]) -> list[str]:
+def _notes_of_queries(decisions: Sequence[Decision]) -> list[str]:
     """What stands beside the table of several queries, a sentence each."""
     unit = REWARDS[decisions[0].reward]
     notes = [
-        f"gain: {unit} more than the production list at the same times, with an interval. The "
-        "intervals of all lists of a query hold at once. A/B test: the sessions, both lists "
-        "together, of a test that proves the expected gain with a probability of "
-        f"{POWER:.0%}. The expected gain is mostly smaller than the measured one, because the best "
-        "of many lists is not as good as it seems. periods: the length of the test, in times as "
-        "long as the log."
+        "A is the production list, B and the following letters are the others of the query."
+        if decisions[0].control is None
+        else f"The arm in production is {decisions[0].control}.",
+        f"gain: {unit} more than in production, as measured, with an interval. The intervals of "
+        "all lists of a query hold at once.",
+        "gain a day: what the next step is expected to earn a day, and the measured interval. The "
+        "expected gain is mostly smaller than the measured one, because the best of many lists is "
+        "not as good as it seems.",
+        "days: the length of the A/B test, half of the sessions with each list. power: the "
+        f"probability that it proves the expected gain. {AFTERWARDS}",
     ]
     for reason in Reason:
         if n_queries := sum(decision.reason == reason for decision in decisions):
-            why = reason.sentence.format(production="the production list")
-            notes.append(f"cannot tell, {reason} ({n_queries:,} queries): {why}.")
+            why = reason.sentence.format(production="what is in production")
+            notes.append(f"{reason} ({n_queries:,} queries): {why}.")
     repeated = sum(decision.n_repeated for decision in decisions)
     if text := repetitions(repeated, sum(decision.n_sessions for decision in decisions)):
         notes.append(text)
+    if not decisions[0].knows_users:
+        notes.append(WITHOUT_USERS)
     return notes
 
 
@@ -156,6 +205,8 @@ def _figures(decision: Decision, entry: Measured) -> tuple[str, str, str, str]:
     if entry.reason:
         return f"cannot tell: {entry.reason}", "", "", ""
     verdict = "better" if entry.is_better(decision.level) else "not proved better"
+    if entry.was_better(decision.level):
+        verdict = f"was better when it was last shown, {entry.last_shown}"
     if withheld := entry.withheld_in_words(decision.level):
         verdict += f": {withheld}"
     gain = f"{entry.difference:+.4f} of {entry.base:.4f}"

@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from .distinct import distinct, grouped
 from .log import BLOCKS, ClickLog, item_numbers
@@ -44,14 +45,16 @@ class QueryLists:
         log: sessions of any queries; a session that it has several times counts once. A time that
             more than a twentieth of the sessions share is one block of time, as their order is not
             known.
-        query: the label.
+        query: the label; None takes the sessions of all queries.
         reward, cutoff: what a session earns, as in `decide`.
+        by_arm: whether the arms of an experiment stand for lists, each as a list of one number.
+            Then sessions outside the experiment are left out.
 
     Raises:
-        ValueError: the log has no session of the query.
+        ValueError: the log has no session of the query, or none in the experiment.
 
     Attributes:
-        query, reward, cutoff: the arguments.
+        query, reward, cutoff, by_arm: the arguments.
         sessions: ``(N,)`` the rows of the log, in the order of time.
         lists: the distinct lists, as tuples of item numbers.
         index: ``(N,)`` the list of each session.
@@ -60,20 +63,34 @@ class QueryLists:
         n_repeated: sessions of the query that were left out, as they repeat others.
     """
 
-    def __init__(self, log: ClickLog, query: str, reward: str, cutoff: int | None) -> None:
-        order = log.order
-        rows = order[log.queries[order] == log.query_labels.index(query)]
+    def __init__(
+        self,
+        log: ClickLog,
+        query: str | None,
+        reward: str,
+        cutoff: int | None,
+        by_arm: bool = False,
+    ) -> None:
+        rows = log.order
+        if query is not None:
+            rows = rows[log.queries[rows] == log.query_labels.index(query)]
+        if by_arm and log.arms is not None:
+            rows = rows[log.arms[rows] >= 0]
         self.sessions = rows[~log.repeated[rows]]
         self.n_repeated = len(rows) - len(self.sessions)
         if not len(self.sessions):
-            raise ValueError(f"the log has no session of the query {query!r}")
+            what = "session in an experiment" if by_arm else f"session of the query {query!r}"
+            raise ValueError(f"the log has no {what}")
         self.log, self.query, self.item_labels = log, query, log.item_labels
-        self.reward, self.cutoff = reward, cutoff
+        self.reward, self.cutoff, self.by_arm = reward, cutoff, by_arm
         items = log.items[self.sessions]
+        if by_arm and log.arms is not None:
+            items = log.arms[self.sessions, None]
         first, self.index, self.counts = distinct(items)
         self.lists: list[Ranking] = [
             tuple(item for item in ranking if item >= 0) for ranking in items[first].tolist()
         ]
+        self._by_user: dict[Ranking, tuple[sparse.csr_array, Indices]] = {}
         earned = log.earned(reward, cutoff)[self.sessions]
         self.earned: Floats = earned.sum(axis=1).astype(np.float64)
 
@@ -112,6 +129,10 @@ class QueryLists:
             n_blocks: `BLOCKS` times the number of parts of a block.
         """
         blocks: Indices = n_blocks * sessions // len(self)
+        if self.by_arm:  # the order within a time may be that of the arms
+            starts, counts = self._by_time
+            middles = np.repeat(starts + counts // 2, counts)
+            return n_blocks * middles[sessions] // len(self) if len(starts) else 0 * blocks
         for start, stop in self._coarse:
             rows = slice(*np.searchsorted(sessions, (start, stop)))
             block, parts = BLOCKS * ((start + stop) // 2) // len(self), n_blocks // BLOCKS
@@ -119,17 +140,14 @@ class QueryLists:
         return blocks
 
     @property
-    def times_are_coarse(self) -> bool:
-        """Whether most sessions share their time with more than `SAME_TIME` others."""
-        counts = self._by_time[1]
-        return bool(2 * counts[counts > SAME_TIME].sum() > len(self))
-
-    @property
     def times_hide_hours(self) -> bool:
-        """Whether times are coarse and no hours of the day, such as dates or numbers of weeks. Rows
-        of one date may be in any order, so that lists that follow the hours cannot be told.
+        """Whether most sessions share their time with more than `SAME_TIME` others, and times are
+        no hours of the day, such as dates or numbers of weeks. Rows of one date may be in any
+        order, so that lists that follow the hours cannot be told.
         """
-        if not self.times_are_coarse or self.log.times is None:
+        counts = self._by_time[1]
+        is_coarse = 2 * counts[counts > SAME_TIME].sum() > len(self)
+        if not is_coarse or self.log.times is None:
             return False
         times = self.log.times[self.sessions]
         are_seconds = ((times >= FIRST_SECOND) & (times <= LAST_SECOND)).all()
@@ -164,8 +182,51 @@ class QueryLists:
         weights = np.ones(len(sessions)), rewards, rewards**2
         return np.stack([np.bincount(blocks, values, n_blocks) for values in weights])
 
+    @cached_property
+    def users(self) -> Indices | None:
+        """``(N,)`` the users, numbered from 0; None where the log does not know them."""
+        if self.log.users is None:
+            return None
+        return np.unique(self.log.users[self.sessions], return_inverse=True)[1]
+
+    def by_user(self, ranking: Ranking) -> tuple[sparse.csr_array, Indices]:
+        """What users add to the errors of a list's mean rewards, by blocks of time.
+
+        Returns:
+            ``(users, BLOCKS)`` for each user the sum of the deviations from the mean of the block,
+            times N/(N - n) for n of the N sessions of the block; and the users of each block.
+        """
+        assert self.users is not None
+        if ranking not in self._by_user:
+            sessions = self.sessions_of(ranking)
+            blocks = self.blocks_of(sessions, BLOCKS)
+            counts, sums, _ = self.sums(ranking, BLOCKS)
+            means = sums / np.maximum(counts, 1)
+            cells, inverse, own = np.unique(
+                self.users[sessions] * BLOCKS + blocks, return_inverse=True, return_counts=True
+            )
+            user, block = np.divmod(cells, BLOCKS)
+            deviations = np.bincount(inverse, self.earned[sessions] - means[blocks], len(cells))
+            deviations *= counts[block] / np.maximum(counts[block] - own, 1)
+            shape = int(self.users.max()) + 1, BLOCKS
+            table = sparse.csr_array((deviations, (user, block)), shape)
+            self._by_user[ranking] = table, np.bincount(block, minlength=BLOCKS)
+        return self._by_user[ranking]
+
+    def arm(self, ranking: Ranking) -> str:
+        """The name of an arm."""
+        return self.log.arm_labels[ranking[0]]
+
     def labels(self, ranking: Ranking) -> tuple[str, ...]:
-        """The labels of a list's items."""
+        """The labels of a list's items; of an arm those of the list that it showed most often of
+        late, if the sessions are of one query.
+        """
+        if self.by_arm:
+            if self.query is None:
+                return ()
+            lists = self.log.items[self.sessions[self.sessions_of(ranking)[-RECENT:]]]
+            first, _, counts = distinct(lists)
+            ranking = tuple(item for item in lists[first[counts.argmax()]].tolist() if item >= 0)
         return tuple(self.item_labels[item] for item in ranking)
 
     def ranking(self, labels: Sequence[str]) -> Ranking:
@@ -222,6 +283,12 @@ class QueryLists:
         means = np.where(counts >= least, sums / np.maximum(counts, 1), np.nan)
         return tuple(means.tolist())
 
+    def moments(self) -> tuple[str, ...]:
+        """When each of `BLOCKS` blocks of time begins."""
+        blocks = self.blocks_of(np.arange(len(self)), BLOCKS)
+        starts = np.searchsorted(blocks, np.arange(BLOCKS))
+        return tuple(self.moment(min(start, len(self) - 1)) for start in starts.tolist())
+
     def moment(self, session: int) -> str:
         """When a session of a log with times was: the date where these are seconds since 1970.
 
@@ -236,3 +303,24 @@ class QueryLists:
             text = datetime.fromtimestamp(time, UTC).isoformat(" ", "minutes")
             return text.removesuffix("+00:00").removesuffix(" 00:00")
         return f"time {time:.10g}"
+
+
+def length_in_days(log: ClickLog) -> float | None:
+    """The length of a log in days, at least one; None if its times are no seconds since 1970.
+
+    Example:
+        >>> dates = [20_485 * 86_400, 20_486 * 86_400]
+        >>> length_in_days(ClickLog([[0]] * 2, [[1]] * 2, [0] * 2, ("a",), ("q",), times=dates))
+        2.0
+    """
+    times = log.times
+    if (
+        times is None
+        or not len(times)
+        or not FIRST_SECOND <= times.min() <= times.max() <= LAST_SECOND
+    ):
+        return None
+    days = (times.max() - times.min()) / DAY
+    if len(np.unique(times % DAY)) < LEAST_TIMES_OF_DAY:
+        days += 1  # dates
+    return float(max(days, 1))

@@ -11,11 +11,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
-from itertools import zip_longest
 from os import PathLike
 from pathlib import Path
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from clickgym.core.checks import check_kind, check_path, entries
@@ -23,8 +21,8 @@ from clickgym.core.files import make_folder, write_whole
 from clickgym.core.formats import finite
 
 from .decide import Decision
-from .decision_table import View, view_of_queries, view_of_query
-from .log import REWARDS
+from .decision_table import WORDS, Cell, View, view_of_queries, view_of_query
+from .log import BLOCKS, REWARDS
 from .names import csv_line
 
 MARKS = {"●": ("o", "black"), "■": ("s", "#1f6fc5"), "▲": ("^", "#d95f02"), "◆": ("D", "#2a8a3e")}
@@ -46,13 +44,14 @@ th, td {{text-align: left; padding: .25rem .9rem .25rem 0; border-bottom: 1px so
   vertical-align: top}}
 th, .label, .number {{white-space: nowrap}}
 .number {{text-align: right}}
-.name {{font-weight: 600}}
+td.query, td.step {{font-weight: 600}}
+.query {{white-space: nowrap}}
 .label {{display: inline-block; max-width: 100%; overflow-x: auto; vertical-align: bottom}}
 td .label {{max-width: none}}
-td:has(.mark) {{padding-left: 1.2rem}}
-.mark {{display: inline-block; width: 1.2rem; margin-left: -1.2rem}}
-.list {{min-width: 9rem}}
-.verdict {{min-width: 10rem}}
+td:has(.mark) {{padding-left: 1.4rem}}
+.mark {{display: inline-block; width: 1.4rem; margin-left: -1.4rem}}
+.list {{min-width: 13rem}}
+.verdict, .step {{min-width: 8rem}}
 svg {{display: block; width: 100%; max-width: 40rem; height: auto; margin: 1rem 0}}
 ul {{padding-left: 1.2rem}}
 footer {{color: #555; font-size: .85rem}}
@@ -65,8 +64,8 @@ footer {{color: #555; font-size: .85rem}}
 }}
 </style>
 {body}
-<footer>clickgym {version}. Lists are compared within blocks of time; the intervals of all lists of
-a query hold at once.</footer>
+<footer>clickgym {version}. What is compared was shown at the same times; the intervals of all
+lists of a query hold at once.</footer>
 </html>
 """
 
@@ -94,14 +93,16 @@ def write_decisions(decisions: Sequence[Decision], folder: str | PathLike[str]) 
         check_kind(f"decisions[{place}]", decision, Decision, "a Decision, as decide returns it")
     make_folder(folder)
     if len(decisions) == 1:
-        title, width, body = decisions[0].query, "60rem", _query(decisions[0])
+        title, width, body = decisions[0].query or "All queries", "60rem", _query(decisions[0])
     else:
-        title, width, body = f"{len(decisions)} queries", "80rem", _queries(decisions)
+        title, width, body = "What to do next", "100rem", _queries(decisions)
     words = {"title": html.escape(title), "version": version("clickgym"), "width": width}
     page = PAGE.format(body="\n".join(body), **words)
     facts = [
         {"sentence": decision.sentence, "verdict": decision.verdict}
-        | {"recommended": decision.recommended, "cautions": decision.cautions}
+        | {"next_step": decision.next_step, "recommended": decision.recommended}
+        | {"gain_a_day": decision.gain_a_day, "test_days": decision.test_days}
+        | {"cautions": decision.cautions}
         | {"reason": decision.reason, **asdict(decision)}
         for decision in decisions
     ]
@@ -118,7 +119,7 @@ def _query(decision: Decision) -> list[str]:
     return [
         f"<h1>{html.escape(view.title)}</h1>",
         f'<p class="verdict">{_unbroken(view.sentence, labels)}</p>',
-        _table(view, ("list",), [*MARKS][: len(decision.by_block)]),
+        _table(view, [*MARKS][: len(decision.by_block)]),
         _picture(decision),
         _bullets(view.notes, labels),
     ]
@@ -126,25 +127,37 @@ def _query(decision: Decision) -> list[str]:
 
 def _queries(decisions: Sequence[Decision]) -> list[str]:
     view = view_of_queries(decisions)
-    sentence = f'<p class="verdict">{_unbroken(view.sentence, {decisions[0].query})}</p>'
-    return [sentence, _table(view, ("query", "list")), _bullets(view.notes, set())]
+    labels = {decision.query for decision in decisions if decision.query}
+    sentence = f'<p class="verdict">{_unbroken(view.sentence, labels)}</p>'
+    return [sentence, _table(view), _bullets(view.notes, set())]
 
 
-def _table(view: View, names: Sequence[str], marks: Sequence[str] = ()) -> str:
+def _table(view: View, marks: Sequence[str] = ()) -> str:
     """A table: names, lists, verdicts, and numbers, which are not broken. The first lists have the
     marks of their lines in the picture.
     """
-    heads = *names, *view.heads
-    kinds = dict.fromkeys(heads, "number") | {"query": "name", "list": "list", "verdict": "verdict"}
-    lines = ["".join(f'<th class="{kinds[head]}">{head}</th>' for head in heads)]
-    for row, mark in zip_longest(view.rows, marks):
-        shown = [f'<td class="name">{_list((row.name,))}</td>'] if row.name else []
-        shown.append(f'<td class="list">{_mark(mark)}{_list(row.labels)}</td>')
-        for head, cell in zip(heads[len(shown) :], row.cells, strict=True):
-            shown.append(f'<td class="{kinds[head]}" data-head="{head}">{html.escape(cell)}</td>')
-        lines.append("".join(shown))
+    kinds = {head: head.split(" ")[-1] if head in WORDS else "number" for head in view.heads}
+    lines = ["".join(f'<th class="{kinds[head]}">{head}</th>' for head in view.heads)]
+    for number, row in enumerate(view.rows):
+        mark = _mark(marks[number] if number < len(marks) else None)
+        lines.append(
+            "".join(
+                f'<td class="{kinds[head]}" data-head="{head}">'
+                f"{_cell(cell) if head else mark + _cell(cell)}</td>"
+                for head, cell in zip(view.heads, row, strict=True)
+            )
+        )
     body = "\n".join(f"<tr>{line}</tr>" for line in lines)
     return f'<div class="wide"><table>\n{body}\n</table></div>'
+
+
+def _cell(cell: Cell) -> str:
+    """A text, or the labels of a list, which are not broken."""
+    if isinstance(cell, str):
+        return html.escape(cell)
+    quoted = [csv_line([label]) for label in cell]
+    texts = [f"{label}," for label in quoted[:-1]] + quoted[-1:]
+    return " ".join(f'<span class="label">{html.escape(text)}</span>' for text in texts)
 
 
 def _bullets(sentences: Sequence[str], labels: set[str]) -> str:
@@ -157,12 +170,6 @@ def _mark(mark: str | None) -> str:
     if mark is None:
         return ""
     return f'<span class="mark" style="color: {MARKS[mark][1]}">{mark}</span>'
-
-
-def _list(labels: Sequence[str]) -> str:
-    quoted = [csv_line([label]) for label in labels]
-    texts = [*(f"{label}," for label in quoted[:-1]), quoted[-1]]
-    return " ".join(f'<span class="label">{html.escape(text)}</span>' for text in texts)
 
 
 def _unbroken(sentence: str, labels: set[str]) -> str:
@@ -178,15 +185,21 @@ def _unbroken(sentence: str, labels: set[str]) -> str:
 
 
 def _picture(decision: Decision) -> str:
-    """What lists earned by block of time, as SVG."""
+    """What lists earned by block of time, with its dates, as SVG."""
     figure = Figure(figsize=(4.2, 2.6), layout="constrained")
     axes = figure.subplots()
     for means, (marker, colour) in zip(decision.by_block, MARKS.values(), strict=False):
         axes.plot(means, marker=marker, color=colour, markersize=3.5, linewidth=1)
-    axes.set_xlabel("block of time (a twentieth of the sessions)", fontsize=8)
     axes.set_ylabel(REWARDS[decision.reward], fontsize=8)
-    axes.set_xticks(np.arange(0, 20, 3), [str(block + 1) for block in range(0, 20, 3)])
-    axes.tick_params(labelsize=8)
+    ticks = range(0, BLOCKS, 4)
+    names = [str(block + 1) for block in ticks]
+    if decision.days is None:
+        axes.set_xlabel("block of time (a twentieth of the sessions)", fontsize=8)
+    else:
+        length = len("2026-03-01") if decision.days > len(names) else None
+        names = [decision.moments[block][:length].replace(" ", "\n") for block in ticks]
+    axes.set_xticks(ticks, names)
+    axes.tick_params(labelsize=7)
     axes.spines[["top", "right"]].set_visible(False)
     picture = io.StringIO()
     figure.savefig(picture, format="svg", metadata={"Date": None, "Creator": None})

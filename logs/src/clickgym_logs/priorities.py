@@ -17,13 +17,10 @@ import numpy as np
 from scipy.special import ndtr
 
 from .lists import Floats
-from .log import BLOCKS
-from .within_blocks import PASSED
+from .within_blocks import LEAST_SESSIONS, POWER
 
-MOST_PERIODS = 10
-"""Times as long as the log that an A/B test may take."""
-LEAST_IN_TEST = 20
-"""Sessions of each list in a block of time of an A/B test: fewer blocks would compare them."""
+TEST_LEVEL = 0.025
+"""The level of an A/B test, one-sided: it compares two lists once, and no list was picked."""
 
 
 def shrunken(gains: Floats, errors: Floats) -> tuple[Floats, Floats]:
@@ -60,13 +57,39 @@ def expected_gains(means: Floats, deviations: Floats) -> Floats:
     return np.maximum(gains, 0.0)
 
 
-def sessions_of_test(gain: float, variance: float, level: float) -> int:
-    """The sessions of an A/B test, both lists together, that proves a gain at a level with
-    probability `POWER`; at least `LEAST_IN_TEST` of each list in each block of time.
+def sessions_of_test(gain: float, variance: float, most: float) -> int | None:
+    """The sessions of an A/B test, both lists together, at least `LEAST_SESSIONS` of each.
+
+    The test proves a gain at `TEST_LEVEL` with the probability `POWER`; or it is as long as
+    allowed, if it then still proves it more often than not.
+
+    Args:
+        gain: how much more a session earns with the one list.
+        variance: of what a session earns.
+        most: the most sessions that the test may take.
+
+    Returns:
+        How many; None if a test that is as long as allowed would rather miss the gain.
 
     Example:
-        >>> sessions_of_test(0.1, 0.8, 0.005)
-        5460
+        >>> sessions_of_test(0.1, 0.8, 5000), sessions_of_test(0.1, 0.8, 2000)
+        (2512, 2000)
+        >>> sessions_of_test(0.1, 0.8, 1000)
     """
-    z = NormalDist().inv_cdf(1 - level) + NormalDist().inv_cdf(PASSED)
-    return 2 * max(BLOCKS * LEAST_IN_TEST, math.ceil(2 * variance * (z / gain) ** 2))
+    z = NormalDist().inv_cdf(1 - TEST_LEVEL) + NormalDist().inv_cdf(POWER)
+    sessions = 2 * max(LEAST_SESSIONS, math.ceil(2 * variance * (z / gain) ** 2))
+    sessions = min(sessions, math.floor(most))
+    enough = sessions >= 2 * LEAST_SESSIONS and power_of_test(gain, variance, sessions) >= 0.5
+    return sessions if enough else None
+
+
+def power_of_test(gain: float, variance: float, sessions: int) -> float:
+    """The probability that an A/B test proves a gain, half of its sessions with each list.
+
+    Example:
+        >>> round(power_of_test(0.1, 0.8, 2512), 3)
+        0.8
+    """
+    return NormalDist().cdf(
+        gain / math.sqrt(4 * variance / sessions) - NormalDist().inv_cdf(1 - TEST_LEVEL)
+    )

@@ -27,11 +27,11 @@ class Reason(StrEnum):
     )
     TOO_FEW = (
         "too few sessions",
-        "no other list than {production} was shown in 100 sessions",
+        "nothing but {production} was shown in 100 sessions",
     )
     APART = (
         "not shown side by side",
-        "hardly any session shows another list side by side with {production}: lists changed with "
+        "hardly any session shows anything else side by side with {production}: it changed with "
         "time, or took turns",
     )
 
@@ -42,6 +42,6 @@ class Doubt(StrEnum):
     ENDED = "it is hardly shown any more"
     FEW_BLOCKS = "its gain is in few blocks of time"
     ONE_STRETCH = "its gain is in one stretch of time"
-    LATELY = "the last blocks alone do not show its gain"
+    LATELY = "the last blocks alone do not show its gain; collect more sessions or run the A/B test"
     SHORT_LISTS = "its gain is not in whole lists"
     SHORTER_BLOCKS = "its gain is not there in shorter blocks of time"

@@ -31,15 +31,29 @@ must hold in more ways, the first three at `STEADY`:
   do, so that sessions that were logged several times do not make it too small;
 - in the sessions that show whole lists, where shorter ones also compare them;
 - lately: in the last four, in the last five, and so on, of the blocks that compare the lists, at
-  `LATELY`, for a gain that has gone is still there on average. Few blocks often do not show a gain
-  that is there: what they show stands with the verdict, and "smaller" is said only where the blocks
-  before show a larger gain, corrected for the number of looks;
+  `LATELY`, for a gain that has gone is still there on average. It is a veto and no proof, as few
+  blocks often do not show a gain that is there;
 - today: the last block shows the list, and not in less than a tenth of the sessions that its share
   of the log makes expect. A list that was withdrawn may still be shown now and then by a cache.
 
 Where fewer than four blocks compare two lists, the log cannot tell. Nor can a log without times,
 with fewer than four different ones, or with dates, weeks or other times that many sessions share
 and that hide the hours: the order of its sessions may be any.
+
+*Users.* Where the log knows users, the sessions of one user are not independent. Then the deviation
+of each session from the mean of its list and stratum, times its weight in Δ, is summed by user and
+block. The variance of Δ, or of a part of the blocks, is the sum of the squares of these over users.
+A user who has n of the N sessions of a list in a stratum pulls its mean, so that the sum is
+multiplied by N/(N - n), as by a jackknife. Few users with many sessions make the error itself
+uncertain: p-values are those of Student's t with 3 (Σψ²)²/Σψ⁴ degrees of freedom, where ψ are the
+sums by user (Satterthwaite, by their fourth moments). A stratum needs five users of each list.
+
+*Arms.* The arms of an experiment were drawn at random. They are compared as lists are, also within
+blocks, for the share of an arm may have changed; but no block is refused, and the further ways are
+not asked. No time is divided, so that dates are as good as seconds.
+
+Source: Bell, McCaffrey, *Bias reduction in standard errors for linear regression with multi-stage
+    samples*, Survey Methodology 2002 (the jackknife, and degrees of freedom).
 """
 
 from __future__ import annotations
@@ -53,7 +67,8 @@ from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtrc, chdtrc, ndtr
+from scipy import sparse
+from scipy.special import bdtrc, chdtrc, stdtr, stdtrit
 
 from .lists import Floats, QueryLists, Ranking
 from .log import BLOCKS
@@ -87,30 +102,17 @@ LEAST_P = 0.001
 """Smaller p-values are printed as smaller than it."""
 POWER = 0.8
 """The probability with which a gain of the size that is called detectable is proved."""
+WITHOUT_NEIGHBOURS = np.array(
+    [
+        [not first <= block < first + LEFT_OUT for block in range(BLOCKS)]
+        for first in range(BLOCKS - LEFT_OUT + 1)
+    ]
+)
+"""The blocks that remain, for each choice of the neighbours that are left out."""
 PASSED = 0.94
 """That of a significant gain over all blocks, with which it also holds in the further ways at
 `POWER` (40,000 simulations of twenty equal blocks).
 """
-
-
-@dataclass(frozen=True)
-class Late:
-    """What the last blocks show that compare a list with the production list.
-
-    Attributes:
-        blocks: how many: those that show the gain least, of the last four, five, and so on.
-        sessions: of both lists in these blocks.
-        difference: how much more the list earned there.
-        interval: its 95 % interval.
-        smaller: whether the blocks before show a larger gain (p times the number of looks at most
-            `STEADY`).
-    """
-
-    blocks: int
-    sessions: int
-    difference: float
-    interval: tuple[float, float]
-    smaller: bool
 
 
 @dataclass(frozen=True)
@@ -130,10 +132,12 @@ class Measured:
         p_value: of no gain, the largest within blocks and finer blocks, times the number of lists
             compared; at most 1.
         detectable: the smallest gain that would have been proved with a probability of 80 %.
-        pooled: the difference if time is ignored.
+        variance: of what a session earned, as the standard error has it: with the variance between
+            users, and between blocks where these differ by more than chance.
         doubts: the p-value, which is not multiplied, in each of the further ways of the module's
             docstring: above `STEADY` the doubt stands. 0 or 1 where there is no test.
-        late: what the last blocks show; None where the log cannot compare.
+        arm: which arm of an experiment this is; then the labels are those of its latest frequent
+            list. Empty without an experiment.
     """
 
     labels: tuple[str, ...]
@@ -147,32 +151,35 @@ class Measured:
     interval: tuple[float, float] = (math.nan, math.nan)
     p_value: float = math.nan
     detectable: float = math.nan
-    pooled: float = math.nan
+    variance: float = math.nan
     doubts: dict[Doubt, float] = field(default_factory=dict)
-    late: Late | None = None
+    arm: str = ""
 
     def is_better(self, level: float) -> bool:
         """Whether the list is proved better than the production list."""
-        return self.p_value <= level and not self.withheld(level)
+        return self.p_value <= level and not self._doubted
+
+    def was_better(self, level: float) -> bool:
+        """Whether the list was better in the time that it was shown, and is hardly shown any more;
+        such a time may be one stretch.
+        """
+        doubted = {*self._doubted} - {Doubt.ONE_STRETCH}
+        return self.p_value <= level and doubted == {Doubt.ENDED}
+
+    @property
+    def _doubted(self) -> list[Doubt]:
+        return [doubt for doubt, p_value in self.doubts.items() if p_value > STEADY]
 
     def withheld(self, level: float) -> Doubt | None:
         """Why a list that seems to be better is not called so; None for others."""
-        if not self.p_value <= level and not self.interval[0] > 0:
+        if self.was_better(level) or (not self.p_value <= level and not self.interval[0] > 0):
             return None
-        return next((doubt for doubt, p_value in self.doubts.items() if p_value > STEADY), None)
+        return next(iter(self._doubted), None)
 
     def withheld_in_words(self, level: float) -> str:
-        """The same with what the reader needs to judge it; empty for others."""
-        doubt, late = self.withheld(level), self.late
-        if doubt == Doubt.ENDED:
-            return f"{doubt}, last {self.last_shown}"
-        if doubt != Doubt.LATELY or late is None:
-            return doubt or ""
-        found = f"{late.difference:+.4f} ({signed(late.interval)})"
-        blocks = f"the last {late.blocks} blocks that compare them ({late.sessions:,} sessions)"
-        if late.smaller:
-            return f"its gain was smaller in {blocks}: {found}"
-        return f"{blocks} alone do not show it: {found}; collect more sessions or run the A/B test"
+        """The same with the date of the last session, if this is the reason; empty for others."""
+        doubt = self.withheld(level)
+        return f"{doubt}, last {self.last_shown}" if doubt == Doubt.ENDED else doubt or ""
 
 
 def signed(interval: tuple[float, float]) -> str:
@@ -245,12 +252,22 @@ class _Comparison:
             if ranking[:size] != production[:size] and ranking[:size] in shown.rows
         ]
         self.sums = self._sums(BLOCKS)
-        self.weights, self.gains, self.variances = _strata(self.sums, self._takes_turns())
+        enough = self._numbers().min(axis=0) >= LEAST_IN_STRATUM
+        if not shown.by_arm:
+            enough &= ~self._takes_turns()
+        self.weights, self.gains, variances = _strata(self.sums, enough)
+        self.by_user = self._by_user() if shown.users is not None else []
+        few = self.weights**2 * (1 / np.maximum(self.sums[:, 0], 1) ** 2).sum(axis=0)
+        self.covariance = self._covariance(variances.sum(axis=0), self.by_user, few.sum(axis=0))
+        self.of_whole_lists = self._covariance(variances[-1], self.by_user[-1:], few[-1])
+        self.design = self.covariance.sum() / max(variances.sum(), 1e-300)
         self.blocks = int((self.weights.sum(axis=0) > 0).sum())
         self.reason: Reason | None = None
-        if self.blocks < LEAST_BLOCKS or not self.weights[-1].any():
+        if not self.weights[-1].any() or (self.blocks < LEAST_BLOCKS and not shown.by_arm):
             self.reason = Reason.APART
-        if shown.log.times is None or shown.n_blocks < LEAST_BLOCKS or shown.times_hide_hours:
+        if not shown.by_arm and (
+            shown.log.times is None or shown.n_blocks < LEAST_BLOCKS or shown.times_hide_hours
+        ):
             self.reason = Reason.NO_TIME
 
     def _sums(self, n_blocks: int) -> Floats:
@@ -260,6 +277,43 @@ class _Comparison:
         ours = [self.shown.sums(self.ranking[:size], n_blocks) for size in self.lengths]
         theirs = [self.of_production(size, n_blocks) for size in self.lengths]
         return np.stack([np.stack(ours, axis=1), np.stack(theirs, axis=1)])
+
+    def _numbers(self) -> Floats:
+        """``(2, lengths, BLOCKS)`` the users of each stratum, or its sessions without users."""
+        if self.shown.users is None:
+            return self.sums[:, 0]
+        both = self.ranking, self.production
+        return np.array(
+            [[self.shown.by_user(ranking[:size])[1] for size in self.lengths] for ranking in both]
+        )
+
+    def _by_user(self) -> list[sparse.csr_array]:
+        """For each length ``(users, BLOCKS)``, what each user adds to the error of the gains."""
+        ours, theirs = self.weights / np.maximum(self.sums[:, 0], 1)
+        return [
+            self.shown.by_user(self.ranking[:size])[0] @ sparse.diags_array(ours[row])
+            - self.shown.by_user(self.production[:size])[0] @ sparse.diags_array(theirs[row])
+            for row, size in enumerate(self.lengths)
+        ]
+
+    def _covariance(
+        self, variances: Floats, by_user: list[sparse.csr_array], few: Floats
+    ) -> Floats:
+        """``(BLOCKS, BLOCKS)`` of the gains of blocks, which are independent without users."""
+        if not by_user:
+            return np.diag(variances)
+        total = sum(by_user[1:], start=by_user[0])
+        covariance: Floats = (total.T @ total).toarray() + np.diag(few)
+        return covariance
+
+    def _freedom(self) -> float:
+        """The degrees of freedom of the standard error: of infinitely many sessions, or of some
+        users.
+        """
+        if not self.by_user:
+            return math.inf
+        squares = sum(part.sum(axis=1) for part in self.by_user) ** 2
+        return float(3 * squares.sum() ** 2 / max((squares**2).sum(), 1e-300))
 
     def _takes_turns(self) -> NDArray[np.bool_]:
         """``(lengths, BLOCKS)`` whether the list took turns with the production list."""
@@ -276,81 +330,62 @@ class _Comparison:
 
     def measured(self, level: float, n_compared: int) -> Measured:
         """The comparison, one of ``n_compared`` of the query."""
-        sessions = self.shown.sessions_of(self.ranking)
-        labels = self.shown.labels(self.ranking)
-        last_shown = "" if self.shown.log.times is None else self.shown.moment(int(sessions[-1]))
-        shown = labels, len(sessions), last_shown, self.blocks, self.reason
+        shown = self.shown
+        sessions = shown.sessions_of(self.ranking)
+        last_shown = "" if shown.log.times is None else shown.moment(int(sessions[-1]))
+        arm = shown.arm(self.ranking) if shown.by_arm else ""
+        facts = shown.labels(self.ranking), len(sessions), last_shown, self.blocks, self.reason
         if self.reason:
-            return Measured(*shown)
-        total = self.weights.sum()
-        by_block = self.weights.sum(axis=0), self.gains.sum(axis=0), self.variances.sum(axis=0)
-        uneven, sign_p_value = _unevenness(*by_block)
-        difference = float(self.gains.sum() / total)
-        error = uneven * math.sqrt(self.variances.sum()) / total
-        p_value = n_compared * float(_p_values(difference, error))
-        finer = 0.0
-        if p_value <= STEADY:  # else nothing is proved, whatever finer blocks say
-            finer = min(1.0, n_compared * self._finer_p_value())
-        rest_gains, rest_variances = (_without_neighbours(sums) for sums in by_block[1:])
-        rest_errors = uneven * np.sqrt(rest_variances)
-        whole_error = uneven * math.sqrt(self.variances[-1].sum())
-        late, late_p_value = self._late(*by_block)
-        doubts = {
-            Doubt.ENDED: float(self.shown.is_hardly_shown(self.ranking)),
-            Doubt.FEW_BLOCKS: sign_p_value,
-            Doubt.ONE_STRETCH: float(_p_values(rest_gains, rest_errors).max()),
-            Doubt.LATELY: float(late_p_value > LATELY),
-            Doubt.SHORT_LISTS: float(_p_values(self.gains[-1].sum(), whole_error)),
-            Doubt.SHORTER_BLOCKS: float(finer > level),
-        }
-        quantile = NormalDist().inv_cdf
-        z = quantile(1 - min(level, WIDEST) / n_compared)
-        needed = [(quantile(1 - level / n_compared) + quantile(PASSED)) * error]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            rest_weights = _without_neighbours(by_block[0])
-            steady = (quantile(1 - STEADY) + quantile(PASSED)) * rest_errors / rest_weights
-        needed.append(float(np.where(rest_weights > 0, steady, np.inf).max()))
+            return Measured(*facts, arm=arm)
+        total, freedom = self.weights.sum(), self._freedom()
+        weights, gains = self.weights.sum(axis=0), self.gains.sum(axis=0)
+        uneven, sign_p_value = 1.0, 0.0
+        if not shown.by_arm:
+            uneven, sign_p_value = _unevenness(weights, gains, np.diag(self.covariance))
+        difference = float(gains.sum() / total)
+        error = uneven * math.sqrt(self.covariance.sum()) / total
+        p_value = n_compared * float(_p_values(difference, error, freedom))
+        finer, doubts = 0.0, {}
+        z = -float(stdtrit(freedom, min(level, WIDEST) / n_compared))
+        passes, power = -float(stdtrit(freedom, level / n_compared)), NormalDist().inv_cdf(POWER)
+        detectable = (passes + power) * error
+        if not shown.by_arm:
+            if p_value <= STEADY:  # else nothing is proved, whatever finer blocks say
+                finer = min(1.0, n_compared * self._finer_p_value(freedom))
+            rest_errors = uneven * _errors(WITHOUT_NEIGHBOURS, self.covariance)
+            rest = _p_values(WITHOUT_NEIGHBOURS @ gains, rest_errors, freedom)
+            used = np.flatnonzero(weights)
+            late = np.arange(BLOCKS) >= used[: len(used) - LEAST_BLOCKS + 1, None]
+            late_p_values = _p_values(late @ gains, _errors(late, self.covariance), freedom)
+            whole_error = uneven * math.sqrt(self.of_whole_lists.sum())
+            doubts = {
+                Doubt.ENDED: float(shown.is_hardly_shown(self.ranking)),
+                Doubt.FEW_BLOCKS: sign_p_value,
+                Doubt.ONE_STRETCH: float(rest.max()),
+                Doubt.LATELY: float(late_p_values.max() > LATELY),
+                Doubt.SHORT_LISTS: float(_p_values(self.gains[-1].sum(), whole_error, freedom)),
+                Doubt.SHORTER_BLOCKS: float(finer > level),
+            }
+            remains = (WITHOUT_NEIGHBOURS @ weights > 0).all()
+            detectable = (passes + NormalDist().inv_cdf(PASSED)) * error if remains else math.inf
         base = (self.weights * _means(self.sums[1])).sum() / total
         return Measured(
-            *shown,
+            *facts,
             base=float(base),
             difference=difference,
             standard_error=error,
             interval=(difference - z * error, difference + z * error),
             p_value=max(min(1.0, p_value), finer),
-            detectable=max(needed),
-            pooled=self._pooled(),
+            detectable=detectable,
+            variance=float(error**2 * total),
             doubts=doubts,
-            late=late,
+            arm=arm,
         )
 
-    def _late(self, weights: Floats, gains: Floats, variances: Floats) -> tuple[Late, float]:
-        """What the last blocks show: of the last four, five, and more that compare the lists, those
-        with the largest p-value, and this.
-        """
-        used = np.flatnonzero(weights)[::-1]
-        weight, gain, variance = (
-            np.cumsum(sums[used])[LEAST_BLOCKS - 1 :] for sums in (weights, gains, variances)
-        )
-        p_values = _p_values(gain, np.sqrt(variance))
-        look = int(p_values.argmax())
-        n_blocks = look + LEAST_BLOCKS
-        compared = self.weights[:, used[:n_blocks]] > 0
-        n_sessions = (self.sums[:, 0][:, :, used[:n_blocks]] * compared).sum()
-        difference, error = gain[look] / weight[look], math.sqrt(variance[look]) / weight[look]
-        larger = 1.0
-        if n_blocks < len(used):
-            before = gain[-1] - gain[look], variance[-1] - variance[look], weight[-1] - weight[look]
-            spread = math.hypot(error, math.sqrt(before[1]) / before[2])
-            larger = len(p_values) * float(_p_values(before[0] / before[2] - difference, spread))
-        z = NormalDist().inv_cdf(1 - WIDEST)
-        interval = float(difference - z * error), float(difference + z * error)
-        late = Late(n_blocks, int(n_sessions), float(difference), interval, larger <= STEADY)
-        return late, float(p_values[look])
-
-    def _finer_p_value(self) -> float:
+    def _finer_p_value(self, freedom: float) -> float:
         """The largest p-value within finer parts of the blocks, by the variances over the whole
-        log; 0 where these hold less than half of the list's sessions beside the production list.
+        log, which users make larger as in blocks; 0 where these hold less than half of the list's
+        sessions beside the production list.
         """
         overall = self.sums.sum(axis=3)
         counts = np.maximum(overall[:, 0], 1)
@@ -367,15 +402,9 @@ class _Comparison:
                 weights = _weights(sums)
                 gain = (weights * (_means(ours) - _means(theirs))).sum()
                 shares = (weights**2 / np.maximum(sums[:, 0], 1)).sum(axis=2)
-                error = math.sqrt((spread * shares).sum())
-                largest = max(largest, float(_p_values(gain, error)))
+                error = math.sqrt(self.design * (spread * shares).sum())
+                largest = max(largest, float(_p_values(gain, error, freedom)))
         return largest
-
-    def _pooled(self) -> float:
-        """The difference if time is ignored, in the lengths that the blocks compare."""
-        sums = self.sums[:, :, self.weights.any(axis=1)].sum(axis=3)
-        weights = _weights(sums)
-        return float((weights * (_means(sums[0]) - _means(sums[1]))).sum() / weights.sum())
 
 
 def _means(sums: Floats) -> Floats:
@@ -390,12 +419,11 @@ def _weights(sums: Floats) -> Floats:
     return weights
 
 
-def _strata(sums: Floats, takes_turns: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
+def _strata(sums: Floats, enough: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
     """Weights, weighted gains and their variances of strata, ``(lengths, BLOCKS)`` each; 0 in
     strata that compare nothing.
     """
     counts = np.maximum(sums[:, 0], 1)
-    enough = (sums[:, 0].min(axis=0) >= LEAST_IN_STRATUM) & ~takes_turns
     weights = np.where(enough, _weights(sums), 0.0)
     means = sums[:, 1] / counts
     # 1/n more, as by a session with a click more or less: a few sessions alike are not certain.
@@ -403,19 +431,18 @@ def _strata(sums: Floats, takes_turns: NDArray[np.bool_]) -> tuple[Floats, Float
     return weights, weights * (means[0] - means[1]), weights**2 * variances.sum(axis=0)
 
 
-def _p_values(gains: Floats | float, errors: Floats | float) -> Floats:
+def _p_values(gains: Floats | float, errors: Floats | float, freedom: float) -> Floats:
     """The p-values of no gain; 1 where nothing is compared."""
     errors = np.asarray(errors)
-    p_values: Floats = np.where(errors > 0, ndtr(-gains / np.where(errors > 0, errors, 1.0)), 1.0)
+    ratios = -gains / np.where(errors > 0, errors, 1.0)
+    p_values: Floats = np.where(errors > 0, stdtr(freedom, ratios), 1.0)
     return p_values
 
 
-def _without_neighbours(by_block: Floats) -> Floats:
-    """The sum over blocks without four neighbouring ones, for each way to leave these out."""
-    starts = np.arange(BLOCKS - LEFT_OUT + 1)[:, None]
-    left_out = (np.arange(BLOCKS) >= starts) & (np.arange(BLOCKS) < starts + LEFT_OUT)
-    rest: Floats = ~left_out @ by_block
-    return rest
+def _errors(blocks: NDArray[np.bool_], covariance: Floats) -> Floats:
+    """The standard errors of the sums over several choices of blocks."""
+    errors: Floats = np.sqrt(np.einsum("ij,jk,ik->i", blocks, covariance, blocks))
+    return errors
 
 
 def _unevenness(weights: Floats, gains: Floats, variances: Floats) -> tuple[float, float]:

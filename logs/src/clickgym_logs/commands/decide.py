@@ -12,7 +12,7 @@ from clickgym.runner.terminal import Column, print_table, say
 
 from ..decide import LEVEL, decide_all
 from ..decide import decide as decide_
-from ..decision_table import view_of_queries, view_of_query
+from ..decision_table import WORDS, view_of_queries, view_of_query
 from ..names import csv_fields, csv_line
 from ..page import write_decisions
 from ..readers import read_log
@@ -23,7 +23,11 @@ def decide(
     log: Log,
     query: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The query.", show_default="the most frequent"),
+        typer.Option(
+            metavar="NAME",
+            help="The query.",
+            show_default="the most frequent; of an experiment, all together",
+        ),
     ] = None,
     every: Annotated[
         bool,
@@ -36,8 +40,9 @@ def decide(
         str | None,
         typer.Option(
             metavar="ITEM,...",
-            help="The list in production.",
-            show_default="the most frequent of the last twentieth, or of the last 200 sessions",
+            help="The list in production; of an experiment, the arm.",
+            show_default="the most frequent of the last twentieth, or of the last 200 sessions; "
+            "the first arm by name",
         ),
     ] = None,
     reward: Reward = "clicks",
@@ -58,11 +63,14 @@ def decide(
         ),
     ] = None,
 ) -> None:
-    """Decide which list to show for a query of a click log, if one was measured to be better.
+    """Find out whether another list is better than the one in production.
 
-    A list is better if it earned significantly more than today's production list, side by side with
-    it, and still does. So the log needs its times. If no list is better, the most promising one is
-    named, with the length of the A/B test that proves its expected gain.
+    A list is better if it earned significantly more clicks than the production list, side by side
+    with it. So the log needs its times. If no list is better, the most promising one is named, with
+    the length of the A/B test that proves its expected gain.
+
+    With a column user, errors are clustered by user. With a column arm, the arms of an experiment
+    are compared, as a whole and by query; dates are enough then.
 
     \b
     clickgym decide log.csv --query shoes --out results/shoes
@@ -74,29 +82,27 @@ def decide(
     \b
     clickgym decide log.csv --all --out results/queries
     """
-    if every and (query is not None or production is not None):
-        raise ValueError("--all decides every query; expected no --query and no --production")
+    if every and query is not None:
+        raise ValueError("--all decides every query; expected no --query")
     settings: dict[str, Any] = {"reward": reward, "cutoff": cutoff, "level": level}
     with announce_compiling(errors()):
         sessions = read_log(log, columns=names(columns))
+        today = None if production is None else csv_fields(production)
         if every:
-            decisions = decide_all(sessions, **settings)
+            decisions = decide_all(sessions, production=today, **settings)
         else:
-            today = None if production is None else csv_fields(production)
             decisions = [decide_(sessions, query, production=today, **settings)]
     files = [] if out is None else write_decisions(decisions, out)
     console = output()
     view = view_of_queries(decisions) if every else view_of_query(decisions[0])
     say(console, view.sentence, "bold")
     heads = [
-        Column(head, rank, words=True) if head == "verdict" else Column(head, rank, right=True)
+        Column(head, rank, right=head not in WORDS, words=not every and head in WORDS)
         for head, rank in view.heads.items()
     ]
-    heads.append(Column("list", words=True))  # at last, as it may be long
-    cells: list[tuple[str, ...]] = [(*row.cells, csv_line(row.labels)) for row in view.rows]
-    if every:
-        heads.insert(0, Column("query"))
-        cells = [(row.name, *texts) for row, texts in zip(view.rows, cells, strict=True)]
+    cells = [
+        [cell if isinstance(cell, str) else csv_line(cell) for cell in row] for row in view.rows
+    ]
     print_table(console, heads, cells, title=view.title)
     for sentence in view.notes:
         say(console, sentence)
