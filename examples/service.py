@@ -10,7 +10,11 @@ events survive a kill.
 `rank` returns a list, `click` reports a click on it, `close` that the user has left: then the agent
 learns. Each call is a row in SQLite before it is answered. An agent is the replay of the rows of
 its query, also after a restart. It must learn from any list, because several lists are pending.
-It learns from a log first; if the items of a query change, a new one starts, and a note says so.
+It learns from a log first.
+
+The items of a query are fixed: its first call names them all. If one comes or goes, the next call
+that names other items starts a new agent, and a note says so. That agent learns from the log again
+and forgets all clicks since. Lists of the log with an item that left teach it little or nothing.
 
 One process serves a file. Every caller influences the agents: put authentication and bot detection
 in front of it.

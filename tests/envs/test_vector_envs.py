@@ -261,7 +261,7 @@ def test_every_stream_has_its_page():
     for page, row, shown in zip(
         envs.render(), clicks, [[0, 1, 2], [2, 1, 0], [4, 3, 2]], strict=True
     ):
-        lines = page.splitlines()[1:]
+        lines = page.splitlines()[1 : 1 + K]
         assert [f"item {item}" in line for item, line in zip(shown, lines, strict=True)] == [
             True
         ] * K

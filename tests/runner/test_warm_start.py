@@ -23,6 +23,7 @@ from clickgym.runner.results import Results, run_seed
 from clickgym.runner.warm_start import Start
 
 LABELS = tuple("abcdef")
+DAY = 86_400
 USERS = PositionBasedModel([0.3, 0.1, 0.5, 0.2, 0.4, 0.15], [0.9, 0.6, 0.4])
 PRODUCTION = [0, 2, 1, 3, 4, 5]
 

@@ -72,7 +72,7 @@ class Config(Setting):
     agents: dict[str, str | None]
     identities: dict[str, dict[str, str]]
     queries: dict[str, int] = field(default_factory=dict)
-    start: dict[str, dict[str, dict[str, str | int]]] = field(default_factory=dict)
+    start: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
     start_words: list[str] = field(default_factory=list)
     commit: str = ""
     made: str = ""

@@ -399,7 +399,7 @@ def _plan(
     queries: dict[str, int] = {}
     trials: dict[Trial, str] = {}
     log = None if start is None else Start.of(start)
-    facts: dict[str, dict[str, dict[str, str | int]]] = {}
+    facts: dict[str, dict[str, dict[str, Any]]] = {}
     unsuited: dict[str, UnsuitedError] = {}
     kinds: dict[str, type[BaseAgent]] = {}
     for env_label, env_pair in env_makers.items():

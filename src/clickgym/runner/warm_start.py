@@ -31,14 +31,18 @@ from numpy.typing import NDArray
 from ..agents.agent import BaseAgent, UnsuitedError
 from ..agents.kernels import CLICKED_GAP, GAP
 from ..core.checks import short
-from ..envs import Users
+from ..envs import ClickEnv, Users
 from ..envs.any_env import sizes_of, users_of
 from ..envs.click_env import name_of
 
 NEEDED = ("of_query", "items", "clicks", "order", "item_labels")
 """Of ``of_query(query)``, the log of a query's sessions: ``items (N, K)``, indices into
 ``item_labels``, -1 below the end of a list; ``clicks (N, K)``; ``order (N,)``, the sessions in the
-order of time.
+order of time. The ``times (N,)`` of a log, if it has any, tell how many sessions a day has.
+"""
+DAY, EARLIEST, LATEST = 86_400, 1e8, 1e10
+"""Seconds; times are seconds since 1970, or thousandths or millionths, if the last of them is from
+1973 to 2286.
 """
 RECENT, BLOCKS = 200, 20
 """The production list is the most frequent one of the last 200 sessions, or of the last twentieth
@@ -69,6 +73,7 @@ class LoggedSessions:
             of time.
         with_gaps: the same of lists with gaps, whose clicks are `GAP` or `CLICKED_GAP` there.
         n_sessions: of the query, those that are left out included.
+        per_day: sessions of the query a day; 0 if the log does not tell.
         n_items: L.
         production: ``(K,)`` the most frequent list of the latest sessions.
         least: displays that an item has at least, by prior skips.
@@ -80,6 +85,7 @@ class LoggedSessions:
     with_gaps: tuple[NDArray[np.int64], NDArray[np.int8]]
     n_items: int
     n_sessions: int
+    per_day: float
     production: NDArray[np.int64]
     least: int
 
@@ -99,7 +105,7 @@ class LoggedSessions:
         return replace(self, rankings=rankings, clicks=clicks, with_gaps=(rankings, clicks))
 
     @property
-    def facts(self) -> dict[str, str | int]:
+    def facts(self) -> dict[str, str | int | float]:
         """As a configuration holds it."""
         counts = {"sessions": len(self), "of": self.n_sessions, "gaps": len(self.with_gaps[0])}
         rare = int((self.displays(None) < self.least).sum())
@@ -176,14 +182,27 @@ class Start:
             self._selected[key] = sessions_of(self.log, *key)
         return self._selected[key]
 
-    def facts(self, env: gym.Env) -> dict[str, str | int]:
-        """The facts of the sessions for an environment, with a caution if the log may mislead
-        there; empty if nothing speaks for it.
+    def facts(self, env: gym.Env) -> dict[str, str | int | float]:
+        """The facts of the sessions for an environment: with a caution if the log may mislead
+        there, empty if nothing speaks for it; and where the reward is clicks with sessions
+        ``per_day``, the regret of ``today``'s list in a session, the ``variance`` of its clicks,
+        and the ``cutoff``.
         """
-        sessions, users = self.sessions(env), users_of(env)
-        labels = getattr(env.unwrapped, "item_labels", ())
-        caution = "" if users is None else _other_users(users, sessions, labels)
-        return {**sessions.facts, "caution": caution}
+        sessions, users, core = self.sessions(env), users_of(env), env.unwrapped
+        labels = getattr(core, "item_labels", ())
+        facts = {**sessions.facts, "caution": ""}
+        if users is not None:
+            facts["caution"] = _other_users(users, sessions, labels)
+        chances = None if users is None else users.click_probabilities(sessions.production)
+        if chances is not None and isinstance(core, ClickEnv) and core.reward == "clicks":
+            expected = float(chances[: core.cutoff].sum())
+            facts |= {
+                "per_day": sessions.per_day,
+                "today": core.task.optimal_reward - expected,
+                "variance": float(_rewards(sessions.clicks, core).var()),
+                "cutoff": core.cutoff or 0,
+            }
+        return facts
 
 
 def sessions_of(log: Any, query: str, labels: Sequence[str], n_positions: int) -> LoggedSessions:
@@ -233,8 +252,20 @@ def sessions_of(log: Any, query: str, labels: Sequence[str], n_positions: int) -
     lists, counts = np.unique(latest, axis=0, return_counts=True)
     least = math.ceil(EXPECTED * (clicks.size + 2) / (np.count_nonzero(clicks) + 1))
     return LoggedSessions(
-        query, rankings, clicks, with_gaps, len(labels), len(order), lists[counts.argmax()], least
+        *(query, rankings, clicks, with_gaps, len(labels), len(order)),
+        *(len(order) / _days(getattr(log, "times", None)), lists[counts.argmax()], least),
     )
+
+
+def _days(times: Any) -> float:
+    """The days of a log, at least one; infinitely many if its times are not known to be seconds."""
+    if times is not None and len(times):
+        for unit in (1, 1e3, 1e6):
+            seconds = np.asarray(times, np.float64) / unit
+            if EARLIEST < seconds.max() < LATEST:
+                are_dates = not (seconds % DAY).any()  # then the last day counts, too
+                return max(float(np.ptp(seconds)) / DAY + are_dates, 1.0)
+    return math.inf
 
 
 def _no_list(
@@ -278,13 +309,17 @@ def learn_from_log(agent: BaseAgent, sessions: LoggedSessions, env: gym.Env) -> 
     agent.check_log()
     if getattr(agent, "learns_from_any_list", False):
         core: Any = env.unwrapped
-        is_any = getattr(core, "reward", "clicks") == "any_click"
         for rankings, clicks in sessions.parts(agent):
-            counted = clicks[:, : getattr(core, "cutoff", None)].clip(0).sum(axis=1)
-            rewards = (np.minimum(counted, 1) if is_any else counted).astype(np.float64)
-            agent.learn_sessions(rankings, clicks, rewards)  # type: ignore[attr-defined]
+            agent.learn_sessions(rankings, clicks, _rewards(clicks, core))  # type: ignore[attr-defined]
         if len(sessions):
             agent.start_after_log()  # type: ignore[attr-defined]
+
+
+def _rewards(clicks: NDArray[np.int8], env: Any) -> NDArray[np.float64]:
+    """The rewards of logged clicks as an environment gives them, clicks or whether there is one."""
+    counted = clicks[:, : getattr(env, "cutoff", None)].clip(0).sum(axis=1).astype(np.float64)
+    is_any = getattr(env, "reward", "clicks") == "any_click"
+    return np.minimum(counted, 1) if is_any else counted
 
 
 def has_prior(maker: Callable[..., Any]) -> bool:

@@ -17,6 +17,7 @@ from ...agents import AGENTS
 from ...core.formats import duration, regret_text
 from ...envs.instances.instance import is_refit
 from ..make import agent_maker, requirements
+from ..per_day import by_day
 from ..play.metrics import is_sum
 from ..results import Results
 from ..summaries import metrics_of, span, with_loss, without_regret
@@ -31,6 +32,8 @@ class FormattedTable(NamedTuple):
         title: the measure, horizon, instances and runs, and what intervals are over.
         headings: those of most importance first.
         rows: the cells of each row.
+        days: for each environment whose agents start from a log with times: a title, headings and
+            rows by day.
         notes: sentences about unknown regret, what agents got beside clicks, the log from which
             they learned, and the instances in which one agent lost less than another.
     """
@@ -38,6 +41,7 @@ class FormattedTable(NamedTuple):
     title: str
     headings: list[str]
     rows: list[list[str]]
+    days: list[tuple[str, list[str], list[list[str]]]]
     notes: list[str]
 
 
@@ -53,6 +57,10 @@ def print_results(console: Console, results: Results, reference: str | None = No
     console.print()
     for place, rows in groupby(words.rows, key=itemgetter(0)):
         print_table(console, columns, [row[1:] for row in rows], title=place)
+        console.print()
+    for title, headings, days in words.days:
+        columns = [Column(name, right=bool(rank), rank=rank) for rank, name in enumerate(headings)]
+        print_table(console, columns, days, title=title)
         console.print()
     for note in words.notes:
         say(console, note)
@@ -107,7 +115,36 @@ def in_words(results: Results, reference: str | None = None) -> FormattedTable:
     notes += [*about_pairs(table, shown), *_given(results)]
     notes += [*_comparisons(results), *_about_the_log(results)]
     title = f"{measure.capitalize()} after {horizon:,} sessions{_title_suffix(results, table)}"
-    return FormattedTable(title, [*headings, "time / session", "engine"], rows, notes)
+    headings += ["time / session", "engine"]
+    return FormattedTable(title, headings, rows, [*_days(results)], notes)
+
+
+def _days(results: Results) -> Iterator[tuple[str, list[str], list[list[str]]]]:
+    """For each environment the title, headings and rows of the table by day."""
+    start = results.configuration.start if results.configuration else {}
+    for env, pasts in start.items():
+        days = by_day(results.rows.filter(col("env") == env), pasts)
+        if days is None:
+            continue
+        where = f" at the first {days.cutoff} positions" if days.cutoff else ""
+        of = f" of {days.queries} queries" if days.queries > 1 else ""
+        title = (
+            f"{env}: clicks{where} a day more than today's list "
+            f"({days.sessions:,.0f} sessions{of} a day)"
+        )
+        if results.horizon < days.needed:
+            title += f"; for the first day, take a horizon of at least {days.needed:,}"
+        heads = ["agent", "first day", "worst first day", "first week", "later", "A/B test, days"]
+        rows = [
+            [agent, *map(_gain_text, gains), "–" if test is None else str(test)]
+            for agent, *gains, test in days.table.iter_rows()
+        ]
+        yield title, heads, rows
+
+
+def _gain_text(value: float | None) -> str:
+    """A gain with its sign."""
+    return "–" if value is None else f"{value:+z,.{0 if abs(value) >= 10 else 1}f}"
 
 
 def measured(row: Mapping[str, Any], horizon: int) -> tuple[float, float | None]:
