@@ -40,6 +40,7 @@ from ...core.checks import (
 )
 from ...core.files import read_json, write_whole
 from ...core.specs import parse_spec
+from ..click_model import CLICK_MODELS
 from ..spaces import check_order
 from ..users import Users
 
@@ -315,7 +316,7 @@ def _generate(name: str, make: Callable[..., Instance]) -> Instance:
         is_ours = make.__module__.startswith(f"{__package__}.")
         is_file = any(str(value).endswith(".json") for value in values.values())
         if is_ours and not is_file:
-            made = _made(make, tuple(values.items()), tuple(Users.classes.values()))
+            made = _made(make, tuple(values.items()), tuple(CLICK_MODELS.values()))
         else:  # the user's files and families may change, so they are not cached
             made = make(**values)
         description = made.description or " ".join((make.__doc__ or "").split())
