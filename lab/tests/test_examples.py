@@ -201,6 +201,7 @@ def smaller(code):
 ELSEWHERE = {
     "wrappers": "tests/test_outsiders.py",
     "another_reward": "below",
+    "idea_to_table": "tests/test_idea_to_table.py",
     "from_your_export": "logs/tests/test_exports.py",
     "rl": "above",
 }
