@@ -192,7 +192,8 @@ def agent_figures() -> Iterator[tuple[str, Figure, Figure]]:
             rl_page.draw(axes, runs.filter(col("agent").is_in([name, other, "Random"])))
             add_legend(figure, [axes])
             n_runs = runs.filter(agent=name)["run"].n_unique()
-            several = f"mean of {n_runs} runs, and their range" if n_runs > 1 else "one run"
+            few = {0: "no runs are shipped", 1: "one run"}
+            several = few.get(n_runs, f"mean of {n_runs} runs, and their range")
             axes.set_title(f"{env}, {runs['instance'][0]}: {several}", fontsize=10)
             yield name, figure, card_of(name, other, runs)
 
