@@ -200,19 +200,24 @@ def environments_table() -> list[list[str]]:
     ]
 
 
+WRITTEN_BY_HAND = ("MixtureRank-v0", "CascadeMDPRank-v0")
+"""The ids whose sections in docs/environments.md say more than their docstrings."""
+
+
 def model_sections() -> str:
-    """Return the section of each click model in docs/environments.md."""
+    """Return the section of each kind of users in docs/environments.md."""
     parts = []
-    for env_id, model in stationary_ids().items():
-        if model in CLICK_MODELS.values():
-            text = inspect.cleandoc(model.__doc__ or "")
-            args = dict(SECTION.findall(text + "\n"))["Args"]
-            about = " ".join(text.split("\n\n")[1].split())
+    for env_id, users in stationary_ids().items():
+        if env_id not in WRITTEN_BY_HAND:
+            text = inspect.cleandoc(users.__doc__ or "")
+            args = textwrap.dedent(dict(SECTION.findall(text + "\n"))["Args"]).strip()
+            about = text.split("\n\n")[1]
+            about = "" if SECTION.match(f"{about}\n") else " ".join(about.split())
             parts += [
                 f"### {env_id}",
-                f"[`{env_id}`](../{code_of(model)}), {model.title}. "
-                f"{_capital(_behaviour(model))}. {about}",
-                _parameters(textwrap.dedent(args).strip(), model.shapes),
+                f"[`{env_id}`](../{code_of(users)}), {users.title}. "
+                f"{_capital(_behaviour(users))}. {about}".strip(),
+                _parameters(args, users.shapes) if hasattr(users, "shapes") else _bullets(args),
             ]
     return "\n\n".join(parts)
 
@@ -306,7 +311,7 @@ def described(thing: Any, heading: str = "**{}**") -> str:
         if title == "Args" and hasattr(thing, "shapes"):
             body = _parameters(body, thing.shapes)
         elif title in ("Args", "Attributes", "Raises"):
-            body = re.sub(r"^(\S.*?): ", r"- `\1`: ", body, flags=re.MULTILINE)
+            body = _bullets(body)
         elif title == "User":
             body = re.sub(r"^(?=\S)", "- ", body, flags=re.MULTILINE)
         elif title == "Algorithm":
@@ -342,6 +347,11 @@ def algorithm(thing: Any) -> str:
         return lines
     other = getattr(inspect.getmodule(thing), name)
     return f"{algorithm(other)}\nwhere\n{textwrap.indent(lines, 4 * ' ')}"
+
+
+def _bullets(args: str) -> str:
+    """Return a list of names and their meanings."""
+    return re.sub(r"^(\S.*?): ", r"- `\1`: ", args, flags=re.MULTILINE)
 
 
 def _parameters(args: str, shapes: dict[str, str]) -> str:
