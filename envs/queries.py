@@ -219,6 +219,10 @@ class QueryUsers(Users):
         return len(self.models)
 
     @property
+    def queries(self) -> tuple[int, int]:
+        return self.n_queries, self.n_sessions
+
+    @property
     def n_uniforms(self) -> int:
         return self.models[0].n_uniforms
 

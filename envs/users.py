@@ -67,6 +67,13 @@ class Users(ABC):
             Users.classes.setdefault(vars(cls).get("short", cls.__name__), cls)
             Users.classes[f"{cls.__module__}:{cls.__qualname__}"] = cls
 
+    @property
+    def queries(self) -> tuple[int, int]:
+        """If each episode is another query: how many queries there are, and the sessions of an
+        episode; else zeros.
+        """
+        return 0, 0
+
     @classmethod
     def name(cls) -> str:
         """The name in files: the short name, or that of the class if it has none."""

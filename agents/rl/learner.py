@@ -56,6 +56,12 @@ class OwnLoop(BaseAgent):
 
     def engine_in(self, env: EnvTraits, wanted: str) -> str:
         name = type(self).__name__
+        if env.has_queries:
+            raise UnsuitedError(
+                name,
+                "would train on the queries of the test; train it with gym.make_vec, and play it "
+                "as a FrozenPolicy (docs/unseen_queries.md)",
+            )
         if env.obstacle:
             raise UnsuitedError(
                 name, f"learns on streams of its own, which would bypass {env.layer}"

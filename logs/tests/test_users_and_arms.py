@@ -205,7 +205,7 @@ def test_dates_find_what_exact_times_find():
 @pytest.mark.slow
 @pytest.mark.parametrize("with_arms", [False, True])
 def test_next_steps_earn_what_they_promise(with_arms):
-    """Twenty shops with 20 queries each, of which a fifth of the sessions saw another list. The gain a
+    """Twenty shops with 20 queries each; a fifth of the sessions saw another list. The gain a
     day of all steps, where a test earns its gain with its power; beside the best list of each query
     (an oracle), and the queries where a test as long as the log would find the gain.
     """

@@ -37,7 +37,7 @@ from ..core.checks import (
 from ..core.faults import WorkerError
 from ..core.files import make_folder
 from ..core.memory import check_memory
-from ..envs import ClickEnv, QueryUsers, Users
+from ..envs import ClickEnv, Users
 from ..envs.any_env import users_of
 from ..envs.instances.instance import shipped_instances
 from .config import Config, Setting, provenance, versions
@@ -415,12 +415,13 @@ def _plan(
                     f"{changes[0]:,}: not within {setting.horizon:,} sessions",
                     stacklevel=3,
                 )
-            if isinstance(played, QueryUsers):
-                queries[name] = played.n_queries
-                if setting.horizon > played.n_sessions:
+            n_queries, n_sessions = (0, 0) if played is None else played.queries
+            if n_queries:
+                queries[name] = n_queries
+                if setting.horizon > n_sessions:
                     raise ValueError(
                         f"horizon is {setting.horizon:,}; a run plays one query of {env_label}, "
-                        f"which has {played.n_sessions:,} sessions: expected at most these, or an "
+                        f"which has {n_sessions:,} sessions: expected at most these, or an "
                         "instance with more n_sessions"
                     )
             is_file = isinstance(instance, str | os.PathLike) and str(instance).endswith(".json")
