@@ -166,6 +166,7 @@ def test_an_experiment_as_a_whole_and_by_query(tmp_path, printed, refused):
     assert "show B" in (tmp_path / "out" / "decisions.html").read_text()
     assert "12,000 sessions" in printed(command)
     assert "unknown arm in production 'C'" in refused([*command, "--production", "C"])
+    assert "unknown arm in production 'a, b'" in refused([*command, "--production", "a,b"])
     single = replace(log, arms=np.minimum(log.arms, 0))
     write_tidy(single, tmp_path / "one.parquet")
     assert "expected two or more" in refused(["decide", str(tmp_path / "one.parquet")])

@@ -359,7 +359,8 @@ def _control(log: ClickLog, production: str | Sequence[str] | None) -> int | Non
     arms = {log.arm_labels[arm]: arm for arm in np.unique(log.arms).tolist()}
     if production is None:
         return arms[min(arms)]
-    (label,) = [production] if isinstance(production, str) else check_labels("arms", production)
+    names = [production] if isinstance(production, str) else check_labels("production", production)
+    label = ", ".join(names)
     return arms[check_choice("arm in production", label, [*arms])]
 
 

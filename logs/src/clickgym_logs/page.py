@@ -45,13 +45,13 @@ th, td {{text-align: left; padding: .25rem .9rem .25rem 0; border-bottom: 1px so
 th, .label, .number {{white-space: nowrap}}
 .number {{text-align: right}}
 td.query, td.step {{font-weight: 600}}
-.query {{white-space: nowrap}}
+.query, .step {{white-space: nowrap}}
 .label {{display: inline-block; max-width: 100%; overflow-x: auto; vertical-align: bottom}}
 td .label {{max-width: none}}
 td:has(.mark) {{padding-left: 1.4rem}}
 .mark {{display: inline-block; width: 1.4rem; margin-left: -1.4rem}}
 .list {{min-width: 13rem}}
-.verdict, .step {{min-width: 8rem}}
+.verdict {{min-width: 8rem}}
 svg {{display: block; width: 100%; max-width: 40rem; height: auto; margin: 1rem 0}}
 ul {{padding-left: 1.2rem}}
 footer {{color: #555; font-size: .85rem}}
