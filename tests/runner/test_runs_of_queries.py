@@ -12,7 +12,6 @@ from clickgym.core.statistics import half_width
 from clickgym.envs import CascadeModel, QueryUsers
 from clickgym.runner.results import Results, run_seed
 
-
 USERS = QueryUsers([CascadeModel([p, 0.1, 0.3], 2) for p in (0.5, 0.05, 0.9)], 20)
 AGENTS = ["Random", "TopRank"]
 
