@@ -26,6 +26,7 @@ from clickgym.envs import (
     PositionBasedModel,
     TrustBiasModel,
     UserBrowsingModel,
+    Users,
 )
 
 # A test of a law fails by chance with this probability for a random seed; the seeds are fixed.
@@ -159,9 +160,9 @@ def make_model(model_class, n_items, n_positions, probabilities):
             for kind in (UserBrowsingModel, TrustBiasModel, CascadeModel)
         ]
         return MixtureModel(models, [0.3, 0.2, 0.5])
-    own = model_class.example_parameters(n_items, n_positions, generator_from(probabilities))
-    if own is not None:
-        return model_class(**own)
+    if model_class.example_parameters.__func__ is not Users.example_parameters.__func__:
+        generator = generator_from(probabilities)
+        return model_class(**model_class.example_parameters(n_items, n_positions, generator))
     sizes = {"L": n_items, "K": n_positions, "KK": (n_positions, n_positions), "": 1}
     shapes = model_class.shapes
     # after the attraction numbers, then arrays: docs/off_policy.md has a table of such models
