@@ -22,19 +22,42 @@ def test_greedy_has_the_posterior_of_its_docstring():
     agent = Greedy(3, 2, examination=[1.0, 0.5], seed=0)
     agent.update(None, np.array([2, 0]), np.array([1, 0]), 1.0)
     agent.update(None, np.array([2, 1]), np.array([0, 1]), 1.0)
-    first, second = agent.posterior()
-    assert first.tolist() == [1.0, 2.0, 2.0]
-    assert second.tolist() == [1.5, 0.5, 2.0]
-    assert agent.rank(None).tolist() == [1, 2]
-    agent.leave()
-    assert agent.posterior()[1].tolist() == [1.0, 1.0, 1.0]
+    # Beta(1, 1.5), Beta(2, 0.5) and Beta(2, 2)
+    assert agent.rank(None).tolist() == agent.best().tolist() == [1, 2]
+    np.testing.assert_allclose(agent.state.worth, [1 / 2.5, 2 / 2.5, 2 / 4])
+
+
+def test_noise_falls_to_zero_at_the_horizon():
+    """Its size in the first session, over 4,000 draws; and none in the last."""
+    worth = []
+    for seed in range(2000):
+        agent = Greedy(2, 1, examination=[1.0], noise=0.5, horizon=2, seed=seed)
+        agent.rank(None)
+        worth += agent.state.worth.tolist()
+    deviation = 0.5 * np.sqrt(1 / 12)
+    assert np.mean(worth) == pytest.approx(0.5, abs=4.5 * deviation / np.sqrt(4000))
+    assert np.std(worth) == pytest.approx(deviation, rel=0.06)
+    for _ in range(2):
+        agent.update(None, np.array([0]), np.array([0]), 0.0)
+    agent.rank(None)
+    np.testing.assert_allclose(agent.state.worth, [1 / 4, 1 / 2])
+
+
+def test_both_engines_play_the_rules_alike():
+    env = make_env(ENV, SMALL.instance)
+    for kind in (Greedy, Sampling):
+        regrets = [
+            clickgym.run(kind, env, 30, seed=4, engine=engine).regret
+            for engine in ("compiled", "python")
+        ]
+        np.testing.assert_array_equal(*regrets)
 
 
 def test_the_prior_of_the_sampling_rule_is_that_of_the_training_split():
     users = clickgym.envs.load_instance("queries").model("QueryUsers of PBM")
     prior = prior_of(np.concatenate([model.attraction for model in users.models]))
     agent = Sampling(10, 5, examination=np.ones(5))
-    assert agent.prior == tuple(round(value, 2) for value in prior)
+    assert (agent.state.alpha, agent.state.beta) == tuple(round(value, 2) for value in prior)
 
 
 def test_cells_play_each_query_equally_often():
@@ -49,9 +72,9 @@ def test_agents_are_told_nothing_of_the_query():
     for cell in CELLS[:1], CELLS[2:3]:
         env = make_env(ENV, cell[0].instance)
         train = make_env(ENV, "queries:split=train").unwrapped.knowledge("examination")
-        given = clickgym.make_agent(Greedy, env).examination
+        given = clickgym.make_agent(Greedy, env).state.examination
         np.testing.assert_array_equal(given, train)
-        knows = told(env, 3, cell[0], 0).examination
+        knows = told(env, 3, cell[0], 0).state.examination
         assert knows.tolist() == env.unwrapped.model.models[3].parameters.examination.tolist()
 
 

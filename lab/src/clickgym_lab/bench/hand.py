@@ -2,35 +2,97 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from clickgym.agents import Agent
+from clickgym.agents import CompiledAgent
+from clickgym.agents.kernels import rank_by_draw, show
+from clickgym.core.checks import check_at_least, check_horizon, probabilities
+from clickgym.core.kernels import kernel
+from clickgym.core.state import Floats, Ints
 
 LEAST = 0.05
 """The least second parameter of a posterior: displays with a small examination may have clicks."""
-TIES = 1e-6
-"""The size of the noise that orders equal items at random."""
 
 
-class Greedy(Agent):
+class CountState(NamedTuple):
+    clicks: Annotated[Ints, "L"]
+    displays: Annotated[Floats, "L"]  # each counts as the examination of its position
+    worth: Annotated[Floats, "L"]
+    order: Annotated[Ints, "L", range]  # the K items of most worth, then others
+    sessions: Annotated[Ints, "1"]
+    examination: Floats  # (K,) χ
+    alpha: float
+    beta: float
+    noise: float
+    horizon: float
+
+
+@kernel
+def posterior(state, item):  # type: ignore[no-untyped-def]
+    """Return the parameters of an item's Beta distribution."""
+    second = state.beta + state.displays[item] - state.clicks[item]
+    return state.alpha + state.clicks[item], max(second, LEAST)
+
+
+@kernel
+def rank_by_mean(state, rng, ranking):  # type: ignore[no-untyped-def]
+    """By posterior mean, plus noise whose size falls to 0 at the horizon."""
+    left = state.noise * (1.0 - state.sessions[0] / state.horizon)
+    for item in range(len(state.worth)):
+        first, second = posterior(state, item)
+        mean = first / (first + second)
+        state.worth[item] = mean
+        if left > 0.0:
+            spread = math.sqrt(mean * (1.0 - mean) / (first + second + 1.0))
+            state.worth[item] += left * spread * rng.standard_normal()
+    rank_by_draw(state.worth, state.order, rng, len(ranking))
+    show(state.order, ranking)
+
+
+@kernel
+def rank_by_sample(state, rng, ranking):  # type: ignore[no-untyped-def]
+    for item in range(len(state.worth)):
+        first, second = posterior(state, item)
+        state.worth[item] = rng.beta(first, second)
+    rank_by_draw(state.worth, state.order, rng, len(ranking))
+    show(state.order, ranking)
+
+
+@kernel
+def count(state, ranking, clicks):  # type: ignore[no-untyped-def]
+    state.sessions[0] += 1
+    for k in range(len(ranking)):
+        if clicks[k] >= 0:
+            state.clicks[ranking[k]] += clicks[k]
+            state.displays[ranking[k]] += state.examination[k]
+
+
+class Greedy(CompiledAgent):
     """The rule *hand, greedy*: show the items of the largest posterior mean, the best first.
 
-    A display at position k counts as χ_k of a display, and a click as a click. The attraction of
-    each item has the posterior Beta(α + clicks, β + displays - clicks).
+    A display at position k counts as χ_k of a display. The attraction of each item has the
+    posterior Beta(α + clicks, β + displays - clicks). Equal items are in random order.
 
     Args:
         n_items, n_positions: L and K.
         examination: ``(K,)`` χ, which the agents of the board are told: the mean of the training
             split.
-        prior: α and β.
-        seed: of the order of equal items.
+        alpha, beta: of the prior.
+        noise: how many standard deviations of the posterior a normal draw adds to each mean in the
+            first session; they fall linearly to 0 at the horizon.
+        horizon: T; needed only with noise.
+        seed: of the agent's own generator.
     """
 
-    requires = {"examination": "examination"}
+    paper = "a rule of a few lines"
+    click_models = "PBM"
     learns_from_any_list = True
+    requires = {"examination": "examination"}
+    state_type, rank_kernel, update_kernel = CountState, rank_by_mean, count
 
     def __init__(
         self,
@@ -38,69 +100,39 @@ class Greedy(Agent):
         n_positions: int,
         *,
         examination: ArrayLike,
-        prior: tuple[float, float] = (1.0, 1.0),
+        alpha: float = 1.0,
+        beta: float = 1.0,
+        noise: float = 0.0,
+        horizon: int = 1,
         seed: Any = None,
     ) -> None:
-        self.n_items, self.n_positions = n_items, n_positions
-        self.examination, self.prior = np.asarray(examination, float), prior
-        self.clicks, self.displays = np.zeros((2, n_items))
-        self.rng = np.random.default_rng(seed)
+        super().__init__(
+            n_items,
+            n_positions,
+            seed,
+            examination=probabilities("examination", examination, (n_positions,)),
+            alpha=check_at_least("alpha", alpha, 0, strictly=True),
+            beta=check_at_least("beta", beta, 0, strictly=True),
+            noise=check_at_least("noise", noise, 0),
+            horizon=float(check_horizon(horizon)),
+        )
 
-    def rank(self, observation: Any) -> NDArray[np.int64]:
-        first, second = self.posterior()
-        noise = TIES * self.rng.random(self.n_items)
-        return self.best(first / (first + second) + noise)
-
-    def update(
-        self, observation: Any, ranking: NDArray[np.int64], clicks: NDArray[np.int8], reward: float
-    ) -> None:
-        self.clicks[ranking] += clicks
-        self.displays[ranking] += self.examination
-
-    def leave(self) -> None:
-        self.clicks[:], self.displays[:] = 0.0, 0.0
-
-    def posterior(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the parameters of each item's Beta distribution, ``(L,)`` each."""
-        alpha, beta = self.prior
-        return alpha + self.clicks, np.maximum(beta + self.displays - self.clicks, LEAST)
-
-    def best(self, worth: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the list of the K items of most worth."""
-        return np.argsort(-worth)[: self.n_positions]
+    def best(self) -> NDArray[np.int64]:
+        first = self.state.alpha + self.state.clicks
+        second = self.state.beta + self.state.displays - self.state.clicks
+        return self._best_by(first / (first + np.maximum(second, LEAST)))
 
 
 class Sampling(Greedy):
     """The rule *hand, sampling*: draw each item's attraction from its posterior, and show the
     largest (Thompson sampling). Its prior has the mean and variance of all items of the training
     split.
-    """
-
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        examination: ArrayLike,
-        prior: tuple[float, float] = (0.63, 2.78),
-        seed: Any = None,
-    ) -> None:
-        super().__init__(n_items, n_positions, examination=examination, prior=prior, seed=seed)
-
-    def rank(self, observation: Any) -> NDArray[np.int64]:
-        return self.best(self.rng.beta(*self.posterior()))
-
-
-class Told(Greedy):
-    """The mark *told*: it knows the examination of the very query, and a prior with the mean and
-    variance of the query's own items. It is an attainable mark, and no bound.
 
     Args:
-        n_items, n_positions, examination, prior, seed: as in `Greedy`, of the query.
-        noise: how many standard deviations of the posterior a draw adds to the mean in the first
-            session; they fall linearly to 0 in the last one.
-        horizon: T.
+        n_items, n_positions, examination, alpha, beta, seed: as in `Greedy`.
     """
+
+    rank_kernel = rank_by_sample
 
     def __init__(
         self,
@@ -108,30 +140,17 @@ class Told(Greedy):
         n_positions: int,
         *,
         examination: ArrayLike,
-        prior: tuple[float, float],
-        noise: float,
-        horizon: int,
+        alpha: float = 0.63,
+        beta: float = 2.78,
         seed: Any = None,
     ) -> None:
-        super().__init__(n_items, n_positions, examination=examination, prior=prior, seed=seed)
-        self.noise, self.horizon, self.n_sessions = noise, horizon, 0
-
-    def rank(self, observation: Any) -> NDArray[np.int64]:
-        first, second = self.posterior()
-        mean = first / (first + second)
-        spread = np.sqrt(mean * (1.0 - mean) / (first + second + 1.0))
-        size = self.noise * (1.0 - self.n_sessions / self.horizon) * spread + TIES
-        return self.best(mean + size * self.rng.standard_normal(self.n_items))
-
-    def update(
-        self, observation: Any, ranking: NDArray[np.int64], clicks: NDArray[np.int8], reward: float
-    ) -> None:
-        super().update(observation, ranking, clicks, reward)
-        self.n_sessions += 1
+        super().__init__(
+            n_items, n_positions, examination=examination, alpha=alpha, beta=beta, seed=seed
+        )
 
 
 def prior_of(attraction: ArrayLike) -> tuple[float, float]:
-    """Return the Beta prior with the mean and the variance of some attractions.
+    """Return the parameters of the Beta distribution with the mean and variance of attractions.
 
     Example:
         >>> prior_of([0.25, 0.75])

@@ -22,7 +22,7 @@ from clickgym.runner.make import make_agent, make_env
 from clickgym.runner.results import run_seed
 
 from ..results import read_results
-from .hand import Greedy, Sampling, Told, prior_of
+from .hand import Greedy, Sampling, prior_of
 
 NAME = "unseen queries"
 DATA = Path(__file__).parent / "data" / "unseen"
@@ -49,7 +49,7 @@ class Cell(NamedTuple):
         title: the head of its column.
         instance, horizon: as ``clickgym run`` takes them.
         runs: a multiple of the number of queries.
-        noise: of `Told`.
+        noise: of *told*.
     """
 
     title: str
@@ -126,14 +126,18 @@ def play_told() -> polars.DataFrame:
     return polars.concat(tables)
 
 
-def told(env: ClickEnv, query: int, cell: Cell, seed: int) -> Told:
-    """Return the agent *told* for an episode of a query."""
+def told(env: ClickEnv, query: int, cell: Cell, seed: int) -> Greedy:
+    """Return the agent *told* for an episode of a query: it knows the examination of this query,
+    and a prior with the mean and variance of its items. It is an attainable mark, and no bound.
+    """
     users = env.unwrapped.model.models[query]  # type: ignore[attr-defined]
-    return Told(
+    alpha, beta = prior_of(users.attraction)
+    return Greedy(
         users.n_items,
         users.n_positions,
         examination=users.parameters.examination,
-        prior=prior_of(users.attraction),
+        alpha=alpha,
+        beta=beta,
         noise=cell.noise,
         horizon=cell.horizon,
         seed=seed,
