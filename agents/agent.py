@@ -62,6 +62,8 @@ class EnvTraits(NamedTuple):
     """The keys of its observations, if these are dicts, and of `Task.fields`."""
     sizes: Mapping[str, int]
     """Its ``n_items``, ``n_positions``, ``n_features`` and ``n_states``; 0 of what it lacks."""
+    n_queries: int = 1
+    """The number of queries, of which an episode plays one."""
 
 
 class BaseAgent:

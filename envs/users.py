@@ -55,6 +55,10 @@ class Users(ABC):
     """Whether all sessions of a task are alike: none has other items or another state."""
     may_leave: ClassVar[bool] = False
     """Whether users have a state, and leave at the end of an episode (``terminated``)."""
+    n_queries: int = 1
+    """Q, of which an episode plays one; the seed of a stream names the first."""
+    n_sessions: int | None = None
+    """The sessions after which users leave, if that is fixed."""
     click_at_once: ClassVar[str] = ""
     """Why clicks cannot arrive late; empty if they can."""
 

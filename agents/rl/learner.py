@@ -66,6 +66,12 @@ class OwnLoop(BaseAgent):
                 f"learns on streams with clocks of their own, and a {env.changing} changes at "
                 "given steps",
             )
+        if env.n_queries > 1:
+            raise UnsuitedError(
+                name,
+                "would train on the queries of the test; train it with gym.make_vec, and play it "
+                "as a FrozenPolicy (docs/unseen_queries.md)",
+            )
         if wanted != "auto":
             raise ValueError(f"engine={wanted!r}: {name} has a loop of its own, {self.engine}")
         return self.engine

@@ -37,7 +37,7 @@ from ..core.checks import (
 from ..core.faults import WorkerError
 from ..core.files import make_folder
 from ..core.memory import check_memory
-from ..envs import ClickEnv, QueryUsers, Users
+from ..envs import ClickEnv, Users
 from ..envs.any_env import users_of
 from ..envs.instances.instance import shipped_instances
 from .config import Config, Setting, provenance, versions
@@ -415,9 +415,9 @@ def _plan(
                     f"{changes[0]:,}: not within {setting.horizon:,} sessions",
                     stacklevel=3,
                 )
-            if isinstance(played, QueryUsers):
+            if played is not None and played.n_queries > 1:
                 queries[name] = played.n_queries
-                if setting.horizon > played.n_sessions:
+                if played.n_sessions is not None and setting.horizon > played.n_sessions:
                     raise ValueError(
                         f"horizon is {setting.horizon:,}; a run plays one query of {env_label}, "
                         f"which has {played.n_sessions:,} sessions: expected at most these, or an "

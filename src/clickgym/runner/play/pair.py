@@ -8,10 +8,9 @@ from typing import Any, Literal
 import gymnasium as gym
 from gymnasium.spaces import Dict
 
-from ...agents import OwnLoop
 from ...agents.agent import NO_LATE_CLICKS, BaseAgent, EnvTraits, UnsuitedError
 from ...core.checks import check_choice
-from ...envs import ClickEnv, QueryUsers
+from ...envs import ClickEnv
 from ...envs.any_env import changing_layers, sizes_of, users_of
 from ...envs.click_env import name_of
 from ...envs.registration import without_own_wrappers
@@ -49,12 +48,6 @@ def engine_of(
     if hidden := [key for key in agent.observes if key not in traits.shown]:
         reason = f"observes {', '.join(hidden)}, which {traits.name} does not show"
         raise UnsuitedError(name, reason)
-    if isinstance(agent, OwnLoop) and isinstance(users_of(env), QueryUsers):
-        raise UnsuitedError(
-            name,
-            "would train on the queries of the test; train it with gym.make_vec, and play it as a "
-            "FrozenPolicy (docs/unseen_queries.md)",
-        )
     chosen = agent.engine_in(traits, engine)
     for size, expected in traits.sizes.items():
         value = getattr(agent, size, expected)
@@ -102,4 +95,6 @@ def traits_of(env: gym.Env) -> EnvTraits:
     shown = tuple(space) if isinstance(space, Dict) else ()
     if not obstacle:
         shown += tuple(layer.streams.task.fields)
-    return EnvTraits(name_of(env), name, obstacle, changing, shown, sizes)
+    users = users_of(env)
+    n_queries = 1 if users is None else users.n_queries
+    return EnvTraits(name_of(env), name, obstacle, changing, shown, sizes, n_queries)
