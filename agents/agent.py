@@ -62,8 +62,8 @@ class EnvTraits(NamedTuple):
     """The keys of its observations, if these are dicts, and of `Task.fields`."""
     sizes: Mapping[str, int]
     """Its ``n_items``, ``n_positions``, ``n_features`` and ``n_states``; 0 of what it lacks."""
-    has_queries: bool
-    """Whether each episode is another query (`Users.queries`)."""
+    n_queries: int = 1
+    """The number of queries, of which an episode plays one."""
 
 
 class BaseAgent:

@@ -6,7 +6,7 @@ make pages
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from pages import (
 
 from clickgym.core.files import write_whole
 from clickgym.core.formats import markdown_table
+from clickgym_lab.bench import unseen
 from clickgym_lab.bench.board import (
     abilities,
     board,
@@ -89,8 +90,12 @@ def pages() -> dict[Path, str]:
             "board": _board(features=False),
             "features": _board(features=True),
             "abilities": _abilities(),
+            "unseen": _unseen(unseen.board),
         },
-        "scorecard_reference": {"learners": _table(*learners())},
+        "scorecard_reference": {
+            "learners": _table(*learners()),
+            "unseen losses": _unseen(unseen.losses),
+        },
         "mix_ts": {"mix_ts": _scores_of_mix_ts()},
         "rl_results": {
             **{name: _table(*rows) for name, rows in rl_page.tables().items()},
@@ -157,6 +162,11 @@ def _board(features: bool) -> str:
         header,
         *([links.get(agent, agent), requires or "–", *cells] for agent, requires, *cells in rows),
     )
+
+
+def _unseen(table: Callable[..., list[list[str]]]) -> str:
+    """Return a table of the board of unseen queries."""
+    return _table(*table(unseen.shipped()))
 
 
 def _recommended() -> str:

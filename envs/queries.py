@@ -164,6 +164,7 @@ class QueryUsers(Users):
 
     Attributes:
         models, n_sessions, told: as the arguments.
+        n_queries: Q.
 
     Raises:
         ValueError: naming the entry and what was expected.
@@ -188,7 +189,8 @@ class QueryUsers(Users):
         told: Mapping[str, ArrayLike] | None = None,
     ) -> None:
         self.models = click_models_of(models, 1)
-        self.n_sessions = check_count("n_sessions", n_sessions)
+        self.n_queries = len(self.models)
+        self.n_sessions: int = check_count("n_sessions", n_sessions)
         first = self.models[0]
         for number, model in enumerate(self.models):
             if type(model) is not type(first):
@@ -212,15 +214,6 @@ class QueryUsers(Users):
     @property
     def n_items(self) -> int:
         return self.models[0].n_items
-
-    @property
-    def n_queries(self) -> int:
-        """Q, the number of queries."""
-        return len(self.models)
-
-    @property
-    def queries(self) -> tuple[int, int]:
-        return self.n_queries, self.n_sessions
 
     @property
     def n_uniforms(self) -> int:

@@ -55,6 +55,10 @@ class Users(ABC):
     """Whether all sessions of a task are alike: none has other items or another state."""
     may_leave: ClassVar[bool] = False
     """Whether users have a state, and leave at the end of an episode (``terminated``)."""
+    n_queries: int = 1
+    """Q, of which an episode plays one; the seed of a stream names the first."""
+    n_sessions: int | None = None
+    """The sessions after which users leave, if that is fixed."""
     click_at_once: ClassVar[str] = ""
     """Why clicks cannot arrive late; empty if they can."""
 
@@ -66,13 +70,6 @@ class Users(ABC):
         if not abstract:
             Users.classes.setdefault(vars(cls).get("short", cls.__name__), cls)
             Users.classes[f"{cls.__module__}:{cls.__qualname__}"] = cls
-
-    @property
-    def queries(self) -> tuple[int, int]:
-        """If each episode is another query: how many queries there are, and the sessions of an
-        episode; else zeros.
-        """
-        return 0, 0
 
     @classmethod
     def name(cls) -> str:

@@ -5,7 +5,7 @@ environments, fitted parameters.
 as ``float.hex()`` writes them, whole numbers as such. Exceptions are RankedKLUCB, which may
 change when KL-UCB is computed by Newton's method, and MixTS, which is a new agent in 4.0; and in
 5.0 what sums of fixed order changed: last bits of the CascadeMDP and the contextual ids, and lists
-of equal value.
+of equal value. The ids of queries are of 6.0.
 
 Lists, clicks, states, rewards and all whole numbers are equal on every processor
 (``tests/processors.py`` tries several). Other floats, such as regret, are equal to twelve digits,

@@ -56,12 +56,6 @@ class OwnLoop(BaseAgent):
 
     def engine_in(self, env: EnvTraits, wanted: str) -> str:
         name = type(self).__name__
-        if env.has_queries:
-            raise UnsuitedError(
-                name,
-                "would train on the queries of the test; train it with gym.make_vec, and play it "
-                "as a FrozenPolicy (docs/unseen_queries.md)",
-            )
         if env.obstacle:
             raise UnsuitedError(
                 name, f"learns on streams of its own, which would bypass {env.layer}"
@@ -71,6 +65,12 @@ class OwnLoop(BaseAgent):
                 name,
                 f"learns on streams with clocks of their own, and a {env.changing} changes at "
                 "given steps",
+            )
+        if env.n_queries > 1:
+            raise UnsuitedError(
+                name,
+                "would train on the queries of the test; train it with gym.make_vec, and play it "
+                "as a FrozenPolicy (docs/unseen_queries.md)",
             )
         if wanted != "auto":
             raise ValueError(f"engine={wanted!r}: {name} has a loop of its own, {self.engine}")

@@ -73,7 +73,7 @@ def _counts_of(env: Any, space: gym.Space[Any], lists: Any, n_streams: int) -> t
             f"{env} observes {space}, and its actions are {lists}; expected lists, and their clicks"
         )
     rows = Box(0.0, np.inf, (n_items, 4 * n_positions + 1), np.float32)
-    counts = Counts(n_streams, n_items, n_positions, getattr(users, "n_sessions", None))
+    counts = Counts(n_streams, n_items, n_positions, users.n_sessions)
     return counts, Dict(clicks=space, counts=rows)
 
 

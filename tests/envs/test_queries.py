@@ -32,6 +32,38 @@ by_id = pytest.mark.parametrize("env_id", IDS)
 MODES = [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP]
 
 
+FROZEN = {
+    "train": {
+        "CM": -15.81776487067469,
+        "PBM": -0.39888288477722433,
+        "DCM": 6.325406001434398,
+        "UBM": -0.09913860572219768,
+        "DBN": -1.5581578802524327,
+        "CCM": 6.0206248979276085,
+        "TPBM": 17.354522130036536,
+    },
+    "valid": {
+        "CM": 1.7119936597031469,
+        "PBM": -4.672779998484777,
+        "DCM": -4.041423431958083,
+        "UBM": 8.327514055274879,
+        "DBN": 6.095704963282599,
+        "CCM": 0.5369519559568736,
+        "TPBM": -10.064987462889345,
+    },
+    "test": {
+        "CM": -0.7410910792663095,
+        "PBM": 7.10764855838484,
+        "DCM": 2.9528942566384604,
+        "UBM": 7.7320244337804,
+        "DBN": 10.377243836833582,
+        "CCM": 0.27032902387596924,
+        "TPBM": -12.655548974480661,
+    },
+}
+"""A sum over all parameters of all queries, with weights that differ: of version 6.0."""
+
+
 def users(n_sessions=4):
     models = [CascadeModel([p, 0.1, 0.2], 2) for p in (0.5, 0.05, 0.9)]
     return QueryUsers(models, n_sessions)
@@ -128,6 +160,15 @@ def test_agents_are_told_the_mean_of_the_training_split(split, n_positions):
     )
     for source in ("users", "optimal_ranking", "initial_ranking"):
         assert env.knowledge(source) is None
+
+
+@pytest.mark.parametrize("split", FROZEN)
+def test_the_queries_of_a_split_are_frozen(split):
+    assert FROZEN[split].keys() == {env_id[7:].removesuffix("Rank-v0") for env_id in IDS}
+    for kind, expected in FROZEN[split].items():
+        models = load_instance(f"queries:split={split}").model(f"QueryUsers of {kind}").models
+        values = np.concatenate([np.ravel(part) for it in models for part in it.parameters])
+        assert values @ np.cos(np.arange(len(values))) == pytest.approx(expected, abs=1e-9)
 
 
 def test_splits_share_no_query():

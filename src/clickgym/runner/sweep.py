@@ -415,10 +415,9 @@ def _plan(
                     f"{changes[0]:,}: not within {setting.horizon:,} sessions",
                     stacklevel=3,
                 )
-            n_queries, n_sessions = (0, 0) if played is None else played.queries
-            if n_queries:
-                queries[name] = n_queries
-                if setting.horizon > n_sessions:
+            if played is not None and played.n_queries > 1:
+                queries[name] = played.n_queries
+                if played.n_sessions is not None and setting.horizon > played.n_sessions:
                     raise ValueError(
                         f"horizon is {setting.horizon:,}; a run plays one query of {env_label}, "
                         f"which has {n_sessions:,} sessions: expected at most these, or an "

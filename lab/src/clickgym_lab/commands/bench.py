@@ -22,6 +22,7 @@ from clickgym.runner.progress import LINE_EVERY
 from clickgym.runner.terminal import Column, print_table, say
 from clickgym.runner.workers import on_cluster
 
+from ..bench import unseen
 from ..bench.board import (
     NOT_SCORED,
     Line,
@@ -35,6 +36,7 @@ from ..bench.board import (
 )
 from ..bench.play import play, playable
 from ..bench.tasks import ABILITIES, all_tasks, quick_tasks
+from ..results import write_results
 
 RUNS = 5
 
@@ -58,7 +60,12 @@ def bench(
         typer.Option("--quick", help="One run of one task of each ability: for slow agents."),
     ] = False,
     ability: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Print the board of this ability only.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help='Print the board of this ability only; "unseen queries" is a board of its own, '
+            "and AGENT then plays only it.",
+        ),
     ] = None,
     jobs: Annotated[
         int,
@@ -84,23 +91,29 @@ def bench(
     \b
     clickgym bench --ability "long lists"
 
+    The board of policies that were trained on other queries:
+
+    \b
+    clickgym bench my_module:my_policy --ability "unseen queries" --out results/mine
+
     The command saves each run when the run ends. You can stop it with Ctrl-C and resume with the
     same command.
     """
     required = "" if agent is None else requirements(agent)  # its module may add an ability
     if ability is not None:
-        check_choice("ability", ability, ABILITIES)
+        check_choice("ability", ability, [*ABILITIES, unseen.NAME])
+    if ability == unseen.NAME:
+        _bench_unseen(agent, out, jobs, cluster)
+        return
     if agent is None:
         _print_boards(published(), ability)
         return
-    if out is None:
-        raise ValueError("expected a folder: clickgym bench AGENT --out DIR")
+    out = _folder(out)
     [label] = by_label("agent", [agent])
     wanted = quick_tasks() if quick else all_tasks()
     tasks = playable(agent, wanted)
     if not tasks:
         raise ValueError(f"{label} cannot play any task")
-    make_folder(out)
     watch = partial(_watched, label=label, total=len(tasks))
     with on_cluster(cluster):
         runs = 1 if quick else RUNS
@@ -117,6 +130,40 @@ def bench(
     if not quick:
         _print_boards([*(other for other in published() if other.agent != label), line], ability)
     say(output(), f"In {out}: {path.name}")
+
+
+def _folder(out: Path | None) -> Path:
+    """Make the folder of the results."""
+    if out is None:
+        raise ValueError("expected a folder: clickgym bench AGENT --out DIR")
+    make_folder(out)
+    return out
+
+
+def _bench_unseen(agent: str | None, out: Path | None, jobs: int, cluster: str | None) -> None:
+    """Print the board of unseen queries, with an agent after it has played."""
+    tables = dict(unseen.shipped())
+    if agent is not None:
+        out = _folder(out)
+        [label] = by_label("agent", [agent])
+
+        def refused(cell: unseen.Cell, error: ValueError) -> None:
+            say(errors(), f"Not played: {cell.title} ({error})")
+
+        with on_cluster(cluster):
+            table = unseen.play(agent, out / "unseen", jobs, refused)
+        if table.is_empty():
+            raise ValueError(f"{label} cannot play any cell of {unseen.NAME}")
+        command = f'clickgym bench {label} --ability "{unseen.NAME}"'
+        made = {"agent": label, "command": command, "clickgym": version("clickgym")}
+        write_results(unseen.file_of(out, label), table, made)
+        tables[label] = table
+    header, *rows = unseen.board(tables)
+    columns = [Column(name, right=name != "agent") for name in header]
+    title = "Unseen queries: share of the way from random lists (0) to told (1), ± 95 % interval"
+    print_table(output(), columns, rows, title=title)
+    if agent is not None:
+        say(output(), f"In {out}: {unseen.file_of(Path(), label).name}")
 
 
 def _watched(

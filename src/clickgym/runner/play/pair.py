@@ -96,5 +96,5 @@ def traits_of(env: gym.Env) -> EnvTraits:
     if not obstacle:
         shown += tuple(layer.streams.task.fields)
     users = users_of(env)
-    has_queries = users is not None and users.queries[0] > 0
-    return EnvTraits(name_of(env), name, obstacle, changing, shown, sizes, has_queries)
+    n_queries = 1 if users is None else users.n_queries
+    return EnvTraits(name_of(env), name, obstacle, changing, shown, sizes, n_queries)
