@@ -420,7 +420,7 @@ def _plan(
                 if played.n_sessions is not None and setting.horizon > played.n_sessions:
                     raise ValueError(
                         f"horizon is {setting.horizon:,}; a run plays one query of {env_label}, "
-                        f"which has {n_sessions:,} sessions: expected at most these, or an "
+                        f"which has {played.n_sessions:,} sessions: expected at most these, or an "
                         "instance with more n_sessions"
                     )
             is_file = isinstance(instance, str | os.PathLike) and str(instance).endswith(".json")
