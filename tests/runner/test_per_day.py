@@ -57,7 +57,7 @@ def test_what_is_not_known():
     """Runs shorter than a day, logs without times, regret that is unknown."""
     curves = {("a", "x", 0): lambda step: 0.0}
     days = by_day(rows(curves, [10, 40]), {"a": past("a", 50.0, 0.1)})
-    assert days.table.row(0)[:5] == ("x", None, None, None, None)
+    assert days.table.row(0) == ("x", None, None, None, None, None)
     longer = by_day(rows(curves, [10, 60]), {"a": past("a", 50.0, -0.1)})
     assert longer.table.row(0) == ("x", -5.0, -5.0, None, None, None)
     assert by_day(rows(curves, [10]), {"a": past("a", 0.0, 0.1)}) is None

@@ -74,9 +74,10 @@ def by_day(rows: polars.DataFrame, pasts: Mapping[str, Mapping[str, Any]]) -> Da
         week = gain(WEEK) / WEEK if horizon >= WEEK * largest else None
         later = None
         if horizon >= (WEEK + 1) * largest:
-            days = horizon / largest
-            later = (gain(days) - gain(WEEK)) / (days - WEEK)
-        tests = (d for d in range(1, MOST_DAYS + 1) if _is_found(gain, d, horizon / largest, noise))
+            later = (gain(horizon / largest) - gain(WEEK)) / (horizon / largest - WEEK)
+        known = horizon / largest
+        lengths = range(1, MOST_DAYS + 1) if known >= 1 else ()
+        tests = (days for days in lengths if _is_found(gain, days, known, noise))
         means = [None if it is None else float(it.mean()) for it in (first, week, later)]
         worst = None if first is None else float(first.min())
         found.append([agent, means[0], worst, *means[1:], next(tests, None)])
