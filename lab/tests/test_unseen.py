@@ -14,6 +14,8 @@ from clickgym.runner.results import run_seed
 from clickgym_lab.bench import unseen
 from clickgym_lab.bench.hand import Greedy, Sampling, prior_of
 from clickgym_lab.bench.unseen import CELLS, ENV, Cell, play, score, told
+from clickgym_lab.commands.bench import bench
+from clickgym_lab.results import read_results
 
 SMALL = Cell("small", "queries:split=real,n_sessions=30", 30, 32, 0.5)
 
@@ -164,3 +166,19 @@ def test_a_shipped_value_is_played_again(name, tmp_path):
         losses.append(clickgym.run(agent, env, cell.horizon, seed=seed).regret[-1])
     shipped = table.filter(polars.col("cell") == cell.title, query=7)["regret"][0]
     assert shipped == pytest.approx(np.mean(losses), rel=1e-9)
+
+
+def test_the_command_prints_the_board_and_plays_an_agent(tmp_path, monkeypatch, capsys):
+    cell = CELLS[2]._replace(runs=16)
+    monkeypatch.setattr(unseen, "CELLS", (cell, CELLS[1]._replace(instance="queries:most=2")))
+    bench(agent=None, out=None, ability=unseen.NAME)
+    assert "hand, greedy" in capsys.readouterr().out
+    bench(agent="BCMPTS", out=tmp_path, ability=unseen.NAME, jobs=1)
+    told = capsys.readouterr()
+    assert "Not played: test, 1,000" in told.err
+    table, made = read_results(unseen.file_of(tmp_path, "BCMPTS"))
+    assert made["agent"] == "BCMPTS"
+    assert table["cell"].unique().to_list() == [cell.title]
+    assert table["query"].to_list() == list(range(16))
+    with pytest.raises(ValueError, match="expected a folder"):
+        bench(agent="BCMPTS", out=None, ability=unseen.NAME)
