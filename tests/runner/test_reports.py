@@ -114,6 +114,21 @@ def test_panels_curves_and_metrics(results):
         assert (min(heights), max(heights)) == pytest.approx((low, mean + half))
 
 
+def test_chosen_measures(results):
+    """Their panels alone, in the order asked for, with the curves of the whole figure."""
+    whole = results.plot().axes
+    some = results.plot(measures=["window_regret", "regret"]).axes
+    for panel, same in zip(some, [*whole[4:], *whole[:2]], strict=True):
+        assert panel.get_ylabel() == same.get_ylabel()
+        for line, other in zip(panel.lines, same.lines, strict=True):
+            np.testing.assert_array_equal(line.get_xydata(), other.get_xydata())
+    panel = Figure().add_subplot()
+    results.select(environments=ENVS[:1]).plot(ax=panel, measures=["ndcg"])
+    assert panel.get_ylabel() == "ndcg per session"
+    with pytest.raises(ValueError, match="unknown measure 'ndgc'; did you mean 'ndcg'"):
+        results.plot(measures=["ndgc"])
+
+
 def test_panel_of_each_instance(results):
     """Its curves are those of the results on this instance alone."""
     figure = results.select(AGENTS[:3]).plot(by_instance=True)

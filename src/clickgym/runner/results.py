@@ -25,6 +25,7 @@ from ..core.checks import (
     check_choice,
     check_flag,
     check_kind,
+    check_labels,
     check_path,
     entries,
     is_sequence,
@@ -32,7 +33,7 @@ from ..core.checks import (
 from ..core.files import FORMAT, read_json, write_whole
 from .config import COLUMNS, Config
 from .store import RUNS, Row, Shape, Store
-from .summaries import MEASURED, QUERY, TIMED, final_table
+from .summaries import MEASURED, QUERY, TIMED, final_table, metrics_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -377,6 +378,7 @@ class Results:
         names: Mapping[str, str] | None = None,
         width: float | None = None,
         normalise: bool = False,
+        measures: Sequence[str] | None = None,
     ) -> Figure:
         """Draw the cumulative regret with its 95 % band, one panel for each environment, and a row
         of panels for each further metric, per session within windows of the run.
@@ -397,6 +399,8 @@ class Results:
                 the panels, the letters are of eight points, and there is no title by default.
             normalise: draw one minus the regret as a share of that of `Random`, which must be among
                 the agents: 0 for random lists, 1 for the optimum.
+            measures: the rows of panels, in this order: ``"regret"`` and names of metrics. None
+                takes all; ``ax`` shows the first.
 
         Returns:
             A matplotlib figure, to be saved or changed; a notebook shows it. It is none of
@@ -404,7 +408,7 @@ class Results:
 
         Raises:
             ValueError: matplotlib writes no files of this suffix, ``ax`` is to hold several
-                panels, there is no such agent, or nothing by which to normalise.
+                panels, there is no such agent or measure, or nothing by which to normalise.
         """
         from .reports.figures import Manner, regret_figure, write_figure  # slow to load
 
@@ -418,7 +422,10 @@ class Results:
         if width is not None:
             check_at_least("width", width, 0, strictly=True)
         log = log and reference is None and not check_flag("normalise", normalise)
-        manner = Manner(log, reference, emphasis, dict(names or {}), width, normalise)
+        shown = check_labels("measures", measures or ["regret", *metrics_of(self.rows)])
+        for measure in shown:
+            check_choice("measure", measure, ["regret", *metrics_of(self.rows)])
+        manner = Manner(log, reference, emphasis, dict(names or {}), width, normalise, shown)
         figure = regret_figure(
             self.rows, self.configuration, manner, title=title, ax=ax, by_instance=by_instance
         )

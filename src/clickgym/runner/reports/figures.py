@@ -27,7 +27,7 @@ from ...core.formats import visible
 from ..colours import COLOURS, LOOKS, PLACES
 from ..config import Config
 from ..play.metrics import kind_of
-from ..summaries import average, by_window, metrics_of, several_instances, span, without_regret
+from ..summaries import average, by_window, several_instances, span, without_regret
 
 ZOOM = 1000
 """On logarithmic axes the first thousandth of the sessions, where all agents still explore, is left
@@ -116,6 +116,7 @@ class Manner(NamedTuple):
     names: Mapping[str, str] = MappingProxyType({})
     width: float | None = None
     normalise: bool = False
+    measures: Sequence[str] = ("regret",)
 
     def text(self, name: str) -> str:
         """A name as the figure shows it."""
@@ -159,11 +160,12 @@ def regret_figure(
     known = config.agents if config else {}
     if manner.normalise:
         frame = _normalised(frame, [name for name in known if known[name] == "Random"])
-    metrics = metrics_of(frame)
+    measures = manner.measures
+    metrics = [name for name in measures if name != "regret"]
     places = frame.select(["env", "instance"] if by_instance else ["env"]).unique(
         maintain_order=True
     )
-    parts: dict[str, list[polars.DataFrame]] = {measure: [] for measure in ("regret", *metrics)}
+    parts: dict[str, list[polars.DataFrame]] = {measure: [] for measure in measures}
     titles = []
     for place in places.iter_rows(named=True):  # one by one: they take much memory
         rows, by = frame.filter(**place), ("env", "agent", "step")
@@ -183,13 +185,13 @@ def regret_figure(
         if len(titles) > 1:
             what = "panel" if by_instance else "environment"
             raise ValueError(f"ax holds one {what}, and there are {len(titles)}; see select")
-        _draw(ax, parts["regret"][0], "regret", styles, manner)
+        _draw(ax, parts[measures[0]][0], measures[0], styles, manner)
         ax.set_title("" if title is None else _literal(title))
         ax.legend(frameon=False, fontsize=9)
         figure: Any = ax.get_figure(root=True)
         return figure
     if title is None and manner.width is None:
-        title = _band_of(parts["regret"], frame, by_instance)
+        title = _band_of(parts[measures[0]], frame, by_instance)
         if config is not None and config.start:
             title += f"; agents started from {config.past_sessions}"
     with matplotlib.rc_context(PAGE if manner.width is None else PAPER):
