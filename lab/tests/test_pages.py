@@ -65,6 +65,15 @@ def test_figure_and_shares_of_reinforcement_learning():
     drawn_by = f"matplotlib=={version('matplotlib')}\n"
     if drawn_by in (ROOT / "constraints.txt").read_text(encoding="utf-8"):  # others move the axes
         assert np.abs(pixels[0] - pixels[1]).mean() < 1  # of 255: other fonts, no other curves
+    text = (ROOT / "README.md").read_text(encoding="utf-8").partition("| Users | A bandit |")[2]
+    rows = re.findall(r"^\| .*%.* \|$", text, re.MULTILINE)
+    for row, world in zip(rows[1:3], ("personal", "personal:features=outer"), strict=True):
+        shares, learner = rl_page.shares(world), rl_page.best_learner(world)
+        for cell, agent in zip(
+            row.split("|")[2:5], (rl_page.LINEAR, rl_page.CLICKS, learner), strict=True
+        ):
+            assert rl_page.percent(shares[agent]) in cell, row
+            assert agent in cell, row
 
 
 def test_an_agent_has_one_look_in_all_figures():
