@@ -97,6 +97,8 @@ def pages() -> dict[Path, str]:
             "unseen losses": _unseen(unseen.losses),
         },
         "mix_ts": {"mix_ts": _scores_of_mix_ts()},
+        "rl": {"pays": _table(*rl_page.pays_table())},
+        "stateful_users": {"regret": _table(*rl_page.stateful_table())},
         "rl_results": {
             **{name: _table(*rows) for name, rows in rl_page.tables().items()},
             "origin": f"`{rl_page.origin()}`",

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from polars import col
 
-from clickgym.agents import AGENTS, Learner
+from clickgym.agents import AGENTS, ContextualAgent, Learner
 from clickgym.runner.reports.figures import write_figure
 from clickgym_lab.results import read_results
 from clickgym_lab.studies.claims import estimate, number
@@ -24,11 +24,19 @@ from clickgym_lab.studies.plots import grid, style_of
 DOCS = Path(__file__).resolve().parent
 MEASUREMENTS = DOCS.parent / "benchmarks" / "README.md"
 FILE, FIGURE = DOCS / "rl.parquet", DOCS / "rl.png"
+STATEFUL = DOCS.parent / "lab" / "results" / "when-rl-pays.parquet"
 CONTEXTUAL, RANDOM = "ContextualPBMRank-v0", "Random"
 WORLDS = {"linear": "linear", "personal:features=outer": "personal, outer", "personal": "personal"}
 """The name of each world on the page; a colon, a comma and the seed follow in the runs."""
 UNSHARED = ("DQN", "MaskablePPO", "RecurrentPPO")
 """Learners that choose row numbers, which mean other candidates in every session."""
+LINEAR, CLICKS, BIT = "LinearTS", "NeuralGreedy", "NeuralGreedy:feedback=reward"
+"""The linear bandit that is told nothing; a bandit with a network, from clicks and from one bit."""
+LEARNERS = ("SAC", "TD3", "PPO", "A2C")
+"""RL algorithms that can use what all candidates share."""
+AGENTS_OF_RL = [name for name, agent in AGENTS.items() if issubclass(agent, Learner)]
+UNDRAWN = ("PBMLinUCB", "TD3", *UNSHARED)
+"""Agents that the figure leaves out, for lines that can be told apart."""
 Rows = list[list[str]]
 
 
@@ -68,12 +76,22 @@ def _interval(values: NDArray[np.float64]) -> str:
     return str(estimate(values)) if len(values) > 1 else "".join(map(number, values))
 
 
+def _gets(agent: str) -> str:
+    """What an agent learns from and is told, beside the features that all observe."""
+    kind = AGENTS[agent.partition(":")[0]]
+    if agent == RANDOM:
+        return "nothing"
+    if issubclass(kind, Learner) or agent == BIT:
+        return "one bit"
+    return "; ".join(["clicks", *(f"told {known}" for known in kind.requires)])
+
+
 def _assumption(agent: str) -> str:
-    """What an agent assumes beside the features that all observe."""
+    """What an agent assumes about the best order."""
     if agent in UNSHARED:
         return "none; no shared row function"
-    is_learner = issubclass(AGENTS[agent.partition(":")[0]], Learner)
-    return "none" if is_learner or agent == RANDOM else "linear in the features"
+    kind = AGENTS[agent.partition(":")[0]]
+    return "linear in the features" if issubclass(kind, ContextualAgent) else "none"
 
 
 def _rows_of(world: str, unshared: bool) -> Iterator[tuple[str, polars.DataFrame]]:
@@ -88,12 +106,24 @@ def _rows_of(world: str, unshared: bool) -> Iterator[tuple[str, polars.DataFrame
 
 def features_table(unshared: bool = False) -> Rows:
     """Return regret where users have features: means over runs and worlds, and the worst run."""
-    rows = [["world", "agent", "assumption", "regret", "second half", "frozen", "runs", "seconds"]]
+    rows = [
+        [
+            "world",
+            "agent",
+            "gets",
+            "assumption",
+            "regret",
+            "second half",
+            "frozen",
+            "runs",
+            "seconds",
+        ]
+    ]
     for world, name in WORLDS.items():
         for agent, part in _rows_of(world, unshared):
             shares = [_percent(part[column]) for column in ("share", "late", "frozen")]
             seconds = number(float(part["seconds"].median()))  # type: ignore[arg-type]
-            about = [name, f"`{agent}`", _assumption(agent)]
+            about = [name, f"`{agent}`", _gets(agent), _assumption(agent)]
             rows.append([*about, *shares, str(len(part)), seconds])
     return rows
 
@@ -133,20 +163,74 @@ def tables() -> dict[str, Rows]:
     }
 
 
-def best() -> list[tuple[tuple[str, str], tuple[str, str]]]:
-    """Return the best bandit and the best learner where users differ, without and with the right
-    features, each with its share of the regret of random lists.
+def shares(world: str) -> dict[str, float]:
+    """Return the mean regret of each agent in a world, as a share of that of random lists."""
+    means = runs().filter(world=world).group_by("agent").agg(col("share").mean())
+    return dict(means.iter_rows())
+
+
+def best_learner(world: str) -> str:
+    """Return the RL algorithm with the lowest mean regret in a world."""
+    means = shares(world)
+    return min(LEARNERS, key=lambda name: means[name])
+
+
+def percent(share: float) -> str:
+    """Return a share in per cent, with a decimal below 10."""
+    return f"{100 * share:.{int(share < 0.0995)}f} %"
+
+
+def stateful() -> dict[tuple[str, str], NDArray[np.float64]]:
+    """Return the regret of each run of an agent before stateful users, by family and agent."""
+    frame, _ = read_results(STATEFUL)
+    ends = frame.filter(col("instance").is_not_null(), step=100_000)
+    return {
+        (str(family), str(agent)): part["regret"].to_numpy().astype(float)
+        for (family, agent), part in ends.group_by("instance", "agent")
+    }
+
+
+def pays_table() -> Rows:
+    """Return a bandit, a bandit with a network and the best RL algorithm before each kind of users
+    of the page on RL; the least is bold.
     """
-    pairs = []
-    for world in ("personal", "personal:features=outer"):
-        frame = runs().filter(world=world).group_by("agent").agg(col("share").mean())
-        pair = []
-        for names in (("LinearTS", "PBMLinUCB"), ("SAC", "TD3", "PPO", "A2C")):
-            rows = [row for row in frame.iter_rows() if row[0].startswith(names)]
-            name, share = min(rows, key=lambda row: row[1])
-            pair.append((name.partition(":")[0], f"{100 * share:.{int(share < 0.01)}f} %"))
-        pairs.append(tuple(pair))
-    return pairs
+    worlds = {
+        "Users differ, plain features (`personal`)": shares("personal"),
+        "Users differ, the right features (`personal:features=outer`)": shares(
+            "personal:features=outer"
+        ),
+    }
+    plain = runs().filter(env="PBMRank-v0").group_by("agent").agg(col("regret").mean())
+    others = {"One query, no features (`PBMRank-v0`)": dict(plain.iter_rows())}
+    for family in ("clickbait", "habit", "independent"):
+        means = {
+            it: float(values.mean()) for (of, it), values in stateful().items() if of == family
+        }
+        others[f"Clicks change later clicks (`{family}`)"] = means
+    rows = [["Users", "A bandit", "A bandit with a network", "The best RL algorithm that we ran"]]
+    for text, means in (worlds | others).items():
+        learner = min(means.keys() & set(AGENTS_OF_RL), key=lambda name: means[name])
+        bandits = (LINEAR, CLICKS) if CLICKS in means else ("CascadeKLUCB", "")
+        cells = []
+        for name in (*bandits, learner):
+            number = percent(means[name]) if text in worlds else f"{means.get(name, 0):,.0f}"
+            cell = f"{number} ({name})" if name else "–"
+            if name == CLICKS:
+                cell = f"{number} from clicks, {percent(means[BIT])} from one bit"
+            is_least = name and means[name] == min(means[it] for it in (*bandits, learner) if it)
+            cells.append(f"**{cell}**" if is_least else cell)
+        rows.append([text, *cells])
+    return rows
+
+
+def stateful_table() -> Rows:
+    """Return the regret of agents before stateful users, with the 95 % interval of its mean."""
+    values = stateful()
+    families = ("independent", "clickbait", "habit")
+    rows = [["agent", *(f"`{family}`" for family in families)]]
+    for agent in dict.fromkeys(agent for _, agent in sorted(values)):
+        rows.append([f"`{agent}`", *(_interval(values[family, agent]) for family in families)])
+    return rows
 
 
 def time_sentence() -> str:
@@ -190,7 +274,7 @@ def draw(axes: Axes, part: polars.DataFrame) -> None:
 def figure() -> Figure:
     """Draw the regret of the worlds and of the ids without features, with the range of runs."""
     frame, _ = read_results(FILE)
-    frame = frame.filter(~col("agent").is_in(UNSHARED), ~col("agent").str.contains(":"))
+    frame = frame.filter(~col("agent").str.contains("|".join([*UNDRAWN, "alpha="])))
     drawn, panels = grid(3, 2, width=2.5, height=2.6, labels=["regret", "regret"])
     envs = frame.filter(instance="")["env"].unique().sort(descending=True).to_list()
     parts = {
@@ -219,5 +303,12 @@ def about() -> str:
 
 def origin() -> str:
     """Return what made the runs."""
-    made = read_results(FILE)[1]
-    return f"{made['command']} (commit {made['commit']})"
+    frame, made = read_results(FILE)
+    by_agent = frame.select("agent", "commit").unique().sort("agent", "commit")
+    commits = {
+        str(commit): sorted(part["agent"].to_list())
+        for (commit,), part in by_agent.group_by("commit", maintain_order=True)
+    }
+    first = max(commits, key=lambda commit: len(commits[commit]))
+    others = [f"{', '.join(commits[it])}: {it}" for it in sorted(commits) if it != first]
+    return f"{made['command']} (commit {'; '.join([first, *others])})"

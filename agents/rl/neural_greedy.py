@@ -23,6 +23,7 @@ from ...core.checks import (
     check_path,
     check_positions,
     generator,
+    numbers,
     probability,
 )
 from ...core.files import FORMAT, check_format, reading, write_whole
@@ -258,10 +259,11 @@ class NeuralGreedy(Agent):
         features = self._seen(observation)
         items = check_ranking(ranking, self.n_items, self.n_positions)
         clicked = checked_clicks(clicks, self.n_positions, cut_off=True)
+        is_rewarded = bool(numbers("reward", reward, ()) > 0)
         place = self.n_sessions % self.hyperparameters["buffer_size"]
         self._memory["features"][place] = features[items]
         self._memory["clicks"][place] = clicked
-        self._memory["rewarded"][place] = reward > 0
+        self._memory["rewarded"][place] = is_rewarded
         self.n_sessions += 1
         is_due = self.n_sessions % self.hyperparameters["train_freq"] == 0
         if is_due and self.n_sessions >= self.hyperparameters["batch_size"]:
