@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import rl_page
+import unseen_page
 from matplotlib.figure import Figure
 from pages import (
     agents_table,
@@ -102,6 +103,10 @@ def pages() -> dict[Path, str]:
         "rl_results": {
             **{name: _table(*rows) for name, rows in rl_page.tables().items()},
             "origin": f"`{rl_page.origin()}`",
+        },
+        "unseen_queries": {
+            **{name: _table(*rows) for name, rows in unseen_page.tables().items()},
+            "origin": f"`{unseen_page.origin()}`",
         },
         "rl_reference": {
             "defaults": _table(*rl_page.defaults_table()),
@@ -223,6 +228,7 @@ def main() -> None:
             write_whole(file, text)
             print(file.relative_to(ROOT))
     rl_page.write_picture()
+    unseen_page.write_picture()
 
 
 if __name__ == "__main__":

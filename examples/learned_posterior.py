@@ -1,0 +1,181 @@
+"""A network that estimates how attractive each item is, trained on queries whose truth is known.
+
+It is supervised learning, no reinforcement learning: the network predicts the attraction of each
+item, and how uncertain it is, from the clicks of an episode so far. Items are shown in the order of
+estimate + bonus x uncertainty. The bonus is chosen on the validation queries.
+
+    python examples/learned_posterior.py --horizon 1000 --rounds 40 --out posterior.pt
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from unseen_queries import make_envs, play
+
+from clickgym.envs import ClickVectorEnv, EpisodeCountsVector, PositionBasedModel, QueryUsers
+
+BONUSES = [(0.0, 0.0), (0.5, 0.0), (1.0, 0.0), (2.0, 0.0), (1.0, 1.0), (2.0, 1.0), (3.0, 1.0)]
+"""Bonuses from which the validation queries choose, and powers of the part of the episode left."""
+
+
+class Posterior(nn.Module):
+    """The estimate and its standard deviation for each item, in the logit of its attraction.
+
+    One network reads each item, and the mean of what it finds in all items is what is known of the
+    query. It corrects a guess by hand: clicks, divided by displays weighted with the examination.
+
+    Args:
+        examination: ``(K,)`` the mean over the training queries.
+        width: of the hidden layers.
+    """
+
+    examination: Tensor
+
+    def __init__(self, examination: NDArray[np.float64], width: int = 48) -> None:
+        super().__init__()
+        self.n_positions = len(examination)
+        self.register_buffer("examination", torch.tensor(examination, dtype=torch.float32))
+        self.item = nn.Sequential(
+            nn.Linear(5 * self.n_positions + 4, width),
+            nn.ReLU(),
+            nn.Linear(width, width),
+            nn.ReLU(),
+        )
+        self.head = nn.Sequential(nn.Linear(2 * width, width), nn.ReLU(), nn.Linear(width, 2))
+
+    def forward(self, counts: Tensor) -> tuple[Tensor, Tensor]:
+        """Return ``(..., L)`` means and logarithms of standard deviations."""
+        k = self.n_positions
+        shown, clicked = counts[..., :k].expm1(), counts[..., k : 2 * k].expm1()
+        weight = (shown * self.examination).sum(-1, keepdim=True)
+        clicks = clicked.sum(-1, keepdim=True)
+        guess = ((clicks + 1.0) / ((weight - clicks).clamp(min=0.0) + 3.0)).log()
+        by_position = ((clicked + 0.5) / (shown - clicked + 1.5)).log()
+        known = [counts, by_position, guess, weight.log1p(), clicks.log1p()]
+        items = self.item(torch.cat(known, -1))
+        query = items.mean(-2, keepdim=True).expand_as(items)
+        out = self.head(torch.cat([items, query], -1))
+        log_sd = (out[..., 1] - 0.5 * clicks[..., 0].log1p() + 0.7).clamp(-4.0, 1.7)
+        return guess[..., 0] + out[..., 0], log_sd
+
+
+class LearnedPosterior:
+    """A policy: the K items with the largest estimate + bonus x (left ^ power) x deviation.
+
+    Args:
+        net: the network.
+        bonus, power: how much an uncertain item is preferred, and how fast this fades with the part
+            of the episode that is left.
+        noise: the share of the deviation that is drawn at random, as in Thompson sampling.
+        seed: of the draws.
+    """
+
+    def __init__(
+        self, net: Posterior, bonus: float, power: float = 0.0, noise: float = 0.0, seed: int = 0
+    ) -> None:
+        self.net, self.bonus, self.power, self.noise = net, bonus, power, noise
+        self.rng = np.random.default_rng(seed)
+
+    def save(self, path: Path) -> None:
+        """Write the weights and the bonus."""
+        torch.save({"net": self.net.state_dict(), "bonus": (self.bonus, self.power)}, path)
+
+    @classmethod
+    def load(cls, path: Path) -> LearnedPosterior:
+        """Read what `save` wrote."""
+        saved = torch.load(path, weights_only=True)
+        net = Posterior(saved["net"]["examination"].numpy())
+        net.load_state_dict(saved["net"])
+        return cls(net, *saved["bonus"])
+
+    def __call__(self, observation: Mapping[str, Any]) -> NDArray[np.int64]:
+        """Return the list ``(..., K)`` for the counts ``(..., L, d)``."""
+        counts = observation["counts"]
+        with torch.no_grad():
+            mean, log_sd = (part.numpy() for part in self.net(torch.from_numpy(counts)))
+        prefer = self.bonus * counts[..., -1] ** self.power
+        prefer = prefer + self.noise * self.rng.standard_normal(mean.shape)
+        worth = mean + prefer * np.exp(log_sd) + 1e-6 * self.rng.random(mean.shape)
+        return np.argsort(-worth, axis=-1)[..., : self.net.n_positions]
+
+
+def train(
+    queries: Sequence[PositionBasedModel], horizon: int, rounds: int, seed: int = 0
+) -> Posterior:
+    """Train on episodes that the network itself plays, with its own uncertainty as noise.
+
+    Args:
+        queries: the users of each training query, whose attractions are the targets.
+        horizon: T, sessions of an episode.
+        rounds: of 256 episodes and 60 steps of Adam each.
+        seed: of everything.
+    """
+    torch.manual_seed(seed)
+    rng = np.random.default_rng(seed)
+    net = Posterior(np.mean([users.examination for users in queries], axis=0))
+    optimiser = torch.optim.Adam(net.parameters())
+    core = ClickVectorEnv(QueryUsers(queries, horizon), 256, autoreset_mode="SameStep")
+    envs, attraction = EpisodeCountsVector(core), np.array([users.attraction for users in queries])
+    rounds_kept: list[tuple[NDArray[np.float32], NDArray[np.float32]]] = []
+    for number in range(rounds):
+        # The first episodes are played almost at random.
+        policy = LearnedPosterior(net, 0.0, noise=1.0 if number else 3.0, seed=seed + number)
+        observation, infos = envs.reset(seed=None if number else seed)
+        items = np.take_along_axis(attraction[infos["query"]], core.state.order, axis=1)
+        target = np.log(items / (1.0 - items)).clip(-9.0, 9.0).astype(np.float32)
+        seen, sessions = [], set(rng.choice(horizon, min(horizon, 100), replace=False).tolist())
+        for session in range(horizon):
+            if session in sessions:
+                seen.append(observation["counts"])
+            observation, *_ = envs.step(policy(observation))
+        rounds_kept = [*rounds_kept, (np.concatenate(seen), np.tile(target, (len(seen), 1)))][-8:]
+        inputs, targets = (np.concatenate(part) for part in zip(*rounds_kept, strict=True))
+        for group in optimiser.param_groups:
+            group["lr"] = 2e-3 * (1.0 - number / rounds) + 1e-4
+        for _ in range(60):
+            rows = rng.integers(len(inputs), size=2048)
+            mean, log_sd = net(torch.from_numpy(inputs[rows]))
+            error = (torch.from_numpy(targets[rows]) - mean) / log_sd.exp()
+            loss = (log_sd + 0.5 * error**2).mean()  # of the normal distribution
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+    return net
+
+
+def choose(net: Posterior, horizon: int) -> LearnedPosterior:
+    """Return the policy with the bonus that loses least on the validation queries."""
+    envs = make_envs("valid", horizon, 500)
+    policies = [LearnedPosterior(net, *bonus) for bonus in BONUSES]
+    return min(policies, key=lambda policy: play(policy, envs, seed=1).sum())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--horizon", type=int, default=1000, help="sessions of an episode")
+    parser.add_argument("--rounds", type=int, default=40, help="of the training")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=Path("posterior.pt"), help="the trained policy")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    users: Any = make_envs("train", options.horizon, 1).unwrapped
+    net = train(users.model.models, options.horizon, options.rounds, options.seed)
+    policy = choose(net, options.horizon)
+    policy.save(options.out)
+    for split, runs in (("test", 200), ("real", 160)):
+        regret = play(policy, make_envs(split, options.horizon, runs)).sum(axis=0)
+        print(f"{split}: {regret.mean():.1f} clicks lost in {options.horizon:,} sessions")
+
+
+if __name__ == "__main__":
+    main()
