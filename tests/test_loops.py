@@ -1,4 +1,4 @@
-"""The programs of docs/wrappers.md, as they stand there: other people's loops end their episodes,
+"""The programs of docs/libraries.md, as they stand there: other people's loops end their episodes,
 and what they print is right.
 """
 
@@ -19,7 +19,7 @@ import clickgym
 from clickgym.envs import LehmerAction
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = (ROOT / "docs" / "wrappers.md").read_text(encoding="utf-8").partition("\n## Programs\n")[2]
+PAGE = (ROOT / "docs" / "libraries.md").read_text(encoding="utf-8")
 CODE = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
 LOOPS = "needs pip install 'clickgym[loops]'"
 

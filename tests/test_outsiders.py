@@ -41,7 +41,10 @@ pytestmark = pytest.mark.uncompiled
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "wrappers.md").read_text(encoding="utf-8")
-CODE = re.findall(r"```python\n(.*?)```", PAGE.partition("\n## Programs\n")[0], flags=re.DOTALL)
+PROGRAMS = re.findall(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", PAGE, flags=re.DOTALL)
+NEEDS = {"stable_baselines3": "stable_baselines3", "sb3_contrib": "sb3_contrib"}
+NEEDS |= {"RecordVideo": "moviepy"}
+"""What programs of the page import, and the package that they need."""
 
 by_mode = pytest.mark.parametrize("mode", ["SameStep", "NextStep"])
 
@@ -171,12 +174,17 @@ def test_infos_as_a_list_of_streams(mode):
 # ------------------------------------------------------------ algorithms of others
 
 
-@pytest.mark.parametrize("block", [1, 4, 5, *slow(0, 2, 3, 6)])
-def test_code_of_the_page(block, tmp_path, monkeypatch):
+def program(code, shown):
+    """The parameters of a program of the page: slow if it needs more than the package."""
+    return slow((code, shown))[0] if any(word in code for word in NEEDS) else (code, shown)
+
+
+@pytest.mark.parametrize(("code", "shown"), [program(*pair) for pair in PROGRAMS])
+def test_programs_of_the_page(code, shown, tmp_path, monkeypatch, capsys):
+    """They run, and print what stands below them."""
     monkeypatch.chdir(tmp_path)
-    code = CODE[block]
-    if "stable_baselines3" in code or "sb3_contrib" in code:
-        pytest.importorskip("sb3_contrib")
-    if "RecordVideo" in code:
-        pytest.importorskip("moviepy", reason="needs pip install moviepy")
+    for word, package in NEEDS.items():
+        if word in code:
+            pytest.importorskip(package, reason=f"needs pip install {package}")
     exec(code, {})
+    assert not shown or capsys.readouterr().out == shown

@@ -39,6 +39,12 @@ def code_of(page):
     return re.findall(r"```python\n(?!>>>)(.*?)```", text, flags=re.DOTALL)
 
 
+def shown_by(page):
+    """What stands below the programs of a page."""
+    text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
+    return re.findall(r"```\n\n```text\n(.*?)```", text, flags=re.DOTALL)
+
+
 @pytest.mark.parametrize(
     ("command", "printed", "written"),
     [
@@ -206,12 +212,15 @@ def smaller(code):
 
 ELSEWHERE = {
     "wrappers": "tests/test_outsiders.py",
+    "libraries": "tests/test_loops.py",
     "another_reward": "below",
     "idea_to_table": "tests/test_idea_to_table.py",
     "from_your_export": "logs/tests/test_exports.py",
     "rl": "above",
 }
 """Pages whose code other tests run."""
+EXACT = ("environments",)
+"""Pages that show what their programs print."""
 PAGES = [
     page
     for page in [*(file.stem for file in sorted(DOCS.glob("*.md"))), "site/index"]
@@ -241,7 +250,10 @@ def test_code_of_a_page_runs(page, reader, program, tmp_path, monkeypatch):
             script.append(code)
     main = f"if __name__ == '__main__':\n    exec({''.join(script)!r})\n"
     (folder / "page.py").write_text(main, encoding="utf-8")
-    program(folder / "page.py", folder=folder)
+    printed = program(folder / "page.py", folder=folder)
+    if page in EXACT:
+        for shown in shown_by(page):
+            assert shown in printed
 
 
 def test_another_reward_prints_what_the_page_shows(program, tmp_path):
