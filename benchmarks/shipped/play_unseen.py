@@ -30,7 +30,7 @@ from stable_baselines3 import PPO
 import clickgym
 from clickgym.core.files import make_folder, parquet, write_whole
 from clickgym.envs import ClickVectorEnv, EpisodeCountsVector, QueryUsers
-from clickgym_lab.bench.hand import LEAST, TIES, prior_of
+from clickgym_lab.bench.hand import LEAST, prior_of
 from clickgym_lab.results import write_results
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,6 +42,8 @@ FILE = ROOT / "docs" / "unseen_queries.parquet"
 PBM, OTHERS = example.ENV, ("QueriesCMRank-v0", "QueriesDBNRank-v0")
 PBM_ONLY = ("told", "BCMPTS", "PBMTS")
 """Those that must be told an examination, which other users do not have."""
+TIES = 1e-6
+"""The size of the noise that orders equal items at random."""
 EPISODES = {"test": 3, "real": 40}
 """Episodes of each query."""
 SEEDS, SIZES = (0, 1, 2), (1000, 100, 10, 1)
