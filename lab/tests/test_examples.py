@@ -219,7 +219,7 @@ ELSEWHERE = {
     "rl": "above",
 }
 """Pages whose code other tests run."""
-EXACT = ("contextual", "environments")
+EXACT = ("compiled_agent", "contextual", "environments")
 """Pages that show what their programs print."""
 PAGES = [
     page
@@ -228,11 +228,11 @@ PAGES = [
 ]
 
 
-# tests/test_own_package.py compiles the kernels of the pages on own agents and click models
+# tests/test_own_package.py compiles the kernels of the pages on agents and click models
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, marks=[pytest.mark.uncompiled] * page.startswith("own_"))
+        pytest.param(page, marks=[pytest.mark.uncompiled] * page.startswith(("own_", "compiled_")))
         for page in PAGES
     ],
 )
