@@ -219,7 +219,7 @@ ELSEWHERE = {
     "rl": "above",
 }
 """Pages whose code other tests run."""
-EXACT = ("compiled_agent", "contextual", "environments")
+EXACT = ("agents", "compiled_agent", "contextual", "environments")
 """Pages that show what their programs print."""
 PAGES = [
     page
