@@ -38,6 +38,8 @@ from ..bench.play import play, playable
 from ..bench.tasks import ABILITIES, all_tasks, quick_tasks
 from ..results import write_results
 
+PLAYED, KEPT = "What to play", "Results"
+"""The sections of the help text, before that on speed."""
 RUNS = 5
 
 
@@ -45,26 +47,37 @@ def bench(
     agent: Annotated[
         str | None,
         typer.Argument(
+            rich_help_panel=PLAYED,
             metavar="AGENT",
-            help="Your own module:Class, or a built-in agent; without an agent, the board "
-            "of the published agents is printed.",
+            help="Your own module:Class, or a built-in agent. Without an agent, the command "
+            "prints the board of the published agents.",
             show_default=False,
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder of the results; resumed if it exists."),
+        typer.Option(
+            rich_help_panel=KEPT,
+            metavar="DIR",
+            help="Folder of the results. If it exists, the command goes on where it stopped.",
+        ),
     ] = None,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="One run of one task of each ability: for slow agents."),
+        typer.Option(
+            "--quick",
+            rich_help_panel=PLAYED,
+            help="Play one run of one task of each kind. This is for a first look, and for slow "
+            "agents.",
+        ),
     ] = False,
     ability: Annotated[
         str | None,
         typer.Option(
+            rich_help_panel=PLAYED,
             metavar="NAME",
-            help='Print the board of this ability only; "unseen queries" is a board of its own, '
-            "and AGENT then plays only it.",
+            help="Print the board of one kind of tasks. "
+            '"unseen queries" is a board of its own, which AGENT then plays.',
         ),
     ] = None,
     jobs: Annotated[
@@ -75,29 +88,29 @@ def bench(
     ] = -1,
     cluster: Cluster = None,
 ) -> None:
-    """Run an agent on the tasks of the scorecard, and compare it with the published agents.
+    """Find out where an agent is strong and where it is weak.
 
-    Runs only AGENT: the results of the published agents ship with the package. Writes
-    AGENT.parquet, by which an agent can enter the board.
+    Your own agent, at first in one task of each kind:
 
-    \b
     clickgym bench my_module:MyAgent --quick --out results/mine
 
-    The board of the published agents, and that of an ability:
+    The board of the published agents, in all tasks and in those with long lists:
 
-    \b
     clickgym bench
 
-    \b
     clickgym bench --ability "long lists"
 
-    The board of policies that were trained on other queries:
+    A policy that you have trained on other queries:
 
     \b
-    clickgym bench my_module:my_policy --ability "unseen queries" --out results/mine
+    clickgym bench my_module:my_policy --ability "unseen queries" \\
+        --out results/mine
 
-    The command saves each run when the run ends. You can stop it with Ctrl-C and resume with the
-    same command.
+    The command plays your agent only, because the results of the published agents ship with
+    clickgym. It writes AGENT.parquet, by which an agent can enter the board.
+
+    Each run is saved when it ends. You can stop the command with Ctrl-C: the same command goes on
+    where it stopped.
     """
     required = "" if agent is None else requirements(agent)  # its module may add an ability
     if ability is not None:

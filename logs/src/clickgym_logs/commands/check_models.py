@@ -16,17 +16,20 @@ def check(
     log: Log,
     columns: Columns = "",
 ) -> None:
-    """Check whether simulations of a click log can be trusted to order lists.
+    """Find out whether you can trust simulated users of your click log.
 
-    Each query with two or more lists leaves out one list at a time, and click models predict its
-    click rates by position from all other lists. error is the root of their mean squared
-    error, noise that of a model that knows the truth. predicted is the share of
-    the differences between lists that a model predicts, without noise: 1 is all, 0 is what the
-    click rates of positions predict, below 0 is worse; its interval (0.95) is from resampled
-    queries.
+    The last line of the output says whether they can tell good lists from bad ones:
 
-    \b
     clickgym check-models log.csv
+
+    The command leaves out one list of each query at a time. Each click model predicts the click
+    rates of this list from all other lists. A query counts if the log shows two or more lists of
+    it, and the answer needs five such queries.
+
+    The column predicted is the share of the differences between lists that a model predicts. 1 is
+    all of it. 0 is no better than the click rates of positions. Its interval holds at 0.95.
+    The column error is the root of the mean squared error. The column noise is the error of a
+    model that knows the truth.
     """
     with announce_compiling(errors()):
         sessions = read_log(log, columns=names(columns))

@@ -18,14 +18,18 @@ from ..page import write_decisions
 from ..readers import read_log
 from .logs import Columns, Cutoff, Log, Reward, names
 
+COMPARED, RESULTS = "What to compare", "Results"
+"""The sections of the help text."""
+
 
 def decide(
     log: Log,
     query: Annotated[
         str | None,
         typer.Option(
+            rich_help_panel=COMPARED,
             metavar="NAME",
-            help="The query.",
+            help="Compare the lists of this query.",
             show_default="the most frequent; of an experiment, all together",
         ),
     ] = None,
@@ -33,16 +37,18 @@ def decide(
         bool,
         typer.Option(
             "--all",
-            help="All queries, in the order of what to do next; the level is corrected for them.",
+            rich_help_panel=COMPARED,
+            help="Decide every query. The table begins with the query to test first, and the level "
+            "holds for all queries together.",
         ),
     ] = False,
     production: Annotated[
         str | None,
         typer.Option(
+            rich_help_panel=COMPARED,
             metavar="ITEM,...",
-            help="The list in production; of an experiment, the arm.",
-            show_default="the most frequent of the last twentieth, or of the last 200 sessions; "
-            "the first arm by name",
+            help="The list that you show today. In an experiment it is an arm.",
+            show_default="the most frequent list of the latest sessions; the first arm by name",
         ),
     ] = None,
     reward: Reward = "clicks",
@@ -50,37 +56,44 @@ def decide(
     level: Annotated[
         float,
         typer.Option(
-            metavar="P", help="The highest probability that a list is called better and is not."
+            rich_help_panel=RESULTS,
+            metavar="P",
+            help="How often decide may call a list better that is not, at most.",
         ),
     ] = LEVEL,
     columns: Columns = "",
     out: Annotated[
         Path | None,
         typer.Option(
+            rich_help_panel=RESULTS,
             metavar="DIR",
-            help="Folder of the page, decisions.html, and of its data.",
+            help="Write the page decisions.html and its data into this folder.",
             show_default="none is written",
         ),
     ] = None,
 ) -> None:
-    """Find out whether another list is better than the one in production.
+    """Find out whether another list is better than today's.
 
-    A list is better if it earned significantly more clicks than the production list, side by side
-    with it. So the log needs its times. If no list is better, the most promising one is named, with
-    the length of the A/B test that proves its expected gain.
+    Every query of your log, and a page that shows the lists:
 
-    With a column user, errors are clustered by user. With a column arm, the arms of an experiment
-    are compared, as a whole and by query; dates are enough then.
+    clickgym decide log.csv --all --out results/queries
 
-    \b
+    One query, with all its lists:
+
     clickgym decide log.csv --query shoes --out results/shoes
+
+    Another production list, the first five positions, and sessions with a click:
 
     \b
     clickgym decide log.csv --query shoes --production a,c,b --cutoff 5 \\
         --reward any_click
 
-    \b
-    clickgym decide log.csv --all --out results/queries
+    A list is better if it earned significantly more clicks than the production list at the same
+    times. So the log needs times to the second. If no list is proved better, the command names the
+    most promising one, and how long an A/B test must last to prove its gain.
+
+    Give the log a column user if your users come back: errors are then by user. If you ran an
+    experiment, give it a column arm. Then the command compares arms, and dates are enough.
     """
     if every and query is not None:
         raise ValueError("--all decides every query; expected no --query")

@@ -17,7 +17,10 @@ from ..evaluation import ESTIMATORS
 from ..names import csv_line
 from ..policies import FixedPolicy
 from ..readers import read_log
-from .logs import Columns, Cutoff, Log, Reward, Seed, names
+from .logs import THE_LOG, Columns, Cutoff, Log, Reward, Seed, names
+
+ESTIMATED, INTERVALS = "What to estimate", "Intervals"
+"""The sections of the help text, after that on the log."""
 
 EARNED = {"clicks": "Clicks", "any_click": "Lists with a click"}
 
@@ -29,9 +32,10 @@ def evaluate(
         typer.Option(
             "--policy",
             "-p",
+            rich_help_panel=ESTIMATED,
             metavar="uniform|fixed:ITEM,...|FILE.json:MODEL...",
-            help="One or more policies to evaluate. .json: an instance file of clickgym fit; the "
-            "policy is the best list of its click model.",
+            help="The policies to evaluate. uniform shows random lists, fixed: one list, and "
+            "FILE.json:MODEL the best list of a click model that clickgym fit has written.",
         ),
     ],
     estimator: Annotated[
@@ -39,28 +43,30 @@ def evaluate(
         typer.Option(
             "--estimator",
             "-e",
+            rich_help_panel=ESTIMATED,
             metavar="NAME...",
             help=f"One or more of {', '.join(ESTIMATORS)}. ips weighs whole lists, cascade their "
-            "beginnings, item-position single items; the others are click models (sdbn takes the "
-            "last click for the one that satisfies; where this is doubtful, take dbn).",
+            "beginnings, and item-position single items. The others are click models.",
         ),
     ],
     columns: Columns = "",
     query: Annotated[
         str | None,
         typer.Option(
+            rich_help_panel=THE_LOG,
             metavar="NAME",
-            help="The query; needed where the log has several.",
+            help="The query to evaluate. You need it if the log has several.",
             show_default=False,
         ),
     ] = None,
     logging: Annotated[
         str | None,
         typer.Option(
+            rich_help_panel=THE_LOG,
             metavar="POLICY",
             show_default="what the log recorded",
-            help="The policy that produced the log, written as --policy; or empirical, the "
-            "frequencies of lists in the log.",
+            help="The policy that chose the lists of the log, written as for --policy. empirical "
+            "takes the frequencies of the lists in the log.",
         ),
     ] = None,
     reward: Reward = "clicks",
@@ -68,14 +74,14 @@ def evaluate(
     level: Annotated[
         float,
         typer.Option(
+            rich_help_panel=INTERVALS,
             metavar="P",
-            help="Confidence level of the intervals. They include the uncertainty of click models' "
-            "parameters.",
+            help="How often the intervals should hold the true value.",
         ),
     ] = 0.95,
     seed: Seed = 0,
 ) -> None:
-    """Estimate from a click log the reward of another ranking policy, by named estimators.
+    """Estimate from your click log what another list would have earned.
 
     One list for one query, by a click model and by an estimator that assumes less:
 
@@ -89,14 +95,14 @@ def evaluate(
     clickgym evaluate log.csv --query shoes --policy shoes.json:UBM \\
         --cutoff 5 --estimator pbm ubm
 
-    Where the intervals of two estimators do not overlap, this is said first. Where the lists
-    changed with time, ips, cascade and item-position compare nothing. Below ten effective clicks
-    nothing is better or worse. Click-model estimators fit their model to the log, and again to 30
-    resampled logs for their intervals. An estimate is refused if the policy shows lists or items
-    that the log never shows: their weight would be infinite.
+    Take two estimators that assume different things. If their intervals do not overlap, the
+    output begins with that, because one of them assumes something false.
 
-    Intervals take sessions as independent. Where users have more than about ten sessions each, they
-    are too short, unless the log has a column user.
+    The output also warns you if the lists of the log changed with time, or if an estimate rests on
+    few clicks. The command refuses a policy that shows what the log never shows.
+
+    Intervals count sessions as independent. Give the log a column user if your users have more
+    than about ten sessions each.
     """
     with announce_compiling(errors()):
         sessions = read_log(log, columns=names(columns))

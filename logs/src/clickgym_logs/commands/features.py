@@ -18,6 +18,9 @@ from ..judgments import GRADED_USERS, judged_instance, read_judgments
 from ..readers import log_name, read_log
 from .logs import Columns, names
 
+DATA, INSTANCE = "Your data, one of three kinds", "The instance"
+RATED, JUDGED = "With ratings or a click log", "With judged queries"
+"""The sections of the help text."""
 LARGEST = 5_000_000
 """Numbers in an instance file."""
 USERS = ", ".join(GRADED_USERS[2])
@@ -27,113 +30,132 @@ def features(
     data: Annotated[
         Path | None,
         typer.Argument(
+            rich_help_panel=DATA,
             metavar="DATA",
             show_default=False,
-            help="Ratings: a .csv or .parquet file with the columns userId, movieId, rating; CSV "
-            "may be gzipped.",
+            help="Ratings: a CSV or Parquet file with the columns userId, movieId and rating.",
         ),
     ] = None,
     out: Annotated[
-        Path, typer.Option(metavar="FILE", help="The instance file, name.json.", show_default=False)
+        Path,
+        typer.Option(
+            rich_help_panel=INSTANCE,
+            metavar="FILE",
+            help="The instance file, name.json.",
+            show_default=False,
+        ),
     ] = ...,  # type: ignore[assignment]
     judgments: Annotated[
         list[Path] | None,
         typer.Option(
+            rich_help_panel=DATA,
             metavar="FILE...",
-            help="Instead of DATA: judged queries in SVMlight format, which may be gzipped.",
-            show_default=False,
-        ),
-    ] = None,
-    test: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE...",
-            help="Judgments: held-out queries of the metric held_out_ndcg@k, which no user sees.",
+            help="Instead of DATA: judged queries in SVMlight format.",
             show_default=False,
         ),
     ] = None,
     clicks: Annotated[
         list[str] | None,
         typer.Option(
+            rich_help_panel=DATA,
             metavar="LOG...",
-            help="Instead of DATA: a click log with a column user, whose clicks tell what attracts "
+            help="Instead of DATA: a click log with a column user. Its clicks tell what attracts "
             "each user.",
             show_default=False,
         ),
     ] = None,
     columns: Columns = "",
-    model: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--model",
-            "-m",
-            metavar="MODEL...",
-            help=f"Ratings: one or more of {', '.join(map(str, ATTRACTION_ONLY))}.",
-            show_default="UBM",
-        ),
-    ] = None,
     candidates: Annotated[
         int | None,
         typer.Option(
+            rich_help_panel=INSTANCE,
             metavar="L",
-            help="Candidate items per session. Users with fewer ratings are left out; queries with "
-            "fewer documents get blank rows.",
-            show_default="10; the largest query",
+            help="Candidate items of a session. Users with fewer ratings are left out, and queries "
+            "with fewer documents get blank rows.",
+            show_default="10, with --judgments the largest query",
         ),
     ] = None,
     positions: Annotated[
         int | None,
         typer.Option(
-            metavar="K", help="Positions of a list.", show_default="5; with --judgments 10"
+            rich_help_panel=INSTANCE,
+            metavar="K",
+            help="Positions of a list.",
+            show_default="5, with --judgments 10",
+        ),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            "-m",
+            rich_help_panel=RATED,
+            metavar="MODEL...",
+            help=f"How users click: one or more of {', '.join(map(str, ATTRACTION_ONLY))}.",
+            show_default="UBM",
         ),
     ] = None,
     linear: Annotated[
         bool | None,
         typer.Option(
             "--linear",
-            help="Ratings: replace the attraction probabilities by their best linear fit from the "
-            "features.",
+            rich_help_panel=RATED,
+            help="Replace the attraction probabilities by their best linear fit from the features.",
             show_default=False,
         ),
     ] = None,
     dimension: Annotated[
         int | None,
         typer.Option(
+            rich_help_panel=RATED,
             metavar="N",
-            help="Ratings: N features of the user and N of the item.",
+            help="Features of the user, and as many of the item.",
             show_default="10",
         ),
     ] = None,
     interactions: Annotated[
         str | None,
         typer.Option(
+            rich_help_panel=RATED,
             metavar="none|products|outer",
-            help="Ratings: add products of features: of the user's with the item's at the same "
-            "place, or all of them.",
+            help="Add products of the user's and the item's features: those at the same place, or "
+            "all of them.",
             show_default="none",
+        ),
+    ] = None,
+    test: Annotated[
+        list[Path] | None,
+        typer.Option(
+            rich_help_panel=JUDGED,
+            metavar="FILE...",
+            help="Queries that no user sees, for the metric held_out_ndcg@k.",
+            show_default=False,
         ),
     ] = None,
     users: Annotated[
         str | None,
         typer.Option(
+            rich_help_panel=JUDGED,
             metavar="USERS",
-            help=f"Judgments: who clicks, one of {USERS}.",
+            help=f"Who clicks: one of {USERS}.",
             show_default="navigational",
         ),
     ] = None,
     grades: Annotated[
         int | None,
         typer.Option(
+            rich_help_panel=JUDGED,
             metavar="2|3|5",
-            help="Judgments: the number of grades.",
+            help="The number of grades.",
             show_default="the least that holds the largest grade",
         ),
     ] = None,
     eta: Annotated[
         float | None,
         typer.Option(
+            rich_help_panel=JUDGED,
             metavar="ETA",
-            help="Judgments: users of a PBM, who examine position k with probability k^-ETA.",
+            help="Users of a PBM instead, who examine position k with probability k^-ETA.",
             show_default=False,
         ),
     ] = None,
@@ -141,44 +163,45 @@ def features(
         bool | None,
         typer.Option(
             "--normalize",
-            help="Judgments: scale each feature to [0, 1] within each query.",
+            rich_help_panel=JUDGED,
+            help="Scale each feature to [0, 1] within each query.",
             show_default=False,
         ),
     ] = None,
 ) -> None:
-    """Make a contextual instance (items with features) from ratings, clicks or judged queries.
+    """Make users of items with features, from ratings, clicks or judged queries.
 
-    Films as candidates, with features from a singular value decomposition (He et al. 2020):
+    Films that users have rated, and two agents that learn from features:
 
-    \b
     clickgym features ml-latest-small/ratings.csv --out movielens.json
 
     \b
     clickgym run ContextualUBMRank-v0 --instance movielens.json \\
         --agents UBMLinUCB C2UCB --horizon 1e5 --out films
 
-    The same with products of user's and film's features, so that linear agents can learn what each
-    user prefers:
+    The same films with products of features. Linear agents need them to learn what each user
+    prefers:
 
     \b
     clickgym features ml-latest-small/ratings.csv --interactions products \\
         --out movielens-products.json
 
-    An item with rating y has the attraction .05 + .95 (2^y - 1) / 2^(largest rating).
+    Items of your own click log, which has a column user:
 
-    The same from a click log with a column user (He et al. 2020, equation 12):
-
-    \b
     clickgym features --clicks log.csv --out shop.json
 
     Documents with relevance grades, and users who click by grade:
 
-    \b
     clickgym features --judgments train.txt --test test.txt --out letor.json
 
     \b
-    clickgym run ContextualDBNRank-v0 --instance letor.json --agents PDGD:eta=0.1 LinearTS \\
-        --metrics ndcg@10 held_out_ndcg@10 --horizon 1e4 --out letor
+    clickgym run ContextualDBNRank-v0 --instance letor.json \\
+        --agents PDGD:eta=0.1 LinearTS --metrics ndcg@10 held_out_ndcg@10 \\
+        --horizon 1e4 --out letor
+
+    The features of users and items come from a singular value decomposition of the ratings (He et
+    al. 2020). An item with rating y has the attraction .05 + .95 (2^y - 1) / 2^(largest rating).
+    With --clicks, the attraction follows equation 12 of the same paper.
     """
     if out.suffix != ".json" or not out.absolute().parent.is_dir() or out.is_dir():
         raise ValueError(

@@ -30,6 +30,8 @@ from ..fitting import FEW_SESSIONS, Fitted, fit_models
 from ..readers import log_name, read_log
 from .logs import Columns, Log, Seed, names
 
+FITTED, SURE = "What to fit", "How sure it is"
+"""The sections of the help text, after that on the log."""
 FALLS, RISES = 0.8, 1.05
 """Examination hardly falls, and rises, if its mean over the last third of the positions is at least
 this share of that over the first third.
@@ -60,15 +62,17 @@ def fit(
         typer.Option(
             "--model",
             "-m",
+            rich_help_panel=FITTED,
             metavar="MODEL...",
-            help=f"One or more of {', '.join(map(str, MODEL_ESTIMATORS))}; or all.",
+            help=f"Click models: one or more of {', '.join(map(str, MODEL_ESTIMATORS))}, or all.",
         ),
     ],
     out: Annotated[
         Path,
         typer.Option(
+            rich_help_panel=FITTED,
             metavar="FILE|DIR",
-            help="The instance file, name.json, or a folder for one file per query.",
+            help="Where the users go: a file, name.json, or a folder for several queries.",
         ),
     ],
     query: Annotated[
@@ -76,56 +80,65 @@ def fit(
         typer.Option(
             "--query",
             "-q",
+            rich_help_panel=FITTED,
             metavar="QUERY...",
             show_default="the most frequent",
-            help="The queries to write as instances. The fit uses all sessions of the log, because "
-            "queries share the parameters of positions.",
+            help="The queries whose users you want. All sessions of the log help to estimate how "
+            "far users look.",
         ),
     ] = None,
     items: Annotated[
         int | None,
         typer.Option(
+            rich_help_panel=FITTED,
             metavar="N",
-            help="Items of an instance: the N that were displayed most.",
-            show_default="all that are in at least one of a hundred sessions of the query",
+            help="Keep the N items that were displayed most.",
+            show_default="those in at least one of a hundred sessions",
         ),
     ] = None,
     test_share: Annotated[
         float,
         typer.Option(
+            rich_help_panel=SURE,
             metavar="S",
-            help="Share of the sessions that is held out for the scores; instances use all.",
+            help="Share of the sessions that is held out to score the models. The users that are "
+            "written come from all sessions.",
         ),
     ] = 0.2,
     bootstrap: Annotated[
         int,
-        typer.Option(metavar="N", help="Refits to resampled sessions, for intervals; 0 for none."),
+        typer.Option(
+            rich_help_panel=SURE,
+            metavar="N",
+            help="Fit the models N times to resampled sessions, for intervals; 0 for none.",
+        ),
     ] = 10,
     replicates: Annotated[
         int,
         typer.Option(
+            rich_help_panel=SURE,
             metavar="N",
-            help="Also write N instances of refits to resampled sessions, to run agents on each: "
-            "which of them is better may depend on what the log leaves open.",
+            help="Also write the users of N fits to resampled sessions. Run agents on each, to see "
+            "whether the log is long enough to tell which agent is better.",
         ),
     ] = 0,
     columns: Columns = "",
     seed: Seed = 0,
 ) -> None:
-    """Fit click models to a click log, report how well they predict clicks, and write an instance
-    file.
+    """Make simulated users from your click log, and see which click model predicts it best.
 
-    \b
-    clickgym fit log.csv --model PBM UBM --out query.json
+    Two click models, and the users of the most frequent query:
 
-    \b
-    clickgym run PBMRank-v0 --instance query.json --agents BatchRank PBMUCB \\
-        --horizon 1e5 --out mine
+    clickgym fit log.csv --model PBM UBM --out users.json
 
-    Several queries of a Yandex log, one file each:
+    Several queries, with a file for each in a folder:
 
-    \b
-    clickgym fit log.tsv.gz --model PBM --query 98435-1 9982-1 --out queries
+    clickgym fit log.csv --model PBM --query shoes hats --out users
+
+    The output begins with the model that predicts best, and with the commands that play agents on
+    these users. Below stand the scores of all models, and the estimates with their intervals.
+
+    Ask clickgym check-models first whether such users can be trusted.
     """
     queries = query or []
     is_file = out.suffix == ".json"

@@ -13,36 +13,43 @@ from ..log import ClickLog
 from ..names import csv_fields
 from ..readers import read_log
 
+THE_LOG, COUNTED = "Your log", "What counts"
+"""Sections of the help text that commands share."""
+
 Log = Annotated[
     list[str],
     typer.Argument(
+        rich_help_panel=THE_LOG,
         metavar="LOG...",
         show_default=False,
-        help="The click log, before the options: a table with one row per session and position "
-        "(CSV, JSON lines or Parquet, with the columns session, query, position, item, clicked), "
-        "or in the format of Yandex 2011; a file, a folder, a glob in quotes, or several.",
+        help="Files or folders, before the options. Each is a table (CSV, JSON lines or Parquet) "
+        "with a row for each position of each session, and the columns session, query, position, "
+        "item and clicked.",
     ),
 ]
 Columns = Annotated[
     str,
     typer.Option(
+        rich_help_panel=THE_LOG,
         metavar="NAME=COLUMN,...",
         show_default="the standard names",
-        help="Names of the columns of your log, as in item=doc_id,clicked=is_click; time=: there "
-        "is no time.",
+        help="What the columns are called in your log, as in item=doc_id,clicked=is_click. An "
+        "empty name leaves a column out, as in time=.",
     ),
 ]
 Reward = Annotated[
     str,
     typer.Option(
+        rich_help_panel=COUNTED,
         metavar="clicks|any_click",
-        help="Reward of a session: its number of clicks, or 1 for at least one click.",
+        help="Count the clicks of a session, or 1 if it has any.",
     ),
 ]
 Seed = Annotated[int, typer.Option(metavar="N", help="The same seed gives the same numbers.")]
 Cutoff = Annotated[
     int | None,
     typer.Option(
+        rich_help_panel=COUNTED,
         metavar="N",
         help="Count only the first N positions.",
         show_default="all",

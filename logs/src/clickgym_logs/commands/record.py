@@ -16,14 +16,18 @@ from ..log import check_table, write_tidy
 from ..record import record as record_
 from .logs import Seed
 
+RECORDED, RESULTS = "What to record", "Results"
+"""The sections of the help text."""
+
 
 def record(
     env: Annotated[
         str,
         typer.Argument(
+            rich_help_panel=RECORDED,
             metavar="ENV",
             show_default=False,
-            help="The environment, before the options, as after clickgym run.",
+            help="The environment, before the options, written as for clickgym run.",
         ),
     ],
     agent: Annotated[
@@ -31,6 +35,7 @@ def record(
         typer.Option(
             "--agent",
             "-a",
+            rich_help_panel=RECORDED,
             metavar="AGENT",
             show_default=False,
             help="The agent that shows the lists, as TopRank, Random, or your own module:Class.",
@@ -39,17 +44,19 @@ def record(
     sessions: Annotated[
         float,
         typer.Option(
+            rich_help_panel=RECORDED,
             metavar="N",
             show_default=False,
-            help="Sessions, as 100000 or 1e5.",
+            help="The length of the log in sessions, as 100000 or 1e5.",
         ),
     ],
     out: Annotated[
         Path,
         typer.Option(
+            rich_help_panel=RESULTS,
             metavar="FILE",
             show_default=False,
-            help="The table, .csv, .csv.gz or .parquet.",
+            help="The file of the log: .csv, .csv.gz or .parquet.",
         ),
     ],
     instance: Annotated[
@@ -57,20 +64,22 @@ def record(
         typer.Option(
             "--instance",
             "-i",
+            rich_help_panel=RECORDED,
             metavar="NAME|FILE",
             show_default="a real search query",
-            help="The instance: a name, or your own JSON file.",
+            help="The query and its users: a name of clickgym list, or your own JSON file.",
         ),
     ] = None,
     seed: Seed = 0,
 ) -> None:
-    """Write the click log of an agent in an environment: its lists, and the clicks of the simulated
-    users.
+    """Get a click log of simulated users, to try the other commands on.
 
-    \b
+    Random lists, and the clicks on them:
+
     clickgym record PBMRank-v0 --agent Random --sessions 1e5 --out log.csv
 
-    The commands fit, evaluate, decide and check-models read it.
+    The commands check-models, fit, decide and evaluate read this log. You know the users who made
+    it, so you can compare what the commands say with the truth.
     """
     check_table(out)
     n = check_horizon(sessions, name="sessions")
