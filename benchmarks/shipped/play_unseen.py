@@ -14,8 +14,8 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache, partial
+from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,13 +24,13 @@ import gymnasium as gym
 import numpy as np
 import polars
 import torch
-from numpy.typing import NDArray
 from stable_baselines3 import PPO
 
 import clickgym
 from clickgym.core.files import make_folder, parquet, write_whole
 from clickgym.envs import ClickVectorEnv, EpisodeCountsVector, QueryUsers
-from clickgym_lab.bench.hand import LEAST, prior_of
+from clickgym_lab.bench import unseen
+from clickgym_lab.bench.hand import Greedy, Sampling
 from clickgym_lab.results import write_results
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,10 +40,8 @@ import unseen_queries as example  # noqa: E402
 
 FILE = ROOT / "docs" / "unseen_queries.parquet"
 PBM, OTHERS = example.ENV, ("QueriesCMRank-v0", "QueriesDBNRank-v0")
-PBM_ONLY = ("told", "BCMPTS", "PBMTS")
+PBM_ONLY = ("told", "hand, greedy", "hand, sampling", "BCMPTS", "PBMTS")
 """Those that must be told an examination, which other users do not have."""
-TIES = 1e-6
-"""The size of the noise that orders equal items at random."""
 EPISODES = {"test": 3, "real": 40}
 """Episodes of each query."""
 SEEDS, SIZES = (0, 1, 2), (1000, 100, 10, 1)
@@ -54,8 +52,12 @@ SESSIONS = {1000: 3_200_000, 100: 3_200_000}
 BANDITS = {
     **{name: name for name in ("Random", "CascadeKLUCB", "CascadeTS", "BCMPTS", "PBMTS", "PBMHB")},
     "MixTS": "clickgym_lab.mix_ts:MixTS",
+    "hand, greedy": Greedy,
+    "hand, sampling": Sampling,
+    "told": unseen.told,
 }
-"""What is played of each name."""
+"""What is played of each name; the last one returns an agent for a query."""
+TRAINED = ("network", "PPO")
 
 
 class Cell(NamedTuple):
@@ -76,59 +78,13 @@ class Cell(NamedTuple):
 def cells() -> Iterator[Cell]:
     """Yield what is played; what the page needs most comes first."""
     trained = [(agent, seed, 1000) for seed in SEEDS for agent in TRAINED]
-    players = [*trained, *((agent, 0, 0) for agent in (*BANDITS, *RULES))]
+    players = [*trained, *((agent, 0, 0) for agent in BANDITS)]
     for env, horizon in [*product((PBM,), ROUNDS), *product(OTHERS, ROUNDS)]:
         for (agent, seed, size), split in product(players, EPISODES):
             if env == PBM or agent not in PBM_ONLY:
                 yield Cell(env, split, horizon, agent, seed, size)
     for size, seed, split in product(SIZES[1:], SEEDS, EPISODES):
         yield Cell(PBM, split, 1000, "network", seed, size)
-
-
-# ------------------------------------------------------------------------------------ rules by hand
-
-
-def rule(
-    horizon: int, split: str, prior: tuple[float, float] = (1.0, 1.0), draws: bool = False
-) -> Any:
-    """Return the policy of `Greedy` and `Sampling` of the board for many episodes at once."""
-    return beta_policy(queries(split, horizon).told["examination"], *prior, draws=draws)
-
-
-def told(horizon: int, split: str) -> Any:
-    """Return the policy of `Told` of the board for many episodes at once."""
-    users = queries(split, horizon).models
-    of_stream = np.arange(EPISODES[split] * len(users)) % len(users)
-    examination = np.array([query.examination for query in users])[of_stream, None]
-    priors = np.array([prior_of(query.attraction) for query in users])[of_stream].T[..., None]
-    return beta_policy(examination, *priors, noise=0.5 if horizon > 100 else 0.0)
-
-
-def beta_policy(
-    examination: Any, a: Any, b: Any, draws: bool = False, noise: float = 0.0
-) -> Callable[[Any], NDArray[np.int64]]:
-    """Return the policy by Beta posteriors: their means, with fading noise, or draws."""
-    k, rng = np.shape(examination)[-1], np.random.default_rng(7)
-
-    def policy(observation: Any) -> NDArray[np.int64]:
-        counts = observation["counts"]
-        shown, clicked = np.expm1(counts[..., :k]), np.expm1(counts[..., k : 2 * k])
-        clicks, weight = clicked.sum(axis=-1), (shown * examination).sum(axis=-1)
-        ups, downs = a + clicks, np.maximum(b + weight - clicks, LEAST)
-        worth = rng.beta(ups, downs) if draws else ups / (ups + downs)
-        spread = np.sqrt(worth * (1 - worth) / (ups + downs + 1))
-        size = noise * counts[..., -1] * spread + TIES
-        return np.argsort(-(worth + size * rng.standard_normal(worth.shape)), axis=-1)[..., :k]
-
-    return policy
-
-
-RULES: dict[str, Callable[[int, str], Any]] = {
-    "hand, greedy": rule,
-    "hand, sampling": partial(rule, prior=(0.63, 2.78), draws=True),
-    "told": told,
-}
-TRAINED = ("network", "PPO")
 
 
 # ---------------------------------------------------------------------------------- training, plays
@@ -171,18 +127,22 @@ def play(cell: Cell, out: Path) -> polars.DataFrame:
     start = time.process_time()
     if cell.agent in BANDITS:
         env = gym.make(cell.env, instance=instance)
+        noise = 0.5 if cell.horizon > 100 else 0.0
+        as_on_board = unseen.Cell("", instance, cell.horizon, runs, noise)
         curves = []
         for seed in range(runs):
-            agent = clickgym.make_agent(BANDITS[cell.agent], env, horizon=cell.horizon, seed=seed)
+            if cell.agent == "told":
+                agent = unseen.told(env, seed % n_queries, as_on_board, seed)
+            else:
+                agent = clickgym.make_agent(
+                    BANDITS[cell.agent], env, horizon=cell.horizon, seed=seed
+                )
             result = clickgym.run(agent, env, cell.horizon, seed=seed, checkpoints=steps)
             curves.append(result.regret)
         regret = np.array(curves)
     else:
         envs = example.make_envs(cell.split, cell.horizon, runs, cell.env)
-        if cell.agent in RULES:
-            policy = RULES[cell.agent](cell.horizon, cell.split)
-        else:
-            policy = train(out, cell.agent, cell.horizon, cell.seed, cell.n_queries)
+        policy = train(out, cell.agent, cell.horizon, cell.seed, cell.n_queries)
         regret = example.play(policy, envs).cumsum(axis=0)[steps - 1].T
     by_query = regret.reshape(-1, n_queries, len(steps)).mean(axis=0)
     print(cell.name, f"{by_query[:, -1].mean():.2f}", f"{time.process_time() - start:.0f} s")
