@@ -106,8 +106,8 @@ def register_click_model(env_id: str, model: str | type[Users]) -> None:
 
     A model without attraction has no contextual form. Episodes of ``Queries`` end with the query,
     and those of other forms after 1,000 sessions. If ``model`` is a name, the class is not
-    imported yet, and all forms are registered; ``gym.make`` then refuses a form that the model does
-    not have.
+    imported yet, and all forms are registered. ``gym.make`` then refuses a form that the model
+    does not have.
 
     Args:
         env_id: an id of Gymnasium with a version, such as ``"MyRank-v0"``.

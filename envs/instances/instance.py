@@ -267,9 +267,9 @@ def load_instance(name: AnyInstance) -> Instance:
     """Load an instance by name, from a file, or from a dict.
 
     Args:
-        name: a name in `list_instances`, possibly with arguments; the path of a JSON file (a path
-            object, or a string that ends with ``.json``); the content of such a file, as a dict; or
-            an instance, which is returned.
+        name: a name in `list_instances`, which may have arguments. Or the path of a JSON file: a
+            path object, or a string that ends with ``.json``. Or the content of such a file, as a
+            dict. An instance is returned as it is.
 
     Returns:
         The instance, completely validated.

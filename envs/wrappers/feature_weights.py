@@ -80,8 +80,10 @@ class FeatureWeightsAction(gym.ActionWrapper, RecordConstructorArgs):
 
 
 class FeatureWeightsVectorAction(VectorWrapper):
-    """`FeatureWeightsAction` for a vector environment: each stream has the features of its own
-    candidates, those of the observation that was returned last, also after an autoreset.
+    """`FeatureWeightsAction` for a vector environment.
+
+    Each stream has the features of its own candidates. They are those of the observation that was
+    returned last, also after an autoreset.
 
     Args:
         env: a vector environment whose single action space is a `RankedList`, and whose single

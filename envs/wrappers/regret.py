@@ -34,15 +34,15 @@ class RecordRegret(gym.Wrapper, RecordConstructorArgs):
     """Wrapper that measures regret, reward and clicks of any code that steps the environment: your
     own loop, an agent, an RL library.
 
-    What ``env.step`` returns is what happened: the clicks are those observed, or those of the users
-    where an observation shows none (stacked, flattened).
+    What ``env.step`` returns counts as what happened. The clicks are those of the observation. If
+    it shows none, because it was stacked or flattened, they are those of the users.
 
     Args:
         env: an environment of this package, wrapped or not; or an environment of another package,
             whose observation is the clicks or a mapping with ``clicks``. Its ``info`` may contain
-            ``regret``, or ``expected_reward`` and ``optimal_reward``; otherwise the measured regret
-            is nan. So it is behind a wrapper that changes the reward, unless this wrapper puts a
-            ``regret`` of its own into ``info``.
+            ``regret``, or ``expected_reward`` and ``optimal_reward``. Without them the measured
+            regret is nan. It is also nan behind a wrapper that changes the reward, unless this
+            wrapper puts a ``regret`` of its own into ``info``.
         checkpoints: increasing numbers of sessions at which the totals are kept; None keeps 1, 2,
             5, 10, 20, ... up to 10¹².
 

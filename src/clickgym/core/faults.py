@@ -18,7 +18,7 @@ PACKAGE = Path(__file__).parents[1]
 
 
 class SessionError(RuntimeError):
-    """An error during a run; the message names the agent or model, the environment, the step and
+    """An error during a run. The message names the agent or model, the environment, the step and
     the cause.
 
     Compiled code raises the same errors as Python, with three exceptions: an index out of range is

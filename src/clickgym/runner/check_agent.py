@@ -58,15 +58,22 @@ def check_agent(agent: AgentLike) -> None:
 
     It returns nothing, or raises an error that lists all faults.
 
-    The agent plays small problems, which depend on the arguments of its constructor: items that
-    stay the same; with ``n_features``, candidates with features; with ``n_states``, users with a
-    memory. As in `run`, its seed is an integer. Checked are the constructor; the lists: distinct
-    items, as many as positions, also with a single item and after the horizon; that a seed repeats
-    the lists; that agents do not change one another, nor the arrays that they get; and that the
-    numbers of the items mean nothing. For a `CompiledAgent` it also checks both engines, saving and
-    loading, hyper-parameters and errors; first its kernels run as Python functions, which notice an
-    index out of range. Compiled kernels do not, unless ``NUMBA_BOUNDSCHECK=1`` is in the
-    environment: then any run names the kernel. It does not check whether the agent learns.
+    The agent plays small problems. The arguments of its constructor choose them: with
+    ``n_features`` candidates have features, with ``n_states`` users have a memory, and otherwise
+    items stay the same. As in `run`, its seed is an integer. These are the checks:
+
+    - the constructor works;
+    - a list has different items, as many as positions, also with a single item and after the
+      horizon;
+    - the same seed gives the same lists;
+    - agents do not change one another, nor the arrays that they get;
+    - the numbers of the items mean nothing;
+    - of a `CompiledAgent`, both engines agree, and saving, loading, hyper-parameters and errors
+      work.
+
+    The kernels of a `CompiledAgent` run as Python functions first, which notice an index out of
+    range. Compiled kernels do not, unless ``NUMBA_BOUNDSCHECK=1`` is in the environment. Then any
+    run names the kernel. It does not check whether the agent learns.
 
     Args:
         agent: as for `clickgym.make_agent`: a class, ``"module:Class"``, or the name of an agent of
