@@ -281,7 +281,7 @@ def test_replay_plays_what_the_sweep_says(monkeypatch):
     assert {(kept["delay"], *kept["metrics"]) for kept in asked} == {("batch:100", "ndcg")}
     played = {"name", "envs", "agents", "instances", "queries", "metrics", "facts", "delay"}
     from_the_table = {"horizon", "runs", "scaled", "least_horizon", "least_runs"}
-    of_kept_rows = {"windows", "ends", "whole", "measure"}
+    of_kept_rows = {"windows", "ends", "whole", "measure", "told"}
     known = played | from_the_table | of_kept_rows
     assert {field.name for field in dataclasses.fields(Sweep)} == known
 

@@ -8,6 +8,13 @@ CM = "NonStationaryCMRank-v0"
 ADAPTIVE = ("CascadeDUCB", "CascadeSWUCB")
 
 
-def switching(queries: Sequence[str]) -> list[str]:
-    """The paper's changes of each query."""
-    return [f"li2019-switching:query={query},seed={seed}" for seed, query in enumerate(queries)]
+LENGTH = 10_000
+"""Sessions of an epoch in the paper."""
+
+
+def switching(queries: Sequence[str], length: int = LENGTH) -> list[str]:
+    """The paper's changes of each query, every so many sessions."""
+    other = "" if length == LENGTH else f"length={length},"
+    return [
+        f"li2019-switching:query={query},{other}seed={seed}" for seed, query in enumerate(queries)
+    ]

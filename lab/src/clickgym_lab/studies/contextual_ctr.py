@@ -18,7 +18,7 @@ import numpy as np
 from clickgym.envs import ContextualModel, load_instance
 
 from .claims import Claim, Curves, Finding, Values, all_of, estimate, percent, several
-from .study import LAST_ENDS, Sweep, Table
+from .study import Sweep, Table
 
 POSITIONS = (3, 4, 5, 6)
 SHORT = POSITIONS[0]
@@ -58,12 +58,16 @@ def contextual(queries: Sequence[str], n_items: int, n_features: int) -> list[st
     return names
 
 
-def sweep(name: str, horizon: int, n_items: int, n_features: int, scaled: bool = True) -> Sweep:
+ENDS = (0.2, 0.8, 1.0)
+
+
+def sweep(name: str, horizon: int, runs: int, n_items: int, n_features: int) -> Sweep:
+    """The runs of a study, never scaled: all agents with each α and each length of the list."""
     agents = [spec for specs in SPECS.values() for spec in specs if spec != CONTEXT_FREE]
     instances: Any = partial(contextual, n_items=n_items, n_features=n_features)
     envs = [ubm(k) for k in POSITIONS]
-    kept = {"instances": instances, "queries": 3, "ends": LAST_ENDS, "scaled": scaled}
-    return Sweep(name, envs, [*agents, CATALOGUE], horizon, 10, **kept)
+    kept = {"instances": instances, "queries": 10, "ends": ENDS, "scaled": False}
+    return Sweep(name, envs, [*agents, CATALOGUE], horizon, runs, **kept)
 
 
 @cache

@@ -51,18 +51,22 @@ def bound_per_root(env: Any) -> float:
     return float(attractions.shape[1] * (p - worse) * seen * np.sqrt(2 / (3 * kl(worse, p))))
 
 
-SWEEPS = [
+PARTS = {30_000: "nonstat-bound-30k", 300_000: "nonstat-bound", 3_000_000: "nonstat-bound-3m"}
+"""The part of each horizon n: users change at n / 3 and 2 n / 3."""
+OF_EACH_HORIZON = [
     Sweep(
-        "nonstat-bound",
+        part,
         [CM],
         BOUNDED,
-        horizon=300_000,
+        horizon=n,
         runs=20,
-        instances=["li2019-two-changes"],
+        instances=["li2019-two-changes" + (f":length={n // 3}" if n != 300_000 else "")],
         facts={"lower_bound": bound_per_root},
         scaled=False,
     )
+    for n, part in PARTS.items()
 ]
+SWEEPS = OF_EACH_HORIZON[1:2]
 """The users of the theorem, who change twice; never scaled. `ADAPTIVE` are CascadeDUCB and
 CascadeSWUCB.
 """

@@ -12,6 +12,7 @@ all others, and between two and eight for its four times, are ours.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -34,6 +35,9 @@ from .plots import Figure, bands, finish, grid
 from .study import Sweep
 
 STUBBORN = ("RankedExp3", "CascadeKLUCB", "BatchRank")
+LATE_EPOCHS = (0.6, 0.7, 0.8, 0.9)
+"""Where the last four epochs start."""
+ENDS = (0.1, 0.2, 0.4, *(start + part for start in LATE_EPOCHS for part in (0.0, 0.02, 0.08)), 1.0)
 SWEEPS = [
     Sweep(
         "nonstat-fig1",
@@ -44,9 +48,26 @@ SWEEPS = [
         instances=switching,
         queries=100,
         windows=50,
+        ends=ENDS,
         scaled=False,
     )
 ]
+GROWING = [
+    Sweep(
+        f"nonstat-growing-{n}",
+        [CM],
+        (*ADAPTIVE, *STUBBORN),
+        horizon=n,
+        runs=3,
+        instances=partial(switching, length=n // 10),
+        queries=100,
+        windows=10,
+        ends=(1.0,),
+        scaled=False,
+    )
+    for n in (20_000, 80_000, 320_000, 1_280_000)
+]
+"""The same changes, ten epochs, in a longer and longer run: each epoch has n / 10 sessions."""
 """CascadeDUCB and CascadeSWUCB, which are `ADAPTIVE`, and three agents that are not, in the cascade
 model whose users change (`CM`), on up to 100 queries (16 ship; fewer at a smaller scale).
 `switching` makes of each the instance li2019-switching: in every second epoch of 10,000 sessions

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from .changing_users import ADAPTIVE, CM, switching
 from .claims import (
@@ -31,6 +32,22 @@ from .plots import Figure, band, finish, grid
 from .study import Sweep
 
 SINGLE = (*ADAPTIVE, "RankedExp3", "CascadeKLUCB", "BubbleRank")
+GROWING = [
+    Sweep(
+        f"nonstat-bubble-{n}",
+        [CM],
+        ["BubbleRank"],
+        horizon=n,
+        runs=3,
+        instances=partial(switching, length=n // 10),
+        queries=100,
+        windows=10,
+        ends=(1.0,),
+        scaled=False,
+    )
+    for n in (20_000, 80_000, 320_000, 1_280_000)
+]
+"""Ten epochs in a longer and longer run, as in figure 1, for the agent that figure 1 has not."""
 SWEEPS = [
     Sweep(
         "nonstat-fig2",

@@ -30,6 +30,21 @@ RE_RANKING = Sweep(
     windows=100,
 )
 """The runs of figures 1, 2 and 4."""
+START = Sweep(
+    "bubble-start",
+    ENVS,
+    (*AGENTS, "Random"),
+    horizon=10_000,
+    runs=10,
+    queries=100,
+    metrics=["violations", "ndcg"],
+    ends=(0.01, 0.1, 1.0),
+    scaled=False,
+    told=RE_RANKING.horizon,
+)
+"""Their first 10,000 sessions, and lists in random order: the values of each query at 100, 1,000
+and 10,000 sessions.
+"""
 
 
 def draw_curves(results: Results, column: str, agents: Sequence[str], title: str) -> Figure:

@@ -67,9 +67,11 @@ class Sweep:
         facts: functions of an environment, whose values become columns.
         scaled: whether a scale reduces horizon and runs.
         least_horizon, least_runs: below them the experiment shows nothing.
+        told: the horizon that agents are told, if they play only its beginning. Such a sweep is
+            played one run after another.
         measure: a function of the names of the queries, which returns what a trained agent is
             worth after its last session, or None: the column ``trained``. Such a sweep is played
-            one run after another.
+            one run after another, too.
     """
 
     name: str
@@ -88,6 +90,7 @@ class Sweep:
     least_horizon: int = LEAST_HORIZON
     least_runs: int = LEAST_RUNS
     delay: str | None = None
+    told: int = 0
     measure: Callable[[Names], Callable[[Any], float | None]] | None = None
 
 
@@ -230,7 +233,7 @@ class Setting:
             runs = self._reduced(runs, sweep.least_runs)
         runs = self.runs or runs
         steps, facts = checkpoints(length, sweep.windows), list(sweep.facts)
-        if sweep.measure is None:
+        if sweep.measure is None and not sweep.told:
             labels = {*sweep.envs, *agents, *names}
             results = clickgym.sweep(
                 sweep.envs,
@@ -248,8 +251,8 @@ class Setting:
             )
             table, made = results.frame, results.config
         else:
-            table, made = self._measured(sweep, length, runs, steps), provenance()
-            facts.append("trained")
+            table, made = self._one_by_one(sweep, length, runs, steps), provenance()
+            facts += ["trained"] * (sweep.measure is not None)
         table = with_facts(table, sweep.envs, instances, sweep.facts)
         return compact(table, columns, facts, sweep.ends, sweep.whole), {
             "full": length == sweep.horizon,
@@ -260,12 +263,12 @@ class Setting:
             "runs": runs,
         }
 
-    def _measured(
+    def _one_by_one(
         self, sweep: Sweep, horizon: int, runs: int, steps: NDArray[np.int64]
     ) -> polars.DataFrame:
         """Play the runs one after another, and measure each agent after its last session."""
-        assert sweep.measure is not None
-        measure, (instances, agents) = sweep.measure(self.queries(sweep.queries)), self.taken(sweep)
+        measure = sweep.measure(self.queries(sweep.queries)) if sweep.measure else None
+        (instances, agents), horizon = self.taken(sweep), sweep.told or horizon
         folder, frames = self.out / sweep.name, []
         make_folder(folder)
         for run, env, instance, spec in product(range(runs), sweep.envs, instances, agents):
@@ -273,8 +276,9 @@ class Setting:
             file = folder / f"{quote(name, safe='')}.parquet"
             if not file.exists():
                 table, agent = play(sweep, env, instance, spec, run, self.seed, horizon, steps)
-                trained = polars.lit(measure(agent), polars.Float64)
-                write_results(file, table.with_columns(trained=trained), {})
+                if measure is not None:
+                    table = table.with_columns(trained=polars.lit(measure(agent), polars.Float64))
+                write_results(file, table, {})
             frames.append(read_results(file)[0])
         return polars.concat(frames)
 

@@ -47,7 +47,7 @@ SIMILAR = 0.05
 """CTRs this close to each other, as a share, count as similar."""
 FIG2 = "ubm-fig2"
 COLUMNS = ("regret", "clicks", "reward")
-SWEEPS = [sweep(FIG2, 5_000, 10, 20, scaled=False)]
+SWEEPS = [sweep(FIG2, 5_000, 10, n_items=10, n_features=20)]
 """All agents in the UBM with K = 3, 4, 5 and 6, on the first three instances: C2UCB, PBM-, CM-,
 DCM- and UBM-LinUCB with each α, and PBM-UCB. Horizon, runs and features are the paper's; never
 scaled.

@@ -55,7 +55,7 @@ LIFT = {CTR_SUM: 0.202, CTR_SET: 0.256}
 """Of UBM-LinUCB over C2UCB with K = 6, in the paper."""
 TABLE1 = "ubm-table1"
 COLUMNS = ("regret", "clicks", "reward")
-SWEEPS = [sweep(TABLE1, 100_000, n_items=12, n_features=10)]
+SWEEPS = [sweep(TABLE1, 100_000, 2, n_items=12, n_features=10)]
 """All agents in the UBM with K = 3, 4, 5 and 6, on the first three instances: C2UCB, PBM-, CM-,
 DCM- and UBM-LinUCB with each α, and PBM-UCB. The paper's 12 candidates and 10 features; 100,000
 sessions, ten runs.

@@ -55,6 +55,22 @@ SWEEPS = [
 """The CM and the PBM on up to 60 queries (16 ship), at least 100,000 sessions. `AGENTS` are
 CascadeKL-UCB in both readings of several clicks, BatchRank and RankedExp3.
 """
+EARLY = [
+    Sweep(
+        f"zoghi-fig2-2m{suffix}",
+        [env],
+        agents,
+        horizon=2_000_000,
+        runs=10,
+        queries=60,
+        ends=(0.95, 1.0),
+        told=10_000_000,
+    )
+    for suffix, env, agents in (("", PBM, [LAST, FIRST, "BatchRank"]), ("-cm", CM, ["BatchRank"]))
+]
+"""The first two million sessions: the values of each query at the ends of the last period of
+100,000 sessions.
+"""
 
 
 def claims(results: Results) -> Iterator[Claim]:
