@@ -116,7 +116,7 @@ def ctrs(part, lead, instances=QUERIES):
             more = lead.get(agent, lambda k: 0.0)(k) - 0.1 * (spec == agent)
             more += 1e-6 * (run + place)
             rates = np.array([0.2 - more, 0.5 + more, 2 * (0.5 + more)])
-            steps = (200, 800, 1000)
+            steps = (500, 990, 1000)
             table += [(contextual_ctr.ubm(k), query, spec, run, n, *(n * rates)) for n in steps]
     names = ["env", "instance", "agent", "run", "step", "regret", "reward", "clicks"]
     return {part: curves(polars.DataFrame(table, names, orient="row"))}

@@ -2,16 +2,16 @@
 
 Li et al. 2019 (BubbleRank), figure 1.
 
-The paper draws 100 frequent queries of the Yandex log. We have 60 published ones (5 million
-sessions, ten runs, as in the paper) and 16 shipped ones (1.5 million). The paper's production list
-is the most frequent one of a query; the published queries have one logged page. The reward of the
-DCM is the abandonment click, as in the paper; its printed examination, a product of (1 - v(i)) α,
-is a misprint, and ours is the model of Guo et al. 2009. Where termination probabilities do not
-decrease, the list sorted by attraction, the paper's R*, is not the best one; what "learns R*" says
-is tested by the regret against that list. The paper does not say what CascadeKL-UCB learns from
-several clicks: the tests take the first click (first_click), with which the paper's sentences hold
+The paper draws 100 frequent queries of the Yandex log; we have 60 published ones (5 million
+sessions and ten runs, as in the paper) and 16 shipped ones (1.5 million sessions). Its production
+list is the most frequent one of a query, and that of a published query is one logged page. The
+reward of the DCM is the abandonment click, as in the paper, but its printed examination, a product
+of (1 - v(i)) α, is a misprint, and ours is the model of Guo et al. 2009. The list sorted by
+attraction, which the paper calls optimal, is not always the best one in the DCM, so what it says of
+learning is tested by the regret against that list. The paper does not say what CascadeKL-UCB learns
+from several clicks; the tests take the first click (first_click), with which its sentences hold
 best. BatchRank runs as printed by Zoghi et al.; the code that its authors published has other
-constants and learns faster, and the paper does not say which it ran.
+constants, and the paper does not say which it ran.
 """
 
 from __future__ import annotations

@@ -3,12 +3,12 @@ position.
 
 Li et al. 2019 (BubbleRank), figure 3.
 
-First experiment: ten random lists for each of 60 published or 16 shipped queries, one run each, in
-place of 100 queries. Second experiment: the users are the paper's own, ten items of which the best
-one stands last, where it is examined with 0.5^i. The paper prints the base list as (2, …, K-1, 1);
-we read (2, …, K, 1). Section 5.1 says that performance is measured at the top five positions, so
-the regret of these is tested; that of all ten positions stands beside it, because the paper does
-not say which its figure has. The second experiment is never scaled. The bounds are ours.
+In the first experiment we have ten random lists for each of 60 published or 16 shipped queries, one
+run each, in place of 100 queries. In the second the users are the paper's own, ten items of which
+the best one stands last, where it is examined with 0.5^i; it is never scaled. The paper prints the
+base list as (2, …, K-1, 1); we read (2, …, K, 1). Section 5.1 says that performance is measured at
+the top five positions, so the regret of these is tested; that of all ten stands beside it, because
+the paper does not say which its figure has. The bounds are ours.
 """
 
 from __future__ import annotations

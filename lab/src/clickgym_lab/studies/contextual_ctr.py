@@ -17,8 +17,8 @@ import numpy as np
 
 from clickgym.envs import ContextualModel, load_instance
 
-from .claims import Curves, Finding, Values, all_of, estimate, percent, ratio, several
-from .study import Sweep, Table
+from .claims import END, Curves, Finding, Values, all_of, estimate, percent, ratio, several
+from .study import LAST_ENDS, Sweep, Table
 
 POSITIONS = (3, 4, 5, 6)
 SHORT = POSITIONS[0]
@@ -38,7 +38,6 @@ BEST = "best α"
 CTR_SUM = "CTR_sum"
 CTR_SET = "CTR_set"
 KINDS = (CTR_SUM, CTR_SET)
-ENDS = (0.2, 0.8, 1.0)
 
 
 def ubm(n_positions: int) -> str:
@@ -57,13 +56,13 @@ def contextual(queries: Sequence[str], n_items: int, n_features: int) -> list[st
     return names
 
 
-def sweep(name: str, horizon: int, runs: int, n_items: int, n_features: int) -> Sweep:
+def sweep(name: str, horizon: int, n_items: int, n_features: int) -> Sweep:
     """The runs of a study, never scaled: all agents with each α and each length of the list."""
     agents = [spec for specs in SPECS.values() for spec in specs if spec != CONTEXT_FREE]
     instances: Any = partial(contextual, n_items=n_items, n_features=n_features)
     envs = [ubm(k) for k in POSITIONS]
-    kept = {"instances": instances, "queries": 10, "ends": ENDS, "scaled": False}
-    return Sweep(name, envs, [*agents, CATALOGUE], horizon, runs, **kept)
+    kept = {"instances": instances, "queries": 3, "ends": LAST_ENDS, "scaled": False}
+    return Sweep(name, envs, [*agents, CATALOGUE], horizon, 10, **kept)
 
 
 @cache
@@ -142,10 +141,12 @@ def lead_grows(curves: Curves) -> Finding:
     return several(findings)
 
 
-def first_share(curves: Curves, k: int, agent: str) -> Values:
-    """``(n,)`` the CTR_sum of the first fifth of the sessions as a share of that of the last."""
-    first, last = (ctr(curves, k, agent, CTR_SUM, BEST, *span) for span in ((0.0, 0.2), (0.8, 1.0)))
-    return first / last
+def mean_share(curves: Curves, k: int, agent: str) -> Values:
+    """``(n,)`` the CTR_sum of all sessions as a share of that of their last hundredth: lower if an
+    agent converges more slowly.
+    """
+    mean, last = (ctr(curves, k, agent, CTR_SUM, BEST, *span) for span in ((0.0, 1.0), END))
+    return mean / last
 
 
 def ctr_table(curves: Curves) -> Table:

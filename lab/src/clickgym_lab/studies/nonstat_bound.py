@@ -2,12 +2,12 @@
 
 Li and de Rijke 2019, theorem 3.
 
-The paper states the theorem and plays no such users. Ours are those of the theorem: three of six
-items attract with 0.5, the others with 0.2, and they change places after n/3 and 2n/3 of n
+The paper states the theorem and plays no such users; ours are those of the theorem, three of six
+items that attract with 0.5 and three with 0.2, which change places after n/3 and 2n/3 of n
 sessions. The theorem is about n → ∞, and our longest run has three million sessions. It is stated
-for any learning algorithm. For fixed users who change twice, an agent that finds the changes pays a
-delay at each, and afterwards loses O(log n), because users are stationary between changes; so √n
-cannot be a lower bound for every algorithm on these users. The theorem that the proof quotes
+for any learning algorithm. But for fixed users who change twice, an agent that finds the changes
+pays a delay at each, and afterwards loses O(log n), because users are stationary between changes;
+so √n cannot be a lower bound for every algorithm on these users. The theorem that the proof quotes
 (Garivier and Moulines 2011, theorem 3) is about the changes that are worst for the algorithm at
 hand. GLR-CascadeKL-UCB, which detects changes, is not in the paper.
 """
@@ -137,6 +137,7 @@ def draw(results: Results) -> Figure:
     axes.plot(curves.steps, lower_bound(curves), label="lower bound (Theorem 3)", **BOUND)
     axes.axvspan(curves.horizon / 3, 2 * curves.horizon / 3, color="0.93", zorder=0)
     axes.set(xlabel="session (grey: the other items attract more)", yscale="log", ylim=(1, None))
+    axes.ticklabel_format(axis="x", style="sci", scilimits=(0, 0), useMathText=True)
     for agent in BOUNDED:
         points(growth, list(PARTS), [times_bound(results, n, agent) for n in PARTS], agent)
     growth.axhline(1.0, **BOUND)

@@ -4,13 +4,12 @@ Oosterhuis and de Rijke 2018 (PDGD), abstract.
 
 Only the paper's abstract was at hand (arxiv.org/abs/1809.08415). It has five data sets of up to
 30,000 queries, a million sessions, and rivals that this study does not have; so its sentences are
-not tested. Here the data are 251 judged queries, 201 to learn from, of LightGBM's ranking example;
-the sessions are 1,000 for all agents, because of the cost of LinearTS and C2UCB with 300 features,
-and 20,000 for PDGD. Features are as in the file, not normalised. Queries with fewer than 27
-documents have blank rows, so that the baseline is documents in random order with the blank rows
-last. PPO and SAC are rewarded for sessions with a click, which noisy users hardly ever leave
-without; they have no order for other numbers of candidates, and no held-out value. SAC chooses
-weights of features. --instances are two files in SVMlight format.
+not tested. Here the data are 251 judged queries, 201 to learn from, of LightGBM's ranking example,
+with features as in the file, not normalised; --instances are two files in SVMlight format. The
+sessions are 1,000 for all agents, because of the cost of LinearTS and C2UCB with 300 features, and
+20,000 for PDGD. Queries with fewer than 27 documents have blank rows, so that the baseline is
+documents in random order with the blank rows last. PPO and SAC are rewarded for sessions with a
+click, which noisy users hardly ever leave without, and have no held-out value.
 """
 
 from __future__ import annotations

@@ -73,7 +73,9 @@ def _queries(one: Measured) -> str:
         what = QUERIES.get(one.label, f"queries ({one.label})")
     else:
         what = "kinds of users"
-    return f"{one.n_queries} {what}" if one.n_queries > 1 else f"single {what}"
+    if one.n_queries > 1:
+        return f"{one.n_queries} {what}"
+    return "one kind of users" if what == "kinds of users" else f"single {what}"
 
 
 def _bullets(sentences: Iterable[str]) -> Iterator[str]:

@@ -77,11 +77,11 @@ def in_each(test: Callable[[str], Finding], envs: Sequence[str] = ENVS) -> Findi
 
 
 def draw_curves(results: Results, column: str, agents: Sequence[str], title: str) -> Figure:
-    """A cumulative column in each click model."""
+    """A cumulative column in each click model, from 100 sessions on."""
     curves = results[RE_RANKING.name]
     figure, panels = grid(3, labels=[f"cumulative {column}"])
     for axes, env in zip(panels, ENVS, strict=True):
-        bands(axes, curves, env, agents, column, first=curves.horizon / 5000)
+        bands(axes, curves, env, agents, column, first=100)
         axes.set(xscale="log", yscale="log", title=short(env), xlabel="session")
         axes.set_ylim(bottom=max(axes.get_ylim()[0], 0.1))
     return finish(figure, panels, results, title)

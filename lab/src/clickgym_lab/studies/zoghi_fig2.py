@@ -2,14 +2,15 @@
 
 Zoghi et al. 2017, figures 1 and 2.
 
-The 60 published queries were fitted by a co-author from the same log. They are probably those of
-the paper, which is not proven; the shipped queries are others. Five of ten positions, ten million
+The 60 published queries were fitted by a co-author from the same log, and are probably those of the
+paper, which is not proven; the shipped queries are others. Five of ten positions, ten million
 sessions and ten runs are the paper's. It does not say what CascadeKL-UCB learns from several
-clicks: the tests take the last click (last_click), with which about a sixth of its runs end as the
+clicks; the tests take the last click (last_click), with which about a sixth of its runs end as the
 paper says, and first_click stands beside it. BatchRank runs as printed, with one mended line: a
 batch with as many items as positions goes on to its next stage. Its stages take 16 · 4^l · log T
-displays, so its curve depends much on the constants; the authors' published code has others. Values
-of single queries near two million sessions come from runs of their own.
+displays, so its curve depends much on the constants, and the authors' published code has others.
+Values of single queries near two million sessions come from runs of their own, fewer than ten on
+the published queries.
 """
 
 from __future__ import annotations
