@@ -5,7 +5,6 @@ make pages
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -195,17 +194,14 @@ def measured() -> dict[str, list[Measured]]:
 
 
 def _studies() -> str:
-    """Return the table of the studies."""
+    """Return the table of the studies that repeat a paper, with the largest set of queries."""
     rows = []
     for name, results in measured().items():
-        words = []
-        for result in results:
-            verdicts = Counter(row.verdict for row in result.judged)
-            counts = (str(verdicts[verdict]) for verdict in ("yes", "no", "cannot tell"))
-            words.append(f"{result.label or 'shipped'}: {', '.join(counts)}")
-        link = f"[`{name}`](../lab/results/{name}.md)"
-        rows.append((link, results[0].study.paper, results[0].study.title, "; ".join(words)))
-    return _table(("study", "paper", "what it shows", "statements: yes, no, cannot tell"), *rows)
+        study = results[0].study
+        if not study.is_ours:
+            link = f"[`{name}`](../lab/results/{name}.md)"
+            rows.append((link, study.paper, study.title))
+    return _table(("study", "paper", "what it shows"), *rows)
 
 
 def study_pages(is_shipped: bool) -> Iterator[tuple[str, str]]:

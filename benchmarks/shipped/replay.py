@@ -78,11 +78,12 @@ def replay_sweep(
     tenth = steps.filter(steps <= horizon // 10).to_list()
     instances, agents = setting.taken(sweep)
     specs, facts = {label_of(spec): spec for spec in agents}, list(sweep.facts)
+    told = sweep.told or horizon
 
     def again(label: str, at: list[int]) -> polars.DataFrame:
         pairs = product(sweep.envs, instances)
         frames = [
-            play_run(sweep, env, instance, specs[label], 0, setting.seed, horizon, at)[0]
+            play_run(sweep, env, instance, specs[label], 0, setting.seed, told, at)[0]
             for env, instance in pairs
         ]
         table = with_facts(polars.concat(frames), sweep.envs, instances, sweep.facts)
@@ -285,7 +286,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tasks", type=int, default=3, help="of each agent on the scorecard")
     parser.add_argument("--seed", type=int, default=0, help="of the sample of tasks")
     parser.add_argument(
-        "--record", action="store_true", help="pages say what this version replayed"
+        "--record", action="store_true", help="note in replayed.txt what this version replayed"
     )
     options = parser.parse_args(arguments)
     names = options.names or shipped_names()

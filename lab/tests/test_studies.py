@@ -23,13 +23,12 @@ from clickgym_lab.studies.plots import band, grid, points
 from clickgym_lab.studies.study import (
     Setting,
     Sweep,
-    read_all,
     read_study,
     run_study,
 )
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
-FAST = ["zoghi-fig2", "bubble-fig3", "nonstat-bound", "pbm-queries", "ubm-fig3"]
+FAST = ["zoghi-fig2", "nonstat-fig2", "pbm-queries", "ubm-fig3", "kveton-table1"]
 """One of each paper, of which the fewest agents are compiled for it alone."""
 
 
@@ -55,10 +54,10 @@ def test_study_plays_judges_and_draws(name, folder):
     figure = study.draw(measured.results)
     assert figure.get_supxlabel() == ""  # the command is in the metadata of the file
     text = page([measured])
-    first = "## What was found" if study.is_ours else "## Ours beside the paper"
-    assert text.index(first) < text.index("## What was run")
-    for row in measured.judged:
-        assert row.verdict in ("yes", "no", "cannot tell")
+    heads = ["## Figure", "## What the paper says", "## Repeat it", "## How to read this page"]
+    places = [text.index(head) for head in heads if head in text]
+    assert places == sorted(places)
+    assert len(measured.judged) == len(study.statements)
     again = read_study(study, folder / f"{name}.parquet")
     assert page([again]) == text
 
@@ -76,19 +75,23 @@ def test_study_of_ones_own(program, tmp_path, refused):
     assert "CascadeTS has less regret" in shown
     page = (tmp_path / "out" / "my-study.md").read_text(encoding="utf-8")
     assert "Does sampling have less regret" in page
-    assert ": clickgym study my_study.py --instances yandex-990 --scale 1e-09" in page
-    assert "2 runs of 10,000 sessions on 1 instances: yandex-990" in page
+    assert "    clickgym study my_study.py --instances yandex-990 --scale 1e-09" in page
+    assert "| CascadeTS, CascadeUCB1 | 2 | 10,000 |" in page
     again = program(file, "--from", "out", "--out", "again", folder=tmp_path)
     assert (tmp_path / "again" / "my-study.md").read_text(encoding="utf-8") == page
     assert again.splitlines()[:-1] == shown.splitlines()[:-1]
-    assert "## What was found" in page
-    assert "the paper" not in page.partition("## How statements")[0]
     for right, wrong, message in (
-        ("[Sweep(", "[Swep(", "line 14: NameError: name 'Swep'"),
-        ("def draw(results):", "def draw(results)", "line 22: expected ':'"),
-        ('results["my-study"], ENV, *', 'results["mine"], ENV, *', "line 18: KeyError: 'mine'"),
-        ("grid(1, ", "grid(2, 3, ", "line 23: ValueError: too many values"),
+        ("[Sweep(", "[Swep(", "NameError: name 'Swep'"),
+        ("def draw(results):", "def draw(results)", "expected ':'"),
+        (
+            '["my-study"].values(ENV, one)',
+            '["my-study"].value(ENV, one)',
+            "AttributeError: 'Curves'",
+        ),
+        ("grid(1, ", "grid(2, 3, ", "ValueError: too many values"),
     ):
+        [line] = [n for n, row in enumerate(code.splitlines(), 1) if right in row]
+        message = f"line {line}: {message}"
         file.write_text(code.replace(right, wrong), encoding="utf-8")
         words = ["--from", str(tmp_path / "out"), "--out", str(tmp_path / "x")]
         assert f"{file}, {message}" in refused(["study", str(file), *words])
@@ -149,7 +152,7 @@ def test_sweeps_reduce_and_share_folders(tmp_path):
     made, runs = [], tmp_path / "bubble" / "runs"
     setting = Setting(tmp_path, 1e-9, runs=1, names=["yandex-990"])
     for name in ("bubble-fig1", "bubble-fig4"):
-        [sweep] = find_study(name).sweeps
+        sweep = find_study(name).sweeps[0]
         small = dataclasses.replace(sweep, envs=["PBMRank-v0"], agents=["Fixed"])
         table, origin = setting.run(small, find_study(name).columns)
         assert set(find_study(name).columns) < set(table.columns)
@@ -160,10 +163,14 @@ def test_sweeps_reduce_and_share_folders(tmp_path):
 
 
 def test_command_judges_what_ships(printed, tmp_path):
-    text = printed(["study", "nonstat-bound", "--from", str(RESULTS), "--out", str(tmp_path)], 200)
-    assert re.search(r"GLRCascadeKLUCB: 0\.\d+ ± 0\.\d+", text)
-    files = {path.name for path in tmp_path.iterdir()}
-    assert files == {f"nonstat-bound.{kind}" for kind in ("md", "png", "svg")}
+    """On the largest set of queries; of others of the same size, on those that do not ship."""
+    text = printed(["study", "pbm-queries", "--from", str(RESULTS), "--out", str(tmp_path)], 200)
+    assert text.count("not tested") == 2
+    assert re.search(r"\d\.\d+e?-?\d* ± .* reproduced", text)
+    kinds = [f"pbm-queries{label}.{kind}" for label in ("", ".kdd") for kind in ("png", "svg")]
+    assert {path.name for path in tmp_path.iterdir()} == {"pbm-queries.md", *kinds}
+    page = (tmp_path / "pbm-queries.md").read_text(encoding="utf-8")
+    assert "Tested on 8 queries of the KDD Cup." in page
     shown = printed(["study", "--list"], 200)
     assert all(name in shown for name in studies())
 
@@ -173,7 +180,7 @@ def test_command_judges_what_ships(printed, tmp_path):
     [
         (["zoghi-fig3", "--out", "x"], "unknown study 'zoghi-fig3'"),
         (["absent.py", "--out", "x"], "absent.py"),
-        ([made_judgments.__file__, "--out", "x"], "made_judgments.py has no SWEEPS, claims, draw"),
+        ([made_judgments.__file__, "--out", "x"], "made_judgments.py has no SWEEPS, draw"),
         (["zoghi-fig1"], "expected a study and a folder"),
         (["zoghi-fig1", "--scale", "0", "--out", "x"], "expected a number in (0, 1]"),
         (["oltr", "--out", "x"], "oltr needs judged queries in SVMlight format"),
@@ -188,7 +195,7 @@ def test_command_refuses(words, message, refused, tmp_path, monkeypatch):
 
 def test_damaged_results_are_refused(tmp_path):
     path = tmp_path / "damaged.parquet"
-    path.write_bytes((RESULTS / "nonstat-bound.parquet").read_bytes()[:-100])
+    path.write_bytes((RESULTS / "pbm-queries.parquet").read_bytes()[:-100])
     with pytest.raises(ValueError, match="holds no results of the lab, or is damaged"):
         read_results(path)
     polars.DataFrame({"a": [1]}).write_parquet(path)
@@ -227,41 +234,40 @@ def test_shipped_results_say_what_made_them():
 
 def test_planted_digits_are_found(tmp_path):
     """Of the regret, and of a fact; nothing else differs. Runs of other seeds are only likely."""
-    run_study(find_study("nonstat-bound"), Setting(tmp_path, 1e-9, runs=4, n_jobs=1))
-    path = tmp_path / "nonstat-bound.parquet"
+    run_study(find_study("pbm-synthetic"), Setting(tmp_path, 1e-9, runs=4, n_jobs=1))
+    path = tmp_path / "pbm-synthetic.parquet"
     table, made = read_results(path)
     step = int(table["step"].max()) // 10
-    planted = {"CascadeDUCB": "regret", "CascadeSWUCB": "lower_bound"}
+    planted = {"PBMUCB": "regret", "PBMTS": "lower_bound"}
     for agent, column in planted.items():
         here = (polars.col("agent") == agent) & polars.col("step").is_in([step, 10 * step])
-        factor = polars.when(here).then(1 + 1e-6).otherwise(1.0)
-        table = table.with_columns((polars.col(column) * factor).cast(polars.Float32))
+        factor = polars.when(here & (polars.col("part") == "pbm-small")).then(1 + 1e-6)
+        changed = polars.col(column) * factor.otherwise(1.0)
+        table = table.with_columns(changed.cast(polars.Float32))
     write_results(path, table, made)
-    where = "in NonStationaryCMRank-v0 from session"
     assert replay_study(path) == [
-        f"nonstat-bound: CascadeDUCB {where} {step:,} on",
-        f"nonstat-bound: CascadeSWUCB {where} {10 * step:,} on",
+        f"pbm-small: PBMUCB in PBMRank-v0 from session {step:,} on",
+        f"pbm-small: PBMTS in PBMRank-v0 from session {10 * step:,} on",
     ]
-    made["parts"]["nonstat-bound"] |= {"clickgym": "5.0.0", "seed": 1}
+    for part in made["parts"].values():
+        part |= {"clickgym": "5.0.0", "seed": 1}
     write_results(path, table, made)
     assert replay_study(path) == []
-    far = polars.when(polars.col("agent") == "CascadeDUCB").then(10.0).otherwise(1.0)
+    far = polars.when(polars.col("agent") == "PBMUCB").then(10.0).otherwise(1.0)
     regret = (polars.col("regret") * far).cast(polars.Float32)
-    write_results(path, table.with_columns(regret), made)
-    (line,) = replay_study(path)
-    assert "CascadeDUCB in NonStationaryCMRank-v0: regret -" in line
+    write_results(path, table.with_columns(regret=regret), made)
+    lines = replay_study(path)
+    assert len(lines) == 2
+    assert all("PBMUCB in PBMRank-v0: regret -" in line for line in lines)
 
 
-def test_page_names_the_version_that_replayed(tmp_path, monkeypatch):
-    for file in RESULTS.glob("nonstat-bound.*"):
-        shutil.copy(file, tmp_path)
+def test_results_that_were_replayed_are_recorded(tmp_path, monkeypatch):
+    shutil.copy(RESULTS / "kveton-table1.parquet", tmp_path)
     (tmp_path / "replayed.txt").write_text("late-feedback 4.0.0\n")
     monkeypatch.setattr("replay.RESULTS", tmp_path)
-    assert replay_main(["nonstat-bound", "--record"]) == 0
-    recorded = f"late-feedback 4.0.0\nnonstat-bound {clickgym.__version__}\n"
+    assert replay_main(["kveton-table1", "--record"]) == 0
+    recorded = f"kveton-table1 {clickgym.__version__}\nlate-feedback 4.0.0\n"
     assert (tmp_path / "replayed.txt").read_text() == recorded
-    text = page(read_all(find_study("nonstat-bound"), tmp_path))
-    assert f"\nReplayed by version {clickgym.__version__}: one run of each agent" in text
 
 
 def test_replay_plays_what_the_sweep_says(monkeypatch):
@@ -279,7 +285,7 @@ def test_replay_plays_what_the_sweep_says(monkeypatch):
     monkeypatch.setattr(clickgym, "run", run)
     replay_sweep(small, table.filter(part=sweep.name), setting, ["regret"])
     assert {(kept["delay"], *kept["metrics"]) for kept in asked} == {("batch:100", "ndcg")}
-    played = {"name", "envs", "agents", "instances", "queries", "metrics", "facts", "delay"}
+    played = {"name", "envs", "agents", "instances", "queries", "metrics", "facts", "delay", "told"}
     from_the_table = {"horizon", "runs", "scaled", "least_horizon", "least_runs"}
     of_kept_rows = {"windows", "ends", "whole", "measure"}
     known = played | from_the_table | of_kept_rows

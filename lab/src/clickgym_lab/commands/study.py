@@ -17,7 +17,7 @@ from clickgym.runner.workers import on_cluster
 
 from ..studies import find_study, studies
 from ..studies.page import page
-from ..studies.study import Measured, Setting, read_all, run_study
+from ..studies.study import Measured, Setting, naming_its_line, read_all, run_study
 
 
 def study(
@@ -77,7 +77,7 @@ def study(
     cluster: Cluster = None,
     list_them: Annotated[bool, typer.Option("--list", help="List the studies and exit.")] = False,
 ) -> None:
-    """Repeat the experiment of a paper, draw its figure, and check the statements of the paper.
+    """Repeat the experiment of a paper: its numbers beside ours, its figure, and what it says.
 
     A hundredth of the paper's horizon:
 
@@ -90,7 +90,7 @@ def study(
     clickgym study bubble-fig1 bubble-fig2 bubble-fig4 \\
         --instances queries/*.json --out results/bubble
 
-    The figure and the findings of existing results, without running anything:
+    The page and the figures of existing results, without running anything:
 
     \b
     clickgym study zoghi-fig2 --from lab/results --out figures
@@ -107,37 +107,39 @@ def study(
         raise ValueError(
             "expected a study and a folder, as in: clickgym study zoghi-fig1 --out DIR"
         )
-    found = [find_study(name) for name in names]
-    if from_ is not None:
-        for study in found:
-            _write(out, read_all(study, from_))
-        return
-    with on_cluster(cluster):
-        for study in found:
-            setting = Setting(out, scale, runs, seed, jobs, instances, again or ())
-            _write(out, [run_study(study, setting)])
+    found = {name: find_study(name) for name in names}
+    for name, study in found.items():
+        with naming_its_line(name), on_cluster(cluster):
+            if from_ is not None:
+                _write(out, read_all(study, from_))
+            else:
+                setting = Setting(out, scale, runs, seed, jobs, instances, again or ())
+                _write(out, [run_study(study, setting)])
 
 
 def _write(out: Path, results: list[Measured]) -> None:
-    """Write figures and page of a study, and print what was found."""
+    """Write figures and page of a study, and print what was found on the largest set of queries."""
     name, console = results[0].study.name, output()
     make_folder(out)
     files = [f"{name}.md"]
     write_whole(out / files[0], page(results))
     for result in results:
-        saved = save_figure(result.study.draw(result.results), out / result.name, result.command)
+        saved = save_figure(result.study.draw(result.results), out / result.name, result.origin)
         files += [file.name for file in saved]
-        _print(console, result)
+    _print(console, results[0])
     say(console, f"Results in {out}: {', '.join(files)}")
 
 
 def _print(console: Console, result: Measured) -> None:
     study = result.study
-    columns = [Column("statement", words=True), Column("measured", words=True), Column("supported")]
-    rows = [
-        (row.claim.text, Text(row.measured.replace("; ", "\n")), row.words) for row in result.judged
-    ]
-    where = f", {result.label} queries" if result.label else ""
-    title = f"{study.name}{where}: {study.title} ({study.paper})"
-    print_table(console, columns, rows, title=title)
+    if result.judged:
+        columns = [Column("the paper's words", words=True), Column("measured", words=True)]
+        rows = [
+            (row.statement.quote, Text(row.measured.replace("; ", "\n")), row.verdict)
+            for row in result.judged
+        ]
+        title = f"{study.name}: {study.title} ({study.paper})"
+        print_table(console, [*columns, Column("verdict", words=True)], rows, title=title)
+    for sentence in study.seen(result.results) if study.seen is not None else ():
+        say(console, f"- {sentence}")
     console.print()

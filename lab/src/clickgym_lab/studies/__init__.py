@@ -27,7 +27,9 @@ def find_study(name: str) -> Study:
         OSError: the file cannot be read.
     """
     if name.endswith(".py"):
-        return study_of(name, naming_its_line(name, run_path)(name))
+        with naming_its_line(name):
+            names = run_path(name)
+        return study_of(name, names)
     if name not in studies():
         raise ValueError(unknown("study", name, studies()))
     return studies()[name]

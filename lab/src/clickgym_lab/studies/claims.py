@@ -1,17 +1,15 @@
-"""Curves of a sweep, estimates with intervals, tests of claims, and Holm's procedure.
+"""Curves of a sweep, estimates with intervals, statements of papers, and their verdicts.
 
-Intervals are 95 % intervals of a mean by Student's t. Where agents are compared at the end of the
-horizon, or the growth of regret is judged, and the values of several instances are kept, they are
-over the instances, each averaged over its runs: these hold for other instances of the kind as
-well. All others are over runs, each averaged over its instances: they say how surely the mean over
-these very instances is known. A statement is supported if the interval lies on the side that it
-says, contradicted if it lies on the other, and undecided otherwise.
+Intervals are 95 % intervals of a mean by Student's t, over the queries, each averaged over its
+runs; where there is only one query, over its runs. A statement is reproduced if the interval lies
+on the side that its rule says, not reproduced on these queries if it lies on the other, and
+undecided otherwise.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -21,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from clickgym.core.statistics import CONFIDENCE, holm, t_level, t_quantile
 
-Verdict = Literal["yes", "no", "cannot tell"]
+Verdict = Literal["reproduced", "not reproduced on these queries", "undecided", "not tested"]
 Values = NDArray[np.float64]
 
 LEVEL = 1 - CONFIDENCE
@@ -30,11 +28,18 @@ END = (0.99, 1.0)
 SLACK = 1e-9
 """Regret below it is rounding error."""
 LINEAR = 0.8
-"""The share of the rate of the second fifth of the horizon that the last fifth keeps, from which
-on regret counts as linear. Regret that grows as √n keeps 0.57, as log n 0.32.
+"""The share of the mean rate that regret which counts as linear keeps in the end. Regret that grows
+as √n keeps 0.5 of it, as log n 1 / log n.
 """
-LINEAR_RULE = f"regret per session in the last fifth is above {LINEAR} of that in the second fifth"
+LINEAR_RULE = (
+    f"regret per session in the last hundredth of the sessions is above {LINEAR} times that of all "
+    "sessions"
+)
 LEARNS_RULE = LINEAR_RULE.replace("above", "below")
+
+
+class NotKeptError(Exception):
+    """The results do not have what a statement or a number is about."""
 
 
 class Curves:
@@ -61,7 +66,7 @@ class Curves:
 
     @property
     def horizon(self) -> int:
-        """T, the last step."""
+        """The last step."""
         return int(self.steps[-1])
 
     @property
@@ -69,20 +74,57 @@ class Curves:
         """The number of runs of each pair in each instance."""
         return self.table["run"].n_unique()
 
+    @property
+    def over(self) -> str:
+        """What the units of `values` are, in words."""
+        n = len(self.instances)
+        return f"{n} queries" if n > 1 else f"{self.n_runs} runs of one query"
+
     @cached_property
     def windows(self) -> NDArray[np.intp]:
         """Where in ``steps`` the ends of a hundred equal windows are."""
         return np.unique(np.searchsorted(self.steps, np.linspace(0, self.horizon, 101)[1:].round()))
 
-    @property
-    def over(self) -> str:
-        """What the values of `at_end` are of, in words."""
-        return f"over {len(self.instances)} queries" if len(self.instances) > 1 else "over runs"
+    def values(self, env: str, agent: str, column: str = "regret", fraction: float = 1.0) -> Values:
+        """``(n,)`` cumulative values at a fraction of the horizon, of the units of a test: of the
+        queries, each averaged over its runs, or of the runs of a single one.
+
+        Raises:
+            NotKeptError: the values of the queries are not kept there.
+        """
+        values = self.by_instance(env, agent, column, fraction)
+        return values.mean(axis=1) if len(values) > 1 else values[0]
+
+    def rate(
+        self, env: str, agent: str, start: float, stop: float, column: str = "regret"
+    ) -> Values:
+        """``(n,)`` means per session between two fractions of the horizon, of the same units."""
+        length = round(stop * self.horizon) - round(start * self.horizon)
+        first, last = (self.values(env, agent, column, fraction) for fraction in (start, stop))
+        return (last - first) / length
+
+    def by_instance(
+        self, env: str, agent: str, column: str = "regret", fraction: float = 1.0
+    ) -> Values:
+        """``(instances, runs)`` cumulative values at a fraction of the horizon."""
+        if fraction == 0:
+            return np.zeros((len(self.instances), self.n_runs))
+        step = int(self.steps[np.searchsorted(self.steps, round(fraction * self.horizon))])
+        rows = self._pairs[env, agent].drop_nulls("instance").filter(step=step)
+        if not len(rows):
+            if len(self.instances) == 1:
+                return self.at(self.by_run(env, agent, column), step)[None]
+            raise NotKeptError(f"the results have no values of single queries at session {step:,}")
+        in_order = polars.col("instance").cast(polars.Enum(self.instances))
+        values = rows.sort(in_order, "run")[column].to_numpy().astype(float)
+        return values.reshape(len(self.instances), -1)
 
     def by_run(
         self, env: str, agent: str, column: str = "regret", instance: str | None = None
     ) -> Values:
-        """``(runs, steps)`` cumulative values, averaged over the instances or of a single one."""
+        """``(runs, steps)`` cumulative values, averaged over the instances or of a single one, as
+        figures draw them.
+        """
         rows = self._pairs[env, agent]
         if instance is not None:
             rows = rows.filter(instance=instance)
@@ -93,58 +135,9 @@ class Curves:
         values = rows.sort("run", "step")[column].to_numpy().astype(float)
         return values.reshape(-1, len(self.steps))
 
-    def by_instance(
-        self, env: str, agent: str, column: str = "regret", fraction: float = 1.0
-    ) -> Values:
-        """``(instances, runs)`` cumulative values at the end, or at another fraction of the horizon
-        at which the values of the instances are kept.
-        """
-        rows = self._of_instances(env, agent).filter(step=self._step(fraction))
-        in_order = polars.col("instance").cast(polars.Enum(self.instances))
-        values = rows.sort(in_order, "run")[column].to_numpy().astype(float)
-        return values.reshape(len(self.instances), -1)
-
-    def at_end(self, env: str, agent: str, column: str = "regret") -> Values:
-        """``(n,)`` values at the end: of the instances, each averaged over its runs, where there
-        are several, else of the runs.
-        """
-        values = self.by_instance(env, agent, column)
-        return values.mean(axis=1) if len(values) > 1 else values[0]
-
-    def rates(
-        self, env: str, agent: str, *spans: tuple[float, float], column: str = "regret"
-    ) -> tuple[list[Values], str]:
-        """Means per session in spans of the horizon, each ``(n,)``: of the instances where the
-        values of several are kept at the ends of the spans, perhaps of some runs only, else of the
-        runs.
-
-        Returns:
-            The means of each span, and what the n values are of, in words.
-        """
-        fractions = {fraction for span in spans for fraction in span}
-        kept = set(self._of_instances(env, agent)["step"])
-        if len(self.instances) > 1 and set(map(self._step, fractions)) <= kept:
-            ends = {f: self.by_instance(env, agent, column, f) for f in fractions}
-            n_runs = min(values.shape[1] for values in ends.values())
-            at = {f: values[:, :n_runs].mean(axis=1) for f, values in ends.items()}
-            some = f", {n_runs} of {self.n_runs} runs each" if n_runs < self.n_runs else ""
-            over = f"{self.over}{some}"
-        else:
-            values, over = self.by_run(env, agent, column), "over runs"
-            at = {f: self.at(values, round(f * self.horizon)) for f in fractions}
-        lengths = [round(b * self.horizon) - round(a * self.horizon) for a, b in spans]
-        return [(at[b] - at[a]) / n for (a, b), n in zip(spans, lengths, strict=True)], over
-
     def at(self, values: Values, step: float) -> Values:
-        """Cumulative values at a step, or the first checkpoint after it; 0 at step 0."""
-        if step < 1:
-            return np.zeros(values.shape[:-1])
+        """Cumulative values at a step, or the first checkpoint after it."""
         return values[..., np.searchsorted(self.steps, round(step))]
-
-    def rate(self, values: Values, start: float, stop: float) -> Values:
-        """Mean per session from the fraction ``start`` of the horizon to ``stop``."""
-        first, last = round(start * self.horizon), round(stop * self.horizon)
-        return (self.at(values, last) - self.at(values, first)) / (last - first)
 
     def window_rates(self, values: Values, ends: NDArray[np.intp] | None = None) -> Values:
         """``(..., windows)`` the mean per session in each of the hundred windows, or of others
@@ -154,105 +147,19 @@ class Curves:
         lengths = np.diff(self.steps[ends], prepend=0)
         return np.diff(values[..., ends], prepend=0.0, axis=-1) / lengths
 
-    def _step(self, fraction: float) -> int:
-        return int(self.steps[np.searchsorted(self.steps, round(fraction * self.horizon))])
-
-    def _of_instances(self, env: str, agent: str) -> polars.DataFrame:
-        return self._pairs[env, agent].drop_nulls("instance")
-
 
 def _names(column: polars.Series) -> list[str]:
     return column.unique(maintain_order=True).to_list()
 
 
-Results = Mapping[str, Curves]
-"""What a study measured, by the name of the part."""
+class Results(dict[str, Curves]):
+    """What a study measured, by the name of the part."""
+
+    def __missing__(self, part: str) -> Curves:
+        raise NotKeptError(f"{part} was not played on these queries")
 
 
-# ----------------------------------------------------------------------------------------- findings
-
-
-class Test(NamedTuple):
-    """Is the mean of some independent values between two bounds?
-
-    Attributes:
-        estimate: the mean and its standard error.
-        low, high: the bounds, both excluded.
-    """
-
-    estimate: Estimate
-    low: float = -math.inf
-    high: float = math.inf
-
-    @property
-    def supports(self) -> float:
-        """The level of significance at which the mean lies between the bounds; 1 if not."""
-        return max(_level(gap, self.estimate) for gap in self._gaps)
-
-    @property
-    def contradicts(self) -> float:
-        """The level of significance at which the mean lies outside of the bounds."""
-        return min(_level(-gap, self.estimate, or_equal=True) for gap in self._gaps)
-
-    @property
-    def _gaps(self) -> tuple[float, float]:
-        return self.estimate.mean - self.low, self.high - self.estimate.mean
-
-
-def _level(gap: float, estimate: Estimate, or_equal: bool = False) -> float:
-    """The level at which a mean is surely on the side of a bound where the gap is positive."""
-    if not math.isfinite(estimate.error):
-        return 1.0
-    on_this_side = gap >= 0 if or_equal else gap > 0
-    if not estimate.error:
-        return float(not on_this_side)
-    return t_level(gap, estimate.error, estimate.freedom) if on_this_side else 1.0
-
-
-class Finding(NamedTuple):
-    """What was measured, in words, and the tests that must all hold.
-
-    Attributes:
-        measured: with 95 % intervals.
-        tests: at least one.
-    """
-
-    measured: str
-    tests: tuple[Test, ...]
-
-    @property
-    def supports(self) -> float:
-        """The level of significance at which all tests hold; 1 if they do not."""
-        return max(test.supports for test in self.tests)
-
-    @property
-    def contradicts(self) -> float:
-        """The level of significance at which some test does not hold."""
-        return min(test.contradicts for test in self.tests)
-
-    @property
-    def verdict(self) -> Verdict:
-        """What it says by itself, at 5 %."""
-        if self.contradicts <= LEVEL:
-            return "no"
-        return "yes" if self.supports <= LEVEL else "cannot tell"
-
-
-def certain(measured: str, holds: bool | None) -> Finding:
-    """A finding without chance: True supports, False contradicts, None does neither."""
-    error = math.inf if holds is None else 0.0
-    return Finding(measured, (Test(Estimate(float(bool(holds)), error, 0), low=0.5),))
-
-
-def all_of(measured: str, findings: Iterable[Finding]) -> Finding:
-    """Whether the tests of all hold: contradicted if a single one is."""
-    return Finding(measured, tuple(test for finding in findings for test in finding.tests))
-
-
-def several(findings: Mapping[str, Finding]) -> Finding:
-    """One finding of several by name, all of which must hold; a single name may be ``""``."""
-    parts = (f"{name}: {finding.measured}" for name, finding in findings.items())
-    return all_of("; ".join(part.removeprefix(": ") for part in parts), findings.values())
+# ---------------------------------------------------------------------------------------- estimates
 
 
 class Estimate(NamedTuple):
@@ -275,17 +182,21 @@ class Estimate(NamedTuple):
 
     def above(self, bound: float, words: str = "") -> Finding:
         """Whether the mean lies above a bound; words are shown in place of the estimate."""
-        return Finding(words or str(self), (Test(self, low=bound),))
+        return self.within(bound, math.inf, words)
 
     def below(self, bound: float, words: str = "") -> Finding:
         """Whether the mean lies below a bound; words are shown in place of the estimate."""
-        return Finding(words or str(self), (Test(self, high=bound),))
+        return self.within(-math.inf, bound, words)
 
-    def within(self, low: float, high: float, unit: str = "", words: str = "") -> Finding:
-        """Whether the mean lies between two bounds; the unit follows the estimate, and words are
-        shown in place of both.
+    def within(self, low: float, high: float, words: str = "") -> Finding:
+        """Whether the mean lies between two bounds, both excluded; words are shown in place of the
+        estimate.
         """
-        return Finding(words or f"{self}{unit}", (Test(self, low, high),))
+        gaps = self.mean - low, high - self.mean
+        supports = max(_level(gap, self) for gap in gaps)
+        return Finding(
+            words or str(self), supports, min(_level(-gap, self, or_equal=True) for gap in gaps)
+        )
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -333,7 +244,64 @@ def percent(share: Estimate) -> str:
     return f"{100 * share.mean:+.2f} ± {number(100 * share.half, 2)} %"
 
 
-# -------------------------------------------------------------------------------- shared statements
+# ----------------------------------------------------------------------------------------- findings
+
+
+class Finding(NamedTuple):
+    """What was measured, and how surely a statement holds or does not.
+
+    Attributes:
+        measured: in words, with 95 % intervals.
+        supports: the level of significance at which the statement holds; 1 if it does not.
+        contradicts: the level of significance at which it does not hold.
+    """
+
+    measured: str
+    supports: float
+    contradicts: float
+
+    @property
+    def verdict(self) -> Verdict:
+        """What it says by itself, at 5 %."""
+        if self.contradicts <= LEVEL:
+            return "not reproduced on these queries"
+        return "reproduced" if self.supports <= LEVEL else "undecided"
+
+
+def _level(gap: float, estimate: Estimate, or_equal: bool = False) -> float:
+    """The level at which a mean is surely on the side of a bound where the gap is positive."""
+    if not math.isfinite(estimate.error):
+        return 1.0
+    on_this_side = gap >= 0 if or_equal else gap > 0
+    if not estimate.error:
+        return float(not on_this_side)
+    return t_level(gap, estimate.error, estimate.freedom) if on_this_side else 1.0
+
+
+def certain(measured: str, holds: bool) -> Finding:
+    """A finding without chance."""
+    return Finding(measured, float(not holds), float(holds))
+
+
+def all_of(measured: str, findings: Iterable[Finding]) -> Finding:
+    """Whether all hold: contradicted if a single one is, corrected for their number."""
+    found = list(findings)
+    contradicts = min(1.0, len(found) * min(one.contradicts for one in found))
+    return Finding(measured, max(one.supports for one in found), contradicts)
+
+
+def any_of(measured: str, findings: Iterable[Finding]) -> Finding:
+    """Whether one holds, corrected for their number: what is not seen here can be elsewhere, so
+    that nothing contradicts it.
+    """
+    found = list(findings)
+    return Finding(measured, min(1.0, len(found) * min(one.supports for one in found)), 1.0)
+
+
+def several(findings: Mapping[str, Finding]) -> Finding:
+    """One finding of several by name, all of which must hold."""
+    parts = (f"{name}: {finding.measured}" for name, finding in findings.items())
+    return all_of("; ".join(parts), findings.values())
 
 
 def short(env: str) -> str:
@@ -346,15 +314,8 @@ def short(env: str) -> str:
     return env.partition("Rank")[0].removeprefix("NonStationary")
 
 
-def growth(early: Values, late: Values, over: str = "") -> tuple[str, Estimate]:
-    """The late rate of regret in words, and how far it is above that of linear regret."""
-    share = late.mean() / early.mean() if early.mean() > SLACK else 0.0
-    words = f"{estimate(late)} per session{over}, {share:.2f} times the earlier rate"
-    return words, estimate(late - LINEAR * early)
-
-
 def linear(curves: Curves, env: str, agent: str, column: str = "regret") -> Finding:
-    """Whether the column keeps growing as fast as before."""
+    """Whether the column grows as fast in the end as in the mean (`LINEAR_RULE`)."""
     words, gap = _growth(curves, env, agent, column)
     return gap.above(SLACK, words)
 
@@ -366,113 +327,107 @@ def sublinear(curves: Curves, env: str, agent: str) -> Finding:
 
 
 def _growth(curves: Curves, env: str, agent: str, column: str = "regret") -> tuple[str, Estimate]:
-    (early, late), over = curves.rates(env, agent, (0.2, 0.4), (0.8, 1.0), column=column)
-    return growth(early, late, f" {over}")
+    late, mean = (curves.rate(env, agent, *span, column) for span in (END, (0.0, 1.0)))
+    share = late.mean() / mean.mean() if mean.mean() > SLACK else 0.0
+    words = f"{estimate(late)} per session in the end, {share:.2f} times the mean"
+    return words, estimate(late - LINEAR * mean)
 
 
-def versus(low: Values, high: Values, where: str = "", over: str = "") -> Finding:
-    """Whether the values of one agent are below those of another, by the gap within units.
-
-    Args:
-        low, high: ``(n,)`` the values of each.
-        where: words about them.
-        over: what the units are, in words.
-    """
+def less(low: Values, high: Values) -> Finding:
+    """Whether the values of one agent are below those of another, by the gap within units."""
     gap = estimate(high - low)
-    words = f"{number(low.mean())} against {number(high.mean())}{where}, a gap of {gap}"
-    return gap.above(0.0, f"{words} {over}".rstrip())
+    return gap.above(0.0, f"{number(low.mean())} against {number(high.mean())}, a gap of {gap}")
 
 
-def less_regret(curves: Curves, env: str, better: str, worse: str, step: int = 0) -> Finding:
-    """Whether one agent has less cumulative regret than another, at the end or after a step."""
-    if not step:
-        low, high = (curves.at_end(env, agent) for agent in (better, worse))
-        return versus(low, high, over=curves.over)
-    low, high = (curves.at(curves.by_run(env, agent), step) for agent in (better, worse))
-    return versus(low, high)
+# -------------------------------------------------------------------------- statements and verdicts
 
 
-def less_in_the_end(curves: Curves, env: str, better: str, worse: str, where: str = "") -> Finding:
-    """Whether one agent has less regret per session than another in the last hundredth of the
-    horizon.
-    """
-    (low,), over = curves.rates(env, better, END)
-    (high,), _ = curves.rates(env, worse, END)
-    return versus(low, high, where, over)
-
-
-def times(curves: Curves, env: str, agent: str, other: str, low: float, high: float) -> Finding:
-    """Whether regret at the end, as a multiple of another agent's, lies between two bounds."""
-    share = ratio(curves.at_end(env, agent), curves.at_end(env, other))
-    return share.within(low, high, f" times {curves.over}")
-
-
-# ------------------------------------------------------------------------------- several statements
-
-
-class Claim(NamedTuple):
-    """A statement of a paper, or of ours, about what was measured.
+class Number(NamedTuple):
+    """A number that a paper prints.
 
     Attributes:
-        text: the statement.
-        rule: when it is supported, beyond the general rules of the module.
-        finding: what was measured.
-        paper: what the paper reports, where it gives a figure.
+        what: is counted, with the unit.
+        paper: the number.
+        measure: ours, ``(n,)`` values of the units of `Curves.values`, whose mean is compared.
+        error: the standard error that the paper prints, or 0.
+    """
+
+    what: str
+    paper: float
+    measure: Callable[[Results], Values]
+    error: float = 0.0
+
+    @property
+    def printed(self) -> str:
+        """As the paper has it."""
+        return f"{self.paper:,g}" + (f" ± {self.error:g}" if self.error else "")
+
+    def ours(self, results: Results) -> Estimate | None:
+        """What we measured, or None if the results do not have it."""
+        try:
+            return estimate(self.measure(results))
+        except NotKeptError:
+            return None
+
+    def difference(self, ours: Estimate) -> str:
+        """Ours less the paper's, with a 95 % interval."""
+        half = math.hypot(ours.half, t_quantile(10**6) * self.error)
+        gap = ours.mean - self.paper
+        return f"{'-' if gap < 0 else '+'}{number(abs(gap))} ± {number(half, 2)}"
+
+
+class Statement(NamedTuple):
+    """A sentence of a paper about its experiment.
+
+    Attributes:
+        quote: its own words.
+        place: where the paper says so.
+        rule: what we measure, and when the statement counts as reproduced.
+        test: measures it; None if it cannot be tested here, and the rule says why.
         late: whether it is about what is reached by the end of the paper's horizon. A shorter run
             can support such a statement, but not contradict it.
     """
 
-    text: str
+    quote: str
+    place: str
     rule: str
-    finding: Finding
-    paper: str = ""
+    test: Callable[[Results], Finding] | None = None
     late: bool = False
 
 
 class Judged(NamedTuple):
-    """A statement with its verdict.
+    """A statement with what was measured, in words, and its verdict."""
 
-    Attributes:
-        claim: the claim.
-        measured: what was measured, in words.
-        verdict: holds beside the verdicts of the study's other statements.
-        alone: the verdict if there were no other statements.
-    """
-
-    claim: Claim
+    statement: Statement
     measured: str
     verdict: Verdict
-    alone: Verdict
-
-    @property
-    def words(self) -> str:
-        """The verdict, with that of the statement alone where it is another."""
-        same = self.verdict == self.alone
-        return self.verdict if same else f"{self.verdict} (by itself {self.alone})"
 
 
-def judge(claims: Sequence[Claim], full: bool) -> list[Judged]:
-    """Judge the claims of a study together.
+def judge(statements: Sequence[Statement], results: Results, full: bool) -> list[Judged]:
+    """Judge the statements of a study together.
 
-    By Holm's procedure the probability that any decided verdict is wrong is at most 5 %. A
-    statement that is decided only by itself is undecided.
+    By Holm's procedure the probability that any decided verdict is wrong is at most 5 %.
 
     Args:
-        claims: all of the study.
+        statements: all of the study.
+        results: the curves of its sweeps.
         full: whether all of its parts have the horizon of the paper.
     """
-    findings = [_at_this_horizon(claim, full) for claim in claims]
-    levels = holm([min(finding.supports, finding.contradicts) for finding in findings])
-    judged = []
-    for claim, finding, level in zip(claims, findings, levels, strict=True):
-        alone = finding.verdict
-        verdict = alone if level <= LEVEL else "cannot tell"
-        judged.append(Judged(claim, finding.measured, verdict, alone))
+    judged: list[Judged] = []
+    findings: dict[int, Finding] = {}
+    for place, statement in enumerate(statements):
+        measured = ""
+        if statement.test is not None:
+            try:
+                finding = statement.test(results)
+                if statement.late and not full:
+                    finding = finding._replace(contradicts=1.0)
+                findings[place] = finding
+            except NotKeptError as error:
+                measured = str(error)
+        judged.append(Judged(statement, measured, "not tested"))
+    levels = holm([min(found.supports, found.contradicts) for found in findings.values()])
+    for (place, finding), level in zip(findings.items(), levels, strict=True):
+        verdict = finding.verdict if level <= LEVEL else "undecided"
+        judged[place] = Judged(statements[place], finding.measured, verdict)
     return judged
-
-
-def _at_this_horizon(claim: Claim, full: bool) -> Finding:
-    finding = claim.finding
-    if claim.late and not full and finding.verdict == "no":
-        return certain(f"{finding.measured} (not by this horizon)", None)
-    return finding

@@ -1,14 +1,14 @@
 """What the studies of He et al. 2020 (UBM-LinUCB) share: CTR against the length of the list.
 
-The CTRs are means over all sessions so far: CTR_sum of the clicks that were drawn, CTR_set of the
-probability of at least one, which is the optimum's less the regret. The optimum is the same for all
-agents and taken from the sessions of all of them, so that chance enters a comparison of CTR_set
+The CTRs are means over sessions: CTR_sum of the clicks that were drawn, CTR_set of the probability
+of at least one, which is the optimum's less the regret. The optimum of an instance is the same for
+all agents and taken from the sessions of all of them, so that chance enters a comparison of CTR_set
 through nothing but the lists shown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache, partial
 from itertools import product
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 
 from clickgym.envs import ContextualModel, load_instance
 
-from .claims import Claim, Curves, Finding, Values, all_of, estimate, percent, several
+from .claims import END, Curves, Finding, Values, all_of, estimate, percent, ratio, several
 from .study import LAST_ENDS, Sweep, Table
 
 POSITIONS = (3, 4, 5, 6)
@@ -25,9 +25,10 @@ SHORT = POSITIONS[0]
 LONG = POSITIONS[-1]
 BASELINE = "C2UCB"
 OURS = "UBMLinUCB"
-WITH_MODEL = ("PBMLinUCB", "CMLinUCB", "DCMLinUCB", OURS)
+RIVALS = ("CMLinUCB", "DCMLinUCB", OURS)
+"""The agents of the paper that have features and a click model."""
 CONTEXT_FREE = "PBM-UCB"
-AGENTS = (BASELINE, *WITH_MODEL, CONTEXT_FREE)
+AGENTS = (BASELINE, "PBMLinUCB", *RIVALS, CONTEXT_FREE)
 ALPHAS = (0.0, 0.1, 0.3, 1.0)
 SPECS = {agent: (agent, *(f"{agent}:alpha={alpha:g}" for alpha in ALPHAS)) for agent in AGENTS}
 SPECS[CONTEXT_FREE] = (CONTEXT_FREE,)  # it has no α
@@ -37,9 +38,6 @@ BEST = "best α"
 CTR_SUM = "CTR_sum"
 CTR_SET = "CTR_set"
 KINDS = (CTR_SUM, CTR_SET)
-LEADS = (
-    "K = 3: +11.4 / +14.2 %, K = 4: +21.4 / +22.2 %, K = 5: +16.3 / +18.4 %, K = 6: +20.2 / +25.6 %"
-)
 
 
 def ubm(n_positions: int) -> str:
@@ -58,113 +56,108 @@ def contextual(queries: Sequence[str], n_items: int, n_features: int) -> list[st
     return names
 
 
-def sweep(name: str, horizon: int, n_items: int, n_features: int, scaled: bool = True) -> Sweep:
+def sweep(name: str, horizon: int, n_items: int, n_features: int) -> Sweep:
+    """The runs of a study, never scaled: all agents with each α and each length of the list."""
     agents = [spec for specs in SPECS.values() for spec in specs if spec != CONTEXT_FREE]
     instances: Any = partial(contextual, n_items=n_items, n_features=n_features)
     envs = [ubm(k) for k in POSITIONS]
-    kept = {"instances": instances, "queries": 3, "ends": LAST_ENDS, "scaled": scaled}
+    kept = {"instances": instances, "queries": 3, "ends": LAST_ENDS, "scaled": False}
     return Sweep(name, envs, [*agents, CATALOGUE], horizon, 10, **kept)
 
 
 @cache
-def chosen(curves: Curves, env: str, agent: str, reading: str) -> str:
+def chosen(curves: Curves, env: str, agent: str, reading: str = BEST) -> str:
     """The agent with the α of a reading: that of the theorem, or the best in half of the runs."""
     if reading == THEOREM:
         return agent
     half = curves.n_runs // 2
-    return min(SPECS[agent], key=lambda spec: curves.by_run(env, spec)[:half, -1].mean())
+    return min(SPECS[agent], key=lambda spec: curves.by_instance(env, spec)[:, :half].mean())
 
 
 @cache
-def optimum(curves: Curves, env: str) -> float:
-    """The reward per session of the best list, from reward and regret of all agents."""
+def optimum(curves: Curves, env: str) -> Values:
+    """``(instances, 1)`` the reward per session of the best list, from all agents' sessions."""
     rewards = [
         curves.by_instance(env, name, "reward") + curves.by_instance(env, name)
         for name in curves.agents
     ]
-    return float(np.mean(rewards) / curves.horizon)
+    return np.mean(rewards, axis=(0, 2))[:, None] / curves.horizon
 
 
 @cache
-def ctr(curves: Curves, env: str, agent: str, reading: str, kind: str) -> Values:
-    """``(runs, steps)`` the CTR so far; of the best α in the runs that it was not chosen by."""
-    spec = chosen(curves, env, agent, reading)
-    if kind == CTR_SUM:
-        values = curves.by_run(env, spec, "clicks") / curves.steps
-    else:
-        values = optimum(curves, env) - curves.by_run(env, spec) / curves.steps
-    return values if reading == THEOREM else values[len(values) // 2 :]
+def ctr(
+    curves: Curves,
+    k: int,
+    agent: str,
+    kind: str,
+    reading: str = BEST,
+    start: float = 0.0,
+    stop: float = 1.0,
+) -> Values:
+    """``(n,)`` the CTR between two fractions of the sessions, of the instances, each averaged over
+    its runs, or of the runs of a single one; of the best α in the runs that it was not chosen by.
+    """
+    env = ubm(k)
+    spec, column = chosen(curves, env, agent, reading), "clicks" if kind == CTR_SUM else "regret"
+    first, last = (curves.by_instance(env, spec, column, at) for at in (start, stop))
+    values = (last - first) / (round(stop * curves.horizon) - round(start * curves.horizon))
+    if kind == CTR_SET:
+        values = optimum(curves, env) - values
+    if reading == BEST:
+        values = values[:, curves.n_runs // 2 :]
+    return values.mean(axis=1) if len(values) > 1 else values[0]
 
 
-def ctr_at_end(curves: Curves, k: int, agent: str, reading: str, kind: str) -> Values:
-    """``(runs,)`` the CTR of all sessions, with lists of k items."""
-    return ctr(curves, ubm(k), agent, reading, kind)[:, -1]
-
-
-def lift(curves: Curves, k: int, agent: str, reading: str, kind: str) -> Values:
-    """``(runs,)`` by which share the CTR at the end is above that of C2UCB."""
-    ours, theirs = (ctr_at_end(curves, k, name, reading, kind) for name in (agent, BASELINE))
+def lift(curves: Curves, k: int, agent: str, kind: str, reading: str = BEST) -> Values:
+    """``(n,)`` by which share the CTR is above that of C2UCB."""
+    ours, theirs = (ctr(curves, k, name, kind, reading) for name in (agent, BASELINE))
     return ours / theirs - 1
 
 
-def both_studies(curves: Curves, reading: str, leads: str) -> Iterator[Claim]:
-    """What the paper says of both."""
-    yield Claim(
-        f"UBM-LinUCB has the highest CTR at every K ({reading})",
-        "higher CTR_sum and CTR_set than each other agent, for each K",
-        ahead(curves, POSITIONS, reading, [OURS], [a for a in AGENTS if a != OURS]),
-        paper="highest",
-        late=True,
-    )
-    yield Claim(
-        f"Its lead over C2UCB grows with K ({reading})",
-        "the share by which each CTR is higher is larger with K = 6 than with K = 3",
-        several({kind: grows(curves, reading, kind) for kind in KINDS}),
-        paper=leads,
-        late=True,
-    )
-    yield Claim(
-        f"With K = 6 C2UCB has fallen behind all who have a click model ({reading})",
-        "lower CTR_sum and CTR_set than each other agent",
-        ahead(curves, [LONG], reading, WITH_MODEL, [BASELINE]),
-        late=True,
-    )
-
-
 def ahead(
-    curves: Curves, ks: Sequence[int], reading: str, better: Sequence[str], worse: Sequence[str]
+    curves: Curves, ks: Sequence[int], better: Sequence[str], worse: Sequence[str]
 ) -> Finding:
-    """Whether all of some agents have a higher CTR than all of some others, by both measures; the
-    closest pair of each length and measure is shown.
+    """Whether all of some agents have higher CTRs than all of some others; the closest pair of each
+    length and kind is shown.
     """
     findings = {}
     for k, kind in product(ks, KINDS):
-        agents = (*better, *worse)
-        ends = {agent: ctr_at_end(curves, k, agent, reading, kind) for agent in agents}
+        ends = {agent: ctr(curves, k, agent, kind) for agent in (*better, *worse)}
         low = min(better, key=lambda agent: ends[agent].mean())
         high = max(worse, key=lambda agent: ends[agent].mean())
-        gap = percent(estimate(ends[low] / ends[high] - 1))
-        words = f"{low} {ends[low].mean():.4f}, {high} {ends[high].mean():.4f}, {gap}"
+        words = f"{low} over {high} {percent(estimate(ends[low] / ends[high] - 1))}"
         pairs = [estimate(ends[a] - ends[b]).above(0.0) for a in better for b in worse]
         findings[f"K = {k} {kind}"] = all_of(words, pairs)
     return several(findings)
 
 
-def grows(curves: Curves, reading: str, kind: str) -> Finding:
-    """Whether the lead over C2UCB is larger with long lists."""
-    lifts = [lift(curves, k, OURS, reading, kind) for k in POSITIONS]
-    words = ", ".join(percent(estimate(values)) for values in lifts)
-    return estimate(lifts[-1] - lifts[0]).above(0.0, words)
+def lead_grows(curves: Curves) -> Finding:
+    """Whether UBM-LinUCB's lead over C2UCB is larger with long lists, by both kinds."""
+    findings = {}
+    for kind in KINDS:
+        lifts = [lift(curves, k, OURS, kind) for k in (SHORT, LONG)]
+        words = ", then ".join(percent(estimate(values)) for values in lifts)
+        findings[kind] = estimate(lifts[1] - lifts[0]).above(0.0, words)
+    return several(findings)
+
+
+def mean_share(curves: Curves, k: int, agent: str) -> Values:
+    """``(n,)`` the CTR_sum of all sessions as a share of that of their last hundredth: lower if an
+    agent converges more slowly.
+    """
+    mean, last = (ctr(curves, k, agent, CTR_SUM, BEST, *span) for span in ((0.0, 1.0), END))
+    return mean / last
 
 
 def ctr_table(curves: Curves) -> Table:
-    """Every CTR at the end, with its lift over C2UCB."""
+    """Every CTR, with its lift over C2UCB."""
     rows = [["CTR", "agent", "α", *(f"K = {k}" for k in POSITIONS)]]
-    for kind, reading, agent in product(KINDS, (THEOREM, BEST), AGENTS):
+    for kind, reading, agent in product(KINDS, (BEST, THEOREM), AGENTS):
         cells = []
         for k in POSITIONS:
-            gain = 100 * lift(curves, k, agent, reading, kind).mean()
-            cells.append(f"{ctr_at_end(curves, k, agent, reading, kind).mean():.3f} {gain:+.1f}%")
+            ours, theirs = (ctr(curves, k, name, kind, reading) for name in (agent, BASELINE))
+            gain = 100 * (ratio(ours, theirs).mean - 1)
+            cells.append(f"{ours.mean():.3f} {gain:+.1f}%")
         rows.append([kind, agent, alphas(curves, agent, reading), *cells])
     return "CTR and lift over C2UCB", rows
 
@@ -174,5 +167,14 @@ def alphas(curves: Curves, agent: str, reading: str) -> str:
     if agent == CONTEXT_FREE:
         return "–"
     specs = [chosen(curves, ubm(k), agent, reading) for k in POSITIONS]
-    alphas = [spec.rpartition("alpha=")[2] if "=" in spec else "α_t" for spec in specs]
-    return alphas[0] if len(set(alphas)) == 1 else ", ".join(alphas)
+    values = [spec.rpartition("alpha=")[2] if "=" in spec else "α_t" for spec in specs]
+    return values[0] if len(set(values)) == 1 else ", ".join(values)
+
+
+def other_alpha(curves: Curves) -> str:
+    """A sentence about the α of the theorem."""
+    gains = [percent(estimate(lift(curves, LONG, OURS, kind, THEOREM))) for kind in KINDS]
+    return (
+        f"With the α of the theorem and K = {LONG}, UBM-LinUCB is {gains[0]} (CTR_sum) and "
+        f"{gains[1]} (CTR_set) above C2UCB."
+    )

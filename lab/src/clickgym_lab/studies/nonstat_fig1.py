@@ -2,11 +2,14 @@
 
 Li and de Rijke 2019, figure 1.
 
-The horizon is never scaled: the changes are at fixed sessions. Changes come at a constant rate, so
-any agent has regret that grows linearly from one pair of epochs to the next, however well it
-adapts; the theorems' sublinear growth is about a fixed number of changes. Agents have their
-defaults. The paper has 100 queries. It gives a number only for the last statement: the bounds of
-all others, and between two and eight for its four times, are ours.
+The paper draws 100 frequent queries of the Yandex log; we have 60 published and 16 shipped ones,
+fitted by others, so that levels of regret differ. As in the paper, three random items outside of
+the top three attract with 0.9 in every second epoch of 10,000 sessions; which three has its own
+seed. K = 3 of 10 items, 100,000 sessions, ten runs, ε, γ and τ are the paper's. CascadeSWUCB counts
+examinations for both its mean and its width, where the printed lines 19 to 24 mix displays and
+examinations. What the paper says of sub-linear and linear regret is tested with ten epochs whose
+length grows with n (three runs), as in its theorems, and each agent is told n, so that γ and τ
+follow it. If users change at a constant rate, the regret of every algorithm grows linearly.
 """
 
 from __future__ import annotations
@@ -15,28 +18,41 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .changing_users import ADAPTIVE, CM, switching
-from .claims import (
-    LEARNS_RULE,
-    LINEAR_RULE,
-    Claim,
-    Curves,
-    Finding,
-    Results,
-    all_of,
-    estimate,
-    less_regret,
-    linear,
-    several,
-    sublinear,
+from .changing_users import (
+    ADAPTIVE,
+    CM,
+    FALLS,
+    GROWS,
+    HORIZONS,
+    LENGTH,
+    falls,
+    growing,
+    per_session,
+    stays,
+    switching,
 )
-from .plots import Figure, bands, finish, grid
+from .claims import (
+    Finding,
+    Number,
+    Results,
+    Statement,
+    Values,
+    estimate,
+    less,
+    ratio,
+    several,
+)
+from .plots import BLACK, Figure, bands, finish, grid, points
 from .study import Sweep
 
+FIG1, GROWING = "nonstat-fig1", "nonstat-growing"
 STUBBORN = ("RankedExp3", "CascadeKLUCB", "BatchRank")
+LATE_EPOCHS = (0.6, 0.7, 0.8, 0.9)
+"""Where the last four epochs start."""
+ENDS = (0.1, 0.2, 0.4, *(start + part for start in LATE_EPOCHS for part in (0.0, 0.02, 0.08)), 1.0)
 SWEEPS = [
     Sweep(
-        "nonstat-fig1",
+        FIG1,
         [CM],
         (*ADAPTIVE, *STUBBORN),
         horizon=100_000,
@@ -44,98 +60,144 @@ SWEEPS = [
         instances=switching,
         queries=100,
         windows=50,
+        ends=ENDS,
         scaled=False,
-    )
+    ),
+    *growing(GROWING, (*ADAPTIVE, *STUBBORN)),
 ]
 """CascadeDUCB and CascadeSWUCB, which are `ADAPTIVE`, and three agents that are not, in the cascade
-model whose users change (`CM`), on up to 100 queries (16 ship; fewer at a smaller scale).
-`switching` makes of each the instance li2019-switching: in every second epoch of 10,000 sessions
-three other items attract with 0.9. Horizon and runs are never scaled: users change at fixed
-sessions.
+model whose users change (`CM`), on up to 100 queries (16 ship). `switching` makes of each the
+instance li2019-switching: in every second epoch three other items attract with 0.9.
 """
 
 
-def claims(results: Results) -> Iterator[Claim]:
-    """What the paper says of its figure 1.
+def epoch(results: Results, agent: str, start: float) -> Values:
+    """``(queries,)`` regret in the epoch that starts at a fraction of the sessions."""
+    return results[FIG1].rate(CM, agent, start, start + 0.1) * LENGTH
 
-    A test asks whether the mean of independent values lies between two bounds: yes if its 95 %
-    interval (Student's t) lies between them, no if it lies outside, else it cannot tell; all
-    statements are judged together by Holm's procedure. `several` asks that all tests hold; one that
-    surely does not contradicts the statement.
 
-    `linear` (and `sublinear`) asks whether the rate of regret in the last fifth of the sessions
-    less 0.8 times that in the second fifth is above (below) 0, over the queries where their values
-    are kept, else over the runs: the finding says which. `less_regret` asks whether the gap between
-    two agents' regret at the end is above 0, over the queries, each averaged over its runs. The two
-    tests of this file are over the runs, each averaged over the queries.
-    """
-    curves = results["nonstat-fig1"]
-    for agent in ADAPTIVE:
-        yield Claim(
-            f"{agent} detects the changes and converges again",
-            "regret per session in the last fifth of the epochs after a change is below half of "
-            "that in their first fifth",
-            converges_again(curves, agent),
-        )
-    for agent in ADAPTIVE:
-        finding = several({"CM": sublinear(curves, CM, agent)})
-        yield Claim(f"The regret of {agent} is sublinear within the run", LEARNS_RULE, finding)
-    for agent in STUBBORN:
-        finding = several({"CM": linear(curves, CM, agent)})
-        yield Claim(f"The regret of {agent} is linear", LINEAR_RULE, finding)
-    for agent in ADAPTIVE:
-        yield Claim(
-            f"{agent} has less regret than RankedExp3, CascadeKL-UCB and BatchRank",
-            "less cumulative regret at the end than each",
-            several({worse: less_regret(curves, CM, agent, worse) for worse in STUBBORN}),
-        )
-    yield Claim(
-        "CascadeSWUCB is slightly better than CascadeDUCB",
-        "less cumulative regret at the end",
-        several({"CascadeDUCB": less_regret(curves, CM, "CascadeSWUCB", "CascadeDUCB")}),
+def converges_again(results: Results, agent: str) -> Finding:
+    """Whether regret per session falls within the last four epochs, each after a change."""
+    curves = results[FIG1]
+    first, last = (
+        np.mean([curves.rate(CM, agent, s + a, s + b) for s in LATE_EPOCHS], axis=0)
+        for a, b in ((0.0, 0.02), (0.08, 0.1))
     )
-    yield Claim(
-        "CascadeKL-UCB has about four times as much regret in [80k, 90k) as in [0, 10k), with the "
-        "same users",
-        "between two and eight times",
-        four_times(curves),
-        paper="111.5, then 447.8",
-    )
-
-
-def converges_again(curves: Curves, agent: str) -> Finding:
-    """Whether regret per session in the last fifth of an epoch less half of that in its first fifth
-    is below 0, both in the mean over the nine epochs after a change.
-    """
-    values = curves.by_run(CM, agent)
-    starts = [epoch / 10 for epoch in range(1, 10)]
-    first = np.mean([curves.rate(values, start, start + 0.02) for start in starts], axis=0)
-    last = np.mean([curves.rate(values, start + 0.08, start + 0.1) for start in starts], axis=0)
     words = f"{estimate(first)} per session, then {estimate(last)}"
-    return estimate(last - 0.5 * first).below(0.0, words)
+    return estimate(first - last).above(0.0, words)
 
 
-def four_times(curves: Curves) -> Finding:
-    """Whether CascadeKL-UCB's regret in the ninth epoch less twice that in the first is above 0,
-    and less eight times that below 0.
-    """
-    values = curves.by_run(CM, "CascadeKLUCB")
-    first, later = (
-        curves.rate(values, start, start + 0.1) * curves.horizon / 10 for start in (0.0, 0.8)
+def less_regret(results: Results, better: str, worse: str) -> Finding:
+    """Whether one agent has less regret at the end than another."""
+    curves = results[FIG1]
+    return less(curves.values(CM, better), curves.values(CM, worse))
+
+
+PRINTED = {0.0: (111.50, 1.12), 0.8: (447.82, 137.16)}
+"""Regret of CascadeKL-UCB in the epoch that starts there, with the paper's ±."""
+NUMBERS = [
+    Number(
+        f"Regret of CascadeKL-UCB {words}",
+        PRINTED[start][0],
+        lambda results, start=start: epoch(results, "CascadeKLUCB", start),  # type: ignore[misc]
+        PRINTED[start][1],
     )
-    ratio = later.mean() / first.mean()
-    words = f"{estimate(first)}, then {estimate(later)}: {ratio:.1f} times"
-    bounds = [estimate(later - 2 * first).above(0.0), estimate(later - 8 * first).below(0.0)]
-    return all_of(words, bounds)
+    for words, start in (
+        ("in the first 10,000 sessions", 0.0),
+        ("between 80,000 and 90,000, with the same users", 0.8),
+    )
+]
+STATEMENTS = [
+    *(
+        Statement(
+            "All baselines have linear regret in time step.",
+            "section 5",
+            f"{agent}: " + GROWS,
+            lambda results, agent=agent: stays(results, GROWING, agent),  # type: ignore[misc]
+        )
+        for agent in STUBBORN
+    ),
+    Statement(
+        "Non-stationarity makes the baselines perform even worse during epochs where the "
+        "attraction probability are set as the default. E.g., CascadeKL-UCB has 111.50 ± 1.12 "
+        "regret in the first 10k steps but has 447.82 ± 137.16 regret between step 80k and 90k.",
+        "section 5",
+        "The example: CascadeKL-UCB has more regret between 80,000 and 90,000 than in the first "
+        "10,000 sessions.",
+        lambda results: less(
+            epoch(results, "CascadeKLUCB", 0.0), epoch(results, "CascadeKLUCB", 0.8)
+        ),
+    ),
+    *(
+        Statement(
+            "Because of the use of a discounting factor and/or a sliding window, CascadeDUCB and "
+            "CascadeSWUCB can detect breakpoints and show convergence.",
+            "section 5",
+            f"{agent}: in the last four epochs, regret per session in the last fifth of an epoch "
+            "is below that in its first fifth.",
+            lambda results, agent=agent: converges_again(results, agent),  # type: ignore[misc]
+        )
+        for agent in ADAPTIVE
+    ),
+    Statement(
+        "CascadeSWUCB outperforms CascadeDUCB with a small gap",
+        "section 5",
+        "Less regret at the end. (“Small” has no number: the gap is printed.)",
+        lambda results: less_regret(results, "CascadeSWUCB", "CascadeDUCB"),
+    ),
+    *(
+        Statement(
+            "We choose them as baselines to show the superiority of our algorithms in a "
+            "non-stationary environment.",
+            "section 5",
+            f"{agent} has less regret at the end than RankedExp3, CascadeKL-UCB and BatchRank.",
+            lambda results, agent=agent: several(  # type: ignore[misc]
+                {worse: less_regret(results, agent, worse) for worse in STUBBORN}
+            ),
+        )
+        for agent in ADAPTIVE
+    ),
+    *(
+        Statement(
+            "Our theoretical have shown that they have sub-linear regret. These theoretical "
+            "findings have been confirmed by our experiments on the Yandex click dataset.",
+            "section 7",
+            f"{agent}: " + FALLS,
+            lambda results, agent=agent: falls(results, GROWING, agent),  # type: ignore[misc]
+        )
+        for agent in ADAPTIVE
+    ),
+]
+
+
+def seen(results: Results) -> Iterator[str]:
+    """Growth within the run, and the gap of the two."""
+    curves = results[FIG1]
+    growth = []
+    for agent in (*ADAPTIVE, *STUBBORN):
+        early, late = (curves.rate(CM, agent, *span) for span in ((0.2, 0.4), (0.8, 1.0)))
+        growth.append(f"{ratio(late, early)} ({agent})")
+    yield (
+        "Users change at a constant rate, so within the run no agent's regret per session falls "
+        f"for long: in the last fifth it is {', '.join(growth)} times that in the second fifth."
+    )
+    share = ratio(*(curves.values(CM, agent) for agent in reversed(ADAPTIVE)))
+    yield f"CascadeSWUCB has {share} times the regret of CascadeDUCB at the end."
 
 
 def draw(results: Results) -> Figure:
-    """Regret of all agents, with the epochs shaded."""
-    curves = results["nonstat-fig1"]
-    figure, [axes] = grid(1, labels=["cumulative regret"])
-    bands(axes, curves, CM, (*ADAPTIVE, *STUBBORN))
-    for start in range(10_000, curves.horizon, 20_000):
-        axes.axvspan(start, start + 10_000, color="0.93", zorder=0)
-    label = "session (grey: three other items attract with 0.9)"
-    axes.set(xlabel=label, xlim=(0, curves.horizon))
+    """Regret of all agents, with the epochs shaded; and regret per session as n grows."""
+    curves, agents = results[FIG1], (*ADAPTIVE, *STUBBORN)
+    figure, [axes, growth] = grid(2, width=4.0, labels=["cumulative regret"])
+    bands(axes, curves, CM, agents)
+    for start in range(LENGTH, curves.horizon, 2 * LENGTH):
+        axes.axvspan(start, start + LENGTH, color="0.93", zorder=0)
+    at_80k = curves.at(curves.by_run(CM, "CascadeKLUCB"), 80_000).mean()
+    ends = [at_80k, at_80k + PRINTED[0.8][0]]
+    label = "CascadeKLUCB in the paper, 80,000 to 90,000"
+    axes.plot([80_000, 90_000], ends, marker="*", color=BLACK, linewidth=1, label=label)
+    axes.set(xlabel="session (grey: other items attract)", xlim=(0, curves.horizon))
+    for agent in agents:
+        points(growth, HORIZONS, per_session(results, GROWING, agent), agent)
+    growth.set(xscale="log", yscale="log", xlabel="n, ten epochs", ylabel="regret per session")
     return finish(figure, [axes], results, "Regret where the users change")

@@ -2,75 +2,137 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
 
 from clickgym.core.formats import markdown_table, markdown_text
 
+from .claims import NotKeptError
 from .study import Measured
 
+QUERIES = {
+    "": "shipped queries",
+    "yandex60": "published queries",
+    "kdd": "queries of the KDD Cup",
+    "letor": "kinds of users",
+    "movielens": "set of film ratings",
+}
+"""What the queries of a label are."""
 HOW = (
-    "Intervals are 95 % intervals of a mean by Student's t. Those over queries (each averaged over "
-    "its runs) hold for other queries of the kind, too; those over runs (each averaged over its "
-    "queries) hold for these queries only. A statement is supported (yes) if the interval lies on "
-    "the side that its rule says, contradicted (no) if it lies on the other, and else undecided. "
-    "Verdicts are corrected for the number of statements (Holm's procedure at 5 %); what is "
-    "decided only without this correction stands in brackets. A run shorter than the paper's can "
-    "support a statement about the end of the horizon, but not contradict it."
+    "Intervals are 95 % intervals of a mean by Student's t, over the queries, each averaged over "
+    "its runs; where there is only one query, over its runs. The difference is ours less the "
+    "paper's; a ± of the paper counts as its standard error. A statement is *reproduced* if the "
+    "interval lies on the side that the test says, *not reproduced on these queries* if it lies "
+    "on the other side, and else *undecided*. Verdicts are corrected for the number of statements "
+    "(Holm's procedure at 5 %). A run shorter than the paper's can support a statement about the "
+    "end of the horizon, but not contradict it. If there are several sets of queries, the largest "
+    "decides. No verdict says that a paper is wrong."
 )
-
-FIGURE = "The figure: on the website, or by `clickgym study {} --from lab/results --out figures`."
+FIGURE = "The figure: on the website, or by the command below."
 
 
 def page(measured: Sequence[Measured], is_shipped: bool = False) -> str:
-    """The page of a study: what was found, beside the paper, first of all.
+    """The page of a study.
 
     Args:
-        measured: on one set of queries or on several.
+        measured: on one set of queries or on several, the largest first.
         is_shipped: whether it stands in the repository, which has no pictures.
     """
-    study = measured[0].study
+    best, study = measured[0], measured[0].study
     lines = [f"# {study.name}: {study.title}", "", f"{study.paper}.", ""]
-    for result in measured:
-        lines += _statements(result, is_shipped)
-    if study.notes:
-        heading = "What it is" if study.is_ours else "How it differs from the paper"
-        lines += [f"## {heading}", "", study.notes, ""]
-    lines += ["## What was run", ""]
-    for result in measured:
-        lines += [*_runs(result), ""]
-    return "\n".join([*lines, "## How statements are judged", "", HOW, ""])
-
-
-def _statements(result: Measured, is_shipped: bool) -> list[str]:
-    study, reported = result.study, any(row.claim.paper for row in result.judged)
-    header = ["statement", *["the paper"] * reported, "ours", "supported"]
-    rows = []
-    for row in result.judged:
-        text = f"{markdown_text(row.claim.text)} *({markdown_text(row.claim.rule)})*"
-        paper = [markdown_text(row.claim.paper)] * reported
-        rows.append([text, *paper, markdown_text(row.measured), row.words])
-    where = f", on the {result.label} queries" if result.label else ""
-    heading = "What was found" if study.is_ours else "Ours beside the paper"
-    lines = [f"## {heading}{where}", ""]
-    picture = f"![{study.title}{where}]({result.name}.png)"
-    lines += [FIGURE.format(study.name) if is_shipped else picture, ""]
-    lines += [*markdown_table([header, *rows]), "", f"    {result.command}", ""]
-    if result.replayed:
-        words = "one run of each agent over the first tenth was played again, and is equal"
-        lines += [f"Replayed by version {result.replayed}: {words}.", ""]
+    if study.numbers:
+        lines += ["## The paper's numbers beside ours", "", *_numbers(measured), ""]
+    lines += ["## Figure", ""]
+    if is_shipped:
+        lines += [FIGURE, ""]
+    else:
+        lines += [f"![{study.title}, {_queries(one)}]({one.name}.png)\n" for one in measured]
     if study.table is not None:
-        title, cells = study.table(result.results)
-        lines += [f"{title}:", "", *markdown_table(cells), ""]
-    return lines
+        for one in measured:
+            title, cells = study.table(one.results)
+            lines += [f"{title} ({_queries(one)}):", "", *markdown_table(cells), ""]
+    if study.statements:
+        on = f"Tested on {_queries(best)}."
+        lines += ["## What the paper says", "", on, "", *_statements(best), ""]
+    if study.notes:
+        heading = "What it is" if study.is_ours else "What differs here"
+        lines += [f"## {heading}", "", study.notes, ""]
+    if study.seen is not None:
+        lines += ["## What we also saw", ""]
+        for one in measured:
+            lines += [f"On {_queries(one)}:", "", *_bullets(study.seen(one.results)), ""]
+    lines += ["## Repeat it", "", *_commands(measured, is_shipped)]
+    return "\n".join([*lines, "## How to read this page", "", HOW, ""])
 
 
-def _runs(result: Measured) -> list[str]:
-    lines = []
-    for name, curves in result.results.items():
-        names = result.made[name]["instances"]
-        runs = f"{curves.n_runs} runs of {curves.horizon:,} sessions"
-        instances = ", ".join(markdown_text(instance) for instance in names)
-        envs = ", ".join(dict.fromkeys(curves.table["env"]))
-        agents = ", ".join(curves.agents)
-        lines.append(f"- `{name}`: {envs}; {agents}; {runs} on {len(names)} instances: {instances}")
-    return lines
+def _queries(one: Measured) -> str:
+    """The set of queries in words."""
+    names = [name for curves in one.results.values() for name in curves.instances]
+    if one.label or any(name.startswith("yandex-") for name in names):
+        what = QUERIES.get(one.label, f"queries ({one.label})")
+    else:
+        what = "kinds of users"
+    if one.n_queries > 1:
+        return f"{one.n_queries} {what}"
+    return "one kind of users" if what == "kinds of users" else f"single {what}"
+
+
+def _bullets(sentences: Iterable[str]) -> Iterator[str]:
+    """The sentences about what the results have."""
+    with contextlib.suppress(NotKeptError):
+        for sentence in sentences:
+            yield f"- {sentence}"
+
+
+def _numbers(measured: Sequence[Measured]) -> list[str]:
+    best, *others = measured
+    header = ["", "the paper", f"ours, {_queries(best)}", "difference"]
+    rows = [[*header, *(f"ours, {_queries(one)}" for one in others)]]
+    for number in best.study.numbers:
+        ours = number.ours(best.results)
+        cells = ["–", "–"] if ours is None else [str(ours), number.difference(ours)]
+        found = [number.ours(one.results) for one in others]
+        beside = ["–" if one is None else str(one) for one in found]
+        rows.append([markdown_text(number.what), number.printed, *cells, *beside])
+    return markdown_table(rows)
+
+
+def _statements(best: Measured) -> list[str]:
+    rows = [["the paper's words", "where", "our test", "measured", "verdict"]]
+    for statement, measured, verdict in best.judged:
+        words = [f"“{statement.quote}”", statement.place, statement.rule, measured]
+        rows.append([*map(markdown_text, words), f"**{verdict}**"])
+    return markdown_table(rows)
+
+
+def _commands(measured: Sequence[Measured], is_shipped: bool) -> Iterator[str]:
+    """The commands, and what they played."""
+    if is_shipped:
+        name = measured[0].study.name
+        yield "This page and its figure, from the results that ship:\n"
+        yield f"    clickgym study {name} --from lab/results --out figures\n"
+        yield "The results, with the current version:\n"
+    for one in measured:
+        yield f"    {without_numbers(one.command)}\n"
+    rows = [["queries", "part", "agents", "runs", "sessions", "version (commit)"]]
+    for one in measured:
+        for name, curves in one.results.items():
+            made = one.made[name]
+            agents = ", ".join(markdown_text(agent) for agent in curves.agents)
+            counts = [str(curves.n_runs), f"{curves.horizon:,}"]
+            version = f"{made['clickgym']} ({made['commit']})"
+            queries = f"{len(curves.instances)} {one.label}".strip()
+            rows.append([queries, f"`{name}`", agents, *counts, version])
+    yield from markdown_table(rows)
+    yield ""
+
+
+def without_numbers(command: str) -> str:
+    """A command with a pattern in place of files whose names differ in a number only.
+
+    Example:
+        >>> without_numbers("study x --instances q/a-1.json q/a-23.json --scale 1")
+        'study x --instances q/a-*.json --scale 1'
+    """
+    return re.sub(r"(\S+-)\d+\.json(?: \1\d+\.json)+", r"\1*.json", command)

@@ -9,6 +9,7 @@ import shlex
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from inspect import cleandoc
 from itertools import product
@@ -28,8 +29,8 @@ from clickgym.runner.config import provenance
 from clickgym.runner.make import make_env
 from clickgym.runner.results import Trial, run_seed
 
-from ..results import read_results, replayed, write_results
-from .claims import Claim, Curves, Judged, Results, judge
+from ..results import read_results, write_results
+from .claims import Curves, Judged, Number, Results, Statement, judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,8 +41,6 @@ ENDS = (0.2, 0.4, 0.8, 0.99, 1.0)
 """The fractions of the horizon at which the values of each instance are kept."""
 LAST_ENDS = ENDS[-2:]
 """Those of studies that have no statement about the growth of regret."""
-OF_RESULTS = ("claims", "draw", "table")
-"""The functions of a study."""
 KEYS = ("env", "instance", "agent", "run", "step")
 
 Table = tuple[str, Sequence[Sequence[str]]]
@@ -67,9 +66,11 @@ class Sweep:
         facts: functions of an environment, whose values become columns.
         scaled: whether a scale reduces horizon and runs.
         least_horizon, least_runs: below them the experiment shows nothing.
+        told: the horizon that agents are told, if they play only its beginning. Such a sweep is
+            played one run after another.
         measure: a function of the names of the queries, which returns what a trained agent is
             worth after its last session, or None: the column ``trained``. Such a sweep is played
-            one run after another.
+            one run after another, too.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Sweep:
     least_horizon: int = LEAST_HORIZON
     least_runs: int = LEAST_RUNS
     delay: str | None = None
+    told: int = 0
     measure: Callable[[Names], Callable[[Any], float | None]] | None = None
 
 
@@ -99,11 +101,13 @@ class Study:
         name: of the file, with hyphens.
         title: what it shows, in a line: the first paragraph of the docstring.
         paper: where it is from: the second.
-        notes: where it differs from the paper: the rest.
+        notes: what differs here, or what it is: the rest.
         sweeps: what is run, ``SWEEPS``.
-        claims: what the paper says about it, with what was measured.
         draw: the figure.
-        table: the paper's table, where it has one.
+        numbers: that the paper prints, ``NUMBERS``.
+        statements: sentences of the paper, ``STATEMENTS``.
+        table: numbers of ours: a title, and rows of which the first is the header.
+        seen: sentences of ours about what was measured, which nobody judges.
         columns: of which curves are kept, ``COLUMNS``.
         typed: what the command line takes: the name, or the file of a study of one's own.
     """
@@ -113,36 +117,34 @@ class Study:
     paper: str
     notes: str
     sweeps: Sequence[Sweep]
-    claims: Callable[[Results], Iterable[Claim]]
     draw: Callable[[Results], Figure]
+    numbers: Sequence[Number]
+    statements: Sequence[Statement]
     table: Callable[[Results], Table] | None
+    seen: Callable[[Results], Iterable[str]] | None
     columns: Sequence[str]
     typed: str
 
     @property
     def is_ours(self) -> bool:
         """Whether it repeats no paper."""
-        return self.paper.lower() == "ours"
+        return self.paper.startswith(("Ours", "Users of"))
 
 
-def naming_its_line(file: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that runs code of a study of one's own, whose errors name the file and line."""
-
-    def named(argument: Any) -> Any:
-        try:
-            found = function(argument)
-            return list(found) if isinstance(found, Iterator) else found
-        except SyntaxError as error:
-            raise ValueError(f"{error.filename}, line {error.lineno}: {error.msg}") from None
-        except Exception as error:
-            frames = traceback.extract_tb(error.__traceback__)
-            lines = [frame.lineno for frame in frames if frame.filename == file]
-            if not lines:  # the file cannot be read
-                raise
-            kind = type(error).__name__
-            raise ValueError(f"{file}, line {lines[-1]}: {kind}: {error}") from error
-
-    return named
+@contextmanager
+def naming_its_line(file: str) -> Iterator[None]:
+    """Errors of a study of one's own name its file and line."""
+    try:
+        yield
+    except SyntaxError as error:
+        raise ValueError(f"{error.filename}, line {error.lineno}: {error.msg}") from None
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == file]
+        if not lines:  # the file cannot be read, or it is a study of the package
+            raise
+        kind = type(error).__name__
+        raise ValueError(f"{file}, line {lines[-1]}: {kind}: {error}") from error
 
 
 def study_of(file: str, names: Mapping[str, Any]) -> Study:
@@ -152,24 +154,23 @@ def study_of(file: str, names: Mapping[str, Any]) -> Study:
         ValueError: something is missing.
     """
     words = cleandoc(names["__doc__"] or "").split("\n\n")
-    missing = [name for name in ("SWEEPS", "claims", "draw") if name not in names]
+    missing = [name for name in ("SWEEPS", "draw") if name not in names]
     if missing or len(words) < 2:
         what = ", ".join(missing) or "docstring of a title, a paper and notes"
         raise ValueError(f"{file} has no {what}; expected a study")
     title, paper, *notes = (" ".join(part.split("\n")) for part in words)
     name = Path(file).stem.replace("_", "-")
-    if file.endswith(".py"):
-        own = {key: naming_its_line(file, names[key]) for key in OF_RESULTS if key in names}
-        names = {**names, **own}
     return Study(
         name,
         title.removesuffix("."),
         paper.removesuffix("."),
         "\n\n".join(notes),
         names["SWEEPS"],
-        names["claims"],
         names["draw"],
+        names.get("NUMBERS", ()),
+        names.get("STATEMENTS", ()),
         names.get("table"),
+        names.get("seen"),
         names.get("COLUMNS", ("regret",)),
         Path(file).name if file.endswith(".py") else name,
     )
@@ -220,7 +221,7 @@ class Setting:
             columns: of which curves are kept.
 
         Returns:
-            What the claims need of its results, and what made them.
+            What statements, numbers and figures need of its results, and what made them.
         """
         instances, agents = self.taken(sweep)
         names = [load_instance(instance).name for instance in instances]
@@ -230,7 +231,7 @@ class Setting:
             runs = self._reduced(runs, sweep.least_runs)
         runs = self.runs or runs
         steps, facts = checkpoints(length, sweep.windows), list(sweep.facts)
-        if sweep.measure is None:
+        if sweep.measure is None and not sweep.told:
             labels = {*sweep.envs, *agents, *names}
             results = clickgym.sweep(
                 sweep.envs,
@@ -248,8 +249,8 @@ class Setting:
             )
             table, made = results.frame, results.config
         else:
-            table, made = self._measured(sweep, length, runs, steps), provenance()
-            facts.append("trained")
+            table, made = self._one_by_one(sweep, length, runs, steps), provenance()
+            facts += ["trained"] * (sweep.measure is not None)
         table = with_facts(table, sweep.envs, instances, sweep.facts)
         return compact(table, columns, facts, sweep.ends, sweep.whole), {
             "full": length == sweep.horizon,
@@ -260,23 +261,24 @@ class Setting:
             "runs": runs,
         }
 
-    def _measured(
+    def _one_by_one(
         self, sweep: Sweep, horizon: int, runs: int, steps: NDArray[np.int64]
     ) -> polars.DataFrame:
         """Play the runs one after another, and measure each agent after its last session."""
-        assert sweep.measure is not None
-        measure, (instances, agents) = sweep.measure(self.queries(sweep.queries)), self.taken(sweep)
+        measure = sweep.measure(self.queries(sweep.queries)) if sweep.measure else None
+        (instances, agents), horizon = self.taken(sweep), sweep.told or horizon
         folder, frames = self.out / sweep.name, []
         make_folder(folder)
         for run, env, instance, spec in product(range(runs), sweep.envs, instances, agents):
-            name = f"{load_instance(instance).name} {label_of(spec)} {run}"
+            name = f"{env} {load_instance(instance).name} {label_of(spec)} {run}"
             file = folder / f"{quote(name, safe='')}.parquet"
             if not file.exists():
                 table, agent = play(sweep, env, instance, spec, run, self.seed, horizon, steps)
-                trained = polars.lit(measure(agent), polars.Float64)
-                write_results(file, table.with_columns(trained=trained), {})
+                if measure is not None:
+                    table = table.with_columns(trained=polars.lit(measure(agent), polars.Float64))
+                write_results(file, table, {})
             frames.append(read_results(file)[0])
-        return polars.concat(frames)
+        return polars.concat(frames).with_columns(col("run").cast(polars.Int64))
 
     def _reduced(self, count: int, least: int) -> int:
         return min(count, max(least, math.ceil(count * self.scale**0.25)))
@@ -418,9 +420,8 @@ class Measured(NamedTuple):
         label: of the queries.
         results: the curves of its sweeps.
         made: what made each of them.
-        command: which made them, with version and commit, as figures have it in their metadata.
-        judged: its claims.
-        replayed: the version that replayed it, or ``""``.
+        command: which made them.
+        judged: its statements.
     """
 
     study: Study
@@ -430,7 +431,18 @@ class Measured(NamedTuple):
     made: Mapping[str, Mapping[str, Any]]
     command: str
     judged: list[Judged]
-    replayed: str
+
+    @property
+    def n_queries(self) -> int:
+        """The number of queries, or of other instances; lists of the same query count as one."""
+        parts = (curves.instances for curves in self.results.values())
+        return max(len({name.rpartition("-list")[0] or name for name in part}) for part in parts)
+
+    @property
+    def origin(self) -> str:
+        """The command with version and commit, as figures have it in their metadata."""
+        first = next(iter(self.made.values()))
+        return f"clickgym {first['clickgym']} ({first['commit']}): {self.command}"
 
 
 def run_study(study: Study, setting: Setting) -> Measured:
@@ -467,20 +479,17 @@ def read_study(study: Study, path: Path) -> Measured:
         path: ``NAME.parquet``, or ``NAME.LABEL.parquet`` on the queries of a label.
     """
     table, made = read_results(path)
-    results = {
-        name: Curves(table.filter(part=name), part["full"]) for name, part in made["parts"].items()
-    }
-    full = all(part["full"] for part in made["parts"].values())
-    judged = judge(list(study.claims(results)), full)
-    first = next(iter(made["parts"].values()))
-    command = f"clickgym {first['clickgym']} ({first['commit']}): {made['command']}"
+    parts = made["parts"]
+    results = Results(
+        {name: Curves(table.filter(part=name), part["full"]) for name, part in parts.items()}
+    )
+    judged = judge(study.statements, results, all(part["full"] for part in parts.values()))
     label = path.stem.removeprefix(study.name).removeprefix(".")
-    version = replayed(path.parent).get(path.stem, "")
-    return Measured(study, path.stem, label, results, made["parts"], command, judged, version)
+    return Measured(study, path.stem, label, results, parts, made["command"], judged)
 
 
 def read_all(study: Study, folder: str | os.PathLike[str]) -> list[Measured]:
-    """What a folder holds of a study, on every set of queries.
+    """What a folder holds of a study, on every set of queries, the largest first: it decides.
 
     Raises:
         ValueError: there is nothing.
@@ -489,7 +498,8 @@ def read_all(study: Study, folder: str | os.PathLike[str]) -> list[Measured]:
     paths += sorted(Path(folder).glob(f"{study.name}.*.parquet"))
     if not paths:
         raise ValueError(f"{folder} has no {study.name}.parquet")
-    return [read_study(study, path) for path in paths]
+    found = [read_study(study, path) for path in paths]
+    return sorted(found, key=lambda one: (one.n_queries, one.label), reverse=True)
 
 
 def main() -> None:
