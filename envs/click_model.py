@@ -427,9 +427,12 @@ class ClickModel(Users, abstract=True):
         self, reward: str, cutoff: int, run: Callable[..., Any] = entry
     ) -> NDArray[np.int64]:
         """Return the best of all lists; ``run`` turns the kernel into what is called."""
+        counts = range(cutoff, 0, -1)
+        exact = next((n for n in counts if math.perm(self.n_items, n) <= self.max_search), 1)
         cure = (
-            "pass the reference list to measure regret against (reference=...), or choose another "
-            "reward kind or a smaller cutoff"
+            f"count fewer positions (cutoff={exact}; in a command NAME-v0:cutoff={exact}), choose "
+            "another reward kind, or in Python pass the reference list to measure regret against "
+            "(reference=...)"
         )
         self.check_search(cutoff, f"reward={reward!r} in a {type(self).__name__}", cure)
         attraction = self._click_bounds()

@@ -216,10 +216,11 @@ ELSEWHERE = {
     "another_reward": "below",
     "idea_to_table": "tests/test_idea_to_table.py",
     "from_your_export": "logs/tests/test_exports.py",
+    "first_log": "logs/tests/test_first_log.py",
     "rl": "above",
 }
 """Pages whose code other tests run."""
-EXACT = ("agents", "compiled_agent", "contextual", "environments")
+EXACT = ("agents", "compiled_agent", "contextual", "environments", "logs")
 """Pages that show what their programs print."""
 PAGES = [
     page

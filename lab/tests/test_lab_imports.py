@@ -1,14 +1,16 @@
-"""What clickgym-lab takes of the library: public names, as everybody may. And its
-examples.
+"""What clickgym-lab takes of the library: public names, as everybody may. Its examples, and the
+help of the commands that do not come with the library.
 """
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
 from docstrings import check_examples, module_names
 
 import clickgym_lab
+from clickgym.command_line import LAB, LOGS
 
 
 def test_imports_are_public():
@@ -27,3 +29,16 @@ def test_imports_are_public():
 @pytest.mark.parametrize("module_name", module_names("clickgym_lab"))
 def test_examples_in_docstrings_are_true(module_name):
     check_examples(module_name)
+
+
+@pytest.mark.parametrize("command", [*LOGS, *LAB])
+def test_help_of_a_command(command, printed):
+    """It fits 80 columns without a broken word, and an example stands before the first rule."""
+    unlimited, out = (printed([command, "--help"], width) for width in (300, 80))
+    assert max(map(len, out.splitlines())) <= 80
+    assert out.split() == unlimited.split()
+    usage, summary, introduction, example, *_ = re.split(r"\n\s*\n", unlimited)
+    assert usage.startswith(f"Usage: clickgym {command} ")
+    assert summary.endswith(".")
+    assert introduction.endswith(":")
+    assert example.startswith(f"  clickgym {command} ")

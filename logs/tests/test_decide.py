@@ -4,6 +4,7 @@ import json
 import math
 import re
 from dataclasses import replace
+from datetime import UTC, datetime
 from statistics import NormalDist
 
 import numpy as np
@@ -74,7 +75,8 @@ def test_better_list(decision):
     assert decision.verdict == "better"
     assert decision.recommended == ("d", "c", "b")
     assert decision.production == ("a", "b", "c")
-    assert decision.since is None
+    assert decision.first_shown is None
+    assert 0.4 < decision.share_today < 0.6
     truth = USERS.expected_reward([3, 2, 1]) - USERS.expected_reward([0, 1, 2])
     low, high = decision.best.interval
     assert low < truth < high
@@ -95,15 +97,47 @@ def test_no_list_is_proved_better():
 
 
 def test_production_is_todays_list():
-    """⚠ Not the most frequent list of the whole log, and the sentence says since when."""
+    """⚠ Not the most frequent list of the whole log, and the sentence says when it came."""
     log = epochs((A, C), (A, C), (B, C))
     decided = decide(log)
     assert decided.production == ("b", "a", "c")
     assert (decided.verdict, decided.recommended) == ("better", ("d", "c", "b"))
-    assert "in production since time 3900" in decided.sentence
+    came = np.flatnonzero((log.items == B).all(axis=1))[0]
+    assert came >= 4000
+    assert f"first shown time {came}" in decided.sentence
     dated = replace(log, times=1.7e9 + 60 * np.arange(6000))
-    assert "since 2023-11-17 15:13" in decide(dated).sentence
+    date = datetime.fromtimestamp(dated.times[came], UTC)
+    assert f"first shown {date:%Y-%m-%d %H:%M}" in decide(dated).sentence
     assert decide(log, production=["a", "b", "c"]).production == ("a", "b", "c")
+
+
+def test_three_replicas(tmp_path):
+    """Each has a third of the latest sessions, and of those after the index was built anew; the
+    date is that of the first session with the list, not one between blocks.
+    """
+    early, late = ALL[3:6], ALL[:3]
+    items = [*np.resize(early, (1110, 3)), *np.resize(late, (890, 3))]
+    log = replace(one_query(items, np.zeros((2000, 3))), times=1.7e9 + 600 * np.arange(2000))
+    decided = decide(log)
+    came = log.items.tolist().index([log.item_labels.index(it) for it in decided.production])
+    date = datetime.fromtimestamp(log.times[came], UTC)
+    assert decided.first_shown == f"{date:%Y-%m-%d %H:%M}"
+    assert decided.n_production == (log.items == log.items[came]).all(axis=1).sum()
+    assert decided.share_today == pytest.approx(1 / 3, abs=0.005)
+    assert "only 34%" in write_decisions([decided], tmp_path)[0].read_text()
+    assert "shoes 34%" in write_decisions([decided, decided], tmp_path)[0].read_text()
+
+
+def test_lists_of_other_times_are_told_beside_each_other(tmp_path):
+    """What each earned whenever it was shown, although the log compares nothing."""
+    log = epochs((C, C), (A, A))
+    decided = decide(log)
+    (other,) = decided.measured
+    for entry, shown in ((decided, A), (other, C)):
+        mean = log.clicks[(log.items == shown).all(axis=1)].sum(axis=1).mean()
+        assert entry.earned == pytest.approx(mean)
+        assert f"{mean:.4f}" in write_decisions([decided], tmp_path)[0].read_text()
+    assert math.isnan(other.difference)
 
 
 def test_production_of_a_short_log_is_that_of_200_sessions():
@@ -149,10 +183,11 @@ def test_list_that_is_no_longer_shown():
     ("log", "reason"),
     [
         (log_of([A], 1000), "too few sessions"),
+        (log_of(ALL, 300), "too few sessions"),
         (epochs((A, A), (B, B)), "not shown side by side"),
         (epochs(*[(A, A)] * 9, (C, A), n=300), "not shown side by side"),
     ],
-    ids=["few", "never", "changed"],
+    ids=["few", "none", "never", "changed"],
 )
 def test_log_that_cannot_tell(log, reason):
     decided = decide(log)
@@ -171,7 +206,9 @@ def test_randomised_log_names_what_to_run():
     assert decide(declared).compared
     for randomised in (log, declared):
         assert "--estimator item-position" in " ".join(decide(randomised).cautions)
-    for other in (log_of(ALL, 2000), log[:1]):
+    # Where lists follow time, the difference of such an estimate is withheld.
+    by_first_item = np.argsort(log.items[:, 0], kind="stable")
+    for other in (log_of(ALL, 2000), log[:1], log[by_first_item]):
         assert "--estimator item-position" not in " ".join(decide(other).cautions)
 
 
@@ -352,7 +389,7 @@ def test_command(log, tmp_path, printed, refused):
     assert decide(log).sentence in " ".join(shown.split())
     assert "2 more lists" in shown
     n_production = (log.items == [0, 1, 2]).all(axis=1).sum()
-    assert f"{n_production:,}  in production " in shown
+    assert f"{n_production:,}  in production, {decide(log).share_today:.0%} of the " in shown
     assert {file.name for file in (tmp_path / "out").iterdir()} == {
         "decisions.html",
         "decisions.json",

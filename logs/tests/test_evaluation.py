@@ -206,7 +206,7 @@ def fitted(name, estimator):
 
 
 def test_the_documented_table_is_what_the_code_gives():
-    page = Path(__file__).parents[2] / "docs" / "off_policy.md"
+    page = Path(__file__).parents[2] / "docs" / "off_policy_results.md"
     if not page.exists():
         pytest.skip("the documentation is not part of an installed package")
     made = table()
@@ -216,8 +216,15 @@ def test_the_documented_table_is_what_the_code_gives():
     # EM stops where rounding lets it, so the last digits are free.
     numbers = [np.array(re.findall(r"[+-]?\d+\.\d+", text), float) for text in (documented, made)]
     assert numbers[0] == pytest.approx(numbers[1], abs=0.011), (
-        f"docs/off_policy.md should hold\n{made}"
+        f"docs/off_policy_results.md should hold\n{made}"
     )
+
+
+def test_the_program_of_the_page_prints_what_the_page_shows(program, tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "off_policy.md").read_text(encoding="utf-8")
+    code, shown = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, re.DOTALL).groups()
+    (tmp_path / "page.py").write_text(code, encoding="utf-8")
+    assert program(tmp_path / "page.py", folder=tmp_path) == shown
 
 
 # ------------------------------------------------------------------------------------------------

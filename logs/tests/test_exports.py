@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from clickgym_logs import read_log
@@ -41,7 +42,7 @@ def lines(rows):
 
 
 def test_every_program_is_tested():
-    assert sorted(PROGRAMS) == ["ga4", "pages", "ubi"]
+    assert sorted(PROGRAMS) == ["ga4", "pages", "ubi", "visitors"]
     assert PAGE.count("```python") == len(PROGRAMS)
 
 
@@ -148,6 +149,17 @@ def test_csv_with_pages(sessions):
         ("shoes", items, [1] + [0] * 9, utc),
         ("shoes", items, [0] * 9 + [1], utc + 30),
     ]
+
+
+def test_visitors_with_very_many_sessions(sessions, tmp_path):
+    """Of two visitors one has more sessions than a person has."""
+    rows = [(f"s{k}", "v1" if k < 1001 else "v2", k) for k in range(2001)]
+    columns = {"session": [row[0] for row in rows], "user": [row[1] for row in rows]}
+    columns |= {"time": [1_767_225_600 + row[2] for row in rows]}
+    more = {"query": "q", "position": 1, "item": "a", "clicked": 0}
+    log = pl.DataFrame(columns).with_columns(**{name: pl.lit(it) for name, it in more.items()})
+    log.write_parquet(tmp_path / "log.parquet")
+    assert [time for *_, time in sessions("visitors")] == columns["time"][1001:]
 
 
 def test_the_csv_of_the_page_is_read(sessions):

@@ -219,9 +219,12 @@ def test_python_fits_as_the_command_does(log_file, tmp_path, printed):
     out = printed([*words, "--out", str(tmp_path / "queries")])
     origin = "estimated by clickgym from the click log log.csv.gz"
     fitted = fit_models(read_log(log_file), ["PBM", "DCM"], queries, bootstrap=10, origin=origin)
-    best, command, _, warm = out.splitlines()[:4]
+    best, command, _, warm, then, second = out.splitlines()[:6]
     assert best.startswith("PBM predicts")
-    for line in (command, warm):
+    assert then.startswith("DCM ")
+    assert second.startswith("clickgym run DCMRank-v0 ")
+    assert shlex.split(second)[3:-1] == shlex.split(warm)[3:-1]
+    for line in (command, warm, second):
         typed = shlex.split(line)
         first = typed.index("--instance") + 1
         assert [load_instance(file).name for file in typed[first : first + 2]] == queries

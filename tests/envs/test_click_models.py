@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import re
 
 import numpy as np
@@ -256,9 +257,12 @@ def test_pruned_search(model_class, seed):
 @pytest.mark.parametrize("model_class", [DependentClickModel, UserBrowsingModel])
 def test_search_beyond_the_limit(model_class):
     model = random_model(model_class, 30, 10, 0)
-    limit = f"more than the limit of {model_class.max_search:.0e}; pass the reference list"
-    with pytest.raises(ValueError, match=re.escape(limit)):
+    limit = f"more than the limit of {model_class.max_search:.0e}; count fewer"
+    with pytest.raises(ValueError, match=re.escape(limit)) as refused:
         model.optimal_ranking()
+    counted = int(re.search(r"cutoff=(\d+)", str(refused.value))[1])
+    assert math.perm(30, counted) <= model_class.max_search < math.perm(30, counted + 1)
+    assert len(model.optimal_ranking(cutoff=counted)) == 10
     assert len(model.optimal_ranking("any_click")) == 10
     assert len(model.optimal_ranking(cutoff=2)) == 10
 

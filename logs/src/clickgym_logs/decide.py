@@ -19,6 +19,7 @@ import numpy as np
 from clickgym.core.checks import check_between, check_choice, check_kind, check_labels
 
 from .distinct import grouped
+from .evaluation import lists_follow_time
 from .lists import QueryLists, Ranking, length_in_days
 from .log import REWARDS, ClickLog, frequent_queries
 from .names import csv_line
@@ -30,6 +31,8 @@ LEVEL = 0.005
 """The highest probability that a list is called better and is not."""
 NO_GAIN = 1e-9
 """Gains below it are none."""
+MOSTLY = 0.5
+"""The share of the latest sessions below which the reader is told that others show other lists."""
 MANY_REPEATED = 0.05
 """The share of sessions that repeat others above which the reader is told."""
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -58,12 +61,16 @@ class Decision:
         reward, cutoff: what a session earns.
         level: the largest p-value with which a list counts as better.
         declared: whether the log has the probabilities with which items or lists were drawn.
+        by_item: whether lists can be compared by item and position: lists may have been drawn at
+            random, as the log declares or as each is rare, and do not follow time.
         knows_users: whether standard errors are clustered by user.
         control: the arm in production; None without an experiment.
         production: labels of today's production list; of an experiment, the latest frequent list of
             the arm in production.
         n_production: sessions that showed exactly this list, or of this arm.
-        since: from when on no list was shown more often; None if never.
+        earned: what a session that showed it earned, whenever that was.
+        share_today: the share of the latest sessions that show it, the last twentieth or 200.
+        first_shown: when it was first shown; None if in the first block of time, or without times.
         measured: the other lists or arms beside it, those proved better first.
         by_block: of the production list and up to three measured lists, what a session earned in
             each of 20 blocks of time; NaN where fewer than five sessions show the list.
@@ -88,11 +95,14 @@ class Decision:
     cutoff: int | None
     level: float
     declared: bool
+    by_item: bool
     knows_users: bool
     control: str | None
     production: tuple[str, ...]
     n_production: int
-    since: str | None
+    earned: float
+    share_today: float
+    first_shown: str | None
     measured: tuple[Measured, ...]
     by_block: tuple[tuple[float, ...], ...]
     moments: tuple[str, ...]
@@ -195,10 +205,11 @@ class Decision:
         production = f"arm {self.control}"
         if self.control is None:
             production = "the production list"
-            if self.since is not None:
-                production += f" (in production since {self.since})"
+            if self.first_shown is not None:
+                production += f" (first shown {self.first_shown})"
         if self.reason is not None:
-            why = self.reason.sentence.format(production=production)
+            other = "list of its length" if self.control is None else "arm"
+            why = self.reason.sentence.format(production=production, other=other)
             return f"This log cannot tell whether a list is better: {why}."
         entry = self.chosen or self.compared[0]
         percent = f" ({100 * entry.difference / entry.base:+.1f} %)" if entry.base else ""
@@ -255,10 +266,13 @@ class Decision:
                 "share of the sessions that you set."
             )
             return tuple(sentences)
-        too_rare = self.reason == Reason.TOO_FEW and self.n_lists > max(
-            1, self.n_sessions / LEAST_SESSIONS
-        )
-        if self.declared or too_rare:
+        if self.share_today < MOSTLY:
+            sentences.append(
+                f"The production list has only {self.share_today:.0%} of the latest sessions. Find "
+                "out what the others get, such as lists of other replicas, and name the list that "
+                "you want to compare with: --production ITEM,..."
+            )
+        if self.by_item:
             logging = "" if self.declared else " --logging empirical"
             sentences.append(
                 "If lists were drawn at random, compare them by item and position: clickgym "
@@ -376,12 +390,14 @@ def _measured(
     """
     measured = measure(shown, today, level)
     log = shown.log
-    since = None if shown.by_arm else shown.in_production_since(today)
+    first_shown = None if shown.by_arm else shown.first_shown(today)
     first: list[Ranking] = [
         (log.arm_labels.index(entry.arm),) if shown.by_arm else shown.ranking(entry.labels)
         for entry in measured[:3]
     ]
     timed = log.times is not None
+    declared = log.propensities is not None or log.list_propensities is not None
+    too_rare = not measured and len(shown.lists) > max(1, len(shown) / LEAST_SESSIONS)
     return Decision(
         query=shown.query,
         n_sessions=len(shown),
@@ -392,12 +408,15 @@ def _measured(
         reward=shown.reward,
         cutoff=shown.cutoff,
         level=level,
-        declared=log.propensities is not None or log.list_propensities is not None,
+        declared=declared,
+        by_item=(declared or too_rare) and not lists_follow_time(log),
         knows_users=log.users is not None,
         control=shown.arm(today) if shown.by_arm else None,
         production=shown.labels(today),
         n_production=len(shown.sessions_of(today)),
-        since=None if since is None or not timed else shown.moment(since),
+        earned=shown.mean(today),
+        share_today=shown.share_today(today),
+        first_shown=None if first_shown is None or not timed else shown.moment(first_shown),
         measured=measured,
         by_block=tuple(shown.by_block(ranking) for ranking in (today, *first)),
         moments=shown.moments() if timed else (),

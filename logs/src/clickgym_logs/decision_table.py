@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
-from .decide import WITHOUT_USERS, Decision, repetitions
+from .decide import MOSTLY, WITHOUT_USERS, Decision, repetitions
 from .log import REWARDS
 from .names import csv_line
 from .priorities import TEST_LEVEL
@@ -15,10 +16,15 @@ from .within_blocks import Measured, p_value_in_words, signed
 MOST_ROWS = 6
 """Lists of the table of a query; ``decisions.json`` has all."""
 NOTHING_TO_TEST = (
-    "There is nothing to test: no list promises a gain that an A/B test as long as the log would "
-    "prove more often than not."
+    "Among the lists that the log shows there is nothing to test: none promises a gain that an A/B "
+    "test as long as the log would prove more often than not."
 )
-AFTERWARDS = f"Log it with a column arm, and decide it by --level {TEST_LEVEL}."
+NEVER_SHOWN = (
+    "A list that the log never shows may be better. To estimate how much algorithms gain that look "
+    "for one: clickgym fit LOG --model DBN --query NAME --out users, and then the last command "
+    "that it prints (docs/which_agent.md)."
+)
+AFTERWARDS = f"Run whole weeks, log it with a column arm, and decide it by --level {TEST_LEVEL}."
 LIST_HEADS = {"": 0, "sessions": 0, "verdict": 0, "gain": 0, "interval": 0, "p": 1, "list": 0}
 QUERY_HEADS = {
     "query": 0,
@@ -65,7 +71,7 @@ def view_of_query(decision: Decision) -> View:
         (
             decision.name(None),
             f"{decision.n_production:,}",
-            "in production",
+            f"in production, {decision.share_today:.0%} of the latest sessions",
             *[""] * 3,
             decision.production,
         )
@@ -168,8 +174,17 @@ def _notes_of_query(decision: Decision) -> list[str]:
             f"{decision.name(None)} and half with {decision.name(decision.to_test)}. It proves "
             f"the expected gain with a probability of {decision.power:.0%}. {AFTERWARDS}"
         )
-    if decision.compared and decision.chosen is None:
-        notes.append(NOTHING_TO_TEST)
+    if decision.chosen is None:
+        notes += [NOTHING_TO_TEST] * bool(decision.compared)
+        notes.append(NEVER_SHOWN)
+    apart = next((entry for entry in decision.measured if entry.reason == Reason.APART), None)
+    if apart is not None and decision.control is None:
+        first, second = decision.name(None), decision.name(apart)
+        notes.append(
+            f"{second} earned {apart.earned:.4f} {unit} (last shown {apart.last_shown}), and "
+            f"{first} {decision.earned:.4f}. They were shown at other times, so this does not tell "
+            f"which is better. An A/B test of {first} and {second} would."
+        )
     return [*notes, *decision.cautions]
 
 
@@ -190,8 +205,18 @@ def _notes_of_queries(decisions: Sequence[Decision]) -> list[str]:
     ]
     for reason in Reason:
         if n_queries := sum(decision.reason == reason for decision in decisions):
-            why = reason.sentence.format(production="what is in production")
+            other = "list of its length" if decisions[0].control is None else "arm"
+            why = reason.sentence.format(production="what is in production", other=other)
             notes.append(f"{reason} ({n_queries:,} queries): {why}.")
+    parts = [entry for entry in decisions if entry.control is None and entry.share_today < MOSTLY]
+    if parts:
+        least = min(parts, key=attrgetter("share_today"))
+        notes.append(
+            f"In {len(parts):,} queries the production list has less than half of the latest "
+            f"sessions, in {csv_line([least.query or ''])} {least.share_today:.0%}. Find out what "
+            "the others get, such as lists of other replicas."
+        )
+    notes.append(NEVER_SHOWN)
     repeated = sum(decision.n_repeated for decision in decisions)
     if text := repetitions(repeated, sum(decision.n_sessions for decision in decisions)):
         notes.append(text)

@@ -4,6 +4,7 @@ today.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -19,8 +20,6 @@ from .names import csv_line
 
 RECENT = 200
 """Sessions that tell today's production list, at least."""
-OUTNUMBERED = 3.0
-"""By so many standard deviations must another list be shown more often to be in production."""
 
 SAME_TIME = 10
 """Sessions of one time, above which changes within it are hidden, as their order is not known."""
@@ -258,22 +257,23 @@ class QueryLists:
         longest = [ranking for ranking in shown if len(ranking) == max(lengths)]
         return max(longest, key=lambda ranking: sum(shown[ranking[:size]] for size in lengths))
 
-    def in_production_since(self, production: Ranking) -> int | None:
-        """The first session of the block from which on no list was shown more often than the
-        production list; None where this holds for the whole log, or not even at its end.
+    def mean(self, ranking: Ranking) -> float:
+        """What a session that showed a list earned, whenever that was; NaN if none did."""
+        earned = self.earned[self.sessions_of(ranking)]
+        return float(earned.mean()) if len(earned) else math.nan
+
+    def first_shown(self, production: Ranking) -> int | None:
+        """The first session that showed the production list, if it is none of the first block of
+        time: else the list may be older than the log.
         """
-        blocks = self.blocks_of(np.arange(len(self)), BLOCKS)
-        cells, counts = np.unique(blocks * len(self.lists) + self.index, return_counts=True)
-        block, row = np.divmod(cells, len(self.lists))
+        sessions = self.sessions_of(production)
+        return None if sessions[0] * BLOCKS < len(self) else int(sessions[0])
+
+    def share_today(self, production: Ranking) -> float:
+        """Which share of the sessions of today shows the production list or its beginning."""
         begins = [production[:size] for size in range(1, len(production) + 1)]
-        is_production = np.isin(row, [self.rows[start] for start in begins if start in self.rows])
-        shown, other = np.zeros((2, BLOCKS))
-        np.add.at(shown, block[is_production], counts[is_production])
-        np.maximum.at(other, block[~is_production], counts[~is_production])
-        outnumbered = np.flatnonzero(other - shown > OUTNUMBERED * np.sqrt(other + shown))
-        if not len(outnumbered) or outnumbered[-1] >= blocks[-1]:
-            return None
-        return int(np.searchsorted(blocks, outnumbered[-1] + 1))
+        rows = [self.rows[start] for start in begins if start in self.rows]
+        return float(np.isin(self.index[self.today :], rows).mean())
 
     def by_block(self, ranking: Ranking, least: int = 5) -> tuple[float, ...]:
         """What a session with this list earned in each of `BLOCKS` blocks of time; NaN where fewer

@@ -9,7 +9,8 @@ class Reason(StrEnum):
     """Why a log cannot compare a list with the production list.
 
     Attributes:
-        sentence: the reason in full, for a query; ``{production}`` stands for the production list.
+        sentence: the reason in full, for a query; ``{production}`` stands for the production list,
+            and ``{other}`` for what may be compared with it.
     """
 
     sentence: str
@@ -28,7 +29,7 @@ class Reason(StrEnum):
     )
     TOO_FEW = (
         "too few sessions",
-        "nothing but {production} was shown in 100 sessions",
+        "beside {production} no {other} was shown in 100 sessions",
     )
     APART = (
         "not shown side by side",

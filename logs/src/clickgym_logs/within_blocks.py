@@ -122,6 +122,7 @@ class Measured:
     Attributes:
         labels: of its items, from the top.
         sessions: that showed it.
+        earned: what a session that showed it earned, whenever that was.
         last_shown: when the last of them was; empty for a log without times.
         blocks: of the 20, those that compare it with the production list.
         reason: why the log cannot compare them; then the rest is NaN. None where it can.
@@ -142,6 +143,7 @@ class Measured:
 
     labels: tuple[str, ...]
     sessions: int
+    earned: float
     last_shown: str
     blocks: int
     reason: Reason | None
@@ -334,7 +336,8 @@ class _Comparison:
         sessions = shown.sessions_of(self.ranking)
         last_shown = "" if shown.log.times is None else shown.moment(int(sessions[-1]))
         arm = shown.arm(self.ranking) if shown.by_arm else ""
-        facts = shown.labels(self.ranking), len(sessions), last_shown, self.blocks, self.reason
+        labels, earned = shown.labels(self.ranking), shown.mean(self.ranking)
+        facts = labels, len(sessions), earned, last_shown, self.blocks, self.reason
         if self.reason:
             return Measured(*facts, arm=arm)
         total, freedom = self.weights.sum(), self._freedom()

@@ -31,17 +31,19 @@ class Days(NamedTuple):
     Attributes:
         cutoff: how many positions count; 0 for all.
         queries, sessions: how many queries, and their sessions a day.
+        clicks: expected clicks a day of today's lists.
         needed: sessions of a run that hold the first day of each query.
         table: a row for each agent, the largest gain of the first week first: ``first_day``,
             ``worst_first_day`` (of the units) and ``first_week`` in clicks a day more than today's
             list, ``later`` likewise after the first week, and ``test_days``, days of an A/B test
-            against today's list with half of the sessions each. Null is unknown; no test of a year
-            is enough, too. A unit is a run, or a run on a refit.
+            of whole weeks against today's list with half of the sessions each. Null is unknown; no
+            test of a year is enough, too. A unit is a run, or a run on a refit.
     """
 
     cutoff: int
     queries: int
     sessions: float
+    clicks: float
     needed: int
     table: polars.DataFrame
 
@@ -76,7 +78,7 @@ def by_day(rows: polars.DataFrame, pasts: Mapping[str, Mapping[str, Any]]) -> Da
         if horizon >= (WEEK + 1) * largest:
             later = (gain(horizon / largest) - gain(WEEK)) / (horizon / largest - WEEK)
         known = horizon / largest
-        lengths = range(1, MOST_DAYS + 1) if known >= 1 else ()
+        lengths = range(WEEK, MOST_DAYS + 1, WEEK) if known >= 1 else ()
         tests = (days for days in lengths if _is_found(gain, days, known, noise))
         means = [None if it is None else float(it.mean()) for it in (first, week, later)]
         worst = None if first is None else float(first.min())
@@ -87,8 +89,12 @@ def by_day(rows: polars.DataFrame, pasts: Mapping[str, Mapping[str, Any]]) -> Da
     table = polars.DataFrame(found, schema | {"test_days": polars.Int64}, orient="row")
     best = polars.coalesce("first_week", "first_day")
     table = table.sort(best, descending=True, nulls_last=True, maintain_order=True)
-    needed = int(np.ceil(largest))
-    return Days(facts[0]["cutoff"], len(queries), sum(per_day.values()), needed, table)
+    clicks = sum(
+        per_day[query] * float(np.mean([pasts[name]["clicks"] for name in same]))
+        for query, same in queries.items()
+    )
+    sessions, needed = sum(per_day.values()), int(np.ceil(largest))
+    return Days(facts[0]["cutoff"], len(queries), sessions, clicks, needed, table)
 
 
 def _gain(

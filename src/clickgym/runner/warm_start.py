@@ -185,8 +185,8 @@ class Start:
     def facts(self, env: gym.Env) -> dict[str, str | int | float]:
         """The facts of the sessions for an environment: with a caution if the log may mislead
         there, empty if nothing speaks for it; and where the reward is clicks with sessions
-        ``per_day``, the regret of ``today``'s list in a session, the ``variance`` of its clicks,
-        and the ``cutoff``.
+        ``per_day``, the expected ``clicks`` of today's list in a session, the regret of ``today``'s
+        list, the ``variance`` of clicks, and the ``cutoff``.
         """
         sessions, users, core = self.sessions(env), users_of(env), env.unwrapped
         labels = getattr(core, "item_labels", ())
@@ -198,6 +198,7 @@ class Start:
             expected = float(chances[: core.cutoff].sum())
             facts |= {
                 "per_day": sessions.per_day,
+                "clicks": expected,
                 "today": core.task.optimal_reward - expected,
                 "variance": float(_rewards(sessions.clicks, core).var()),
                 "cutoff": core.cutoff or 0,

@@ -19,33 +19,51 @@ from ..studies import find_study, studies
 from ..studies.page import page
 from ..studies.study import Measured, Setting, naming_its_line, read_all, run_study
 
+PLAYED, KEPT = "What to play", "Results"
+"""The sections of the help text, before that on speed."""
+
 
 def study(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="ID...", help="Studies; --list names them. Or files of your own."),
+        typer.Argument(
+            rich_help_panel=PLAYED,
+            metavar="ID...",
+            help="Studies that --list names, or files of your own.",
+        ),
     ] = None,
     scale: Annotated[
         float,
         typer.Option(
+            rich_help_panel=PLAYED,
             metavar="S",
             help="Multiply the horizon of the paper by S, and its queries and runs by the fourth "
-            "root of S; 1 is the whole experiment.",
+            "root of S. 1 is the whole experiment.",
         ),
     ] = 0.01,
     runs: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Runs of each pair, in place of the paper's."),
+        typer.Option(
+            rich_help_panel=PLAYED,
+            metavar="N",
+            min=1,
+            help="Play N runs of each pair instead of the paper's.",
+        ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder of the results; resumed if it exists."),
+        typer.Option(
+            rich_help_panel=KEPT,
+            metavar="DIR",
+            help="Folder of the results. If it exists, the command goes on where it stopped.",
+        ),
     ] = None,
     instances: Annotated[
         list[str] | None,
         typer.Option(
             "--instances",
             "-i",
+            rich_help_panel=PLAYED,
             metavar="NAME|FILE...",
             show_default="the shipped real queries",
             help="The queries: names of instances, or your own JSON files.",
@@ -55,17 +73,23 @@ def study(
         Path | None,
         typer.Option(
             "--from",
+            rich_help_panel=KEPT,
             metavar="DIR",
-            help="Run nothing: judge and draw the results in this folder.",
+            help="Judge and draw the results in this folder, and play nothing.",
         ),
     ] = None,
     seed: Annotated[
-        int, typer.Option(metavar="N", help="The same seed gives the same numbers.")
+        int,
+        typer.Option(
+            rich_help_panel=KEPT, metavar="N", help="The same seed gives the same numbers."
+        ),
     ] = 0,
     again: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="LABEL...", help="Repeat the runs of these agents, environments or instances."
+            rich_help_panel=KEPT,
+            metavar="LABEL...",
+            help="Delete the runs of these agents, environments or instances, and play them anew.",
         ),
     ] = None,
     jobs: Annotated[
@@ -81,7 +105,6 @@ def study(
 
     A hundredth of the paper's horizon:
 
-    \b
     clickgym study zoghi-fig1 --scale 0.01 --out results/zoghi
 
     Three figures of the same runs, on your own queries:
@@ -92,11 +115,10 @@ def study(
 
     The page and the figures of existing results, without running anything:
 
-    \b
     clickgym study zoghi-fig2 --from lab/results --out figures
 
-    The command saves each run when the run ends. You can stop it with Ctrl-C and resume with the
-    same command.
+    Each run is saved when it ends. You can stop the command with Ctrl-C: the same command goes on
+    where it stopped.
     """
     if list_them:
         columns = [Column("study"), Column("title", words=True), Column("paper", words=True)]

@@ -174,7 +174,7 @@ def fit(
     if scores:
         words = [*map(shell_quote, log)]
         words += ["--columns", shell_quote(columns)] if columns else []
-        _print_next(console, fitted, max(scores, key=scores.__getitem__), files, words)
+        _print_next(console, fitted, scores, files, words)
     for line in _cautions(fitted, items):
         say(console, line)
     held_out = f"{len(fitted.test):,} held out" if len(fitted.test) else "none held out"
@@ -195,33 +195,62 @@ def _refits_of(file: Path) -> Path:
 
 
 def _print_next(
-    console: Console, fitted: Fitted, best: str, files: Mapping[str, Path], log: Sequence[str]
+    console: Console,
+    fitted: Fitted,
+    scores: Mapping[str, float],
+    files: Mapping[str, Path],
+    log: Sequence[str],
 ) -> None:
-    """Print which model predicts best, and the commands that play agents on its users."""
-    kind, n_positions = fitted.scored[best].model_class.short, fitted.test.n_positions
-    env_id, note = f"{kind}Rank-v0", ""
-    counted = min(exact_positions(it.model(kind)) for it in fitted.instances.values())
-    if counted < n_positions:
-        env_id += f":cutoff={counted}"
+    """Print which model predicts best, and the commands that play agents on its users and on those
+    of the second best.
+    """
+    names = sorted(scores, key=scores.__getitem__)
+    names = [name for name in names if np.isfinite(scores[name])] or names[-1:]
+    kinds = {fitted.scored[name].model_class.short: name for name in names}
+    (kind, best), *others = sorted(kinds.items(), key=lambda pair: -scores[pair[1]])
+    env_id, counted = _environment(fitted, kind)
+    note = ""
+    if counted < fitted.test.n_positions:
         note = (
-            f" The best list of {n_positions} positions is not known exactly for {kind}, so "
-            f"that regret counts the first {counted} (or give gym.make a reference list)."
+            f" The best list of {fitted.test.n_positions} positions is not known exactly for "
+            f"{kind}, so that regret counts the first {counted} (or give gym.make a reference "
+            "list)."
         )
     say(console, f"{best} predicts the held-out sessions best.{note} To run agents on these users:")
-    users = [shell_quote(str(file)) for file in files.values()]
+    users = " ".join(shell_quote(str(file)) for file in files.values())
     settings = "--agents CascadeTS Fixed --horizon 1e5 --out results/users"
-    # Not folded, so that it can be pasted.
-    command = f"clickgym run {env_id} --instance {' '.join(users)} {settings}"
-    console.print(Text(visible(command)), soft_wrap=True)
+    _print_command(console, f"clickgym run {env_id} --instance {users} {settings}")
     late = "--agents PBMHB CascadeTS Fixed --delay batch:1000 --metrics violations"
-    last = f"--start {' '.join(log)} --horizon 1e4 --out results/warm"
+    last = f"--start {' '.join(log)} --horizon 1e4"
     if any(fitted.replicates.values()):
-        users = [f"{shell_quote(str(_refits_of(file)))}/*.json" for file in files.values()]
+        users = " ".join(f"{shell_quote(str(_refits_of(file)))}/*.json" for file in files.values())
         last = f"--runs 2 {last}"
+    warm = f"--instance {users} {late} {last}"
     say(console, "To let agents learn from the log first, with clicks that arrive in batches:")
-    command = f"clickgym run {env_id} --instance {' '.join(users)} {late} {last}"
-    console.print(Text(visible(command)), soft_wrap=True)
+    _print_command(console, f"clickgym run {env_id} {warm} --out results/warm")
+    for kind, second in others[:1]:
+        env_id, _ = _environment(fitted, kind)
+        say(
+            console,
+            f"{second} is the second best. If it puts the agents in another order, test before you "
+            "decide:",
+        )
+        _print_command(console, f"clickgym run {env_id} {warm} --out results/second")
     console.print()
+
+
+def _environment(fitted: Fitted, kind: str) -> tuple[str, int]:
+    """The environment of a click model, and the positions that it counts: all, or those of which
+    the best list is known exactly.
+    """
+    counted = min(exact_positions(it.model(kind)) for it in fitted.instances.values())
+    env_id = f"{kind}Rank-v0"
+    return env_id if counted == fitted.test.n_positions else f"{env_id}:cutoff={counted}", counted
+
+
+def _print_command(console: Console, command: str) -> None:
+    """Print a command without folding it, so that it can be pasted."""
+    console.print(Text(visible(command)), soft_wrap=True)
 
 
 def _scores(fitted: Fitted, scores: Mapping[str, float]) -> tuple[list[Column], list[list[str]]]:

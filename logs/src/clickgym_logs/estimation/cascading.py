@@ -318,8 +318,7 @@ class DCMEstimator(_ScanningEstimator):
     Args:
         method: ``"em"`` is exact EM. ``"last_click"``, the estimator of the paper, assumes that
             the session ends at the last click. It is biased, because a user may go on and click
-            nothing more: users who leave with probability 0.3 after a click seem to leave with 0.6
-            to 0.8 (docs/logs.md).
+            nothing more. The example shows it.
         iterations, tol, prior: see `EMEstimator`.
 
     Attributes:
@@ -334,10 +333,18 @@ class DCMEstimator(_ScanningEstimator):
     Source: Guo, Liu, Wang, *Efficient multiple-click models in web search*, WSDM 2009.
 
     Example:
+        Users who leave with probability 0.3 after a click:
+
         >>> from clickgym_logs import ClickLog
-        >>> log = ClickLog([[0, 1]] * 3, [[1, 0], [0, 1], [1, 1]], [0] * 3, ("a", "b"), ("q",))
-        >>> DCMEstimator("last_click", prior=(1, 1)).fit(log).termination_
-        array([0.5, 0.5])
+        >>> users = DependentClickModel([0.4, 0.3, 0.25, 0.2, 0.15, 0.1], [0.3] * 4)
+        >>> rng = np.random.default_rng(0)
+        >>> lists = rng.permuted(np.tile(np.arange(6), (10_000, 1)), axis=1)[:, :4]
+        >>> clicks = [users.sample(ranking, rng) for ranking in lists]
+        >>> log = ClickLog(lists, clicks, np.zeros(len(lists)), tuple("abcdef"), ("query",))
+        >>> DCMEstimator("last_click").fit(log).termination_.round(1)
+        array([0.6, 0.7, 0.8, 0.8])
+        >>> DCMEstimator("em").fit(log).termination_.round(1)
+        array([0.3, 0.3, 0.3, 0.3])
     """
 
     model_class = DependentClickModel

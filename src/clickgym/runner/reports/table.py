@@ -129,7 +129,7 @@ def _days(results: Results) -> Iterator[tuple[str, list[str], list[list[str]]]]:
         where = f" at the first {days.cutoff} positions" if days.cutoff else ""
         of = f" of {days.queries} queries" if days.queries > 1 else ""
         title = (
-            f"{env}: clicks{where} a day more than today's list "
+            f"{env}: clicks{where} a day more than today's list, which gets {days.clicks:,.0f} "
             f"({days.sessions:,.0f} sessions{of} a day)"
         )
         if results.horizon < days.needed:
@@ -272,9 +272,10 @@ def _comparisons(results: Results) -> Iterator[str]:
         parts = []
         for other in others:
             both = np.isfinite(loss[best]) & np.isfinite(loss[other])
-            parts.append(f"{other} in {(loss[best] < loss[other])[both].sum()} of {both.sum()}")
+            won = (loss[best] < loss[other])[both].sum()
+            parts.append(f"than {other} in {won} of {both.sum()}")
         if parts:
-            yield f"{env}: by instance, {best} lost less than {', '.join(parts)}."
+            yield f"{env}: by instance, {best} lost less {', '.join(parts)}."
     if all(map(is_refit, instances)):
         yield (
             "The instances are refits of one click model to resampled sessions: they show what so "
