@@ -1,5 +1,6 @@
-"""The tables and the figure of docs/rl_results.md, made from the runs in docs/rl.parquet, and
-what docs/rl_reference.md says of the defaults and the time of a learner.
+"""The tables and the figure of docs/rl_results.md, made from the runs in docs/rl.parquet, the table
+of docs/stateful_users.md, and what docs/rl_reference.md says of the defaults and the time of a
+learner.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from clickgym_lab.studies.plots import grid, style_of
 DOCS = Path(__file__).resolve().parent
 MEASUREMENTS = DOCS.parent / "benchmarks" / "README.md"
 FILE, FIGURE = DOCS / "rl.parquet", DOCS / "rl.png"
-STATEFUL = DOCS.parent / "lab" / "results" / "when-rl-pays.parquet"
-CONTEXTUAL, RANDOM = "ContextualPBMRank-v0", "Random"
+STUDY = DOCS.parent / "lab" / "results" / "when-rl-pays.parquet"
+CONTEXTUAL, STATEFUL, RANDOM = "ContextualPBMRank-v0", "CascadeMDPRank-v0", "Random"
 WORLDS = {"linear": "linear", "personal:features=outer": "personal, outer", "personal": "personal"}
 """The name of each world on the page; a colon, a comma and the seed follow in the runs."""
 UNSHARED = ("DQN", "MaskablePPO", "RecurrentPPO")
@@ -41,10 +42,12 @@ Rows = list[list[str]]
 
 
 def runs() -> polars.DataFrame:
-    """Return a row for each run: regret as a share of that of random lists, the same of the second
-    half and of the frozen policy, regret, and seconds of processor time.
+    """Return a row for each run with users without memory: regret as a share of that of random
+    lists, the same of the second half and of the frozen policy, regret, and seconds of processor
+    time.
     """
     frame, _ = read_results(FILE)
+    frame = frame.filter(col("env") != STATEFUL)
     world = col("instance").str.replace(r"[:,]seed=\d+$", "")
     ends = frame.group_by("env", "instance", "agent", "run", maintain_order=True).agg(
         regret=col("regret").last(),
@@ -181,9 +184,13 @@ def percent(share: float) -> str:
 
 
 def stateful() -> dict[tuple[str, str], NDArray[np.float64]]:
-    """Return the regret of each run of an agent before stateful users, by family and agent."""
-    frame, _ = read_results(STATEFUL)
-    ends = frame.filter(col("instance").is_not_null(), step=100_000)
+    """Return the regret of each run of an agent before stateful users, by family and agent: those
+    of the study, and those of this page.
+    """
+    columns = ("instance", "agent", "run", "regret")
+    frames = [read_results(file)[0].filter(env=STATEFUL, step=100_000) for file in (STUDY, FILE)]
+    ends = polars.concat([frame.select(columns) for frame in frames], how="vertical_relaxed")
+    ends = ends.drop_nulls("instance").sort("agent", "run")
     return {
         (str(family), str(agent)): part["regret"].to_numpy().astype(float)
         for (family, agent), part in ends.group_by("instance", "agent")
@@ -192,7 +199,7 @@ def stateful() -> dict[tuple[str, str], NDArray[np.float64]]:
 
 def pays_table() -> Rows:
     """Return a bandit, a bandit with a network and the best RL algorithm before each kind of users
-    of the page on RL; the least is bold.
+    of the page on RL; the least is bold, but not if users have memory and intervals overlap.
     """
     worlds = {
         "Users differ, plain features (`personal`)": shares("personal"),
@@ -202,14 +209,18 @@ def pays_table() -> Rows:
     }
     plain = runs().filter(env="PBMRank-v0").group_by("agent").agg(col("regret").mean())
     others = {"One query, no features (`PBMRank-v0`)": dict(plain.iter_rows())}
+    undecided = set()
     for family in ("clickbait", "habit", "independent"):
-        means = {
-            it: float(values.mean()) for (of, it), values in stateful().items() if of == family
-        }
-        others[f"Clicks change later clicks (`{family}`)"] = means
+        found = {it: estimate(values) for (of, it), values in stateful().items() if of == family}
+        means = {it: estimated.mean for it, estimated in found.items()}
+        text = f"Clicks change later clicks (`{family}`)"
+        others[text] = means
+        best, bandit = (found[it] for it in (_learner_of(means), "CascadeKLUCB"))
+        if abs(best.mean - bandit.mean) < best.half + bandit.half:
+            undecided.add(text)
     rows = [["Users", "A bandit", "A bandit with a network", "The best RL algorithm that we ran"]]
     for text, means in (worlds | others).items():
-        learner = min(means.keys() & set(AGENTS_OF_RL), key=lambda name: means[name])
+        learner = _learner_of(means)
         bandits = (LINEAR, CLICKS) if CLICKS in means else ("CascadeKLUCB", "")
         cells = []
         for name in (*bandits, learner):
@@ -218,9 +229,14 @@ def pays_table() -> Rows:
             if name == CLICKS:
                 cell = f"{number} from clicks, {percent(means[BIT])} from one bit"
             is_least = name and means[name] == min(means[it] for it in (*bandits, learner) if it)
-            cells.append(f"**{cell}**" if is_least else cell)
+            cells.append(f"**{cell}**" if is_least and text not in undecided else cell)
         rows.append([text, *cells])
     return rows
+
+
+def _learner_of(means: dict[str, float]) -> str:
+    """Return the RL algorithm with the lowest mean regret."""
+    return min(means.keys() & set(AGENTS_OF_RL), key=lambda name: means[name])
 
 
 def stateful_table() -> Rows:
@@ -228,7 +244,8 @@ def stateful_table() -> Rows:
     values = stateful()
     families = ("independent", "clickbait", "habit")
     rows = [["agent", *(f"`{family}`" for family in families)]]
-    for agent in dict.fromkeys(agent for _, agent in sorted(values)):
+    agents = sorted({agent for _, agent in values}, key=lambda it: (it in AGENTS_OF_RL, it))
+    for agent in agents:
         rows.append([f"`{agent}`", *(_interval(values[family, agent]) for family in families)])
     return rows
 
@@ -304,7 +321,8 @@ def about() -> str:
 def origin() -> str:
     """Return what made the runs."""
     frame, made = read_results(FILE)
-    by_agent = frame.select("agent", "commit").unique().sort("agent", "commit")
+    where = polars.when(env=STATEFUL).then(polars.lit(f" in {STATEFUL}")).otherwise(polars.lit(""))
+    by_agent = frame.select(col("agent") + where, "commit").unique().sort("agent", "commit")
     commits = {
         str(commit): sorted(part["agent"].to_list())
         for (commit,), part in by_agent.group_by("commit", maintain_order=True)

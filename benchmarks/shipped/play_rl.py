@@ -4,8 +4,8 @@ nice -n 19 python benchmarks/shipped/play_rl.py OUT [--keep]
 
 Each run is a file in the folder OUT, so the same command resumes, and what is finished is written.
 With ``--keep`` the runs that ship are not played again.
-A learner also plays on as a `FrozenPolicy`, which neither explores nor learns. ``make pages`` then
-makes the tables and the figure of the page.
+A learner also plays on as a `FrozenPolicy`, which neither explores nor learns, but not before users
+with memory. ``make pages`` then makes the tables and the figure of the page.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from clickgym_lab.results import read_results, write_results
 FILE = Path(__file__).resolve().parents[2] / "docs" / "rl.parquet"
 RUNS, FROZEN_SESSIONS = 5, 5_000
 CONTEXTUAL, PLAIN = "ContextualPBMRank-v0", ("PBMRank-v0", "CMRank-v0")
-HORIZONS = {CONTEXTUAL: 50_000, **dict.fromkeys(PLAIN, 100_000)}
+STATEFUL, FAMILIES = "CascadeMDPRank-v0", ("clickbait", "habit", "independent")
+HORIZONS = {CONTEXTUAL: 50_000, **dict.fromkeys((*PLAIN, STATEFUL), 100_000)}
 WORLDS = [
     f"{world}seed={seed}"
     for seed in (21, 22)  # hyper-parameters were chosen in worlds with other seeds
@@ -58,6 +59,8 @@ def pairs() -> Iterator[Pair]:
             if is_plain:
                 for env, agent in product(PLAIN, (*BANDITS, "PPO", "A2C", "SAC", "DQN")):
                     yield env, "", agent, run
+                for family, agent in product(FAMILIES, ("PPO", "A2C")):
+                    yield STATEFUL, family, agent, run
                 for world, agent in product(WORLDS[:3], () if run else OTHERS):
                     yield CONTEXTUAL, world, agent, run
 
@@ -73,7 +76,7 @@ def play(env_id: str, instance: str, agent: str, run: int) -> polars.DataFrame:
     player: Any = clickgym.make_agent(agent, env, horizon=horizon, seed=run)
     result = clickgym.run(player, env, horizon, seed=run, checkpoints=sorted(steps))
     seconds, frozen = time.process_time() - start, None
-    if isinstance(player, Learner):
+    if isinstance(player, Learner) and env_id != STATEFUL:
         settings = {"model": player.model, "actions": player.actions, "items": player.items}
         policy = FrozenPolicy(player.n_items, player.n_positions, **settings)
         lost = clickgym.run(policy, env, FROZEN_SESSIONS, seed=run + 1_000).regret[-1]
