@@ -106,3 +106,16 @@ def test_a_sweep_from_a_log():
     assert f"gets {72 * facts['clicks']:,.0f} " in title
     assert cells["Random"][4] == "–"
     assert len(heads) == 6
+
+
+@pytest.mark.parametrize(("n_lists", "told"), [(1, False), (3, True)])
+def test_share_of_todays_list(n_lists, told):
+    """Of three lists that take turns each has a third."""
+    log = a_log(600)
+    log.items = np.resize([[0, 1, 2], [1, 0, 2], [2, 1, 0]][:n_lists], (600, 3))
+    log.times, log.clicks = np.arange(600), np.zeros((600, 3), int)
+    settings = {"instances": [shop()], "start": log, "n_jobs": 1}
+    results = clickgym.sweep(["PBMRank-v0"], ["CascadeTS", "Fixed"], 10, 2, **settings)
+    share = results.configuration.start["PBMRank-v0"]["shoes"]["share"]
+    assert share == pytest.approx(1 / n_lists, abs=0.005)
+    assert any(f"{share:.0%} in one" in note for note in in_words(results).notes) == told

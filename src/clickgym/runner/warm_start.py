@@ -76,6 +76,7 @@ class LoggedSessions:
         per_day: sessions of the query a day; 0 if the log does not tell.
         n_items: L.
         production: ``(K,)`` the most frequent list of the latest sessions.
+        share: of these, those that show it.
         least: displays that an item has at least, by prior skips.
     """
 
@@ -87,6 +88,7 @@ class LoggedSessions:
     n_sessions: int
     per_day: float
     production: NDArray[np.int64]
+    share: float
     least: int
 
     def __len__(self) -> int:
@@ -110,7 +112,8 @@ class LoggedSessions:
         counts = {"sessions": len(self), "of": self.n_sessions, "gaps": len(self.with_gaps[0])}
         rare = int((self.displays(None) < self.least).sum())
         counts |= {"items": self.n_items, "rare": rare, "least": self.least}
-        return {"identity": self.identity, "query": self.query, **counts}
+        words = {"identity": self.identity, "query": self.query}
+        return {**words, **counts, "share": self.share}
 
     def parts(self, maker: Any) -> list[tuple[NDArray[np.int64], NDArray[np.int8]]]:
         """The lists and clicks from which agents learn: whole lists, then those with gaps.
@@ -254,7 +257,8 @@ def sessions_of(log: Any, query: str, labels: Sequence[str], n_positions: int) -
     least = math.ceil(EXPECTED * (clicks.size + 2) / (np.count_nonzero(clicks) + 1))
     return LoggedSessions(
         *(query, rankings, clicks, with_gaps, len(labels), len(order)),
-        *(len(order) / _days(getattr(log, "times", None)), lists[counts.argmax()], least),
+        *(len(order) / _days(getattr(log, "times", None)), lists[counts.argmax()]),
+        *(float(counts.max() / counts.sum()), least),
     )
 
 

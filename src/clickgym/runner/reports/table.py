@@ -24,6 +24,9 @@ from ..summaries import metrics_of, span, with_loss, without_regret
 from ..terminal import Column, print_table, say
 from ..warm_start import cautions, learns_from_log, rare_items
 
+MOSTLY = 0.5
+"""The share of today's list in the latest sessions below which the reader is told."""
+
 
 class FormattedTable(NamedTuple):
     """The final table as texts.
@@ -307,6 +310,13 @@ def _about_the_log(results: Results) -> Iterator[str]:
         yield f"The log has {learned}; agents that learn nothing do not use it."
         return
     yield f"Before session 1 each agent learned from {learned}; baselines learn nothing."
+    shares = [past.get("share", 1.0) for past in pasts]
+    if parts := [share for share in shares if share < MOSTLY]:
+        yield (
+            f"Today's list has less than half of the latest sessions in {len(parts)} of "
+            f"{len(pasts)} instances, {min(parts):.0%} in one. Gains a day are over this list, and "
+            "not over the others that users get."
+        )
     if gaps := sum(int(past.get("gaps", 0)) for past in pasts):
         around = [name for name, kind in kinds.items() if getattr(kind, "learns_around_gaps", 0)]
         who = f"{', '.join(around)} learned from their other positions" if around else ""
