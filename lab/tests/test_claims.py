@@ -11,7 +11,7 @@ from clickgym_lab.studies.claims import (
     Curves,
     Estimate,
     Finding,
-    NotKeptError,
+    NotTestedError,
     Number,
     Results,
     Statement,
@@ -70,7 +70,7 @@ def test_what_is_not_kept_is_not_tested():
     ends = table.filter(polars.col("step").is_in([99_000, 100_000]))
     kept = Curves(polars.concat([means, ends], how="diagonal"))
     assert len(kept.rate("E", "A", *claims.END)) == 3
-    with pytest.raises(NotKeptError, match="no values of single queries at session 20,000"):
+    with pytest.raises(NotTestedError, match="no values of single queries at session 20,000"):
         kept.rate("E", "A", 0.2, 0.4)
     results = Results({"part": kept})
     statements = [
@@ -124,6 +124,50 @@ def test_all_or_any_must_hold():
 
 
 @pytest.mark.parametrize(
+    ("last", "first", "expected"),
+    [
+        (0.01, 0.02, "r"),
+        (-0.01, -0.02, "n"),
+        (0.01, 0.2, "u"),
+        (0.2, -0.01, "u"),
+        (0.01, -0.01, "u"),
+    ],
+)
+def test_both_readings_decide(last, first, expected):
+    """What holds in one reading only, or fails in one only, is undecided."""
+    found = {"A": of_level(last), "A:feedback=first_click": of_level(first)}
+    both = claims.in_readings(found.__getitem__, "A")
+    assert both.verdict[0] == expected
+    alone = [
+        f"{name}_click (alone {one.verdict})"
+        for name, one in zip(("last", "first"), found.values(), strict=True)
+    ]
+    assert all(words in both.measured for words in alone)
+
+
+@pytest.mark.parametrize(
+    ("count", "n", "bound", "expected"),
+    [
+        (0, 60, 0.01, "u"),  # a t interval would be a point at 0
+        (0, 500, 0.01, "n"),
+        (1, 60, 0.01, "u"),
+        (3, 60, 0.01, "r"),
+        (60, 60, 0.5, "r"),
+        (35, 60, 0.5, "u"),
+        (15, 60, 0.5, "n"),
+    ],
+)
+def test_share_of_queries(count, n, bound, expected):
+    assert claims.above_share(np.arange(n) < count, bound).verdict[0] == expected
+
+
+def test_exact_interval_of_a_share():
+    """Clopper and Pearson: of none of n the upper end is 1 - 0.025^{1/n}."""
+    words = f"0 of 60 queries (0.0 to {100 * (1 - 0.025 ** (1 / 60)):.1f} %)"
+    assert claims.above_share(np.zeros(60, bool), 0.01).measured == words
+
+
+@pytest.mark.parametrize(
     ("growth", "is_linear"),
     [
         (lambda t: 0.1 * t, "reproduced"),
@@ -134,11 +178,8 @@ def test_all_or_any_must_hold():
     ],
     ids=["linear", "linear after a start", "root", "log", "none"],
 )
-def test_linear_regret_and_learning(growth, is_linear):
-    one = curves(rows("E", "A", growth))
-    assert claims.linear(one, "E", "A").verdict == is_linear
-    learns = {"r": "n", "n": "r"}[is_linear[0]]
-    assert claims.sublinear(one, "E", "A").verdict == INITIALS[learns]
+def test_linear_regret(growth, is_linear):
+    assert claims.linear(curves(rows("E", "A", growth)), "E", "A").verdict == is_linear
 
 
 def test_comparisons_are_within_queries():
@@ -177,6 +218,7 @@ def test_difference_to_a_printed_number():
     assert Number("x", 3.0, lambda _: np.zeros(1)).difference(ours) == "-1 ± 2.5"
     both = Number("x", 1.5, lambda _: np.zeros(1), error=1.0)
     assert (both.printed, both.difference(ours)) == ("1.5 ± 1", "+0.5 ± 3.2")
+    assert both._replace(is_comparable=False).difference(ours) == "+0.5"
 
 
 def of_level(p):
@@ -186,8 +228,8 @@ def of_level(p):
     return finding
 
 
-def judged_findings(findings, full=True, late=False):
-    statements = [Statement("", "", "", lambda _, one=one: one, late) for one in findings]
+def judged_findings(findings, full=True, late=False, other=False):
+    statements = [Statement("", "", "", lambda _, one=one: one, late, other) for one in findings]
     return "".join(row.verdict[0] for row in judge(statements, Results(), full))
 
 
@@ -211,3 +253,7 @@ def test_shorter_runs_contradict_nothing_about_the_end():
     assert judged_findings(pair, full=True, late=True) == "nr"
     assert judged_findings(pair, full=False, late=True) == "ur"
     assert judged_findings(pair, full=False, late=False) == "nr"
+
+
+def test_another_version_contradicts_nothing():
+    assert judged_findings([certain("x", False), certain("x", True)], other=True) == "ur"

@@ -165,12 +165,13 @@ def test_sweeps_reduce_and_share_folders(tmp_path):
 def test_command_judges_what_ships(printed, tmp_path):
     """On the largest set of queries; of others of the same size, on those that do not ship."""
     text = printed(["study", "pbm-queries", "--from", str(RESULTS), "--out", str(tmp_path)], 200)
-    assert text.count("not tested") == 2
-    assert re.search(r"\d\.\d+e?-?\d* ± .* reproduced", text)
+    assert text.count("not tested") == 3
     kinds = [f"pbm-queries{label}.{kind}" for label in ("", ".kdd") for kind in ("png", "svg")]
     assert {path.name for path in tmp_path.iterdir()} == {"pbm-queries.md", *kinds}
     page = (tmp_path / "pbm-queries.md").read_text(encoding="utf-8")
     assert "Tested on 8 queries of the KDD Cup." in page
+    command = ["study", "unknown-examination", "--from", str(RESULTS), "--out", str(tmp_path)]
+    assert re.search(r"a gap of \d+ ± \d+ +reproduced", printed(command, 200))
     shown = printed(["study", "--list"], 200)
     assert all(name in shown for name in studies())
 

@@ -5,9 +5,11 @@ Li et al. 2019 (BubbleRank), figure 2.
 Other queries and other production lists: the number of violations depends above all on how many
 pairs of the production list are wrong, which the paper does not print. We have 60 published queries
 and 16 shipped ones; the production list of a published query is one logged page, and the paper's is
-the most frequent one. The paper does not say what CascadeKL-UCB learns from several clicks: the
-tests take the first click (first_click), as in bubble-fig1. The first 100 sessions are those of
-agents that are told 5 million, as in the paper.
+the most frequent one. The paper does not say what CascadeKL-UCB learns from several clicks: its
+tests are made in both readings. BatchRank runs as printed, with one mended line (see bubble-fig1).
+The first 100 sessions are those of agents that are told 5 million, as in the paper. Violations in
+the end are rare: one query of a hundred whose final list is unsafe would make their mean grow
+linearly. So queries are counted, and with none of 60 up to 6 % of all queries can be such.
 """
 
 from __future__ import annotations
@@ -18,20 +20,34 @@ import numpy as np
 
 from .claims import (
     END,
-    LINEAR_RULE,
+    LINEAR,
+    SLACK,
     Finding,
     Number,
     Results,
     Statement,
+    above_share,
+    any_of,
     certain,
     estimate,
+    in_readings,
     less,
-    linear,
     ratio,
     short,
 )
 from .plots import Figure, style_of
-from .re_ranking import ENVS, FIRST, LAST, PBM, RE_RANKING, START, draw_curves, in_each, start
+from .re_ranking import (
+    ENVS,
+    FIRST,
+    FIRST_100,
+    LAST,
+    PBM,
+    RE_RANKING,
+    START,
+    draw_curves,
+    in_each,
+    start,
+)
 
 SWEEPS = [RE_RANKING, START]
 """`RE_RANKING`: BubbleRank, CascadeKL-UCB in both readings of several clicks, BatchRank, TopRank
@@ -39,6 +55,8 @@ and the production list in the CM, the DCM and the PBM, ten positions of which f
 sessions, ten runs, up to 100 queries (16 ship). `START`: the first 10,000 sessions.
 """
 COLUMNS = ("violations",)
+ONE_OF_THE_PAPER = 0.01
+"""One of the hundred queries of the paper."""
 PRINTED = {
     LAST: ((24.12, 0.76), (23.33, 0.90), (23.63, 0.96)),
     FIRST: ((24.12, 0.76), (23.33, 0.90), (23.63, 0.96)),
@@ -71,6 +89,29 @@ def safe(results: Results) -> Finding:
     )
 
 
+def more_than_20(results: Results, env: str, agent: str) -> Finding:
+    """Whether there is a run with more than 20 violations in the first 100 sessions."""
+    counts = results[START.name].by_instance(env, agent, "violations", FIRST_100).ravel()
+    found = [certain("", bool(count > 20)) for count in counts]
+    return any_of(f"{(counts > 20).sum()} of {len(counts)} runs, up to {counts.max():.0f}", found)
+
+
+def grows_linearly(results: Results, agent: str) -> Finding:
+    """Whether there are queries, one in a hundred, of which the violations grow linearly."""
+    curves = results[RE_RANKING.name]
+    late, mean = (curves.rate(PBM, agent, *span, "violations") for span in (END, (0.0, 1.0)))
+    return above_share(late - LINEAR * mean > SLACK, ONE_OF_THE_PAPER)
+
+
+def more_severe(results: Results, other: str) -> Finding:
+    """Whether an agent has more violations in the first 100 sessions than CascadeKL-UCB."""
+    return in_readings(
+        lambda agent: in_each(
+            lambda env: less(*(start(results, env, one, "violations") for one in (agent, other)))
+        )
+    )
+
+
 def alike(results: Results, env: str) -> Finding:
     """Whether TopRank and BatchRank are close."""
     ours, theirs = (start(results, env, agent, "violations") for agent in ("TopRank", "BatchRank"))
@@ -89,16 +130,19 @@ STATEMENTS = [
         "base list R_0, and may hurt user experience, more than 20% of search sessions in the "
         "first 100 steps.",
         "section 5.3",
-        "More than 20 violations in the first 100 sessions, in each click model.",
-        lambda results: in_each(
-            lambda env: estimate(start(results, env, FIRST, "violations")).above(20.0)
+        "There is a run with more than 20 violations in the first 100 sessions, in each click "
+        "model. (Counted; the means stand above.)",
+        lambda results: in_readings(
+            lambda agent: in_each(lambda env: more_than_20(results, env, agent))
         ),
     ),
     Statement(
         "Even worse, the violations of CascadeKL-UCB grow linearly with time in the PBM.",
         "section 5.3",
-        f"In the PBM: {LINEAR_RULE.replace('regret', 'violations')} (0.8 is ours).",
-        lambda results: linear(results[RE_RANKING.name], PBM, FIRST, "violations"),
+        "In the PBM the queries of which the violations per session in the last hundredth of the "
+        f"sessions are above {LINEAR} times (ours) those of all sessions: more than one in a "
+        "hundred, the paper's number, by the exact binomial interval.",
+        lambda results: in_readings(lambda agent: grows_linearly(results, agent)),
         late=True,
     ),
     *(
@@ -108,12 +152,8 @@ STATEMENTS = [
             "section 5.3",
             f"{agent} has more violations in the first 100 sessions than CascadeKL-UCB, in each "
             "click model.",
-            lambda results, agent=agent: in_each(  # type: ignore[misc]
-                lambda env: less(
-                    start(results, env, FIRST, "violations"),
-                    start(results, env, agent, "violations"),
-                )
-            ),
+            lambda results, agent=agent: more_severe(results, agent),  # type: ignore[misc]
+            is_other_version=agent == "BatchRank",
         )
         for agent in ("BatchRank", "TopRank")
     ),
@@ -125,6 +165,7 @@ STATEMENTS = [
         "Their violations in the first 100 sessions differ by less than 10 (ours), in each click "
         "model.",
         lambda results: in_each(lambda env: alike(results, env)),
+        is_other_version=True,
     ),
 ]
 
@@ -141,14 +182,6 @@ def seen(results: Results) -> Iterator[str]:
             "lists as random order."
         )
     yield "So their numbers depend on the production lists, and hardly on the agents."
-    curves = results[RE_RANKING.name]
-    for agent in (LAST, FIRST):
-        late = curves.rate(PBM, agent, *END, "violations")
-        yield (
-            f"PBM, {NAMES[agent]}: violations in the last hundredth of the sessions on "
-            f"{(late > 0).sum()} of {len(late)} queries. A single query whose final list is unsafe "
-            "would make the mean grow linearly."
-        )
 
 
 def draw(results: Results) -> Figure:

@@ -35,11 +35,10 @@ LINEAR_RULE = (
     f"regret per session in the last hundredth of the sessions is above {LINEAR} times that of all "
     "sessions"
 )
-LEARNS_RULE = LINEAR_RULE.replace("above", "below")
 
 
-class NotKeptError(Exception):
-    """The results do not have what a statement or a number is about."""
+class NotTestedError(Exception):
+    """The results do not have what a statement or a number is about, or leave no room for it."""
 
 
 class Curves:
@@ -90,7 +89,7 @@ class Curves:
         queries, each averaged over its runs, or of the runs of a single one.
 
         Raises:
-            NotKeptError: the values of the queries are not kept there.
+            NotTestedError: the values of the queries are not kept there.
         """
         values = self.by_instance(env, agent, column, fraction)
         return values.mean(axis=1) if len(values) > 1 else values[0]
@@ -114,7 +113,9 @@ class Curves:
         if not len(rows):
             if len(self.instances) == 1:
                 return self.at(self.by_run(env, agent, column), step)[None]
-            raise NotKeptError(f"the results have no values of single queries at session {step:,}")
+            raise NotTestedError(
+                f"the results have no values of single queries at session {step:,}"
+            )
         in_order = polars.col("instance").cast(polars.Enum(self.instances))
         values = rows.sort(in_order, "run")[column].to_numpy().astype(float)
         return values.reshape(len(self.instances), -1)
@@ -156,7 +157,7 @@ class Results(dict[str, Curves]):
     """What a study measured, by the name of the part."""
 
     def __missing__(self, part: str) -> Curves:
-        raise NotKeptError(f"{part} was not played on these queries")
+        raise NotTestedError(f"{part} was not played on these queries")
 
 
 # ---------------------------------------------------------------------------------------- estimates
@@ -304,6 +305,42 @@ def several(findings: Mapping[str, Finding]) -> Finding:
     return all_of("; ".join(parts), findings.values())
 
 
+def in_readings(test: Callable[[str], Finding], agent: str = "CascadeKLUCB") -> Finding:
+    """One finding of both readings of several clicks, of which a paper does not say which it has:
+    it holds if it does in both, and it does not hold if it does in neither.
+
+    Args:
+        test: of an agent's name.
+        agent: a cascade algorithm.
+    """
+    found = {"last_click": test(agent), "first_click": test(f"{agent}:feedback=first_click")}
+    words = (f"{name} (alone {one.verdict}): {one.measured}" for name, one in found.items())
+    supports, contradicts = (
+        max(levels)
+        for levels in zip(*((one.supports, one.contradicts) for one in found.values()), strict=True)
+    )
+    return Finding("; ".join(words), supports, contradicts)
+
+
+def above_share(happens: ArrayLike, bound: float) -> Finding:
+    """Whether something happens in more than a share of the units, by the exact binomial test,
+    which also holds for what is rare.
+
+    Example:
+        >>> above_share([False] * 60, 0.01).measured
+        '0 of 60 queries (0.0 to 6.0 %)'
+    """
+    from scipy.stats import binomtest  # slow to load
+
+    n, count = np.size(happens), int(np.sum(happens))
+    supports, contradicts = (
+        min(1.0, 2 * float(binomtest(count, n, bound, side).pvalue)) for side in ("greater", "less")
+    )
+    low, high = (100 * end for end in binomtest(count, n).proportion_ci(CONFIDENCE))
+    words = f"{count} of {n} queries ({low:.1f} to {high:.1f} %)"
+    return Finding(words, supports, contradicts)
+
+
 def short(env: str) -> str:
     """The click model of an environment.
 
@@ -314,23 +351,12 @@ def short(env: str) -> str:
     return env.partition("Rank")[0].removeprefix("NonStationary")
 
 
-def linear(curves: Curves, env: str, agent: str, column: str = "regret") -> Finding:
-    """Whether the column grows as fast in the end as in the mean (`LINEAR_RULE`)."""
-    words, gap = _growth(curves, env, agent, column)
-    return gap.above(SLACK, words)
-
-
-def sublinear(curves: Curves, env: str, agent: str) -> Finding:
-    """The contrary of `linear`; an agent without regret has learned."""
-    words, gap = _growth(curves, env, agent)
-    return gap.below(SLACK, words)
-
-
-def _growth(curves: Curves, env: str, agent: str, column: str = "regret") -> tuple[str, Estimate]:
-    late, mean = (curves.rate(env, agent, *span, column) for span in (END, (0.0, 1.0)))
+def linear(curves: Curves, env: str, agent: str) -> Finding:
+    """Whether regret grows as fast in the end as in the mean (`LINEAR_RULE`)."""
+    late, mean = (curves.rate(env, agent, *span) for span in (END, (0.0, 1.0)))
     share = late.mean() / mean.mean() if mean.mean() > SLACK else 0.0
     words = f"{estimate(late)} per session in the end, {share:.2f} times the mean"
-    return words, estimate(late - LINEAR * mean)
+    return estimate(late - LINEAR * mean).above(SLACK, words)
 
 
 def less(low: Values, high: Values) -> Finding:
@@ -350,12 +376,15 @@ class Number(NamedTuple):
         paper: the number.
         measure: ours, ``(n,)`` values of the units of `Curves.values`, whose mean is compared.
         error: the standard error that the paper prints, or 0.
+        is_comparable: whether the users could be the paper's; if not, the difference has no
+            interval.
     """
 
     what: str
     paper: float
     measure: Callable[[Results], Values]
     error: float = 0.0
+    is_comparable: bool = True
 
     @property
     def printed(self) -> str:
@@ -366,14 +395,15 @@ class Number(NamedTuple):
         """What we measured, or None if the results do not have it."""
         try:
             return estimate(self.measure(results))
-        except NotKeptError:
+        except NotTestedError:
             return None
 
     def difference(self, ours: Estimate) -> str:
-        """Ours less the paper's, with a 95 % interval."""
+        """Ours less the paper's, with a 95 % interval if they are comparable."""
         half = math.hypot(ours.half, t_quantile(10**6) * self.error)
         gap = ours.mean - self.paper
-        return f"{'-' if gap < 0 else '+'}{number(abs(gap))} ± {number(half, 2)}"
+        words = f"{'-' if gap < 0 else '+'}{number(abs(gap))}"
+        return f"{words} ± {number(half, 2)}" if self.is_comparable else words
 
 
 class Statement(NamedTuple):
@@ -386,6 +416,8 @@ class Statement(NamedTuple):
         test: measures it; None if it cannot be tested here, and the rule says why.
         late: whether it is about what is reached by the end of the paper's horizon. A shorter run
             can support such a statement, but not contradict it.
+        is_other_version: whether it is about an algorithm of which the paper may have played
+            another version than ours, which can support it, but not contradict it.
     """
 
     quote: str
@@ -393,6 +425,7 @@ class Statement(NamedTuple):
     rule: str
     test: Callable[[Results], Finding] | None = None
     late: bool = False
+    is_other_version: bool = False
 
 
 class Judged(NamedTuple):
@@ -420,10 +453,10 @@ def judge(statements: Sequence[Statement], results: Results, full: bool) -> list
         if statement.test is not None:
             try:
                 finding = statement.test(results)
-                if statement.late and not full:
+                if statement.is_other_version or (statement.late and not full):
                     finding = finding._replace(contradicts=1.0)
                 findings[place] = finding
-            except NotKeptError as error:
+            except NotTestedError as error:
                 measured = str(error)
         judged.append(Judged(statement, measured, "not tested"))
     levels = holm([min(found.supports, found.contradicts) for found in findings.values()])

@@ -17,7 +17,18 @@ import numpy as np
 
 from clickgym.envs import ContextualModel, load_instance
 
-from .claims import END, Curves, Finding, Values, all_of, estimate, percent, ratio, several
+from .claims import (
+    END,
+    Curves,
+    Finding,
+    NotTestedError,
+    Values,
+    all_of,
+    estimate,
+    percent,
+    ratio,
+    several,
+)
 from .study import LAST_ENDS, Sweep, Table
 
 POSITIONS = (3, 4, 5, 6)
@@ -38,6 +49,8 @@ BEST = "best α"
 CTR_SUM = "CTR_sum"
 CTR_SET = "CTR_set"
 KINDS = (CTR_SUM, CTR_SET)
+ROOM = 0.05
+"""A lead over an agent is not tested if the best lists have less than this more CTR_set."""
 
 
 def ubm(n_positions: int) -> str:
@@ -114,12 +127,34 @@ def lift(curves: Curves, k: int, agent: str, kind: str, reading: str = BEST) -> 
     return ours / theirs - 1
 
 
+def room(curves: Curves, k: int, agent: str) -> Values:
+    """``(n,)`` by which share the CTR_set of the best list is above an agent's with its best α."""
+    best = optimum(curves, ubm(k))[:, 0]
+    return best / ctr(curves, k, agent, CTR_SET) - 1
+
+
+def need_room(curves: Curves, ks: Sequence[int], agents: Sequence[str]) -> None:
+    """Refuse to test a lead over agents that no agent could have.
+
+    Raises:
+        NotTestedError: over one of them the best lists have too small a lead.
+    """
+    for k, agent in product(ks, agents):
+        most = room(curves, k, agent).mean()
+        if most < ROOM:
+            raise NotTestedError(
+                f"no room for a lead: with K = {k} the best list has {100 * most:.2f} % more "
+                f"CTR_set than {agent}"
+            )
+
+
 def ahead(
     curves: Curves, ks: Sequence[int], better: Sequence[str], worse: Sequence[str]
 ) -> Finding:
     """Whether all of some agents have higher CTRs than all of some others; the closest pair of each
     length and kind is shown.
     """
+    need_room(curves, ks, worse)
     findings = {}
     for k, kind in product(ks, KINDS):
         ends = {agent: ctr(curves, k, agent, kind) for agent in (*better, *worse)}
@@ -133,6 +168,7 @@ def ahead(
 
 def lead_grows(curves: Curves) -> Finding:
     """Whether UBM-LinUCB's lead over C2UCB is larger with long lists, by both kinds."""
+    need_room(curves, [SHORT, LONG], [BASELINE])
     findings = {}
     for kind in KINDS:
         lifts = [lift(curves, k, OURS, kind) for k in (SHORT, LONG)]
@@ -169,6 +205,15 @@ def alphas(curves: Curves, agent: str, reading: str) -> str:
     specs = [chosen(curves, ubm(k), agent, reading) for k in POSITIONS]
     values = [spec.rpartition("alpha=")[2] if "=" in spec else "α_t" for spec in specs]
     return values[0] if len(set(values)) == 1 else ", ".join(values)
+
+
+def headroom(curves: Curves) -> str:
+    """A sentence about what the best list gains over C2UCB."""
+    shares = ", ".join(f"{100 * room(curves, k, BASELINE).mean():.2f} %" for k in POSITIONS)
+    return (
+        f"The best lists have {shares} more CTR_set than C2UCB with its best α "
+        f"(K = {', '.join(map(str, POSITIONS))}). No agent can have a larger lead over C2UCB here."
+    )
 
 
 def other_alpha(curves: Curves) -> str:

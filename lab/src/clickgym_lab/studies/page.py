@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from clickgym.core.formats import markdown_table, markdown_text
 
-from .claims import NotKeptError
+from .claims import NotTestedError
 from .study import Measured
 
 QUERIES = {
@@ -27,8 +27,12 @@ HOW = (
     "on the other side, and else *undecided*. Verdicts are corrected for the number of statements "
     "(Holm's procedure at 5 %). A run shorter than the paper's can support a statement about the "
     "end of the horizon, but not contradict it. If there are several sets of queries, the largest "
-    "decides. No verdict says that a paper is wrong."
+    "decides. No verdict says that a paper is wrong. Where a paper does not say what a cascade "
+    "algorithm learns from several clicks, a statement is *reproduced* if it is in both readings "
+    "(last_click and first_click), and *not reproduced* if it fails in both. The page *Studies* of "
+    "the documentation has all rules."
 )
+VERSION = "(The paper may have played another version: ours can support this, not contradict it.)"
 FIGURE = "The figure: on the website, or by the command below."
 
 
@@ -80,7 +84,7 @@ def _queries(one: Measured) -> str:
 
 def _bullets(sentences: Iterable[str]) -> Iterator[str]:
     """The sentences about what the results have."""
-    with contextlib.suppress(NotKeptError):
+    with contextlib.suppress(NotTestedError):
         for sentence in sentences:
             yield f"- {sentence}"
 
@@ -101,7 +105,8 @@ def _numbers(measured: Sequence[Measured]) -> list[str]:
 def _statements(best: Measured) -> list[str]:
     rows = [["the paper's words", "where", "our test", "measured", "verdict"]]
     for statement, measured, verdict in best.judged:
-        words = [f"“{statement.quote}”", statement.place, statement.rule, measured]
+        rule = f"{statement.rule} {VERSION}" if statement.is_other_version else statement.rule
+        words = [f"“{statement.quote}”", statement.place, rule, measured]
         rows.append([*map(markdown_text, words), f"**{verdict}**"])
     return markdown_table(rows)
 

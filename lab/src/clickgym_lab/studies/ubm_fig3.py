@@ -66,10 +66,16 @@ NUMBERS = [
             lambda results, place=position - 1: (  # type: ignore[misc]
                 100 * last_shares(results[FIG3])[:, place]
             ),
+            is_comparable=False,
         )
         for position, share in PUBLISHED_LAST.items()
     ),
-    Number("Items below the last click, %", 54.0, lambda results: 100 * below(results[FIG3])),
+    Number(
+        "Items below the last click, %",
+        54.0,
+        lambda results: 100 * below(results[FIG3]),
+        is_comparable=False,
+    ),
 ]
 OTHER_PAGE = "A count in the log of a shop that is not published; the number stands above."
 STATEMENTS = [
