@@ -67,11 +67,13 @@ def main_table() -> Rows:
     return rows
 
 
-def difference(agent: str, rival: str, split: str) -> tuple[Estimate, NDArray[np.float64]]:
+def difference(
+    agent: str, rival: str, split: str, n_queries: int = 1000
+) -> tuple[Estimate, NDArray[np.float64]]:
     """Return the paired difference in an episode of 1,000 sessions, and ``(seeds, Q)`` those of
     each training; below 0, the agent loses less.
     """
-    differences = lost(agent, split) - lost(rival, split)
+    differences = lost(agent, split, n_queries=n_queries) - lost(rival, split)
     return estimate(differences.mean(axis=0)), differences
 
 
@@ -100,12 +102,22 @@ def others_table() -> Rows:
     return rows
 
 
+def sizes_table() -> Rows:
+    """Return the clicks lost by networks that were trained on fewer queries."""
+    rows = [["training queries", "trainings", *(f"{split} queries" for split in SPLITS)]]
+    for size in (1, 10, 100, 1000):
+        of_split = [lost("network", split, n_queries=size) for split in SPLITS]
+        rows.append([f"{size:,}", str(len(of_split[0])), *map(mean, of_split)])
+    return rows
+
+
 def tables() -> dict[str, Rows]:
     """Return the tables of the page by the names of their marks."""
     return {
         "lost": main_table(),
         "paired": paired_table(),
         "others": others_table(),
+        "sizes": sizes_table(),
     }
 
 

@@ -99,7 +99,9 @@ def queries(split: str, horizon: int) -> Any:
 
 def train(out: Path, agent: str, horizon: int, seed: int, n_queries: int) -> Any:
     """Return a trained policy, from its file if that is there."""
-    users = queries("train", horizon).models[:n_queries]
+    users = queries("train", horizon).models
+    first = seed * n_queries % len(users)  # another seed trains on other queries
+    users = users[first : first + n_queries]
     path = out / f"{agent}-{horizon}-{seed}-{n_queries}.{'pt' if agent == 'network' else 'zip'}"
     start = time.process_time()
     if agent == "network":
