@@ -23,7 +23,9 @@ from .piecewise_stationary import PiecewiseStationaryModel
 from .users import REWARDS
 from .vector_env import ClickVectorEnv
 
-SIZES = ((1, 1), (2, 2), (4, 3))
+DEEP = (6, 5)
+"""A size at which something can happen below the third position."""
+SIZES = ((1, 1), (2, 2), DEEP, (4, 3))
 FEW = 6
 """Items of which all lists are searched."""
 SESSIONS = 10_000
@@ -152,8 +154,17 @@ class _Checks:
             expect(not is_open, f"{name} is writeable; copy it and set its writeable flag to False")
 
     def sessions(self) -> None:
-        for ranking in self._lists():
-            clicks, examined, exits = self._sessions(ranking)
+        for model in self._models():
+            self._sessions_of(model)
+
+    def _models(self) -> list[ClickModel]:
+        """The model, and a drawn one with more positions."""
+        deep = [drawn_model(self.model_class, {}, *DEEP, seed=1)] if self.is_drawn else []
+        return [self.model, *deep]
+
+    def _sessions_of(self, model: ClickModel) -> None:
+        for ranking in _lists(model):
+            clicks, examined, exits = _sessions(model, ranking)
             for name, values in (("clicks", clicks), ("examined", examined)):
                 is_set = np.isin(values, (0, 1)).all()
                 expect(is_set, f"{name} is not 0 or 1 at every position")
@@ -163,15 +174,19 @@ class _Checks:
             satisfied = np.flatnonzero(exits >= 0)
             unclicked = clicks[satisfied, exits[satisfied]] == 0
             expect(not unclicked.any(), "a user leaves satisfied at a position without a click")
-            exact = self.model.click_probabilities(ranking)
+            exact = model.click_probabilities(ranking)
             _compare(f"the click probability of {ranking.tolist()}", exact, clicks)
-            exact = self.model.examination_probabilities(ranking)
+            exact = model.examination_probabilities(ranking)
             _compare(f"the examination probability of {ranking.tolist()}", exact, examined)
 
     def rewards(self) -> None:
-        model, ranking = self.model, self._lists()[0]
-        clicks, _, exits = self._sessions(ranking)
-        for reward, cutoff in self._questions():
+        for model in self._models():
+            self._rewards_of(model)
+
+    def _rewards_of(self, model: ClickModel) -> None:
+        ranking = _lists(model)[0]
+        clicks, _, exits = _sessions(model, ranking)
+        for reward, cutoff in _questions(model):
             value = model.expected_reward(ranking, reward, cutoff)
             which, counted = f"{reward}, cutoff {cutoff}", clicks[:, :cutoff]
             realised = {
@@ -191,7 +206,7 @@ class _Checks:
             if model.n_items > FEW:
                 continue
             lists = list(itertools.permutations(range(model.n_items), model.n_positions))
-            for reward, cutoff in self._questions():
+            for reward, cutoff in _questions(model):
                 best = model.optimal_ranking(reward, cutoff)
                 value = model.expected_reward(best, reward, cutoff)
                 values = [model.expected_reward(ranking, reward, cutoff) for ranking in lists]
@@ -201,7 +216,7 @@ class _Checks:
                 expect(value >= max(values) - EXACT, f"{what} {better}")
 
     def weights(self) -> None:
-        first, second = map(self.model.examination_probabilities, self._lists())
+        first, second = map(self.model.examination_probabilities, _lists(self.model))
         weights = self.model.position_weights()
         if weights is not None:
             _same("it", weights, first)
@@ -212,7 +227,7 @@ class _Checks:
             expect(depends, f"{what}: agents of the position-based model require it")
 
     def files(self) -> None:
-        model, ranking = self.model, self._lists()[0]
+        model, ranking = self.model, _lists(self.model)[0]
         again = ClickModel.from_dict(json.loads(json.dumps(model.to_dict())))
         expect(again == model, f"from_dict(to_dict()) of {model!r} is {again!r}")
         clicks, order = model.click_probabilities(ranking), np.roll(np.arange(model.n_items), 1)
@@ -238,24 +253,27 @@ class _Checks:
                 regrets = [env.step(env.action_space.sample())[4]["regret"] for _ in range(10)]
                 expect(np.min(regrets) >= -EXACT, f"{env}: the regret is {np.min(regrets)}")
 
-    def _lists(self) -> list[NDArray[np.int64]]:
-        lists = [[*head, *np.setdiff1d(range(self.model.n_items), head)] for head in HEADS]
-        return [np.array(items)[: self.model.n_positions] for items in lists]
 
-    def _questions(self) -> Iterable[tuple[str, int]]:
-        """Return every reward with every cutoff."""
-        return itertools.product(self.model.rewards, range(1, self.model.n_positions + 1))
+def _lists(model: ClickModel) -> list[NDArray[np.int64]]:
+    lists = [[*head, *np.setdiff1d(range(model.n_items), head)] for head in HEADS]
+    return [np.array(items)[: model.n_positions] for items in lists]
 
-    def _sessions(self, ranking: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
-        """Return clicks and examinations ``(n, K)``, and the positions at which users left
-        satisfied ``(n,)``.
-        """
-        clicks, examined = np.full((2, SESSIONS, len(ranking)), 7, np.int8)
-        exits, sample = np.empty(SESSIONS, np.int64), entry(self.model.sample_kernel)
-        uniforms = np.random.default_rng(0).random((SESSIONS, self.model.n_uniforms))
-        for i in range(SESSIONS):
-            exits[i] = sample(self.model.parameters, ranking, uniforms[i], clicks[i], examined[i])
-        return clicks, examined, exits
+
+def _questions(model: ClickModel) -> Iterable[tuple[str, int]]:
+    """Return every reward with every cutoff."""
+    return itertools.product(model.rewards, range(1, model.n_positions + 1))
+
+
+def _sessions(model: ClickModel, ranking: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
+    """Return clicks and examinations ``(n, K)``, and the positions at which users left satisfied
+    ``(n,)``.
+    """
+    clicks, examined = np.full((2, SESSIONS, len(ranking)), 7, np.int8)
+    exits, sample = np.empty(SESSIONS, np.int64), entry(model.sample_kernel)
+    uniforms = np.random.default_rng(0).random((SESSIONS, model.n_uniforms))
+    for i in range(SESSIONS):
+        exits[i] = sample(model.parameters, ranking, uniforms[i], clicks[i], examined[i])
+    return clicks, examined, exits
 
 
 def _same(what: str, values: NDArray[np.float64], expected: NDArray[np.float64]) -> None:

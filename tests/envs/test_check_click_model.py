@@ -74,6 +74,13 @@ def marginals_of_charm(parameters, ranking, examination, clicks, scratch):
 
 
 @kernel
+def marginals_to_three(parameters, ranking, examination, clicks, scratch):
+    for k in range(len(ranking)):
+        examination[k] = parameters.looking[min(k, 2)]
+        clicks[k] = examination[k] * parameters.charm[ranking[k]]
+
+
+@kernel
 def expected(parameters, ranking, reward, cutoff, scratch):
     n_clicks, no_click = 0.0, 1.0
     for k in range(cutoff):
@@ -135,6 +142,10 @@ class ClicksUnseen(Charming):
 
 class WrongMarginals(Charming):
     marginals_kernel = marginals_of_charm
+
+
+class WrongBelowThree(Charming):
+    marginals_kernel = marginals_to_three
 
 
 class SumsEverything(Charming):
@@ -229,6 +240,7 @@ FAULTS = {
     ForgetsExamined: "- sessions (sample, marginals): examined is not 0 or 1 at every",
     ClicksUnseen: "- sessions (sample, marginals): a position is clicked but not examined",
     WrongMarginals: "- sessions (sample, marginals): the click probability of [2, 0, 3] at ",
+    WrongBelowThree: "- sessions (sample, marginals): the click probability of [2, 0, 3, 1, 4] at ",
     SumsEverything: "- rewards (expected): for any_click, cutoff 2 the expectation is ",
     IgnoresCutoff: "- rewards (expected): for clicks, cutoff 1 the expectation is ",
     SortsById: "- optimal list: for clicks, cutoff ",
