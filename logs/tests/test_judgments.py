@@ -467,14 +467,16 @@ def test_the_commands_of_the_page(monkeypatch, tmp_path):
         program, *words = command.split()
         assert program == "clickgym"
         assert main([*words, *["--runs", "2", "--jobs", "1"] * (words[0] == "run")]) == 0
-    results = clickgym.Results("oltr")
-    assert results.names("instance") == ["perfect", "informational"]
-    assert len(results.plot().axes) == 3
-    last = results.table().select("agent", "held_out_ndcg@10").rows()
-    values = dict(last)
-    assert min(values.values()) > 0.9
-    assert len(values) == 5
-    assert values["PDGD:eta=0.1"] > values["DBGD"]
+    ends = []
+    for kind in ("perfect", "informational"):
+        results = clickgym.Results(f"oltr/{kind}")
+        assert results.names("instance") == [kind]
+        assert len(results.plot().axes) == 3
+        ends.append(dict(results.table().select("agent", "held_out_ndcg@10").rows()))
+    means = {agent: (ends[0][agent] + ends[1][agent]) / 2 for agent in ends[0]}
+    assert min(means.values()) > 0.9
+    assert len(means) == 5
+    assert means["PDGD:eta=0.1"] > means["DBGD"]
 
 
 # ------------------------------------------------------------ held-out queries as a metric

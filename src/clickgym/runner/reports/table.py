@@ -188,7 +188,12 @@ def about_pairs(table: polars.DataFrame, shown: Collection[str]) -> Iterator[str
     """What the intervals are about, with what agents are compared, and how."""
     if "instances" in units_of(table):
         these = " Those of ± these are about these instances alone." * ("± these" in shown)
-        yield f"The intervals are about other instances of the kind.{these}"
+        yield f"The intervals are about other instances, if these are a sample of them.{these}"
+    elif "runs" in units_of(table):
+        yield (
+            "The intervals are about more runs with these users. They say nothing about other "
+            "users."
+        )
     if "difference" in shown:
         units, reference = " or ".join(units_of(table)), table["reference"][0]
         sign = "positive" if table["regret"].count() else "negative"
@@ -199,7 +204,7 @@ def about_pairs(table: polars.DataFrame, shown: Collection[str]) -> Iterator[str
     if "p" in shown:
         yield (
             "p is of the two-sided paired t test, adjusted for the agents of an environment by "
-            "Holm's procedure."
+            "Holm's procedure. The intervals of differences are not adjusted."
         )
 
 
