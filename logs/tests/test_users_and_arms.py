@@ -173,6 +173,27 @@ def test_an_experiment_as_a_whole_and_by_query(tmp_path, printed, refused):
     assert write_decisions([whole, shoes], tmp_path / "python")[0].exists()
 
 
+@pytest.mark.parametrize("users", [True, False])
+def test_a_query_that_one_arm_alone_has(users, tmp_path):
+    """All sessions of hats are of arm B, as chance has it in rare queries."""
+    log = two_queries(np.random.default_rng(5))
+    log = log[(log.queries == 0) | (log.arms == 1)]
+    log = log if users else replace(log, users=None)
+    hats = decide_all(log)[-1]
+    assert (hats.query, hats.next_step, hats.reason) == ("hats", "nothing to test", Reason.APART)
+    assert (hats.production, hats.n_production, hats.share_today) == ((), 0, 0)
+    assert write_decisions([hats], tmp_path)[0].exists()
+
+
+def test_a_log_without_clicks_has_finite_intervals():
+    log = two_queries(np.random.default_rng(6))
+    for decision in decide_all(replace(log, clicks=0 * log.clicks)):
+        (entry,) = decision.measured
+        low, high = entry.interval
+        assert (entry.difference, decision.next_step) == (0, "nothing to test")
+        assert -0.5 < low < 0 < high < 0.5
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("n_users", "by_user"), [(600, True), (200, True), (200, False)])
 def test_users_who_come_back_prove_nothing(n_users, by_user):

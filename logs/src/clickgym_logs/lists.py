@@ -206,7 +206,7 @@ class QueryLists:
             )
             user, block = np.divmod(cells, BLOCKS)
             deviations = np.bincount(inverse, self.earned[sessions] - means[blocks], len(cells))
-            deviations *= counts[block] / np.maximum(counts[block] - own, 1)
+            deviations = deviations * counts[block] / np.maximum(counts[block] - own, 1)
             shape = int(self.users.max()) + 1, BLOCKS
             table = sparse.csr_array((deviations, (user, block)), shape)
             self._by_user[ranking] = table, np.bincount(block, minlength=BLOCKS)
@@ -218,12 +218,14 @@ class QueryLists:
 
     def labels(self, ranking: Ranking) -> tuple[str, ...]:
         """The labels of a list's items; of an arm those of the list that it showed most often of
-        late, if the sessions are of one query.
+        late, if the sessions are of one query and any shows the arm.
         """
         if self.by_arm:
             if self.query is None:
                 return ()
             lists = self.log.items[self.sessions[self.sessions_of(ranking)[-RECENT:]]]
+            if not len(lists):
+                return ()
             first, _, counts = distinct(lists)
             ranking = tuple(item for item in lists[first[counts.argmax()]].tolist() if item >= 0)
         return tuple(self.item_labels[item] for item in ranking)

@@ -310,12 +310,13 @@ class _Comparison:
 
     def _freedom(self) -> float:
         """The degrees of freedom of the standard error: of infinitely many sessions, or of some
-        users.
+        users; infinite where these earn all the same.
         """
         if not self.by_user:
             return math.inf
         squares = sum(part.sum(axis=1) for part in self.by_user) ** 2
-        return float(3 * squares.sum() ** 2 / max((squares**2).sum(), 1e-300))
+        fourth = float((squares**2).sum())
+        return 3 * float(squares.sum()) ** 2 / fourth if fourth > 0 else math.inf
 
     def _takes_turns(self) -> NDArray[np.bool_]:
         """``(lengths, BLOCKS)`` whether the list took turns with the production list."""
