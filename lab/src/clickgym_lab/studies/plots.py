@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -95,7 +96,9 @@ def finish(
     for curves in results.values():
         instances = f"{len(curves.instances)} instances × " if len(curves.instances) > 1 else ""
         sizes.append(f"{instances}{curves.n_runs} run{'s' if curves.n_runs > 1 else ''}")
-    figure.suptitle(f"{title}\n({', '.join(dict.fromkeys(sizes))}; {intervals})", fontsize=10)
+    averaged = f"({', '.join(dict.fromkeys(sizes))}; {intervals})"
+    lines = textwrap.wrap(averaged, width=int(11 * figure.get_figwidth()))
+    figure.suptitle("\n".join([title, *lines]), fontsize=10)
     return figure
 
 
