@@ -43,6 +43,8 @@ LINEAR = ("LinearTS", "PBMLinUCB", "LinearTS:alpha=0.0137", "PBMLinUCB:alpha=0.0
 """With the published widths, and with those that a search found."""
 BY_ROWS, OTHERS = ("SAC", "TD3", "PPO", "A2C"), ("DQN", "MaskablePPO", "RecurrentPPO")
 BANDITS = ("CascadeKLUCB", "TopRank", "BatchRank", "Random")
+README_PPO = "PPO:n_envs=64,n_steps=4,batch_size=256,learning_rate=0.003"
+"""With the settings of the README's example."""
 NEURAL = ("NeuralGreedy", "NeuralGreedy:feedback=reward")
 
 Pair = tuple[str, str, str, int]
@@ -53,7 +55,7 @@ def pairs() -> Iterator[Pair]:
     """Yield what is played; what the page needs most comes first."""
     for is_plain in (False, True):
         for run in range(RUNS):
-            for world, agent in product(WORLDS, (*LINEAR, *NEURAL, *BY_ROWS)):
+            for world, agent in product(WORLDS, (*LINEAR, *NEURAL, *BY_ROWS, README_PPO)):
                 if world.startswith("personal:seed") == is_plain:
                     yield CONTEXTUAL, world, agent, run
             if is_plain:
