@@ -68,12 +68,12 @@ def main_table() -> Rows:
 
 
 def difference(
-    agent: str, rival: str, split: str, n_queries: int = 1000
+    agent: str, rival: str, split: str, horizon: int = 1000, n_queries: int = 1000
 ) -> tuple[Estimate, NDArray[np.float64]]:
-    """Return the paired difference in an episode of 1,000 sessions, and ``(seeds, Q)`` those of
-    each training; below 0, the agent loses less.
+    """Return the paired difference in an episode, and ``(seeds, Q)`` those of each training; below
+    0, the agent loses less.
     """
-    differences = lost(agent, split, n_queries=n_queries) - lost(rival, split)
+    differences = lost(agent, split, horizon, n_queries=n_queries) - lost(rival, split, horizon)
     return estimate(differences.mean(axis=0)), differences
 
 
