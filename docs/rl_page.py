@@ -35,7 +35,12 @@ LINEAR, CLICKS, BIT = "LinearTS", "NeuralGreedy", "NeuralGreedy:feedback=reward"
 """The linear bandit that is told nothing; a bandit with a network, from clicks and from one bit."""
 LEARNERS = ("SAC", "TD3", "PPO", "A2C")
 """RL algorithms that can use what all candidates share."""
-AGENTS_OF_RL = [name for name, agent in AGENTS.items() if issubclass(agent, Learner)]
+README_PPO = "PPO:n_envs=64,n_steps=4,batch_size=256,learning_rate=0.003"
+"""With the settings of the README's example."""
+AGENTS_OF_RL = [
+    *(name for name, agent in AGENTS.items() if issubclass(agent, Learner)),
+    README_PPO,
+]
 UNDRAWN = ("PBMLinUCB", "TD3", *UNSHARED)
 """Agents that the figure leaves out, for lines that can be told apart."""
 Rows = list[list[str]]
@@ -90,7 +95,9 @@ def _gets(agent: str) -> str:
 
 
 def _assumption(agent: str) -> str:
-    """What an agent assumes about the best order."""
+    """What an agent assumes about the best order, or about clicks."""
+    if agent in (CLICKS, BIT):
+        return "position-based clicks"
     if agent in UNSHARED:
         return "none; no shared row function"
     kind = AGENTS[agent.partition(":")[0]]
@@ -213,7 +220,12 @@ def pays_table() -> Rows:
     for family in ("clickbait", "habit", "independent"):
         found = {it: estimate(values) for (of, it), values in stateful().items() if of == family}
         means = {it: estimated.mean for it, estimated in found.items()}
-        text = f"Clicks change later clicks (`{family}`)"
+        what = (
+            "Clicks change nothing later"
+            if family == "independent"
+            else "Clicks change later clicks"
+        )
+        text = f"{what} (`{family}`)"
         others[text] = means
         best, bandit = (found[it] for it in (_learner_of(means), "CascadeKLUCB"))
         if abs(best.mean - bandit.mean) < best.half + bandit.half:
@@ -225,7 +237,8 @@ def pays_table() -> Rows:
         cells = []
         for name in (*bandits, learner):
             number = percent(means[name]) if text in worlds else f"{means.get(name, 0):,.0f}"
-            cell = f"{number} ({name})" if name else "–"
+            short = "PPO, set as in the README" if name == README_PPO else name
+            cell = f"{number} ({short})" if name else "–"
             if name == CLICKS:
                 cell = f"{number} from clicks, {percent(means[BIT])} from one bit"
             is_least = name and means[name] == min(means[it] for it in (*bandits, learner) if it)
