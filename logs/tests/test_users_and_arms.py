@@ -11,7 +11,7 @@ import pytest
 
 from clickgym.envs import PositionBasedModel
 from clickgym_logs import ClickLog, decide, decide_all, write_decisions, write_tidy
-from clickgym_logs.reasons import Reason
+from clickgym_logs.reasons import Doubt, Reason
 
 LISTS = np.array([[0, 1, 2], [1, 0, 2]])
 DAY = 86_400
@@ -76,12 +76,14 @@ def test_users_who_come_once_change_nothing(kind):
 
 
 def test_error_by_user_by_hand():
-    """One block, as there are no times; user 0 has three of the eight sessions of arm A."""
+    """One block, as all have one time; user 0 has three of the eight sessions of arm A."""
     arms = np.repeat([0, 1], [8, 7])
     users = np.r_[0, 0, 0, 1, 2, 3, 4, 5, 6, 6, 7, 8, 9, 10, 11]
     clicks = np.array([1, 1, 0, 0, 1, 0, 0, 1, 1, 1, 0, 1, 0, 1, 1])
     times = 100
-    log = log_of(LISTS[arms], clicks[:, None] * [1, 0, 0], None, users=users, arms=arms)
+    clicks = clicks[:, None] * [1, 0, 0]
+    log = log_of(LISTS[arms], clicks, np.zeros(15), users=users, arms=arms)
+    clicks = clicks[:, 0]
     many = log[np.tile(np.arange(15), times)]
     many = replace(many, users=many.users + 12 * np.repeat(np.arange(times), 15))
     squares = 0.0
@@ -109,8 +111,38 @@ def test_arms_need_dates_only():
     assert coarse.difference == pytest.approx(exact.difference, abs=0.2 * exact.standard_error)
     assert coarse.standard_error == pytest.approx(exact.standard_error, rel=0.03)
     assert decide(dated).verdict == "better"
-    (untimed,) = decide(replace(dated, times=None)).measured
-    assert untimed.difference == pytest.approx(exact.difference, abs=0.3 * exact.standard_error)
+    untimed = decide(replace(dated, times=None))
+    assert (untimed.reason, untimed.next_step) == (Reason.NO_TIME, "nothing to test")
+
+
+@pytest.mark.parametrize("end", [14, 17, 20])
+def test_an_arm_whose_gain_has_fallen(end):
+    """It ends after so many of twenty days. Then the last blocks alone tell what to expect."""
+    rng = np.random.default_rng(7)
+    day, arms = np.arange(20_000) // 1000, np.arange(20_000) % 2
+    rates = 0.3 + 0.1 * arms * (day < end)
+    clicks = (rng.random(20_000) < rates)[:, None] * [1, 0, 0]
+    decided = decide(log_of(LISTS[arms], clicks, 1.7e9 + DAY * day, arms=arms))
+    (entry,) = decided.measured
+    assert entry.p_value < decided.level
+    if end == 20:
+        assert (decided.verdict, entry.withheld(decided.level)) == ("better", None)
+        assert entry.expected == (entry.difference, entry.standard_error)
+        return
+    assert decided.verdict == "no list is proved better"
+    assert entry.withheld(decided.level) == Doubt.FALLEN
+    gains = [
+        clicks[(day >= start) & (arms == 1)].mean() - clicks[(day >= start) & (arms == 0)].mean()
+        for start in range(10, 17)
+    ]
+    assert min(abs(3 * np.array(gains) - entry.expected[0])) < 1e-9
+    assert entry.expected[0] < 0.6 * entry.difference
+
+
+def test_an_arm_that_was_withdrawn():
+    log = returning(12_000, 10_000, np.random.default_rng(2), gain=0.04)
+    log = log[(log.arms == 0) | (np.arange(12_000) < 9000)]
+    assert decide(log).verdict == "was better when it was last shown"
 
 
 def test_an_arm_whose_share_grows():

@@ -185,6 +185,8 @@ def test_hours_of_the_day(n_days):
     assert entry.difference > 6 * entry.standard_error
     assert entry.p_value > 0.05
     assert entry.withheld(LEVEL) == Doubt.SHORTER_BLOCKS
+    assert abs(entry.expected[0]) < 0.2 * entry.difference
+    assert decide(log, production=tuple("abc")).to_test is None
     assert decide(log, production=tuple("abc")).verdict == "no list is proved better"
 
 

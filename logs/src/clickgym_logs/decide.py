@@ -229,9 +229,11 @@ class Decision:
                 f"times {proof}."
             )
         if self.control is not None:
+            withheld = entry.withheld_in_words(self.level)
             return (
                 f"No arm is proved better than {production}. Arm {entry.arm} earned "
-                f"{entry.difference:+.4f} {unit}{percent} beside it ({interval})."
+                f"{entry.difference:+.4f} {unit}{percent} beside it ({interval})"
+                f"{f', but {withheld}' if withheld else ''}."
             )
         found = f"No list is proved better than {production}"
         first = self.measured[0]
@@ -506,8 +508,8 @@ def _with_tests(decisions: Sequence[Decision]) -> list[Decision]:
     """
     entries = [entry for decision in decisions for entry in decision.compared]
     shrunk = shrunken(
-        np.array([entry.difference for entry in entries]),
-        np.array([entry.standard_error for entry in entries]),
+        np.array([entry.expected[0] for entry in entries]),
+        np.array([entry.expected[1] for entry in entries]),
     )
     expected = iter(expected_gains(*shrunk).tolist())
     result = []

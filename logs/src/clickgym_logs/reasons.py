@@ -25,16 +25,16 @@ class Reason(StrEnum):
         "it has no time, too few different ones, or dates that hide the hours, and a list that was "
         "shown when users click more would look better. Export it with its times, to the second; "
         "where sessions are numbered in order, --columns time=session does. If lists were drawn at "
-        "random, a column arm is enough",
+        "random, a column arm and dates are enough",
     )
     TOO_FEW = (
         "too few sessions",
-        "beside {production} no {other} was shown in 100 sessions",
+        "no {other} beside {production} was shown in 100 sessions",
     )
     APART = (
         "not shown side by side",
-        "hardly any session shows anything else side by side with {production}: it changed with "
-        "time, or took turns",
+        "hardly any block of time has five sessions, and five users where the log knows them, both "
+        "of {production} and of anything else",
     )
 
 
@@ -45,5 +45,6 @@ class Doubt(StrEnum):
     FEW_BLOCKS = "its gain is in few blocks of time"
     ONE_STRETCH = "its gain is in one stretch of time"
     LATELY = "the last blocks alone do not show its gain; collect more sessions or run the A/B test"
+    FALLEN = "its gain has fallen: it was smaller in the last blocks than before"
     SHORT_LISTS = "its gain is not in whole lists"
     SHORTER_BLOCKS = "its gain is not there in shorter blocks of time"

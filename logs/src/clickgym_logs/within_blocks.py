@@ -49,8 +49,14 @@ uncertain: p-values are those of Student's t with 3 (Σψ²)²/Σψ⁴ degrees o
 sums by user (Satterthwaite, by their fourth moments). A stratum needs five users of each list.
 
 *Arms.* The arms of an experiment were drawn at random. They are compared as lists are, also within
-blocks, for the share of an arm may have changed; but no block is refused, and the further ways are
-not asked. No time is divided, so that dates are as good as seconds.
+blocks, for the share of an arm may have changed from one block to another. If it changed, each
+session or each user must have been drawn anew: users who keep the arm of their first visit are
+other users in each arm. No block is refused, and no time is divided, so that dates are as good as
+seconds, except for the date on which the share changed. Two of the further ways are asked: whether
+the arm is shown today, and whether its gain has fallen. It has if the last four blocks, or the last
+five, and so on to half of them, show less of a gain than the blocks before, at `FALLEN`. A test
+that has to show its gain in the last blocks alone, at `LATELY`, would miss a third of the gains
+that it is planned for.
 
 Source: Bell, McCaffrey, *Bias reduction in standard errors for linear regression with multi-stage
     samples*, Survey Methodology 2002 (the jackknife, and degrees of freedom).
@@ -94,6 +100,8 @@ STEADY = 0.05
 """The largest p-value in each of the three further ways."""
 LATELY = 0.25
 """The largest p-value of the last blocks: they are few, so that no more can be asked of a gain."""
+FALLEN = 0.01
+"""The largest p-value with which the gain of an arm has fallen."""
 UNEVEN = 0.01
 """The p-value of Cochran's test below which blocks differ by more than chance."""
 WIDEST = 0.025
@@ -129,6 +137,9 @@ class Measured:
         base: what the production list earned per session, in these blocks.
         difference: how much more this list earned there.
         standard_error: of the difference.
+        expected: the difference and its standard error where they tell what to expect. Else those
+            of the finest blocks, where these show significantly less or alone do not prove it; or
+            of the last blocks, where the gain of an arm has fallen.
         interval: of the difference; the intervals of all lists of the query hold at once.
         p_value: of no gain, the largest within blocks and finer blocks, times the number of lists
             compared; at most 1.
@@ -150,6 +161,7 @@ class Measured:
     base: float = math.nan
     difference: float = math.nan
     standard_error: float = math.nan
+    expected: tuple[float, float] = (math.nan, math.nan)
     interval: tuple[float, float] = (math.nan, math.nan)
     p_value: float = math.nan
     detectable: float = math.nan
@@ -267,8 +279,8 @@ class _Comparison:
         self.reason: Reason | None = None
         if not self.weights[-1].any() or (self.blocks < LEAST_BLOCKS and not shown.by_arm):
             self.reason = Reason.APART
-        if not shown.by_arm and (
-            shown.log.times is None or shown.n_blocks < LEAST_BLOCKS or shown.times_hide_hours
+        if shown.log.times is None or (
+            not shown.by_arm and (shown.n_blocks < LEAST_BLOCKS or shown.times_hide_hours)
         ):
             self.reason = Reason.NO_TIME
 
@@ -353,12 +365,26 @@ class _Comparison:
         z = -float(stdtrit(freedom, min(level, WIDEST) / n_compared))
         passes, power = -float(stdtrit(freedom, level / n_compared)), NormalDist().inv_cdf(POWER)
         detectable = (passes + power) * error
-        if not shown.by_arm:
-            if p_value <= STEADY:  # else nothing is proved, whatever finer blocks say
-                finer = min(1.0, n_compared * self._finer_p_value(freedom))
+        expected = difference, error
+        used = np.flatnonzero(weights)
+        if shown.by_arm:
+            fallen, of_late = self._fall(used, freedom)
+            doubts = {
+                Doubt.ENDED: float(shown.is_hardly_shown(self.ranking)),
+                Doubt.FALLEN: float(fallen <= FALLEN),
+            }
+            if fallen <= FALLEN:
+                expected = of_late
+        else:
+            if difference > error:  # else nothing is proved or promised, whatever finer blocks say
+                finer, gain, its_error = self._finer(freedom)
+                finer = min(1.0, n_compared * finer)
+                spread = math.sqrt(max(its_error**2 - error**2, 0.0))
+                less = gain < difference - NormalDist().inv_cdf(1 - STEADY) * spread
+                if less or p_value <= level < finer:
+                    expected = gain, its_error
             rest_errors = uneven * _errors(WITHOUT_NEIGHBOURS, self.covariance)
             rest = _p_values(WITHOUT_NEIGHBOURS @ gains, rest_errors, freedom)
-            used = np.flatnonzero(weights)
             late = np.arange(BLOCKS) >= used[: len(used) - LEAST_BLOCKS + 1, None]
             late_p_values = _p_values(late @ gains, _errors(late, self.covariance), freedom)
             whole_error = uneven * math.sqrt(self.of_whole_lists.sum())
@@ -378,6 +404,7 @@ class _Comparison:
             base=float(base),
             difference=difference,
             standard_error=error,
+            expected=expected,
             interval=(difference - z * error, difference + z * error),
             p_value=max(min(1.0, p_value), finer),
             detectable=detectable,
@@ -386,17 +413,33 @@ class _Comparison:
             arm=arm,
         )
 
-    def _finer_p_value(self, freedom: float) -> float:
-        """The largest p-value within finer parts of the blocks, by the variances over the whole
-        log, which users make larger as in blocks; 0 where these hold less than half of the list's
-        sessions beside the production list.
+    def _fall(self, used: NDArray[np.int64], freedom: float) -> tuple[float, tuple[float, float]]:
+        """Whether the gain of the last blocks is below that of the others: the smallest p-value of
+        no fall, for the last four to the last half; and the gain of these blocks with its error.
+        """
+        starts = used[len(used) // 2 : max(0, len(used) - LEAST_BLOCKS + 1)]
+        if not len(starts):
+            return 1.0, (math.nan, math.nan)
+        weights, gains = self.weights.sum(axis=0), self.gains.sum(axis=0)
+        is_late = np.arange(BLOCKS) >= starts[:, None]
+        late = is_late / (is_late @ weights)[:, None]
+        fall = ~is_late / (~is_late @ weights)[:, None] - late
+        p_values = _p_values(fall @ gains, _errors(fall, self.covariance), freedom)
+        row = int(p_values.argmin())
+        errors = _errors(late, self.covariance)
+        return float(p_values[row]), (float(late[row] @ gains), float(errors[row]))
+
+    def _finer(self, freedom: float) -> tuple[float, float, float]:
+        """The largest p-value within finer parts of the blocks, and the gain within the finest with
+        its error, by the variances over the whole log, which users make larger as in blocks; 0 and
+        no gain where these hold less than half of the list's sessions beside the production list.
         """
         overall = self.sums.sum(axis=3)
         counts = np.maximum(overall[:, 0], 1)
         spread = overall[:, 2] / counts - (overall[:, 1] / counts) ** 2 + 1 / counts
         finest = len(self.shown) // (BLOCKS * LEAST_IN_BLOCK)
         powers = (FINER**power for power in range(1, 20))
-        largest = 0.0
+        largest, finest_gain, finest_error = 0.0, math.nan, math.nan
         for parts in (*itertools.takewhile(lambda parts: parts < finest, powers), finest):
             if parts < 2:
                 continue
@@ -408,7 +451,9 @@ class _Comparison:
                 shares = (weights**2 / np.maximum(sums[:, 0], 1)).sum(axis=2)
                 error = math.sqrt(self.design * (spread * shares).sum())
                 largest = max(largest, float(_p_values(gain, error, freedom)))
-        return largest
+                total = max(float(weights.sum()), 1e-300)
+                finest_gain, finest_error = float(gain) / total, error / total
+        return largest, finest_gain, finest_error
 
 
 def _means(sums: Floats) -> Floats:
@@ -443,8 +488,8 @@ def _p_values(gains: Floats | float, errors: Floats | float, freedom: float) -> 
     return p_values
 
 
-def _errors(blocks: NDArray[np.bool_], covariance: Floats) -> Floats:
-    """The standard errors of the sums over several choices of blocks."""
+def _errors(blocks: NDArray[np.bool_] | Floats, covariance: Floats) -> Floats:
+    """The standard errors of weighted sums over the blocks, such as over a choice of them."""
     errors: Floats = np.sqrt(np.einsum("ij,jk,ik->i", blocks, covariance, blocks))
     return errors
 
