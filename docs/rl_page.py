@@ -41,7 +41,7 @@ AGENTS_OF_RL = [
     *(name for name, agent in AGENTS.items() if issubclass(agent, Learner)),
     README_PPO,
 ]
-UNDRAWN = ("PBMLinUCB", "TD3", *UNSHARED)
+UNDRAWN = ("PBMLinUCB", "TD3", README_PPO, *UNSHARED)
 """Agents that the figure leaves out, for lines that can be told apart."""
 Rows = list[list[str]]
 
@@ -181,8 +181,7 @@ def shares(world: str) -> dict[str, float]:
 
 def best_learner(world: str) -> str:
     """Return the RL algorithm with the lowest mean regret in a world."""
-    means = shares(world)
-    return min(LEARNERS, key=lambda name: means[name])
+    return _learner_of(shares(world))
 
 
 def percent(share: float) -> str:
@@ -316,7 +315,13 @@ def figure() -> Figure:
         axes.set_title(name)
     lines = {line.get_label(): line for axes in panels for line in axes.get_lines()}
     panels[-1].axis("off")
-    panels[-1].legend(handles=[*lines.values()], loc="center", ncols=2, frameon=False)
+    drawn.legend(
+        [*lines.values()],
+        [name.replace(":feedback=reward", ", one bit") for name in lines],
+        loc="outside lower center",
+        ncols=4,
+        frameon=False,
+    )
     drawn.suptitle("Regret so far: mean, and the range of all runs")
     return drawn
 

@@ -75,7 +75,7 @@ def test_figure_and_shares_of_reinforcement_learning():
             row.split("|")[2:5], (rl_page.LINEAR, rl_page.CLICKS, learner), strict=True
         ):
             assert rl_page.percent(shares[agent]) in cell, row
-            assert agent in cell, row
+            assert agent.partition(":")[0] in cell, row
 
 
 def test_an_agent_has_one_look_in_all_figures():
@@ -144,25 +144,27 @@ def test_when_reinforcement_learning_pays():
     linear bandit. Where the right features are given, the linear bandit loses least.
     """
     runs = rl_page.runs()
+    learners = (*rl_page.LEARNERS, rl_page.README_PPO)
     of = {
         world: {
             agent: (runs.filter(world=world, agent=agent)["share"]).to_numpy()
-            for agent in (rl_page.LINEAR, rl_page.CLICKS, rl_page.BIT, *rl_page.LEARNERS)
+            for agent in (rl_page.LINEAR, rl_page.CLICKS, rl_page.BIT, *learners)
+            if len(runs.filter(world=world, agent=agent))
         }
         for world in rl_page.WORLDS
     }
     personal = of["personal"]
     ordered = [personal[agent] for agent in (rl_page.CLICKS, rl_page.BIT)]
-    ordered.append(np.concatenate([personal[name] for name in rl_page.LEARNERS]))
+    ordered.append(np.concatenate([personal[name] for name in learners]))
     ordered.append(personal[rl_page.LINEAR])
     for better, worse in itertools.pairwise(ordered):
         assert better.max() < worse.min()
-    assert 2 * personal[rl_page.BIT].mean() < personal["SAC"].mean()
+    assert 1.9 * personal[rl_page.BIT].mean() < min(personal[name].mean() for name in learners)
     for world in ("personal:features=outer", "linear"):
         others = [values for agent, values in of[world].items() if agent != rl_page.LINEAR]
         assert of[world][rl_page.LINEAR].max() < np.concatenate(others).min()
         assert of[world][rl_page.CLICKS].mean() < min(
-            of[world][name].mean() for name in rl_page.LEARNERS
+            of[world][name].mean() for name in learners if name in of[world]
         )
 
 
