@@ -79,8 +79,8 @@ class Decision:
             that was better when it was last shown, else the most promising one. None where one is
             proved better, or where a test as long as the log would rather miss the expected gain.
         gain: what the list to show or to test is expected to earn per session beside the production
-            list; shrunk over all measured lists, so that the best of many promises no more than it
-            holds.
+            list; from `Measured.expected`, shrunk over all measured lists, so that the best of many
+            promises no more than it holds.
         test_sessions: of the A/B test of ``to_test``, both lists together; None without a test.
         power: the probability that this test proves the expected gain.
     """
@@ -265,7 +265,8 @@ class Decision:
         if self.control is not None:
             sentences.append(
                 "Arms are compared as if they had been drawn at random. Check that each has the "
-                "share of the sessions that you set."
+                "share of the sessions that you set. If a share has changed, leave out the date on "
+                "which it did, and users who keep an arm that they got before."
             )
             return tuple(sentences)
         if self.share_today < MOSTLY:

@@ -54,7 +54,7 @@ session or each user must have been drawn anew: users who keep the arm of their 
 other users in each arm. No block is refused, and no time is divided, so that dates are as good as
 seconds, except for the date on which the share changed. Two of the further ways are asked: whether
 the arm is shown today, and whether its gain has fallen. It has if the last four blocks, or the last
-five, and so on to half of them, show less of a gain than the blocks before, at `FALLEN`. A test
+five, and so on to three quarters, show less of a gain than the blocks before, at `FALLEN`. A test
 that has to show its gain in the last blocks alone, at `LATELY`, would miss a third of the gains
 that it is planned for.
 
@@ -415,9 +415,9 @@ class _Comparison:
 
     def _fall(self, used: NDArray[np.int64], freedom: float) -> tuple[float, tuple[float, float]]:
         """Whether the gain of the last blocks is below that of the others: the smallest p-value of
-        no fall, for the last four to the last half; and the gain of these blocks with its error.
+        no fall, for the last four to the last three quarters; and their gain with its error.
         """
-        starts = used[len(used) // 2 : max(0, len(used) - LEAST_BLOCKS + 1)]
+        starts = used[len(used) // 4 : max(0, len(used) - LEAST_BLOCKS + 1)]
         if not len(starts):
             return 1.0, (math.nan, math.nan)
         weights, gains = self.weights.sum(axis=0), self.gains.sum(axis=0)

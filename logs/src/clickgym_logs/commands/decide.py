@@ -93,7 +93,8 @@ def decide(
     most promising one, and how long an A/B test must last to prove its gain.
 
     Give the log a column user if your users come back: errors are then by user. If you ran an
-    experiment, give it a column arm. Then the command compares arms, and dates are enough.
+    experiment, give it a column arm. Then the command compares arms, and dates are enough
+    if no share changed within a day.
     """
     if every and query is not None:
         raise ValueError("--all decides every query; expected no --query")
