@@ -107,6 +107,7 @@ class FrozenPolicy(Agent):
         self._lists = lists = RankedList(self.n_items, self.n_positions)
         self._items = order_of_items(items, self.n_items)
         n_sessions = None if horizon is None else check_horizon(horizon)
+        self._is_first = True  # session of an episode
         self._counts = Counts(1, self.n_items, self.n_positions, n_sessions)
         self._check_counts()
         self._draft = Draft(lists, items) if actions == "items" else None
@@ -164,7 +165,8 @@ class FrozenPolicy(Agent):
         observed = self._policy.observed(observation)
         if self._draft is not None:
             return self._item_by_item(self._draft, observed)
-        action = self._policy.act(observed, is_first=not self._policy.has_acted)
+        action = self._policy.act(observed, is_first=self._is_first)
+        self._is_first = False
         if self.actions == "weights":
             features = _features(observation, (self.n_items, np.size(action)), self.n_positions)
             return WeightsCodec(self._lists, features.shape[-1]).decode(action, features)
@@ -181,6 +183,7 @@ class FrozenPolicy(Agent):
 
     def leave(self) -> None:
         self._counts.start()
+        self._policy.state, self._is_first = None, True
 
     def _item_by_item(self, draft: Draft, observation: Any) -> NDArray[np.int64]:
         draft.clear()

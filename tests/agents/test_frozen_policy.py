@@ -84,6 +84,27 @@ def test_lists_are_what_the_wrapper_makes_of_the_predictions(name, actions):
         np.testing.assert_array_equal(agent.rank(clicks), env.action(action))
 
 
+class Remembers:
+    """A recurrent policy: its state counts the sessions of an episode."""
+
+    def __init__(self):
+        self.seen = []
+
+    def predict(self, observation, state=None, episode_start=None, deterministic=True):
+        self.seen.append((state, bool(episode_start[0])))
+        return np.arange(3), 1 if state is None else state + 1
+
+
+def test_the_state_of_a_policy_ends_with_the_episode():
+    model = Remembers()
+    agent = FrozenPolicy(6, 3, model=model, actions="rankings")
+    for session in range(4):
+        agent.rank(np.zeros(3))
+        if session == 1:
+            agent.leave()
+    assert model.seen == [(None, True), (1, False), (None, True), (1, False)]
+
+
 def test_recurrent_policy():
     """Its state is carried from session to session."""
     env = LehmerAction(ClickEnv(SMALL), ITEMS)

@@ -297,7 +297,7 @@ def test_policy_without_experience():
 
 
 def test_each_learner_has_its_natural_actions():
-    assert {name: learner.actions for name, learner in LEARNERS.items()} == {
+    named = {
         "PPO": "rankings",
         "A2C": "rankings",
         "RecurrentPPO": "codes",
@@ -306,6 +306,7 @@ def test_each_learner_has_its_natural_actions():
         "SAC": "scores",
         "TD3": "scores",
     }
+    assert {name: LEARNERS[name].actions for name in named} == named
     with pytest.raises(TypeError, match="actions is no hyper-parameter"):
         LEARNERS["PPO"](5, 2, actions="codes")
 
