@@ -195,6 +195,12 @@ class _Checks:
                 "satisfaction": (exits >= 0) & (exits < cutoff),
             }
             _compare(f"for {which} the expectation", np.array([value]), realised[reward][:, None])
+            if reward == "clicks":
+                total = model.click_probabilities(ranking)[:cutoff].sum()
+                what = (
+                    f"for {which} the expectation is {value:.6g}, but marginals sum to {total:.6g}"
+                )
+                expect(abs(value - total) < EXACT, what)
             below = np.concatenate([ranking[:cutoff], ranking[cutoff:][::-1]])
             other = model.expected_reward(below, reward, cutoff)
             expect(value == other, f"{which} depends on lower positions: {value}, {other}")
@@ -216,8 +222,12 @@ class _Checks:
                 expect(value >= max(values) - EXACT, f"{what} {better}")
 
     def weights(self) -> None:
-        first, second = map(self.model.examination_probabilities, _lists(self.model))
-        weights = self.model.position_weights()
+        for model in self._models():
+            self._weights_of(model)
+
+    def _weights_of(self, model: ClickModel) -> None:
+        first, second = map(model.examination_probabilities, _lists(model))
+        weights = model.position_weights()
         if weights is not None:
             _same("it", weights, first)
             _same("it", weights, second)

@@ -91,6 +91,14 @@ def expected(parameters, ranking, reward, cutoff, scratch):
 
 
 @kernel
+def expected_less(parameters, ranking, reward, cutoff, scratch):
+    n_clicks = 0.0
+    for k in range(cutoff):
+        n_clicks += 0.99 * parameters.looking[k] * parameters.charm[ranking[k]]
+    return n_clicks
+
+
+@kernel
 def expected_sum(parameters, ranking, reward, cutoff, scratch):
     n_clicks = 0.0
     for k in range(cutoff):
@@ -150,6 +158,11 @@ class WrongBelowThree(Charming):
 
 class SumsEverything(Charming):
     expected_kernel = expected_sum
+
+
+class ExpectsLess(Charming):
+    rewards = ("clicks",)
+    expected_kernel = expected_less
 
 
 class IgnoresCutoff(Charming):
@@ -242,6 +255,7 @@ FAULTS = {
     WrongMarginals: "- sessions (sample, marginals): the click probability of [2, 0, 3] at ",
     WrongBelowThree: "- sessions (sample, marginals): the click probability of [2, 0, 3, 1, 4] at ",
     SumsEverything: "- rewards (expected): for any_click, cutoff 2 the expectation is ",
+    ExpectsLess: "- rewards (expected): for clicks, cutoff 1 the expectation is ",
     IgnoresCutoff: "- rewards (expected): for clicks, cutoff 1 the expectation is ",
     SortsById: "- optimal list: for clicks, cutoff ",
     Writable: "- parameters: charm is writeable",
