@@ -96,7 +96,8 @@ def replay_sweep(
     if bandits:
         shipped = rows.filter(~col("agent").is_in(NETWORKS), run=0)
         found = polars.concat([again(label, tenth) for label in bandits])
-        lines += differences(shipped.filter(col("step").is_in(tenth)), found)
+        drawn = found.select(*KEYS, *(name for name in columns if name in found.columns))
+        lines += differences(shipped.filter(col("step").is_in(tenth)), drawn)
         if facts:
             of = ["env", "instance"]
             known = found.drop_nulls("instance").group_by(of).agg(col(*facts).first())
