@@ -325,7 +325,7 @@ def described(thing: Any, heading: str = "**{}**") -> str:
     parts = [signature, SECTION.sub(section, text).strip()]
     methods = vars(thing).items() if inspect.isclass(thing) else ()
     lines = [
-        f"- `{name}{_signature(method)}`: {_summary(method)}"
+        f"- `{name}{_signature(method)}`: {summary(method)}"
         for name, method in methods
         if inspect.isfunction(method) and method.__doc__ and not name.startswith("_")
     ]
@@ -372,7 +372,8 @@ def _signature(thing: Any) -> str:
     return str(inspect.Signature(plain))
 
 
-def _summary(thing: Any) -> str:
+def summary(thing: Any) -> str:
+    """Return the first paragraph of a docstring in one line."""
     return " ".join((inspect.getdoc(thing) or "").partition("\n\n")[0].split())
 
 

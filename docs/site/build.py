@@ -19,7 +19,16 @@ import rl_page
 from make_pages import study_figures, study_pages
 from matplotlib.figure import Figure
 from matplotlib.image import imsave
-from pages import agent_page, environment_page, example_env, home, ids_of, models, package_page
+from pages import (
+    agent_page,
+    environment_page,
+    example_env,
+    home,
+    ids_of,
+    models,
+    package_page,
+    summary,
+)
 from polars import DataFrame, col
 
 import clickgym
@@ -97,7 +106,7 @@ def write_galleries() -> None:
         users[f"environments/{name}"] = (f"`{env_id}`", f"The {title}: {text}.")
     agents = {}
     for name, agent in AGENTS.items():
-        first = " ".join((agent.__doc__ or "").partition("\n\n")[0].split())
+        first = summary(agent)
         _, colon, text = first.partition(": ")
         text = text if colon else first
         agents[f"agents/{name}"] = (f"`{name}`", f"{text[0].upper()}{text[1:]}")
