@@ -3,12 +3,14 @@ position.
 
 Li et al. 2019 (BubbleRank), figure 3.
 
-In the first experiment we have ten random lists for each of 60 published or 16 shipped queries, one
-run each, in place of 100 queries. In the second the users are the paper's own, ten items of which
-the best one stands last, where it is examined with 0.5^i; it is never scaled. The paper prints the
-base list as (2, …, K-1, 1); we read (2, …, K, 1). Section 5.1 says that performance is measured at
-the top five positions, so the regret of these is tested; that of all ten stands beside it, because
-the paper does not say which its figure has. The bounds are ours.
+In the first experiment the paper has 100 queries. We have ten random lists for each of 60 published
+or 16 shipped queries, and one run of each.
+
+In the second experiment the users are the paper's own, and no scale reduces it. The best one of ten
+items stands last, where users examine it with probability 0.5^i. The paper prints the base list as
+(2, …, K-1, 1). We read (2, …, K, 1). Section 5.1 says that the paper measures performance at the
+top five positions, so we test their regret. The regret of all ten positions stands beside it,
+because the paper does not say which of the two its figure has. The bounds are ours.
 """
 
 from __future__ import annotations
@@ -163,8 +165,8 @@ STATEMENTS = [
     Statement(
         "We observe that the regret of BubbleRank is linear in |V_0| in the CM, DCM, and PBM.",
         "section 5.4",
-        "In each click model the slope of regret on |V_0| within a query is above 0, and a "
-        "quadratic term explains less than 0.05 (ours) more of the variance.",
+        "In each click model we fit regret by a line in |V_0|, within each query. Its slope is "
+        "above 0, and a quadratic term explains less than 0.05 (ours) more of the variance.",
         lambda results: in_each(lambda env: linear_in_pairs(results[PAIRS], env)),
         late=True,
     ),
@@ -173,8 +175,8 @@ STATEMENTS = [
         "when i increases by one. We experiment with i∈[5] in Figure 3 and observe this trend in 1 "
         "million steps.",
         "section 5.4",
-        "Regret of the first five positions grows with each i, and its mean factor is nearer to 2 "
-        "than to 1 or 4: between √2 and 2√2 (ours), over the runs.",
+        "Regret of the first five positions grows with each i. Its mean factor over the runs is "
+        "between √2 and 2√2 (ours), that is nearer to 2 than to 1 or 4.",
         doubles,
     ),
 ]

@@ -31,10 +31,6 @@ LINEAR = 0.8
 """The share of the mean rate that regret which counts as linear keeps in the end. Regret that grows
 as √n keeps 0.5 of it, as log n 1 / log n.
 """
-LINEAR_RULE = (
-    f"regret per session in the last hundredth of the sessions is above {LINEAR} times that of all "
-    "sessions"
-)
 
 
 class NotTestedError(Exception):
@@ -182,22 +178,22 @@ class Estimate(NamedTuple):
         return f"{number(self.mean)} ± {half}"
 
     def above(self, bound: float, words: str = "") -> Finding:
-        """Whether the mean lies above a bound; words are shown in place of the estimate."""
+        """Whether the mean lies above a bound; words are shown before the estimate."""
         return self.within(bound, math.inf, words)
 
     def below(self, bound: float, words: str = "") -> Finding:
-        """Whether the mean lies below a bound; words are shown in place of the estimate."""
+        """Whether the mean lies below a bound; words are shown before the estimate."""
         return self.within(-math.inf, bound, words)
 
     def within(self, low: float, high: float, words: str = "") -> Finding:
-        """Whether the mean lies between two bounds, both excluded; words are shown in place of the
+        """Whether the mean lies between two bounds, both excluded; words are shown before the
         estimate.
         """
         gaps = self.mean - low, high - self.mean
         supports = max(_level(gap, self) for gap in gaps)
-        return Finding(
-            words or str(self), supports, min(_level(-gap, self, or_equal=True) for gap in gaps)
-        )
+        contradicts = min(_level(-gap, self, or_equal=True) for gap in gaps)
+        measured = f"{words}, a gap of {self}" if words else str(self)
+        return Finding(measured, supports, contradicts)
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -352,7 +348,9 @@ def short(env: str) -> str:
 
 
 def linear(curves: Curves, env: str, agent: str) -> Finding:
-    """Whether regret grows as fast in the end as in the mean (`LINEAR_RULE`)."""
+    """Whether regret grows as fast in the end as in the mean: the gap is that to `LINEAR`
+    times the mean.
+    """
     late, mean = (curves.rate(env, agent, *span) for span in (END, (0.0, 1.0)))
     share = late.mean() / mean.mean() if mean.mean() > SLACK else 0.0
     words = f"{estimate(late)} per session in the end, {share:.2f} times the mean"
@@ -362,7 +360,7 @@ def linear(curves: Curves, env: str, agent: str) -> Finding:
 def less(low: Values, high: Values) -> Finding:
     """Whether the values of one agent are below those of another, by the gap within units."""
     gap = estimate(high - low)
-    return gap.above(0.0, f"{number(low.mean())} against {number(high.mean())}, a gap of {gap}")
+    return gap.above(0.0, f"{number(low.mean())} against {number(high.mean())}")
 
 
 # -------------------------------------------------------------------------- statements and verdicts

@@ -18,7 +18,6 @@ import numpy as np
 from clickgym.envs import ContextualModel, load_instance
 
 from .claims import (
-    END,
     Curves,
     Finding,
     NotTestedError,
@@ -98,22 +97,13 @@ def optimum(curves: Curves, env: str) -> Values:
 
 
 @cache
-def ctr(
-    curves: Curves,
-    k: int,
-    agent: str,
-    kind: str,
-    reading: str = BEST,
-    start: float = 0.0,
-    stop: float = 1.0,
-) -> Values:
-    """``(n,)`` the CTR between two fractions of the sessions, of the instances, each averaged over
-    its runs, or of the runs of a single one; of the best α in the runs that it was not chosen by.
+def ctr(curves: Curves, k: int, agent: str, kind: str, reading: str = BEST) -> Values:
+    """``(n,)`` the CTR of all sessions, of the instances, each averaged over its runs, or of the
+    runs of a single one. The best α is measured in the runs that did not choose it.
     """
     env = ubm(k)
     spec, column = chosen(curves, env, agent, reading), "clicks" if kind == CTR_SUM else "regret"
-    first, last = (curves.by_instance(env, spec, column, at) for at in (start, stop))
-    values = (last - first) / (round(stop * curves.horizon) - round(start * curves.horizon))
+    values = curves.by_instance(env, spec, column) / curves.horizon
     if kind == CTR_SET:
         values = optimum(curves, env) - values
     if reading == BEST:
@@ -175,14 +165,6 @@ def lead_grows(curves: Curves) -> Finding:
         words = ", then ".join(percent(estimate(values)) for values in lifts)
         findings[kind] = estimate(lifts[1] - lifts[0]).above(0.0, words)
     return several(findings)
-
-
-def mean_share(curves: Curves, k: int, agent: str) -> Values:
-    """``(n,)`` the CTR_sum of all sessions as a share of that of their last hundredth: lower if an
-    agent converges more slowly.
-    """
-    mean, last = (ctr(curves, k, agent, CTR_SUM, BEST, *span) for span in ((0.0, 1.0), END))
-    return mean / last
 
 
 def ctr_table(curves: Curves) -> Table:

@@ -2,8 +2,9 @@
 
 Users of Kveton et al. 2015 (Cascading Bandits).
 
-K of L items attract with 0.2, the others with 0.2 - Δ; 100,000 sessions and 20 runs. The paper's
-own table was not at hand, so the numbers are ours alone, and this page tests nothing.
+K of L items attract with 0.2, the others with 0.2 - Δ. Each run has 100,000 sessions, and there are
+20 runs. The paper's own table was not at hand. So the numbers are ours alone, and this page tests
+nothing.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 Ours.
 
-Clicks reach the agent in batches, or some sessions after they were made (`delay=`). Only agents
-that learn from any list can play. Clicks that have not arrived when a run ends never do. Fixed is
-the production list.
+Clicks reach the agent in batches, or some sessions after the users made them (`delay=`). Only
+agents that learn from any list can play. Clicks that have not arrived when a run ends are lost.
+Fixed is the production list.
 """
 
 from __future__ import annotations

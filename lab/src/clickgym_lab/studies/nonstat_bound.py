@@ -2,14 +2,15 @@
 
 Li and de Rijke 2019, theorem 3.
 
-The paper states the theorem and plays no such users; ours are those of the theorem, three of six
-items that attract with 0.5 and three with 0.2, which change places after n/3 and 2n/3 of n
-sessions. The theorem is about n → ∞, and our longest run has three million sessions. It is stated
-for any learning algorithm, and its proof quotes a theorem (Garivier and Moulines 2011, theorem 3)
-about the changes that are worst for the algorithm at hand. For fixed users who change twice, an
-agent that finds the changes pays a delay at each, and afterwards loses O(log n), because users are
-stationary between changes; so it can stay below the printed bound for such users.
-GLR-CascadeKL-UCB, which detects changes, is not in the paper.
+The paper states the theorem and plays no such users. Ours are those of the theorem: three of six
+items attract with 0.5 and three with 0.2. They change places after n/3 and 2n/3 of n sessions. The
+theorem is about n → ∞, and our longest run has three million sessions.
+
+The theorem is stated for any learning algorithm. Its proof quotes a theorem about the changes that
+are worst for the algorithm at hand (Garivier and Moulines 2011, theorem 3). Our users are fixed and
+change twice. An agent that finds the changes pays a delay at each of them. Afterwards it loses
+O(log n), because users do not change in between. So it can stay below the printed bound for such
+users. GLR-CascadeKL-UCB, which detects changes, is not in the paper.
 """
 
 from __future__ import annotations
@@ -91,13 +92,14 @@ STATEMENTS = [
         "bandit B_L is lower bounded as follows: lim inf_{n→∞} R(n) ≥ L Δ (1-p)^{K-1} "
         "√(2n / (3 D_KL(p-Δ‖p)))",
         "theorem 3, section 4.2",
-        "A limit for n → ∞, which no finite n decides; the table shows the ratios.",
+        "It is a limit for n → ∞, which no finite n decides. The table shows the ratios.",
     ),
     Statement(
         "Specifically, the upper bound of CascadeDUCB matches the lower bound up to ln n. The "
         "upper bound of CascadeSWUCB matches the lower bound up to √(ln n)",
         "section 4.3",
-        "An order of two upper bounds, which no simulation decides; the table shows the ratios.",
+        "It is an order of two upper bounds, which no simulation decides. The table shows the "
+        "ratios.",
     ),
 ]
 
@@ -118,7 +120,8 @@ def seen(results: Results) -> Iterator[str]:
         ratios = [estimate(times_bound(results, n, agent)) for n in PARTS]
         if ratios[-1].mean + ratios[-1].half < 1:
             words = ", ".join(map(str, ratios))
-            yield f"{agent} has {words} times the bound at {', '.join(f'{n:,}' for n in PARTS)}."
+            at = ", ".join(f"{n:,}" for n in PARTS)
+            yield f"{agent} has {words} times the bound at n = {at}."
 
 
 def draw(results: Results) -> Figure:

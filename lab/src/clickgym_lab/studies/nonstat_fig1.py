@@ -2,14 +2,16 @@
 
 Li and de Rijke 2019, figure 1.
 
-The paper draws 100 frequent queries of the Yandex log; we have 60 published and 16 shipped ones,
-fitted by others, so that levels of regret differ. As in the paper, three random items outside of
-the top three attract with 0.9 in every second epoch of 10,000 sessions; which three has its own
-seed. K = 3 of 10 items, 100,000 sessions, ten runs, ε, γ and τ are the paper's. CascadeSWUCB counts
-examinations for both its mean and its width, where the printed lines 19 to 24 mix displays and
-examinations. What the paper says of sub-linear and linear regret is tested with ten epochs whose
-length grows with n (three runs), as in its theorems, and each agent is told n, so that γ and τ
-follow it. If users change at a constant rate, the regret of every algorithm grows linearly.
+The paper draws 100 frequent queries of the Yandex log. We have 60 published and 16 shipped ones.
+Other people fitted their models, so levels of regret differ. In every second epoch of 10,000
+sessions three items outside of the top three attract with 0.9, as in the paper. A seed of each
+query draws these three at random. K = 3 of 10 items, 100,000 sessions, ten runs, ε, γ and τ are the
+paper's. CascadeSWUCB counts examinations for both its mean and its width. The printed lines 19 to
+24 mix displays and examinations.
+
+If users change at a constant rate, the regret of every algorithm grows linearly. So we test the
+sentences about linear and sub-linear regret as the theorems have it, with ten epochs whose length
+grows with n. These tests have three runs. We tell each agent n, so that γ and τ follow it.
 """
 
 from __future__ import annotations
@@ -112,7 +114,7 @@ STATEMENTS = [
         Statement(
             "All baselines have linear regret in time step.",
             "section 5",
-            f"{agent}: " + GROWS,
+            f"{agent}. " + GROWS,
             lambda results, agent=agent: stays(results, GROWING, agent),  # type: ignore[misc]
         )
         for agent in STUBBORN
@@ -122,8 +124,8 @@ STATEMENTS = [
         "attraction probability are set as the default. E.g., CascadeKL-UCB has 111.50 ± 1.12 "
         "regret in the first 10k steps but has 447.82 ± 137.16 regret between step 80k and 90k.",
         "section 5",
-        "The example: CascadeKL-UCB has more regret between 80,000 and 90,000 than in the first "
-        "10,000 sessions.",
+        "We test the example. CascadeKL-UCB has more regret between 80,000 and 90,000 sessions "
+        "than in the first 10,000.",
         lambda results: less(
             epoch(results, "CascadeKLUCB", 0.0), epoch(results, "CascadeKLUCB", 0.8)
         ),
@@ -133,8 +135,8 @@ STATEMENTS = [
             "Because of the use of a discounting factor and/or a sliding window, CascadeDUCB and "
             "CascadeSWUCB can detect breakpoints and show convergence.",
             "section 5",
-            f"{agent}: in the last four epochs, regret per session in the last fifth of an epoch "
-            "is below that in its first fifth.",
+            f"We look at the last four epochs. {agent} has less regret per session in the last "
+            "fifth of an epoch than in its first fifth.",
             lambda results, agent=agent: converges_again(results, agent),  # type: ignore[misc]
         )
         for agent in ADAPTIVE
@@ -142,7 +144,7 @@ STATEMENTS = [
     Statement(
         "CascadeSWUCB outperforms CascadeDUCB with a small gap",
         "section 5",
-        "Less regret at the end. (“Small” has no number: the gap is printed.)",
+        "CascadeSWUCB has less regret at the end. “Small” has no number, so we print the gap.",
         lambda results: less_regret(results, "CascadeSWUCB", "CascadeDUCB"),
     ),
     *(
@@ -162,7 +164,7 @@ STATEMENTS = [
             "Our theoretical have shown that they have sub-linear regret. These theoretical "
             "findings have been confirmed by our experiments on the Yandex click dataset.",
             "section 7",
-            f"{agent}: " + FALLS,
+            f"{agent}. " + FALLS,
             lambda results, agent=agent: falls(results, GROWING, agent),  # type: ignore[misc]
         )
         for agent in ADAPTIVE
@@ -178,8 +180,8 @@ def seen(results: Results) -> Iterator[str]:
         early, late = (curves.rate(CM, agent, *span) for span in ((0.2, 0.4), (0.8, 1.0)))
         growth.append(f"{ratio(late, early)} ({agent})")
     yield (
-        "Users change at a constant rate, so within the run no agent's regret per session falls "
-        f"for long: in the last fifth it is {', '.join(growth)} times that in the second fifth."
+        "Users change at a constant rate. So within the run no agent's regret per session falls "
+        f"for long. In the last fifth it is {', '.join(growth)} times that in the second fifth."
     )
     share = ratio(*(curves.values(CM, agent) for agent in reversed(ADAPTIVE)))
     yield f"CascadeSWUCB has {share} times the regret of CascadeDUCB at the end."

@@ -2,12 +2,14 @@
 
 Li and de Rijke 2019, figure 2.
 
-The paper picks 20 queries of its 100 and does not name them; here are the first 20 of the 60
+The paper picks 20 queries of its 100 and does not name them. Here are the first 20 of the 60
 published ones, and the 16 shipped ones. Changes, constants, horizon and runs are those of figure 1.
-BubbleRank needs a production list: it re-ranks all ten items from the query's, and its first three
-are shown; the paper does not say what it did. What is said of CascadeDUCB, CascadeSWUCB, RankedExp3
-and CascadeKL-UCB is said of figure 1, too, and tested at nonstat-fig1. BubbleRank also runs with
-ten epochs whose length grows with n.
+
+BubbleRank needs a production list, and the paper does not say which list it had. Here it re-ranks
+all ten items from the query's production list, and users see the first three. It also runs with ten
+epochs whose length grows with n.
+
+What the paper says of the other agents, it says of figure 1, too. The page nonstat-fig1 tests it.
 """
 
 from __future__ import annotations
@@ -45,9 +47,9 @@ STATEMENTS = [
         "The results exemplify that CascadeDUCB and CascadeSWUCB have sub-linear regret while "
         "other baselines have linear regret.",
         "appendix B",
-        "A sentence about single queries in one run of 100,000 sessions, in which users change at "
-        "a constant rate: there the regret of every agent grows linearly in the long run. (Over "
-        "all queries, with epochs that grow: at nonstat-fig1.)",
+        "The sentence is about single queries, in one run of 100,000 sessions. Users change at a "
+        "constant rate there, so the regret of every agent grows linearly in the long run. At "
+        "nonstat-fig1 we test it over all queries, with epochs that grow.",
     )
 ]
 

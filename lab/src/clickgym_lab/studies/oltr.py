@@ -2,14 +2,18 @@
 
 Oosterhuis and de Rijke 2018 (PDGD), abstract.
 
-Only the paper's abstract was at hand (arxiv.org/abs/1809.08415). It has five data sets of up to
-30,000 queries, a million sessions, and rivals that this study does not have; so its sentences are
-not tested. Here the data are 251 judged queries, 201 to learn from, of LightGBM's ranking example,
-with features as in the file, not normalised; --instances are two files in SVMlight format. The
-sessions are 1,000 for all agents, because of the cost of LinearTS and C2UCB with 300 features, and
-20,000 for PDGD. Queries with fewer than 27 documents have blank rows, so that the baseline is
-documents in random order with the blank rows last. PPO and SAC are rewarded for sessions with a
-click, which noisy users hardly ever leave without, and have no held-out value.
+Only the paper's abstract was at hand (arxiv.org/abs/1809.08415). Its five data sets have up to
+30,000 queries, its runs a million sessions, and its rivals are others. So we do not test its
+sentences.
+
+Our data are 251 judged queries of LightGBM's ranking example, of which the agents learn from 201.
+Features are as in the file, not normalised. `--instances` takes two files in SVMlight format. All
+agents play 1,000 sessions, because LinearTS and C2UCB are slow with 300 features. PDGD also plays
+20,000.
+
+Queries with fewer than 27 documents have blank rows. So the baseline shows documents in random
+order, and the blank rows last. The reward of PPO and SAC is 1 if a session has a click. Noisy users
+hardly ever leave without one. PPO and SAC have no value on held-out queries.
 """
 
 from __future__ import annotations

@@ -19,21 +19,23 @@ QUERIES = {
     "movielens": "set of film ratings",
 }
 """What the queries of a label are."""
-HOW = (
-    "Intervals are 95 % intervals of a mean by Student's t, over the queries, each averaged over "
-    "its runs; where there is only one query, over its runs. The difference is ours less the "
-    "paper's; a ± of the paper counts as its standard error. A statement is *reproduced* if the "
-    "interval lies on the side that the test says, *not reproduced on these queries* if it lies "
-    "on the other side, and else *undecided*. Verdicts are corrected for the number of statements "
-    "(Holm's procedure at 5 %). A run shorter than the paper's can support a statement about the "
-    "end of the horizon, but not contradict it. If there are several sets of queries, the largest "
-    "decides. No verdict says that a paper is wrong. Where a paper does not say what a cascade "
-    "algorithm learns from several clicks, a statement is *reproduced* if it is in both readings "
-    "(last_click and first_click), and *not reproduced* if it fails in both. The page *Studies* of "
-    "the documentation has all rules."
-)
-VERSION = "(The paper may have played another version: ours can support this, not contradict it.)"
-FIGURE = "The figure: on the website, or by the command below."
+HOW = """\
+A ± is half of the 95 % interval of a mean, by Student's t. The mean is over the queries, each \
+averaged over its runs. If there is only one query, the mean is over its runs. A *difference* is \
+ours less the paper's, and a ± of the paper counts as its standard error. A *gap* is what the test \
+compares with 0.
+
+A statement is *reproduced* if the interval lies on the side that the test says. It is *not \
+reproduced on these queries* if the interval lies on the other side. Otherwise it is *undecided*. \
+We correct the verdicts for the number of statements (Holm's procedure at 5 %). No verdict says \
+that a paper is wrong.
+
+If there are several sets of queries, the largest decides. A run shorter than the paper's can \
+support a statement about the end of the horizon, but not contradict it. Some papers do not say \
+what a cascade algorithm learns from several clicks. Then a statement is *reproduced* if it holds \
+in both readings, last_click and first_click. It is *not reproduced* if it fails in both. The page \
+*Studies* of the documentation has all rules."""
+VERSION = "The paper may have played another version. Ours can support this, but not contradict it."
 
 
 def page(measured: Sequence[Measured], is_shipped: bool = False) -> str:
@@ -49,7 +51,9 @@ def page(measured: Sequence[Measured], is_shipped: bool = False) -> str:
         lines += ["## The paper's numbers beside ours", "", *_numbers(measured), ""]
     lines += ["## Figure", ""]
     if is_shipped:
-        lines += [FIGURE, ""]
+        draw = f"clickgym study {study.name} --from lab/results --out figures"
+        lines += ["The website shows the figure. This command draws it, and makes this page:", ""]
+        lines += [f"    {draw}", ""]
     else:
         lines += [f"![{study.title}, {_queries(one)}]({one.name}.png)\n" for one in measured]
     if study.table is not None:
@@ -91,7 +95,7 @@ def _bullets(sentences: Iterable[str]) -> Iterator[str]:
 
 def _numbers(measured: Sequence[Measured]) -> list[str]:
     best, *others = measured
-    header = ["", "the paper", f"ours, {_queries(best)}", "difference"]
+    header = ["number", "the paper", f"ours, {_queries(best)}", "difference"]
     rows = [[*header, *(f"ours, {_queries(one)}" for one in others)]]
     for number in best.study.numbers:
         ours = number.ours(best.results)
@@ -114,10 +118,7 @@ def _statements(best: Measured) -> list[str]:
 def _commands(measured: Sequence[Measured], is_shipped: bool) -> Iterator[str]:
     """The commands, and what they played."""
     if is_shipped:
-        name = measured[0].study.name
-        yield "This page and its figure, from the results that ship:\n"
-        yield f"    clickgym study {name} --from lab/results --out figures\n"
-        yield "The results, with the current version:\n"
+        yield "With the current version these commands play the experiment again:\n"
     for one in measured:
         yield f"    {without_numbers(one.command)}\n"
     rows = [["queries", "part", "agents", "runs", "sessions", "version (commit)"]]

@@ -2,12 +2,14 @@
 
 Lagrée et al. 2016, section 4 and theorem 6.
 
-The paper's experiments were not at hand, only its text up to theorem 11, and no simulation decides
-its theorems; so this page tests nothing. The paper's advertisements (KDD Cup 2012) cannot be
-shipped. The queries of the KDD Cup here are models of a public collection, fitted to eight of its
-queries (L from 5 to 11, K = 3, attractions from 0.004 to 0.15); the others are the first eight
-shipped queries of web search. Agents that need it know the examination of the model that plays.
-PBM-UCB has ε = 0, the theorem ε > 0. Horizon and runs are our choice.
+We had the paper's text up to theorem 11, but not its experiments. No simulation decides its
+theorems. So this page tests nothing.
+
+We may not ship the paper's advertisements (KDD Cup 2012). Our queries of the KDD Cup are models of
+a public collection, fitted to eight of its queries. They have 5 to 11 items, K = 3, and attractions
+from 0.004 to 0.15. The others are the first eight shipped queries of web search. Agents that
+require the examination know that of the model that plays. PBM-UCB has ε = 0, and the theorem has ε
+> 0. Horizon and runs are our choice.
 """
 
 from __future__ import annotations
@@ -25,13 +27,14 @@ STATEMENTS = [
         "Following the ideas of [7], it is possible to obtain a logarithmic regret upper bound for "
         "this algorithm.",
         "section 4, of PBM-UCB",
-        "A theorem about an order of growth, which no simulation decides; the figure shows regret.",
+        "It is a theorem about an order of growth, which no simulation decides. The figure shows "
+        "regret.",
     ),
     Statement(
         "For the PBM, the following lower bound holds for any uniformly efficient algorithm",
         "theorem 6",
-        "A limit for T → ∞: regret below it after a million sessions contradicts nothing. The "
-        "table has the ratios.",
+        "It is a limit for T → ∞. Regret below it after a million sessions contradicts nothing. "
+        "The table has the ratios.",
     ),
     Statement(
         "computationally efficient algorithms that display good empirical and theoretical "

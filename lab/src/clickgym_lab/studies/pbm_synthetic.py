@@ -2,10 +2,10 @@
 
 Lagrée et al. 2016, theorem 6.
 
-The paper's experiments were not at hand, only its text up to theorem 11, so that this page tests
-nothing (see pbm-queries). The users are the instance lagree2016-small, and one query of web search.
-Agents that need it know the examination. Horizon and runs are our choice. The lower bound is a
-limit for T → ∞: regret below it after a million sessions contradicts nothing.
+We had the paper's text up to theorem 11, but not its experiments. So this page tests nothing (see
+pbm-queries). The users are the instance lagree2016-small, and one query of web search. Agents that
+require the examination know it. Horizon and runs are our choice. The lower bound is a limit for T →
+∞. Regret below it after a million sessions contradicts nothing.
 """
 
 from __future__ import annotations

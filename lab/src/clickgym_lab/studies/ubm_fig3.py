@@ -2,11 +2,13 @@
 
 He et al. 2020, figure 3.
 
-The paper counts clicks of visitors of Taobao who clicked at least once, in lists of 12; its log is
-not published. It calls an item below the last click pseudo-exposed: it may not have been seen. Here
-the shares are exact for the user browsing model of each query of web search, with the production
-list of 10; nothing is sampled. Web search is another kind of page, on which more people click last
-at the top. So the paper's counts are not tested, and stand beside ours.
+The paper counts clicks of visitors of Taobao who clicked at least once, in lists of 12. Its log is
+not published. It calls an item below the last click pseudo-exposed, because the user may not have
+seen it.
+
+Here the shares are exact for the user browsing model of each query of web search, with its
+production list of 10. Nothing is sampled. Web search is another kind of page, on which more people
+click last at the top. So we do not test the paper's counts. They stand beside ours.
 """
 
 from __future__ import annotations
@@ -77,7 +79,7 @@ NUMBERS = [
         is_comparable=False,
     ),
 ]
-OTHER_PAGE = "A count in the log of a shop that is not published; the number stands above."
+OTHER_PAGE = "It is a count in the log of a shop, which is not published. The number stands above."
 STATEMENTS = [
     Statement(quote, "section 6.4, figure 3", OTHER_PAGE)
     for quote in (

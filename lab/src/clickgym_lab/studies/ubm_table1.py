@@ -2,19 +2,24 @@
 
 He et al. 2020, table 1 and figure 4.
 
-The paper's users are 180,000 logged visits of Taobao, which are not published, and its CTRs are
-estimates from that log; so its numbers are not tested, and its orders are tested on other users.
-Ours click with probabilities linear in features drawn at random (the family linear, three
-instances, each with the examination of a shipped query), or estimated from film ratings; clicks are
-counted (CTR_sum) or computed (CTR_set). The examination of Taobao's page lies between 0.17 and
-0.55, and that of our queries depends more on the position. On our three instances the best list has
-about 0.1 % more CTR_set than C2UCB, so that there is no room for a lead, and leads over it are not
-tested. The paper does not say how features were scaled; of the parameters it says "Theoretical
-optimal parameters are used in experiments." (section 6.2). For each agent and K we take the best α
-of the theorem's and 0, 0.1, 0.3, 1, chosen in half of the runs and measured in the other. PBM-UCB
-learns an attraction for each of the 1,000 items of the family (9,724 films), and PBM-LinUCB is not
-in the paper. K, the 12 candidates and 10 features are the paper's; 100,000 sessions cover its
-figure 4.
+The paper's users are 180,000 logged visits of Taobao, which are not published. Its CTRs are
+estimates from that log. So we do not test its numbers. We test its orders on other users. Our users
+click with probabilities that are linear in features. In three instances of the family linear, the
+features are drawn at random, and each instance has the examination of a shipped query. A fourth set
+has features of film ratings. We count clicks (CTR_sum) or compute their probability (CTR_set). The
+examination of Taobao's page lies between 0.17 and 0.55. That of our queries depends more on the
+position.
+
+On our three instances the best list has about 0.1 % more CTR_set than C2UCB. That leaves no room
+for a lead over C2UCB, so we do not test such leads. Nor do we test how fast agents converge. Three
+kinds of users are too few for it, and a curve near its end moves by chance alone.
+
+The paper does not say how features were scaled. Of the parameters it says "Theoretical optimal
+parameters are used in experiments." (section 6.2). For each agent and K we try five values of α:
+the theorem's and 0, 0.1, 0.3 and 1. Half of the runs choose the best one, and the other half
+measure it. PBM-UCB learns an attraction for each of the 1,000 items of the family, or of 9,724
+films. PBM-LinUCB is not in the paper. K, the 12 candidates and 10 features are the paper's. 100,000
+sessions cover its figure 4.
 """
 
 from __future__ import annotations
@@ -24,7 +29,7 @@ from itertools import product
 
 import numpy as np
 
-from .claims import Finding, Number, Results, Statement, all_of, estimate, percent, several
+from .claims import Number, Results, Statement, estimate, percent
 from .contextual_ctr import (
     AGENTS,
     BASELINE,
@@ -44,7 +49,6 @@ from .contextual_ctr import (
     headroom,
     lead_grows,
     lift,
-    mean_share,
     optimum,
     other_alpha,
     sweep,
@@ -90,28 +94,12 @@ NUMBERS = [
 ]
 
 
-def slower(results: Results, k: int) -> Finding:
-    """Whether PBM-UCB has a smaller share of its last CTR in the mean than each other agent."""
-    curves = results[TABLE1]
-    shares = {agent: mean_share(curves, k, agent) for agent in (CONTEXT_FREE, BASELINE, *RIVALS)}
-    ours = shares.pop(CONTEXT_FREE)
-    slowest = min(shares, key=lambda agent: shares[agent].mean())
-    words = f"{CONTEXT_FREE} {ours.mean():.3f}, {slowest} {shares[slowest].mean():.3f}"
-    return all_of(words, [estimate(share - ours).above(0.0) for share in shares.values()])
-
-
-def faster_with_long_lists(results: Results) -> Finding:
-    """Whether UBM-LinUCB is nearer to its last CTR in the mean with long lists."""
-    few, many = (mean_share(results[TABLE1], k, OURS) for k in (SHORT, LONG))
-    return estimate(many - few).above(0.0, f"{few.mean():.3f}, then {many.mean():.3f}")
-
-
 STATEMENTS = [
     Statement(
         "The UBM-LinUCB algorithm performs the best in all of these figures.",
         "section 6.4.2, figure 4",
-        "With K = 3 and with K = 6 it has higher CTR_sum and CTR_set than C2UCB, CM-LinUCB, "
-        "DCM-LinUCB and PBM-UCB.",
+        "With K = 3 and with K = 6 it has higher CTRs than C2UCB, CM-LinUCB, DCM-LinUCB and "
+        "PBM-UCB.",
         lambda results: ahead(
             results[TABLE1],
             [SHORT, LONG],
@@ -122,7 +110,7 @@ STATEMENTS = [
     Statement(
         "The UBM-LinUCB algorithm improves two CTR metrics by 20.2% and 25.6% when K=6.",
         "section 6.4.2, table 1",
-        "Taobao's log is not published, and our users are not its users; the numbers stand above.",
+        "Taobao's log is not published, and our users are not its users. The numbers stand above.",
     ),
     Statement(
         "The advantage of our algorithm becomes more significant with the increase of K.",
@@ -155,23 +143,21 @@ STATEMENTS = [
         "The speed of convergence is similar for the contextual bandit algorithms, while PBM-UCB "
         "is relatively slow.",
         "section 6.4.2, figure 4",
-        "PBM-UCB's CTR_sum of all sessions is a smaller share of that of their last hundredth "
-        "(ours) than for each other agent, with K = 3 and with K = 6.",
-        lambda results: several({f"K = {k}": slower(results, k) for k in (SHORT, LONG)}),
+        "Three kinds of users are too few. The clicks of the last hundredth of the sessions vary "
+        "by about 2 % by chance, and “similar” has no number. The figure shows the curves.",
     ),
     Statement(
         "When K=6, the speed of convergence is faster for almost all the algorithms. For example, "
         "for our UBM-LinUCB algorithm, it takes about 30k rounds to converge when K=6 while its "
         "performance increases slowly until 60k or 70k rounds when K=3.",
         "section 6.4.2, figure 4",
-        "The order only: UBM-LinUCB's CTR_sum of all sessions, as a share of that of their last "
-        "hundredth, is larger with K = 6 than with K = 3.",
-        faster_with_long_lists,
+        "Here UBM-LinUCB has nearly its last CTR from the beginning, with K = 3 and with K = 6. "
+        "Chance moves a curve more than K does. The figure shows the curves.",
     ),
     Statement(
         "Our algorithm can improve CTR_sum and CTR_set steadily compared to benchmark algorithms",
         "section 6.5",
-        "An experiment in a shop.",
+        "It is an experiment in a shop, which we cannot repeat.",
     ),
 ]
 

@@ -3,10 +3,10 @@
 Gauthier et al. 2021 (GRAB; PB-MHB) and 2022 (UniRank), abstracts.
 
 Only the abstracts of GRAB (icml.cc/virtual/2021/spotlight/9638) and UniRank
-(proceedings.mlr.press/v162/gauthier22a.html) were at hand, and nothing of PB-MHB. Users are fitted
-to 60 published and 16 shipped queries of web search; the papers' simulated and real data are
-others. A million sessions and six runs are our choice. No agent knows the horizon that can do
-without. PBM-UCB, PBM-TS and PBM-PIE are told the examination of each position.
+(proceedings.mlr.press/v162/gauthier22a.html) were at hand, and nothing of PB-MHB. Our users are
+fitted to 60 published and 16 shipped queries of web search. The papers have other data, simulated
+and real. A million sessions and six runs are our choice. We tell an agent the horizon only if it
+cannot do without. PBM-UCB, PBM-TS and PBM-PIE are told the examination of each position.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ STATEMENTS = [
         "our method has better regret performance than other generic algorithms on real life and "
         "synthetic datasets.",
         "UniRank, abstract",
-        "Less regret at the end than TopRank and BatchRank, in the CM and in the PBM.",
+        "UniRank has less regret at the end than TopRank and BatchRank, in the CM and in the PBM.",
         lambda results: several(
             {
                 f"{short(env)} {name}": less(
@@ -65,13 +65,15 @@ STATEMENTS = [
     Statement(
         "The main contribution of UniRank is its O(L/Δ logT) regret for T consecutive assignments",
         "UniRank, abstract",
-        "A theorem about an order of growth, which no simulation decides; the figure shows regret.",
+        "It is a theorem about an order of growth, which no simulation decides. The figure shows "
+        "regret.",
     ),
     Statement(
         "The logarithmic regret bound of this algorithm is a direct consequence of the unimodality "
         "property of the bandit setting with respect to the learned graph.",
         "GRAB, abstract",
-        "A theorem about an order of growth, which no simulation decides; the figure shows regret.",
+        "It is a theorem about an order of growth, which no simulation decides. The figure shows "
+        "regret.",
     ),
     Statement(
         "giving regret performance on par with the best known algorithms on simulated and real "
@@ -104,9 +106,9 @@ def seen(results: Results) -> Iterator[str]:
     for agent in GIVEN:
         theirs = in_pbm.values(PBM, agent)
         yield (
-            f"PBM: PB-MHB, which is not told the examination, has {ratio(ours, theirs)} times the "
-            f"regret of {agent}, which is, and more on {(ours > theirs).sum()} of {len(ours)} "
-            "queries."
+            f"PBM: PB-MHB is not told the examination, and {agent} is. PB-MHB has "
+            f"{ratio(ours, theirs)} times the regret of {agent}, and more regret on "
+            f"{(ours > theirs).sum()} of {len(ours)} queries."
         )
     grab = ratio(in_pbm.values(PBM, "GRAB"), ours)
     yield f"PBM: GRAB has {grab} times the regret of PB-MHB after {in_pbm.horizon:,} sessions."

@@ -3,9 +3,9 @@
 Users of Du et al. 2024.
 
 Clicks change what users do later. Regret is the exact loss of each list by Q*. The planner is told
-how long users stay in the mean, and so is the discount of generic RL; bandits need neither. DQN,
-MaskablePPO and RecurrentPPO play a tenth of the sessions. No sentence of the paper is quoted, and
-this page tests nothing. --instances changes nothing here.
+how long users stay in the mean, and the discount tells generic RL. Bandits need neither. DQN,
+MaskablePPO and RecurrentPPO play a tenth of the sessions. This page quotes no sentence of the
+paper, and tests nothing. `--instances` changes nothing here.
 """
 
 from __future__ import annotations

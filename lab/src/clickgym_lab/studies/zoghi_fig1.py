@@ -2,12 +2,13 @@
 
 Zoghi et al. 2017, figure 1.
 
-The paper does not name its three problems; we chose three queries. Its sentences about the figure
-speak of all its queries ("The plots are chosen to represent general trends in this experiment."),
-so zoghi-fig2 tests them over all queries, and this page tests nothing. Five of ten positions, ten
-million sessions and ten runs are the paper's. It does not say what CascadeKL-UCB learns from
-several clicks; both readings are played. BatchRank runs as printed, with one mended line: a batch
-with as many items as positions goes on to its next stage.
+The paper does not name its three problems. We chose three queries. Its sentences about the figure
+speak of all its queries ("The plots are chosen to represent general trends in this experiment.").
+So zoghi-fig2 tests them over all queries, and this page tests nothing.
+
+Five of ten positions, ten million sessions and ten runs are the paper's. It does not say what
+CascadeKL-UCB learns from several clicks. We play both readings. BatchRank runs as printed, with one
+mended line: a batch with as many items as positions goes on to its next stage.
 """
 
 from __future__ import annotations
