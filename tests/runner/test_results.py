@@ -274,11 +274,19 @@ def test_changed_source_of_an_own_class(words, tmp_path, monkeypatch, played, ca
 # ---------------------------------------------------------------- damage, copies, other folders
 
 
-@pytest.mark.parametrize("damage", [b"", b"other", None])
+DAMAGED = {
+    "empty": lambda content, _: b"",
+    "text": lambda content, _: b"other",
+    "another run": lambda _, other: other,
+    "one bit": lambda content, _: content[:-40] + bytes([content[-40] ^ 1]) + content[-39:],
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED.values(), ids=DAMAGED)
 def test_damaged_file_is_played_again(whole, tmp_path, played, damage):
     folder = shutil.copytree(whole, tmp_path / "out")
     first, second, *_ = runs_of(folder)
-    first.write_bytes(second.read_bytes() if damage is None else damage)
+    first.write_bytes(damage(first.read_bytes(), second.read_bytes()))
     with pytest.warns(UserWarning, match="1 files in .*runs are damaged"):
         assert numbers(folder).filter(step=300).height == 23
     with pytest.warns(UserWarning, match="are damaged"):
