@@ -19,7 +19,7 @@ from .kernels import rank_by_index, show, show_any
 
 
 class FixedState(NamedTuple):
-    items: Annotated[Ints, "K", 0, "0:L"]
+    items: Annotated[Ints, "K"]
 
 
 class ListState(NamedTuple):

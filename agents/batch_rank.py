@@ -12,7 +12,7 @@ from ..core.checks import check_horizon
 from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints
 from .agent import Seed
-from .compiled import CompiledAgent, are_parts, rates
+from .compiled import CompiledAgent, rates
 from .kernels import kl_lower, kl_upper, shuffle_front, sort_stably
 
 
@@ -23,13 +23,13 @@ class State(NamedTuple):
     upper: Annotated[Floats, "L"]  # U_{b,ℓ}(d)
     lower: Annotated[Floats, "L"]  # L_{b,ℓ}(d)
     # For each of at most K active batches, in the order of their positions.
-    n_batches: Annotated[Ints, "1", 1, "1:K+1"]  # |𝒜|
+    n_batches: Annotated[Ints, "1", 1]  # |𝒜|
     # I_b(1) from 0, then K: batch b has positions first[b]..first[b + 1] - 1
-    first: Annotated[Ints, "K+1", 0, "0:K+1"]
-    stage: Annotated[Ints, "K", 0, "0:30"]  # ℓ_b
+    first: Annotated[Ints, "K+1"]
+    stage: Annotated[Ints, "K"]  # ℓ_b
     # number of least displayed items in this stage; others have 1 display more
-    pending: Annotated[Ints, "K", 0, "0:L+1"]
-    size: Annotated[Ints, "K", 0, "0:L+1"]  # |B_{b,ℓ}|
+    pending: Annotated[Ints, "K"]
+    size: Annotated[Ints, "K"]  # |B_{b,ℓ}|
     # The items of batch b are items[first[b] : first[b] + size[b]], the pending ones first: only
     # the last batch has more items than positions.
     items: Annotated[Ints, "L", range]
@@ -261,16 +261,6 @@ class BatchRank(CompiledAgent):
             items = state.items[state.first[b] : state.first[b] + state.size[b]]
             order.append(items[np.lexsort((items, -estimates[items]))])
         return np.concatenate(order)[: self.n_positions]
-
-    def is_consistent(self) -> bool:
-        state, n = self.state, self.state.n_batches[0]
-        first, pending, size = state.first[:n], state.pending[:n], state.size[:n]
-        return (
-            are_parts(state.first, n, self.n_positions)
-            and bool((np.diff(state.first[: n + 1]) <= size).all())
-            and bool((first + size <= self.n_items).all())
-            and bool(((pending >= 1) & (pending <= size)).all())
-        )
 
     def first_values(self) -> dict[str, Any]:
         n, k = self.n_items, self.n_positions

@@ -19,13 +19,13 @@ from .compiled import CompiledAgent
 
 
 class State(NamedTuple):
-    base: Annotated[Ints, "L", 0, "0:L"]  # the base list R̄, then the items below it
-    initial: Annotated[Ints, "L", 0, "0:L"]  # R_0, then the items below it
+    base: Annotated[Ints, "L"]  # the base list R̄, then the items below it
+    initial: Annotated[Ints, "L"]  # R_0, then the items below it
     s: Annotated[Ints, "L L"]  # s(i, j): clicks on i alone minus clicks on j alone
     n: Annotated[Ints, "L L"]  # n(i, j): the sum of both
     t: Annotated[Ints, "1"]  # sessions
     randomised: Annotated[Flags, "K"]  # whether positions k, k + 1 may be exchanged
-    rivals: Annotated[Ints, "2", -1, "-1:L"]  # the item at position K and its challenger, or -1
+    rivals: Annotated[Ints, "2", -1]  # the item at position K and its challenger, or -1
     estimate: Ints  # (1,) T, or its estimate, which is doubled when it is reached
     log_delta: Floats  # (1,) log(1/δ)
     doubling: bool
@@ -219,13 +219,6 @@ class BubbleRank(CompiledAgent):
 
     def best(self) -> NDArray[np.int64]:
         return self.state.base[: self.n_positions].copy()
-
-    def is_consistent(self) -> bool:
-        state, challenger = self.state, self.state.rivals[1]
-        is_below = challenger in state.base[self.n_positions :]
-        return (is_below or challenger < 0 or self.ranking[0] < 0) and all(
-            len(set(order.tolist())) == self.n_items for order in (state.base, state.initial)
-        )
 
     def first_values(self) -> dict[str, Any]:
         initial, delta = self.hyperparameters["initial"], self.hyperparameters["delta"]

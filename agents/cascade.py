@@ -158,7 +158,7 @@ class CascadeUCB1(IndexAgent, CascadeAgent):
 
 
 class TSState(NamedTuple):
-    clicks: Annotated[Ints, "L", 0, "0:"]
+    clicks: Annotated[Ints, "L"]
     examined: Annotated[Ints, "L"]
     draws: Annotated[Floats, "L"]  # the draw of this session from each posterior
     order: Annotated[Ints, "L", range]  # the K items of largest draws, then others
@@ -256,6 +256,3 @@ class CascadeTS(CascadeAgent):
     def first_values(self) -> dict[str, Any]:
         skips = self.hyperparameters["prior_skips"]
         return super().first_values() | ({} if skips is None else {"examined": skips.copy()})
-
-    def is_consistent(self) -> bool:
-        return bool((self.state.clicks <= self.state.examined).all())

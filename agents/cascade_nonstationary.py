@@ -198,11 +198,11 @@ class WindowState(NamedTuple):
     indices: Annotated[Floats, "L", np.inf]
     order: Annotated[Ints, "L", range]  # items by index
     t: Annotated[Ints, "1"]  # sessions
-    tau: Annotated[Ints, "1", 1, "1:W+1"]  # τ
+    tau: Annotated[Ints, "1", 1]  # τ
     next_doubling: Ints  # (1,) the session at which τ changes: a power of 2; 0 if it does not
     # A ring buffer; session t is in row t mod capacity. An entry is 2 · item + click, or -1 if the
     # position was not examined.
-    window: Annotated[NDArray[np.int32], "W K", 0, "-1:2L"]  # W, the capacity
+    window: Annotated[NDArray[np.int32], "W K"]  # W, the capacity
     oldest: Annotated[Ints, "1", 1]  # the first session still counted
     epsilon: float
     feedback: int
@@ -352,10 +352,6 @@ class CascadeSWUCB(CascadeAgent):
         tau, horizon = self.hyperparameters["tau"], self.hyperparameters["horizon"]
         longest = LONGEST_WINDOW_HORIZON if horizon is None else horizon
         return super().sizes() | {"W": window_length(longest) if tau is None else tau}
-
-    def is_consistent(self) -> bool:
-        t, oldest = self.state.t[0], self.state.oldest[0]
-        return bool(t - self.state.tau[0] < oldest <= t + 1)
 
     def first_values(self) -> dict[str, Any]:
         tau, horizon = self.hyperparameters["tau"], self.hyperparameters["horizon"]

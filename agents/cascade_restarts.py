@@ -52,12 +52,12 @@ class State(NamedTuple):
     # x_s), from s = 0 to n.
     hull_s: Annotated[Ints, "L 2 H"]
     hull_sum: Annotated[Ints, "L 2 H"]
-    n_vertices: Annotated[Ints, "L 2", 0, "0:H+1"]
+    n_vertices: Annotated[Ints, "L 2"]
     likelihood: Annotated[Floats, "L"]  # the maximal log-likelihood of all clicks under one mean
     statistic_bound: Annotated[Floats, "L"]  # an upper bound of the statistic
     threshold: Annotated[Floats, "L"]  # a lower bound of the threshold
     # the random order in which items are forced to the top
-    drawn_order: Annotated[Ints, "L", 0, "0:L"]
+    drawn_order: Annotated[Ints, "L"]
     period: int  # ⌊L / p⌋, 0 for p = 0
     log_three_by_delta: float  # log(3 / δ)
 

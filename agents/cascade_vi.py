@@ -32,10 +32,10 @@ class State(NamedTuple):
     # counts of the next states after a click on each item, and after no click
     moves: Annotated[Ints, "S L+1 S"]
     # state and outcome of the last session; -1 if its next state is already counted
-    last: Annotated[Ints, "2", -1, ("-1:S", "-1:L+1")]
+    last: Annotated[Ints, "2", -1]
     t: Annotated[Ints, "1", 1]  # the session, counted from 1
     next_plan: Annotated[Ints, "1", 1]  # the session before which the next plan is made
-    lists: Annotated[Ints, "S K", 0, "0:L"]  # the list of the plan in each state
+    lists: Annotated[Ints, "S K"]  # the list of the plan in each state
     values: Annotated[Floats, "S"]  # V of the plan
     upper: Annotated[Floats, "S L", 1.0]  # the optimistic attraction q
     worth: Annotated[Floats, "L+1"]  # w; this and the following fields are working memory
@@ -45,7 +45,7 @@ class State(NamedTuple):
     ratio: Annotated[Floats, "L"]
     order: Annotated[Ints, "L", range]
     table: Annotated[Floats, "L+1 K+1"]
-    chosen: Annotated[Ints, "K", 0, "0:L"]
+    chosen: Annotated[Ints, "K"]
     click_rewards: Floats  # (S, L) r
     discount: float  # γ
     bonus: float

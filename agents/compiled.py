@@ -30,7 +30,7 @@ from ..core.state import array_bytes, first_arrays
 from ..core.sums import weighted_sums
 from ..envs.spaces import check_ranking
 from .agent import Agent, EnvTraits, Seed
-from .saving import check_shapes, load_agent, save_agent
+from .saving import load_agent, save_agent
 
 LARGEST_FEATURE = 1e6
 """The largest value of a feature. Norms should be at most 1; in sums of squares with very large
@@ -123,8 +123,6 @@ class CompiledAgent(Agent):
     """Names of the state arrays that grow: `make_room` replaces them by longer ones."""
     session: ClassVar[tuple[str, ...]] = ("ranking",)
     """Names of the arrays of the current session, which are saved with those of the state."""
-    saved: Mapping[str, NDArray[Any]] = {}
-    """The saved arrays by field, while `load` makes the agent."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -153,16 +151,8 @@ class CompiledAgent(Agent):
         """
         return {}
 
-    def is_consistent(self) -> bool:
-        """Whether the arrays of a saved state, whose integers are in their ranges, can belong
-        together; `load` refuses others. To override if kernels rely on more than ranges.
-        """
-        return True
-
     def _first_state(self) -> Any:
         sizes = self.sizes()
-        if self.saved:
-            check_shapes(self)
         self._check_memory(sizes)
         values = first_arrays(self.state_type, sizes) | self.first_values()
         for name in self.state_type._fields:
@@ -501,12 +491,6 @@ class StateAgent(CompiledAgent):
 def rates(clicks: NDArray[Any], sessions: NDArray[Any]) -> NDArray[np.float64]:
     """Return the clicks per session, 0 without a session."""
     return np.divide(clicks, sessions, out=np.zeros(sessions.shape), where=sessions > 0)
-
-
-def are_parts(start: NDArray[np.int64], n_parts: int, end: int) -> bool:
-    """Whether parts that begin at ``start[:n_parts]`` are not empty, and cover 0 to ``end``."""
-    starts = start[: n_parts + 1]
-    return bool(starts[0] == 0 and starts[-1] == end and (np.diff(starts) > 0).all())
 
 
 def value_of(agent: Agent, observation: Any, key: str) -> Any:

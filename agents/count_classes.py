@@ -16,7 +16,7 @@ import numpy as np
 
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
-from .compiled import CompiledAgent, are_parts
+from .compiled import CompiledAgent
 from .kernels import choose_largest, examined_positions, exploration, kl_upper, sort_by_index
 
 LARGE = 1000
@@ -28,8 +28,8 @@ class ClassState(NamedTuple):
     examined: Annotated[Ints, "L"]  # N
     order: Annotated[Ints, "L", range]  # items, class by class
     place: Annotated[Ints, "L", range]  # of each item in `order`
-    start: Annotated[Ints, "L+2", 0, "0:L+1"]  # of each class in `order`, then L
-    n_classes: Annotated[Ints, "1", 1, "1:L+1"]
+    start: Annotated[Ints, "L+2"]  # of each class in `order`, then L
+    n_classes: Annotated[Ints, "1", 1]
     indices: Annotated[Floats, "L"]  # of each class
     top: Annotated[Ints, "L", range]  # working memory: the classes of largest index
     taken: Annotated[Ints, "L"]  # working memory: items chosen from each of `top`
@@ -173,13 +173,3 @@ class IndexAgent(CompiledAgent):
             start[0] = 0
             values |= {"start": start, "c": self.hyperparameters.get("c", -1.0)}
         return values
-
-    def is_consistent(self) -> bool:
-        state = self.state
-        return super().is_consistent() and (
-            not self._has_classes()
-            or (
-                are_parts(state.start, state.n_classes[0], self.n_items)
-                and bool((state.place[state.order] == np.arange(self.n_items)).all())
-            )
-        )

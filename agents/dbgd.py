@@ -22,9 +22,9 @@ class State(NamedTuple):
     direction: Annotated[Floats, "d"]  # u, of the last list
     scores: Annotated[Floats, "2 L"]  # wᵀx of the ranker, (w + δu)ᵀx of its challenger
     orders: Annotated[Ints, "2 L", range]  # the list of each
-    places: Annotated[Ints, "2", 0, "0:"]  # where each looks for its next candidate
+    places: Annotated[Ints, "2"]  # where each looks for its next candidate
     # who chose the candidate at each position: 0 the ranker, 1 its challenger, or NO_TEAM
-    teams: Annotated[Ints, "K", NO_TEAM, "-1:2"]
+    teams: Annotated[Ints, "K", NO_TEAM]
     delta: float  # δ
     gamma: float  # γ
 

@@ -23,15 +23,15 @@ NOTHING, ENTROPY, INDEX = 0, 1, 2  # the cached values of a pair
 
 
 class State(NamedTuple):
-    clicks: Annotated[Ints, "L K", 0, "0:"]  # on each item at each position
-    shown: Annotated[Ints, "L K", 0, "0:"]  # n
+    clicks: Annotated[Ints, "L K"]  # on each item at each position
+    shown: Annotated[Ints, "L K"]  # n
     mean: Annotated[Floats, "L K"]  # ρ̂; 0 if never shown
     upper: Annotated[Floats, "L K", 1.0]  # the last solution u; 1 if never shown
     minus_entropy: Annotated[Floats, "L K"]  # ρ̂ log ρ̂ + (1 - ρ̂) log(1 - ρ̂)
     # which of these are up to date with the mean: none, the entropy, or both
     known: Annotated[NDArray[np.int8], "L K"]
-    leader: Annotated[Ints, "K", -1, "-1:L"]  # a, the item at each position
-    place_of: Annotated[Ints, "L", -1, "-1:K"]  # the position of each item in the leader, or -1
+    leader: Annotated[Ints, "K", -1]  # a, the item at each position
+    place_of: Annotated[Ints, "L", -1]  # the position of each item in the leader, or -1
     # These certify the leader without a new solution: it was ahead by `ahead` when its means were
     # `before`, and since then the margin has shrunk by at most the losses of the leader's means and
     # the gains of the others.
@@ -41,9 +41,9 @@ class State(NamedTuple):
     # The count of each leader, see `leaders.py`.
     leaders: Annotated[NDArray[np.int32], "C K"]
     counts: Annotated[Ints, "C"]
-    slots: Annotated[NDArray[np.int32], "2C", -1, "-1:C"]
-    n_leaders: Annotated[Ints, "1", 0, "0:C+1"]
-    leader_number: Annotated[Ints, "1", 0, "0:C"]  # the number of the leader
+    slots: Annotated[NDArray[np.int32], "2C", -1]
+    n_leaders: Annotated[Ints, "1"]
+    leader_number: Annotated[Ints, "1"]  # the number of the leader
     gamma: int  # γ
     log_horizon: float  # log T; negative without a horizon
     # Working memory.
@@ -53,7 +53,7 @@ class State(NamedTuple):
     gain: Annotated[Floats, "N"]  # of each neighbour: its sum of indices minus that of the leader
     change: Annotated[Ints, "N 2"]  # of each neighbour: a position, and its new item
     potential: Annotated[Floats, "3 L+1"]
-    path: Annotated[Ints, "3 L+1", 0, ("-1:K", "0:L+1", "0:2")]
+    path: Annotated[Ints, "3 L+1"]
     detour: Annotated[Floats, "K+1 K+1"]
 
 
@@ -312,23 +312,6 @@ class GRAB(LeaderAgent):
 
     def sizes(self) -> dict[str, int]:
         return super().sizes() | {"N": self.n_items - 1}
-
-    def is_consistent(self) -> bool:
-        state, n_shown = self.state, self.n_positions
-        places = np.full(self.n_items, -1)
-        if state.leader[0] >= 0:
-            places[state.leader] = np.arange(n_shown)
-            is_list = state.leader.min() >= 0 and np.count_nonzero(places >= 0) == n_shown
-        else:  # none was chosen yet
-            is_list = state.ahead[0] == -np.inf
-        mean = self.state.mean
-        has_all = (
-            bool(((mean >= 0.0) & (mean <= 1.0)).all())
-            and len(set(state.items.tolist())) == self.n_items
-        )
-        is_inverse = np.array_equal(places, state.place_of)
-        are_counts = bool((state.clicks <= state.shown).all())
-        return bool(is_list) and has_all and is_inverse and are_counts and super().is_consistent()
 
     def first_values(self) -> dict[str, Any]:
         horizon, gamma = self.hyperparameters["horizon"], self.hyperparameters["gamma"]

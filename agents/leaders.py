@@ -82,12 +82,6 @@ class LeaderAgent(CompiledAgent):
     def sizes(self) -> dict[str, int]:
         return super().sizes() | {"C": FEW}
 
-    def is_consistent(self) -> bool:
-        slots, room = self.state.slots, len(self.state.counts)
-        # a free slot ends each search, and the number of slots is a power of 2
-        n_entered = np.count_nonzero(slots >= 0)
-        return room & (room - 1) == 0 and bool(n_entered == self.state.n_leaders[0])
-
     def make_room(self, n_sessions: int) -> None:
         """Enlarge the table, if necessary, to hold a new leader for each of the next sessions."""
         n_leaders, room = int(self.state.n_leaders[0]), len(self.state.counts)

@@ -25,12 +25,12 @@ LEAST = 1e-6
 
 
 class State(NamedTuple):
-    clicks: Annotated[Ints, "L K", 0, "0:"]  # S
-    misses: Annotated[Ints, "L K", 0, "0:"]  # F
+    clicks: Annotated[Ints, "L K"]  # S
+    misses: Annotated[Ints, "L K"]  # F
     theta: Floats  # (L,) θ, the sample of the attractions
     kappa: Floats  # (K,) κ, the sample of the examination
     log_miss: Floats  # (L, K) log(1 - θ_i κ_k)
-    t: Annotated[Ints, "1", 0, "0:"]  # sessions
+    t: Annotated[Ints, "1"]  # sessions
     c: float
     n_sweeps: int
     fixed: int  # 1 if the first position is always examined, otherwise 0
@@ -282,10 +282,6 @@ class PBMHB(CompiledAgent):
             kappa = rates(clicks.sum(axis=0) + prior, weighted_sums(displays.T, theta) + more)
             kappa[:fixed] = 1.0
         return theta, kappa
-
-    def is_consistent(self) -> bool:
-        sample = np.concatenate([self.state.theta, self.state.kappa])
-        return bool(((sample >= 0.0) & (sample <= 1.0)).all())
 
     def first_values(self) -> dict[str, Any]:
         fixed = int(self.hyperparameters["fix_first"])

@@ -72,7 +72,7 @@ class PBMUCBState(NamedTuple):
     order: Annotated[Ints, "L", range]  # items by index
     t: Annotated[Ints, "1"]  # sessions
     examination: Floats  # (K,) κ
-    positions: Annotated[Ints, "K", 0, "0:K"]  # by decreasing κ
+    positions: Annotated[Ints, "K"]  # by decreasing κ
     epsilon: float
 
 
@@ -187,9 +187,9 @@ class PBMPIEState(NamedTuple):
     # whether `peak` is out of date: it is needed for items outside the leaders only
     stale: Annotated[Flags, "L", True]
     t: Annotated[Ints, "1"]  # sessions
-    start: Annotated[Ints, "L", 0, "0:L"]  # the order of the items in the cyclic start
+    start: Annotated[Ints, "L"]  # the order of the items in the cyclic start
     examination: Floats  # (K,) κ
-    positions: Annotated[Ints, "K", 0, "0:K"]  # by decreasing κ
+    positions: Annotated[Ints, "K"]  # by decreasing κ
     log_miss: Annotated[Floats, "K"]  # log(1 - κ_l x) for the x at hand
     bound: float  # (1 + ε) log T
 

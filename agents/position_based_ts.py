@@ -43,12 +43,12 @@ ROUNDING = 1e-6
 
 
 class PBMTSState(NamedTuple):
-    clicks: Annotated[Ints, "L", 0, "0:"]  # S
-    misses: Annotated[Ints, "L K", 0, "0:"]  # N_l - S_l
+    clicks: Annotated[Ints, "L"]  # S
+    misses: Annotated[Ints, "L K"]  # N_l - S_l
     draws: Annotated[Floats, "L"]  # the draw of this session from each posterior
     order: Annotated[Ints, "L", range]  # the K items of largest draws, then others
     examination: Floats  # (K,) κ
-    positions: Annotated[Ints, "K", 0, "0:K"]  # by decreasing κ
+    positions: Annotated[Ints, "K"]  # by decreasing κ
     # The hat over each posterior: see `build_hat`.
     stale: Annotated[Flags, "L", True]  # whether the hat is out of date
     mode: Annotated[Floats, "L"]  # the maximum of the density
@@ -307,16 +307,6 @@ class PBMTS(ExaminationSampler):
             values["misses"][:, values["positions"][0]] = skips
         return values
 
-    def is_consistent(self) -> bool:
-        """The hats are close to those that the counts give; draws under others might never end."""
-        copies = self.state._replace(**{name: array.copy() for name, array in self.arrays.items()})
-        for item in np.flatnonzero(~copies.stale):
-            entry(build_hat)(copies, item)
-        return all(
-            np.allclose(getattr(self.state, name), getattr(copies, name), rtol=1e-5, atol=1e-9)
-            for name in ("mode", "top", "left", "right", "rise", "fall", "before", "after")
-        )
-
     def best(self) -> NDArray[np.int64]:
         copies = self.state._replace(**{name: array.copy() for name, array in self.arrays.items()})
         for item in np.flatnonzero(copies.stale):
@@ -328,12 +318,12 @@ class PBMTS(ExaminationSampler):
 
 
 class BCMPTSState(NamedTuple):
-    clicks: Annotated[Ints, "L", 0, "0:"]  # S
+    clicks: Annotated[Ints, "L"]  # S
     weight: Annotated[Floats, "L"]  # Ñ, displays weighted by κ
     draws: Annotated[Floats, "L"]  # this session's draw for each item
     order: Annotated[Ints, "L", range]  # the K items of largest draws, then others
     examination: Floats  # (K,) κ
-    positions: Annotated[Ints, "K", 0, "0:K"]  # by decreasing κ
+    positions: Annotated[Ints, "K"]  # by decreasing κ
 
 
 @kernel
@@ -408,6 +398,3 @@ class BCMPTS(ExaminationSampler):
         if skips is not None:
             values["weight"] = skips * self.hyperparameters["examination"].max()
         return values
-
-    def is_consistent(self) -> bool:
-        return bool((self.state.weight >= 0.0).all())

@@ -79,8 +79,8 @@ def best_choices(estimates: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 class Exp3State(NamedTuple):
-    choice: Annotated[Ints, "K", 0, "0:L"]  # the choice of each bandit
-    shown: Annotated[Flags, "L", False, "0:1"]  # false between sessions
+    choice: Annotated[Ints, "K"]  # the choice of each bandit
+    shown: Annotated[Flags, "L"]  # false between sessions
     t: Annotated[Ints, "1"]  # sessions
     chance: Annotated[Floats, "K"]  # p of each choice
     log_weight: Annotated[Floats, "K L"]  # log w
@@ -217,10 +217,10 @@ class RankedExp3(CompiledAgent):
 
 
 class RankedKLUCBState(NamedTuple):
-    choice: Annotated[Ints, "K", 0, "0:L"]  # the choice of each bandit
-    shown: Annotated[Flags, "L", False, "0:1"]  # false between sessions
+    choice: Annotated[Ints, "K"]  # the choice of each bandit
+    shown: Annotated[Flags, "L"]  # false between sessions
     t: Annotated[Ints, "1"]  # sessions
-    positions: Annotated[Ints, "1", 0, "0:1"]  # 0, the only position of a bandit's list
+    positions: Annotated[Ints, "1"]  # 0, the only position of a bandit's list
     # Row k is the state of a KL-UCB agent with a list of one position: see `KLUCBState`.
     clicks: Annotated[Ints, "K L"]
     examined: Annotated[Ints, "K L"]

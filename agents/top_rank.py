@@ -24,10 +24,10 @@ class State(NamedTuple):
     wins: Annotated[Ints, "L L"]  # sessions with a click on i and none on j, while in one block
     beats: Annotated[Flags, "L L"]  # the relation G: i is better than j
     order: Annotated[Ints, "L", range]  # items, block by block
-    block: Annotated[Ints, "L", 0, "0:L"]  # the block of each item
+    block: Annotated[Ints, "L"]  # the block of each item
     # the start of each block in `order`, then the end of the last one
-    start: Annotated[Ints, "L+1", 0, "0:L+1"]
-    n_blocks: Annotated[Ints, "1", 1, "1:L+1"]
+    start: Annotated[Ints, "L+1"]
+    n_blocks: Annotated[Ints, "1", 1]
     clicked: Annotated[Flags, "L"]  # false between sessions
     log_c_delta: float  # log(c / δ)
 

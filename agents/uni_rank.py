@@ -14,7 +14,6 @@ from ..core.checks import check_horizon
 from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints
 from .agent import Seed
-from .compiled import are_parts
 from .kernels import kl_upper, show, shuffle_front
 from .leaders import LeaderAgent, find_leader, level_of
 
@@ -38,18 +37,18 @@ class State(NamedTuple):
     part: Annotated[NDArray[np.int32], "L"]  # of each item
     order: Annotated[Ints, "L", range]  # items, part by part
     # the start of each part in `order`, then the end of the last one
-    start: Annotated[Ints, "L+1", 0, "0:L+1"]
-    n_parts: Annotated[Ints, "1", 0, "0:L+1"]
+    start: Annotated[Ints, "L+1"]
+    n_parts: Annotated[Ints, "1"]
     # The parts that are shown, some of them merged, as far as they reach into the list.
-    shown_part: Annotated[Ints, "L", 0, "-1:K"]  # of each item, -1 in a part below the list
+    shown_part: Annotated[Ints, "L"]  # of each item, -1 in a part below the list
     shown_order: Annotated[Ints, "L", range]
-    shown_start: Annotated[Ints, "K+1", 0, "0:L+1"]
+    shown_start: Annotated[Ints, "K+1"]
     # The count of each leader partition, see `leaders.py`.
     leaders: Annotated[NDArray[np.int32], "C L"]
     counts: Annotated[Ints, "C"]
-    slots: Annotated[NDArray[np.int32], "2C", -1, "-1:C"]
-    n_leaders: Annotated[Ints, "1", 0, "0:C+1"]
-    leader_number: Annotated[Ints, "1", 0, "0:C"]  # the number of the leader
+    slots: Annotated[NDArray[np.int32], "2C", -1]
+    n_leaders: Annotated[Ints, "1"]
+    leader_number: Annotated[Ints, "1"]  # the number of the leader
     clicked: Annotated[Flags, "L"]  # false between sessions
     log_horizon: float  # log T; negative without a horizon
 
@@ -383,12 +382,6 @@ class UniRank(LeaderAgent):
     def best(self) -> NDArray[np.int64]:
         state = self.state
         return np.lexsort((-state.difference.sum(axis=1), state.part))[: self.n_positions]
-
-    def is_consistent(self) -> bool:
-        state = self.state
-        return super().is_consistent() and (
-            not state.settled[0] or are_parts(state.start, state.n_parts[0], self.n_items)
-        )
 
     def first_values(self) -> dict[str, Any]:
         horizon = self.hyperparameters["horizon"]

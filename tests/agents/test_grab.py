@@ -163,17 +163,6 @@ def test_lists_of_equal_indices():
     assert chisquare(list(counts.values())).pvalue > 1e-5
 
 
-def test_saved_counts_below_zero_are_refused(tmp_path):
-    """With them a mean would be no number, and the assignment has no end."""
-    agent = GRAB(4, 2, seed=0)
-    agent.update(None, agent.rank(None), [1, 0])
-    for shown in (-1, 0):
-        agent.state.shown[:] = shown
-        agent.save(tmp_path / "agent.npz")
-        with pytest.raises(ValueError, match=r"agent\.npz"):
-            GRAB.load(tmp_path / "agent.npz")
-
-
 # -------------------------------------------------------------------------------------- the indices
 
 

@@ -7,14 +7,11 @@ their arrays.
         clicks: Annotated[Ints, "L K"]  # one 0 for each item and position
         mean: Annotated[Floats, "L", math.inf]  # another first value
         changes: Annotated[Floats, "3", (0.0, 0.0, -1.0)]  # a first value for each entry
-        order: Annotated[Ints, "L", range]  # 0, 1, ..., L - 1, in each row; also their range
-        start: Annotated[Ints, "2L+1", 0, "0:L+1"]  # integers that index: from 0, below L + 1
-        last: Annotated[Ints, "2", -1, ("-1:S", "0:")]  # a range for each entry
+        order: Annotated[Ints, "L", range]  # 0, 1, ..., L - 1, in each row
         epsilon: float  # no declaration: the hyper-parameter of this name, or the value that
             `first_values` returns
 
-A saved state whose integers are out of their range is refused: kernels check no index. Letters are
-sizes. For agents: L items, K positions, d features, S states of users, and those that
+Letters are sizes. For agents: L items, K positions, d features, S states of users, and those that
 the agent adds in `sizes`.
 """
 
@@ -43,8 +40,6 @@ class Declared(NamedTuple):
     shape: tuple[str, ...]
     initial: Any
     """The value of all entries, a value for each entry, or `range`."""
-    spans: tuple[str, ...]
-    """The range ``"low:stop"`` of all entries, or one for each entry; empty: any."""
 
 
 @cache
@@ -57,10 +52,8 @@ def declared(state: type) -> tuple[Declared, ...]:
             # NDArray[scalar] is ndarray[..., dtype[scalar]]; NumPy 2.5 gave it another name
             while arguments := get_args(scalar):
                 scalar = arguments[-1]
-            lengths, value = tuple(shape.split()), rest[0] if rest else 0
-            spans = rest[1] if len(rest) > 1 else f"0:{lengths[-1]}" if value is range else ()
-            spans = (spans,) if isinstance(spans, str) else spans
-            arrays.append(Declared(name, np.dtype(scalar).name, lengths, value, spans))
+            first = rest[0] if rest else 0
+            arrays.append(Declared(name, np.dtype(scalar).name, tuple(shape.split()), first))
     return tuple(arrays)
 
 
@@ -100,7 +93,7 @@ def _measured(
     agents have the same sizes.
     """
     lengths, arrays = dict(sizes), []
-    for name, dtype, declared_shape, initial, _ in declared(state):
+    for name, dtype, declared_shape, initial in declared(state):
         shape = tuple(length_of(text, lengths) for text in declared_shape)
         value = np.arange(shape[-1], dtype=dtype) if initial is range else np.array(initial, dtype)
         arrays.append((name, np.dtype(dtype), shape, value if value.any() else None))
@@ -109,7 +102,7 @@ def _measured(
 
 def length_of(text: str, sizes: Mapping[str, int]) -> int:
     """Return the length that ``"L"``, ``"K+1"``, ``"2K+1"`` or ``"64"`` describes."""
-    match = re.fullmatch(r"(-?\d*)(\D?)(?:\+(\d+))?", text)
+    match = re.fullmatch(r"(\d*)(\D?)(?:\+(\d+))?", text)
     if match is None:
         raise ValueError(
             f"the length in a state is {text!r}; expected a form such as L, K+1, 2K+1 or 64"

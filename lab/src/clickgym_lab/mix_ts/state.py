@@ -45,7 +45,7 @@ class State(NamedTuple):
     evidence: Annotated[Floats, "2 5"]
     likelihood: Annotated[Floats, "2 5", 1.0]  # of the sessions since the last fit
     share: Annotated[Floats, "5", 0.2]
-    leader: Annotated[Ints, "1", 0, "0:5"]  # the hypothesis with the largest share
+    leader: Annotated[Ints, "1"]  # the hypothesis with the largest share
     t: Annotated[Ints, "2"]  # sessions; those at the next fit
     # Windows of recent clicks. Times are counted in expected changes.
     recent_clicks: Annotated[Floats, "L"]
@@ -59,12 +59,12 @@ class State(NamedTuple):
     attraction: Annotated[Floats, "5 K"]  # their estimates
     draws: Annotated[Floats, "L"]
     order: Annotated[Ints, "L", range]
-    row: Annotated[Ints, "2K", 0, "0:L"]  # a list, and items that may enter it
+    row: Annotated[Ints, "2K"]  # a list, and items that may enter it
     drawn_law: Annotated[Floats, "2 K"]
     gamma: Annotated[Floats, "K K"]
     rates: Annotated[Floats, "L K"]
     last: Annotated[Floats, "K+1"]
     scanned: Annotated[Floats, "3 C"]
-    by_ratio: Annotated[Ints, "C", 0, "0:C"]
+    by_ratio: Annotated[Ints, "C"]
     values: Annotated[Floats, "C+1 K+1"]
     detect: bool
