@@ -14,8 +14,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import gymnasium as gym
-import numpy as np
 import polars
 import pytest
 from polars.testing import assert_frame_equal
@@ -113,123 +111,6 @@ def worth(context, ranking, clicks, expectation):
 METRICS["worth"] = Metric(
     "worth of the first item", worth, lambda env: Worth(env.task.model.attraction.copy())
 )
-"""
-
-REMEMBERING = """
-from typing import Annotated, NamedTuple
-
-import numpy as np
-from gymnasium.spaces import Dict, MultiBinary
-from numpy.typing import NDArray
-
-import clickgym
-from clickgym.agents import Agent
-from clickgym.envs import Kernels, Task, Users, kernel
-
-
-class Record(NamedTuple):
-    attraction: NDArray[np.float64]  # (L,)
-    scratch: NDArray[np.float64]  # (K,)
-
-
-class State(NamedTuple):
-    optimum: Annotated[NDArray[np.float64], "B"]
-    remembered: Annotated[NDArray[np.int8], "B L"]  # 1 for the items of the last list
-    shown: Annotated[NDArray[np.int8], "B L"]  # 1 for the items of this list
-
-
-@kernel
-def read(users, state, b, ranking, uniforms, clicks, examined):
-    realised, expectation = 0.0, 0.0
-    for k in range(len(ranking)):
-        item = ranking[k]
-        chance = users.attraction[item] * (0.5 if state.remembered[b, item] else 1.0)
-        clicks[k], examined[k] = uniforms[k] < chance, 1
-        realised += clicks[k]
-        expectation += chance
-        state.shown[b, item] = 1
-    return realised, expectation, -1
-
-
-@kernel
-def remember(users, state, b, rng):
-    best = users.scratch
-    best.fill(0.0)
-    for item in range(len(users.attraction)):
-        state.remembered[b, item], state.shown[b, item] = state.shown[b, item], 0
-        chance = users.attraction[item] * (0.5 if state.remembered[b, item] else 1.0)
-        for k in range(len(best)):  # the K best chances
-            if chance > best[k]:
-                best[k], chance = chance, best[k]
-    state.optimum[b] = best.sum()
-    return False
-
-
-class RememberingTask(Task):
-    kernels, state_type = Kernels(session=read, begin=remember, advance=remember), State
-
-    def __init__(self, model):
-        self.model = model
-        self.users = Record(model.attraction, np.zeros(model.n_positions))
-        self.sizes = {"L": model.n_items}
-        spaces = {"clicks": MultiBinary(model.n_positions)}
-        self.observation_space = Dict(spaces | {"remembered": MultiBinary(model.n_items)})
-
-    def best(self, state):
-        chances = self.model.attraction * (1 - state.remembered / 2)
-        return np.argsort(-chances, kind="stable")[:, : self.model.n_positions]
-
-    def observe(self, state, b, clicks):
-        return {"clicks": clicks, "remembered": state.remembered[b].copy()}
-
-
-class Remembering(Users):
-    \"\"\"Users who click half as often on what the list before showed.\"\"\"
-
-    title = "users who remember the last list"
-    observes = ("remembered",)
-    click_at_once = "the next list depends on what was shown"
-
-    def __init__(self, attraction, n_positions):
-        self.attraction, self.n_positions = np.array(attraction, float), n_positions
-
-    @property
-    def n_items(self):
-        return len(self.attraction)
-
-    def to_dict(self):
-        lists = {"attraction": self.attraction.tolist(), "n_positions": self.n_positions}
-        return {"model": self.name(), **lists}
-
-    def with_positions(self, n_positions):
-        return Remembering(self.attraction, n_positions)
-
-    def tasks(self, reward, cutoff, reference):
-        return [RememberingTask(self)]
-
-    def knowledge(self, source, production=None):
-        return {"users": self, "examination": np.ones(self.n_positions)}.get(source)
-
-
-class Rotating(Agent):
-    \"\"\"Knows these users, and shows the best list.\"\"\"
-
-    learns_from_any_list = True
-    observes = ("remembered",)
-    requires = {"users": "users"}
-
-    def __init__(self, n_items, n_positions, *, users, seed=None):
-        self.users = users
-
-    def rank(self, observation):
-        chances = self.users.attraction * (1 - observation["remembered"] / 2)
-        return np.argsort(-chances, kind="stable")[: self.users.n_positions]
-
-    def update(self, observation, ranking, clicks, reward):
-        pass
-
-
-clickgym.register_click_model("RememberingRank-v0", Remembering)
 """
 
 EVERYTHING = """
@@ -335,7 +216,6 @@ def shop(tmp_path_factory):
         "agents": files["optimist"] + OTHERS,
         "metrics": METRIC,
         "shop": SHOP,
-        "users": REMEMBERING,
     }
     (folder / "lib" / "ownpkg").mkdir(parents=True)
     (folder / "work").mkdir()
@@ -464,43 +344,6 @@ def test_own_environments_on_the_command_line(shop, command):
     printed = command(*words.split(), "--out", "six").out
     assert "Regret is unknown in ownpkg:Shop-v0:tells=false:" in printed
     assert "reward" in command("report", "six").out
-
-
-def test_a_third_kind_of_users(shop, monkeypatch):
-    """Users who are no click model and have no state that agents know: only their file says so."""
-    monkeypatch.syspath_prepend(shop / "lib")
-    arguments = {"attraction": [0.8, 0.6, 0.4, 0.2], "n_positions": 2}
-    spec = ("ownpkg.users:RememberingRank-v0", arguments)
-    with restored():
-        best = clickgym.run("ownpkg.users:Rotating", spec, 100, seed=0)
-        assert best.regret.tolist() == pytest.approx([0.0] * len(best.regret), abs=1e-12)
-        fixed = ("Fixed", {"ranking": [0, 1]})
-        for agent in (fixed, "TopRank"):
-            first, second = (
-                clickgym.run(agent, spec, 100, seed=1, checkpoints=range(1, 101), engine=engine)
-                for engine in ("compiled", "python")
-            )
-            for name in ("regret", "reward", "clicks"):
-                assert getattr(first, name).tolist() == getattr(second, name).tolist()
-            if agent is fixed:  # after the first session .4 + .3, and .4 + .4 is best
-                assert first.regret == pytest.approx(np.arange(100) * 0.1)
-        known = clickgym.make_agent("PBMUCB", gym.make(spec[0], **arguments)).filled_in
-        assert known["examination"].tolist() == [1, 1]
-        with pytest.raises(ValueError, match="late clicks: the next list depends on what was"):
-            clickgym.run("CascadeTS", spec, 100, delay="batch:5")
-        with pytest.raises(ValueError, match=r"Oracle requires .*RememberingRank-v0 does not have"):
-            clickgym.run("Oracle", spec, 100)
-
-        envs = gym.make_vec(spec[0], num_envs=3, **arguments)
-        observations, infos = envs.reset(seed=0)
-        assert infos["optimal_ranking"].tolist() == [[0, 1]] * 3
-        lists = np.array([[0, 1], [2, 3], [1, 2]])
-        regret = [envs.step(lists)[4]["regret"].tolist() for _ in range(2)]
-        assert np.array(regret) == pytest.approx(np.array([[0, 0.8, 0.4], [0.1, 1.1, 0.6]]))
-        observations, *_ = envs.step(lists)
-        assert observations["remembered"].tolist() == [[1, 1, 0, 0], [0, 0, 1, 1], [0, 1, 1, 0]]
-        assert envs.reset(seed=0)[0]["remembered"].sum() == 0
-    forget()
 
 
 NOTEBOOK = """

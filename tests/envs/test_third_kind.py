@@ -13,11 +13,13 @@ import re
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from engines import assert_engines_agree
 from gymnasium.spaces import Box, Dict, MultiBinary
 from gymnasium.vector import AutoresetMode
+from registries import restored
 
 import clickgym
 from clickgym.agents import CompiledAgent, Random
@@ -115,6 +117,9 @@ class BoredUsers(Users):
     def tasks(self, reward, cutoff, reference):
         return [BoredTask(self)]
 
+    def knowledge(self, source, production=None):
+        return {"users": self, "examination": np.ones(self.n_positions)}.get(source)
+
 
 class Careful(NamedTuple):
     sessions: Annotated[Ints, "1"]
@@ -139,6 +144,15 @@ class CarefulAgent(CompiledAgent):
 
     def seen(self, observation):
         return (np.array(observation["interest"]),)
+
+
+class Told(Random):
+    """Is told who the users are."""
+
+    requires = {"users": "users"}
+
+    def __init__(self, n_items, n_positions, *, users, seed=None):
+        super().__init__(n_items, n_positions, seed=seed)
 
 
 def users():
@@ -215,6 +229,23 @@ def test_streams(mode):
 @pytest.mark.parametrize("kind", [Random, CarefulAgent])
 def test_both_engines(kind):
     assert_engines_agree(lambda: kind(4, 2, seed=1), lambda: ClickEnv(users()), 300)
+
+
+def test_an_id_of_such_users():
+    """It makes single and vector environments, and tells agents what their papers assume known."""
+    given = {"attraction": ATTRACTION, "n_positions": 2}
+    with restored():
+        clickgym.register_click_model("BoredRank-v0", BoredUsers)
+        env, envs = gym.make("BoredRank-v0", **given), gym.make_vec("BoredRank-v0", 3, **given)
+        assert env.unwrapped.model == users()
+        _, infos = envs.reset(seed=0)
+        assert infos["optimal_ranking"].tolist() == [[0, 2]] * 3
+        regret = envs.step(np.array([[0, 2], [2, 3], [1, 3]]))[4]["regret"]
+        assert regret.tolist() == pytest.approx([0.0, 0.5, 0.8])
+        assert clickgym.make_agent("PBMUCB", env).filled_in["examination"].tolist() == [1, 1]
+        assert clickgym.make_agent(Told, env).filled_in["users"] == users()
+        with pytest.raises(ValueError, match=r"Oracle requires .*BoredRank-v0 does not have"):
+            clickgym.run("Oracle", env, 10)
 
 
 class StayingUsers(BoredUsers):
