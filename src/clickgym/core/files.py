@@ -207,8 +207,8 @@ def read_json(path: Path) -> dict[str, Any]:
 # ------------------------------------------------------------ Parquet
 
 
-def parquet(frame: Any, metadata: dict[str, str] | None = None) -> bytes:
+def parquet(frame: Any) -> bytes:
     """Return a Polars data frame as the bytes of a Parquet file."""
     file = io.BytesIO()
-    frame.write_parquet(file, metadata=metadata)
+    frame.write_parquet(file)
     return file.getvalue()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from pathlib import Path
-from zlib import crc32
 
 import polars
 
@@ -16,14 +14,12 @@ from ..store import Store
 from .figures import save_figure
 from .page import to_html
 
-SUMMARY, PAGE = "summary.csv", "report.html"
-FILES = "clickgym_files"
-"""Metadata of the table: the checksums of the files that are written with it."""
+SUMMARY, FIGURE, PAGE = "summary.csv", "regret", "report.html"
 
 
 def update_files(out: Path, store: Store) -> None:
-    """Write the files of all finished runs of a folder, unless they are there, undamaged. If other
-    commands finish runs meanwhile, write them again.
+    """Write the files of all finished runs of a folder, unless they are there. If other commands
+    finish runs meanwhile, write them again.
     """
     there = None
     while there != store.look():
@@ -37,14 +33,10 @@ def update_files(out: Path, store: Store) -> None:
 
 def _are_written(out: Path, results: Results) -> bool:
     with suppress(OSError, ValueError), reading(out / TABLE, "is damaged", "it is written anew"):
-        written = json.loads(polars.read_parquet_metadata(out / TABLE)[FILES])
-        is_whole = written == {name: _checksum(out / name) for name in written}
-        return is_whole and polars.read_parquet(out / TABLE).equals(results.rows)
+        files = (SUMMARY, f"{FIGURE}.png", f"{FIGURE}.svg")
+        are_there = all((out / name).is_file() for name in files)
+        return are_there and polars.read_parquet(out / TABLE).equals(results.rows)
     return False
-
-
-def _checksum(path: Path) -> int:
-    return crc32(path.read_bytes())
 
 
 def write_files(
@@ -63,10 +55,9 @@ def write_files(
     """
     write_whole(out / SUMMARY, to_csv(results.table(reference)))
     config = results.configuration
-    figures = save_figure(results.plot(), out / "regret", config.origin if config else None)
+    figures = save_figure(results.plot(), out / FIGURE, config.origin if config else None)
     if html:
         write_whole(out / PAGE, to_html(results, reference))
     # The last, so that a stopped process writes all again.
-    written = {name: _checksum(out / name) for name in (SUMMARY, *(file.name for file in figures))}
-    write_whole(out / TABLE, parquet(results.rows, {FILES: json.dumps(written)}))
+    write_whole(out / TABLE, parquet(results.rows))
     return [*(file.name for file in figures), SUMMARY, TABLE, *[PAGE] * html]
