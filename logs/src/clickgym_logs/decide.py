@@ -278,9 +278,9 @@ class Decision:
         if self.by_item:
             logging = "" if self.declared else " --logging empirical"
             sentences.append(
-                "If lists were drawn at random, compare them by item and position: clickgym "
-                "evaluate LOG --query QUERY --policy fixed:ITEM,... --estimator item-position"
-                f"{logging}; and settle it by an A/B test."
+                "If lists were drawn at random, you can also compare them by item and position: "
+                "clickgym evaluate LOG --query QUERY --policy fixed:ITEM,... --estimator "
+                f"item-position{logging}{'' if self.best else '; and settle it by an A/B test'}."
             )
         sentences.append(
             "A click log cannot rule out that a list was shown to other users than the production "

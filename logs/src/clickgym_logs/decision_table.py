@@ -24,7 +24,14 @@ NEVER_SHOWN = (
     "for one: clickgym fit LOG --model DBN --query NAME --out users, and then the last command "
     "that it prints (docs/which_agent.md)."
 )
-AFTERWARDS = f"Run whole weeks, log it with a column arm, and decide it by --level {TEST_LEVEL}."
+AFTERWARDS = (
+    "Run whole weeks, and log who saw which list in a column arm. Then: clickgym decide LOG --all "
+    f"--level {TEST_LEVEL}."
+)
+ONE_QUERY = (
+    "The level is that of a single query. If you picked this query because it looks good, ask "
+    "clickgym decide --all, whose level holds for all queries together."
+)
 LIST_HEADS = {"": 0, "sessions": 0, "verdict": 0, "gain": 0, "interval": 0, "p": 1, "list": 0}
 QUERY_HEADS = {
     "query": 0,
@@ -168,6 +175,8 @@ def _notes_of_query(decision: Decision) -> list[str]:
         day = _a_day(decision)
         promise = f"{decision.gain:+.4f} {unit}" + f", or {day} a day" * bool(day)
         notes.append(f"Next step: {decision.next_step}. Expected gain: {promise}.")
+    if decision.best is not None and decision.control is None:
+        notes.append(ONE_QUERY)
     if decision.to_test is not None:
         notes.append(
             f"The A/B test takes {decision.test_sessions:,} sessions, half of them with "
@@ -196,7 +205,8 @@ def _notes_of_queries(decisions: Sequence[Decision]) -> list[str]:
         if decisions[0].control is None
         else f"The arm in production is {decisions[0].control}.",
         f"gain: {unit} more than in production, as measured, with an interval. The intervals of "
-        "all lists of a query hold at once.",
+        "all lists of a query hold at once. Of many queries, some are above 0 by chance, so that "
+        "the next step asks for more than an interval above 0.",
         "gain a day: what the next step is expected to earn a day, and the measured interval. The "
         "expected gain is mostly smaller than the measured one, because the best of many lists is "
         "not as good as it seems.",
