@@ -59,7 +59,6 @@ def shown_by(page):
             )
             for mark in (pytest.mark.uncompiled, pytest.mark.slow)
         ),
-        ("from_log.py --sessions 8000", ", truth ", "decisions.json"),
     ],
 )
 def test_example(command, printed, written, example, tmp_path):
@@ -217,6 +216,7 @@ ELSEWHERE = {
     "idea_to_table": "tests/test_idea_to_table.py",
     "from_your_export": "logs/tests/test_exports.py",
     "first_log": "logs/tests/test_first_log.py",
+    "from_log_to_decision": "logs/tests/test_log_to_decision.py",
     "rl": "above",
 }
 """Pages whose code other tests run."""
