@@ -107,7 +107,7 @@ def test_ppo(example, tmp_path):
 @needs_rl
 def test_ppo_on_unseen_queries(example, tmp_path):
     """It plays both splits beside bandits; of the few sessions of its training it learns little."""
-    command = "unseen_queries.py --horizon 10 --sessions 4e4 --figure unseen.svg"
+    command = "unseen_queries.py --horizon 10 --sessions 4e4 --figure unseen.svg --final"
     lost = re.findall(r"^(test|real), (.+): ([\d.]+) clicks lost", example(command), re.MULTILINE)
     assert (tmp_path / "unseen.zip").exists()
     assert (tmp_path / "unseen.svg").exists()
@@ -120,7 +120,7 @@ def test_a_network_learns_unseen_queries_fast(example):
     """Rule: after training it loses less than three quarters of what random lists lose, 8.3 and
     12.4 in 30 sessions. Null: it does not learn, and loses what they lose. It lost 4.9 and 6.4.
     """
-    printed = example("learned_posterior.py --horizon 30 --rounds 8")
+    printed = example("learned_posterior.py --horizon 30 --rounds 8 --final")
     test, real = map(float, re.findall(r": ([\d.]+) clicks lost", printed))
     assert test < 0.75 * 8.3
     assert real < 0.75 * 12.4
