@@ -32,6 +32,7 @@ from clickgym_lab.bench.board import (
     published,
     recommended,
     scored_tasks,
+    unscored,
 )
 from clickgym_lab.bench.tasks import ABILITIES, quick_tasks, tasks_of
 from clickgym_lab.studies import studies
@@ -94,6 +95,7 @@ def pages() -> dict[Path, str]:
         },
         "scorecard_reference": {
             "learners": _table(*learners()),
+            "unscored": _table(*unscored()),
             "unseen losses": _unseen(unseen.losses),
         },
         "mix_ts": {"mix_ts": _scores_of_mix_ts()},

@@ -33,6 +33,7 @@ UNSHARED = ("DQN", "MaskablePPO", "RecurrentPPO")
 """Learners that choose row numbers, which mean other candidates in every session."""
 LINEAR, CLICKS, BIT = "LinearTS", "NeuralGreedy", "NeuralGreedy:feedback=reward"
 """The linear bandit that is told nothing; a bandit with a network, from clicks and from one bit."""
+GETS = {CLICKS: " from clicks", BIT: " from one bit"}
 LEARNERS = ("SAC", "TD3", "PPO", "A2C")
 """RL algorithms that can use what all candidates share."""
 README_PPO = "PPO:n_envs=64,n_steps=4,batch_size=256,learning_rate=0.003"
@@ -64,7 +65,7 @@ def runs() -> polars.DataFrame:
     random = ends.filter(agent=RANDOM).select("env", "instance", "run", "regret", "late")
     joined = ends.join(random, on=["env", "instance", "run"], suffix="_random")
     return joined.with_columns(
-        world=polars.when(col("env") == CONTEXTUAL).then(world).otherwise("env"),
+        world=polars.when(env=CONTEXTUAL).then(world).otherwise("env"),
         share=col("regret") / col("regret_random"),
         late=col("late") / col("late_random"),
         frozen=col("frozen") / col("regret_random"),
@@ -140,7 +141,7 @@ def features_table(unshared: bool = False) -> Rows:
 
 def plain_table() -> Rows:
     """Return regret without features, with the 95 % interval of its mean."""
-    frame = runs().filter(col("env") != CONTEXTUAL)
+    frame = runs().filter(instance="")
     envs = frame["env"].unique().sort(descending=True).to_list()
     rows = [["agent", *(f"regret, `{env}`" for env in envs), "runs", "seconds"]]
     for (agent,), part in frame.sort(col("share").mean().over("agent")).group_by(
@@ -205,45 +206,51 @@ def stateful() -> dict[tuple[str, str], NDArray[np.float64]]:
 
 def pays_table() -> Rows:
     """Return a bandit, a bandit with a network and the best RL algorithm before each kind of users
-    of the page on RL; the least is bold, but not if users have memory and intervals overlap.
+    of the page on RL, with 95 % intervals and the number of runs; the least is bold, but not if
+    users have memory and intervals overlap.
     """
-    worlds = {
-        "Users differ, plain features (`personal`)": shares("personal"),
-        "Users differ, the right features (`personal:features=outer`)": shares(
-            "personal:features=outer"
+    shares = {
+        "Users differ, plain features (`personal`)": _by_agent("personal", "share"),
+        "Users differ, the right features (`personal:features=outer`)": _by_agent(
+            "personal:features=outer", "share"
         ),
     }
-    plain = runs().filter(env="PBMRank-v0").group_by("agent").agg(col("regret").mean())
-    others = {"One query, no features (`PBMRank-v0`)": dict(plain.iter_rows())}
-    undecided = set()
+    found = shares | {"One query, no features (`PBMRank-v0`)": _by_agent("PBMRank-v0", "regret")}
     for family in ("clickbait", "habit", "independent"):
-        found = {it: estimate(values) for (of, it), values in stateful().items() if of == family}
-        means = {it: estimated.mean for it, estimated in found.items()}
-        what = (
-            "Clicks change nothing later"
-            if family == "independent"
-            else "Clicks change later clicks"
-        )
-        text = f"{what} (`{family}`)"
-        others[text] = means
-        best, bandit = (found[it] for it in (_learner_of(means), "CascadeKLUCB"))
-        if abs(best.mean - bandit.mean) < best.half + bandit.half:
-            undecided.add(text)
+        changes = "nothing later" if family == "independent" else "later clicks"
+        found[f"Clicks change {changes} (`{family}`)"] = {
+            agent: values for (of, agent), values in stateful().items() if of == family
+        }
     rows = [["Users", "A bandit", "A bandit with a network", "The best RL algorithm that we ran"]]
-    for text, means in (worlds | others).items():
+    for text, of in found.items():
+        means = {agent: float(values.mean()) for agent, values in of.items()}
         learner = _learner_of(means)
-        bandits = (LINEAR, CLICKS) if CLICKS in means else ("CascadeKLUCB", "")
+        bandit = LINEAR if text in shares else "CascadeKLUCB"
+        of_bandit, of_learner = estimate(of[bandit]), estimate(of[learner])
+        halves = of_bandit.half + of_learner.half
+        is_undecided = text not in shares and abs(of_bandit.mean - of_learner.mean) < halves
+        least = min((bandit, learner, *[CLICKS] * (text in shares)), key=lambda name: means[name])
         cells = []
-        for name in (*bandits, learner):
-            number = percent(means[name]) if text in worlds else f"{means.get(name, 0):,.0f}"
-            short = "PPO, set as in the README" if name == README_PPO else name
-            cell = f"{number} ({short})" if name else "–"
-            if name == CLICKS:
-                cell = f"{number} from clicks, {percent(means[BIT])} from one bit"
-            is_least = name and means[name] == min(means[it] for it in (*bandits, learner) if it)
-            cells.append(f"**{cell}**" if is_least and text not in undecided else cell)
+        for names in ([bandit], [CLICKS, BIT] if text in shares else [], [learner]):
+            cell = ", ".join(_lost(of[name], text in shares) + GETS.get(name, "") for name in names)
+            if names:
+                short = "PPO, set as in the README, " if names == [README_PPO] else f"{names[0]}, "
+                cell += f" ({short * (len(names) == 1)}{len(of[names[0]])} runs)"
+            is_bold = least in names and not is_undecided
+            cells.append(f"**{cell}**" if is_bold else cell or "–")
         rows.append([text, *cells])
     return rows
+
+
+def _by_agent(world: str, column: str) -> dict[str, NDArray[np.float64]]:
+    """Return a column of the runs of each agent in a world."""
+    parts = runs().filter(world=world).group_by("agent").agg(column)
+    return {agent: np.array(values) for agent, values in parts.iter_rows()}
+
+
+def _lost(values: NDArray[np.float64], is_share: bool) -> str:
+    """Return the mean with its interval, as clicks or as a share in per cent."""
+    return f"{estimate(100 * values)} %" if is_share else _interval(values)
 
 
 def _learner_of(means: dict[str, float]) -> str:
@@ -307,7 +314,7 @@ def figure() -> Figure:
     drawn, panels = grid(3, 2, width=2.5, height=2.6, labels=["regret", "regret"])
     envs = frame.filter(instance="")["env"].unique().sort(descending=True).to_list()
     parts = {
-        name: frame.filter(col("instance").str.contains(rf"^{world}[:,]seed="))
+        name: frame.filter(col("instance").str.contains(rf"^{world}[:,]seed="), env=CONTEXTUAL)
         for world, name in WORLDS.items()
     } | {env: frame.filter(env=env) for env in envs}
     for axes, (name, part) in zip(panels, parts.items(), strict=False):

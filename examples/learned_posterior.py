@@ -5,6 +5,9 @@ item, and how uncertain it is, from the clicks of an episode so far. Items are s
 estimate + bonus x uncertainty. The bonus is chosen on the validation queries.
 
     python examples/learned_posterior.py --horizon 1000 --rounds 40 --out posterior.pt
+
+Choose settings by the validation queries, which it plays. With --final it plays the test queries
+and the real ones instead.
 """
 
 from __future__ import annotations
@@ -166,13 +169,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=40, help="of the training")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("posterior.pt"), help="the trained policy")
+    parser.add_argument("--final", action="store_true", help="play the test and the real queries")
     options = parser.parse_args()
     torch.set_num_threads(1)
     users: Any = make_envs("train", options.horizon, 1).unwrapped
     net = train(users.model.models, options.horizon, options.rounds, options.seed)
     policy = choose(net, options.horizon)
     policy.save(options.out)
-    for split, runs in (("test", 200), ("real", 160)):
+    for split, runs in (("test", 200), ("real", 160)) if options.final else (("valid", 200),):
         regret = play(policy, make_envs(split, options.horizon, runs)).sum(axis=0)
         print(f"{split}: {regret.mean():.1f} clicks lost in {options.horizon:,} sessions")
 

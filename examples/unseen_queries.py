@@ -4,6 +4,9 @@ PPO trains on 1,000 queries. Then it plays queries that it has never seen, and n
 between them: it only reads what was clicked in the episode so far.
 
     python examples/unseen_queries.py --horizon 100 --sessions 2e6 --figure unseen.png
+
+Choose settings by the validation queries, which it plays. With --final it plays the test queries
+and the real ones instead.
 """
 
 from __future__ import annotations
@@ -83,14 +86,16 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("unseen.zip"), help="the trained policy")
     parser.add_argument("--figure", type=Path, help="save the curves of an episode")
+    parser.add_argument("--final", action="store_true", help="play the test and the real queries")
     options = parser.parse_args()
     torch.set_num_threads(1)
     horizon, n_envs = options.horizon, max(64, 40_000 // options.horizon)
     model = train(make_envs("train", horizon, n_envs), options.sessions, options.seed)
     model.save(options.out)
 
-    panels = plt.subplots(1, 2, figsize=(9, 3.5))[1]
-    for axes, split in zip(panels, ("test", "real"), strict=True):
+    splits = ("test", "real") if options.final else ("valid",)
+    figure, panels = plt.subplots(1, len(splits), figsize=(4.5 * len(splits), 3.5), squeeze=False)
+    for axes, split in zip(panels[0], splits, strict=True):
         lost = play(lambda seen: model.predict(seen)[0], make_envs(split, horizon, 200))
         curves = {"PPO, trained": (range(1, horizon + 1), lost.cumsum(axis=0).mean(axis=1))}
         env = gym.make(ENV, instance=f"queries:split={split},n_sessions={horizon}")
@@ -103,7 +108,7 @@ def main() -> None:
         axes.set(title=split, xlabel="sessions of the episode", ylabel="clicks lost so far")
         axes.legend()
     if options.figure:
-        panels[0].figure.savefig(options.figure)
+        figure.savefig(options.figure)
 
 
 if __name__ == "__main__":

@@ -340,7 +340,8 @@ def test_recommended_agents_are_the_best_published():
     assert all(row[1:] == best for row in rows if row[0] != "features")
     names = [task.name for task in all_tasks() if task.ability == "ties"]
     save_line(board.DATA, "PBMTS", "examination", runs_of(names, 2, 1.0), {})
-    save_line(board.DATA, "mine:A", "", runs_of(names, 2, 0.1), {})
+    for other in ("mine:A", "TopRank:delta=0.1"):  # not published, and not with its defaults
+        save_line(board.DATA, other, "", runs_of(names, 2, 0.1), {})
     board.published.cache_clear()
     [ties] = [row for row in board.recommended() if row[0] == "ties"]
     assert ties[1:] == ["TopRank", "1.00", "1.00", "PBMTS", "1.50"]
@@ -353,6 +354,25 @@ def test_learners_have_a_score_for_each_task():
     save_line(board.DATA, "A2C", "", runs_of([second.name], 3, 1000.0), {})
     board.published.cache_clear()
     assert board.learners() == [["task", "A2C", "PPO"], [second.name, "0.00", "1.50"]]
+
+
+def test_networks_with_arguments_have_lines_and_unscored_tasks(small):
+    """They set no anchor, so they may score more than 1, and lose little where no other agent does;
+    learners have a table of their own.
+    """
+    names = [task.name for task in all_tasks() if task.has_features]
+    anchors, _ = read_results(small / "anchors.parquet")
+    near = polars.when(task="features-16").then(900.0).otherwise("best")
+    write_results(small / "anchors.parquet", anchors.with_columns(best=near), {})
+    board.anchors.cache_clear()
+    for agent in ("NeuralGreedy:feedback=reward", "PPO"):
+        save_line(small, agent, "features", runs_of(names, 2, 1.0), {})
+    board.published.cache_clear()
+    _, *rows = board.board(board.published(), features=True)
+    assert rows[0][:3] == ["NeuralGreedy:feedback=reward", "features", "1.50"]
+    header, row = board.unscored()
+    assert header[-2:] == ["best without a network", "NeuralGreedy:feedback=reward"]
+    assert row == ["features-16", "`personal:features=plain`", "PBM", "90 % (TopRank)", "0 %"]
 
 
 @pytest.mark.usefixtures("small")

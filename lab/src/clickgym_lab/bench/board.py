@@ -183,8 +183,8 @@ def board(
 
 
 def recommended() -> list[list[str]]:
-    """Return a table of the best published agents in each ability: of those that require nothing,
-    and of those that require more, if one of them is better.
+    """Return a table of the best published agents in each ability, with their defaults: of those
+    that require nothing, and of those that require more, if one of them is better.
     """
     rows = [["ability", "agent", "score", "worst run", "if you know more", "score"]]
     agents = [line for line in published() if line.agent in AGENTS]
@@ -217,6 +217,30 @@ def learners() -> list[list[str]]:
         if all(task.name in line.scores for line in lines):
             scores = [summarize(line.scores, [task], intervals=False) for line in lines]
             rows.append([task.name, *(f"{score.value:z.2f}" for score in scores)])
+    return rows
+
+
+def unscored() -> list[list[str]]:
+    """Return a table of the tasks with features that are not scored: regret as a share of that of
+    random lists, of the best anchor and of networks that are no learners.
+    """
+    networks = [
+        line.agent
+        for line in published()
+        if (name := line.agent.partition(":")[0]) in NETWORKS and name not in LEARNERS
+    ]
+    tables = [read_results(line_file(DATA, agent))[0] for agent in networks]
+    rows = [["task", "instance", "click model", "best without a network", *networks]]
+    scored = {task.name for task in scored_tasks(features=True)}
+    for task in all_tasks():
+        if task.has_features and task.name in anchors().keys() - scored:
+            anchor = anchors()[task.name]
+            losses = [table.filter(task=task.name)["loss"].mean() for table in tables]
+            shares = [f"{100 * float(loss) / anchor.random:.0f} %" for loss in losses]  # type: ignore[arg-type]
+            best = f"{100 * anchor.best / anchor.random:.0f} % ({anchor.agent})"
+            instance = task.instance.partition(",query=")[0]
+            model = task.env.removeprefix("Contextual").removesuffix("Rank-v0")
+            rows.append([task.name, f"`{instance}`", model, best, *shares])
     return rows
 
 
