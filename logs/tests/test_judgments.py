@@ -90,28 +90,6 @@ def test_a_value_that_dwarfs_all_others():
         assert named == [True] * (len(documents) == 1)
 
 
-def test_divided_features_are_shared_with_instances(log_file):
-    """The digits of instances are those of features that are divided in each."""
-    path = log_file("a.txt", TEXT + "3 qid:c 1:7\n")
-    plain, divided = read_judgments(path), read_judgments(path, divide=True)
-    assert (plain.divided, divided.divided, divided.scale) == (False, True, plain.scale)
-    np.testing.assert_array_equal(divided.features, plain.features / np.float32(plain.scale))
-    assert not divided.features.flags.writeable
-    for users, n_items, is_shared in (("perfect", 3, 1), ("navigational", 1, 1), ("perfect", 5, 0)):
-        items = [
-            judged_instance(judgments, users, n_items=n_items, n_positions=1)
-            .model("LabelledModel of DBN")
-            .items
-            for judgments in (plain, divided)
-        ]
-        assert items[0].dtype == items[1].dtype == np.float32
-        np.testing.assert_array_equal(*items)
-        assert np.shares_memory(items[1], divided.features) == is_shared
-    normal = read_judgments(path, normalize=True, divide=True)
-    wanted = read_judgments(path, normalize=True)
-    np.testing.assert_array_equal(normal.features, wanted.features / np.float32(wanted.scale))
-
-
 def test_several_files_are_one_set(log_file, tmp_path):
     files = [log_file("a.txt", TEXT), log_file("b.txt", "4.0 qid:7 5:1\n")]
     read = read_judgments(files, n_features=6)
@@ -209,8 +187,6 @@ def test_bad_arguments_are_named(log_file, tmp_path):
         read_judgments([])
     with pytest.raises(ValueError, match="GB of memory are available"):
         read_judgments(log_file("b.txt", "1 qid:a 2000000000:1\n" * 1000))
-    with pytest.raises(ValueError, match="divide is 1; expected True or False"):
-        read_judgments(path, divide=1)
 
 
 # ------------------------------------------------------------ instances
@@ -617,17 +593,14 @@ def test_test_queries_are_in_no_session(tmp_path):
         judged_instance(judged(), test=judged(n_features=3), n_positions=3)
 
 
-def test_divided_test_queries_have_the_scale_of_the_training_set(log_file):
+def test_test_queries_have_the_scale_of_the_training_set(log_file):
     lines = ["2 qid:1 1:30 2:40\n0 qid:1 2:1\n", "1 qid:2 1:5\n0 qid:2 2:2\n"]
     files = [log_file(f"{name}.txt", text) for name, text in enumerate(lines)]
-    found = []
-    for divide in (False, True):
-        train, test = (read_judgments(file, divide=divide, n_features=2) for file in files)
-        instance = judged_instance(train, test=test, n_positions=2)
-        model = instance.model("LabelledModel of DBN")
-        found.append(model.items[np.concatenate(model.held_out)])
-        assert found[-1][0, 0] == pytest.approx(5 / train.scale)
-    np.testing.assert_allclose(*found, rtol=1e-6)
+    train, test = (read_judgments(file, n_features=2) for file in files)
+    instance = judged_instance(train, test=test, n_positions=2)
+    model = instance.model("LabelledModel of DBN")
+    found = model.items[np.concatenate(model.held_out)]
+    np.testing.assert_allclose(found, test.features / train.scale, rtol=1e-6)
 
 
 # ------------------------------------------------------------ the command

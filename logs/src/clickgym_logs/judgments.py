@@ -20,7 +20,7 @@ import inspect
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from os import PathLike
 from typing import Any
@@ -112,10 +112,6 @@ class Judgments:
         scale: c, by which features are divided in an environment, so that no norm exceeds 1; None:
             ``max(1, largest norm) (1 + 1e-6)``.
 
-    Attributes:
-        divided: whether ``features`` are x / c already, shared with instances (see
-            `read_judgments`).
-
     Raises:
         ValueError: naming the field and what was expected.
 
@@ -132,8 +128,6 @@ class Judgments:
     grades: Ints
     features: Singles
     scale: float = None  # type: ignore[assignment]
-    divided: bool = field(default=False, init=False)
-    _rows: Singles = field(init=False)
 
     def __post_init__(self) -> None:
         queries = check_labels("queries", self.queries)
@@ -177,7 +171,6 @@ def read_judgments(
     *,
     normalize: bool = False,
     n_features: int | None = None,
-    divide: bool = False,
 ) -> Judgments:
     """Read judged queries from files in SVMlight format.
 
@@ -189,9 +182,6 @@ def read_judgments(
             that is constant there (all features of a query with one document).
         n_features: d; None: the largest feature number of all files. Files that are used together,
             such as of training and test, must have the same: give that of the first to the others.
-        divide: keep x / c in place of the features x of the file, read-only, and share them with
-            all instances. Large sets then need one matrix in memory, not one more for each
-            instance.
 
     Returns:
         The queries in the order of the files.
@@ -220,7 +210,6 @@ def read_judgments(
                [0.  , 0.25, 0.  ]], dtype=float32)
     """
     check_flag("normalize", normalize)
-    check_flag("divide", divide)
     if n_features is not None:
         check_count("n_features", n_features)
     is_one = isinstance(paths, str | PathLike)
@@ -236,25 +225,14 @@ def read_judgments(
             f"{reader.missing:,}; they are read as 0, like absent features",
             stacklevel=2,
         )
-    n = len(reader.grades)
-    starts = np.array([*reader.starts, n], np.int64)
-    rows = reader.matrix(n + int(np.diff(starts).max()) * divide)
-    features = rows[:n]
+    starts = np.array([*reader.starts, len(reader.grades)], np.int64)
+    features = reader.matrix()
     if normalize:
         for first, stop in pairwise(starts):
             query = features[first:stop].astype(np.float64)
             least, span = query.min(axis=0), np.ptp(query, axis=0)
             features[first:stop] = (query - least) / np.where(span > 0, span, 1.0)
-    judgments = Judgments(
-        tuple(reader.queries), starts, np.array(reader.grades, np.int64), features
-    )
-    if divide:
-        np.divide(features, np.float32(judgments.scale), out=features)
-        rows.flags.writeable = False
-        features.flags.writeable = False
-        for name, value in {"features": features, "_rows": rows, "divided": True}.items():
-            object.__setattr__(judgments, name, value)
-    return judgments
+    return Judgments(tuple(reader.queries), starts, np.array(reader.grades, np.int64), features)
 
 
 class _Reader:
@@ -288,11 +266,11 @@ class _Reader:
         if len(self.grades) == before:
             raise ValueError(f"{path} has no documents; {EXPECTED}")
 
-    def matrix(self, n_rows: int) -> Singles:
-        """The features of all documents, then rows of 0."""
+    def matrix(self) -> Singles:
+        """The features of all documents."""
         if not self._width:
             raise ValueError(f"{self._name}: no document has a feature")
-        self._matrix.resize((n_rows, self._width), refcheck=False)
+        self._matrix.resize((len(self.grades), self._width), refcheck=False)
         return self._matrix
 
     def _reserve(self, line: int) -> None:
@@ -457,16 +435,11 @@ def judged_instance(
     n_test = 0 if test is None else _n_test(test, d)
     size = 4 * (n + n_blank + n_test) * d + 24 * int(np.maximum(sizes, n_rows).sum())
     check_memory(f"judged queries of {n_rows:,} rows", size, "choose a smaller n_items")
-    if judgments.divided and test is None and n + n_blank <= len(judgments._rows):
-        items = judgments._rows[: n + n_blank]
-    else:
-        items = np.zeros((n + n_blank + n_test, d), np.float32)
-        scale = 1.0 if judgments.divided else judgments.scale
-        np.divide(judgments.features, np.float32(scale), out=items[:n])
-        if test is not None:
-            scale = judgments.scale / (test.scale if test.divided else 1.0)
-            np.divide(test.features, np.float32(scale), out=items[n + n_blank :])
-        items.flags.writeable = False  # so that it is not copied
+    items = np.zeros((n + n_blank + n_test, d), np.float32)
+    np.divide(judgments.features, np.float32(judgments.scale), out=items[:n])
+    if test is not None:
+        np.divide(test.features, np.float32(judgments.scale), out=items[n + n_blank :])
+    items.flags.writeable = False  # so that it is not copied
     bounds = list(pairwise(judgments.starts))
     blanks = np.arange(n, n + n_blank)
     labels: dict[str, Any] = {
@@ -573,9 +546,9 @@ def held_out_ndcg(rank: Callable[[Floats], ArrayLike], judgments: Judgments, k: 
 
     Args:
         rank: maps features ``(n, d)`` float64 to the order of the n rows, the best first; such as
-            ``agent.best`` of an agent with features. They are those of ``judgments``: the features
-            x of the file, or x / c of divided judgments. Linear agents give the same order for
-            both; others need x divided by the ``scale`` of the training set, as in the environment.
+            ``agent.best`` of an agent with features. They are the features x of the file. Linear
+            agents give the same order for x / c; others need x divided by the ``scale`` of the
+            training set, as in the environment.
         judgments: the queries, such as a test fold.
         k: the number of positions that count.
 
