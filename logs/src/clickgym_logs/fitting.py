@@ -150,9 +150,11 @@ def fit_models(
         "position_parameters": "shared by all queries of the log",
         "steps": {name: getattr(it, "n_iter_", None) for name, it in best.items()},
     }
-    instances = {
-        label: query_instance(log, label, items[label], best, origin, method) for label in labels
-    }
+    instances = {}
+    for label in labels:
+        shown = items[label]
+        made = {name: it.click_model(label, sorted(shown)) for name, it in best.items()}
+        instances[label] = query_instance(log, label, shown, made, origin, method)
     if bootstrap:
         instances = _with_standard_errors(instances, best, log, fit, bootstrap, seed)
     refits = _replicates(instances, best, log, fit, replicates, seed)

@@ -228,7 +228,8 @@ class Estimator(ABC):
         if n_items is not None:
             check_count("n_items", n_items)
         items = items_of(log, query, n_items)
-        return query_instance(log, query, items, {self.short: self})
+        model = self.click_model(query, sorted(items))
+        return query_instance(log, query, items, {self.short: model})
 
     @abstractmethod
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from clickgym.core.checks import short
-from clickgym.envs import Instance
+from clickgym.envs import ClickModel, Instance
 
 from ..distinct import sorted_distinct
 from ..log import ClickLog, frequent_queries
-
-if TYPE_CHECKING:
-    from .estimator import Estimator
-
 
 SHOWN = 0.01
 """The share of the sessions of a query that show an item of its instance."""
@@ -54,7 +50,7 @@ def query_instance(
     log: ClickLog,
     query: str,
     items: Sequence[str],
-    estimators: Mapping[str, Estimator],
+    models: Mapping[str, ClickModel],
     origin: str = ORIGIN,
     method: Mapping[str, Any] | None = None,
 ) -> Instance:
@@ -66,10 +62,10 @@ def query_instance(
     displayed first.
 
     Args:
-        log: the log that the estimators were fitted to.
+        log: the log to which the click models were fitted.
         query: its label.
         items: as `items_of` returns them.
-        estimators: of different click models, by their names.
+        models: over the items in the order of their labels, by the names of their estimators.
         origin: where the log comes from.
         method: what else the instance says of the estimation.
     """
@@ -78,13 +74,12 @@ def query_instance(
     lists, _, counts = sorted_distinct(sessions)
     production = [log.item_labels[item] for item in lists[counts.argmax()].tolist() if item >= 0]
     initial = dict.fromkeys([*filter(set(items).__contains__, production), *items])
-    models = [estimator.click_model(query, labels) for estimator in estimators.values()]
     return Instance(
         name=query,
-        models={model.kind: model for model in models},
+        models={model.kind: model for model in models.values()},
         n_positions=log.n_positions,
         description=f"query {query}, {len(sessions)} sessions, {len(items)} items "
-        f"({', '.join(estimators)})",
+        f"({', '.join(models)})",
         origin=origin,
         initial_ranking=np.array([labels.index(item) for item in initial]),
         estimation={"query": query, "items": labels, "sessions": len(sessions), **(method or {})},
