@@ -26,8 +26,6 @@ NETWORKS = [name for name, agent in AGENTS.items() if not issubclass(agent, Comp
 """Agents of torch, which are slow, and have other digits in other builds of it: no anchors."""
 WORDS = {"initial": "production list"}
 """Of arguments whose names do not say what is required."""
-NOT_SCORED = "not scored yet"
-"""Instead of scores in abilities whose tasks have no anchors."""
 HEADER = (
     "agent",
     "requires",
@@ -108,12 +106,6 @@ def scored_tasks(features: bool | None = None, ability: str | None = None) -> li
     ]
 
 
-def unscored_abilities() -> list[str]:
-    """The abilities whose tasks have no anchors yet."""
-    known = {task.ability for task in all_tasks() if task.name in anchors()}
-    return [ability for ability in ABILITIES if ability not in known]
-
-
 def learner_tasks() -> list[Task]:
     """What learners play, which are slow: two tasks of each ability, that of ``--quick`` and the
     last one that is scored, once any is.
@@ -190,9 +182,6 @@ def recommended() -> list[list[str]]:
     agents = [line for line in published() if line.agent in AGENTS]
     unaided = [line for line in agents if line.requires in ("", "features")]
     for ability in ABILITIES:
-        if ability in unscored_abilities():
-            rows.append([ability, NOT_SCORED, *4 * [""]])
-            continue
         tasks = scored_tasks(ability=ability)
         best, of_all = _best(unaided, tasks), _best(agents, tasks)
         rows.append([ability, *best, *(["", ""] if of_all == best else of_all[:2])])

@@ -24,7 +24,6 @@ from clickgym.runner.workers import on_cluster
 
 from ..bench import unseen
 from ..bench.board import (
-    NOT_SCORED,
     Line,
     abilities,
     board,
@@ -32,7 +31,6 @@ from ..bench.board import (
     published,
     requirements,
     save_line,
-    unscored_abilities,
 )
 from ..bench.play import play, playable
 from ..bench.tasks import ABILITIES, all_tasks, quick_tasks
@@ -132,11 +130,10 @@ def bench(
         runs = 1 if quick else RUNS
         table = play(agent, tasks, runs, out / "plays", n_jobs=jobs, watch=watch)
     line = line_of(label, required, table)
-    unscored = [name for name in unscored_abilities() if name in {task.ability for task in tasks}]
     command = f"clickgym bench {label}{' --quick' if quick else ''}"
     made = {"command": command, "clickgym": version("clickgym")}
     path = save_line(out, label, line.requires, table, made)
-    _print_line(line, quick, unscored)
+    _print_line(line, quick)
     alike = {task.ability for task in wanted if task.has_features == tasks[0].has_features}
     if left := alike - {task.ability for task in tasks}:
         say(output(), f"Not played, and scored 0 on the board: {', '.join(sorted(left))}.")
@@ -206,7 +203,7 @@ def _print_boards(lines: list[Line], ability: str | None) -> None:
             output().print()
 
 
-def _print_line(line: Line, quick: bool, unscored: list[str]) -> None:
+def _print_line(line: Line, quick: bool) -> None:
     """The scores of an agent in each ability, beside the best published agent in the same tasks."""
     tasks = [task for task in all_tasks() if task.name in line.scores]
     named = AGENTS.keys() - {line.agent}  # without our own
@@ -220,7 +217,6 @@ def _print_line(line: Line, quick: bool, unscored: list[str]) -> None:
         beside = f"{best} {values[best]:.2f}" if best else ""
         worst_run = [] if quick else [f"{summary.worst_run:z.2f}"]
         rows.append([ability, f"{summary.value:z.2f}", *worst_run, beside])
-    rows += [[name, NOT_SCORED, *([] if quick else [""]), ""] for name in unscored]
     columns = [Column("ability"), Column("score", right=True)]
     columns += [] if quick else [Column("worst run", right=True)]
     title = f"Scorecard of {line.agent}" + (", one run of one task each" if quick else "")
