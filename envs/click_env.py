@@ -205,11 +205,6 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         _, own_reward, _, own_regret = self._last or (None, reward, -1, None)
         return reward == own_reward or info.get("regret") is not own_regret
 
-    @property
-    def sessions_to_change(self) -> int:
-        """Return the number of sessions before the users change."""
-        return self.streams.next_change - self.streams.steps
-
     def knowledge(self, source: str) -> Any:
         """Return what a paper assumes known of an environment; None if it does not have it.
 

@@ -99,7 +99,7 @@ def test_users_change_at_the_same_sessions_whatever_the_episodes():
     model = env.unwrapped.task.model
     play(env, int(starts[1] - starts[0]))
     assert model is not env.unwrapped.task.model
-    assert env.unwrapped.sessions_to_change == env.unwrapped.model.starts[3] - starts[1]
+    assert env.unwrapped.streams.next_change == env.unwrapped.model.starts[3]
 
 
 def test_a_user_who_left_or_was_cut_off_is_followed_by_a_new_one():

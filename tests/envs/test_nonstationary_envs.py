@@ -140,7 +140,9 @@ def test_reset_and_the_session_counter():
     _, info = env.reset(seed=3)
     assert env.task.model is FIRST
     assert info["optimal_reward"] == FIRST.expected_reward([0, 2])
-    assert env.sessions_to_change == 3
+    for model in (FIRST, FIRST, SECOND):
+        env.step([0, 1])
+        assert env.task.model is model
 
 
 def test_models_and_starts_as_arguments():

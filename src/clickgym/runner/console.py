@@ -1,4 +1,6 @@
-"""Consoles of the commands: standard output, standard error, warnings and interrupts."""
+"""Consoles of the commands: standard output, standard error, warnings and interrupts; and options
+that several commands have.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +25,20 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 """A change of colour, as in the warnings of Gymnasium."""
 USAGE_ERROR: Any = typer.BadParameter.__base__
 
+Seed = Annotated[
+    int,
+    typer.Option(
+        rich_help_panel="Results", metavar="N", help="The same seed gives the same numbers."
+    ),
+]
+Jobs = Annotated[
+    int,
+    typer.Option(
+        rich_help_panel="Speed",
+        metavar="N",
+        help="Worker processes; -1 for one per CPU. Results stay the same.",
+    ),
+]
 Cluster = Annotated[
     str | None,
     typer.Option(

@@ -16,7 +16,7 @@ from rich.progress import track
 from clickgym.agents import AGENTS
 from clickgym.core.checks import check_choice
 from clickgym.core.files import make_folder
-from clickgym.runner.console import Cluster, errors, output
+from clickgym.runner.console import Cluster, Jobs, errors, output
 from clickgym.runner.labels import by_label
 from clickgym.runner.progress import LINE_EVERY
 from clickgym.runner.terminal import Column, print_table, say
@@ -78,12 +78,7 @@ def bench(
             '"unseen queries" is a board of its own, which AGENT then plays.',
         ),
     ] = None,
-    jobs: Annotated[
-        int,
-        typer.Option(
-            metavar="N", rich_help_panel="Speed", help="Worker processes; -1 for one per CPU."
-        ),
-    ] = -1,
+    jobs: Jobs = -1,
     cluster: Cluster = None,
 ) -> None:
     """Find out where an agent is strong and where it is weak.

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from clickgym.core.files import make_folder, write_whole
-from clickgym.runner.console import Cluster, output
+from clickgym.runner.console import Cluster, Jobs, Seed, output
 from clickgym.runner.reports import save_figure
 from clickgym.runner.terminal import Column, print_table, say
 from clickgym.runner.workers import on_cluster
@@ -78,12 +78,7 @@ def study(
             help="Judge and draw the results in this folder, and play nothing.",
         ),
     ] = None,
-    seed: Annotated[
-        int,
-        typer.Option(
-            rich_help_panel=KEPT, metavar="N", help="The same seed gives the same numbers."
-        ),
-    ] = 0,
+    seed: Seed = 0,
     again: Annotated[
         list[str] | None,
         typer.Option(
@@ -92,12 +87,7 @@ def study(
             help="Delete the runs of these agents, environments or instances, and play them anew.",
         ),
     ] = None,
-    jobs: Annotated[
-        int,
-        typer.Option(
-            metavar="N", rich_help_panel="Speed", help="Worker processes; -1 for one per CPU."
-        ),
-    ] = -1,
+    jobs: Jobs = -1,
     cluster: Cluster = None,
     list_them: Annotated[bool, typer.Option("--list", help="List the studies and exit.")] = False,
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ...core.checks import check_choice
-from ..console import Cluster, output
+from ..console import Cluster, Jobs, Seed, output
 from ..labels import by_label
 from ..play.metrics import METRICS
 from ..play.pair import Engine
@@ -34,20 +34,6 @@ Instances = Annotated[
         "'shipped' stands for all real queries of the package; the default is one of them.",
     ),
 ]
-Seed = Annotated[
-    int,
-    typer.Option(rich_help_panel=KEPT, metavar="N", help="The same seed gives the same numbers."),
-]
-Jobs = Annotated[
-    int,
-    typer.Option(
-        rich_help_panel=FAST,
-        metavar="N",
-        help="Worker processes; -1 for one per CPU. Results stay the same.",
-    ),
-]
-
-
 Reference = Annotated[
     str | None,
     typer.Option(

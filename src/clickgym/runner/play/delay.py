@@ -216,11 +216,11 @@ def copy_nothing(targets, sources):  # type: ignore[no-untyped-def]
 
 
 @cache
-def rows_of(n: int) -> Callable[..., Any]:
+def rows_at(n: int) -> Callable[..., Any]:
     """The kernel that returns the rows ``slot`` of n arrays."""
     if n == 0:
         return no_rows
-    rest = rows_of(n - 1)
+    rest = rows_at(n - 1)
 
     @kernel
     def rows(arrays, slot):  # type: ignore[no-untyped-def]
@@ -248,7 +248,7 @@ def copy_of(n: int) -> Callable[..., None]:
 @cache
 def learn_late(update: Callable[..., None], n_observed: int) -> Callable[..., None]:
     """The kernel that keeps a session, and learns from those whose clicks are due."""
-    rows, copy = rows_of(n_observed), copy_of(n_observed)
+    rows, copy = rows_at(n_observed), copy_of(n_observed)
 
     @kernel
     def learn(late, played, state, ranking, clicks, *observed):  # type: ignore[no-untyped-def]
