@@ -1,20 +1,25 @@
-"""The click log of a simulated shop, and an A/B test in it, to try ``clickgym decide`` on.
+"""The click log of a simulated shop, an A/B test in it, and what a real shop cannot know.
 
-    python examples/shop_log.py                                   # writes log.parquet
-    python examples/shop_log.py --test hats jackets --days 42     # writes test.parquet
-    python examples/shop_log.py --truth hats jackets              # what a real shop cannot know
+    python examples/shop_log.py                               # writes log.parquet
+    python examples/shop_log.py --test hats belts --days 56   # writes test.parquet
+    python examples/shop_log.py --truth hats belts            # prints what list B is worth
+    python examples/shop_log.py --users hats belts            # writes its users into true/
 
 The shop has 30 queries. For 60 days a second server answers one session in four, with other lists.
 From day 40 on it shows today's list for hats. ``--test`` plays an A/B test of the lists of both
-servers after these days. Each user keeps an arm.
+servers after these days, in which each user keeps an arm. The users of ``--users`` click like the
+average user of the shop, and know all eight items of a query, of which the log shows some.
 """
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 import numpy as np
 import polars as pl
+
+from clickgym.envs import Instance, PositionBasedModel
 
 NAMES = (
     "shoes hats jackets scarves socks shirts belts dresses caps gloves skirts boots jeans coats "
@@ -49,6 +54,18 @@ class Shop:
         query = QUERIES.index(name)
         today, other = self.attraction[query, self.lists[:, query]] @ EXAMINATION
         return float(other - today)
+
+    def users(self, name: str) -> Instance:
+        """The average users of a query, and its items: those of list A first."""
+        query = QUERIES.index(name)
+        order = np.argsort(~np.isin(np.arange(ITEMS), self.lists[0, query]), kind="stable")
+        order[:POSITIONS] = self.lists[0, query]
+        users = PositionBasedModel(self.attraction[query, order], EXAMINATION)
+        items = [f"{name}-{item + 1}" for item in order]
+        facts = {"query": name, "items": items}
+        return Instance(
+            name, {"PBM": users}, POSITIONS, initial_ranking=np.arange(ITEMS), estimation=facts
+        )
 
     def sessions(self, first_day: int, days: int, seed: int) -> pl.DataFrame:
         """Draw who asks which query when, in the order of time."""
@@ -100,14 +117,18 @@ def main() -> None:
     parser.add_argument("--test", nargs="+", choices=QUERIES, default=[], metavar="QUERY")
     parser.add_argument("--days", type=int, default=42, help="length of the test (default 42)")
     parser.add_argument("--truth", nargs="+", choices=QUERIES, default=[], metavar="QUERY")
+    parser.add_argument("--users", nargs="+", choices=QUERIES, default=[], metavar="QUERY")
     arguments = parser.parse_args()
     shop = Shop()
     for name in arguments.truth:
         a_day = SESSIONS_A_DAY * shop.popularity[QUERIES.index(name)] * shop.gain(name)
         print(f"{name:8} {shop.gain(name):+.3f} clicks a session, {a_day:+5.1f} a day")
+    for name in arguments.users:
+        Path("true").mkdir(exist_ok=True)
+        shop.users(name).save(Path("true") / f"{name}.json")
     if arguments.test:
         shop.test(arguments.test, arguments.days).write_parquet("test.parquet")
-    elif not arguments.truth:
+    elif not arguments.truth and not arguments.users:
         shop.log().write_parquet("log.parquet")
 
 

@@ -4,6 +4,7 @@ sessions.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -27,6 +28,7 @@ from clickgym.runner.terminal import Column, print_table, say
 from ..best_list import exact_positions
 from ..estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
 from ..fitting import FEW_SESSIONS, Fitted, fit_models
+from ..lists import length_in_days
 from ..readers import log_name, read_log
 from .logs import Columns, Log, Seed, names
 
@@ -40,6 +42,9 @@ CONFOUNDED = 0.8
 """The share of displays of items at their usual positions above which there is a caution."""
 SPARSE = 0.5
 """The share of rare pairs of query and item above which there is a caution."""
+DAYS = 9
+"""Days that the printed command plays: a week, and more to see what follows."""
+NEVER_SHOWN = "Items that the log never shows are not in these files, and no agent can show them."
 MOST_QUERIES = 3
 """Queries whose parameters are printed."""
 NOT_IDENTIFIED = {
@@ -174,7 +179,7 @@ def fit(
     if scores:
         words = [*map(shell_quote, log)]
         words += ["--columns", shell_quote(columns)] if columns else []
-        _print_next(console, fitted, scores, files, words)
+        _print_next(console, fitted, scores, files, words, length_in_days(sessions))
     for line in _cautions(fitted, items):
         say(console, line)
     held_out = f"{len(fitted.test):,} held out" if len(fitted.test) else "none held out"
@@ -185,6 +190,7 @@ def fit(
         say(console, f"{file}: {fitted.instances[label].description}")
         if refits := fitted.replicates[label]:
             say(console, f"{_refits_of(file)}: {len(refits)} refits to resampled sessions")
+    say(console, NEVER_SHOWN)
     for line in _parameter_lines(fitted):
         say(console, line)
 
@@ -200,9 +206,11 @@ def _print_next(
     scores: Mapping[str, float],
     files: Mapping[str, Path],
     log: Sequence[str],
+    days: float | None,
 ) -> None:
     """Print which model predicts best, and the commands that play agents on its users and on those
-    of the second best.
+    of the second best. Where the log tells its days, clicks arrive at the end of each day of the
+    largest query.
     """
     names = sorted(scores, key=scores.__getitem__)
     names = [name for name in names if np.isfinite(scores[name])] or names[-1:]
@@ -220,8 +228,12 @@ def _print_next(
     users = " ".join(shell_quote(str(file)) for file in files.values())
     settings = "--agents CascadeTS Fixed --horizon 1e5 --out results/users"
     _print_command(console, f"clickgym run {env_id} --instance {users} {settings}")
-    late = "--agents PBMHB CascadeTS Fixed --delay batch:1000 --metrics violations"
-    last = f"--start {' '.join(log)} --horizon 1e4"
+    batch, horizon = "1000", "1e4"
+    if days is not None:
+        largest = max(it.estimation["sessions"] for it in fitted.instances.values())
+        batch, horizon = (f"{math.ceil(n * largest / days)}" for n in (1, DAYS))
+    late = f"--agents PBMHB CascadeTS Fixed --delay batch:{batch} --metrics violations"
+    last = f"--start {' '.join(log)} --horizon {horizon}"
     if any(fitted.replicates.values()):
         users = " ".join(f"{shell_quote(str(_refits_of(file)))}/*.json" for file in files.values())
         last = f"--runs 2 {last}"

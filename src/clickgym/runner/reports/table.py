@@ -319,9 +319,10 @@ def _about_the_log(results: Results) -> Iterator[str]:
     if parts := [share for share in shares if share < MOSTLY]:
         yield (
             f"Today's list has less than half of the latest sessions in {len(parts)} of "
-            f"{len(pasts)} instances, {min(parts):.0%} in one. Gains a day are over this list, and "
-            "not over the others that users get."
+            f"{len(pasts)} instances, {min(parts):.0%} in one."
         )
+        if all(past.get("per_day") for past in pasts):
+            yield "Gains a day are over this list, and not over the others that users get."
     if gaps := sum(int(past.get("gaps", 0)) for past in pasts):
         around = [name for name, kind in kinds.items() if getattr(kind, "learns_around_gaps", 0)]
         who = f"{', '.join(around)} learned from their other positions" if around else ""
