@@ -45,8 +45,8 @@ def regret(results: Results, agent: str, family: str) -> tuple[Curves, Values]:
 
 def seen(results: Results) -> Iterator[str]:
     """Who loses less, and who goes on losing."""
+    step = max(step for step in PLACES if all(step <= one.horizon for one in results.values()))
     for family in FAMILIES:
-        step = min(curves.horizon for curves in results.values())
         ends = {agent: _at_places(results, agent, family)[step] for agent in AGENTS}
         order = sorted(ends, key=lambda agent: ends[agent].mean())
         words = ", ".join(f"{agent} {estimate(ends[agent])}" for agent in order)
