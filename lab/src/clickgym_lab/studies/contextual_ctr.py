@@ -202,6 +202,6 @@ def other_alpha(curves: Curves) -> str:
     """A sentence about the α of the theorem."""
     gains = [percent(estimate(lift(curves, LONG, OURS, kind, THEOREM))) for kind in KINDS]
     return (
-        f"With the α of the theorem and K = {LONG}, UBM-LinUCB is {gains[0]} (CTR_sum) and "
-        f"{gains[1]} (CTR_set) above C2UCB."
+        f"With the α of the theorem and K = {LONG}, the lead of UBM-LinUCB over C2UCB is "
+        f"{gains[0]} (CTR_sum) and {gains[1]} (CTR_set)."
     )

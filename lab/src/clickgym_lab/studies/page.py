@@ -16,9 +16,12 @@ QUERIES = {
     "yandex60": "published queries",
     "kdd": "queries of the KDD Cup",
     "letor": "kinds of users",
-    "movielens": "set of film ratings",
+    "movielens": "sets of film ratings",
 }
-"""What the queries of a label are."""
+"""The kind of the queries of a label."""
+SINGLE = {"kinds of users": "one kind of users", "sets of film ratings": "one set of film ratings"}
+REAL = re.compile(r"(li2019-switching:query=)?yandex-")
+"""The name of an instance of a shipped query, or of one whose users change."""
 HOW = """\
 A ± is half of the 95 % interval of a mean, by Student's t. The mean is over the queries, each \
 averaged over its runs. If there is only one query, the mean is over its runs. A *difference* is \
@@ -77,13 +80,13 @@ def page(measured: Sequence[Measured], is_shipped: bool = False) -> str:
 def _queries(one: Measured) -> str:
     """The set of queries in words."""
     names = [name for curves in one.results.values() for name in curves.instances]
-    if one.label or any(name.startswith("yandex-") for name in names):
+    if one.label or any(map(REAL.match, names)):
         what = QUERIES.get(one.label, f"queries ({one.label})")
     else:
         what = "kinds of users"
     if one.n_queries > 1:
         return f"{one.n_queries} {what}"
-    return "one kind of users" if what == "kinds of users" else f"single {what}"
+    return SINGLE.get(what, f"single {what}")
 
 
 def _bullets(sentences: Iterable[str]) -> Iterator[str]:
