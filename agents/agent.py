@@ -212,8 +212,8 @@ class Agent(BaseAgent, ABC):
         return ("saving and loading",) if hasattr(cls, "save") and hasattr(cls, "load") else ()
 
     def state_difference(self, other: Any) -> str:
-        """What of the state differs from that of another agent of this class, in words; empty if it
-        is equal or unknown.
+        """Return in words how the state differs from that of another agent of this class; empty if
+        it does not, or if that is unknown.
         """
         return ""
 

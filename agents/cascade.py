@@ -216,9 +216,10 @@ class CascadeTS(CascadeAgent):
         n_items: L.
         n_positions: K.
         feedback: as in `CascadeUCB1`.
-        prior_skips: ``(L,)`` examinations without a click that each item has beforehand, n of them
-            for the prior Beta(1, 1 + n); or one number for all. None: the papers' 0. From a log,
-            ``make_agent`` gives an item that the log hardly shows some of them.
+        prior_skips: ``(L,)`` examinations without a click that each item has beforehand, or one
+            number for all. With n of them the prior is Beta(1, 1 + n). None takes the papers' 0. If
+            the agent starts from a log, ``make_agent`` gives some to items that the log hardly
+            shows.
         seed: seeds the agent's own generator.
 
     Raises:

@@ -179,8 +179,8 @@ def update(state, ranking, clicks):
 
 
 class GLRCascadeKLUCB(CascadeAgent):
-    """GLR-CascadeKLUCB: `CascadeKLUCB` with a change detector: it restarts once the clicks on an
-    item show that users changed.
+    """GLR-CascadeKLUCB: `CascadeKLUCB` that restarts once the clicks on an item show that users
+    changed.
 
     Idea:
         GLR-CascadeKLUCB is made for users of the cascade model who change abruptly: it is

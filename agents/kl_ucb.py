@@ -269,8 +269,8 @@ class DCMKLUCB(IndexAgent):
     Args:
         n_items: L.
         n_positions: K.
-        position_order: ``(K,)`` positions, the most likely to end a session after a click first;
-            None: top to bottom.
+        position_order: ``(K,)`` positions, the one first at which a click most likely ends a
+            session. None takes them from top to bottom.
         seed: seeds the agent's own generator.
 
     Raises:

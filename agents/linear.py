@@ -268,9 +268,9 @@ class UBMLinUCB(RidgeAgent):
         n_items: L, candidates in each session.
         n_positions: K.
         n_features: d; ``make_agent`` fills it in.
-        examination: ``(K, K)`` known examination probabilities w as in `UserBrowsingModel`: row k
-            (from 0) is the position, column 0: no click yet, column j: the last click was at the
-            j-th position counted from 1. ``make_agent`` fills them in.
+        examination: ``(K, K)`` known examination probabilities w as in `UserBrowsingModel`. Row k
+            (from 0) is the position. Column 0 means that there was no click yet, column j that the
+            last click was at the j-th position (counted from 1). ``make_agent`` fills them in.
         alpha: replaces ``α_t``; None takes the theory's ``sqrt(d ln(1 + φ'_w t/(dλ)) + 2 ln(tK)) +
             sqrt(λd)``, ``φ'_w = Σ_k w_{k,k-1}²``, which explores for very long.
         ridge: λ ≥ 1e-6; None takes ``max(1, φ'_w)``.

@@ -195,9 +195,9 @@ class PBMHB(CompiledAgent):
         fix_first: whether κ_1 = 1, as in the paper: the first position is assumed to be examined
             most. If it is not, regret is linear; False draws κ_1, too.
         prior_skips: ``(L,)`` displays at the first position without a click that each item has
-            beforehand, with κ_1 = 1 the prior Beta(1, 1 + n) for n of them; or one number for all.
-            None: the paper's 0. From a log, ``make_agent`` gives an item that the log hardly shows
-            some of them.
+            beforehand, or one number for all. With n of them and κ_1 = 1 the prior is Beta(1, 1 +
+            n). None takes the paper's 0. If the agent starts from a log, ``make_agent`` gives some
+            to items that the log hardly shows.
         seed: seeds the agent's own generator.
 
     Raises:

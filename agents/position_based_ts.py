@@ -281,8 +281,8 @@ class PBMTS(ExaminationSampler):
         examination: ``(K,)`` κ, the known examination probabilities, in ``(0, 1]``; ``make_agent``
             fills them in.
         prior_skips: ``(L,)`` displays without a click, at the position with the largest κ, that
-            each item has beforehand; or one number for all. None: the paper's 0. From a log,
-            ``make_agent`` gives an item that the log hardly shows some of them.
+            each item has beforehand; or one number for all. None takes the paper's 0. If the agent
+            starts from a log, ``make_agent`` gives some to items that the log hardly shows.
         seed: seeds the agent's own generator.
 
     Raises:

@@ -179,7 +179,8 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         its reward, and where the user left satisfied.
 
         Args:
-            left: in which of these sessions, counted from 1, a user left for good first; 0: none.
+            left: the first of these sessions, counted from 1, after which a user left for good; 0
+                if none did.
         """
         self._last = ranking, reward, satisfied, regret
         try:
@@ -200,13 +201,14 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
 
     def regret_is_of(self, reward: float, info: Mapping[str, Any]) -> bool:
         """Return whether the regret in an info is that of a reward, both of the last session as
-        wrappers return them: no wrapper changed the reward, or one put a regret of its own.
+        wrappers return them: either no wrapper changed the reward, or one put a regret of its own
+        into the info.
         """
         _, own_reward, _, own_regret = self._last or (None, reward, -1, None)
         return reward == own_reward or info.get("regret") is not own_regret
 
     def knowledge(self, source: str) -> Any:
-        """Return what a paper assumes known of an environment; None if it does not have it.
+        """Return knowledge that a paper assumes; None if the environment does not have it.
 
         Args:
             source: one of those that `Agent.requires` lists.

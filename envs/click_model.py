@@ -295,8 +295,9 @@ class ClickModel(Users, abstract=True):
 
         Args:
             cutoff: the number of items that it chooses.
-            what, cure: for the message: of which best list, and what to do instead.
-            each: what it is made in, if in more than one, such as ``"session"``.
+            what: which best list it is, for the message.
+            cure: what to do instead, for the message.
+            each: ``"session"`` if there is a search in each session.
 
         Raises:
             ValueError: it would compare more than `max_search` lists.

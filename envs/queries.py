@@ -146,7 +146,7 @@ class QueryUsers(Users):
     query ends (``terminated``), and the next session is one of another query.
 
     ``reset(seed=s)`` begins with query s modulo Q, on stream b of a vector environment with query s
-    + b modulo Q. So Q following seeds, or Q streams, play each query once. Every other episode
+    + b modulo Q. So Q consecutive seeds, or Q streams, play each query once. Every other episode
     draws its query. The order of the items is drawn in all episodes.
 
     Click law:
@@ -158,8 +158,8 @@ class QueryUsers(Users):
         models: the click model of each of the Q queries, or its ``to_dict()``: of one class, over
             the same numbers of items and positions.
         n_sessions: T, the sessions of an episode.
-        told: what agents are told of all queries alike: ``"examination"`` ``(K,)``, and
-            ``"browsing"`` ``(K, K)`` by position and last click. None: their means over the
+        told: the knowledge that agents get, the same for all queries: ``"examination"`` ``(K,)``,
+            and ``"browsing"`` ``(K, K)`` by position and last click. None: their means over the
             queries. Users of a test split have the means of the training split.
 
     Attributes:

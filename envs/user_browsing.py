@@ -85,9 +85,10 @@ class UserBrowsingModel(ClickModel):
 
     Args:
         attraction: ``(L,)`` probabilities α(i) that an examined item is clicked.
-        examination: ``(K, K)`` probabilities γ_{k,k'}. Row ``k`` (from 0) is the position; column
-            0: no click yet, column ``j``: the last click was at the j-th position counted from 1.
-            Row ``k`` uses columns ``0..k``; the rest is ignored and stored as 0.
+        examination: ``(K, K)`` probabilities γ_{k,k'}. Row ``k`` (from 0) is the position. Column 0
+            means that there was no click yet, column ``j`` that the last click was at the j-th
+            position (counted from 1). Row ``k`` uses columns ``0..k``; the rest is ignored and
+            stored as 0.
 
     Raises:
         ValueError: naming the parameter, the entry and what was expected.

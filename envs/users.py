@@ -142,8 +142,8 @@ class Users(ABC):
         """
 
     def knowledge(self, source: str, production: NDArray[np.int64] | None = None) -> Any:
-        """Return what a paper assumes known of these users, the only knowledge beside sizes that
-        agents get; None if it does not apply to them.
+        """Return knowledge that a paper assumes, or None if these users do not have it. Agents get
+        no other knowledge but sizes.
 
         Args:
             source: one of those that `Agent.requires` lists.

@@ -88,5 +88,5 @@ class RegretCallback(BaseCallback):
     def _on_training_end(self) -> None:
         if not self._has_met_regret:
             raise ValueError(
-                "RegretCallback met no info with 'regret'; expected environments of clickgym"
+                "no info had a 'regret' for RegretCallback; expected environments of clickgym"
             )

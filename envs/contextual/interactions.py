@@ -63,7 +63,8 @@ def with_products(features: ArrayLike, pairs: ArrayLike) -> NDArray[np.float64]:
     """Return ``(n, d)`` features, followed by the products of P pairs: ``(n, d + P)``.
 
     Raises:
-        ValueError: the features are no finite numbers, or a pair names no features.
+        ValueError: the features are not finite numbers, or a pair names a feature that does not
+            exist.
 
     Example:
         >>> with_products(np.array([[0.5, 0.2, 0.1]]), np.array([[1, 2]]))

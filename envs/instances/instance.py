@@ -404,7 +404,7 @@ def _from_content(name: str, content: Mapping[str, Any], where: object) -> Insta
         entries = {key: value for key, value in content.items() if key not in ("format", "version")}
         if not content.keys() & {"format", "name", "models"}:
             raise ValueError(
-                'no field "model", such as "PBM", beside the parameters; or no instance'
+                'no field "model", such as "PBM", beside the parameters; no instance either'
             )
         for key, expected in (("format", FORMAT), ("version", VERSION)):
             if content.get(key) != expected:

@@ -71,8 +71,8 @@ class CascadeMDP(Users):
 
     Args:
         attraction: ``(S, L)`` probabilities that an examined item is clicked, in each state.
-        transition: ``(S, L + 1, S)`` probabilities of the next state. Entry i < L: after a click on
-            item i. The last entry: after no click.
+        transition: ``(S, L + 1, S)`` probabilities of the next state. Entry i < L is for a click on
+            item i, and the last entry for no click.
         first: ``(S,)`` probabilities of a new user's first state; None: all states are equally
             likely.
         click_rewards: ``(S, L)`` the reward of a click on each item in each state, finite and at

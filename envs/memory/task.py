@@ -18,7 +18,9 @@ from ..task import Kernels, Task
 
 
 class StatefulUsers(NamedTuple):
-    """What stays the same. D = 1, or a row for each number of sessions left."""
+    """The parameters of stateful users, which stay the same. D = 1, or a row for each number of
+    sessions left.
+    """
 
     attraction: NDArray[np.float64]  # (S, L) q
     click_rewards: NDArray[np.float64]  # (S, L) r

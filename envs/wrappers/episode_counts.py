@@ -78,7 +78,7 @@ def _counts_of(env: Any, space: gym.Space[Any], lists: Any, n_streams: int) -> t
 
 
 class EpisodeCounts(gym.Wrapper, RecordConstructorArgs):
-    """Wrapper that shows what was shown and clicked in the episode so far, for policies without
+    """Wrapper that counts the displays and clicks of each item in the episode, for policies without
     memory.
 
     The observation is a mapping of the ``clicks`` ``(K,)`` and of ``counts`` ``(L, 4K + 1)``. The

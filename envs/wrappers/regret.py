@@ -34,8 +34,8 @@ class RecordRegret(gym.Wrapper, RecordConstructorArgs):
     """Wrapper that measures regret, reward and clicks of any code that steps the environment: your
     own loop, an agent, an RL library.
 
-    What ``env.step`` returns counts as what happened. The clicks are those of the observation. If
-    it shows none, because it was stacked or flattened, they are those of the users.
+    It takes what ``env.step`` returns for what happened. The clicks are those of the observation.
+    If it shows none, because it was stacked or flattened, they are those of the users.
 
     Args:
         env: an environment of this package, wrapped or not; or an environment of another package,
@@ -50,7 +50,7 @@ class RecordRegret(gym.Wrapper, RecordConstructorArgs):
         meter: the totals, over all episodes, and their values at the checkpoints.
 
     Raises:
-        TypeError: it is no environment, or `ItemByItem`, whose steps are no sessions.
+        TypeError: ``env`` is no environment, or it is `ItemByItem`, whose steps are no sessions.
         ValueError: the observations of an environment of another package are not clicks.
         SessionError: in ``step``, clicks that are not 0 or 1, a reward or a regret that is not
             finite.

@@ -446,7 +446,7 @@ REFUSED = {
         {"log": LOG[:2], "model": PositionBasedModel(ATTRACTED, [1.0, 1.0])},
     ),
     "no overlap": (
-        "no session of the log shows what the target policy would",
+        "no session of the log shows anything that the target policy would",
         FixedPolicy([0, 2]),
         "ips",
         {"logging": UNIFORM},

@@ -69,7 +69,7 @@ def test_a_file_by_hand(log_file):
 def test_missing_values_of_istella(log_file):
     """The largest double is a missing value, and counts as an absent feature."""
     text = TEXT.replace("2:1e1", "1:1.79769313486231570e+308 2:1e1").replace("1:4", "1:-1.797e308")
-    with pytest.warns(UserWarning, match="missing ones: 2; they are read as 0"):
+    with pytest.warns(UserWarning, match="2 values are the largest double"):
         read = read_judgments(log_file("a.txt", text))
     wanted = np.array(FEATURES)
     wanted[2, 0] = 0
@@ -109,7 +109,7 @@ def test_a_file_of_many_megabytes_is_read_in_parts(log_file):
     text = "".join(f"{line} # {'x' * 2**21}\n" for line in TEXT.rstrip().split("\n") if line)
     path = log_file("a.txt", text)
     np.testing.assert_array_equal(read_judgments(path).features, FEATURES)
-    with pytest.raises(ValueError, match=r"a\.txt, line 7: feature 2 is there twice"):
+    with pytest.raises(ValueError, match=r"a\.txt, line 7: feature 2 appears twice"):
         read_judgments(log_file("a.txt", text + "1 qid:c 2:1 3:4 2:1\n"))
 
 
@@ -137,7 +137,7 @@ def test_a_file_of_many_megabytes_is_read_in_parts(log_file):
             for value in ("nan", "inf", "-inf", "1e400", "1e39", "-3e38")
         ),
         ("1 qid:c\x0c1:1", "no qid"),
-        ("1 qid:c 2:1 1:3 2:1", "feature 2 is there twice"),
+        ("1 qid:c 2:1 1:3 2:1", "feature 2 appears twice"),
         ("1 qid:b 1:1", "query 'b' is there already, from .*a.txt, line 2"),
         ("1 qid:c# 1:1", "a # in the qid"),
         (b"1 qid:\xff 1:1", "is not UTF-8"),

@@ -326,7 +326,7 @@ def test_missing_columns_and_wrong_names(log_file, tmp_path):
     named = "session=visit,position=rank,item=sku,clicked=click"
     with pytest.raises(ValueError, match=f"--columns {named},query=q,time=ts$"):
         read_log(shop)
-    with pytest.warns(UserWarning, match="of one query; 'q' is not read, without --columns query"):
+    with pytest.warns(UserWarning, match="of one query; 'q' is read only with --columns query"):
         log = read_log(shop, columns=dict(pair.split("=") for pair in named.split(",")))
     assert log.query_labels == ("all",)
     with pytest.raises(TypeError, match=r"log is of type dict; expected .* pandas"):

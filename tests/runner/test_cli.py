@@ -116,7 +116,7 @@ def test_show_describes_what_a_user_wrote(tmp_path, monkeypatch, printed, refuse
 def test_run_without_a_folder_prints_its_table(tmp_path, monkeypatch, printed):
     monkeypatch.chdir(tmp_path)
     words = ["run", "PBMRank-v0", "--agents", "Random", "--horizon", "100", "--runs", "2"]
-    table, note = printed(words).rstrip().split("\n\nNothing is kept")
+    table, note = printed(words).rstrip().split("\n\nNothing was kept")
     assert os.listdir(tmp_path) == []
     kept = printed([*words, "--out", "out"])
     measured = r"Random +[\d.]+ ± [\d.]+ +[\d.]+"
@@ -139,7 +139,7 @@ def test_a_table_of_environments_with_other_instances_names_them(capsys):
     assert "Beside clicks" not in text
     assert main(["run", "CMRank-v0", "--agents", "Random", "PBMUCB", *words[3:]]) == 0
     assert "Beside clicks, PBMUCB got examination from the" in capsys.readouterr().out
-    changes = "NonStationaryCMRank-v0 (li2019-switching) change first after session 10,000"
+    changes = "NonStationaryCMRank-v0 (li2019-switching) first change after session 10,000"
     assert changes in warning
 
 

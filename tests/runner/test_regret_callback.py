@@ -146,5 +146,5 @@ def test_off_policy():
 
 
 def test_environments_without_regret_are_refused():
-    with pytest.raises(ValueError, match="met no info with 'regret'"):
+    with pytest.raises(ValueError, match="no info had a 'regret'"):
         A2C("MlpPolicy", "CartPole-v1", device="cpu").learn(20, RegretCallback())

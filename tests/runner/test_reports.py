@@ -336,7 +336,7 @@ def test_selection_never_overwrites_the_whole(returned, folder, tmp_path, printe
     """It is printed, and written into another folder only."""
     before = files(folder)
     out = printed(["report", str(folder), *words])
-    assert "Nothing is written of a selection" in out
+    assert "No files of a selection" in out
     assert "Oracle" not in out
     assert "would overwrite" in refused(["report", str(folder), *words, "--out", str(folder)])
     assert printed(["report", str(folder), *words, "--html", "--out", str(tmp_path / "new")])

@@ -427,7 +427,7 @@ def test_cautions_of_agents(env):
         clickgym.run("CascadeUCB1", env, 10, start=log, delay="batch:5")
     with pytest.warns(UserWarning, match=f"Caution: {rare}.* EpsilonGreedy has no prior_skips"):
         clickgym.run("EpsilonGreedy", env, 10, start=log)
-    with pytest.warns(UserWarning, match="Caution: CascadeKLUCB explores what the log"):
+    with pytest.warns(UserWarning, match="Caution: CascadeKLUCB explores items"):
         clickgym.make_agent("CascadeKLUCB", env, log=log)
     settings = {"instances": [shop()], "start": log, "n_jobs": 1}
     agents = ["CascadeUCB1", "EpsilonGreedy", "PBMHB", "Fixed"]

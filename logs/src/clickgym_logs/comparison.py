@@ -63,7 +63,7 @@ def compare(
         reward, cutoff, level, seed: as for `evaluate`.
 
     Raises:
-        ValueError, OSError: on wrong input; where an estimate is refused, and no other can be made.
+        ValueError, OSError: on wrong input, or if no estimate can be made.
 
     Example:
         >>> log = ClickLog([[0, 1], [1, 0]] * 5, [[1, 0], [0, 1]] * 5, [0] * 10, ("a", "b"), ("q",))

@@ -212,8 +212,8 @@ def contextual_instance(
         n_positions: K.
         linear: replace the attraction of the ratings by the linear function of the features that
             fits it best.
-        dimension: of the singular value decomposition; there are twice as many features and a
-            constant.
+        dimension: the dimension of the singular value decomposition. There are twice as many
+            features, and a constant.
         interactions: ``"none"``, or which products of features are further features,
             ``"products"`` or ``"outer"``.
         name, origin: of the instance.

@@ -48,27 +48,27 @@ Verdict = Literal[
 
 @dataclass(frozen=True)
 class Decision:
-    """What a log says of the lists of a query, or of the arms of an experiment.
+    """The decision between the lists of a query, or between the arms of an experiment.
 
     Attributes:
         query: its label; None for all queries of an experiment together.
         n_sessions: of the query; those that the log has several times count once. Of an experiment,
             its own.
-        n_repeated: those that were left out, as they repeat others (`ClickLog.repeated`).
+        n_repeated: sessions that were left out because they repeat others (`ClickLog.repeated`).
         n_lists: distinct lists, or arms.
         days: the length of the log; None if times are no seconds since 1970.
         sessions_a_day: of the query, or of the experiment while it lasted; None without dates.
         reward, cutoff: what a session earns.
         level: the largest p-value with which a list counts as better.
         declared: whether the log has the probabilities with which items or lists were drawn.
-        by_item: whether lists can be compared by item and position: lists may have been drawn at
-            random, as the log declares or as each is rare, and do not follow time.
+        by_item: whether lists can be compared by item and position. Then lists do not follow time,
+            and may have been drawn at random, because the log says so or because each list is rare.
         knows_users: whether standard errors are clustered by user.
         control: the arm in production; None without an experiment.
         production: labels of today's production list; of an experiment, the latest frequent list of
             the arm in production.
         n_production: sessions that showed exactly this list, or of this arm.
-        earned: what a session that showed it earned, whenever that was.
+        earned: the mean reward of a session that showed it, at any time.
         share_today: the share of the latest sessions that show it, the last twentieth or 200.
         first_shown: when it was first shown; None if in the first block of time, or without times.
         measured: the other lists or arms beside it, those proved better first.
@@ -144,7 +144,7 @@ class Decision:
 
     @property
     def reason(self) -> Reason | None:
-        """Why the log cannot tell; None where it can."""
+        """The reason why the log cannot tell; None if it can."""
         if self.compared:
             return None
         return self.measured[0].reason if self.measured else Reason.TOO_FEW
@@ -157,8 +157,8 @@ class Decision:
         return (self.production if self.best is None else self.best.labels)[: self.cutoff]
 
     def name(self, entry: Measured | None) -> str:
-        """What a list is called: an arm by its name, lists by letters in the order of `measured`;
-        A is the production list, for which None stands.
+        """The name of a list. An arm has its own; lists have letters in the order of `measured`.
+        None stands for the production list, A.
         """
         if self.control is not None:
             return self.control if entry is None else entry.arm
@@ -167,7 +167,7 @@ class Decision:
 
     @property
     def next_step(self) -> str:
-        """What to do next, in a few words."""
+        """The next step, in a few words."""
         if self.best is not None:
             return f"show {self.name(self.best)}"
         if self.to_test is None:
@@ -179,8 +179,8 @@ class Decision:
 
     @property
     def gain_a_day(self) -> float | None:
-        """What the list to show or to test is expected to earn a day beside the production list;
-        None without dates.
+        """The expected gain a day of the list to show or to test over the production list; None
+        without dates.
         """
         return None if self.sessions_a_day is None else self.gain * self.sessions_a_day
 
@@ -251,7 +251,7 @@ class Decision:
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """What the reader has to know beside the verdict, a sentence each."""
+        """Return cautions about the verdict, one sentence each."""
         sentences = []
         if repeated := repetitions(self.n_repeated, self.n_sessions):
             sentences.append(repeated)
@@ -290,13 +290,13 @@ class Decision:
 
 
 def repetitions(n_repeated: int, n_sessions: int) -> str:
-    """How many sessions were left out as repetitions, in words; empty for a few."""
+    """A sentence about sessions that were left out as repetitions; empty for a few."""
     every = n_repeated + n_sessions
     if n_repeated <= MANY_REPEATED * every:
         return ""
     return (
-        f"{n_repeated:,} of {every:,} sessions are repetitions and count once: same time, query, "
-        "list and clicks as another, far more often than users are alike by chance."
+        f"{n_repeated:,} of {every:,} sessions are repetitions and count once. They have the time, "
+        "query, list and clicks of another session, far more often than users are alike by chance."
     )
 
 
@@ -312,8 +312,8 @@ def decide(
     """Decide from a click log which list to show for a query, or which arm of an experiment.
 
     Args:
-        log: sessions of any queries. A session that it has several times counts once
-            (`ClickLog.repeated`). Where it has users, errors are clustered by user. Where it has
+        log: sessions of any queries. A session that the log has several times counts once
+            (`ClickLog.repeated`). If the log has users, errors are clustered by user. If it has
             arms, these are compared, and sessions outside the experiment are left out.
         query: the label of the query; None takes the most frequent one, or all queries of an
             experiment together.
@@ -322,10 +322,10 @@ def decide(
             arm in production; None takes the first in the order of names, such as A or control.
         reward, cutoff: what a session earns, ``"clicks"`` or ``"any_click"``, perhaps of its first
             positions only.
-        level: the highest probability that a list is called better and is not; below 0.5.
+        level: the highest probability of calling a list better that is not; below 0.5.
 
     Raises:
-        ValueError: on wrong input, and on a query, a list or an arm that the log has not.
+        ValueError: on wrong input, and on a query, a list or an arm that the log does not have.
 
     Example:
         >>> import gymnasium as gym, clickgym, clickgym_logs

@@ -354,8 +354,8 @@ def _diagnostics(weights: Floats) -> dict[str, Any]:
     if not (sums > 0).all():
         where = f" at position {np.argmin(sums > 0) + 1}" if len(sums) > 1 else ""
         raise ValueError(
-            f"no session of the log shows what the target policy would{where}: there is nothing "
-            "to estimate from"
+            f"no session of the log shows anything that the target policy would show{where}; "
+            "there is nothing to estimate from"
         )
     small, unit = in_units(weights)
     return {

@@ -85,21 +85,23 @@ def fit_models(
 
     Args:
         log: the sessions.
-        models: estimators, of which the settings are taken, or their short names: CM, DCM, SDBN,
-            PBM, UBM, DBN and what others name a ``model_class``; or ``["all"]``. Where two estimate
-            one click model, as SDBN and DBN, an instance holds the one that predicts better.
+        models: estimators, whose settings are taken; or their short names, which are CM, DCM, SDBN,
+            PBM, UBM, DBN and those of other estimators with a ``model_class``; or ``["all"]``. If
+            two estimate the same click model, as SDBN and DBN do, an instance holds the one that
+            predicts better.
         queries: labels of the queries that become instances; without any, the most frequent one.
-        n_items: L, the items that were displayed most; None takes all that are in at least one of a
-            hundred sessions of the query. The fit itself uses all items, so the clicks on one that
-            is left out stay its own.
+        n_items: L, the number of items, those that were displayed most. None takes all items that
+            are in at least one of a hundred sessions of the query. The fit itself uses all items.
         test_share: the share of sessions that are held out; 0 for none.
         seed: of the split and of the bootstrap.
-        bootstrap: refits to resampled sessions, from which the instances have standard errors; 0
-            for none. Clicks do not tell what no session has shown, leaving after the last position
-            (DCM), and the common factor of attraction and examination (PBM, UBM): there the errors
-            hold for the examination at position 1 as it is in the instance.
-        replicates: instances of each query whose models are refits to resampled sessions. Agents
-            that differ less than their results over these are not told apart by so few sessions.
+        bootstrap: the number of refits to resampled sessions, which give the instances standard
+            errors; 0 for none. Clicks do not tell about items that no session has shown, nor about
+            leaving after the last position (DCM). In PBM and UBM they do not tell the common factor
+            of attraction and examination. There the errors hold for the examination at position 1
+            as the instance has it.
+        replicates: the number of further instances of each query, whose models are refits to
+            resampled sessions. If agents differ less than the results of one over these instances,
+            so few sessions do not tell them apart.
         origin: where the instances say that they come from.
 
     Raises:
@@ -325,8 +327,8 @@ def train_test_split(
 
     Args:
         log: at least two sessions.
-        test_size: in (0, 1), the share of the sessions that are held out; at least one is, and one
-            is not.
+        test_size: in (0, 1), the share of the sessions that are held out. At least one is held out,
+            and at least one is not.
         random_state: the same seed gives the same split.
 
     Returns:

@@ -106,7 +106,8 @@ class Judgments:
 
     Args:
         queries: the names of the queries, distinct texts.
-        starts: ``(Q+1,)`` the first document of each query, then N; none has no document.
+        starts: ``(Q+1,)`` the first document of each query, then N. Each query has at least one
+            document.
         grades: ``(N,)`` integers from 0 to 30.
         features: ``(N, d)`` finite numbers, kept as float32.
         scale: c, by which features are divided in an environment, so that no norm exceeds 1; None:
@@ -188,13 +189,14 @@ def read_judgments(
 
     Raises:
         ValueError: naming file and line: no qid; a grade that is no integer from 0 to 30; a feature
-            that is no number from 1, above ``n_features``, or there twice; a value that is not
-            finite, or above 1e30 in size; a query that goes on after another, or in another file;
-            no documents.
+            whose number is below 1 or above ``n_features``, or that appears twice; a value that is
+            not finite, or above 1e30 in size; a query that goes on after another, or in another
+            file; no documents.
         FileNotFoundError: there is no such file.
 
     Warns:
-        UserWarning: how many values are missing, because they are the largest double; they are 0.
+        UserWarning: the number of values that are the largest double, which stands for missing
+            ones. They are read as 0.
 
     Source: Qin, Liu, *Introducing LETOR 4.0 datasets*, 2013.
 
@@ -221,8 +223,8 @@ def read_judgments(
         reader.read(file)
     if reader.missing:
         warnings.warn(
-            "values that are the largest double, as Istella writes missing ones: "
-            f"{reader.missing:,}; they are read as 0, like absent features",
+            f"{reader.missing:,} values are the largest double, which Istella writes for missing "
+            "ones; they are read as 0, like absent features",
             stacklevel=2,
         )
     starts = np.array([*reader.starts, len(reader.grades)], np.int64)
@@ -363,7 +365,7 @@ class _Reader:
         if ((rows[1:] == rows[:-1]) & (places[1:] <= places[:-1])).any():
             again = pairs.filter(~pl.struct("row", "place").is_first_distinct()).head(1)
             for row, _, place, _ in again.iter_rows():
-                self._refuse(lines[row], f"feature {place} is there twice")
+                self._refuse(lines[row], f"feature {place} appears twice")
         first = len(self.grades) - len(rests)
         self._matrix[first + rows, places - 1] = pairs["value"].to_numpy()
 
@@ -392,11 +394,11 @@ def judged_instance(
             ``"near_random"``, as in `GRADED_USERS`.
         test: held-out queries with the same features, which no user sees: those of the metric
             ``held_out_ndcg@k``. All their documents count.
-        n_items: L, the number of rows of a session: of a query with more documents L are drawn, one
-            with fewer gets blank rows, which are the items from N on. None: the most documents of a
-            query.
+        n_items: L, the number of rows of a session. From a query with more documents L are drawn. A
+            query with fewer gets blank rows, which are the items from N on. None takes the largest
+            number of documents of a query.
         n_positions: K.
-        n_grades: 2, 3 or 5; None: the least that holds the largest grade.
+        n_grades: 2, 3 or 5; None takes the least that holds the largest grade.
         eta: None, or η of users who examine position k with probability ``k^-η``, and click all
             that attracts them.
         name, origin: of the instance.

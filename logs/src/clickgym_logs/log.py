@@ -57,8 +57,8 @@ class ClickLog:
         context: ``(N, K, d)`` features of the item at each position, including those of the user,
             as an agent would have seen them; None without features.
         times: ``(N,)`` when each session was, any numbers that can be sorted; None if unknown.
-        users: ``(N,)`` integers, whose session it was; None if unknown. Then standard errors are
-            clustered by user.
+        users: ``(N,)`` integers, the user of each session; None if unknown. If users are known,
+            standard errors are clustered by user.
         arms: ``(N,)`` integers, the arm of an experiment, drawn at random for the session or its
             user, as an index into ``arm_labels``; -1 outside the experiment; None without one.
         arm_labels: what these stand for.
@@ -169,8 +169,9 @@ class ClickLog:
         Where times are coarse, different users who meet the same list at one time are often alike,
         too. How often users are alike by chance follows from pairs of sessions with the same list
         at *different* times. Sessions count as repeated only if those that share time, query and
-        list are alike at least four times as often (as odds). So where lists are not shown at
-        several times, where times are too coarse to tell, and without times, none is.
+        list are alike at least four times as often (as odds). No session counts as repeated if
+        lists are not shown at several times, if times are too coarse to tell, or if there are no
+        times.
 
         Example:
             >>> log = ClickLog([[0]] * 3, [[1]] * 3, [0] * 3, ("a",), ("q",), times=[5, 7, 5])
@@ -329,7 +330,7 @@ def write_tidy(log: ClickLog, path: str | PathLike[str]) -> None:
         path: a file whose name ends with ``.csv``, ``.csv.gz`` or ``.parquet``.
 
     Raises:
-        ValueError: on another ending, or where there is no such folder.
+        ValueError: the name ends otherwise, or there is no such folder.
     """
     path = check_table(path)
     check_kind("log", log, ClickLog, "a ClickLog")

@@ -76,19 +76,20 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
             or the format of the Yandex Relevance Prediction Challenge 2011. Several files, a folder
             with its subfolders or a glob (``logs/**/*.csv``) are one table. A folder called
             ``day=2026-03-01`` is a column of its files.
-        columns: names of columns that differ, such as ``{"item": "doc_id"}``; ``{"time": ""}``:
-            there is no time.
+        columns: names of columns that differ, such as ``{"item": "doc_id"}``. ``{"time": ""}``
+            means that there is no time.
 
     Raises:
         ValueError: a file is of another format or damaged, a column is missing or has wrong values,
-            or more than one session in a thousand is damaged: it has not each position exactly
-            once, an item twice, or two queries or times; with the file, the row and the value.
+            or more than one session in a thousand is damaged. A damaged session lacks a position,
+            has a position or an item twice, or has two queries or times. The message names file,
+            row and value.
         OSError: there is no such file.
 
     Warns:
-        UserWarning: sessions were left out, at most one in a thousand: those that are damaged, with
-            the row of the first; and those whose lists are so much longer than others that arrays
-            as wide as theirs would take the memory.
+        UserWarning: sessions were left out, at most one in a thousand. Some are damaged; the
+            warning names the row of the first. Others have lists so much longer than the rest that
+            arrays of this width would not fit into the memory.
 
     Example:
         >>> columns = {"session": [7, 7], "position": [1, 2], "doc": ["b", "a"], "clicked": [1, 0]}
@@ -105,7 +106,9 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
         first = Table(sources[0])
         if YANDEX.match(first.head):
             if len(sources) > 1:
-                raise ValueError(f"{first.name} is a log of Yandex; expected it by itself")
+                raise ValueError(
+                    f"{first.name} is a log of Yandex; expected no other file beside it"
+                )
             return read_yandex(sources[0])
     for guess in (True, False):
         rows = _all_rows(sources, names, guess)
@@ -125,7 +128,7 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
     except _SessionFault:
         raise ValueError(what) from None
     warnings.warn(
-        f"left out {len(damaged):,} of {n_sessions:,} sessions, which are damaged, as {what}",
+        f"left out {len(damaged):,} of {n_sessions:,} sessions, which are damaged: {what}",
         stacklevel=2,
     )
     return log
@@ -178,7 +181,8 @@ def _all_rows(
     for other, part in zip(sources[1:], parts[1:], strict=True):
         for role in sorted({*part.columns} ^ {*parts[0].columns}):
             there, absent = (other, sources[0]) if role in part.columns else (sources[0], other)
-            raise ValueError(f"{there} has the column {names.get(role, role)}, {absent} has not")
+            column = names.get(role, role)
+            raise ValueError(f"{there} has the column {column}, but {absent} does not")
     if len({part.schema["session"] for part in parts}) > 1:
         labels = pl.col("session").cast(pl.String).cast(pl.Categorical)
         parts = [part.with_columns(labels) for part in parts]
@@ -264,8 +268,8 @@ def _columns(table: Table, names: Mapping[str, str]) -> dict[str, str]:
         )
     if "query" not in found and (column := _probable("query", unread)):
         warnings.warn(
-            f"{table.name} has no column {called['query']}: all sessions are of one query; "
-            f"{column!r} is not read, without --columns query={column}",
+            f"{table.name} has no column {called['query']}, so all sessions are of one query; "
+            f"{column!r} is read only with --columns query={column}",
             stacklevel=2,
         )
     for column in found.values():
@@ -421,8 +425,8 @@ def _sessions(name: object, rows: pl.DataFrame) -> dict[str, Any]:
         label = str(rows["session"][int(starts[few.argmax()])])
         warnings.warn(
             f"{name}: left out {few.sum():,} of {len(lengths):,} sessions, each with more than "
-            f"{width:,} positions (session {label!r} has {lengths[few][0]:,}), as a crawler's: "
-            "all lists take the memory of the longest",
+            f"{width:,} positions (session {label!r} has {lengths[few][0]:,}), like a crawler's, "
+            "because each list takes the memory of the longest",
             stacklevel=3,
         )
         return _sessions(name, rows.filter(np.repeat(~few, lengths)))

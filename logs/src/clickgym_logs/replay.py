@@ -50,11 +50,11 @@ def replay(agent: Agent, log: ClickLog, *, learn: bool = True, seed: int = 0) ->
     """Let an agent rank the sessions of a log, and estimate its reward without bias.
 
     Args:
-        agent: any `Agent`, from the state it is in. It chooses among the K items of each session,
-            which must have a context: it is built with ``n_items`` = K, as many positions or fewer,
-            and ``n_features`` as the log, and sees the items in random order.
-        log: its list propensities are all the same, for its lists must be in random order, as
-            `record` makes them with `Random`.
+        agent: any `Agent`, in its present state. It chooses among the K items of each session,
+            which must have a context, and sees them in random order. Build it with ``n_items`` = K,
+            as many positions or fewer, and ``n_features`` as in the log.
+        log: a log of lists in random order, as `record` makes them with `Random`. So all its list
+            propensities are the same.
         learn: whether the agent learns; False evaluates the agent as it is, for example after
             training elsewhere.
         seed: of the order in which items are presented.

@@ -44,7 +44,7 @@ Indices = NDArray[np.integer[Any]]
 
 @dataclass(frozen=True)
 class Simulability:
-    """How well click models predict the clicks on lists that were left out.
+    """The answer whether click models predict the clicks on lists that were left out.
 
     Attributes:
         table: a row per model: ``error`` of its click rates by position (root of the mean square);
@@ -68,9 +68,9 @@ class Simulability:
 def check_models(log: ClickLog, models: Sequence[str] = MODELS, *, seed: int = 0) -> Simulability:
     """Check whether simulations of a log can be trusted to order lists.
 
-    ⚠ Every query counts its own lists, at most five, and all lists and positions alike, however
-    often they were shown. Items that other lists of the query showed in fewer than 30 sessions are
-    left out.
+    ⚠ Each query counts with at most five of its own lists. All lists and positions count alike,
+    however often they were shown. Items that other lists of the query showed in fewer than 30
+    sessions are left out.
 
     Args:
         log: sessions of any queries, of which some have two lists or more.

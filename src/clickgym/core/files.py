@@ -163,7 +163,7 @@ def parse_json(text: str) -> Any:
         >>> parse_json('{"a": 1, "a": 2}')
         Traceback (most recent call last):
             ...
-        ValueError: the key 'a' is there twice
+        ValueError: the key 'a' appears twice
     """
     try:
         return json.loads(text, object_pairs_hook=_distinct)
@@ -179,7 +179,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(content) < len(pairs):
         keys = [key for key, _ in pairs]
         raise ValueError(
-            f"the key {next(key for key in keys if keys.count(key) > 1)!r} is there twice"
+            f"the key {next(key for key in keys if keys.count(key) > 1)!r} appears twice"
         )
     return content
 

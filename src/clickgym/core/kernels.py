@@ -89,8 +89,8 @@ def entry(function: Callable[..., Any]) -> Any:
     Returns:
         A function with the same positional arguments; the same object for the same kernel. Its
         method ``bound(*arguments)`` returns the machine code for exactly the types of these
-        arguments. The code looks at no type again, which takes numba longer than most kernels
-        run: pass it only arguments of these types.
+        arguments. The code does not look at types again, because that takes numba longer than most
+        kernels run. So pass it only arguments of these types.
 
     Raises:
         KernelError: ``function`` is not a Python function.

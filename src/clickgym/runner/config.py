@@ -24,7 +24,7 @@ COLUMNS = ("env", "instance", "agent")
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What all runs of a sweep share, and all that its tables show.
+    """The settings that all runs of a sweep share.
 
     Attributes:
         clickgym: the version of the package.
@@ -47,7 +47,7 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Setting):
-    """What the results of a sweep depend on, and what they were made with.
+    """The configuration of a sweep: what its results depend on, and the versions that made them.
 
     Attributes:
         engine: as it was asked for.
@@ -141,13 +141,13 @@ class Config(Setting):
 
     @property
     def setting(self) -> dict[str, Any]:
-        """What all sweeps share whose results stand in one table."""
+        """The settings that sweeps must share if their results stand in one table."""
         shared = {each.name: getattr(self, each.name) for each in fields(Setting)}
         return shared | {"start": "a log" if self.start else "none"}
 
     @property
     def past_sessions(self) -> str:
-        """From how many sessions of a log the agents started, in words; empty without a log."""
+        """The sessions of a log from which the agents started, in words; empty without a log."""
         numbers = [int(past["sessions"]) for of in self.start.values() for past in of.values()]
         if not numbers:
             return ""
@@ -155,7 +155,7 @@ class Config(Setting):
         return f"{least:,} to {most:,} sessions" if least < most else f"{most:,} sessions"
 
     def changes(self, new: Config) -> list[str]:
-        """What is different in the setting of a further sweep, in words."""
+        """The differences in the setting of a further sweep, in words."""
         return [
             f"{key}: {short(value)} before, {short(new.setting[key])} now"
             for key, value in self.setting.items()
@@ -163,8 +163,8 @@ class Config(Setting):
         ]
 
     def extended(self, new: Config) -> Config:
-        """What the tables of a folder show after a further sweep: all of it, and what stands beside
-        it from before, if the setting is the same. A label that has got another name goes.
+        """The configuration of a folder's tables after a further sweep: all of the sweep, and
+        earlier runs if the setting is the same. A label that was renamed goes.
         """
         if self.setting != new.setting:
             return new
@@ -191,7 +191,7 @@ def versions() -> dict[str, str]:
 
 
 def provenance() -> dict[str, Any]:
-    """What results are made with: ``commit``, ``made``, ``processor`` and ``versions``."""
+    """The origin of results: ``commit``, ``made``, ``processor`` and ``versions``."""
     command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=8", "HEAD"]
     try:
         commit = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

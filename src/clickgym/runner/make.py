@@ -186,7 +186,7 @@ def _checked_maker(thing: Any, what: str) -> Callable[..., BaseAgent]:
 
 
 def maker_name(maker: Callable[..., Any]) -> str:
-    """What messages call an agent: the name of its class or function."""
+    """The name of an agent in messages: that of its class or function."""
     return getattr(maker, "__name__", type(maker).__name__)
 
 
@@ -237,21 +237,21 @@ def make_agent(
         env: the environment that the agent will play.
         horizon: T, the number of sessions; passed only to agents that take it.
         seed: of the agent's own generator.
-        log: a click log, such as a ``ClickLog`` of clickgym-logs, from which the agent learns: the
-            sessions of the environment's query with K of its items, in their order. An initial
-            list that is not known otherwise is the log's production list; ``prior_skips`` keeps
-            items that the log hardly shows from coming first (0 turns it off). Only agents with
-            ``learns_from_any_list`` learn; `Fixed` and `BubbleRank` start with the production list.
-        **hyperparameters: of the agent, beside those that ``agent`` brings.
+        log: a click log, such as a ``ClickLog`` of clickgym-logs, from which the agent learns
+            first: the sessions of the environment's query with K of its items, in their order. If
+            no initial list is known, it is the log's production list. ``prior_skips`` keeps items
+            that the log hardly shows from coming first (0 turns it off). Only agents with
+            ``learns_from_any_list`` learn. `Fixed` and `BubbleRank` start with the production list.
+        **hyperparameters: further hyper-parameters of the agent.
 
     Returns:
         The agent; its attribute ``filled_in`` says what was filled in from the environment and the
         horizon.
 
     Raises:
-        ValueError: on an unknown agent, an agent that needs a horizon without one, or one that
-            needs knowledge that the environment does not have, or cannot start from the log; users
-            who change, have features or a state; a log without such sessions.
+        ValueError: the agent is unknown; it needs a horizon that is missing, or knowledge that the
+            environment does not have; it cannot start from the log, and no agent can if users
+            change or have a state, or items have features; or the log has no such sessions.
         TypeError: on a hyper-parameter that the agent does not take.
 
     Warns:

@@ -1,4 +1,4 @@
-"""Clicks a day that agents which start from a log bring above the list that is shown today.
+"""The gain in clicks a day of agents that start from a log, over today's list.
 
 The users of an instance stand for one query of the log, and several instances of a query (refits)
 for the same traffic. All is computed from exact regret: today's list loses the same in each

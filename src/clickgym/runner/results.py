@@ -112,7 +112,7 @@ def recorded(stores: Iterable[Store]) -> list[Config]:
 
 
 def current(configs: Sequence[Config]) -> Config:
-    """What the tables show after some sweeps: what the last one is of, and beside it the others of
+    """The configuration of the tables after some sweeps: that of the last one, with the others of
     the same setting.
     """
     shown, *others = [it for it in configs if it.setting == configs[-1].setting]
@@ -235,10 +235,10 @@ class Results:
         config: the configuration of rows, if it is known, as ``config.json`` holds it.
 
     Attributes:
-        rows: a polars frame as in ``results.parquet``: env, instance, agent, run, the seed with
-            which `clickgym.run` repeats this run, step, regret, reward, clicks and further metrics;
-            engine and seconds (wall time) of the run. If environments with several queries are
-            among them, also the query of each run, null elsewhere.
+        rows: a polars frame as in ``results.parquet``, with the columns env, instance, agent, run,
+            seed, step, regret, reward, clicks, further metrics, engine and seconds (wall time of
+            the run). `clickgym.run` with the seed repeats this run. If an environment has several
+            queries, the column query has that of each run (null elsewhere).
         configuration: of the sweep; None if it is unknown.
 
     Raises:
@@ -337,26 +337,32 @@ class Results:
     def table(self, reference: str | None = None) -> polars.DataFrame:
         """The final results of every agent, lowest regret first: means over instances and runs.
 
-        Intervals are of Student's t. With several instances in an environment they are over the
-        instances, each averaged over its runs, and about other instances of the kind; with one they
-        are over the runs, or where a run plays one of several queries, over the queries, each
-        averaged over its runs. ``over`` says which.
+        Intervals are by Student's t. If an environment has several instances, they are over the
+        instances, each averaged over its runs, and tell about other instances of the kind. With one
+        instance they are over the runs. If a run plays one of several queries, they are over the
+        queries, each averaged over its runs. The column ``over`` says which.
 
         Args:
             reference: the agent with which the others are compared; None takes the first.
 
         Returns:
-            For each environment a row per agent: ``regret``, with ``regret_ci95``, half the width
-            of its 95 % interval (null for a single instance or run), and ``regret_ci95_runs``, half
-            of that over runs, about these very instances, where there are several of both;
-            ``median`` and ``worst`` of all runs; the ``difference`` of regret to the ``reference``
-            over the same instances or runs, ``difference_ci95``, and ``p`` of the paired t test,
-            adjusted by Holm's procedure for the agents of the environment (null for two instances
-            or runs); ``reward`` per session with its interval; the number of ``runs``; each further
-            metric, per session, with its interval; the number of ``instances``, ``over``;
-            ``ns_per_session``, the median over runs of the wall time, and ``engine``. If the regret
-            of an environment is unknown, it is null there, agents are ranked by reward, and
-            differences are of the total reward.
+            A row for each agent in each environment, with these columns:
+
+            - ``regret``, and ``regret_ci95``, half the width of its 95 % interval (null for a
+              single instance or run);
+            - ``regret_ci95_runs``, half the width of the interval over the runs, about these very
+              instances, if there are several instances and several runs;
+            - ``median`` and ``worst`` of all runs;
+            - ``difference`` of the regret to that of the ``reference`` over the same instances or
+              runs, and ``difference_ci95``;
+            - ``p`` of the paired t test, adjusted by Holm's procedure for the agents of the
+              environment (null for two instances or runs);
+            - ``reward`` and each further metric, per session, with their intervals;
+            - ``runs``, ``instances``, and ``over``;
+            - ``ns_per_session``, the median over runs of the wall time, and ``engine``.
+
+            If the regret of an environment is unknown, it is null there. Then agents are ranked by
+            reward, and differences are of the total reward.
 
         Raises:
             ValueError: there is no such agent.
@@ -403,8 +409,8 @@ class Results:
                 takes all; ``ax`` shows the first.
 
         Returns:
-            A matplotlib figure, to be saved or changed; a notebook shows it. It is none of
-            pyplot's.
+            A matplotlib figure, which you can change and save. A notebook shows it. It does not
+            belong to pyplot.
 
         Raises:
             ValueError: matplotlib writes no files of this suffix, ``ax`` is to hold several

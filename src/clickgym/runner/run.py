@@ -48,17 +48,17 @@ def run(
             environment's generator. The column ``seed`` of a sweep has that of each of its runs.
         checkpoints: the steps at which totals are kept, in ``1..T``; None takes about 150, dense at
             the start and later at equal distances. The last is always T.
-        delay: when the agent learns of clicks: None, at the end of each session; or
-            ``"batch:B"``, ``"fixed:D"``, ``"geometric:m"``, as `clickgym.runner.play.delay.Delay`
-            says, for agents with ``learns_from_any_list``.
+        delay: when clicks reach the agent. None: at the end of each session. ``"batch:B"``,
+            ``"fixed:D"`` and ``"geometric:m"`` bring them later (see
+            `clickgym.runner.play.delay.Delay`), to agents with ``learns_from_any_list``.
         start: a click log from which an agent given by name learns before the first session, as
             `clickgym.make_agent` says of ``log``. Metrics start at session 1.
         engine: ``"compiled"``, ``"python"`` (one ``env.step`` at a time), or ``"auto"``, which
             takes the compiled engine if the pair allows it. Both engines give the same lists,
             clicks and regret, bit for bit. An `OwnLoop` takes only ``"auto"``.
-        metrics: names of further metrics, keys of `clickgym.runner.METRICS`. Those that need a
-            best or a production list are refused where candidates or states change from session to
-            session.
+        metrics: names of further metrics, keys of `clickgym.runner.METRICS`. If candidates or
+            states change from session to session, metrics that need a best or a production list are
+            an error.
 
     Returns:
         The measured run; ``result.engine`` says which engine ran.

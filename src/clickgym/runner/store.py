@@ -39,7 +39,7 @@ Shape = tuple[int, int]
 
 
 class Row(NamedTuple):
-    """What a finished run has measured.
+    """The measurements of a finished run.
 
     Attributes:
         engine: that played it.
@@ -126,7 +126,7 @@ class Store:
             self._read.pop(key, None)
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """What sweeps into the folder have recorded; of a damaged record a warning tells."""
+        """The records of the sweeps into the folder; a damaged record gives a warning."""
         for name in self._records:
             if name not in self._contents:
                 content = (self.folder / name).read_bytes()
@@ -139,7 +139,7 @@ class Store:
                 yield self._contents[name]
 
     def record(self, content: dict[str, Any]) -> None:
-        """Record what a sweep is of."""
+        """Record the configuration of a sweep."""
         text = json.dumps(content, indent=1).encode()
         make_folder(self.folder)
         write_whole(self.folder / _record_name(text), text)

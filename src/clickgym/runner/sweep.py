@@ -91,10 +91,10 @@ def sweep(
     A folder has one small file for each finished run, named by a hash of all that the run depends
     on: versions, horizon, seed, checkpoints, metrics and delay, the parameters of the users, the
     agent with its arguments, the sessions it started from, and the code of your own agent with the
-    modules that it imports. If the file is there, the run is finished. What has changed is played
-    anew, and the tables show it; undo the change, and the old runs are there again. So a folder can
-    grow by environments, instances, agents and runs. What has no content to compare, such as an
-    argument with an open file, is run, but its runs are not resumed.
+    modules that it imports. If the file is there, the run is finished. If something has changed,
+    clickgym plays it anew, and the tables show it. If you undo the change, the old runs are there
+    again. So a folder can grow by environments, instances, agents and runs. An argument without
+    content to compare, such as an open file, is allowed, but its runs are not resumed.
 
     Args:
         envs: ids or specs, as ``"PBMRank-v0"``, ``"PBMRank-v0:reward=any_click"`` or
@@ -130,14 +130,14 @@ def sweep(
         ValueError, TypeError: on bad arguments, before any work starts; on a folder that holds
             something else, or results of another version of clickgym's files.
         UnsuitedError: agents do not suit the environments, late clicks or the log; all are named.
-        AgentError, SessionError: an agent proposed a bad list or failed, or an environment did; all
-            runs finished before are kept.
-        WorkerError, FileError: a worker process died, or has another code of your own class than
-            this process; nothing more can be written; likewise.
+        AgentError, SessionError: an agent proposed a bad list, or an agent or an environment
+            failed. All runs finished before are kept.
+        WorkerError, FileError: a worker process died, or has other code of your own class than this
+            process; or nothing more can be written. All runs finished before are kept.
 
     Warns:
-        UserWarning: runs of the folder are played anew, with the reason; what a label stands for
-            cannot be compared; files are damaged; the log may be of other users.
+        UserWarning: clickgym plays runs of the folder anew, with the reason; it cannot compare what
+            a label stands for; files are damaged; or the log may be of other users.
 
     Example:
         >>> import clickgym
@@ -253,8 +253,8 @@ def resumable(out: Path | None, finished: Callable[[], str]) -> Iterator[None]:
 
 
 class Prepared(NamedTuple):
-    """What compiled runs of an agent in a `ClickEnv` share, one after the other; those of the next
-    agent there share all but what makes it.
+    """The objects that consecutive compiled runs of an agent in a `ClickEnv` share. Runs of the
+    next agent there share all of them but the maker of the agent.
     """
 
     labels: tuple[str, str, str]
@@ -264,7 +264,7 @@ class Prepared(NamedTuple):
 
 
 class Last(threading.local):
-    """What the last compiled run of a thread leaves to the next; another process begins without."""
+    """Per-thread cache of the objects of the last compiled run; another process begins without it."""
 
     prepared: Prepared | None = None
 
@@ -273,7 +273,8 @@ class Last(threading.local):
 
 
 class Job(NamedTuple):
-    """What all runs of a sweep share; joblib sends it to worker processes, threads share it.
+    """The data that all runs of a sweep share. joblib sends it to worker processes; threads share
+    it.
 
     Attributes:
         setting: of the sweep.
@@ -326,7 +327,7 @@ class Job(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What a sweep is to play.
+    """The runs that a sweep is to play.
 
     Attributes:
         job: what all runs share.
@@ -411,8 +412,8 @@ def _plan(
             _, *changes = (0,) if played is None else played.starts
             if changes and changes[0] >= setting.horizon:
                 warnings.warn(
-                    f"the users of {env_label} ({name}) change first after session "
-                    f"{changes[0]:,}: not within {setting.horizon:,} sessions",
+                    f"the users of {env_label} ({name}) first change after session "
+                    f"{changes[0]:,}, but a run has only {setting.horizon:,} sessions",
                     stacklevel=3,
                 )
             if played is not None and played.n_queries > 1:

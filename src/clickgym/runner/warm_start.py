@@ -8,10 +8,10 @@ there. Agents with ``learns_around_gaps`` learn from its other positions, and no
 skip it.
 
 Items that the log hardly shows: an agent whose prior of an attraction is uniform takes them for far
-more attractive than most items are, and shows them for whole batches. But a log shows what someone
-held for good. So agents with the argument ``prior_skips`` start as if each item had been shown at
-least so often that at the log's click rate `EXPECTED` clicks were expected, and what the log lacks
-of these displays had been skipped.
+more attractive than most items are, and shows them for whole batches. But a log over-represents
+good items. So agents with the argument ``prior_skips`` start as if each item had been shown a least
+number of times, enough for `EXPECTED` clicks at the log's click rate. The displays that the log
+lacks count as skips.
 """
 
 from __future__ import annotations
@@ -341,7 +341,7 @@ def learns_from_log(kind: Any) -> bool:
 
 
 def cautions(facts: Collection[Mapping[str, Any]], kinds: Mapping[str, Any]) -> Iterator[str]:
-    """Why a log may mislead agents.
+    """Yield warnings that a log may mislead agents.
 
     Args:
         facts: those of `Start.facts`; empty without a log, which misleads nobody.
@@ -354,8 +354,8 @@ def cautions(facts: Collection[Mapping[str, Any]], kinds: Mapping[str, Any]) -> 
     bold = [label for label, kind in learning.items() if kind.uses_bounds]
     if bold:
         s, they = ("", "they") if len(bold) > 1 else ("s", "it")
-        late = f"; with late clicks {they} show{s} it for a whole batch"
-        yield f"Caution: {', '.join(bold)} explore{s} what the log does not show{late}."
+        late = f"With late clicks {they} show{s} them for a whole batch."
+        yield f"Caution: {', '.join(bold)} explore{s} items that the log hardly shows. {late}"
     others = [
         label for label, kind in learning.items() if label not in bold and not has_prior(kind)
     ]
@@ -368,7 +368,7 @@ def cautions(facts: Collection[Mapping[str, Any]], kinds: Mapping[str, Any]) -> 
 
 
 def rare_items(facts: Collection[Mapping[str, Any]]) -> str:
-    """Of how many items the log has few displays, in words; empty if there are none."""
+    """The number of items that the log hardly shows, in words; empty if there are none."""
     rare = [of_env for of_env in facts if of_env.get("rare")]
     if not rare:
         return ""

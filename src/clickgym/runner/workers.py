@@ -61,8 +61,8 @@ def in_parallel(
 
 
 def what_broke(error: BrokenExecutor) -> str:
-    """Why a pool of worker processes broke, in a line: one died, or could not read what was sent to
-    it.
+    """The reason why a pool of worker processes broke, in a line: one died, or could not load its
+    data.
     """
     if isinstance(error, TerminatedWorkerError) or error.__cause__ is None:
         how = re.search(r"SIG[A-Z]+", str(error))

@@ -56,12 +56,11 @@ class MixTS(CompiledAgent):
         Agents that assume one click model can settle on a wrong list where users follow another
         one. MixTS keeps five hypotheses, and estimates parameters and attractions of each from the
         same clicks. In each session one is drawn by its share, which follows from how well it
-        predicted the clicks. The first sessions count little, because they hold against hypotheses
-        with many parameters, and evidence fades, because while one list is shown nothing new speaks
-        for a hypothesis that would show another.
-        Then attractions are drawn from their posteriors, and the list with most expected clicks is
-        shown. Recent clicks on an item are compared with older ones, which are forgotten if the two
-        contradict each other.
+        predicted the clicks. The first sessions count little, because they speak against hypotheses
+        with many parameters. Evidence fades, because while one list is shown, nothing new speaks
+        for a hypothesis that would show another. Then attractions are drawn from their posteriors,
+        and the list with most expected clicks is shown. Recent clicks on an item are compared with
+        older ones, which are forgotten if the two contradict each other.
 
     Algorithm:
         ::
@@ -95,8 +94,8 @@ class MixTS(CompiledAgent):
         n_positions: K.
         detect: whether attractions may change.
         prior_skips: ``(L,)`` displays at the first position without a click that each item has
-            beforehand; or one number for all. None: none. From a log, ``make_agent`` gives an item
-            that the log hardly shows some of them.
+            beforehand; or one number for all. None takes 0. If the agent starts from a log,
+            ``make_agent`` gives some to items that the log hardly shows.
         seed: seeds the agent's own generator.
 
     Raises:

@@ -71,7 +71,7 @@ class Curves:
 
     @property
     def over(self) -> str:
-        """What the units of `values` are, in words."""
+        """The units of `values`, in words."""
         n = len(self.instances)
         return f"{n} queries" if n > 1 else f"{self.n_runs} runs of one query"
 
@@ -150,7 +150,7 @@ def _names(column: polars.Series) -> list[str]:
 
 
 class Results(dict[str, Curves]):
-    """What a study measured, by the name of the part."""
+    """The curves that a study measured, by the name of the part."""
 
     def __missing__(self, part: str) -> Curves:
         raise NotTestedError(f"{part} was not played on these queries")
@@ -245,7 +245,7 @@ def percent(share: Estimate) -> str:
 
 
 class Finding(NamedTuple):
-    """What was measured, and how surely a statement holds or does not.
+    """A measurement, and how surely a statement holds or does not.
 
     Attributes:
         measured: in words, with 95 % intervals.
@@ -259,7 +259,7 @@ class Finding(NamedTuple):
 
     @property
     def verdict(self) -> Verdict:
-        """What it says by itself, at 5 %."""
+        """The verdict of this finding alone, at 5 %."""
         if self.contradicts <= LEVEL:
             return "not reproduced on these queries"
         return "reproduced" if self.supports <= LEVEL else "undecided"
@@ -390,7 +390,7 @@ class Number(NamedTuple):
         return f"{self.paper:,g}" + (f" ± {self.error:g}" if self.error else "")
 
     def ours(self, results: Results) -> Estimate | None:
-        """What we measured, or None if the results do not have it."""
+        """Our number, or None if the results do not have it."""
         try:
             return estimate(self.measure(results))
         except NotTestedError:

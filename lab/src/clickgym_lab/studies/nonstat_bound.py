@@ -31,7 +31,7 @@ BOUNDED = (*ADAPTIVE, "GLRCascadeKLUCB", "RankedExp3", "CascadeKLUCB")
 
 
 def bound_per_root(env: Any) -> float:
-    """What the square root of n is multiplied by in the lower bound of theorem 3.
+    """The factor of the square root of n in the lower bound of theorem 3.
 
     ``L (p - q) (1 - p)^{K-1} √(2 / (3 KL(q, p)))`` for L = 2K items, of which K attract with p and
     the others with q, and that change places twice.

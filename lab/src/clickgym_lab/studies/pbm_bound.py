@@ -21,7 +21,7 @@ AGENTS = (*NEAR, "BCMPTS", "PBMUCB", "RankedKLUCB", *BIASED)
 
 
 def bound_per_log(env: Any) -> float:
-    """What log n is multiplied by in the asymptotic lower bound of Lagrée et al., Theorem 6.
+    """The factor of log n in the asymptotic lower bound of Lagrée et al., Theorem 6.
 
     ``Σ_{k>K} min_l Δ_{k,l} / KL(χ_l α_k, χ_l α_K)``, where ``Δ_{k,l}`` is the regret of the list
     ``(1, …, l-1, k, l, …, K-1)`` and l runs over the K positions: the least regret of any uniformly

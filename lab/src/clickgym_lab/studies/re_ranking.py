@@ -24,8 +24,8 @@ AGENTS = ("BubbleRank", LAST, FIRST, "BatchRank", "TopRank", "Fixed")
 
 
 def sorted_gap(env: Any) -> float:
-    """What the list sorted by attraction, the R* of the paper, loses per session against the best
-    list: 0 but in the DCM, where its termination probabilities do not decrease.
+    """The loss per session of the list sorted by attraction, the R* of the paper, against the best
+    list. It is 0 but in the DCM, where its termination probabilities do not decrease.
     """
     users = env.unwrapped
     order = np.argsort(-users.model.attraction, kind="stable")[: users.model.n_positions]

@@ -489,7 +489,8 @@ def read_study(study: Study, path: Path) -> Measured:
 
 
 def read_all(study: Study, folder: str | os.PathLike[str]) -> list[Measured]:
-    """What a folder holds of a study, on every set of queries, the largest first: it decides.
+    """The results of a study in a folder, on every set of queries. The largest, which decides,
+    comes first.
 
     Raises:
         ValueError: there is nothing.

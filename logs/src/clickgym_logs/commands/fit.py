@@ -368,14 +368,14 @@ def _cautions(fitted: Fitted, n_items: int | None) -> Iterator[str]:
     if rare > SPARSE * pairs:
         yield (
             f"Caution: {rare:,} of {pairs:,} pairs of query and item are in fewer than "
-            f"{FEW_SESSIONS} sessions: of these the prior says more than the log. What DCM, DBN "
-            "and CCM say of all users can miss by more than the intervals."
+            f"{FEW_SESSIONS} sessions. For these the prior counts more than the log. What DCM, DBN "
+            "and CCM estimate for all users can miss by more than its interval."
         )
     test = fitted.test
     several = float((test.clicks.sum(axis=1) > 1).mean()) if len(test) else 0.0
     if {"SDBN", "DBN"} <= fitted.scored.keys():
-        yield "SDBN and DBN estimate the same click model: an instance has the better one, as DBN"
+        yield "SDBN and DBN estimate the same click model. The instance has the better one as DBN."
     if "CM" in fitted.scored and several:
         yield (
-            f"CM excludes the {several:.1%} of sessions with several clicks: their likelihood is 0"
+            f"CM excludes the {several:.1%} of sessions with several clicks. Their likelihood is 0."
         )

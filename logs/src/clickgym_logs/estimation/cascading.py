@@ -324,7 +324,7 @@ class DCMEstimator(_ScanningEstimator):
     Attributes:
         attraction_: ``(P + 1,)``, see `Estimator`.
         termination_: ``(K,)`` probability of leaving satisfied after a click at each position. No
-            log tells that at the last position, which repeats the position above.
+            log tells it for the last position, so the last entry repeats the one above.
         n_iter_, log_posterior_, converged_: the course of EM, see `EMEstimator`.
 
     Raises:

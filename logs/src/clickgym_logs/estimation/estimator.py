@@ -64,8 +64,8 @@ class Estimator(ABC):
     position parameters are shared by all queries.
 
     Args:
-        prior: a and b of the Beta prior of what belongs to a pair; None fits it to the log (in PBM
-            and UBM, where it sets the scale of attraction, Beta(1, 1) stays).
+        prior: a and b of the Beta prior of the parameters of a pair. None fits the prior to the
+            log. In PBM and UBM it sets the scale of attraction, so there Beta(1, 1) stays.
 
     Attributes:
         pairs_: the (query, item) labels of the fitted log.
@@ -121,7 +121,7 @@ class Estimator(ABC):
             ValueError: on a log without sessions, and on a start of another kind.
 
         Warns:
-            ConvergenceWarning: if EM with a ``tol`` was not done after its last step.
+            ConvergenceWarning: EM with a ``tol`` had not converged after its last step.
         """
         check_kind("log", log, ClickLog, "a ClickLog")
         if not len(log):
@@ -154,8 +154,7 @@ class Estimator(ABC):
         """``exp(-E[log P(c(k))])`` at each position k, from the marginal click probabilities,
         ``(K,)``; 1 is perfect.
 
-        A list that ends above a position says nothing of it; where all do, there is no figure
-        (NaN).
+        A list that ends above a position does not count there. If all lists do, the value is NaN.
         """
         logs = self._score(log, lambda pairs, clicks: self._marginals(pairs))[1]
         reached = (log.items >= 0).sum(axis=0)
@@ -181,11 +180,11 @@ class Estimator(ABC):
         Args:
             query: label of the query.
             items: labels of at least K items.
-            unseen: whether items that the fitted log never showed for the query are taken, with the
-                mean of the prior.
+            unseen: whether to accept items that the fitted log never showed for the query. They get
+                the mean of the prior.
 
         Raises:
-            KeyError: if there are such items, and they are not taken.
+            KeyError: there are such items, and ``unseen`` is False.
             TypeError, ValueError: a label is no text, or an item is named twice.
         """
         check_kind("query", query, str, "a label")
@@ -210,8 +209,8 @@ class Estimator(ABC):
             log: the fitted log. It tells which items the query showed most, and its most frequent
                 list, the initial ranking.
             query: label of the query; None takes the most frequent one.
-            n_items: L, the items that were displayed most; None takes all that are in at least one
-                of a hundred sessions of the query.
+            n_items: L, the number of items, those that were displayed most. None takes all items
+                that are in at least one of a hundred sessions of the query.
 
         Raises:
             ValueError: on a query that the log lacks or that has fewer items than positions.

@@ -46,7 +46,7 @@ def typed_log(files: Sequence[str] | None, columns: str) -> StartLog | None:
     """
     if not files:
         if columns:
-            raise ValueError("--columns names the columns of the log of --start; expected --start")
+            raise ValueError("--columns names columns of a log; expected --start with the log")
         return None
     readers = sorted(entry_points(group=READERS), key=lambda reader: reader.name)
     if not readers:

@@ -75,7 +75,7 @@ def report(
     is_whole = not (agents or environments or folders[1:])
     if not is_whole and out is not None and out.resolve() in [it.resolve() for it in folders]:
         raise ValueError(
-            "the files of a selection would overwrite those of all; name another --out"
+            "the files of a selection would overwrite those of all; name another folder with --out"
         )
     results, console = Results(folders).select(agents, environments), output()
     if latex:
@@ -85,7 +85,7 @@ def report(
     make_folder(target)
     print_results(console, results, reference)
     if not is_whole and out is None:
-        say(console, "Nothing is written of a selection; --out DIR names a folder for its files.")
+        say(console, "No files of a selection are written. --out DIR names a folder for them.")
     else:
         names = write_files(target, results, html=html, reference=reference)
         say(console, f"Results in {target}: {', '.join(names)}")

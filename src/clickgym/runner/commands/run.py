@@ -178,6 +178,6 @@ def run(
     console = output()
     print_results(console, results if out is None else Results(out), reference)
     if out is None:
-        say(console, "Nothing is kept: --out DIR keeps runs, table and figure.")
+        say(console, "Nothing was kept. --out DIR keeps runs, table and figure.")
     else:
         say(console, f"Results in {out}: regret.png, regret.svg, {SUMMARY}, {TABLE}")

@@ -18,7 +18,7 @@ from .record import CHUNK, FIRST_CHUNK, Run
 
 
 class Stage(NamedTuple):
-    """What the sessions of a chunk read and write, beside the agent.
+    """The data that the sessions of a chunk read and write, beside the agent.
 
     Generators stand beside it: numba takes 0.2 ms for each call to find the type of a record that
     holds one.

@@ -47,7 +47,7 @@ class AtOnce:
         return learn_at_once(agent.update_kernel)
 
     def chunk(self, first: int, n_sessions: int) -> Waiting | None:
-        """What that kernel needs for ``n_sessions`` from ``first`` on; called in order."""
+        """The arguments of that kernel for ``n_sessions`` from ``first`` on; called in order."""
         return None
 
     def check_end(self, env: gym.Env, step: int, has_left: bool) -> None:
@@ -69,7 +69,7 @@ class Delay(AtOnce):
     - ``fixed:D``: t + D;
     - ``geometric:m``: t + G, with P(G = g) = (1/m) (1 − 1/m)^(g − 1) for g = 1, 2, ….
 
-    What is not due within the run is never learned.
+    Clicks that are not due within the run are lost.
 
     ⚠ G is drawn by a generator of its own, spawned from the seed of the run: users and agent draw
     the same numbers as without a delay. ⚠ G is at most 20 m, so that a finite queue holds what

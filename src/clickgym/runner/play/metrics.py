@@ -34,13 +34,13 @@ class Metric(NamedTuple):
 
     Attributes:
         description: one line, for the command line.
-        kernel: what is summed over the sessions; None for a metric that follows from the regret, or
-            from the agent.
-        context: builds the kernel's context; None if it needs none. A metric with a context is
-            refused where states change from session to session, and unless it takes candidates
-            where those change.
-        kind: ``"sum"``, a running sum over the sessions, of which tables show the mean of a
-            session (so a ratio of two sums is none); ``"window"``, the mean since the checkpoint
+        kernel: the value of a session, which is summed over the sessions. None if the metric
+            follows from the regret, or from the agent.
+        context: builds the kernel's context; None if it needs none. If states change from session
+            to session, clickgym refuses a metric with a context. If candidates change, it does so
+            unless the metric takes candidates.
+        kind: ``"sum"``, a running sum over the sessions, whose mean per session tables show (a
+            ratio of two sums is no such metric); ``"window"``, the mean since the checkpoint
             before; or ``"held_out"``, a value of the agent at the checkpoint.
         takes_candidates: whether ``context`` also gets the number of a stream, whose candidates
             it describes.
@@ -163,7 +163,7 @@ class SafetyContext(NamedTuple):
 
 @kernel
 def wrong_pairs(attraction, ranking):  # type: ignore[no-untyped-def]
-    """How many pairs of shown items have the strictly more attractive one lower."""
+    """The number of pairs of shown items of which the strictly more attractive one stands lower."""
     count = 0
     for k in range(len(ranking)):
         for below in range(k + 1, len(ranking)):

@@ -29,7 +29,7 @@ def engine_of(
     traits: EnvTraits | None = None,
 ) -> str:
     """The engine that plays an agent in an environment: ``"compiled"``, ``"python"``, or the
-    library of an `OwnLoop`. Whoever passes here can play.
+    library of an `OwnLoop`. A pair that passes here can play.
 
     Args:
         agent, env: who and where.
@@ -79,7 +79,7 @@ def _check_late(agent: BaseAgent, env: gym.Env) -> None:
 
 
 def traits_of(env: gym.Env) -> EnvTraits:
-    """What decides which engine can run agents in an environment."""
+    """The traits of an environment that decide which engine can run agents in it."""
     sizes = sizes_of(env)._asdict()
     layer: Any = without_own_wrappers(env)
     name, obstacle, changing = type(layer).__name__, "", ""

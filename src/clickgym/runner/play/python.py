@@ -30,7 +30,7 @@ from .record import CHUNK, Run
 
 
 class Session(NamedTuple):
-    """What ``env.step`` says of a session."""
+    """The result of ``env.step`` for a session."""
 
     observation: Any  # the next one
     clicks: NDArray[np.int8]
@@ -42,7 +42,7 @@ class Session(NamedTuple):
 
 
 class OwnStep:
-    """The step of a `ClickEnv` below the wrappers of its id: what it returns is right.
+    """The step of a `ClickEnv` below the wrappers of its id, whose results need no check.
 
     Args:
         env: as the loop steps it.
@@ -65,8 +65,8 @@ class OwnStep:
 
 
 class CheckedStep(OwnStep):
-    """Any other step, of another package or behind wrappers: what the outermost one returns is
-    what happened, and is checked.
+    """The step of an environment of another package or behind wrappers. The results of the
+    outermost one count, and are checked.
 
     Clicks are those observed; of observations that show none (stacked, flattened) the users'.
     Regret is unknown if ``info`` does not say it, or says that of another reward. An environment of

@@ -1,4 +1,4 @@
-"""What each of the three loops gets: the pair that plays, and what records it."""
+"""The argument of each of the three loops: the pair that plays, and its records."""
 
 from __future__ import annotations
 

@@ -333,5 +333,5 @@ def _about_the_log(results: Results) -> Iterator[str]:
         )
     if rare := rare_items(pasts):
         rare = rare[0].upper() + rare[1:]
-        yield f"{rare}; to agents with prior_skips, what is missing of these displays are skips."
+        yield f"{rare}. Agents with prior_skips count each missing display as a skip."
     yield from cautions(pasts, kinds)
