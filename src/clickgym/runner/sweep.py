@@ -264,7 +264,7 @@ class Prepared(NamedTuple):
 
 
 class Last(threading.local):
-    """Per-thread cache of the objects of the last compiled run; another process begins without it."""
+    """Per-thread cache of the objects of the last compiled run. Each process has its own."""
 
     prepared: Prepared | None = None
 
