@@ -1,4 +1,6 @@
-"""The page from a log to a decision: what it tells you to type runs, and prints what it shows."""
+"""The pages that begin with the log of the simulated shop: what they tell you to type runs, and
+prints what they show.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,13 @@ import pytest
 from clickgym_logs import decide_all, read_log
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "from_log_to_decision.md").read_text(encoding="utf-8")
-STEPS = re.findall(r"```(python|sh)\n(.*?)```(?:\n\n```text\n(.*?)```)?", PAGE, re.DOTALL)
+STEP = re.compile(r"```(python|sh)\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
+PAGE, OFF_POLICY = (
+    (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    for name in ("from_log_to_decision", "off_policy")
+)
+STEPS = STEP.findall(PAGE)
+(TRIED,) = (step for step in STEP.findall(OFF_POLICY) if "shop_log" in step[1])
 WIDTH = 100
 SHOWN, TESTED = ("jackets", "sandals"), ("hats", "belts")
 """The queries of the message: lists to show, and lists to test."""
@@ -24,15 +31,16 @@ def shop(tmp_path_factory):
     return tmp_path_factory.mktemp("shop")
 
 
-def test_what_the_page_shows(shop, program, printed, monkeypatch):
+@pytest.mark.parametrize(("steps", "n_shown"), [(STEPS, 5), ([TRIED], 1)], ids=["all", "tried"])
+def test_what_a_page_shows(steps, n_shown, shop, program, printed, monkeypatch):
     monkeypatch.chdir(shop)
     shown_steps = 0
-    for kind, text, shown in STEPS:
+    for kind, text, shown in steps:
         found = ""
         if kind == "python":
             (shop / "step.py").write_text(text, encoding="utf-8")
             found = program(shop / "step.py", folder=shop)
-        for line in text.splitlines() if kind == "sh" else ():
+        for line in text.replace("\\\n", " ").splitlines() if kind == "sh" else ():
             command, *words = shlex.split(line)
             if command == "clickgym" and "user=client_id" not in words:
                 found = printed(words, WIDTH)
@@ -42,7 +50,7 @@ def test_what_the_page_shows(shop, program, printed, monkeypatch):
         for line in filter(None, (" ".join(line.split()) for line in shown.splitlines())):
             assert line == "..." or line in lines, line
         shown_steps += bool(shown)
-    assert shown_steps == 5
+    assert shown_steps == n_shown
 
 
 def test_numbers_of_the_message(shop, program):
