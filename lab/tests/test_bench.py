@@ -482,25 +482,26 @@ def test_anchors_are_those_of_their_runs():
     assert anchor_table(list(AGENTS)).equals(shipped)
 
 
-def test_a_network_on_the_scorecard():
-    """LinearTS has the higher score with features, and in each task but the last. In tasks without
-    a score the network loses less than half of what the best agent without one loses.
+@pytest.mark.parametrize(
+    ("agent", "part"), [("NeuralGreedy", 0.5), ("NeuralGreedy:feedback=reward", 0.65)]
+)
+def test_a_network_on_the_scorecard(agent, part):
+    """LinearTS has the higher scores with features, but in one task, where attraction is not linear
+    in them. In tasks without a score the network loses less than a part of what the best agent
+    without one loses.
     """
-    lines = {line.agent: line for line in board.published()}
-    tasks = board.scored_tasks(features=True)
-    linear, network = (lines[name] for name in ("LinearTS", "NeuralGreedy"))
-    better = [
-        task.name
-        for task in tasks
-        if network.scores[task.name].min() > linear.scores[task.name].max()
-    ]
-    assert better == ["features-26"]
-    rest = [task for task in tasks if task.name not in better]
-    assert all(network.scores[task.name].max() < linear.scores[task.name].min() for task in rest)
+    lines = {line.agent: line.scores for line in board.published()}
+    better = set()
+    for task in board.scored_tasks(features=True):
+        linear, network = (lines[name][task.name] for name in ("LinearTS", agent))
+        assert network.max() < linear.min() or linear.max() < network.min()
+        if linear.max() < network.min():
+            better.add(task.name)
+    assert better == {"features-26"}
     header, *rows = board.unscored()
-    column = header.index("NeuralGreedy")
-    lost = [(int(row[3].split()[0]), int(row[column].split()[0])) for row in rows]
-    assert all(2 * network < others for others, network in lost)
+    for row in rows:
+        others, lost = (int(row[column].split()[0]) for column in (3, header.index(agent)))
+        assert lost < part * others
 
 
 def test_published_lines_are_small():
