@@ -213,11 +213,11 @@ def unscored() -> list[list[str]]:
     """Return a table of the tasks with features that are not scored: regret as a share of that of
     random lists, of the best anchor and of networks that are no learners.
     """
-    networks = [
+    networks = sorted(
         line.agent
         for line in published()
         if (name := line.agent.partition(":")[0]) in NETWORKS and name not in LEARNERS
-    ]
+    )
     tables = [read_results(line_file(DATA, agent))[0] for agent in networks]
     rows = [["task", "instance", "click model", "best without a network", *networks]]
     scored = {task.name for task in scored_tasks(features=True)}
