@@ -65,8 +65,9 @@ class FrozenPolicy(Agent):
             `EpisodeCounts` in an environment without this wrapper; `clickgym.make_agent` fills it
             in. None: episodes have no fixed length.
         deterministic: whether to take the most probable action; False draws an action.
-        seed: if actions are drawn, the seed for ``model.set_random_seed`` before the first list.
-            The libraries draw from the global generators of the process.
+        seed: for ``model.set_random_seed`` before the first list. Drawn actions repeat with it, and
+            the order of equal scores in `PlackettLuceActorCritic`. The libraries draw from the
+            global generators of the process.
 
     Raises:
         TypeError: ``model`` has no method ``predict`` and is not a function.

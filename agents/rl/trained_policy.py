@@ -20,7 +20,7 @@ class TrainedPolicy:
     Args:
         model: an object with a method ``predict``, or a function, as in `FrozenPolicy`.
         deterministic: whether to take the most probable action.
-        seed: if actions are drawn, the seed for ``model.set_random_seed`` before the first call.
+        seed: for ``model.set_random_seed`` before the first call: ties may be drawn, too.
 
     Attributes:
         has_acted: whether it was called before.
@@ -88,7 +88,7 @@ class TrainedPolicy:
             self._check(observation, is_whole=mask is None)
         if not self.has_acted:
             self.has_acted = True
-            if not self._deterministic and hasattr(self._model, "set_random_seed"):
+            if hasattr(self._model, "set_random_seed"):
                 self._model.set_random_seed(int(self._rng.integers(2**31)))
         for normaliser in self._normalisers:
             observation = normaliser.normalize_obs(observation)

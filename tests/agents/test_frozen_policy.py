@@ -20,6 +20,7 @@ from clickgym.agents import FrozenPolicy, PlackettLuceActorCritic
 from clickgym.agents.rl.learner import one_thread
 from clickgym.envs import (
     ClickEnv,
+    EpisodeCounts,
     FeatureWeightsAction,
     ItemByItem,
     LehmerAction,
@@ -357,6 +358,18 @@ def test_drawn_actions_repeat_with_the_seed():
         return [agent.rank(clicks).tolist() for clicks in Stream(30).clicks]
 
     assert lists(1) == lists(1) != lists(2)
+
+
+def test_the_order_of_equal_scores_repeats_with_the_seed():
+    sb3 = pytest.importorskip("stable_baselines3")
+    env = EpisodeCounts(gym.make("QueriesPBMRank-v0"))
+    model = sb3.PPO(PlackettLuceActorCritic, env, n_steps=8, batch_size=8, seed=0, device="cpu")
+
+    def first_list(seed):
+        agent = FrozenPolicy(10, 5, model=model, actions="rankings", seed=seed)
+        return agent.rank(np.zeros(5, np.int8)).tolist()
+
+    assert first_list(1) == first_list(1) != first_list(2)
 
 
 def test_a_model_of_other_actions_or_sizes_is_refused():

@@ -70,7 +70,10 @@ def test_lines_are_means_over_the_sessions_since_the_last_line():
     assert share == pytest.approx(1 - regret / best)
 
 
-@pytest.mark.parametrize("env_id", ["PBMRank-v0", "ContextualPBMRank-v0", "CascadeMDPRank-v0"])
+@pytest.mark.parametrize(
+    "env_id",
+    ["PBMRank-v0", "ContextualPBMRank-v0", "QueriesPBMRank-v0", "CascadeMDPRank-v0"],
+)
 @pytest.mark.parametrize("is_native", [False, True])
 def test_kinds_of_users(env_id, is_native):
     """The optimum of stateful users is that of a stay, of which a session has no share."""
