@@ -230,12 +230,15 @@ def test_users_as_a_file_and_with_other_items(tmp_path):
 @pytest.mark.compiled
 @pytest.mark.parametrize("env_id", [PBM, "QueriesCCMRank-v0"])
 def test_both_engines_play_the_same(env_id):
-    results = [
-        clickgym.run("TopRank", gym.make(env_id, **FEW), 50, seed=5, engine=engine)
-        for engine in ("compiled", "python")
-    ]
-    np.testing.assert_array_equal(results[0].regret, results[1].regret)
-    np.testing.assert_array_equal(results[0].reward, results[1].reward)
+    """In one episode after the other; the query of the second is drawn."""
+    results = []
+    for engine in ("compiled", "python"):
+        env = gym.make(env_id, **FEW)
+        agent = clickgym.make_agent("TopRank", env, horizon=14, seed=5)
+        results.append([clickgym.run(agent, env, 7, seed=s, engine=engine) for s in (5, None)])
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_array_equal(one.regret, other.regret)
+        np.testing.assert_array_equal(one.reward, other.reward)
 
 
 # what was counted ------------------------------------------------------------------------------
@@ -335,7 +338,7 @@ def test_the_list_policy_reads_the_counts():
 
 
 def test_a_frozen_policy_counts_what_it_plays():
-    """The same lists with the wrapper, and without it, over two episodes."""
+    """The same lists with the wrapper, and without it, in two episodes."""
 
     class ByCounts:
         observation_space = EpisodeCounts(gym.make(PBM, **FEW)).observation_space
@@ -344,14 +347,8 @@ def test_a_frozen_policy_counts_what_it_plays():
             return np.argsort(-observation["counts"] @ np.arange(13), kind="stable")[:3]
 
     env = gym.make(PBM, **FEW)
-    results = [
-        clickgym.run(
-            clickgym.agents.FrozenPolicy(10, 3, model=ByCounts(), actions="rankings", horizon=7),
-            where,
-            14,
-            seed=0,
-        )
-        for where in (env, EpisodeCounts(env))
-    ]
-    np.testing.assert_array_equal(results[0].regret, results[1].regret)
-    assert results[0].engine == "python"
+    agent = clickgym.agents.FrozenPolicy(10, 3, model=ByCounts(), actions="rankings", horizon=7)
+    for seed in (0, 1):
+        results = [clickgym.run(agent, it, 7, seed=seed) for it in (env, EpisodeCounts(env))]
+        np.testing.assert_array_equal(results[0].regret, results[1].regret)
+        assert results[0].engine == "python"

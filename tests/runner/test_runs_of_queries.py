@@ -87,6 +87,9 @@ def test_other_seeds_are_as_before():
 def test_a_run_is_one_episode():
     with pytest.raises(ValueError, match="a run plays one query of three, which has 20 sessions"):
         clickgym.sweep({"three": USERS}, ["Random"], 21, 1)
+    for agent in ("Random", clickgym.agents.Random(3, 2, seed=0)):
+        with pytest.raises(ValueError, match="plays one query of QueryUsers"):
+            clickgym.run(agent, USERS, 21, seed=0)
 
 
 def test_learners_are_told_another_way():

@@ -15,7 +15,7 @@ from .labels import AgentLike, EnvLike
 from .make import make_agent, make_env
 from .play.delay import Delay
 from .play.metrics import Metrics
-from .play.pair import Engine, engine_of
+from .play.pair import Engine, check_episode, engine_of
 from .play.run import Result, checkpoint_steps, play
 
 
@@ -64,8 +64,8 @@ def run(
         The measured run; ``result.engine`` says which engine ran.
 
     Raises:
-        ValueError: on a bad horizon, checkpoint or engine, and if ``engine="compiled"`` cannot
-            serve the pair; as `clickgym.make_agent`.
+        ValueError: on a bad horizon, checkpoint or engine, if ``engine="compiled"`` cannot serve
+            the pair, and if a query ends before the horizon; as `clickgym.make_agent`.
         AgentError: the agent proposed a bad list, or failed; the message names the step and the
             fault.
         SessionError: the environment failed; the message names it, the step and the fault.
@@ -94,4 +94,5 @@ def run(
         elif start is not None:
             raise ValueError("start is for agents given by name; an object has its own state")
         played_by = engine_of(agent, env, engine, is_late=late is not None)
+        check_episode(env, horizon)
         return play(agent, env, played_by, steps, measured, seed, late)

@@ -46,7 +46,7 @@ from .labels import AgentLike, EnvLike, by_label, own_label
 from .make import AgentMaker, EnvMaker, agent_maker, env_maker, make_agent, make_env, prepared_agent
 from .play.delay import Delay
 from .play.metrics import Metrics
-from .play.pair import Engine, engine_of, traits_of
+from .play.pair import Engine, check_episode, engine_of, traits_of
 from .play.record import OnChunk
 from .play.run import Result, checkpoint_steps, play
 from .progress import Progress
@@ -418,12 +418,7 @@ def _plan(
                 )
             if played is not None and played.n_queries > 1:
                 queries[name] = played.n_queries
-                if played.n_sessions is not None and setting.horizon > played.n_sessions:
-                    raise ValueError(
-                        f"horizon is {setting.horizon:,}; a run plays one query of {env_label}, "
-                        f"which has {played.n_sessions:,} sessions: expected at most these, or an "
-                        "instance with more n_sessions"
-                    )
+            check_episode(env, setting.horizon, env_label)
             is_file = isinstance(instance, str | os.PathLike) and str(instance).endswith(".json")
             named[name] = str(Path(instance).resolve()) if is_file else instance
             if log is not None:

@@ -60,6 +60,28 @@ def engine_of(
     return chosen
 
 
+def check_episode(env: gym.Env, horizon: int, name: str = "") -> None:
+    """Check that a run in an environment of many queries ends with its query.
+
+    Args:
+        env: the environment.
+        horizon: T.
+        name: what messages call the environment; empty: its own.
+
+    Raises:
+        ValueError: it does not; the agent would have learned from another query.
+    """
+    users = users_of(env)
+    if users is None or users.n_queries == 1 or users.n_sessions is None:
+        return
+    if horizon > users.n_sessions:
+        raise ValueError(
+            f"horizon is {horizon:,}; a run plays one query of {name or name_of(env)}, which has "
+            f"{users.n_sessions:,} sessions: expected at most these, or an instance with more "
+            "n_sessions"
+        )
+
+
 def _check_late(agent: BaseAgent, env: gym.Env) -> None:
     """Check that clicks in an environment can reach an agent late.
 
