@@ -246,18 +246,24 @@ class QueryLists:
         return bool(lately < HARDLY * len(sessions) / len(self))
 
     def in_production(self) -> Ranking:
-        """Today's production list: the most frequent one of today.
+        """Today's production list: the most frequent one of today; of two that are as frequent,
+        the one that was shown last.
 
         ⚠ Not the most frequent one of the whole log: that may be a list of the past. Among lists of
         several lengths it is one of the longest; a shorter list counts for those it begins.
         """
-        rows, counts = np.unique(self.index[self.today :], return_counts=True)
-        shown: Counter[Ranking] = Counter()
-        for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
-            shown[self.lists[row]] += count
-        lengths = {len(ranking) for ranking in shown}
-        longest = [ranking for ranking in shown if len(ranking) == max(lengths)]
-        return max(longest, key=lambda ranking: sum(shown[ranking[:size]] for size in lengths))
+        rows, ago, counts = np.unique(
+            self.index[self.today :][::-1], return_index=True, return_counts=True
+        )
+        lists = [self.lists[row] for row in rows]
+        shown = Counter(dict(zip(lists, counts.tolist(), strict=True)))
+        lengths = {len(ranking) for ranking in lists}
+
+        def frequency(place: int) -> tuple[int, int]:
+            return sum(shown[lists[place][:size]] for size in lengths), -int(ago[place])
+
+        longest = [place for place, each in enumerate(lists) if len(each) == max(lengths)]
+        return lists[max(longest, key=frequency)]
 
     def mean(self, ranking: Ranking) -> float:
         """What a session that showed a list earned, whenever that was; NaN if none did."""

@@ -46,7 +46,7 @@ DAY, EARLIEST, LATEST = 86_400, 1e8, 1e10
 """
 RECENT, BLOCKS = 200, 20
 """The production list is the most frequent one of the last 200 sessions, or of the last twentieth
-if that is longer.
+if that is longer; of two that are as frequent, the one that was shown last.
 """
 SAMPLE, PARTS = 10_000, 4
 """Sessions whose clicks are compared with the users of the environment, spread evenly, and in how
@@ -253,12 +253,13 @@ def sessions_of(log: Any, query: str, labels: Sequence[str], n_positions: int) -
     with_gaps = rankings[has_gap].clip(0), around[has_gap]
     rankings, clicks = rankings[known], clicks[known]
     latest = rankings[-max(RECENT, len(rankings) // BLOCKS) :]
-    lists, counts = np.unique(latest, axis=0, return_counts=True)
+    lists, ago, counts = np.unique(latest[::-1], axis=0, return_index=True, return_counts=True)
+    production = np.lexsort((-ago, counts))[-1]
     least = math.ceil(EXPECTED * (clicks.size + 2) / (np.count_nonzero(clicks) + 1))
     return LoggedSessions(
         *(query, rankings, clicks, with_gaps, len(labels), len(order)),
-        *(len(order) / _days(getattr(log, "times", None)), lists[counts.argmax()]),
-        *(float(counts.max() / counts.sum()), least),
+        *(len(order) / _days(getattr(log, "times", None)), lists[production]),
+        *(float(counts[production] / counts.sum()), least),
     )
 
 
