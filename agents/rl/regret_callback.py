@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.callbacks import BaseCallback
 
-from ...envs.any_env import users_of
 from .vec_env import StableBaselinesVecEnv
 
 REGRET, SHARE = "rollout/regret", "rollout/share_of_optimum"
@@ -48,8 +47,8 @@ class RegretCallback(BaseCallback):
         self._has_met_regret = self._is_stateful = False
 
     def _on_training_start(self) -> None:
-        users = users_of(self.training_env.get_attr("unwrapped", [0])[0])
-        self._is_stateful = users is not None and users.may_leave and bool(users.observes)
+        users = getattr(self.training_env.get_attr("unwrapped", [0])[0], "model", None)
+        self._is_stateful = getattr(users, "may_leave", False) and bool(users.observes)
 
     def _on_step(self) -> bool:
         regret, optimum = self._sessions()
