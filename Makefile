@@ -22,22 +22,23 @@ help:  ## this list
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c $(1)
 
 # The pip of a new environment may be too old for groups of dependencies (--group).
-$(INSTALLED): pyproject.toml $(CONSTRAINTS)
+$(INSTALLED): pyproject.toml logs/pyproject.toml lab/pyproject.toml $(CONSTRAINTS)
 	@test -n "$(PYTHON)" || { echo "clickgym needs Python 3.11 to 3.14, and neither python3 nor python3.11 to python3.14 is (PYTHON=... names another)" >&2; exit 1; }
 	@echo "Making $(VENV) with the versions of $(CONSTRAINTS) (once, a few minutes) ..."
 	$(PYTHON) -m venv --clear $(VENV)
 	$(call INSTALL,constraints.txt) pip
-	$(call INSTALL,$(CONSTRAINTS)) -e '.$(if $(EXTRAS),[rl])'
+	$(call INSTALL,$(CONSTRAINTS)) -e . -e ./logs -e ./lab
 	@touch $@
 
-# What tests, lint, pages and the site need: the tools, and the distributions of logs and of the lab.
-$(TESTED): $(INSTALLED) logs/pyproject.toml lab/pyproject.toml
-	$(call INSTALL,$(CONSTRAINTS)) --group dev -e '.$(if $(EXTRAS),[$(EXTRAS)])' -e ./logs -e ./lab
+# What tests, lint, pages and the site need: the tools, and the libraries of the extras (PyTorch is large, so `make run` does without).
+$(TESTED): $(INSTALLED)
+	$(call INSTALL,$(CONSTRAINTS)) --group dev -e '.$(if $(EXTRAS),[$(EXTRAS)])'
 	@touch $@
 
-run: $(INSTALLED)  ## compare algorithms on real search queries; results and figures in results/first
-	$(BIN)/clickgym run PBMRank-v0 CMRank-v0 DCMRank-v0 --agents CascadeTS PBMHB CascadeKLUCB PBMUCB TopRank BatchRank PPO Random \
-		--instance yandex-9866 --horizon 1e5 --runs 5 --out results/first
+run: $(INSTALLED)  ## play the comparison of the README; results and figures in results/first
+	$(BIN)/clickgym run PBMRank-v0 CMRank-v0 \
+		--agents CascadeTS CascadeKLUCB CascadeKLUCB:c=0 TopRank BatchRank EpsilonGreedy Random \
+		--horizon 1e5 --runs 5 --out results/first
 
 # Bytecode is kept beside the sources, also where the shell says no: the tests are many processes, and each would compile and
 # rewrite all of them again.

@@ -36,7 +36,7 @@ def test_programs(capsys):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "text", "rows"),
-    [(COMPARED, TABLE, 6), (OWN, README.partition("```console")[2].partition("```")[0], 3)],
+    [(COMPARED, TABLE, 7), (OWN, README.partition("```console")[2].partition("```")[0], 3)],
     ids=["compared", "own"],
 )
 def test_tables(command, text, rows, tmp_path, monkeypatch, printed):
@@ -48,7 +48,7 @@ def test_tables(command, text, rows, tmp_path, monkeypatch, printed):
 
 def assert_shown(text, output, rows):
     """The regret of so many agents stands in both tables, whose columns may be wider or fewer."""
-    shown = re.findall(r"^\w+ +[\d,.]+ ± [\d,.]+", text, flags=re.MULTILINE)
+    shown = re.findall(r"^\S+ +[\d,.]+ ± [\d,.]+", text, flags=re.MULTILINE)
     for row in shown:
         assert re.sub(" +", " ", row) in re.sub(" +", " ", output), row
     assert len(shown) == rows
