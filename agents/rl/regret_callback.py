@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.callbacks import BaseCallback
@@ -47,7 +49,7 @@ class RegretCallback(BaseCallback):
         self._has_met_regret = self._is_stateful = False
 
     def _on_training_start(self) -> None:
-        users = getattr(self.training_env.get_attr("unwrapped", [0])[0], "model", None)
+        users: Any = getattr(self.training_env.get_attr("unwrapped", [0])[0], "model", None)
         self._is_stateful = getattr(users, "may_leave", False) and bool(users.observes)
 
     def _on_step(self) -> bool:
