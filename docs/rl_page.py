@@ -5,7 +5,7 @@ learner.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 
@@ -27,6 +27,7 @@ MEASUREMENTS = DOCS.parent / "benchmarks" / "README.md"
 FILE, FIGURE = DOCS / "rl.parquet", DOCS / "rl.png"
 STUDY = DOCS.parent / "lab" / "results" / "when-rl-pays.parquet"
 CONTEXTUAL, STATEFUL, RANDOM = "ContextualPBMRank-v0", "CascadeMDPRank-v0", "Random"
+CASCADE = "ContextualCMRank-v0"
 WORLDS = {"linear": "linear", "personal:features=outer": "personal, outer", "personal": "personal"}
 """The name of each world on the page; a colon, a comma and the seed follow in the runs."""
 UNSHARED = ("DQN", "MaskablePPO", "RecurrentPPO")
@@ -115,7 +116,7 @@ def _rows_of(world: str, unshared: bool) -> Iterator[tuple[str, polars.DataFrame
             yield str(agent), part
 
 
-def features_table(unshared: bool = False) -> Rows:
+def features_table(unshared: bool = False, worlds: Mapping[str, str] = WORLDS) -> Rows:
     """Return regret where users have features: means over runs and worlds, and the worst run."""
     rows = [
         [
@@ -130,7 +131,7 @@ def features_table(unshared: bool = False) -> Rows:
             "seconds",
         ]
     ]
-    for world, name in WORLDS.items():
+    for world, name in worlds.items():
         for agent, part in _rows_of(world, unshared):
             shares = [_percent(part[column]) for column in ("share", "late", "frozen")]
             seconds = number(float(part["seconds"].median()))  # type: ignore[arg-type]
@@ -170,6 +171,7 @@ def tables() -> dict[str, Rows]:
     return {
         "features": features_table(),
         "unshared": features_table(unshared=True),
+        "cascade": features_table(worlds={CASCADE: "personal, cascade"}),
         "plain": plain_table(),
     }
 

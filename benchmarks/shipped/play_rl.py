@@ -32,8 +32,9 @@ from clickgym_lab.results import read_results, write_results
 FILE = Path(__file__).resolve().parents[2] / "docs" / "rl.parquet"
 RUNS, FROZEN_SESSIONS = 5, 5_000
 CONTEXTUAL, PLAIN = "ContextualPBMRank-v0", ("PBMRank-v0", "CMRank-v0")
+CASCADE = "ContextualCMRank-v0"
 STATEFUL, FAMILIES = "CascadeMDPRank-v0", ("clickbait", "habit", "independent")
-HORIZONS = {CONTEXTUAL: 50_000, **dict.fromkeys((*PLAIN, STATEFUL), 100_000)}
+HORIZONS = {CONTEXTUAL: 50_000, CASCADE: 50_000, **dict.fromkeys((*PLAIN, STATEFUL), 100_000)}
 WORLDS = [
     f"{world}seed={seed}"
     for seed in (21, 22)  # hyper-parameters were chosen in worlds with other seeds
@@ -46,6 +47,8 @@ BANDITS = ("CascadeKLUCB", "TopRank", "BatchRank", "Random")
 README_PPO = "PPO:n_envs=64,n_steps=4,batch_size=256,learning_rate=0.003"
 """With the settings of the README's example."""
 NEURAL = ("NeuralGreedy", "NeuralGreedy:feedback=reward")
+BEFORE_CASCADE = ("LinearTS", "CMLinUCB", "Random", *NEURAL, "SAC", "PPO", "A2C", README_PPO)
+"""What plays before users who leave at the first click, who are not as `NeuralGreedy` assumes."""
 
 Pair = tuple[str, str, str, int]
 """Environment, instance (empty: the default), agent, and number of the run: the seed of both."""
@@ -59,6 +62,8 @@ def pairs() -> Iterator[Pair]:
                 if world.startswith("personal:seed") == is_plain:
                     yield CONTEXTUAL, world, agent, run
             if is_plain:
+                for world, agent in product(WORLDS[2::3], BEFORE_CASCADE):
+                    yield CASCADE, world, agent, run
                 for env, agent in product(PLAIN, (*BANDITS, "PPO", "A2C", "SAC", "DQN")):
                     yield env, "", agent, run
                 for family, agent in product(FAMILIES, ("PPO", "A2C")):

@@ -185,6 +185,20 @@ def test_when_reinforcement_learning_pays():
         )
 
 
+def test_a_wrong_click_model_costs_the_network_little():
+    """Before users of the cascade model every run of NeuralGreedy, also from one bit, loses less
+    than each of all RL algorithms, and linear bandits lose more than random lists.
+    """
+    runs = rl_page.runs().filter(world=rl_page.CASCADE)
+    of = {agent: runs.filter(agent=agent)["share"] for agent in runs["agent"].unique()}
+    assert {len(shares) for shares in of.values()} == {5}
+    learners = of.keys() & set(rl_page.AGENTS_OF_RL)
+    least = min(of[name].min() for name in learners)
+    assert max(of[rl_page.CLICKS].max(), of[rl_page.BIT].max()) < least
+    assert max(of[name].max() for name in learners) < 1.0
+    assert min(of[name].min() for name in (rl_page.LINEAR, "CMLinUCB")) > 1.0
+
+
 def test_rl_before_stateful_users():
     """In clickbait every run of every RL algorithm loses less than the bandit; in independent none
     does in the mean; in habit only PPO does, within the noise. The planner loses least in all.
