@@ -137,11 +137,16 @@ class _Checks:
         for ranking in (np.arange(n_items), np.arange(n_items)[::-1].copy()):
             ranking = ranking[: model.n_positions]
             for uniforms in rng.random((PYTHON_SESSIONS, model.n_uniforms)):
-                model.sample_kernel(parameters, ranking, uniforms, clicks, examined)
+                exit = model.sample_kernel(parameters, ranking, uniforms, clicks, examined)
+                wanted = "expected a position or -1"
+                is_place = isinstance(exit, int | np.integer)
+                expect(is_place, f"sample returned {short(exit)}; {wanted}")
             marginals = np.empty((2, model.n_positions))
             model.marginals_kernel(parameters, ranking, *marginals, scratch)
             for (code, _), cutoff in itertools.product(rewards, range(1, model.n_positions + 1)):
-                model.expected_kernel(parameters, ranking, code, cutoff, scratch)
+                value = model.expected_kernel(parameters, ranking, code, cutoff, scratch)
+                is_number = isinstance(value, int | float | np.number)
+                expect(is_number, f"expected returned {short(value)}; expected a number")
         for code, reward in rewards:
             if model.scan_kernel is not None:
                 model.scan_kernel(parameters, code, *values)

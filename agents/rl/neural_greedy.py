@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any, BinaryIO, Literal, Self, cast
 
 import numpy as np
@@ -350,7 +351,10 @@ class NeuralGreedy(Agent):
 
         source = cast(BinaryIO, path) if isinstance(path, io.IOBase) else check_path("path", path)
         with reading(source, *FAULT):
-            content = torch.load(source, map_location="cpu", weights_only=True)
+            try:
+                content = torch.load(source, map_location="cpu", weights_only=True)
+            except UnpicklingError:  # torch says how to load it with what it could run
+                raise ValueError("it holds something else than tensors and text") from None
             name = content["agent"]
         check_format(source, content.get("format"))
         if name != cls.__qualname__:

@@ -119,6 +119,27 @@ def test_sessions_that_an_agent_learns_from(n_positions):
     assert len({tuple(ranking) for _, ranking, _ in agent.sessions}) > 1
 
 
+class ByThetaOnly(ByTheta):
+    """As an agent of one's own may be: it has no sizes, and ranks all items."""
+
+    def __init__(self, theta):
+        self.theta, self.updates = np.asarray(theta), 0
+
+    def rank(self, observation):
+        return np.argsort(-(observation["features"] @ self.theta))
+
+    def update(self, observation, ranking, clicks, reward):
+        self.updates += 1
+
+
+def test_an_agent_without_sizes_ranks_all_items():
+    log, model = long_log("UBM")
+    agents = [ByThetaOnly(model.theta), ByTheta(4, 4, model.theta)]
+    results = [clickgym_logs.replay(agent, log) for agent in agents]
+    assert results[0].rewards.tolist() == results[1].rewards.tolist()
+    assert len(results[0].rewards) > 0
+
+
 def test_an_agent_that_does_not_learn_stays_as_it_is():
     log, _ = random_log("PBM", 500, seed=0)
     agent = clickgym.agents.C2UCB(4, 1, n_features=6, seed=0)

@@ -102,8 +102,9 @@ def test_spoiled_files(spoil, tmp_path):
     spoil(path)
     with pytest.raises(
         ValueError, match=rf"^{re.escape(str(path))} is not a saved agent, or damaged "
-    ):
+    ) as caught:
         TopRank.load(path)
+    assert "pickle" not in str(caught.value)  # no advice to run what is in the file
 
 
 class Evil:
@@ -122,7 +123,7 @@ def test_nothing_is_unpickled(entry, tmp_path):
     with np.load(path) as file:
         arrays = {name: file[name] for name in file.files}
     np.savez(path, **(arrays | {entry: np.array([Evil(witness)], dtype=object)}))
-    with pytest.raises(ValueError, match=r"is not a saved agent, or damaged .*allow_pickle"):
+    with pytest.raises(ValueError, match=r"damaged \(it holds something else than arrays"):
         TopRank.load(path)
     assert not witness.exists()
 

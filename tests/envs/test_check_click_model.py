@@ -249,7 +249,28 @@ def test_index_out_of_range(name):
     assert f"test_check_click_model.py:{line} in {TOO_FAR[name].__name__}: " in fault
 
 
+@kernel
+def sample_without_return(parameters, ranking, uniforms, clicks, examined):
+    for k in range(len(ranking)):
+        examined[k] = clicks[k] = 0
+
+
+@kernel
+def expected_without_return(parameters, ranking, reward, cutoff, scratch):
+    scratch[0] = 0.0
+
+
+class ReturnsNoPlace(Charming):
+    sample_kernel = sample_without_return
+
+
+class ReturnsNoReward(Charming):
+    expected_kernel = expected_without_return
+
+
 FAULTS = {
+    ReturnsNoPlace: "- kernels: sample returned None; expected a position or -1",
+    ReturnsNoReward: "- kernels: expected returned None; expected a number",
     ForgetsExamined: "- sessions (sample, marginals): examined is not 0 or 1 at every",
     ClicksUnseen: "- sessions (sample, marginals): a position is clicked but not examined",
     WrongMarginals: "- sessions (sample, marginals): the click probability of [2, 0, 3] at ",

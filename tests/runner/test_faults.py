@@ -180,7 +180,7 @@ def test_what_the_caller_raises_is_not_the_agents_fault():
     ("text", "told"),
     [
         ("1 / 0", r"ZeroDivisionError: division by zero \(.*fails_at_import\.py:1 in <module>: "),
-        ("def (", r"SyntaxError: invalid syntax \(fails_at_import\.py, line 1\) "),
+        ("def (", r"SyntaxError: invalid syntax \(fails_at_import\.py, line 1\)$"),
         ("import no_such_thing", "ModuleNotFoundError: No module named 'no_such_thing' "),
     ],
 )

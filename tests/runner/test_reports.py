@@ -426,7 +426,7 @@ def test_reference_on_the_command_line(returned, folder, printed, refused):
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_table_in_latex(returned, folder, tmp_path, printed):
+def test_table_in_latex(returned, folder, tmp_path, printed, refused):
     """It has the numbers of the table, the rules of booktabs and no name that LaTeX would read; it
     compiles where there is a LaTeX.
     """
@@ -452,6 +452,8 @@ def test_table_in_latex(returned, folder, tmp_path, printed):
     assert "\\textbackslash{}" in text
     printed_text = printed(["report", str(folder), "--latex", "--reference", "TopRank"])
     assert printed_text.strip() == to_latex(returned, "TopRank")
+    for option in (["--html"], ["--out", str(tmp_path)]):
+        assert "leave out --html and" in refused(["report", str(folder), "--latex", *option])
     if compiler := shutil.which("pdflatex"):
         page = "\\documentclass{article}\\usepackage{booktabs}\\begin{document}"
         (tmp_path / "a.tex").write_text(f"{page}\n{text}\n\\end{{document}}\n", encoding="utf-8")

@@ -17,7 +17,7 @@ from polars.testing import assert_frame_equal
 
 import clickgym
 from clickgym.__main__ import main
-from clickgym.agents import EpsilonGreedy
+from clickgym.agents import Agent, EpsilonGreedy
 
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
 INSTANCES = ["yandex-9", "yandex-990"]
@@ -171,6 +171,26 @@ def test_changed_agent_is_played_anew_and_comes_back(tmp_path, played):
     assert played.count == 6
 
 
+def test_what_never_finished_is_not_played_anew(tmp_path):
+    """An agent that fails, and is mended: nothing had been measured of it."""
+
+    class Fails(Agent):
+        def __init__(self, n_items, n_positions, *, seed=None):
+            """It does not get beyond its first list."""
+
+        def rank(self, observation):
+            return None
+
+        def update(self, observation, ranking, clicks, reward):
+            pass
+
+    with pytest.raises(clickgym.AgentError):
+        sweep(tmp_path, **FIRST | {"agents": {"other": "Random", "mine": Fails}})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sweep(tmp_path, **FIRST | {"agents": epsilon(0.2)})
+
+
 @pytest.mark.parametrize(
     "changed",
     [
@@ -265,9 +285,7 @@ def test_changed_source_of_an_own_class(words, tmp_path, monkeypatch, played, ca
         importlib.invalidate_caches()
         assert main(words) == 0
         assert played.count == count
-        assert ("has changed: 1 runs are played anew" in capsys.readouterr().err) == (
-            "added" in text
-        )
+        assert ("has changed: 1 run is played anew" in capsys.readouterr().err) == ("added" in text)
 
 
 # ---------------------------------------------------------------- damage, copies, other folders
@@ -286,9 +304,9 @@ def test_damaged_file_is_played_again(whole, tmp_path, played, damage):
     folder = shutil.copytree(whole, tmp_path / "out")
     first, second, *_ = runs_of(folder)
     first.write_bytes(damage(first.read_bytes(), second.read_bytes()))
-    with pytest.warns(UserWarning, match="1 files in .*runs are damaged"):
+    with pytest.warns(UserWarning, match="^1 file in .*runs is damaged"):
         assert numbers(folder).filter(step=300).height == 23
-    with pytest.warns(UserWarning, match="are damaged"):
+    with pytest.warns(UserWarning, match="is damaged"):
         assert_frame_equal(sweep(folder), numbers(whole))
     assert played.count == 1
     assert_frame_equal(numbers(folder), numbers(whole))

@@ -24,8 +24,8 @@ class Reason(StrEnum):
         "no exact time",
         "it has no time, too few different ones, or dates that hide the hours, and a list that was "
         "shown when users click more would look better. Export it with its times, to the second; "
-        "where sessions are numbered in order, --columns time=session does. If lists were drawn at "
-        "random, a column arm and dates are enough",
+        "where sessions are numbered in order, --columns time=session does. Where a column arm "
+        "says which lists were drawn at random, dates are enough",
     )
     TOO_FEW = (
         "too few sessions",

@@ -16,6 +16,8 @@ from clickgym.envs.any_env import checked_clicks, clicks_shown, sizes_of
 
 from .log import ClickLog
 
+RANKS = "an agent that ranks session by session; RL algorithms have a loop of their own"
+
 
 def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None) -> ClickLog:
     """Let an agent rank in an environment, and return its lists and clicks as a log.
@@ -49,7 +51,7 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
         ((20, 5), 0.1, ('yandex-9982',))
     """
     check_count("sessions", sessions)
-    check_kind("agent", agent, Agent, "an agent, as make_agent returns it")
+    check_kind("agent", agent, Agent, RANKS)
     check_kind("env", env, gym.Env, AN_ENV)
     n_items, n_positions, n_features, _ = sizes_of(env)
     core: Any = env.unwrapped

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +25,7 @@ from clickgym.core.checks import check_flag, check_kind, check_seed
 from clickgym.envs import check_ranking
 
 from .log import ClickLog
+from .record import RANKS
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,8 @@ def replay(agent: Agent, log: ClickLog, *, learn: bool = True, seed: int = 0) ->
     Args:
         agent: any `Agent`, in its present state. It chooses among the K items of each session,
             which must have a context, and sees them in random order. Build it with ``n_items`` = K,
-            as many positions or fewer, and ``n_features`` as in the log.
+            as many positions or fewer, and ``n_features`` as in the log. An
+            agent of your own has the attribute ``n_positions`` if it ranks fewer than all.
         log: a log of lists in random order, as `record` makes them with `Random`. So all its list
             propensities are the same.
         learn: whether the agent learns; False evaluates the agent as it is, for example after
@@ -77,10 +78,10 @@ def replay(agent: Agent, log: ClickLog, *, learn: bool = True, seed: int = 0) ->
         True
     """
     rng, learn = np.random.default_rng(check_seed(seed)), check_flag("learn", learn)
-    check_kind("agent", agent, Agent, "an agent, as make_agent returns it")
+    check_kind("agent", agent, Agent, RANKS)
     check_kind("log", log, ClickLog, "a ClickLog")
-    sizes: Any = agent
-    n_items, n_positions = sizes.n_items, sizes.n_positions
+    n_items = getattr(agent, "n_items", log.n_positions)
+    n_positions = getattr(agent, "n_positions", n_items)
     context = _checked_context(log, n_items)
     accepted = []
     sessions = zip(context, log.clicks[:, :n_positions], strict=True)

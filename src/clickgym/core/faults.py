@@ -4,6 +4,7 @@ that report all faults at once.
 
 from __future__ import annotations
 
+import importlib
 import os
 import sysconfig
 import traceback
@@ -42,7 +43,7 @@ def cause(error: BaseException) -> str:
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if not _lies_in_package(frame.filename)
+        if not (_lies_in_package(frame.filename) or _imports(frame.filename))
     ]
     # For an error within a library, show the user's call of the library.
     where = next(
@@ -58,6 +59,11 @@ def cause(error: BaseException) -> str:
 
 def _lies_in_package(file: str) -> bool:
     return Path(file).is_relative_to(PACKAGE)
+
+
+def _imports(file: str) -> bool:
+    """Whether a file is a part of Python's own import of modules."""
+    return file.startswith("<frozen importlib") or file == importlib.__file__
 
 
 def _lies_in_library(file: str) -> bool:

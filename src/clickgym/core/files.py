@@ -139,13 +139,19 @@ def read_arrays(path: str | os.PathLike[str] | IO[bytes]) -> dict[str, NDArray[A
     Raises:
         Exception: of many classes, on another file or a damaged one; see `reading`.
     """
-    archive = np.load(path, allow_pickle=False)
+    try:
+        archive = np.load(path, allow_pickle=False)
+    except ValueError:  # NumPy takes it for a pickle, and says how to load that
+        archive = None
     if not isinstance(archive, np.lib.npyio.NpzFile):
-        raise ValueError("it is a single array")
+        raise ValueError("it is no .npz file")
     with archive as file:
         if damaged := file.zip.testzip():  # type: ignore[union-attr]
             raise ValueError(f"the checksum of {damaged} differs")
-        return {name: file[name] for name in file.files}
+        try:
+            return {name: file[name] for name in file.files}
+        except ValueError:  # NumPy names the option with which it would unpickle
+            raise ValueError("it holds something else than arrays of numbers and text") from None
 
 
 def parse_json(text: str) -> Any:

@@ -23,6 +23,7 @@ from zlib import crc32
 import numpy as np
 
 from ..core.files import make_folder, parse_json, write_whole
+from ..core.formats import counted
 
 if TYPE_CHECKING:
     from .play.run import Result
@@ -78,6 +79,9 @@ class Store:
         self._records = sorted(name for name in names if RECORD.fullmatch(name))
         return {*self._files.values(), *self._records}
 
+    def __contains__(self, key: str) -> bool:
+        return key in self._files
+
     def rows(self, keys: Iterable[str], shape: Shape) -> dict[str, Row]:
         """The finished runs of some keys; a damaged file counts as none.
 
@@ -97,7 +101,9 @@ class Store:
                 else:
                     found[key] = self._read[key] = row
         if n_damaged:
-            text = f"{n_damaged} files in {self.folder} are damaged: their runs are not finished"
+            one = f"file in {self.folder} is damaged: its run is"
+            several = f"files in {self.folder} are damaged: their runs are"
+            text = f"{counted(n_damaged, one, several)} not finished"
             warnings.warn(text, stacklevel=4)
         return found
 

@@ -36,11 +36,12 @@ from ..core.checks import (
 )
 from ..core.faults import WorkerError
 from ..core.files import make_folder
+from ..core.formats import counted
 from ..core.memory import check_memory
 from ..envs import ClickEnv, Users
 from ..envs.any_env import users_of
 from ..envs.instances.instance import shipped_instances
-from .config import Config, Setting, provenance, versions
+from .config import COLUMNS, Config, Setting, provenance, versions
 from .identity import UNKNOWN, OwnCode, identities, is_ours, loaded
 from .labels import AgentLike, EnvLike, by_label, own_label
 from .make import AgentMaker, EnvMaker, agent_maker, env_maker, make_agent, make_env, prepared_agent
@@ -51,7 +52,7 @@ from .play.record import OnChunk
 from .play.run import Result, checkpoint_steps, play
 from .progress import Progress
 from .results import Results, Trial, begin, open_store, run_seed, shape_of, table_of, write_config
-from .store import Row
+from .store import Row, Store
 from .warm_start import Start, cautions
 from .workers import check_workers, in_parallel, what_broke
 
@@ -184,8 +185,9 @@ def sweep(
         store.remove(config.key(*names) for names in labels if set(again) & set(names))
         rows = store.rows(keys.values(), shape)
     left = {key: trial for trial, key in keys.items() if key not in rows}
-    for line in _news(before, config, list(left.values())):
-        warnings.warn(line, stacklevel=2)
+    if before is not None and store is not None:
+        for line in _news(before, config, _finished_before(left.values(), before, store)):
+            warnings.warn(line, stacklevel=2)
     for caution in cautions(facts, kinds):
         warnings.warn(caution, stacklevel=2)
 
@@ -211,25 +213,32 @@ def sweep(
     return Results(table_of(rows, keys, config), config)
 
 
-def _news(before: Config | None, now: Config, left: Sequence[Trial]) -> Iterator[str]:
+def _finished_before(trials: Iterable[Trial], before: Config, store: Store) -> list[Trial]:
+    """Those of some trials that are finished in a folder with what its tables showed before."""
+    every = product(*(before.identities[column] for column in COLUMNS))
+    hashes = {labels: before.key(*labels) for labels in every}
+    return [it for it in trials if f"{hashes.get(it[:3])}-{it.run}" in store]
+
+
+def _news(before: Config, now: Config, anew: Sequence[Trial]) -> Iterator[str]:
     """Why runs of a folder are played anew, in lines.
 
     Args:
         before, now: what its tables showed before, and what they show now.
-        left: what is to be played.
+        anew: what is to be played, and was finished before.
     """
-    if before is None:
-        return
     if changes := before.changes(now):
-        if left:
-            yield f"{len(left)} runs are played anew ({'; '.join(changes)}); the others are kept"
+        if anew:
+            are = counted(len(anew), "run is", "runs are")
+            yield f"{are} played anew ({'; '.join(changes)}); the others are kept"
         return
     for column, known in before.identities.items():
         for label, identity in known.items():
-            count = sum(getattr(trial, column) == label for trial in left)
+            count = sum(getattr(trial, column) == label for trial in anew)
             new = now.identities[column].get(label, identity)
             if count and new != identity and not new.startswith(UNKNOWN):
-                yield f"{label} has changed: {count} runs are played anew"
+                are = counted(count, "run is", "runs are")
+                yield f"{label} has changed: {are} played anew"
 
 
 @contextmanager

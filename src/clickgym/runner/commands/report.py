@@ -72,6 +72,8 @@ def report(
     clickgym report results/first --reference TopRank --latex > table.tex
     clickgym report results/first results/mine --out results/both
     """
+    if latex and (html or out is not None):
+        raise ValueError("--latex prints a table and writes nothing; leave out --html and --out")
     is_whole = not (agents or environments or folders[1:])
     if not is_whole and out is not None and out.resolve() in [it.resolve() for it in folders]:
         raise ValueError(
