@@ -400,7 +400,8 @@ class Results:
             by_instance: a panel for each instance of each environment, not their mean.
             reference: draw the differences to this agent in the same runs.
             emphasis: the agent whose line is thick and above the others.
-            names: what the figure calls agents, environments, instances and metrics.
+            names: what the figure calls agents, environments, instances and metrics. It may hold
+                more than this figure shows, for all figures of a paper.
             width: of the figure in inches, such as 3.3 for a column of a paper. The legend is below
                 the panels, the letters are of eight points, and there is no title by default.
             normalise: draw one minus the regret as a share of that of `Random`, which must be among

@@ -19,6 +19,7 @@ from ...envs.instances.instance import is_refit
 from ..make import agent_maker, requirements
 from ..per_day import by_day
 from ..play.metrics import is_sum
+from ..play.pair import ENGINES
 from ..results import Results
 from ..summaries import metrics_of, span, with_loss, without_regret
 from ..terminal import Column, print_table, say
@@ -201,10 +202,19 @@ def about_pairs(table: polars.DataFrame, shown: Collection[str]) -> Iterator[str
             f"Differences to {reference} are over the same {units}, with 95 % intervals. A {sign} "
             f"difference is in favour of {reference}."
         )
-    if "p" in shown:
+        trained = table.filter(~col("engine").is_in(ENGINES))["agent"].unique(maintain_order=True)
+        if len(trained):
+            whose = "its" if len(trained) == 1 else "their"
+            yield f"{' and '.join(trained)} met users of {whose} own, not those of the others."
+    tested = table.group_by("env").agg(col("p").count()).filter(col("p") > 0)["p"]
+    if "p" in shown and len(tested):
+        count = span(tested)
+        these = "is one comparison" if count == "1" else f"are {count} comparisons"
+        each = " in each environment" * (len(tested) > 1)
         yield (
             "p is of the two-sided paired t test, adjusted for the agents of an environment by "
-            "Holm's procedure. The intervals of differences are not adjusted."
+            "Holm's procedure. The intervals of differences are not adjusted. "
+            f"There {these} with {table['reference'][0]}{each}."
         )
 
 
