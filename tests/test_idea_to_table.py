@@ -19,7 +19,7 @@ COMMANDS = [
     for text in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
 ]
 RUN, REPEAT, LATEX = COMMANDS
-TABLE, REPEATED = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
+TABLE, REPEATED, RANKED = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
 (IN_LATEX,) = re.findall(r"```latex\n(.*?)```", PAGE, re.DOTALL)
 SMALL = {"5e3": "50", "20": "2"}
 """The sessions and the runs of a quick test."""
@@ -51,19 +51,22 @@ def test_every_step(at_work, printed):
     latex = printed(words_of(LATEX, True))
     assert latex.startswith(r"\begin{table}")
     assert latex.count("HalfSeen &") == 1
+    assert "HalfSeen" in printed([*words_of(REPEAT, True), "--jobs", "1"], 100)
     for script in SCRIPTS:
         exec(script, {})
     assert (at_work / "figure.pdf").stat().st_size > 1000
-    assert "HalfSeen" in printed([*words_of(REPEAT, True), "--jobs", "1"], 100)
     figure = clickgym.Results("results/idea").plot(width=3.3)
     assert figure.get_figwidth() == pytest.approx(3.3)
 
 
 @pytest.mark.slow
-def test_what_the_page_shows(at_work, printed):
-    """The numbers of both comparisons, and the table in LaTeX."""
+def test_what_the_page_shows(at_work, printed, capsys):
+    """The numbers of both comparisons and of the second test, and the table in LaTeX."""
     for command, shown in ((RUN, TABLE), (REPEAT, REPEATED)):
         found = squeezed(printed([*words_of(command, False), "--jobs", "1"], 100))
         for line in filter(None, squeezed(shown)):
             assert any(line in other for other in found), line
+    (script,) = (text for text in SCRIPTS if "wilcoxon" in text)
+    exec(script, {})
+    assert capsys.readouterr().out == RANKED
     assert printed(words_of(LATEX, False)).strip() == IN_LATEX.strip()

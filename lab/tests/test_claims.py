@@ -92,6 +92,15 @@ def test_what_is_not_kept_is_not_tested():
     assert number.ours(results) is None
 
 
+def test_a_row_says_that_the_correction_took_its_verdict_back():
+    found = [Finding("x", 0.03, 1.0), Finding("y", 1.0, 0.001), Finding("z", 1.0, 1.0)]
+    statements = [Statement("", "", "", lambda _, one=one: one) for one in found]
+    first, second, third = judge(statements, Results({}), full=True)
+    assert (first.verdict, second.verdict[0], third.verdict) == ("undecided", "n", "undecided")
+    assert first.measured == "x; reproduced before the correction for the number of statements"
+    assert (second.measured, third.measured) == ("y", "z")
+
+
 def test_verdicts_at_bounds():
     """Student's t with 3 degrees of freedom: 3.182 standard errors."""
     values = estimate([1.0, 2.0, 3.0, 4.0])

@@ -459,6 +459,9 @@ def judge(statements: Sequence[Statement], results: Results, full: bool) -> list
         judged.append(Judged(statement, measured, "not tested"))
     levels = holm([min(found.supports, found.contradicts) for found in findings.values()])
     for (place, finding), level in zip(findings.items(), levels, strict=True):
-        verdict = finding.verdict if level <= LEVEL else "undecided"
-        judged[place] = Judged(statements[place], finding.measured, verdict)
+        verdict, measured = finding.verdict, finding.measured
+        if level > LEVEL and verdict != "undecided":
+            measured += f"; {verdict} before the correction for the number of statements"
+            verdict = "undecided"
+        judged[place] = Judged(statements[place], measured, verdict)
     return judged
