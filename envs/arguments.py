@@ -33,13 +33,15 @@ class Form(NamedTuple):
     """A family of instances of any size."""
     instance: str | None
     """The default instance, if the click model has one; None: that of the click model."""
+    episode: int | None = 1000
+    """The number of sessions after which an id truncates an episode; None: it does not."""
 
 
 FORMS = {
     "": Form(None, None, "uniform", None),
-    "NonStationary": Form(PiecewiseStationaryModel, None, "abrupt", "li2019-switching"),
+    "NonStationary": Form(PiecewiseStationaryModel, None, "abrupt", "li2019-switching", 100_000),
     "Contextual": Form(LinearModel, LabelledModel, "linear", "linear"),
-    "Queries": Form(QueryUsers, None, "queries", "queries"),
+    "Queries": Form(QueryUsers, None, "queries", "queries", None),
 }
 """The forms by the prefixes of ids."""
 

@@ -43,9 +43,6 @@ USERS: dict[str, type[Users]] = {
 further forms (`FORMS`). Users of another file in this folder follow under their short names.
 """
 
-EPISODE = 1000
-"""The number of sessions after which an id truncates an episode; ``Queries...`` ids do not."""
-
 
 class Environment(NamedTuple):
     """A registered environment."""
@@ -105,9 +102,9 @@ def register_click_model(env_id: str, model: str | type[Users]) -> None:
     ``NonStationary``, ``Contextual`` and ``Queries``; of users of another kind only the id.
 
     A model without attraction has no contextual form. Episodes of ``Queries`` end with the query,
-    and those of other forms after 1,000 sessions. If ``model`` is a name, the class is not
-    imported yet, and all forms are registered. ``gym.make`` then refuses a form that the model
-    does not have.
+    those of ``NonStationary`` after 100,000 sessions, and others after 1,000. If ``model`` is a
+    name, the class is not imported yet, and all forms are registered. ``gym.make`` then refuses a
+    form that the model does not have.
 
     Args:
         env_id: an id of Gymnasium with a version, such as ``"MyRank-v0"``.
@@ -147,7 +144,7 @@ def register_click_model(env_id: str, model: str | type[Users]) -> None:
             form + env_id,
             entry_point="clickgym.envs.click_env:ClickEnv",
             vector_entry_point="clickgym.envs.vector_env:ClickVectorEnv",
-            max_episode_steps=None if form == "Queries" else EPISODE,
+            max_episode_steps=FORMS[form].episode,
             kwargs={"model": name, **({"form": form} if form else {})},
             reward_threshold=own.get("reward_threshold"),
         )
@@ -187,7 +184,8 @@ def is_limit_of_id(env: gymnasium.Env[Any, Any]) -> TypeGuard[TimeLimit]:
     """Whether a wrapper is the time limit of a registered id."""
     if type(env) is not TimeLimit or env.spec is None or not isinstance(env.unwrapped, ClickEnv):
         return False
-    return env.spec.max_episode_steps == EPISODE
+    form = env.spec.kwargs.get("form", "")
+    return env.spec.max_episode_steps == FORMS[form].episode
 
 
 for _file in iter_modules([str(Path(__file__).parent)]):

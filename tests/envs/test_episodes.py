@@ -12,8 +12,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import RecordEpisodeStatistics as RecordVectorEpisodeStatistics
 
 import clickgym
-from clickgym.envs import ItemByItemVector
-from clickgym.envs.registration import ENVIRONMENTS, EPISODE
+from clickgym.envs import ENVIRONMENTS, ItemByItemVector
 
 pytestmark = pytest.mark.uncompiled
 
@@ -55,13 +54,24 @@ def play(env, n_sessions, ranking=None):
 
 @pytest.mark.parametrize("env_id", IDS)
 def test_every_id_ends_after_a_thousand_sessions(env_id):
-    """But those whose users tell how long an episode is."""
-    limit = None if ENVIRONMENTS[env_id].kind == "Queries" else 1000
+    """But those whose users change later, or tell how long an episode is."""
+    limits = {"NonStationary": 100_000, "Queries": None}
+    limit = limits.get(ENVIRONMENTS[env_id].kind, 1000)
     assert gym.spec(env_id).max_episode_steps == limit
-    assert EPISODE == 1000
 
 
-@pytest.mark.parametrize("env_id", [STATIONARY, CHANGING, FEATURES])
+@pytest.mark.parametrize("env_id", [it for it in IDS if it.startswith("NonStationary")])
+def test_the_best_list_changes_within_an_episode(env_id):
+    env = gym.make(env_id)
+    _, first = env.reset(seed=0)
+    n_sessions = env.unwrapped.model.starts[1]
+    _, lengths = play(env, n_sessions)
+    assert lengths == [n_sessions]
+    _, second = env.reset()
+    assert first["optimal_ranking"].tolist() != second["optimal_ranking"].tolist()
+
+
+@pytest.mark.parametrize("env_id", [STATIONARY, FEATURES])
 def test_episodes_cut_one_stream(env_id):
     """An episode is truncated, and a reset goes on with the stream."""
     env, endless = gym.make(env_id), gym.make(env_id, max_episode_steps=-1)
@@ -248,9 +258,10 @@ def test_item_by_item_ends_with_the_stream_of_a_user():
 def test_the_runner_plays_the_endless_stream(env_id, engine):
     """And leaves the environment of the caller as it was."""
     agent = "CascadeVI" if env_id == USERS else "TopRank"
-    expected = clickgym.run(agent, gym.make(env_id, max_episode_steps=-1), 2500, seed=0)
-    env = gym.make(env_id)
-    result = clickgym.run(agent, env, 2500, seed=0, engine=engine)
+    env, endless = gym.make(env_id), gym.make(env_id, max_episode_steps=-1)
+    n_sessions = env.spec.max_episode_steps + 500
+    expected = clickgym.run(agent, endless, n_sessions, seed=0)
+    result = clickgym.run(agent, env, n_sessions, seed=0, engine=engine)
     assert result.engine == engine
     np.testing.assert_array_equal(result.regret, expected.regret)
     assert isinstance(env, gym.wrappers.TimeLimit)
