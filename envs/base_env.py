@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_call, check_choice, check_seed, short
+from ..core.checks import as_call, check_choice, check_seed
 from ..core.faults import Fault, SessionError, cause
 from .arguments import Described
 from .rendering import RENDER_MODES, ResultPage
 from .spaces import RankedList, check_ranking
 from .streams import Streams
-
-FOREIGN_OPTIONS = {"minari_autoseed"}
-"""Options of ``reset`` that wrappers of other packages read and pass on."""
 
 
 def name_of(env: Any) -> str:
@@ -117,6 +113,7 @@ class BaseClickEnv:
             # Agents often seed their generator with the same small integer as the environment.
             # Clicks must not depend on the random numbers that chose the list. Therefore the
             # environment uses a child of its seed.
+            seed = check_seed(seed)
             child = np.random.SeedSequence(seed, spawn_key=(0xC11C,))
             self._np_random = np.random.Generator(np.random.PCG64(child))
             self._np_random_seed = seed
@@ -163,17 +160,6 @@ class BaseClickEnv:
             n_positions=self.model.n_positions,
             reward=self.reward,
         )
-
-
-def checked_seed(seed: Any, options: Any) -> int | None:
-    """Check the arguments of ``reset``; return the seed."""
-    if options is not None and (
-        not isinstance(options, Mapping) or options.keys() - FOREIGN_OPTIONS
-    ):
-        raise ValueError(
-            f"options are {short(options)}; expected none, because reset has no options"
-        )
-    return None if seed is None else check_seed(seed)
 
 
 def checked_list(action: Any, lists: RankedList, wrapper: str) -> NDArray[np.int64]:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.faults import Fault
 from .arguments import described_users
-from .base_env import BaseClickEnv, checked_list, checked_seed
+from .base_env import BaseClickEnv, checked_list
 from .base_env import name_of as name_of
 from .instances.instance import AnyInstance
 from .rendering import RENDER_MODES, render
@@ -108,7 +108,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
             or ``state``. And an info with ``optimal_ranking`` ``(K,)`` and ``optimal_reward``; if
             candidates change also with ``user`` and ``candidates``, as in `step`.
         """
-        self._restart(checked_seed(seed, options))
+        self._restart(seed)
         task, state = self.streams.task, self.streams.state
         info = {"optimal_ranking": task.best(state)[0], "optimal_reward": float(state.optimum[0])}
         info |= task.info(state, 0)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import as_array, check_choice, check_count, is_integer
 from ..core.faults import Fault
 from .arguments import described_users
-from .base_env import BaseClickEnv, checked_list, checked_seed
+from .base_env import BaseClickEnv, checked_list
 from .instances.instance import AnyInstance
 from .rendering import RENDER_MODES, render
 from .session import Batch, batch_step, nothing_shown
@@ -119,7 +119,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
 
         Args:
             seed: one integer that seeds all streams; None continues the current streams.
-            options: not used.
+            options: not used; there is no ``reset_mask``.
 
         Returns:
             The observations: ``(B, K)`` zeros, or a dict with ``clicks`` and ``features`` ``(B, L,
@@ -127,8 +127,6 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
             ``optimal_reward`` ``(B,)``; if candidates change also with ``user`` ``(B,)`` and
             ``candidates`` ``(B, L)``, as in `ClickEnv.step`.
         """
-        seed = checked_seed(seed, options)
-        super().reset(seed=seed)
         return self._start_episode(seed)
 
     def step(

@@ -251,7 +251,6 @@ CALLS = {
     "path is None; expected a path": lambda: agents.Random(3, 2).save(None),
     "no list is pending": lambda: waiting(agents.TopRank(4, 2, horizon=5)),
     "autoreset_mode is DISABLED": lambda: ClickVectorEnv(MODEL, 2, autoreset_mode=DISABLED),
-    "reset has no options": lambda: ClickEnv(MODEL).reset(options={"difficulty": 3}),
     "the model is an object; expected no instance": lambda: ClickEnv(MODEL, instance="uniform"),
     "model is 3; expected a trained": lambda: agents.FrozenPolicy(4, 2, model=3),
     r"features has shape \(2, 1\)": lambda: linear().rank({"features": np.zeros((2, 1))}),

@@ -195,14 +195,12 @@ def test_native_reset_without_a_seed(env_id):
     assert envs.unwrapped.streams.steps == 1
 
 
-def test_an_option_that_minari_hands_on_goes_on_with_the_stream():
+def test_a_reset_with_options_goes_on_with_the_stream():
     for env in gym.make(FEATURES), gym.make_vec(FEATURES, num_envs=2):
         env.reset(seed=0)
         before = state_of(env)
-        env.reset(options={"minari_autoseed": False})
+        env.reset(options={"difficulty": 3, "seed": 3})
         assert state_of(env) == before
-        with pytest.raises(ValueError, match="reset has no options"):
-            env.reset(options={"minari_autoseed": False, "seed": 3})
 
 
 @pytest.mark.parametrize("kind", ["sync", "vector_entry_point"])
