@@ -264,13 +264,11 @@ def environment_page(name: str) -> str:
     model, ids = models()[name], ids_of(name)
     env = example_env(name)
     arguments = "" if model.default_instance else ", ..."
-    best = env.spec.reward_threshold
     rows = [
         ["ids", ", ".join(f"`{env_id}`" for env_id in ids)],
         ["action space", f"`{env.action_space}`"],
         ["observation space", f"`{env.observation_space}`"],
         ["rewards", ", ".join(f"`{reward}`" for reward in model.rewards)],
-        ["best expected return", "–" if best is None else f"{best:.1f} in an episode"],
         ["make", f'`gym.make("{ids[0]}"{arguments})`'],
     ]
     parts = [

@@ -87,7 +87,6 @@ class CascadeModel(ClickModel):
     short = "CM"
     title = "cascade model"
     default_instance = "yandex-9982"
-    reward_threshold = 581.8617777983226
     shapes: ClassVar = {"attraction": "L"}
     sample_kernel = sample
     marginals_kernel = marginals

@@ -135,7 +135,6 @@ class ClickChainModel(ClickModel):
     short = "CCM"
     title = "click chain model"
     default_instance = "yandex-9982"
-    reward_threshold = 1030.4409295620085
     shapes: ClassVar = {"attraction": "L"} | dict.fromkeys(Parameters._fields[1:], "")
     sample_kernel = sample
     marginals_kernel = marginals

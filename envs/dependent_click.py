@@ -109,7 +109,6 @@ class DependentClickModel(ClickModel):
     short = "DCM"
     title = "dependent click model"
     default_instance = "yandex-9982"
-    reward_threshold = 792.9366899413338
     shapes: ClassVar = {"attraction": "L", "termination": "K"}
     rewards = ("clicks", "any_click", "satisfaction")
     max_search = 100_000_000

@@ -126,7 +126,6 @@ class DynamicBayesianModel(ClickModel):
     short = "DBN"
     title = "dynamic Bayesian network model"
     default_instance = "yandex-9982"
-    reward_threshold = 1088.2317738366514
     shapes: ClassVar = {"attraction": "L", "satisfaction": "L", "perseverance": ""}
     rewards = ("clicks", "any_click", "satisfaction")
     sample_kernel = sample

@@ -112,7 +112,6 @@ class MixtureModel(ClickModel):
 
     title = "mixture of click models"
     default_instance = "two-kinds"
-    reward_threshold = 1048.0272497716188
     shapes: ClassVar = {}
     rewards: tuple[str, ...] = ("clicks", "any_click")
 

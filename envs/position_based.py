@@ -87,7 +87,6 @@ class PositionBasedModel(ClickModel):
     short = "PBM"
     title = "position-based model"
     default_instance = "yandex-9982"
-    reward_threshold = 1086.729663679
     shapes: ClassVar = {"attraction": "L", "examination": "K"}
     sample_kernel = sample
     marginals_kernel = marginals

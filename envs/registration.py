@@ -136,9 +136,6 @@ def register_click_model(env_id: str, model: str | type[Users]) -> None:
         )
     forms = FORMS if click_model is None else forms_of(click_model)
     for form in forms:
-        # If users or candidates change, episodes have different best returns; and a subclass has
-        # other users.
-        own = {} if form or click_model is None else vars(click_model)
         ENVIRONMENTS[form + env_id] = Environment(name, form)
         gymnasium.register(
             form + env_id,
@@ -146,7 +143,6 @@ def register_click_model(env_id: str, model: str | type[Users]) -> None:
             vector_entry_point="clickgym.envs.vector_env:ClickVectorEnv",
             max_episode_steps=FORMS[form].episode,
             kwargs={"model": name, **({"form": form} if form else {})},
-            reward_threshold=own.get("reward_threshold"),
         )
 
 

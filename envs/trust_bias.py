@@ -106,7 +106,6 @@ class TrustBiasModel(ClickModel):
     short = "TPBM"
     title = "trust-bias model"
     default_instance = "yandex-9982"
-    reward_threshold = 1569.6448359608364
     shapes: ClassVar = {"attraction": "L"} | dict.fromkeys(Parameters._fields[1:], "K")
     contextual_reward = "clicks"
     sample_kernel = sample

@@ -108,7 +108,6 @@ class UserBrowsingModel(ClickModel):
     short = "UBM"
     title = "user browsing model"
     default_instance = "yandex-9982"
-    reward_threshold = 1230.4705918068412
     shapes: ClassVar = {"attraction": "L", "examination": "KK"}
     sample_kernel = sample
     marginals_kernel = marginals

@@ -44,11 +44,6 @@ class Users(ABC):
     """Whether ids with prefixes exist: of click models that have a short name."""
     default_instance: ClassVar[str | None] = None
     """The name of the default instance; None: an instance or parameters are required."""
-    reward_threshold: ClassVar[float | None] = None
-    """Of the id, as in Gymnasium: the expected return of an episode of best lists in the default
-    instance; None without one.
-    """
-
     observes: ClassVar[tuple[str, ...]] = ()
     """The keys of an observation beside the clicks: ``"features"``, ``"state"``."""
     are_alike: ClassVar[bool] = False

@@ -105,7 +105,6 @@ class CascadeMDP(Users):
 
     title = "cascading Markov decision process"
     default_instance = "clickbait"
-    reward_threshold = 20.883544901761876
     default_reward = "clicks"
     rewards = ("clicks",)
     observes = ("state",)

@@ -195,21 +195,3 @@ def test_model_without_attraction(monkeypatch):
     queries = gym.make("QueriesCharmRank-v0", instance="queries:split=valid")
     assert queries.unwrapped.model.kind == "QueryUsers of CHARM"
     assert clickgym.run("TopRank", queries, 100, seed=0).engine == "compiled"
-
-
-@pytest.mark.parametrize("env_id", ENVIRONMENTS)
-def test_reward_threshold(env_id):
-    """Of users and candidates that stay the same; for others no one number is the optimum."""
-    spec, kind = gym.spec(env_id), ENVIRONMENTS[env_id].kind
-    if kind == "Memory":
-        users = gym.make(env_id).unwrapped.model
-        assert spec.reward_threshold == pytest.approx(users.first @ users.value, rel=1e-12)
-    elif kind or not ENVIRONMENTS[env_id].default_instance:
-        assert spec.reward_threshold is None
-    else:
-        env = gym.make(env_id)
-        env.reset(seed=0)
-        *_, info = env.step(env.unwrapped.model.optimal_ranking())
-        assert spec.reward_threshold == pytest.approx(
-            spec.max_episode_steps * info["optimal_reward"], rel=1e-12
-        )
