@@ -135,11 +135,17 @@ def test_interrupted_sweep_says_what_is_kept_and_resumes(whole, tmp_path, played
     out, played.at_most = tmp_path / "out", 5
     with pytest.raises(KeyboardInterrupt, match=r"^stopped; 5 of 24 runs are kept in .*out: "):
         sweep(out)
-    assert "(mean ± 95 %" in printed(["report", str(out)])
+    report, left = printed(["report", str(out)]), clickgym.Results(out).left
+    assert "(mean ± 95 %" in report
+    assert len(left) == 19
+    for agent in AGENTS:
+        assert f"{agent} {sum(trial.agent == agent for trial in left)}" in report
+    assert "19 runs are not finished" not in printed(["report", str(out), "-a", AGENTS[0]])
     assert polars.read_parquet(out / "results.parquet").filter(step=300).height == 5
     played.at_most = None
     assert_frame_equal(sweep(out), numbers(whole))
     assert played.count == 24
+    assert clickgym.Results(out).left == []
 
 
 def test_sweep_without_a_folder_leaves_no_files(whole, tmp_path, monkeypatch, capsys):

@@ -55,6 +55,7 @@ class Config(Setting):
         envs, instances, agents: for each label the words by which it can be typed; None if it has
             none.
         identities: by column and label the `identity` of what the label stands for.
+        places: of each environment the names of the instances with which it is played.
         queries: of each instance with several queries their number; a run plays one of them.
         start: by environment and instance what agents learned from a log before session 1: its
             ``identity``, the ``query``, ``sessions`` ``of`` so many, and a ``caution``; empty
@@ -71,6 +72,7 @@ class Config(Setting):
     instances: dict[str, str | None]
     agents: dict[str, str | None]
     identities: dict[str, dict[str, str]]
+    places: dict[str, list[str]] = field(default_factory=dict)
     queries: dict[str, int] = field(default_factory=dict)
     start: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
     start_words: list[str] = field(default_factory=list)
@@ -179,10 +181,13 @@ class Config(Setting):
         start = {
             env: self.start.get(env, {}) | new.start.get(env, {}) for env in self.start | new.start
         }
+        places = {
+            env: list(dict.fromkeys([*self.places.get(env, []), *new.places.get(env, [])]))
+            for env in self.places | new.places
+        }
         runs, queries = max(self.runs, new.runs), self.queries | new.queries
-        return replace(
-            new, runs=runs, identities=identities, queries=queries, start=start, **labels
-        )
+        labels |= {"runs": runs, "identities": identities, "places": places}
+        return replace(new, queries=queries, start=start, **labels)
 
 
 def versions() -> dict[str, str]:

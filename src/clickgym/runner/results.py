@@ -195,9 +195,9 @@ def table_of(
     return frame.insert_column(place, frame.select((col("run") % queries).alias(QUERY))[QUERY])
 
 
-def read_results(stores: Sequence[Store]) -> tuple[polars.DataFrame, Config]:
-    """The rows of the finished runs that the tables of some folders show together, and what these
-    are of.
+def read_results(stores: Sequence[Store]) -> tuple[polars.DataFrame, Config, list[Trial]]:
+    """The rows of the finished runs that the tables of some folders show together, what these are
+    of, and the runs that are not finished.
 
     Raises:
         ValueError: no run is finished.
@@ -219,7 +219,15 @@ def read_results(stores: Sequence[Store]) -> tuple[polars.DataFrame, Config]:
         if not any(store.folder.is_dir() for store in stores):
             raise ValueError(f"{where} is not a results folder: it has no {RUNS}")
         raise ValueError(f"{where} holds no finished run yet")
-    return table_of(rows, keys, config), config
+    asked = {
+        Trial(env, *names)
+        for it in configs
+        if it.setting == config.setting
+        for env, instances in it.places.items()
+        for names in product(instances, it.agents, range(it.runs))
+    }
+    left = [trial for trial, key in keys.items() if trial in asked and key not in rows]
+    return table_of(rows, keys, config), config, left
 
 
 # -------------------------------------------------------------------------------------- in Python
@@ -233,6 +241,7 @@ class Results:
         source: the folder of a `sweep` or of ``clickgym run``, finished or not; several of them,
             whose results stand in one table; or `rows` of such results.
         config: the configuration of rows, if it is known, as ``config.json`` holds it.
+        left: with rows, the runs that are not finished.
 
     Attributes:
         rows: a polars frame as in ``results.parquet``, with the columns env, instance, agent, run,
@@ -240,6 +249,7 @@ class Results:
             the run). `clickgym.run` with the seed repeats this run. If an environment has several
             queries, the column query has that of each run (null elsewhere).
         configuration: of the sweep; None if it is unknown.
+        left: the runs that sweeps into the folders have not finished.
 
     Raises:
         ValueError: the folder is not one of results, or the rows are not those of a sweep.
@@ -261,6 +271,7 @@ class Results:
         self,
         source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | polars.DataFrame,
         config: Config | Mapping[str, Any] | None = None,
+        left: Sequence[Trial] = (),
     ) -> None:
         if isinstance(config, Mapping):
             config = Config.from_json("config", config) if config else None
@@ -268,7 +279,7 @@ class Results:
         if not isinstance(source, polars.DataFrame):
             folders: Any = source if is_sequence(source) else [source]
             stores = [open_store(check_path("source", folder)) for folder in folders]
-            source, config = read_results(stores)
+            source, config, left = read_results(stores)
             for hidden in recorded(stores):
                 if changes := hidden.changes(config):
                     text = f"runs of another setting are not shown ({'; '.join(changes)})"
@@ -276,7 +287,7 @@ class Results:
         missing = {*MEASURED, *TIMED} - set(source.columns)
         if missing or source.is_empty():
             raise ValueError(f"the table lacks {min(missing, default='rows')!r}, which a sweep has")
-        self.rows, self.configuration = source, config
+        self.rows, self.configuration, self.left = source, config, left
 
     @property
     def config(self) -> dict[str, Any]:
@@ -319,7 +330,7 @@ class Results:
             ValueError: there is no such agent or environment, or none of the agents was run in any
                 of the environments.
         """
-        rows = self.rows
+        rows, left = self.rows, self.left
         for what, column, labels in (
             ("agent", "agent", agents),
             ("environment", "env", environments),
@@ -330,9 +341,10 @@ class Results:
                 chosen = list(dict.fromkeys(check_choice(what, name, known) for name in labels))
                 order = col(column).cast(polars.Enum(chosen))
                 rows = rows.filter(col(column).is_in(chosen)).sort(order, maintain_order=True)
+                left = [trial for trial in left if getattr(trial, column) in chosen]
         if rows.is_empty():
             raise ValueError("there are no results of these agents in these environments")
-        return Results(rows, self.configuration)
+        return Results(rows, self.configuration, left)
 
     def table(self, reference: str | None = None) -> polars.DataFrame:
         """The final results of every agent, lowest regret first: means over instances and runs.

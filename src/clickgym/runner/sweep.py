@@ -406,6 +406,7 @@ def _plan(
     at_once = min(joblib.effective_n_jobs(n_jobs), runs) if is_here else 1
     metrics = Metrics(setting.metrics)
     named: dict[str, Any] = {}
+    places: dict[str, list[str]] = {}
     queries: dict[str, int] = {}
     trials: dict[Trial, str] = {}
     log = None if start is None else Start.of(start)
@@ -417,6 +418,7 @@ def _plan(
             env = make_env(env_pair, instance)
             metrics.check_env(env.unwrapped)
             name = getattr(env.unwrapped, "instance", "custom")
+            places.setdefault(env_label, []).append(name)
             played = users_of(env)
             _, *changes = (0,) if played is None else played.starts
             if changes and changes[0] >= setting.horizon:
@@ -466,6 +468,7 @@ def _plan(
             "instance": told("instance", used),
             "agent": of_agents,
         },
+        places=places,
         queries=queries,
         start=facts,
         start_words=[] if log is None else log.words,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from itertools import groupby
@@ -38,8 +39,9 @@ class FormattedTable(NamedTuple):
         rows: the cells of each row.
         days: for each environment whose agents start from a log with times: a title, headings and
             rows by day.
-        notes: sentences about unknown regret, what agents got beside clicks, the log from which
-            they learned, and the instances in which one agent lost less than another.
+        notes: sentences about runs that are not finished, unknown regret, what agents got beside
+            clicks, the log from which they learned, and the instances in which one agent lost less
+            than another.
     """
 
     title: str
@@ -112,10 +114,10 @@ def in_words(results: Results, reference: str | None = None) -> FormattedTable:
         cells += ["–" if row[name] is None else f"{row[name]:.4f}" for name in metrics]
         rows.append([*cells, duration(row["ns_per_session"]), row["engine"]])
     names = ", ".join(unknown)
-    notes = []
+    notes = [*_unfinished(results)]
     if names:
         why = f"Regret is unknown in {names}: no info has that of the reward which agents get"
-        notes = [f"{why}. A higher total reward is better."]
+        notes.append(f"{why}. A higher total reward is better.")
     notes += [*about_pairs(table, shown), *_given(results)]
     notes += [*_comparisons(results), *_about_the_log(results)]
     title = f"{measure.capitalize()} after {horizon:,} sessions{_title_suffix(results, table)}"
@@ -178,6 +180,14 @@ def number_text(value: float | None) -> str:
     """A number with three digits, or all those before the point."""
     digits = 0 if value is None or value >= 100 else 1 if value >= 10 else 2
     return "–" if value is None else f"{value:z,.{digits}f}"
+
+
+def _unfinished(results: Results) -> Iterator[str]:
+    """How many runs of which agents are not finished."""
+    if results.left:
+        counts = Counter(trial.agent for trial in results.left)
+        agents = ", ".join(f"{agent} {count:,}" for agent, count in counts.items())
+        yield f"{len(results.left):,} runs are not finished ({agents}): the same command resumes."
 
 
 def _half(value: float | None) -> str:
