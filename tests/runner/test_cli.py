@@ -73,10 +73,12 @@ def test_show_prints_a_docstring_of_every_name(printed):
         out = printed(["show", name])
         assert out.startswith(f"{name}\n")
         assert "no docstring" not in out
+        assert "$$" not in out
     assert "A/B test" not in printed(["show", "TopRank"])
     for name, word in {
         "TopRank": "Lattimore",
-        "PBMRank-v0": "χ_k",
+        "PBMRank-v0": "P(c_k = 1 | R) = χ_k α(d_k)",
+        "CMRank-v0": "χ(R, k) = ∏_{i<k} (1 - α(d_i))",
         "ndcg": "positions",
         "personal": "form=bilinear",
         "yandex-like": "yandex-like:n_items=10,n_positions=5,seed=0",
@@ -102,10 +104,11 @@ def test_show_describes_what_a_user_wrote(tmp_path, monkeypatch, printed, refuse
     )
     monkeypatch.chdir(tmp_path)
     assert printed(["show", "shown:Mine"]).splitlines() == ["shown:Mine", "Steps at random."]
-    forms = {"": "They click twice", "NonStationary": "abruptly", "Contextual": "candidates"}
-    for form, about in forms.items():
+    out = printed(["show", "shown:ShownRank-v0"])
+    assert out.splitlines() == ["shown:ShownRank-v0", "They click twice."]
+    for form, about in {"NonStationary": "abruptly", "Contextual": "candidates"}.items():
         out = printed(["show", f"shown:{form}ShownRank-v0"])
-        assert re.search(rf"my model \(Mine\)(.|\n)*{about}", out)
+        assert re.search(rf"my model \(Mine\).*{about}", out)
     for wrong in ("shown:NoRank-v0", "shown:Plain-v0", "no_such_module:Mine"):
         assert wrong.partition(":")[0] in refused(["show", wrong])
 

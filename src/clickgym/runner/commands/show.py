@@ -27,6 +27,8 @@ MEASURES = {
     "over sessions",
 }
 """Of every run, beside metrics."""
+SYMBOLS = {"prod": "∏", "sum": "∑", "mid": "|", "top": "⊤"}
+"""The commands of LaTeX in docstrings that are no words."""
 
 
 def show(
@@ -88,4 +90,11 @@ def _of_environment(env_id: str) -> str:
     environment = ENVIRONMENTS.get(getattr(maker, "id", ""))
     if environment is None:
         raise ValueError(f"{env_id} has no click model of clickgym, whose docstring could be shown")
-    return f"{environment.about}\n\n{_documented(environment.users)}"
+    text = re.sub(r"\$\$(.+?)\$\$", _formula, _documented(environment.users), flags=re.DOTALL)
+    return f"{environment.about}\n\n{text}" if environment.form else text
+
+
+def _formula(found: re.Match[str]) -> str:
+    """A formula between dollars as plain text."""
+    plain = re.sub(r"\\text\{(.*?) ?\}", r"\1", found[1])
+    return re.sub(r"\\([a-z]+)", lambda command: SYMBOLS.get(command[1], command[1]), plain)
