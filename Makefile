@@ -8,9 +8,9 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 TESTED := $(VENV)/.tested
 
-# The first interpreter for which numba has wheels; `make run PYTHON=/path/to/python` takes another.
-PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13 python3.14; do \
-	$$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null && echo $$python && break; done)
+# The first interpreter that is new enough, tested versions first; `make run PYTHON=/path/to/python` takes another.
+PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3.14 python3; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
 .PHONY: help run test test-slow lint pages replay site bench
 .DEFAULT_GOAL := help
@@ -23,7 +23,7 @@ INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-
 
 # The pip of a new environment may be too old for groups of dependencies (--group).
 $(INSTALLED): pyproject.toml logs/pyproject.toml lab/pyproject.toml $(CONSTRAINTS)
-	@test -n "$(PYTHON)" || { echo "clickgym needs Python 3.11 to 3.14, and neither python3 nor python3.11 to python3.14 is (PYTHON=... names another)" >&2; exit 1; }
+	@test -n "$(PYTHON)" || { echo "clickgym needs Python 3.11 or later, and there is none (PYTHON=... names one elsewhere)" >&2; exit 1; }
 	@echo "Making $(VENV) with the versions of $(CONSTRAINTS) (once, a few minutes) ..."
 	$(PYTHON) -m venv --clear $(VENV)
 	$(call INSTALL,constraints.txt) pip

@@ -126,6 +126,14 @@ def test_lowest_versions():
     }
 
 
+def test_versions_of_python():
+    """The package names those with which continuous integration tests."""
+    workflow = (ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8")
+    named = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECTS[0]["classifiers"]))
+    assert named == re.findall(r"3\.\d+", re.search(r" python: \[(.*)\]", workflow)[1])
+    assert all(project["requires-python"] == f">={named[0]}" for project in PROJECTS)
+
+
 def test_libraries_that_did_not_install_are_named(tmp_path):
     """At the end of the slow tests, which install other people's libraries one by one."""
     extra = PROJECTS[0]["optional-dependencies"]["loops"]
