@@ -26,21 +26,14 @@ from clickgym.core.compiling import Compiling
 from clickgym.core.kernels import KernelError, cache_folder, clock, entry, kernel
 
 FILES = {
-    "constants_of_it": """
-        from enum import IntEnum
-
-        FACTOR = 3.0
-
-        class Rule(IntEnum):
-            PLAIN = 1
-    """,
+    "constants_of_it": "FACTOR = 3.0\n",
     "callee_of_it": """
         from clickgym.core.kernels import kernel
-        from constants_of_it import FACTOR, Rule
+        from constants_of_it import FACTOR
 
         @kernel
         def scaled(x, by=1.0):
-            return FACTOR * x * by * Rule.PLAIN.value
+            return FACTOR * x * by
     """,
     "it": """
         from typing import NamedTuple
@@ -105,7 +98,6 @@ def _machine_codes():
 
 EDITS = {
     "constant": ("constants_of_it", "3.0", "5.0", 20.0),
-    "member": ("constants_of_it", "PLAIN = 1", "PLAIN = 2", 24.0),
     "callee": ("callee_of_it", "FACTOR * x", "FACTOR + x", 16.0),
     "default": ("callee_of_it", "by=1.0", "by=2.0", 24.0),
     "fields": (
@@ -366,11 +358,6 @@ def reads(x):
 
 
 @kernel
-def reads_a_module(x):
-    return x * parts.SHORT
-
-
-@kernel
 def calls(x):
     return 1.0 + allocates(x)
 
@@ -393,7 +380,6 @@ def calls(x):
         ),
         (recurses, "test_kernel_cache:recurses calls itself"),
         (reads, "test_kernel_cache:reads reads a dict; expected a number"),
-        (reads_a_module, "reads_a_module reads the module clickgym.core.parts, in which an edit"),
     ],
 )
 @pytest.mark.parametrize("is_short", [True, False])

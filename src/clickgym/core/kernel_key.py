@@ -13,7 +13,6 @@ import hashlib
 import sys
 import types
 from collections.abc import Iterator
-from enum import EnumType
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -144,14 +143,6 @@ def _text(function: Any, value: Any) -> str:
         return f"{value.dtype.descr} {value.shape} {value.tobytes()!r}"
     if isinstance(value, type) and hasattr(value, "_fields"):
         return _fields_of(value)
-    if isinstance(value, EnumType):
-        return f"{value.__module__}.{value.__qualname__}{[(it.name, it.value) for it in value]}"
-    if isinstance(value, types.ModuleType) and value.__name__.partition(".")[0] not in LIBRARIES:
-        module = value.__name__
-        raise KernelError(
-            f"kernel {kernel_name(function)} reads the module {module}, in which an edit would not "
-            f"be seen: import by name what the kernel needs, from {module} import ..."
-        )
     if value is None or isinstance(value, bool | int | float | complex | str | bytes | np.dtype):
         return repr(value)
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
