@@ -1,35 +1,53 @@
 """The key of a compiled kernel: a hash of everything it is compiled from.
 
-That is the code of the functions that it calls, directly or not, with their files and the
-constants that they read; the fields of the named tuples among its arguments; the versions of
-Python, numba and NumPy. numba itself detects neither an edit in another file nor changed fields.
+That is the code of the functions that it calls, directly or not, with their files and the values
+that they read, also as attributes of modules; the fields of the named tuples among its arguments;
+the versions of Python, numba and NumPy. numba itself detects neither an edit in another file nor
+changed fields. A kernel that reads something whose content is unknown is not kept.
 """
 
 from __future__ import annotations
 
 import builtins
 import dis
+import enum
 import hashlib
 import sys
 import types
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+from numba.core.dispatcher import Dispatcher
 
 from .kernel_errors import KernelError, kernel_name
 
 NUMBA: Any = numba.config
-LIBRARIES = ("builtins", "math", "numba", "numpy")
-"""Modules whose functions numba supports."""
+LIBRARIES = ("_operator", "builtins", "cmath", "math", "numba", "numpy")
+"""Modules that change with the versions of Python, numba and NumPy only."""
+OF_LIBRARIES = (types.ModuleType, type, types.FunctionType, types.BuiltinFunctionType, np.ufunc)
+"""What kernels use of them; its name tells what it is."""
+PLAIN = (type(None), bool, int, float, complex, str, bytes, np.dtype)
 
 
-def key_of(functions: dict[Any, list[Any]], records: list[type]) -> str:
-    """Return a hash of functions, each with its callees, and of the fields of named tuples."""
-    numbers = {function: number for number, function in enumerate(functions)}
+class Reached(NamedTuple):
+    """What a kernel is compiled from.
+
+    Attributes:
+        functions: the kernel and the functions that it calls, directly or not, each with its
+            number, its instructions and the values that it reads, as text.
+        unknown: values that it reads and whose content is unknown, such as a function in C.
+    """
+
+    functions: dict[Any, list[Any]]
+    unknown: list[Any]
+
+
+def key_of(reached: Reached, records: list[Any]) -> str:
+    """Return a hash of what a kernel is compiled from, and of the fields of named tuples."""
     versions = (
         "sealed",
         sys.version,
@@ -40,9 +58,7 @@ def key_of(functions: dict[Any, list[Any]], records: list[type]) -> str:
         *_unseen_code(),
     )
     digest = hashlib.sha256(repr((versions, [_fields_of(kind) for kind in records])).encode())
-    for function, called in functions.items():
-        calls = [numbers[callee] for callee in called]
-        content = _instructions(function.__code__), _constants(function), calls
+    for function, content in reached.functions.items():
         # An error of a kernel names its file, and numba imports its module.
         place = function.__module__, function.__code__.co_filename
         digest.update(repr((place, content)).encode())
@@ -55,59 +71,90 @@ def _unseen_code() -> tuple[bytes, ...]:
     return tuple(Path(__file__).with_name(name).read_bytes() for name in ("draws.py", "parts.py"))
 
 
-def reached_by(function: Any) -> dict[Any, list[Any]]:
-    """Return the functions that a kernel calls, directly or not, each with its callees; the kernel
-    itself comes first.
+def reached_by(kernel: Any) -> Reached:
+    """Return what a kernel is compiled from; the kernel itself comes first.
 
     Raises:
-        KernelError: one of them calls itself.
+        KernelError: it calls itself, or a function that it calls does.
     """
-    reached: dict[Any, list[Any]] = {}
+    reached = Reached({}, [])
 
-    def visit(function: Any, callers: tuple[Any, ...]) -> None:
+    def visit(function: Any, callers: tuple[Any, ...]) -> str:
         if function in callers:
             raise KernelError(
                 f"kernel {kernel_name(function)} calls itself; expected a kernel without recursion"
             )
-        if function not in reached:
-            reached[function] = [value for value in _read(function).values() if _is_kernel(value)]
-            for callee in reached[function]:
-                visit(callee, (*callers, function))
+        if function not in reached.functions:
+            content = reached.functions[function] = [len(reached.functions)]
+            content.append(_instructions(function.__code__))
+            for name, value in _read(function):
+                content.append(f"{name}={text(value, (*callers, function))}")
+        return f"function {reached.functions[function][0]}"
 
-    visit(function, ())
+    def text(value: Any, callers: tuple[Any, ...]) -> str:
+        """Different values have different texts, unless they are unknown."""
+        if isinstance(value, np.ndarray | np.generic):
+            return f"{value.dtype.descr} {value.shape} {value.tobytes()!r}"
+        if isinstance(value, enum.Enum):
+            return f"{_name_of(type(value))} {value.name}={text(value.value, callers)}"
+        if isinstance(value, PLAIN):
+            return repr(value)
+        if isinstance(value, tuple):
+            kind = "" if type(value) is tuple else _fields_of(type(value))
+            return f"{kind}({', '.join(text(item, callers) for item in value)})"
+        if isinstance(value, Dispatcher):  # compiled by numba
+            return f"{sorted(value.targetoptions.items())} {visit(value.py_func, callers)}"
+        if isinstance(value, OF_LIBRARIES) and _is_of_library(value):
+            return _name_of(value)
+        if isinstance(value, types.FunctionType):
+            return visit(value, callers)
+        if isinstance(value, enum.EnumType):
+            return text(tuple(value.__members__.items()), callers)
+        if isinstance(value, type) and issubclass(value, BaseException):  # it is never compiled
+            return _name_of(value)
+        if isinstance(value, type) and hasattr(value, "_fields"):
+            return _fields_of(value)
+        reached.unknown.append(value)
+        return "unknown"
+
+    visit(kernel, ())
     return reached
 
 
-def _read(function: Any) -> dict[str, Any]:
-    """Return the values of the globals and free variables that a function names; numba's wrappers
-    are replaced by the functions that they compile.
+def _read(function: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the defaults of a function, and what numba compiles into it: its globals and free
+    variables, or what it reads through them of modules, with their names.
     """
+    yield "defaults", function.__defaults__
     code = function.__code__
-    free = {
-        name: cell.cell_contents
-        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True)
-    }
-    scope = vars(builtins) | function.__globals__ | free
-    names = sorted({*_global_names(code), *free})
-    return {name: getattr(scope.get(name), "py_func", scope.get(name)) for name in names}
+    free = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+    for name, *attributes in sorted(_names(code)):
+        if name in free:
+            value = free[name].cell_contents
+        else:
+            value = function.__globals__.get(name, vars(builtins).get(name))
+        for attribute in attributes:
+            if not isinstance(value, types.ModuleType) or _is_of_library(value):
+                break
+            name, value = f"{name}.{attribute}", getattr(value, attribute, None)
+        yield name, value
 
 
-def _is_kernel(value: Any) -> bool:
-    return (
-        isinstance(value, types.FunctionType)
-        and value.__module__.partition(".")[0] not in LIBRARIES
-    )
-
-
-def _global_names(code: types.CodeType) -> set[str]:
-    names = {
-        step.argval
-        for step in dis.get_instructions(code)
-        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")
-    }
-    return names.union(
-        *(_global_names(const) for const in code.co_consts if isinstance(const, types.CodeType))
-    )
+def _names(code: types.CodeType) -> set[tuple[str, ...]]:
+    """Return the globals and free variables that code reads, each with the attributes that it reads
+    of it, such as ``("package", "module", "function")``.
+    """
+    names: set[tuple[str, ...]] = set()
+    chain: tuple[str, ...] = ()
+    for step in dis.get_instructions(code):
+        if chain and step.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            chain = (*chain, step.argval)
+        elif step.opname != "EXTENDED_ARG":
+            names.add(chain)
+            is_read = step.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF")
+            chain = (step.argval,) if is_read else ()
+    inner = [_names(const) for const in code.co_consts if isinstance(const, types.CodeType)]
+    return names.union(*inner) - {()}
 
 
 def _instructions(code: types.CodeType) -> tuple[Any, ...]:
@@ -124,34 +171,13 @@ def _instructions(code: types.CodeType) -> tuple[Any, ...]:
     return code.co_code, code.co_exceptiontable, names, code.co_argcount, constants
 
 
-def _constants(function: Any) -> list[str]:
-    """Return as text the defaults of a function and the values that numba compiles into it;
-    different values give different texts.
-    """
-    read = {name: value for name, value in _read(function).items() if not _is_kernel(value)}
-    return [
-        f"{name}={_text(function, value)}"
-        for name, value in [("defaults", function.__defaults__), *read.items()]
-    ]
+def _is_of_library(value: Any) -> bool:
+    module = value.__name__ if isinstance(value, types.ModuleType) else value.__module__
+    return str(module).partition(".")[0] in LIBRARIES
 
 
-def _text(function: Any, value: Any) -> str:
-    if isinstance(value, tuple):
-        kind = "" if type(value) is tuple else _fields_of(type(value))
-        return f"{kind}({', '.join(_text(function, item) for item in value)})"
-    if isinstance(value, np.ndarray | np.generic):
-        return f"{value.dtype.descr} {value.shape} {value.tobytes()!r}"
-    if isinstance(value, type) and hasattr(value, "_fields"):
-        return _fields_of(value)
-    if value is None or isinstance(value, bool | int | float | complex | str | bytes | np.dtype):
-        return repr(value)
-    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
-    if name is None:
-        raise KernelError(
-            f"kernel {kernel_name(function)} reads a {type(value).__name__}; "
-            "expected a number, an array, a tuple or a kernel"
-        )
-    return f"{getattr(value, '__module__', '')}.{name}"
+def _name_of(value: Any) -> str:
+    return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', value.__name__)}"
 
 
 def _fields_of(record: Any) -> str:
@@ -170,9 +196,15 @@ def records_among(values: tuple[Any, ...]) -> Iterator[Any]:
             yield from records_among(value)
 
 
-def may_be_kept(records: list[Any]) -> bool:
-    """Whether another process can import the classes by their names, as numba does."""
-    return all(
-        getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
-        for kind in records
-    ) and not any(kind.__module__ == "__main__" for kind in records)
+def may_be_kept(reached: Reached, records: list[Any]) -> bool:
+    """Whether the key tells all, and another process can import the classes of named tuples by
+    their names, as numba does.
+    """
+    return (
+        not reached.unknown
+        and all(
+            getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
+            for kind in records
+        )
+        and not any(kind.__module__ == "__main__" for kind in records)
+    )

@@ -140,14 +140,14 @@ class _Entry:
         function that looks at types, and the machine code for these.
         """
         before, classes = time.perf_counter(), tuple(map(type, arguments))
-        functions, records = reached_by(self.kernel), list(records_among(arguments))
-        key, is_kept = key_of(functions, records), may_be_kept(records)
+        reached, records = reached_by(self.kernel), list(records_among(arguments))
+        key, is_kept = key_of(reached, records), may_be_kept(reached, records)
         compiled: Any = self._compiled.get(classes) or _named_entry(self.kernel, key, is_kept)
         try:
             with without_garbage_collection():
                 code = compiled.compile(tuple(map(compiled.typeof_pyval, arguments)))
         except NumbaError as error:
-            raise KernelError(explanation(functions, str(error))) from None
+            raise KernelError(explanation(reached.functions, str(error))) from None
         except (OSError, EOFError, pickle.UnpicklingError) as error:
             warnings.warn(f"compiled kernels are not read from disk or kept: {error}", stacklevel=2)
             compiled = _named_entry(self.kernel, key, is_kept=False)
