@@ -425,7 +425,7 @@ class EMEstimator(Estimator):
             warnings.warn(
                 f"{type(self).__name__} has not converged: the last of {self.n_iter_} steps "
                 f"changed the log-likelihood per session by {change:.2g}, not by less than tol = "
-                f"{self.tol:g}; allow more iterations",
+                f"{self.tol:g}; in Python, allow more than iterations={self.iterations}",
                 ConvergenceWarning,
                 stacklevel=2,
             )
