@@ -15,7 +15,7 @@ from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from ..core.sums import weighted_sums
 from .agent import Seed
-from .compiled import CompiledAgent, rates
+from .compiled import CompiledAgent
 from .kernels import rank_by_draw, show_at
 
 # standard deviations above which a step is drawn by rejection from the uniform distribution
@@ -252,35 +252,30 @@ class PBMHB(CompiledAgent):
         """Start the chain at the best fit to the counts. From random values it would come there
         after hundreds of sessions.
         """
-        theta, kappa = self._fit(0.5, self.state.fixed)
-        self.state.theta[:] = np.clip(theta, LEAST, 1.0 - LEAST)
-        self.state.kappa[:] = np.clip(kappa, LEAST, 1.0 - LEAST)
-        self.state.kappa[: self.state.fixed] = 1.0
+        self.state.theta[:], self.state.kappa[:] = self._fit()
         self.state.log_miss[:] = np.log1p(-np.outer(self.state.theta, self.state.kappa))
 
     def best(self) -> NDArray[np.int64]:
-        """As `CompiledAgent.best`, by the best fit of θ and κ to the counts, not the last draw."""
-        theta, kappa = self._fit(0.0, 0)
-        ranking = np.empty(self.n_positions, np.int64)
-        ranking[np.argsort(-kappa, kind="stable")] = np.argsort(-theta, kind="stable")[
-            : self.n_positions
-        ]
-        return ranking
+        """As `CompiledAgent.best`, by the best fit of θ and κ to the counts, not the last draw.
+        After a log, the chain starts there.
+        """
+        theta, kappa = self._fit()
+        theta[(self.state.clicks + self.state.misses).sum(axis=1) == 0] = 0.0  # never observed
+        return self._best_by(theta, np.argsort(-kappa, kind="stable"))
 
-    def _fit(self, prior: float, fixed: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """θ and κ as the means of Poisson counts: the fit has the row and column sums of the
-        clicks.
-
-        Args:
-            prior: clicks, and displays without a click, that each item and position has beforehand.
-            fixed: the number of first positions with κ = 1.
+    def _fit(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """θ and κ within the limits of the chain, as the means of Poisson counts: the fit has the
+        row and column sums of the clicks. Each item and position has half a click, and half a
+        display without one, beforehand.
         """
         clicks, displays = self.state.clicks, self.state.clicks + self.state.misses
-        kappa, more = np.ones(self.n_positions), 2.0 * prior
+        kappa = np.ones(self.n_positions)
         for _ in range(100):
-            theta = rates(clicks.sum(axis=1) + prior, weighted_sums(displays, kappa) + more)
-            kappa = rates(clicks.sum(axis=0) + prior, weighted_sums(displays.T, theta) + more)
-            kappa[:fixed] = 1.0
+            theta = (clicks.sum(axis=1) + 0.5) / (weighted_sums(displays, kappa) + 1.0)
+            kappa = (clicks.sum(axis=0) + 0.5) / (weighted_sums(displays.T, theta) + 1.0)
+            kappa[: self.state.fixed] = 1.0
+        theta, kappa = (np.clip(it, LEAST, 1.0 - LEAST) for it in (theta, kappa))
+        kappa[: self.state.fixed] = 1.0
         return theta, kappa
 
     def first_values(self) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from slow import slow
+from two_list_logs import of_best_and_rank
 
 import clickgym
 from clickgym.core.kernels import entry
@@ -119,6 +120,12 @@ def test_memory(sizes, most):
 def test_interface():
     """Engines, copies and saved agents agree."""
     clickgym.check_agent("clickgym_lab.mix_ts:MixTS")
+
+
+def test_best_after_a_log():
+    """It gets as many clicks as the lists that MixTS shows, in six queries. Fixed seeds."""
+    best, shown = of_best_and_rank("clickgym_lab.mix_ts:MixTS")
+    assert (best > shown).all()
 
 
 def test_prior_skips():
