@@ -13,6 +13,7 @@ import pytest
 from clickgym.envs import PositionBasedModel
 from clickgym.runner.warm_start import sessions_of
 from clickgym_logs import ClickLog, decide, decide_all, write_decisions, write_tidy
+from clickgym_logs.decision_table import view_of_queries
 from clickgym_logs.priorities import shrunken
 from clickgym_logs.reasons import Reason
 
@@ -290,6 +291,7 @@ def test_repeated_sessions_are_named(log, tmp_path):
     assert few.n_repeated == 200
     assert len(few.cautions) == len(decided.cautions) - 1
     several = queries(copies, copies, labels=("shoes", "hats"))
+    assert view_of_queries(decide_all(several)).notes[-1] == decided.cautions[-1]
     for name, decisions, said in (
         ("one", [decided], "2,000 of 8,000 sessions"),
         ("two", decide_all(several), "4,000 of 16,000 sessions"),

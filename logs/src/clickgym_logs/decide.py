@@ -36,6 +36,10 @@ MOSTLY = 0.5
 MANY_REPEATED = 0.05
 """The share of sessions that repeat others above which the reader is told."""
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+NEVER_RULED_OUT = (
+    "A click log cannot rule out that a list was shown to other users than the production list, or "
+    "to bots, or during a campaign."
+)
 WITHOUT_USERS = (
     "The log has no column user, so its sessions count as independent. The level does not hold "
     "where users have more than about ten sessions of one query each."
@@ -282,10 +286,7 @@ class Decision:
                 "clickgym evaluate LOG --query QUERY --policy fixed:ITEM,... --estimator "
                 f"item-position{logging}{'' if self.best else '; and settle it by an A/B test'}."
             )
-        sentences.append(
-            "A click log cannot rule out that a list was shown to other users than the production "
-            "list, or to bots, or during a campaign."
-        )
+        sentences.append(NEVER_RULED_OUT)
         return tuple(sentences)
 
 

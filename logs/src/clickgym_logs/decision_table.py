@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from clickgym.core.formats import counted
 
-from .decide import MOSTLY, WITHOUT_USERS, Decision, repetitions
+from .decide import MOSTLY, NEVER_RULED_OUT, WITHOUT_USERS, Decision, repetitions
 from .log import REWARDS
 from .names import csv_line
 from .priorities import TEST_LEVEL
@@ -219,14 +219,16 @@ def _notes_of_queries(decisions: Sequence[Decision]) -> list[str]:
         if n_queries := sum(decision.reason == reason for decision in decisions):
             other = "list of its length" if decisions[0].control is None else "arm"
             why = reason.sentence.format(production="what is in production", other=other)
-            notes.append(f"{reason} ({counted(n_queries, 'query', 'queries')}): {why}.")
+            queries = counted(n_queries, "query", "queries")
+            notes.append(f"{reason} ({queries}): {why}.")
     parts = [entry for entry in decisions if entry.control is None and entry.share_today < MOSTLY]
     if parts:
         least = min(parts, key=attrgetter("share_today"))
         notes.append(
             f"In {counted(len(parts), 'query', 'queries')} the production list has less than half "
-            f"of the latest sessions, in {csv_line([least.query or ''])} {least.share_today:.0%}. "
-            "Find out what the others get, such as lists of other replicas."
+            f"of the latest sessions, in {csv_line([least.query or ''])} "
+            f"{least.share_today:.0%}. Find out what the others get, such as lists of other "
+            "replicas."
         )
     notes.append(NEVER_SHOWN)
     repeated = sum(decision.n_repeated for decision in decisions)
@@ -234,6 +236,8 @@ def _notes_of_queries(decisions: Sequence[Decision]) -> list[str]:
         notes.append(text)
     if not decisions[0].knows_users:
         notes.append(WITHOUT_USERS)
+    if decisions[0].control is None:
+        notes.append(NEVER_RULED_OUT)
     return notes
 
 

@@ -10,6 +10,7 @@ which is known, and taken off.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,9 +20,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from clickgym.core.checks import check_choice, check_kind, check_labels, check_seed
+from clickgym.core.formats import counted
 
 from .distinct import distinct
-from .estimation.estimator import MODEL_ESTIMATORS
+from .estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning, Estimator
 from .log import ClickLog
 
 MODELS = ("CM", "DCM", "SDBN", "PBM", "UBM", "DBN", "CCM")
@@ -80,6 +82,9 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS, *, seed: int = 0
     Raises:
         ValueError: on wrong input, and if no query has two lists, one of them in 100 sessions.
 
+    Warns:
+        ConvergenceWarning: EM had not converged in some of the fits; one warning for all.
+
     Example:
         >>> import gymnasium as gym, clickgym, clickgym_logs
         >>> env = gym.make("PBMRank-v0", attraction=[0.1, 0.3, 0.6], examination=[0.9, 0.5])
@@ -102,12 +107,13 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS, *, seed: int = 0
             "be left out"
         )
     # Columns: query, noise, noise of both rates, squared error of the others' rates, of each model.
-    cells = np.concatenate(
-        [
-            _errors(log, models, index, first, np.flatnonzero(rounds == number))
-            for number in range(rounds.max() + 1)
-        ]
-    )
+    cells, fits = [], []
+    for number in range(rounds.max() + 1):
+        out = np.flatnonzero(rounds == number)
+        train = log[~np.isin(index, out)]
+        fits.append(_fitted(models, train))
+        cells.append(_errors(log, train, fits[-1], index, first, out))
+    cells = np.concatenate(cells)
     labels, rows = np.unique(cells[:, 0], return_inverse=True)
     if not len(labels):
         raise ValueError(
@@ -120,6 +126,7 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS, *, seed: int = 0
     error, predicted = (figures[0] for figures in _figures(sums.sum(axis=0, keepdims=True)))
     low, high = np.percentile(_figures(draws)[1], [2.5, 97.5], axis=0)
     few = len(labels) < LEAST_QUERIES
+    _warn_of_unconverged(models, fits)
     table = pl.DataFrame(
         {
             "model": models,
@@ -148,14 +155,40 @@ def _rounds(queries: Indices, counts: Indices) -> Indices:
     return rounds
 
 
+def _fitted(models: Sequence[str], train: ClickLog) -> list[Estimator]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return [MODEL_ESTIMATORS[name]().fit(train) for name in models]
+
+
+def _warn_of_unconverged(models: Sequence[str], fits: Sequence[Sequence[Estimator]]) -> None:
+    """Warn of the fits that had not converged, and say whether that matters."""
+    is_late = [[getattr(fit, "converged_", None) is False for fit in row] for row in fits]
+    late = np.array(is_late).sum(axis=0)
+    if late.any():
+        names = ", ".join(name for name, n in zip(models, late, strict=True) if n)
+        warnings.warn(
+            f"{counted(int(late.sum()), 'fit', 'fits')} of {late.size * len(fits):,} ({names}) had "
+            "not converged. The table says how well they predict as they are, so a verdict that "
+            "simulations can be trusted holds. With more steps they may predict better.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+
 def _errors(
-    log: ClickLog, models: Sequence[str], index: Indices, first: Indices, lists: Indices
+    log: ClickLog,
+    train: ClickLog,
+    fits: Sequence[Estimator],
+    index: Indices,
+    first: Indices,
+    lists: Indices,
 ) -> Floats:
     """A row for each position of the lists that are left out at once, as `check_models` adds them
     up.
     """
     out = np.isin(index, lists)
-    train, shown, n_items = log[~out], log[first[lists]], np.int64(len(log.item_labels))
+    shown, n_items = log[first[lists]], np.int64(len(log.item_labels))
     pairs, displays = np.unique(
         (train.queries[:, None] * n_items + train.items)[train.items >= 0], return_counts=True
     )
@@ -166,9 +199,7 @@ def _errors(
     others, others_noise = (
         table[shown.queries] for table in _rates(train, train.queries, len(log.query_labels))
     )
-    errors = [
-        (MODEL_ESTIMATORS[name]().fit(train).predict_proba(shown) - rates) ** 2 for name in models
-    ]
+    errors = [(fit.predict_proba(shown) - rates) ** 2 for fit in fits]
     columns = np.broadcast_arrays(
         shown.queries[:, None], noise, noise + others_noise, (others - rates) ** 2, *errors
     )
