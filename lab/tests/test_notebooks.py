@@ -93,20 +93,34 @@ def test_installation_of_notebooks(words, tmp_path):
 def test_check_of_an_answer(capsys):
     checks = runpy.run_path(str(FOLDER / "course" / "checks.py"))
     check = checks["Check"](lambda answer: answer + 1 == 3, "Half of four.")
-    for answer in (..., 1, "two", 2):
+    answers = (..., 1, "two", 2)
+    for answer in answers:
         check(answer)
     empty, wrong, error, right = capsys.readouterr().out.splitlines()
     assert empty.startswith("No answer yet")
     assert wrong == "Not right yet. Hint: Half of four."
     assert error.startswith("Not right yet (TypeError: ")
     assert right == "Right."
+    assert [check.accepts(answer) for answer in answers] == [False, False, False, True]
+
+
+def test_check_of_a_method_that_is_not_written(capsys):
+    class Exercise:
+        def index(self):
+            raise NotImplementedError
+
+    checks = runpy.run_path(str(FOLDER / "course" / "checks.py"))
+    check = checks["Check"](lambda answer: answer().index() == 3, "Half of six.")
+    check(Exercise)
+    assert capsys.readouterr().out.startswith("No answer yet")
+    assert not check.accepts(Exercise)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LESSONS)
 def test_checks_of_a_lesson(name):
-    """An exercise has an empty answer, a check and a solution: without an answer no check says
-    "Right.", with the solutions all do.
+    """An exercise has an empty answer, a check and a solution: without an answer a check says so
+    and gives no hint, with the solutions all say "Right.".
     """
     nbclient = pytest.importorskip("nbclient", reason="needs pip install --group notebooks")
     nbformat = pytest.importorskip("nbformat", reason="needs pip install --group notebooks")
@@ -114,11 +128,13 @@ def test_checks_of_a_lesson(name):
     book = nbformat.read(NOTEBOOKS[name], as_version=4)
     where = {"metadata": {"path": str(NOTEBOOKS[name].parent)}}
     nbclient.NotebookClient(book, timeout=900, resources=where).execute()
-    right = {"check": [], "solution": []}
+    printed = {"check": [], "solution": []}
     for cell in book.cells:
-        for role in right.keys() & set(cell["metadata"].get("tags", ())):
-            printed = "".join(out.get("text", "") for out in cell.outputs)
-            right[role].append("Right." in printed.splitlines())
-    assert right["check"] == [False] * len(right["solution"])
-    assert right["solution"]
-    assert all(right["solution"])
+        for role in printed.keys() & set(cell["metadata"].get("tags", ())):
+            printed[role].append("".join(out.get("text", "") for out in cell.outputs))
+    assert len(printed["check"]) == len(printed["solution"]) > 0
+    for text in printed["check"]:
+        assert text.startswith("No answer yet")
+        assert "Hint" not in text
+    for text in printed["solution"]:
+        assert "Right." in text.splitlines()
