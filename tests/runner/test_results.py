@@ -138,9 +138,10 @@ def test_interrupted_sweep_says_what_is_kept_and_resumes(whole, tmp_path, played
     report, left = printed(["report", str(out)]), clickgym.Results(out).left
     assert "(mean ± 95 %" in report
     assert len(left) == 19
+    assert "not finished: 19 (" in report
     for agent in AGENTS:
         assert f"{agent} {sum(trial.agent == agent for trial in left)}" in report
-    assert "19 runs are not finished" not in printed(["report", str(out), "-a", AGENTS[0]])
+    assert "not finished: 19 (" not in printed(["report", str(out), "-a", AGENTS[0]])
     assert polars.read_parquet(out / "results.parquet").filter(step=300).height == 5
     played.at_most = None
     assert_frame_equal(sweep(out), numbers(whole))

@@ -187,7 +187,8 @@ def _unfinished(results: Results) -> Iterator[str]:
     if results.left:
         counts = Counter(trial.agent for trial in results.left)
         agents = ", ".join(f"{agent} {count:,}" for agent, count in counts.items())
-        yield f"{len(results.left):,} runs are not finished ({agents}): the same command resumes."
+        count = f"{len(results.left):,} ({agents})"
+        yield f"Runs that are not finished: {count}. The same command resumes."
 
 
 def _half(value: float | None) -> str:
