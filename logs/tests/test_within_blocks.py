@@ -251,6 +251,33 @@ def test_true_gain_survives_without_any_fifth_of_the_log():
     assert other.doubts[STRETCH] == pytest.approx(NormalDist().cdf(-0.2 / (error / sqrt(16))))
 
 
+@pytest.mark.parametrize(("seed", "largest"), [(1, 0), (22, 1), (3, 2)])
+def test_p_value_is_the_largest_within_finer_blocks(seed, largest):
+    """Of 3,000 sessions: within 20 blocks, within fours of their parts, and within parts of ten
+    sessions. The variances of the finer ones are those of all sessions of a list.
+    """
+    rng = np.random.default_rng(seed)
+    other = rng.random(3000) < 0.3
+    earned = rng.random(3000) < np.where(other, 0.25, 0.2)
+    log = one_query(np.where(other[:, None], OTHER, PRODUCTION), earned[:, None] * [1, 0, 0])
+    spread = [np.var(earned[shows]) + 1 / shows.sum() for shows in (other, ~other)]
+
+    def p_value(parts):
+        block = np.arange(3000) * 20 * parts // 3000
+        n, m = (np.bincount(block[shows], minlength=20 * parts) for shows in (other, ~other))
+        ours, theirs = (
+            np.bincount(block[shows & earned], minlength=20 * parts) for shows in (other, ~other)
+        )
+        weight = n * m / (n + m)
+        gain = (weight * (ours / np.maximum(n, 1) - theirs / np.maximum(m, 1))).sum()
+        n, m = ((weight**2 / np.maximum(it, 1)).sum() for it in (n, m))
+        return NormalDist().cdf(-gain / sqrt(spread[0] * n + spread[1] * m))
+
+    p_values = [by_hand(log)[2], *map(p_value, (4, 15))]
+    assert p_values[largest] == max(p_values)
+    assert measured(log)[0].p_value == pytest.approx(max(p_values))
+
+
 def test_uneven_gain_in_most_blocks_counts():
     """Where blocks differ by more than chance, the error grows by the root of Cochran's ratio."""
     log = log_of_blocks([(40, 8, 40, 10 if block % 4 else 38) for block in range(20)])

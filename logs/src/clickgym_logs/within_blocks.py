@@ -118,8 +118,8 @@ WITHOUT_NEIGHBOURS = np.array(
 )
 """The blocks that remain, for each choice of the neighbours that are left out."""
 PASSED = 0.94
-"""That of a significant gain over all blocks, with which it also holds in the further ways at
-`POWER` (40,000 simulations of twenty equal blocks).
+"""The probability of a significant gain over all blocks at which the gain also holds in the further
+ways with the probability `POWER`. It was found in 40,000 simulations of twenty equal blocks.
 """
 
 
@@ -147,7 +147,8 @@ class Measured:
         variance: of what a session earned, as the standard error has it: with the variance between
             users, and between blocks where these differ by more than chance.
         doubts: the p-value, which is not multiplied, in each of the further ways of the module's
-            docstring: above `STEADY` the doubt stands. 0 or 1 where there is no test.
+            docstring: above `STEADY` the doubt stands. It is NaN where the way was not tested, and
+            1 or 0 where another bound decides whether the doubt stands.
         arm: which arm of an experiment this is; then the labels are those of its latest frequent
             list. Empty without an experiment.
     """
@@ -355,13 +356,13 @@ class _Comparison:
             return Measured(*facts, arm=arm)
         total, freedom = self.weights.sum(), self._freedom()
         weights, gains = self.weights.sum(axis=0), self.gains.sum(axis=0)
-        uneven, sign_p_value = 1.0, 0.0
+        uneven, sign_p_value = 1.0, math.nan
         if not shown.by_arm:
             uneven, sign_p_value = _unevenness(weights, gains, np.diag(self.covariance))
         difference = float(gains.sum() / total)
         error = uneven * math.sqrt(self.covariance.sum()) / total
         p_value = n_compared * float(_p_values(difference, error, freedom))
-        finer, doubts = 0.0, {}
+        finer, doubts = math.nan, {}
         z = -float(stdtrit(freedom, min(level, WIDEST) / n_compared))
         passes, power = -float(stdtrit(freedom, level / n_compared)), NormalDist().inv_cdf(POWER)
         detectable = (passes + power) * error
@@ -378,7 +379,7 @@ class _Comparison:
         else:
             if difference > error:  # else nothing is proved or promised, whatever finer blocks say
                 finer, gain, its_error = self._finer(freedom)
-                finer = min(1.0, n_compared * finer)
+                finer *= n_compared
                 spread = math.sqrt(max(its_error**2 - error**2, 0.0))
                 less = gain < difference - NormalDist().inv_cdf(1 - STEADY) * spread
                 if less or p_value <= level < finer:
@@ -406,7 +407,7 @@ class _Comparison:
             standard_error=error,
             expected=expected,
             interval=(difference - z * error, difference + z * error),
-            p_value=max(min(1.0, p_value), finer),
+            p_value=min(1.0, float(np.fmax(p_value, finer))),
             detectable=detectable,
             variance=float(error**2 * total),
             doubts=doubts,
@@ -431,15 +432,16 @@ class _Comparison:
 
     def _finer(self, freedom: float) -> tuple[float, float, float]:
         """The largest p-value within finer parts of the blocks, and the gain within the finest with
-        its error, by the variances over the whole log, which users make larger as in blocks; 0 and
-        no gain where these hold less than half of the list's sessions beside the production list.
+        its error, by the variances over the whole log, which users make larger as in blocks. All
+        are NaN where finer parts hold less than half of the list's sessions beside the production
+        list.
         """
         overall = self.sums.sum(axis=3)
         counts = np.maximum(overall[:, 0], 1)
         spread = overall[:, 2] / counts - (overall[:, 1] / counts) ** 2 + 1 / counts
         finest = len(self.shown) // (BLOCKS * LEAST_IN_BLOCK)
         powers = (FINER**power for power in range(1, 20))
-        largest, finest_gain, finest_error = 0.0, math.nan, math.nan
+        largest = finest_gain = finest_error = math.nan
         for parts in (*itertools.takewhile(lambda parts: parts < finest, powers), finest):
             if parts < 2:
                 continue
@@ -450,7 +452,7 @@ class _Comparison:
                 gain = (weights * (_means(ours) - _means(theirs))).sum()
                 shares = (weights**2 / np.maximum(sums[:, 0], 1)).sum(axis=2)
                 error = math.sqrt(self.design * (spread * shares).sum())
-                largest = max(largest, float(_p_values(gain, error, freedom)))
+                largest = float(np.fmax(largest, _p_values(gain, error, freedom)))
                 total = max(float(weights.sum()), 1e-300)
                 finest_gain, finest_error = float(gain) / total, error / total
         return largest, finest_gain, finest_error
@@ -496,7 +498,7 @@ def _errors(blocks: NDArray[np.bool_] | Floats, covariance: Floats) -> Floats:
 
 def _unevenness(weights: Floats, gains: Floats, variances: Floats) -> tuple[float, float]:
     """Where the gains of blocks differ by more than chance, the root of Cochran's ratio and the
-    p-value of the sign test; else 1 and 0.
+    p-value of the sign test; else 1 and NaN, because the signs are not tested.
     """
     used = weights > 0
     weights, gains, variances = weights[used], gains[used], variances[used]
@@ -504,6 +506,6 @@ def _unevenness(weights: Floats, gains: Floats, variances: Floats) -> tuple[floa
     cochran = float(((gains - weights * mean) ** 2 / variances).sum())
     freedom = len(weights) - 1
     if chdtrc(freedom, cochran) >= UNEVEN:
-        return 1.0, 0.0
+        return 1.0, math.nan
     signs = float(bdtrc((gains > 0).sum() - 1, len(gains), 0.5))
     return math.sqrt(max(cochran / freedom, 1.0)), signs
