@@ -308,7 +308,8 @@ class CompiledAgent(Agent):
 
     def _code(self, step: Callable[..., Any], function: Callable[..., Any], *rest: Any) -> Any:
         """Return the machine code of a kernel; ``rest`` are its arguments after the state and the
-        source. What an agent observes is made by a subclass, so its form is looked at each time.
+        source. The last of them is what the agent observes: a subclass makes it, and its form may
+        change from call to call. We make the lists and the clicks before it, always in one form.
         """
         state, ranking = self._bound.made_for
         if (

@@ -46,8 +46,8 @@ def reverse(items, start, stop):
 def sort_by_index(index, order):
     """Sort ``order`` by decreasing index, ties by id: insertion sort, fast if almost sorted.
 
-    What is sorted already moves at once: K items that fall behind many others need time for these,
-    not K times as much.
+    A run of items that are in order already moves as one. If K of them fall behind n others, they
+    take about n + K steps, and not n times K.
     """
     i = 1
     while i < len(order):

@@ -20,10 +20,10 @@ from .position_based import PositionBasedModel
 from .queries import QueryUsers
 from .registration import ENVIRONMENTS, register_click_model
 from .spaces import RankedList, check_ranking
-from .task import Kernels, Task
+from .task import REWARDS, Kernels, Task
 from .trust_bias import TrustBiasModel
 from .user_browsing import UserBrowsingModel
-from .users import REWARDS, Users
+from .users import Users
 from .vector_env import ClickVectorEnv
 from .wrappers.actions import (
     LehmerAction,

@@ -20,7 +20,7 @@ from .click_model import KERNELS, ClickModel
 from .contextual.linear import LinearModel
 from .instances.families import drawn_model
 from .piecewise_stationary import PiecewiseStationaryModel
-from .users import REWARDS
+from .task import REWARDS
 from .vector_env import ClickVectorEnv
 
 DEEP = (6, 5)

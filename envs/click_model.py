@@ -46,8 +46,8 @@ from ..core.kernels import entry, kernel, static_kernels
 from .order import best_first, smaller_by_digits
 from .scan import best_scan
 from .spaces import check_order, check_ranking, named_ranking
-from .task import ClickTask
-from .users import REWARDS, Users, users_class
+from .task import REWARDS, ClickTask
+from .users import Users, users_class
 
 CLICK_MODELS: dict[str, type[ClickModel]] = {}
 """The click models by their short names."""

@@ -11,7 +11,7 @@ from ..core.checks import check_positions, probabilities, probability
 from ..core.kernels import kernel
 from .click_model import ClickModel
 from .order import best_first
-from .users import ANY_CLICK, CLICKS, SATISFACTION
+from .task import ANY_CLICK, CLICKS, SATISFACTION
 
 
 class Parameters(NamedTuple):

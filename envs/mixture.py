@@ -13,7 +13,7 @@ from ..core.checks import numbers
 from ..core.kernels import kernel
 from .click_model import ClickModel, click_models_of, match
 from .position_based import PositionBasedModel
-from .users import CLICKS, REWARDS
+from .task import CLICKS, REWARDS
 
 
 class Parameters(NamedTuple):

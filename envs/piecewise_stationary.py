@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import check_count, integers
 from .click_model import ClickModel, click_models_of
-from .task import ClickTask
-from .users import REWARDS, Users
+from .task import REWARDS, ClickTask
+from .users import Users
 
 
 class PiecewiseStationaryModel(Users):

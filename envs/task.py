@@ -28,6 +28,10 @@ from numpy.typing import NDArray
 from ..core.kernels import kernel
 from ..core.state import Floats, first_arrays
 
+REWARDS = ("clicks", "any_click", "satisfaction")
+CLICKS, ANY_CLICK, SATISFACTION = range(3)
+"""Rewards as kernels get them: the places in `REWARDS`."""
+
 
 @kernel
 def draw_nothing(users, state, b, rng):
@@ -128,7 +132,7 @@ class ClickUsers(NamedTuple):
     """The users of a click model."""
 
     model: Any  # the parameters of the click model
-    reward: int  # 0: clicks, 1: any_click, 2: satisfaction
+    reward: int  # CLICKS, ANY_CLICK or SATISFACTION
     cutoff: int
     scratch: NDArray[np.float64]  # (K + 1,) working memory of the click model's kernels
 
@@ -145,11 +149,11 @@ def click_session(
         n_clicks = 0
         for k in range(users.cutoff):
             n_clicks += clicks[k]
-        if users.reward == 0:  # clicks
+        if users.reward == CLICKS:
             realised = n_clicks
-        elif users.reward == 1:  # any_click
+        elif users.reward == ANY_CLICK:
             realised = min(n_clicks, 1)
-        else:  # satisfaction: a user who leaves below the cutoff does not count
+        else:  # a user who leaves below the cutoff does not count
             realised = 1 if 0 <= satisfied < users.cutoff else 0
         expectation = expected(users.model, ranking, users.reward, users.cutoff, users.scratch)
         return float(realised), expectation, satisfied

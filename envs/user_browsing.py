@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import browsing_probabilities, check_positions, probabilities
 from ..core.kernels import kernel
 from .click_model import ClickModel, match
-from .users import CLICKS
+from .task import CLICKS
 
 
 class Parameters(NamedTuple):

@@ -13,10 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_call, check_choice, check_within, unknown
 from ..core.modules import module_of
-from .task import Task
+from .task import REWARDS, Task
 
-REWARDS = ("clicks", "any_click", "satisfaction")
-CLICKS, ANY_CLICK, SATISFACTION = range(3)
 STATE_SHOWS_CLICKS = "the state of stateful users shows them at once"
 """Why clicks cannot be late where a state is observed that follows from them."""
 

@@ -1,5 +1,5 @@
-"""Shortcuts through numba's internals that keep a cold start short, and files of compiled kernels
-that damage cannot hurt.
+"""Shortcuts through numba's internals that keep a cold start short, and the files of compiled
+kernels. A checksum shows whether a file is damaged, and then the kernel is compiled again.
 
 Without the shortcuts kernels compile too, in up to twice the time.
 
