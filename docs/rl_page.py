@@ -160,7 +160,10 @@ def defaults_table() -> Rows:
     for name, agent in AGENTS.items():
         if issubclass(agent, Learner):
             kinds = [agent.actions, *["weights"] * (agent.actions == "scores")]
-            settings = ", ".join(f"{key}={value}" for key, value in agent.defaults.items())
+            discount = {"gamma": float(agent.actions == "items")}
+            settings = ", ".join(
+                f"{key}={value}" for key, value in (discount | dict(agent.defaults)).items()
+            )
             actions = ", ".join(f"`{kind}`" for kind in kinds)
             rows.append([f"`{name}`", actions, f"`{settings}`"])
     return rows
