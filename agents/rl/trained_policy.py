@@ -20,7 +20,7 @@ class TrainedPolicy:
     Args:
         model: an object with a method ``predict``, or a function, as in `FrozenPolicy`.
         deterministic: whether to take the most probable action.
-        seed: for ``model.set_random_seed`` before the first call: ties may be drawn, too.
+        seed: of the generators from which a model of stable-baselines3 draws actions and ties.
 
     Attributes:
         has_acted: whether it was called before.
@@ -88,8 +88,10 @@ class TrainedPolicy:
             self._check(observation, is_whole=mask is None)
         if not self.has_acted:
             self.has_acted = True
-            if hasattr(self._model, "set_random_seed"):
-                self._model.set_random_seed(int(self._rng.integers(2**31)))
+            if hasattr(self._model, "set_random_seed"):  # which seeds its environment, too
+                from stable_baselines3.common.utils import set_random_seed
+
+                set_random_seed(int(self._rng.integers(2**31)))
         for normaliser in self._normalisers:
             observation = normaliser.normalize_obs(observation)
         arguments = {

@@ -460,7 +460,7 @@ def test_sweep_after_an_edit(tmp_path, monkeypatch, engine):
         return results.rows["regret"][-1]
 
     assert regret(RULES_OF_A_USER) == pytest.approx(4.0)
-    with pytest.warns(UserWarning, match="of_a_user:Mine has changed: 1 runs are played anew"):
+    with pytest.warns(UserWarning, match="1 run is played anew"):
         assert regret(RULES_OF_A_USER.replace("1 - position", "position")) == 0.0
 
 

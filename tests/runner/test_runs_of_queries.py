@@ -88,7 +88,7 @@ def test_a_run_is_one_episode():
     with pytest.raises(ValueError, match="a run plays one query of three, which has 20 sessions"):
         clickgym.sweep({"three": USERS}, ["Random"], 21, 1)
     for agent in ("Random", clickgym.agents.Random(3, 2, seed=0)):
-        with pytest.raises(ValueError, match="plays one query of QueryUsers"):
+        with pytest.raises(ValueError, match="which has 20 sessions"):
             clickgym.run(agent, USERS, 21, seed=0)
 
 

@@ -113,14 +113,14 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS, *, seed: int = 0
         train = log[~np.isin(index, out)]
         fits.append(_fitted(models, train))
         cells.append(_errors(log, train, fits[-1], index, first, out))
-    cells = np.concatenate(cells)
-    labels, rows = np.unique(cells[:, 0], return_inverse=True)
+    all_cells = np.concatenate(cells)
+    labels, rows = np.unique(all_cells[:, 0], return_inverse=True)
     if not len(labels):
         raise ValueError(
             "no item of a list that can be left out is in other lists of its query often enough"
         )
-    sums = np.zeros((len(labels), cells.shape[1]))
-    np.add.at(sums, rows, np.column_stack([np.ones(len(cells)), cells[:, 1:]]))
+    sums = np.zeros((len(labels), all_cells.shape[1]))
+    np.add.at(sums, rows, np.column_stack([np.ones(len(all_cells)), all_cells[:, 1:]]))
     shares = np.full(len(labels), 1 / len(labels))
     draws = np.random.default_rng(seed).multinomial(len(labels), shares, RESAMPLES) @ sums
     error, predicted = (figures[0] for figures in _figures(sums.sum(axis=0, keepdims=True)))
