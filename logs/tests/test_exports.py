@@ -46,22 +46,25 @@ def test_every_program_is_tested():
     assert PAGE.count("```python") == len(PROGRAMS)
 
 
+def ubi_query(name, words, hits, client="USER-1", **attributes):
+    return {
+        "query_id": name,
+        "client_id": client,
+        "user_query": words,
+        "timestamp": "2026-01-01T00:00:10.500Z",
+        "query_attributes": attributes,
+        "query_response_hit_ids": hits,
+    }
+
+
+def ubi_event(action, query, item):
+    place = {"object": {"object_id": item}, "position": {"ordinal": 1}}
+    return {"action_name": action, "query_id": query, "event_attributes": place}
+
+
 def test_ubi(sessions):
     """Lists are as sent, with items that nobody saw; duplicates, bots and empty lists are gone."""
-
-    def query(name, words, hits, client="USER-1"):
-        return {
-            "query_id": name,
-            "client_id": client,
-            "user_query": words,
-            "timestamp": "2026-01-01T00:00:10.500Z",
-            "query_response_hit_ids": hits,
-        }
-
-    def event(action, query, item):
-        place = {"object": {"object_id": item}, "position": {"ordinal": 1}}
-        return {"action_name": action, "query_id": query, "event_attributes": place}
-
+    query, event = ubi_query, ubi_event
     queries = [
         query("q1", "Red Shoes ", list("abc")),
         query("q1", "Red Shoes ", list("abc")),
@@ -87,24 +90,55 @@ def test_ubi(sessions):
     ]
 
 
+def test_ubi_of_an_index(sessions, tmp_path):
+    """As elasticdump writes it: the second page and a list without a user are gone, a sorted list
+    is another query, and arms are kept.
+    """
+    queries = [
+        ubi_query("q1", "shoes", list("abc"), arm="A"),
+        ubi_query("q2", "shoes", list("def"), **{"from": 10}),
+        ubi_query("q3", "shoes", list("cba"), sort="price", arm="B"),
+        ubi_query("q4", "shoes", list("abc"), client=None),
+    ]
+    dumped = [{"_index": "ubi_queries", "_id": "x", "_source": query} for query in queries]
+    events = [ubi_event("click", "q2", "d"), ubi_event("click", "q3", "a")]
+    found = sessions("ubi", ubi_queries__ndjson=lines(dumped), ubi_events__ndjson=lines(events))
+    assert [session[:3] for session in found] == [
+        ("shoes", list("abc"), [0, 0, 0]),
+        ("shoes sort=price", list("cba"), [0, 0, 1]),
+    ]
+    assert read_log(tmp_path / "log.parquet").arm_labels == ("A", "B")
+
+
+def test_exports_without_clicks(sessions):
+    """They are refused, and the names of what is there are printed."""
+    queries, events = [ubi_query("q1", "shoes", list("abc"))], [ubi_event("item_click", "q1", "a")]
+    with pytest.raises(SystemExit, match="item_click"):
+        sessions("ubi", ubi_queries__ndjson=lines(queries), ubi_events__ndjson=lines(events))
+    events = [ga4_event("view_item_list", "u1", 5, [*enumerate("abcdefgh", 1)])]
+    with pytest.raises(SystemExit, match="view_item_list"):
+        sessions("ga4", ga4_events__ndjson=lines(events))
+
+
+def ga4_event(name, user, second, tiles, visit=7, page="https://shop.example/cat"):
+    return {
+        "event_name": name,
+        "user_pseudo_id": user,
+        "event_timestamp": str(1_767_225_600_000_000 + second * 1_000_000),
+        "event_params": [
+            {"key": "page_location", "value": {"int_value": None, "string_value": page}},
+            {"key": "ga_session_id", "value": {"int_value": visit, "string_value": None}},
+        ],
+        "items": [
+            {"item_id": item, "item_list_id": "cat", "item_list_index": str(place)}
+            for place, item in tiles
+        ],
+    }
+
+
 def test_ga4(sessions):
     """Tiles come in several events; sessions that did not see the first screen are left out."""
-
-    def event(name, user, second, tiles, visit=7):
-        return {
-            "event_name": name,
-            "user_pseudo_id": user,
-            "event_timestamp": str(1_767_225_600_000_000 + second * 1_000_000),
-            "event_params": [
-                {"key": "page", "value": {"int_value": None, "string_value": "x"}},
-                {"key": "ga_session_id", "value": {"int_value": visit, "string_value": None}},
-            ],
-            "items": [
-                {"item_id": item, "item_list_id": "cat", "item_list_index": str(place)}
-                for place, item in tiles
-            ],
-        }
-
+    event, page = ga4_event, "https://shop.example/cat?size=4&"
     tiles = [*enumerate("abcdefghij", 1)]
     rows = [
         event("view_item_list", "u1", 5, tiles[:4]),
@@ -117,6 +151,10 @@ def test_ga4(sessions):
         event("view_item_list", "u3", 40, [(1, "z"), *tiles[1:8]]),  # another list in the visit
         event("view_item_list", "u4", 50, tiles[:8]),
         event("view_item_list", "u4", 60, tiles[:8], visit=8),
+        event("view_item_list", "u4", 65, [(1, "z"), *tiles[1:8]], visit=8, page=f"{page}page=2"),
+        event("view_item_list", "u4", 70, tiles[7::-1], visit=8, page=f"{page}sort=price"),
+        event("select_item", "u4", 71, tiles[:1], visit=8, page=f"{page}sort=price"),
+        event("view_item_list", None, 80, tiles[:8]),
     ]
     found = sessions("ga4", ga4_events__ndjson=lines(rows))
     start = 1_767_225_600
@@ -124,6 +162,7 @@ def test_ga4(sessions):
         ("cat", list("abcdefgh"), [0, 0, 1, 0, 0, 0, 0, 0], start + 5),
         ("cat", list("abcdefgh"), [0] * 8, start + 50),
         ("cat", list("abcdefgh"), [0] * 8, start + 60),
+        ("cat&sort=price", list("abcdefgh"), [1] + [0] * 7, start + 70),
     ]
 
 
