@@ -39,9 +39,12 @@ LEARNERS = ("SAC", "TD3", "PPO", "A2C")
 """RL algorithms that can use what all candidates share."""
 README_PPO = "PPO:n_envs=64,n_steps=4,batch_size=256,learning_rate=0.003"
 """With the settings of the README's example."""
+MYOPIC = "A2C:gamma=0"
+"""The control before users with memory: it sees their state, and does not plan."""
 AGENTS_OF_RL = [
     *(name for name, agent in AGENTS.items() if issubclass(agent, Learner)),
     README_PPO,
+    MYOPIC,
 ]
 UNDRAWN = ("PBMLinUCB", "TD3", README_PPO, *UNSHARED)
 """Agents that the figure leaves out, for lines that can be told apart."""

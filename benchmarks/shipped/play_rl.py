@@ -46,6 +46,8 @@ BY_ROWS, OTHERS = ("SAC", "TD3", "PPO", "A2C"), ("DQN", "MaskablePPO", "Recurren
 BANDITS = ("CascadeKLUCB", "TopRank", "BatchRank", "Random")
 README_PPO = "PPO:n_envs=64,n_steps=4,batch_size=256,learning_rate=0.003"
 """With the settings of the README's example."""
+MYOPIC = "A2C:gamma=0"
+"""The control before users with memory: it sees their state, and does not plan."""
 NEURAL = ("NeuralGreedy", "NeuralGreedy:feedback=reward")
 BEFORE_CASCADE = ("LinearTS", "CMLinUCB", "Random", *NEURAL, "SAC", "PPO", "A2C", README_PPO)
 """What plays before users who leave at the first click, who are not as `NeuralGreedy` assumes."""
@@ -66,7 +68,7 @@ def pairs() -> Iterator[Pair]:
                     yield CASCADE, world, agent, run
                 for env, agent in product(PLAIN, (*BANDITS, "PPO", "A2C", "SAC", "DQN")):
                     yield env, "", agent, run
-                for family, agent in product(FAMILIES, ("PPO", "A2C")):
+                for family, agent in product(FAMILIES, ("PPO", "A2C", MYOPIC)):
                     yield STATEFUL, family, agent, run
                 for world, agent in product(WORLDS[:3], () if run else OTHERS):
                     yield CONTEXTUAL, world, agent, run
