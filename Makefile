@@ -36,9 +36,9 @@ $(TESTED): $(INSTALLED)
 	@touch $@
 
 run: $(INSTALLED)  ## play the comparison of the README; results and figures in results/first
-	$(BIN)/clickgym run PBMRank-v0 CMRank-v0 \
+	$(BIN)/clickgym run PBMRank-v0 CMRank-v0 --instance shipped \
 		--agents CascadeTS CascadeKLUCB CascadeKLUCB:c=0 TopRank BatchRank EpsilonGreedy Random \
-		--horizon 1e5 --runs 5 --out results/first
+		--horizon 1e4 --runs 5 --out results/first
 
 # Bytecode is kept beside the sources, also where the shell says no: the tests are many processes, and each would compile and
 # rewrite all of them again.
