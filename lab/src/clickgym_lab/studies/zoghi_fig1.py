@@ -61,11 +61,11 @@ def seen(results: Results) -> Iterator[str]:
         rates = curves.window_rates(curves.by_run(env, "BatchRank")).mean(axis=0)
         above = np.flatnonzero(rates > CONVERGED)
         last = int(curves.steps[curves.windows[above[-1]]]) if len(above) else 0
-        when = "not by the end" if last == curves.horizon else f"from session {last:,} on"
-        yield (
-            f"Panel {panel}: the mean regret per session of BatchRank is below {CONVERGED:g} "
-            f"{when}."
-        )
+        regret = f"Panel {panel}: the mean regret per session of BatchRank"
+        if last == curves.horizon:
+            yield f"{regret} is still above {CONVERGED:g} at the end."
+        else:
+            yield f"{regret} is below {CONVERGED:g} from session {last:,} on."
 
 
 def draw(results: Results) -> Figure:
