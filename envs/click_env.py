@@ -42,7 +42,8 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         cutoff: count only the first ``cutoff`` positions, in ``1..K``; None counts all.
         instance: name, path or dict of an instance, or an `Instance` (see `load_instance`); None
             takes the model's default.
-        form: only if ``model`` is a name: ``""``, ``"NonStationary"`` or ``"Contextual"``.
+        form: only if ``model`` is a name: ``""``, ``"NonStationary"``, ``"Contextual"`` or
+            ``"Queries"``.
         n_positions: K, the length of a list; None takes that of the instance or of the parameters.
         reference: ``(K,)`` the list against which regret is measured; None takes the optimal list
             (see `ClickModel.optimal_ranking`, which refuses some large problems).

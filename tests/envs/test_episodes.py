@@ -201,6 +201,8 @@ def test_a_reset_with_options_goes_on_with_the_stream():
         before = state_of(env)
         env.reset(options={"difficulty": 3, "seed": 3})
         assert state_of(env) == before
+    with pytest.raises(ValueError, match="reset_mask"):  # Gymnasium's, for single streams
+        env.reset(options={"reset_mask": np.array([True, False])})
 
 
 @pytest.mark.parametrize("kind", ["sync", "vector_entry_point"])
