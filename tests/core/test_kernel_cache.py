@@ -46,19 +46,15 @@ FILES = {
         def moved(x):
             return x + 0.0
 
-        @numba.njit
+        @kernel
         def by_default(x):
             return 1.0 * x
 
-        @numba.njit
-        def in_a_tuple(x):
-            return 1.0 * x
-
-        @numba.njit
+        @kernel
         def of_numba(x):
             return 1.0 * x
 
-        STEPS = (1.0, in_a_tuple)
+        STEPS = (0.0, 1.0)
     """,
     "callee_of_it": """
         import package_of_it.rules
@@ -68,7 +64,7 @@ FILES = {
 
         @kernel
         def scaled(x, by=1.0, then=known.by_default):
-            x = known.SCALE * known.TABLE[1] * known.Weight.ONE.value * known.STEPS[1](then(x))
+            x = known.SCALE * known.TABLE[1] * known.Weight.ONE.value * known.STEPS[1] * then(x)
             x = package_of_it.rules.moved(known.of_numba(x))
             return FACTOR * x * by
     """,
@@ -158,9 +154,8 @@ EDITS = {
         "default(x):\n    return 2",
         24.0,
     ),
-    "function in a tuple": (RULES, "tuple(x):\n    return 1.0", "tuple(x):\n    return 2.0", 24.0),
+    "number in a tuple": (RULES, "STEPS = (0.0, 1.0)", "STEPS = (0.0, 2.0)", 24.0),
     "function of numba": (RULES, "numba(x):\n    return 1.0", "numba(x):\n    return 2.0", 24.0),
-    "options of numba": (RULES, "@numba.njit", "@numba.njit(fastmath=True)", 12.0),
 }
 ELSEWHERE = {
     "comment": ("it", "def bound", "# a comment\n\ndef bound"),
@@ -191,19 +186,32 @@ def test_edit_elsewhere(play):
         assert play([edit]) == (12.0, 0), name
 
 
-UNKNOWN = {
-    "function of numba": (RULES, "@numba.njit\ndef of_numba", "@numba.vectorize\ndef of_numba"),
-    "number of a module": ("callee_of_it", "x = known.SCALE", "it = known\n    x = it.SCALE"),
-}
-"""By the edit in `EDITS` that the key would miss: what makes a kernel read it in another way."""
+OF_NUMBA = "@kernel\ndef of_numba"
+UNKNOWN = [
+    (
+        "number of a module",
+        ("callee_of_it", "x = known.SCALE", "it = known\n    x = it.SCALE"),
+    ),
+    *(
+        ("function of numba", (RULES, OF_NUMBA, f"{decorator}\ndef of_numba"))
+        for decorator in (
+            "@numba.vectorize",
+            "@numba.njit",
+            '@numba.njit(locals={"x": numba.float64})',
+            '@numba.njit("float64(float64)")',
+            "@numba.extending.register_jitable(error_model='numpy')",
+        )
+    ),
+]
+"""An edit in `EDITS` that the key would miss, and what makes a kernel read it in another way."""
 
 
-@pytest.mark.parametrize("name", UNKNOWN)
-def test_kernel_that_reads_the_unknown(play, name):
+@pytest.mark.parametrize(("name", "way"), UNKNOWN)
+def test_kernel_that_reads_the_unknown(play, name, way):
     """It is compiled in every process, so that an edit runs new code there, too."""
     *edit, result = EDITS[name]
-    assert play([UNKNOWN[name]]) == (12.0, 0)
-    assert play([UNKNOWN[name], edit]) == (result, 0)
+    assert play([way]) == (12.0, 0)
+    assert play([way, edit]) == (result, 0)
 
 
 def test_kernel_that_moved(tmp_path, monkeypatch):

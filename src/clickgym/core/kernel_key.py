@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from numba.core.dispatcher import Dispatcher
 
 from .kernel_errors import KernelError, kernel_name
 
@@ -39,7 +38,8 @@ class Reached(NamedTuple):
     Attributes:
         functions: the kernel and the functions that it calls, directly or not, each with its
             number, its instructions and the values that it reads, as text.
-        unknown: values that it reads and whose content is unknown, such as a function in C.
+        unknown: values that it reads and whose content is unknown, such as a function in C, or one
+            that numba compiles by options of its own.
     """
 
     functions: dict[Any, list[Any]]
@@ -102,11 +102,9 @@ def reached_by(kernel: Any) -> Reached:
         if isinstance(value, tuple):
             kind = "" if type(value) is tuple else _fields_of(type(value))
             return f"{kind}({', '.join(text(item, callers) for item in value)})"
-        if isinstance(value, Dispatcher):  # compiled by numba
-            return f"{sorted(value.targetoptions.items())} {visit(value.py_func, callers)}"
         if isinstance(value, OF_LIBRARIES) and _is_of_library(value):
             return _name_of(value)
-        if isinstance(value, types.FunctionType):
+        if isinstance(value, types.FunctionType) and hasattr(value, "is_kernel"):
             return visit(value, callers)
         if isinstance(value, enum.EnumType):
             return text(tuple(value.__members__.items()), callers)

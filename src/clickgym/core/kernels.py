@@ -73,6 +73,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """
     if not isinstance(function, types.FunctionType):
         raise KernelError(f"kernel got {short(function)}; expected a function")
+    function.is_kernel = True  # type: ignore[attr-defined]
     return function if NUMBA.DISABLE_JIT else compiled_part(function)
 
 
