@@ -192,11 +192,10 @@ class CompiledAgent(Agent):
 
     def engine_in(self, env: EnvTraits, wanted: str) -> str:
         obstacle, kind = env.obstacle, type(self)
-        if kind.rank is not CompiledAgent.rank or kind.update not in (
-            CompiledAgent.update,
-            StateAgent.update,
-        ):
-            obstacle = f"{kind.__name__} overrides rank or update in Python"
+        ours = __name__, Agent.__module__
+        for method in ("rank", "update", "seen", "leave"):
+            if getattr(kind, method).__module__ not in ours:
+                obstacle = f"{kind.__name__} overrides {method} in Python"
         if wanted == "compiled" and obstacle:
             raise ValueError(f"engine='compiled' cannot play {env.name}: {obstacle}")
         return "python" if wanted == "python" or obstacle else "compiled"

@@ -27,12 +27,13 @@ from registries import CLICK_AGENTS, SAME_ITEMS
 from slow import slow
 
 import clickgym
-from clickgym.agents import Agent, CompiledAgent, Random, TopRank
+from clickgym.agents import Agent, CompiledAgent, LinearTS, Random, TopRank
 from clickgym.agents.baselines import ListState, ignore
 from clickgym.core.kernels import kernel
 from clickgym.envs import CascadeModel, ClickEnv, PositionBasedModel
 
 PBM = MODELS["PBM"]
+CONTEXTUAL = "ContextualPBMRank-v0"
 SHORT = 100  # where the agents have agreed elsewhere, and something else is looked at
 
 
@@ -208,6 +209,20 @@ class Overridden(TopRank):
         super().update(observation, ranking, clicks, reward)
 
 
+class Scaled(LinearTS):
+    """A published agent that sees other features."""
+
+    def seen(self, observation):
+        return (0.5 * super().seen(observation)[0],)
+
+
+class Leaving(TopRank):
+    """A published agent that is told of users who leave."""
+
+    def leave(self):
+        self.left = True
+
+
 class OwnStep(ClickEnv):
     def step(self, action):
         return super().step(action)
@@ -220,6 +235,11 @@ def toprank() -> TopRank:
 OPAQUE = {
     "Rotate": (lambda: Rotate(5, 3), lambda: ClickEnv(PBM)),
     "Overridden": (lambda: Overridden(5, 3, horizon=100, seed=0), lambda: ClickEnv(PBM)),
+    "Scaled": (
+        lambda: Scaled(20, 5, n_features=10, seed=0),
+        lambda: gym.make(CONTEXTUAL).unwrapped,
+    ),
+    "Leaving": (lambda: Leaving(5, 3, horizon=100, seed=0), lambda: ClickEnv(PBM)),
     "TransformReward": (toprank, lambda: TransformReward(ClickEnv(PBM), lambda r: 2 * r)),
     "TimeLimit": (toprank, lambda: gym.wrappers.OrderEnforcing(TimeLimit(ClickEnv(PBM), 7))),
     "RecordRegret": (toprank, lambda: clickgym.RecordRegret(ClickEnv(PBM))),
