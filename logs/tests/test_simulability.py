@@ -56,6 +56,14 @@ def test_users_of_a_click_model_are_predicted_up_to_the_noise():
     assert cm["high"] < pbm["low"]
 
 
+def test_two_lists_a_query_tell_attraction_from_examination():
+    """While one query leaves out a list, the others show their items at several positions."""
+    log = log_of(of_the_pbm, n_queries=20)
+    is_kept = np.isin(np.arange(len(log)) // 500 % len(LISTS), [0, 2])
+    table = check_models(log[is_kept], ["PBM"]).table
+    assert table["low"][0] > 0.9
+
+
 def test_users_whose_clicks_depend_on_the_whole_list_are_not():
     checked = check_models(log_of(of_nobody), ["PBM", "UBM"])
     assert checked.verdict == "cannot"
@@ -103,7 +111,7 @@ def test_fits_that_have_not_converged(monkeypatch):
     """One warning for all of them, and their predictions are used."""
     hasty = lambda: PBMEstimator(iterations=2)  # noqa: E731
     monkeypatch.setitem(MODEL_ESTIMATORS, "PBM", hasty)
-    with pytest.warns(ConvergenceWarning, match=r"4 fits of 8 \(PBM\) had not converged") as caught:
+    with pytest.warns(ConvergenceWarning, match=r"10 fits of 20 \(PBM\) had not converged") as caught:
         checked = check_models(log_of(of_the_pbm), ["PBM", "CM"])
     assert len(caught) == 1
     assert checked.verdict == "can"

@@ -1,11 +1,11 @@
 """Check whether the users of a log can be simulated: lists are left out, and click models predict
 the clicks on them from the other lists.
 
-A query leaves out one list at a time. Its click rates by position are predicted by click models
-that were fitted to the sessions of all other lists, and by the rates that the other lists of the
-query had at these positions, as if no item were better than another. What a model gains on the
-latter is what it knows of the order of lists. Squared errors hold the noise of the clicks, too,
-which is known, and taken off.
+Each list is left out once, a tenth of the queries at a time. Its click rates by position are
+predicted by click models that were fitted to the sessions of all other lists, and by the rates that
+the other lists of the query had at these positions, as if no item were better than another. What a
+model gains on the latter is what it knows of the order of lists. Squared errors hold the noise of
+the clicks, too, which is known, and taken off.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ from .log import ClickLog
 MODELS = ("CM", "DCM", "SDBN", "PBM", "UBM", "DBN", "CCM")
 MOST_LISTS = 5
 """Lists that a query leaves out, one after the other."""
+ROUNDS = 10
+"""In each, another tenth of the queries leaves out a list. If all did at once, queries of two lists
+would have one each, and no model could tell attraction from examination."""
 LEAST_SESSIONS = 100
 """Sessions of a list that is left out."""
 LEAST_DISPLAYS = 30
@@ -108,7 +111,7 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS, *, seed: int = 0
         )
     # Columns: query, noise, noise of both rates, squared error of the others' rates, of each model.
     cells, fits = [], []
-    for number in range(rounds.max() + 1):
+    for number in np.unique(rounds[rounds >= 0]):
         out = np.flatnonzero(rounds == number)
         train = log[~np.isin(index, out)]
         fits.append(_fitted(models, train))
@@ -141,8 +144,8 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS, *, seed: int = 0
 
 
 def _rounds(queries: Indices, counts: Indices) -> Indices:
-    """The round in which each list is left out: the most frequent one of a query in the first; -1
-    for never.
+    """The round in which each list is left out, another one for each list of a query; -1 for never:
+    only the most frequent lists are.
     """
     order = np.lexsort((-counts, queries))
     _, starts, sizes = np.unique(queries[order], return_index=True, return_counts=True)
@@ -151,7 +154,7 @@ def _rounds(queries: Indices, counts: Indices) -> Indices:
         (np.repeat(sizes, sizes) > 1) & (counts[order] >= LEAST_SESSIONS) & (place < MOST_LISTS)
     )
     rounds = np.empty(len(order), np.int64)
-    rounds[order] = np.where(left_out, place, -1)
+    rounds[order] = np.where(left_out, (place + queries[order]) % ROUNDS, -1)
     return rounds
 
 
