@@ -111,7 +111,9 @@ def test_fits_that_have_not_converged(monkeypatch):
     """One warning for all of them, and their predictions are used."""
     hasty = lambda: PBMEstimator(iterations=2)  # noqa: E731
     monkeypatch.setitem(MODEL_ESTIMATORS, "PBM", hasty)
-    with pytest.warns(ConvergenceWarning, match=r"10 fits of 20 \(PBM\) had not converged") as caught:
+    with pytest.warns(
+        ConvergenceWarning, match=r"10 fits of 20 \(PBM\) had not converged"
+    ) as caught:
         checked = check_models(log_of(of_the_pbm), ["PBM", "CM"])
     assert len(caught) == 1
     assert checked.verdict == "can"
