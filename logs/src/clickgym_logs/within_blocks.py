@@ -306,8 +306,8 @@ class _Comparison:
         """For each length ``(users, BLOCKS)``, what each user adds to the error of the gains."""
         ours, theirs = self.weights / np.maximum(self.sums[:, 0], 1)
         return [
-            self.shown.by_user(self.ranking[:size])[0] @ sparse.diags_array(ours[row])
-            - self.shown.by_user(self.production[:size])[0] @ sparse.diags_array(theirs[row])
+            self.shown.by_user(self.ranking[:size])[0] @ sparse.diags(ours[row])
+            - self.shown.by_user(self.production[:size])[0] @ sparse.diags(theirs[row])
             for row, size in enumerate(self.lengths)
         ]
 

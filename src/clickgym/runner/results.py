@@ -100,7 +100,8 @@ def open_store(folder: Path) -> Store:
                 f"{folder} is of another version of clickgym: read it with that version, or choose "
                 "another folder (--out)"
             )
-        if not config.is_file() and not store.folder.is_dir() and any(folder.glob("[!.]*")):
+        # The folder of runs is looked for last: another command may make it meanwhile.
+        if any(folder.glob("[!.]*")) and not config.is_file() and not store.folder.is_dir():
             raise ValueError(f"{folder} is not a results folder: it has no {RUNS}")
     return store
 
