@@ -193,9 +193,12 @@ class CompiledAgent(Agent):
     def engine_in(self, env: EnvTraits, wanted: str) -> str:
         obstacle, kind = env.obstacle, type(self)
         ours = __name__, Agent.__module__
-        for method in ("rank", "update", "seen", "leave"):
+        for method in ("rank", "update", "leave"):
             if getattr(kind, method).__module__ not in ours:
                 obstacle = f"{kind.__name__} overrides {method} in Python"
+        sees = next(each for each in kind.__mro__ if "seen" in vars(each))
+        if sees.__module__ not in ours and "observes" not in vars(sees):
+            obstacle = f"{kind.__name__} overrides seen in Python"
         if wanted == "compiled" and obstacle:
             raise ValueError(f"engine='compiled' cannot play {env.name}: {obstacle}")
         return "python" if wanted == "python" or obstacle else "compiled"

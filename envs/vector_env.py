@@ -130,7 +130,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         Raises:
             ValueError: ``options`` has a ``reset_mask``; all streams start together.
         """
-        if options is not None and "reset_mask" in options:
+        if isinstance(options, Mapping) and "reset_mask" in options:
             raise ValueError(
                 "options has a reset_mask; expected none, because all streams start together "
                 "(gymnasium.make_vec(..., vectorization_mode='sync') resets single ones)"
