@@ -65,8 +65,8 @@ class FrozenPolicy(Agent):
             `EpisodeCounts` in an environment without this wrapper; `clickgym.make_agent` fills it
             in. None: episodes have no fixed length.
         deterministic: whether to take the most probable action; False draws an action.
-        seed: for ``model.set_random_seed`` before the first list. Drawn actions repeat with it, and
-            the order of equal scores in `PlackettLuceActorCritic`. The libraries draw from the
+        seed: of the random numbers of a trained model. Drawn actions repeat with it, and also
+            the order of equal scores in `PlackettLuceActorCritic`. Libraries draw from the
             global generators of the process.
 
     Raises:
