@@ -194,9 +194,9 @@ class CompiledAgent(Agent):
         obstacle, kind = env.obstacle, type(self)
         ours = __name__, Agent.__module__
         for method in ("rank", "update", "leave"):
-            if getattr(kind, method).__module__ not in ours:
+            if getattr(self, method).__module__ not in ours:
                 obstacle = f"{kind.__name__} overrides {method} in Python"
-        sees = next(each for each in kind.__mro__ if "seen" in vars(each))
+        sees = next(each for each in (self, *kind.__mro__) if "seen" in vars(each))
         if sees.__module__ not in ours and "observes" not in vars(sees):
             obstacle = f"{kind.__name__} overrides seen in Python"
         if wanted == "compiled" and obstacle:

@@ -232,6 +232,14 @@ def toprank() -> TopRank:
     return TopRank(5, 3, horizon=100, seed=0)
 
 
+def patched(method: str) -> TopRank:
+    """With a method of the instance alone, as `mock.patch.object` leaves it."""
+    agent = toprank()
+    theirs = getattr(agent, method)
+    setattr(agent, method, lambda *arguments: theirs(*arguments))
+    return agent
+
+
 OPAQUE = {
     "Rotate": (lambda: Rotate(5, 3), lambda: ClickEnv(PBM)),
     "Overridden": (lambda: Overridden(5, 3, horizon=100, seed=0), lambda: ClickEnv(PBM)),
@@ -240,6 +248,8 @@ OPAQUE = {
         lambda: gym.make(CONTEXTUAL).unwrapped,
     ),
     "Leaving": (lambda: Leaving(5, 3, horizon=100, seed=0), lambda: ClickEnv(PBM)),
+    "overrides rank": (lambda: patched("rank"), lambda: ClickEnv(PBM)),
+    "overrides seen": (lambda: patched("seen"), lambda: ClickEnv(PBM)),
     "TransformReward": (toprank, lambda: TransformReward(ClickEnv(PBM), lambda r: 2 * r)),
     "TimeLimit": (toprank, lambda: gym.wrappers.OrderEnforcing(TimeLimit(ClickEnv(PBM), 7))),
     "RecordRegret": (toprank, lambda: clickgym.RecordRegret(ClickEnv(PBM))),
