@@ -408,6 +408,31 @@ def test_state_of_main(program, tmp_path, monkeypatch):
     assert not list((tmp_path / "cache").rglob("*.nbc"))
 
 
+STEPS_OF_ALL_KINDS = """
+import gymnasium as gym
+import clickgym
+from numba.core.event import install_recorder
+
+KINDS = {"PBMRank-v0": "TopRank", "ContextualCMRank-v0": "C2UCB", "CascadeMDPRank-v0": "CascadeVI"}
+with install_recorder("numba:compile") as compiled:
+    for env_id, name in KINDS.items():
+        for env in gym.make(env_id), gym.make_vec(env_id, num_envs=2):
+            env.reset(seed=0)
+            env.step(env.action_space.sample())
+        agent = clickgym.make_agent(name, gym.make(env_id), horizon=10, seed=0)
+        clickgym.run(agent, gym.make(env_id), 10, seed=0)
+print(len(compiled.buffer))
+"""
+
+
+def test_second_process_compiles_nothing():
+    """Steps, vectors, spaces and runs of all kinds of environments find their kernels on disk."""
+    command = [sys.executable, "-c", STEPS_OF_ALL_KINDS]
+    first, second = (subprocess.run(command, stdout=-1, check=True) for _ in range(2))
+    assert first.stdout
+    assert second.stdout == b"0\n"
+
+
 OF_A_USER = """
 from typing import Annotated, NamedTuple
 import user_rules
