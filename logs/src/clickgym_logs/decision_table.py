@@ -23,8 +23,8 @@ NOTHING_TO_TEST = (
 )
 NEVER_SHOWN = (
     "A list that the log never shows may be better. To estimate how much algorithms gain that look "
-    "for one: clickgym fit LOG --model DBN --query NAME --out users, and then the last command "
-    "that it prints (docs/which_agent.md)."
+    "for one: clickgym fit LOG --model all --query NAME --out users, and then the commands that it "
+    "prints for the two best click models (docs/which_agent.md)."
 )
 AFTERWARDS = (
     "Run whole weeks, and log who saw which list in a column arm. Then: clickgym decide LOG --all "
