@@ -56,6 +56,18 @@ def test_users_of_a_click_model_are_predicted_up_to_the_noise():
     assert cm["high"] < pbm["low"]
 
 
+def test_a_model_with_less_error_than_noise_predicts_all():
+    """By chance two are; the smaller error names the best model."""
+    log = log_of(of_the_pbm, n_queries=5)
+    some = np.random.default_rng(0).random(len(log)) < 0.25
+    checked = check_models(log[some], ["PBM", "UBM"])
+    table = checked.table
+    assert (table["error"] < table["noise"]).all()
+    assert table.select("predicted", "high").rows() == [(1, 1), (1, 1)]
+    assert table["error"].arg_min() == 1
+    assert "the best model, UBM, predicts 100% (98% to 100%)" in checked.sentence
+
+
 def test_two_lists_a_query_tell_attraction_from_examination():
     """While one query leaves out a list, the others show their items at several positions."""
     log = log_of(of_the_pbm, n_queries=20)

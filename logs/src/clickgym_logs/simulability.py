@@ -55,8 +55,9 @@ class Simulability:
         table: a row per model: ``error`` of its click rates by position (root of the mean square);
             ``noise``, the error of a model that knows the truth; ``predicted``, the share of the
             squared differences between a list and the others that it predicts, both without noise
-            (1 is all, 0 is what click rates of positions predict); its interval, ``low`` and
-            ``high`` (0.95, bootstrap over queries), which is NaN below 5 queries.
+            (1 is all, and of a model whose error is below the noise; 0 is what click rates of
+            positions predict); its interval, ``low`` and ``high`` (0.95, bootstrap over queries),
+            which is NaN below 5 queries.
         n_queries, n_lists: that were left out.
         verdict: ``"can"``, ``"cannot"``, or ``"unknown"`` where the interval of the best model
             contains one half.
@@ -230,13 +231,14 @@ def _figures(sums: Floats) -> tuple[Floats, Floats]:
     """Of sums over positions, in rows: the error of each model, and the share that it predicts."""
     cells, noise, both, others = (column[:, None] for column in sums.T[:4])
     differences = np.where(others > both, others - both, np.nan)
-    return np.sqrt(sums[:, 4:] / cells), 1 - (sums[:, 4:] - noise) / differences
+    missed = np.maximum(sums[:, 4:] - noise, 0)
+    return np.sqrt(sums[:, 4:] / cells), 1 - missed / differences
 
 
 def _verdict(table: pl.DataFrame, n_queries: int, n_lists: int) -> tuple[str, str]:
     """Whether simulations can be trusted, and the sentence that says it."""
-    ranked = table.sort("predicted", descending=True, nulls_last=True)
-    model, share, low, high = ranked.select("model", "predicted", "low", "high").row(0)
+    best = table.sort("error")
+    model, share, low, high = best.select("model", "predicted", "low", "high").row(0)
     basis = f"{n_lists:,} lists of {n_queries:,} queries, each left out once"
     unknown = "This log cannot tell whether simulations can be trusted to order lists"
     if np.isnan(share):

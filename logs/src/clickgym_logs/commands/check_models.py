@@ -8,7 +8,7 @@ from clickgym.runner.console import announce_compiling, errors, output
 from clickgym.runner.terminal import Column, print_table, say
 
 from ..readers import read_log
-from ..simulability import check_models
+from ..simulability import ROUNDS, check_models
 from .logs import Columns, Log, names
 
 
@@ -27,12 +27,17 @@ def check(
     it, and the answer needs five such queries.
 
     The column predicted is the share of the differences between lists that a model predicts. 1 is
-    all of it. 0 is no better than the click rates of positions. Its interval holds at 0.95.
-    The column error is the root of the mean squared error. The column noise is the error of a
-    model that knows the truth.
+    all of it, and what a model with less error than noise gets. 0 is no better than the click
+    rates of positions. Its interval holds at 0.95. The column error is the root of the mean
+    squared error. The column noise is the error of a model that knows the truth.
     """
-    with announce_compiling(errors()):
+    status = errors()
+    with announce_compiling(status):
         sessions = read_log(log, columns=names(columns))
+        say(
+            status,
+            f"read {len(sessions):,} sessions; each model is now fitted up to {ROUNDS} times",
+        )
         checked = check_models(sessions)
     rows = []
     for model, error, noise, predicted, low, high in checked.table.iter_rows():
