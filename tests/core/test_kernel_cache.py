@@ -408,6 +408,18 @@ def test_state_of_main(program, tmp_path, monkeypatch):
     assert not list((tmp_path / "cache").rglob("*.nbc"))
 
 
+def test_value_that_changes_in_the_process(play):
+    """The process goes on with the old value. Another one, whose file has the new value, does not
+    find what this one compiled.
+    """
+    assert play() == (12.0, 1)
+    sys.modules["callee_of_it"].FACTOR = 5.0
+    assert sys.modules["it"].result() == 12.0
+    constant = "constants_of_it", "3.0", "5.0"
+    assert play([constant]) == (20.0, 1)
+    assert play([constant]) == (20.0, 0)
+
+
 STEPS_OF_ALL_KINDS = """
 import gymnasium as gym
 import clickgym

@@ -36,14 +36,20 @@ class Reached(NamedTuple):
     """What a kernel is compiled from.
 
     Attributes:
-        functions: the kernel and the functions that it calls, directly or not, each with its
-            number, its instructions and the values that it reads, as text.
+        functions: the kernel, then the functions that it calls, directly or not, each with a hash
+            of its place, its instructions and the values that it reads.
         unknown: values that it reads and whose content is unknown, such as a function in C, or one
             that numba compiles by options of its own.
     """
 
-    functions: dict[Any, list[Any]]
+    functions: dict[Any, str]
     unknown: list[Any]
+
+
+_compiled_from: dict[Any, str] = {}
+"""The hash of each function as it was when it was first compiled. What it reads is compiled into
+it, and a process compiles it once.
+"""
 
 
 def key_of(reached: Reached, records: list[Any]) -> str:
@@ -57,12 +63,12 @@ def key_of(reached: Reached, records: list[Any]) -> str:
         NUMBA.BOUNDSCHECK,
         *_unseen_code(),
     )
-    digest = hashlib.sha256(repr((versions, [_fields_of(kind) for kind in records])).encode())
-    for function, content in reached.functions.items():
-        # An error of a kernel names its file, and numba imports its module.
-        place = function.__module__, function.__code__.co_filename
-        digest.update(repr((place, content)).encode())
-    return digest.hexdigest()[:40]
+    kernel, *_ = reached.functions.values()
+    return _hash(versions, [_fields_of(kind) for kind in records], kernel)[:40]
+
+
+def _hash(*content: Any) -> str:
+    return hashlib.sha256(repr(content).encode()).hexdigest()
 
 
 @cache
@@ -85,11 +91,12 @@ def reached_by(kernel: Any) -> Reached:
                 f"kernel {kernel_name(function)} calls itself; expected a kernel without recursion"
             )
         if function not in reached.functions:
-            content = reached.functions[function] = [len(reached.functions)]
-            content.append(_instructions(function.__code__))
-            for name, value in _read(function):
-                content.append(f"{name}={text(value, (*callers, function))}")
-        return f"function {reached.functions[function][0]}"
+            reached.functions[function] = ""  # before those that it calls
+            read = [(name, text(value, (*callers, function))) for name, value in _read(function)]
+            # An error of a kernel names its file, and numba imports its module.
+            place = function.__module__, function.__code__.co_filename
+            reached.functions[function] = _hash(place, _instructions(function.__code__), read)
+        return reached.functions[function]
 
     def text(value: Any, callers: tuple[Any, ...]) -> str:
         """Different values have different texts, unless they are unknown."""
@@ -195,11 +202,15 @@ def records_among(values: tuple[Any, ...]) -> Iterator[Any]:
 
 
 def may_be_kept(reached: Reached, records: list[Any]) -> bool:
-    """Whether the key tells all, and another process can import the classes of named tuples by
-    their names, as numba does.
+    """Whether the key tells all, no value has changed since it was compiled in this process, and
+    another process can import the classes of named tuples by their names, as numba does.
     """
     return (
         not reached.unknown
+        and all(
+            _compiled_from.setdefault(function, content) == content
+            for function, content in reached.functions.items()
+        )
         and all(
             getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
             for kind in records
