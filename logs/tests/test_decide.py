@@ -257,6 +257,26 @@ def test_days():
     assert decided.gain_a_day == pytest.approx(300 * decided.gain)
 
 
+@pytest.mark.parametrize(("other", "step"), [([0, 3, 2], "show"), ([0, 2, 1], "test")])
+def test_sessions_that_are_too_short_to_show_a_difference(other, step):
+    """Another session follows each one, and shows the first item only: it gains nothing."""
+    log = log_of([A] * 5 + [other], 3000, seed=3)
+    log = replace(log, times=1.7e9 + np.linspace(0, 10 * 86_400, 3000))
+    twice = log[np.repeat(np.arange(3000), 2)]
+    is_short = np.arange(6000) % 2 == 1
+    cut = is_short[:, None] & (np.arange(3) > 0)
+    times = twice.times + is_short
+    items, clicks = np.where(cut, -1, twice.items), np.where(cut, 0, twice.clicks)
+    both, alone = decide(replace(twice, items=items, clicks=clicks, times=times)), decide(log)
+    assert both.next_step.startswith(step)
+    assert (both.chosen.share, alone.chosen.share) == (0.5, 1)
+    assert both.chosen.difference == pytest.approx(alone.chosen.difference)
+    assert both.sessions_a_day == pytest.approx(2 * alone.sessions_a_day, rel=1e-3)
+    assert both.gain_a_day == pytest.approx(alone.gain_a_day, rel=1e-3)
+    assert (both.test_sessions or 0) == pytest.approx(2 * (alone.test_sessions or 0), abs=2)
+    assert both.power == pytest.approx(alone.power, abs=1e-3)
+
+
 def test_reward_and_cutoff(log):
     decided = decide(log, reward="any_click", cutoff=2)
     assert decided.verdict == "better"

@@ -82,9 +82,9 @@ class Decision:
         to_test: the measured list that an A/B test should compare with the production list: the one
             that was better when it was last shown, else the most promising one. None where one is
             proved better, or where a test as long as the log would rather miss the expected gain.
-        gain: what the list to show or to test is expected to earn per session beside the production
-            list; from `Measured.expected`, shrunk over all measured lists, so that the best of many
-            promises no more than it holds.
+        gain: what the list to show or to test is expected to earn per session of the query beside
+            the production list; from `Measured.expected`, shrunk over all measured lists, so that
+            the best of many promises no more than it holds, times `Measured.share`.
         test_sessions: of the A/B test of ``to_test``, both lists together; None without a test.
         power: the probability that this test proves the expected gain.
     """
@@ -516,7 +516,7 @@ def _with_tests(decisions: Sequence[Decision]) -> list[Decision]:
     expected = iter(expected_gains(*shrunk).tolist())
     result = []
     for decision in decisions:
-        gains = [(next(expected), entry) for entry in decision.compared]
+        gains = [(next(expected) * entry.share, entry) for entry in decision.compared]
         proved = decision.best or decision.was_best
         gain, entry = max(
             (pair for pair in gains if proved in (None, pair[1])),
@@ -527,14 +527,15 @@ def _with_tests(decisions: Sequence[Decision]) -> list[Decision]:
             decision = replace(decision, gain=gain)
         elif entry is not None and gain > NO_GAIN:
             most = (decision.days or 0) * (decision.sessions_a_day or 0) or decision.n_sessions
-            sessions = sessions_of_test(gain, entry.variance, most)
+            their_gain = gain / entry.share  # of the sessions that show a difference
+            sessions = sessions_of_test(their_gain, entry.variance, most * entry.share)
             if sessions is not None:
                 decision = replace(
                     decision,
                     to_test=entry,
                     gain=gain,
-                    test_sessions=sessions,
-                    power=power_of_test(gain, entry.variance, sessions),
+                    test_sessions=int(sessions / entry.share),
+                    power=power_of_test(their_gain, entry.variance, sessions),
                 )
         result.append(decision)
     return result

@@ -135,7 +135,7 @@ def _a_day(decision: Decision) -> str:
     entry, rate = decision.chosen, decision.sessions_a_day
     if entry is None or rate is None:
         return ""
-    low, high = (_rounded(rate * end) for end in entry.interval)
+    low, high = (_rounded(rate * entry.share * end) for end in entry.interval)
     return f"{_rounded(rate * decision.gain)} ({low} to {high})"
 
 

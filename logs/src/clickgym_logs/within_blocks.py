@@ -149,6 +149,8 @@ class Measured:
         doubts: the p-value, which is not multiplied, in each of the further ways of the module's
             docstring: above `STEADY` the doubt stands. It is NaN where the way was not tested, and
             1 or 0 where another bound decides whether the doubt stands.
+        share: of the query's sessions those that are long enough to show a difference; the others
+            gain nothing. All numbers above are of sessions that do. 1 for an arm.
         arm: which arm of an experiment this is; then the labels are those of its latest frequent
             list. Empty without an experiment.
     """
@@ -168,6 +170,7 @@ class Measured:
     detectable: float = math.nan
     variance: float = math.nan
     doubts: dict[Doubt, float] = field(default_factory=dict)
+    share: float = 1.0
     arm: str = ""
 
     def is_better(self, level: float) -> bool:
@@ -411,8 +414,15 @@ class _Comparison:
             detectable=detectable,
             variance=float(error**2 * total),
             doubts=doubts,
+            share=1.0 if shown.by_arm else self._share(),
             arm=arm,
         )
+
+    def _share(self) -> float:
+        """The share of the query's sessions that reach the first position with another item."""
+        pairs = enumerate(zip(self.ranking, self.production, strict=True), 1)
+        first = next(position for position, (ours, theirs) in pairs if ours != theirs)
+        return float((self.shown.log.lengths[self.shown.sessions] >= first).mean())
 
     def _fall(self, used: NDArray[np.int64], freedom: float) -> tuple[float, tuple[float, float]]:
         """Whether the gain of the last blocks is below that of the others: the smallest p-value of
