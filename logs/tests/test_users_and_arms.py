@@ -3,9 +3,11 @@
 The users of `returning` have tastes of their own, and some of them come back often.
 """
 
+from collections import Counter
 from dataclasses import replace
 from math import sqrt
 
+import next_steps
 import numpy as np
 import pytest
 
@@ -304,3 +306,17 @@ def test_next_steps_earn_what_they_promise(with_arms):
     assert n_named >= 0.8 * n_findable > 20
     assert earned >= 0.6 * oracle
     assert earned == pytest.approx(promised, rel=0.25)
+
+
+@pytest.mark.slow
+def test_next_steps_of_the_page():
+    """Two shops of each kind of docs/next_steps.py: what is true of what is promised."""
+    total = {}
+    for make in (next_steps.tested_shop, next_steps.search_engine):
+        rngs = (np.random.default_rng([2026, seed]) for seed in range(2))
+        total[make] = sum((next_steps.figures(*make(rng, True)) for rng in rngs), Counter())
+    shop, as_seen = total.values()
+    assert shop["true"] == pytest.approx(shop["expected"], rel=0.3)
+    assert shop["earned"] > shop["best"] / 2
+    assert (shop["show, worse"], as_seen["show, worse"]) == (0, 0)
+    assert as_seen["expected"] < 0.02 * as_seen["today"]
