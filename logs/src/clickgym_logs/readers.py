@@ -381,7 +381,8 @@ def _damaged(rows: pl.DataFrame) -> pl.Series:
     session twice.
     """
     sessions = rows.group_by("session", maintain_order=True)
-    base = int(sessions.agg(pl.col("position").min())["position"].median() or 0)  # type: ignore[arg-type]
+    firsts = sessions.agg(pl.col("position").min())["position"]
+    base = int(firsts.quantile(0.5, "lower") or 0)
     places = pl.int_range(pl.len(), dtype=pl.Int32) + base
     faults = [
         (pl.col("position").sort() != places).any(),

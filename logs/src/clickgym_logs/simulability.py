@@ -80,7 +80,9 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS, *, seed: int = 0
 
     Args:
         log: sessions of any queries, of which some have two lists or more.
-        models: short names of click models.
+        models: short names of click models. ⚠ The answer is about the best of them. If you leave
+            out the right ones, a wrong one may predict the rates of lists that are swaps of each
+            other, and order them wrongly.
         seed: of the bootstrap.
 
     Raises:
