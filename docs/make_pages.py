@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from inspect import getsource
 from pathlib import Path
 
 import rl_page
@@ -38,6 +39,7 @@ from clickgym_lab.bench.tasks import ABILITIES, quick_tasks, tasks_of
 from clickgym_lab.studies import studies
 from clickgym_lab.studies.page import page
 from clickgym_lab.studies.study import Measured, read_all
+from clickgym_lab.studies.when_rl_pays import BanditByState
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS, RESULTS = ROOT / "docs", ROOT / "lab" / "results"
@@ -60,6 +62,13 @@ SITUATIONS = {
     "features": "items have features",
 }
 """Each ability in the words of a reader who looks for an agent."""
+
+BY_STATE_IMPORTS = """\
+from typing import Any
+
+import numpy as np
+from clickgym.agents import Agent, CascadeKLUCB"""
+"""What the class `BanditByState` needs where a page shows it."""
 
 
 def pages() -> dict[Path, str]:
@@ -100,7 +109,10 @@ def pages() -> dict[Path, str]:
         },
         "mix_ts": {"mix_ts": _scores_of_mix_ts()},
         "rl": {"pays": _table(*rl_page.pays_table())},
-        "stateful_users": {"regret": _table(*rl_page.stateful_table())},
+        "stateful_users": {
+            "regret": _table(*rl_page.stateful_table()),
+            "by state": f"```python\n{BY_STATE_IMPORTS}\n\n\n{getsource(BanditByState)}```",
+        },
         "rl_results": {
             **{name: _table(*rows) for name, rows in rl_page.tables().items()},
             "origin": f"`{rl_page.origin()}`",

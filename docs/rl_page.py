@@ -1,6 +1,6 @@
 """The tables and the figure of docs/rl_results.md, made from the runs in docs/rl.parquet, the table
-of docs/stateful_users.md, and what docs/rl_reference.md says of the defaults and the time of a
-learner.
+of docs/stateful_users.md, made from those of a study, and what docs/rl_reference.md says of the
+defaults and the time of a learner.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from clickgym.runner.reports.figures import write_figure
 from clickgym_lab.results import read_results
 from clickgym_lab.studies.claims import estimate, number
 from clickgym_lab.studies.plots import grid, style_of
+from clickgym_lab.studies.when_rl_pays import BANDIT, BY_STATE, FAMILIES, MYOPIC
 
 DOCS = Path(__file__).resolve().parent
 MEASUREMENTS = DOCS.parent / "benchmarks" / "README.md"
 FILE, FIGURE = DOCS / "rl.parquet", DOCS / "rl.png"
 STUDY = DOCS.parent / "lab" / "results" / "when-rl-pays.parquet"
-CONTEXTUAL, STATEFUL, RANDOM = "ContextualPBMRank-v0", "CascadeMDPRank-v0", "Random"
-CASCADE = "ContextualCMRank-v0"
+CONTEXTUAL, CASCADE, RANDOM = "ContextualPBMRank-v0", "ContextualCMRank-v0", "Random"
 WORLDS = {"linear": "linear", "personal:features=outer": "personal, outer", "personal": "personal"}
 """The name of each world on the page; a colon, a comma and the seed follow in the runs."""
 UNSHARED = ("DQN", "MaskablePPO", "RecurrentPPO")
@@ -39,8 +39,6 @@ LEARNERS = ("SAC", "TD3", "PPO", "A2C")
 """RL algorithms that can use what all candidates share."""
 README_PPO = "PPO:n_envs=64,n_steps=4,batch_size=256,learning_rate=0.003"
 """With the settings of the README's example."""
-MYOPIC = "A2C:gamma=0"
-"""The control before users with memory: it sees their state, and does not plan."""
 AGENTS_OF_RL = [
     *(name for name, agent in AGENTS.items() if issubclass(agent, Learner)),
     README_PPO,
@@ -52,12 +50,10 @@ Rows = list[list[str]]
 
 
 def runs() -> polars.DataFrame:
-    """Return a row for each run with users without memory: regret as a share of that of random
-    lists, the same of the second half and of the frozen policy, regret, and seconds of processor
-    time.
+    """Return a row for each run: regret as a share of that of random lists, the same of the second
+    half and of the frozen policy, regret, and seconds of processor time.
     """
     frame, _ = read_results(FILE)
-    frame = frame.filter(col("env") != STATEFUL)
     world = col("instance").str.replace(r"[:,]seed=\d+$", "")
     ends = frame.group_by("env", "instance", "agent", "run", maintain_order=True).agg(
         regret=col("regret").last(),
@@ -199,23 +195,18 @@ def percent(share: float) -> str:
 
 
 def stateful() -> dict[tuple[str, str], NDArray[np.float64]]:
-    """Return the regret of each run of an agent before stateful users, by family and agent: those
-    of the study, and those of this page.
-    """
-    columns = ("instance", "agent", "run", "regret")
-    frames = [read_results(file)[0].filter(env=STATEFUL, step=100_000) for file in (STUDY, FILE)]
-    ends = polars.concat([frame.select(columns) for frame in frames], how="vertical_relaxed")
-    ends = ends.drop_nulls("instance").sort("agent", "run")
+    """Return the regret of each run of an agent before stateful users, by family and agent."""
+    ends = read_results(STUDY)[0].filter(step=100_000).drop_nulls("instance")
     return {
         (str(family), str(agent)): part["regret"].to_numpy().astype(float)
-        for (family, agent), part in ends.group_by("instance", "agent")
+        for (family, agent), part in ends.group_by("instance", "agent", maintain_order=True)
     }
 
 
 def pays_table() -> Rows:
     """Return a bandit, a bandit with a network and the best RL algorithm before each kind of users
-    of the page on RL, with 95 % intervals and the number of runs; the least is bold, but not if
-    users have memory and intervals overlap.
+    of the page on RL, with 95 % intervals and the number of runs. If users have memory, the bandit
+    is the better of two. The least is bold, but not if users have memory and intervals overlap.
     """
     shares = {
         "Users differ, plain features (`personal`)": _by_agent("personal", "share"),
@@ -233,7 +224,8 @@ def pays_table() -> Rows:
     for text, of in found.items():
         means = {agent: float(values.mean()) for agent, values in of.items()}
         learner = _learner_of(means)
-        bandit = LINEAR if text in shares else "CascadeKLUCB"
+        bandits = means.keys() & {LINEAR if text in shares else BANDIT, BY_STATE}
+        bandit = min(bandits, key=lambda name: means[name])
         of_bandit, of_learner = estimate(of[bandit]), estimate(of[learner])
         halves = of_bandit.half + of_learner.half
         is_undecided = text not in shares and abs(of_bandit.mean - of_learner.mean) < halves
@@ -269,11 +261,9 @@ def _learner_of(means: dict[str, float]) -> str:
 def stateful_table() -> Rows:
     """Return the regret of agents before stateful users, with the 95 % interval of its mean."""
     values = stateful()
-    families = ("independent", "clickbait", "habit")
-    rows = [["agent", *(f"`{family}`" for family in families)]]
-    agents = sorted({agent for _, agent in values}, key=lambda it: (it in AGENTS_OF_RL, it))
-    for agent in agents:
-        rows.append([f"`{agent}`", *(_interval(values[family, agent]) for family in families)])
+    rows = [["agent", *(f"`{family}`" for family in FAMILIES)]]
+    for agent in dict.fromkeys(agent for _, agent in values):
+        rows.append([f"`{agent}`", *(_interval(values[family, agent]) for family in FAMILIES)])
     return rows
 
 
@@ -354,8 +344,7 @@ def about() -> str:
 def origin() -> str:
     """Return what made the runs."""
     frame, made = read_results(FILE)
-    where = polars.when(env=STATEFUL).then(polars.lit(f" in {STATEFUL}")).otherwise(polars.lit(""))
-    by_agent = frame.select(col("agent") + where, "commit").unique().sort("agent", "commit")
+    by_agent = frame.select("agent", "commit").unique().sort("agent", "commit")
     commits = {
         str(commit): sorted(part["agent"].to_list())
         for (commit,), part in by_agent.group_by("commit", maintain_order=True)

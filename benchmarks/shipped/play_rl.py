@@ -4,8 +4,8 @@ nice -n 19 python benchmarks/shipped/play_rl.py OUT [--keep]
 
 Each run is a file in the folder OUT, so the same command resumes, and what is finished is written.
 With ``--keep`` the runs that ship are not played again.
-A learner also plays on as a `FrozenPolicy`, which neither explores nor learns, but not before users
-with memory. ``make pages`` then makes the tables and the figure of the page.
+A learner also plays on as a `FrozenPolicy`, which neither explores nor learns. ``make pages`` then
+makes the tables and the figure of the page.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ FILE = Path(__file__).resolve().parents[2] / "docs" / "rl.parquet"
 RUNS, FROZEN_SESSIONS = 5, 5_000
 CONTEXTUAL, PLAIN = "ContextualPBMRank-v0", ("PBMRank-v0", "CMRank-v0")
 CASCADE = "ContextualCMRank-v0"
-STATEFUL, FAMILIES = "CascadeMDPRank-v0", ("clickbait", "habit", "independent")
-HORIZONS = {CONTEXTUAL: 50_000, CASCADE: 50_000, **dict.fromkeys((*PLAIN, STATEFUL), 100_000)}
+HORIZONS = {CONTEXTUAL: 50_000, CASCADE: 50_000, **dict.fromkeys(PLAIN, 100_000)}
 WORLDS = [
     f"{world}seed={seed}"
     for seed in (21, 22)  # hyper-parameters were chosen in worlds with other seeds
@@ -46,8 +45,6 @@ BY_ROWS, OTHERS = ("SAC", "TD3", "PPO", "A2C"), ("DQN", "MaskablePPO", "Recurren
 BANDITS = ("CascadeKLUCB", "TopRank", "BatchRank", "Random")
 README_PPO = "PPO:n_envs=64,n_steps=4,batch_size=256,learning_rate=0.003"
 """With the settings of the README's example."""
-MYOPIC = "A2C:gamma=0"
-"""The control before users with memory: it sees their state, and does not plan."""
 NEURAL = ("NeuralGreedy", "NeuralGreedy:feedback=reward")
 BEFORE_CASCADE = ("LinearTS", "CMLinUCB", "Random", *NEURAL, "SAC", "PPO", "A2C", README_PPO)
 """What plays before users who leave at the first click, who are not as `NeuralGreedy` assumes."""
@@ -68,8 +65,6 @@ def pairs() -> Iterator[Pair]:
                     yield CASCADE, world, agent, run
                 for env, agent in product(PLAIN, (*BANDITS, "PPO", "A2C", "SAC", "DQN")):
                     yield env, "", agent, run
-                for family, agent in product(FAMILIES, ("PPO", "A2C", MYOPIC)):
-                    yield STATEFUL, family, agent, run
                 for world, agent in product(WORLDS[:3], () if run else OTHERS):
                     yield CONTEXTUAL, world, agent, run
 
@@ -85,7 +80,7 @@ def play(env_id: str, instance: str, agent: str, run: int) -> polars.DataFrame:
     player: Any = clickgym.make_agent(agent, env, horizon=horizon, seed=run)
     result = clickgym.run(player, env, horizon, seed=run, checkpoints=sorted(steps))
     seconds, frozen = time.process_time() - start, None
-    if isinstance(player, Learner) and env_id != STATEFUL:
+    if isinstance(player, Learner):
         settings = {"model": player.model, "actions": player.actions, "items": player.items}
         policy = FrozenPolicy(player.n_items, player.n_positions, **settings)
         lost = clickgym.run(policy, env, FROZEN_SESSIONS, seed=run + 1_000).regret[-1]

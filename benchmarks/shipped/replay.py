@@ -60,7 +60,7 @@ def replay_sweep(
     rows: polars.DataFrame,
     setting: Setting,
     columns: Sequence[str],
-    networks: Sequence[str] = NETWORKS,
+    compared: Sequence[str] = (),
     has_other_seeds: bool = False,
 ) -> list[str]:
     """What differs in a replay of the first run of each pair over the first tenth.
@@ -70,7 +70,7 @@ def replay_sweep(
         rows: what ships of it, from whose last step the horizon is known.
         setting: with the seed, and the names of the queries.
         columns: of which curves ship.
-        networks: those that are compared with shipped runs; other networks do not play.
+        compared: networks that have played in another sweep, and do not play again.
         has_other_seeds: of a version before 6.0: all agents are compared with shipped runs.
     """
     horizon = int(rows["step"].max())  # type: ignore[arg-type]
@@ -90,11 +90,12 @@ def replay_sweep(
         return compact(table, columns, facts, ends=(), whole=True)
 
     played = [label for label in specs if label in set(rows["agent"])]
-    lines, bandits = [], [label for label in played if label not in NETWORKS]
+    networks = [label for label in played if is_network(label)]
+    lines, bandits = [], [label for label in played if label not in networks]
     if has_other_seeds:
-        networks, bandits = [*networks, *bandits], []
+        networks, bandits = played, []
     if bandits:
-        shipped = rows.filter(~col("agent").is_in(NETWORKS), run=0)
+        shipped = rows.filter(~col("agent").is_in(networks), run=0)
         found = polars.concat([again(label, tenth) for label in bandits])
         drawn = found.select(*KEYS, *(name for name in columns if name in found.columns))
         lines += differences(shipped.filter(col("step").is_in(tenth)), drawn)
@@ -103,7 +104,7 @@ def replay_sweep(
             known = found.drop_nulls("instance").group_by(of).agg(col(*facts).first())
             kept = shipped.drop_nulls("instance").select(*KEYS, *facts)
             lines += differences(kept, kept.drop(*facts).join(known, on=of, how="left"))
-    for label in [label for label in played if label in networks]:
+    for label in [label for label in networks if label not in compared]:
         kept = rows.filter(col("instance").is_not_null(), agent=label)
         step = int(kept.filter(col("step") >= tenth[-1])["step"].min())  # type: ignore[arg-type]
         lines += unlike(kept.filter(step=step), again(label, [step]))
@@ -172,14 +173,19 @@ def replay_study(path: Path) -> list[str]:
     absent = [name for name in options.instances or [] if is_absent(name)]
     if absent:
         raise FileNotFoundError(f"needs {absent[0]} (--folder)")
-    different, waiting = [], list(NETWORKS)
+    different, compared = [], []
     for sweep in study.sweeps:
         part, rows = made["parts"][sweep.name], table.filter(part=sweep.name)
         setting = Setting(path.parent, options.scale, seed=part["seed"], names=options.instances)
         has_others = has_other_seeds(part)
-        different += replay_sweep(sweep, rows, setting, study.columns, waiting, has_others)
-        waiting = [label for label in waiting if label not in set(rows["agent"])]
+        different += replay_sweep(sweep, rows, setting, study.columns, compared, has_others)
+        compared += [label for label in rows["agent"].unique() if is_network(label)]
     return different
+
+
+def is_network(label: str) -> bool:
+    """Whether an agent has a network."""
+    return label.partition(":")[0] in NETWORKS
 
 
 def has_other_seeds(part: Mapping[str, Any]) -> bool:
@@ -215,8 +221,8 @@ def replay_agent(path: Path, n_tasks: int = 3, seed: int = 0, n_jobs: int = 1) -
     rng = np.random.default_rng([seed, *agent.encode()])
     table, _ = read_results(path)
     tasks = [task for task in all_tasks() if task.name in set(table["task"])]
-    is_network = agent.partition(":")[0] in NETWORKS
-    places = rng.choice(len(tasks), 1 if is_network else min(n_tasks, len(tasks)), replace=False)
+    n_drawn = 1 if is_network(agent) else min(n_tasks, len(tasks))
+    places = rng.choice(len(tasks), n_drawn, replace=False)
     drawn, lines = [tasks[place] for place in sorted(places)], []
     anchors = line_file(path.parent / "anchor_runs", agent)
     for file, run_seed in ((path, 0), (anchors, ANCHOR_SEED)):
@@ -227,7 +233,7 @@ def replay_agent(path: Path, n_tasks: int = 3, seed: int = 0, n_jobs: int = 1) -
             again = play(agent, drawn, 1, Path(out), seed=run_seed, n_jobs=n_jobs)
         for task, loss in again.select("task", "loss").iter_rows():
             losses = shipped.filter(task=task).sort("run")["loss"].to_numpy().astype(float)
-            if unlikely(losses, loss) if is_network else losses[0] != loss:
+            if unlikely(losses, loss) if is_network(agent) else losses[0] != loss:
                 lines.append(f"{task} ({file.parent.name}): {losses[0]:g} then {loss:g}")
     return lines
 

@@ -3,9 +3,10 @@
 Users of Du et al. 2024.
 
 Clicks change what users do later. Regret is the exact loss of each list by Q*. The planner is told
-how long users stay in the mean, and the discount tells generic RL. Bandits need neither. DQN,
-MaskablePPO and RecurrentPPO play a tenth of the sessions. This page quotes no sentence of the
-paper, and tests nothing. `--instances` changes nothing here.
+how long users stay in the mean, and the discount tells RL algorithms. Bandits need neither.
+CascadeKLUCB does not see the state of the user, and all others do. BanditByState is one
+CascadeKLUCB for each state. A2C:gamma=0 does not plan. RL algorithms play a tenth of the sessions.
+This page quotes no sentence of the paper, and tests nothing. `--instances` changes nothing here.
 """
 
 from __future__ import annotations
@@ -13,16 +14,35 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
+from clickgym.agents import Agent, CascadeKLUCB
+
 from .claims import Curves, Results, Values, estimate
 from .plots import Figure, band, finish, grid
 from .study import Sweep, Table
 
 ENV = "CascadeMDPRank-v0"
 FAMILIES = ("independent", "clickbait", "habit")
-BANDIT, PLANNER = "CascadeKLUCB", "CascadeVI"
-GENERIC = ("DQN", "MaskablePPO", "RecurrentPPO")
-AGENTS = (BANDIT, PLANNER, *GENERIC)
+BANDIT, BY_STATE, PLANNER, MYOPIC = "CascadeKLUCB", "BanditByState", "CascadeVI", "A2C:gamma=0"
+LEARNERS = ("A2C", MYOPIC, "PPO", "DQN", "MaskablePPO")
+UNDRAWN = ("DQN", "MaskablePPO")
+"""RL algorithms that the figure leaves out, for lines that can be told apart."""
 PLACES = (10**3, 10**4, 10**5, 10**6)
+
+
+class BanditByState(Agent):
+    """One CascadeKLUCB for each state of the user: it sees the state, and does not plan."""
+
+    def __init__(self, n_items: int, n_positions: int, n_states: int, *, seed: Any = None) -> None:
+        seeds = np.random.SeedSequence(seed).spawn(n_states)
+        self.bandits = [CascadeKLUCB(n_items, n_positions, seed=one) for one in seeds]
+
+    def rank(self, observation: Any) -> Any:
+        return self.bandits[observation["state"]].rank(observation)
+
+    def update(self, observation: Any, ranking: Any, clicks: Any, reward: float) -> None:
+        self.bandits[observation["state"]].update(observation, ranking, clicks, reward)
 
 
 def _sweep(name: str, agents: Sequence[str], horizon: int) -> Sweep:
@@ -31,10 +51,15 @@ def _sweep(name: str, agents: Sequence[str], horizon: int) -> Sweep:
 
 
 SWEEPS = [
-    _sweep("when-rl-pays-bandits", [BANDIT, PLANNER], 1_000_000),
-    _sweep("when-rl-pays-others", GENERIC, 100_000),
+    _sweep("when-rl-pays-bandits", [BANDIT, f"{BY_STATE}={__name__}:{BY_STATE}", PLANNER], 10**6),
+    _sweep("when-rl-pays-others", LEARNERS, 10**5),
 ]
-"""Generic RL plays a tenth of the sessions."""
+"""RL algorithms play a tenth of the sessions."""
+
+
+def agents(results: Results) -> list[str]:
+    """All agents, in the order of the parts."""
+    return [agent for curves in results.values() for agent in curves.agents]
 
 
 def regret(results: Results, agent: str, family: str) -> tuple[Curves, Values]:
@@ -47,7 +72,7 @@ def seen(results: Results) -> Iterator[str]:
     """Who loses less, and who goes on losing."""
     step = max(step for step in PLACES if all(step <= one.horizon for one in results.values()))
     for family in FAMILIES:
-        ends = {agent: _at_places(results, agent, family)[step] for agent in AGENTS}
+        ends = {agent: _at_places(results, agent, family)[step] for agent in agents(results)}
         order = sorted(ends, key=lambda agent: ends[agent].mean())
         words = ", ".join(f"{agent} {estimate(ends[agent])}" for agent in order)
         yield f"{family}, regret after {step:,} sessions: {words}."
@@ -67,7 +92,7 @@ def table(results: Results) -> Table:
     """Regret so far."""
     rows = [["users", "agent", *(f"after {step:,}" for step in PLACES), "first of all after"]]
     for family in FAMILIES:
-        values = {agent: _at_places(results, agent, family) for agent in AGENTS}
+        values = {agent: _at_places(results, agent, family) for agent in agents(results)}
         best = {}
         for step in PLACES:
             means = {agent: at[step].mean() for agent, at in values.items() if step in at}
@@ -88,11 +113,12 @@ def _at_places(results: Results, agent: str, family: str) -> dict[int, Values]:
 def draw(results: Results) -> Figure:
     """Regret before the users of each family."""
     figure, panels = grid(3, labels=["cumulative regret"])
+    drawn = [agent for agent in agents(results) if agent not in UNDRAWN]
     for axes, family in zip(panels, FAMILIES, strict=True):
-        for agent in AGENTS:
+        for agent in drawn:
             curves, values = regret(results, agent, family)
             late = curves.steps >= 100
             band(axes, curves.steps[late], values[:, late], agent)
         axes.set(xscale="log", yscale="log", title=family, xlabel="session")
-    title = "Bandits, a planner and generic RL before stateful users"
+    title = "Bandits, a planner and RL before stateful users"
     return finish(figure, panels[:1], results, title)
