@@ -134,16 +134,16 @@ def test_what_the_start_does_not_know_begins_at_one_half():
 @pytest.mark.parametrize(
     ("estimator", "start"),
     [
-        (PBMEstimator(), UBMEstimator().fit(small_log(0))),
-        (DBNEstimator(), SDBNEstimator().fit(small_log(0))),
-        (PBMEstimator(), PBMEstimator()),
-        (DCMEstimator(), DCMEstimator("last_click").fit(small_log(0))),
-        (PBMEstimator(), PBMEstimator().fit(simulated(TRUTH["PBM"], 9, 0))),
+        (PBMEstimator(), lambda: UBMEstimator().fit(small_log(0))),
+        (DBNEstimator(), lambda: SDBNEstimator().fit(small_log(0))),
+        (PBMEstimator(), PBMEstimator),
+        (DCMEstimator(), lambda: DCMEstimator("last_click").fit(small_log(0))),
+        (PBMEstimator(), lambda: PBMEstimator().fit(simulated(TRUTH["PBM"], 9, 0))),
     ],
 )
 def test_a_start_of_another_kind_is_refused(estimator, start):
     with pytest.raises(ValueError, match=r"^start is a \w+; expected a \w+ that EM fitted to"):
-        estimator.fit(small_log(0), start=start)
+        estimator.fit(small_log(0), start=start())
 
 
 def test_a_closed_form_needs_no_start():

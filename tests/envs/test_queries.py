@@ -317,6 +317,7 @@ def test_counts_of_other_environments_are_refused():
         EpisodeCounts(clickgym.envs.LehmerAction(gym.make("PBMRank-v0")))
 
 
+@pytest.mark.compiled  # as all that loads torch
 def test_the_list_policy_reads_the_counts():
     """It scores each item by its row, so permuted rows have permuted scores."""
     torch = pytest.importorskip("torch")
