@@ -55,6 +55,7 @@ TOGETHER = {
     "pairs": (
         *("engines", "digits", "edges", "every_agent", "check_agent", "linear_agents"),
         *("contextual_envs", "contextual_worlds", "memory", "episodes", "fuzz"),
+        *("cascade_nonstationary", "cascade_restarts", "dbgd", "grab", "state_agents"),
     ),
     "workers": ("sweep", "state"),
     "cluster": ("cluster", "lab_on_cluster"),

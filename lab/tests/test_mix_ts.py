@@ -62,9 +62,10 @@ def test_step_is_newtons_on_the_profile_likelihood():
 
 
 def played(users, sessions, seed=0):
+    """In Python: the loop of each users would take longer to compile."""
     model = USERS[users]
     agent = MixTS(model.n_items, model.n_positions, seed=seed)
-    clickgym.run(agent, ClickEnv(model), sessions, seed=seed)
+    clickgym.run(agent, ClickEnv(model), sessions, seed=seed, engine="python")
     return agent
 
 
@@ -72,7 +73,6 @@ def played(users, sessions, seed=0):
     ("users", "sessions"),
     [
         ("strong trust", 20_000),
-        # each is another loop to compile
         *slow(("the most attractive items satisfy least", 50_000), ("two opposite tastes", 50_000)),
     ],
 )

@@ -215,8 +215,8 @@ def test_the_command_makes_an_instance_that_loads_and_runs(tmp_path, capsys):
     for env_id in ("ContextualUBMRank-v0", "ContextualPBMRank-v0"):
         env = gym.make(env_id, instance=str(tmp_path / "films.json"))
         assert env.unwrapped.instance == "films"
-        result = clickgym.run(clickgym.make_agent("C2UCB", env, seed=0), env, 100, seed=0)
-        assert result.engine == "compiled"
+    result = clickgym.run(clickgym.make_agent("C2UCB", env, seed=0), env, 100, seed=0)
+    assert result.engine == "compiled"
     assert main([*command, "--positions", "3", "--dimension", "2", "--interactions", "outer"]) == 0
     assert "9 features; attraction from labels" in capsys.readouterr().out
     assert (

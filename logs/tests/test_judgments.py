@@ -329,21 +329,21 @@ def test_candidates_where_an_episode_ends():
 
 
 @pytest.mark.parametrize("delay", ["batch:7", "fixed:3", "geometric:4"])
-def test_late_clicks_change_ndcg_only_by_what_the_agent_shows(delay):
+def test_late_clicks_change_ndcg_only_by_what_the_agent_shows(delay, tmp_path):
     """Both engines agree; the value of a list that learns nothing is that without delay."""
-    env = gym.make(
-        "ContextualDBNRank-v0", instance=judged_instance(judged(), n_items=5, n_positions=3)
-    )
+    env, _ = with_test(tmp_path)
     at = {"seed": 1, "metrics": ["ndcg@2"], "checkpoints": range(1, 101)}
 
     def values(name, **options):
         agent = clickgym.make_agent(name, env, seed=2)
         return clickgym.run(agent, env, 100, **at, **options).metrics["ndcg@2"]
 
-    late = values("C2UCB", delay=delay)
-    np.testing.assert_array_equal(late, values("C2UCB", delay=delay, engine="python"))
-    assert (late != values("C2UCB")).any()
-    np.testing.assert_array_equal(values("Random", delay=delay), values("Random"))
+    late, python = values("LinearTS", delay=delay), {"engine": "python"}
+    np.testing.assert_array_equal(late, values("LinearTS", delay=delay, **python))
+    assert (late != values("LinearTS", **python)).any()
+    np.testing.assert_array_equal(
+        values("Random", delay=delay, **python), values("Random", **python)
+    )
 
 
 class InOrder(OwnLoop):
@@ -373,7 +373,8 @@ def test_ndcg_of_a_learner_is_that_of_its_lists():
 def test_the_best_list_has_ndcg_one():
     """Of linear users, whose gain is their attraction, and who click the most attractive."""
     env = gym.make("ContextualPBMRank-v0", instance="linear:n_items=10,n_positions=3")
-    result = clickgym.run("LinearTS", env, 3000, seed=0, metrics=["ndcg@3"], checkpoints=[2000])
+    options = {"metrics": ["ndcg@3"], "checkpoints": [2000], "engine": "python"}
+    result = clickgym.run("LinearTS", env, 3000, seed=0, **options)
     first, last = result.metrics["ndcg@3"]
     assert (last - first) / 1000 > 0.99
     for name in ("ndcg@0", "ndcg@1.5", "ndcg@", "ndcg@01", "ndcg@x"):
@@ -419,6 +420,7 @@ def test_what_ranks_no_features_is_refused():
         held_out_ndcg(lambda x: [0], Judgments(("a",), [0, 1], [0], [[1.0]]))
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_commands_of_the_page(monkeypatch, tmp_path):
     """As they stand there, with fewer runs, on queries of which the first feature is the grade with
     noise. Rule: rankers end above .9 on held-out queries, PDGD above DBGD. Null: .65 to .75.
@@ -485,11 +487,14 @@ class Dense(Preferences):
         return np.zeros(len(features), int)
 
 
-def with_test(**options):
-    """An environment with held-out queries, and these."""
+def with_test(folder, **options):
+    """An environment with held-out queries, from a file as in the commands of the page, whose
+    kernels it shares; and these queries.
+    """
     test = judged(seed=1)
     instance = judged_instance(judged(), test=test, n_items=5, n_positions=3, **options)
-    return gym.make("ContextualDBNRank-v0", instance=instance), test
+    instance.save(folder / "judged.json")
+    return gym.make("ContextualDBNRank-v0", instance=folder / "judged.json"), test
 
 
 METRIC, AT = "held_out_ndcg@3", [1, 2, 40, 41, 150, 700]
@@ -498,9 +503,9 @@ METRIC, AT = "held_out_ndcg@3", [1, 2, 40, 41, 150, 700]
 @pytest.mark.parametrize(
     ("name", "delay"), [("PDGD", None), ("LinearTS", "batch:7"), (Preferences, None)]
 )
-def test_the_metric_is_the_value_of_the_agent_at_each_checkpoint(name, delay):
+def test_the_metric_is_the_value_of_the_agent_at_each_checkpoint(name, delay, tmp_path):
     """Of an agent that is stopped there, on both engines; the others metrics stay as they are."""
-    env, test = with_test()
+    env, test = with_test(tmp_path)
     options = {"seed": 1, "checkpoints": AT, "delay": delay}
 
     def agent():
@@ -514,7 +519,7 @@ def test_the_metric_is_the_value_of_the_agent_at_each_checkpoint(name, delay):
     values = []
     for step in AT:
         stopped = agent()
-        clickgym.run(stopped, env, step, seed=1, delay=delay)
+        clickgym.run(stopped, env, step, seed=1, delay=delay, metrics=["ndcg@2"])
         values.append(held_out_ndcg(stopped.best, test, 3))
     for result in results:
         np.testing.assert_allclose(result.metrics[METRIC], values, rtol=1e-12)
@@ -523,19 +528,20 @@ def test_the_metric_is_the_value_of_the_agent_at_each_checkpoint(name, delay):
     assert len(set(values)) > 2
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_metric_in_a_sweep(tmp_path):
     """Resumed, in threads and processes, as single runs; a value of the end, and no mean."""
-    env, _ = with_test(name="tested")
+    env, _ = with_test(tmp_path, name="tested")
     arguments = (["ContextualDBNRank-v0"], ["PDGD", Preferences], 200, 2)
     options = {"instances": [env.unwrapped._source], "checkpoints": [100], "progress": False}
-    options["metrics"] = ["ndcg@2", METRIC]
+    metrics = options["metrics"] = ["ndcg@2", METRIC]
     alone = clickgym.sweep(*arguments, n_jobs=1, **options)
-    clickgym.sweep(*arguments[:3], 1, n_jobs=2, out=tmp_path, **options)
-    together = clickgym.sweep(*arguments, n_jobs=2, out=tmp_path, **options)
+    clickgym.sweep(*arguments[:3], 1, n_jobs=2, out=tmp_path / "out", **options)
+    together = clickgym.sweep(*arguments, n_jobs=2, out=tmp_path / "out", **options)
     columns = ["agent", "run", "step", "ndcg@2", METRIC]
     assert together.rows.select(columns).equals(alone.rows.select(columns))
     row = alone.rows.filter(agent="PDGD", run=1)
-    again = clickgym.run("PDGD", env, 200, seed=row["seed"][0], checkpoints=[100], metrics=[METRIC])
+    again = clickgym.run("PDGD", env, 200, seed=row["seed"][0], checkpoints=[100], metrics=metrics)
     assert row[METRIC].to_list() == again.metrics[METRIC].tolist()
     last = alone.rows.filter(agent="PDGD", step=200)
     table = alone.table().filter(agent="PDGD")
@@ -548,7 +554,7 @@ def test_the_metric_in_a_sweep(tmp_path):
 
 
 def test_who_cannot_be_measured_is_refused_before_any_work(tmp_path):
-    env, _ = with_test()
+    env, _ = with_test(tmp_path)
     source = env.unwrapped._source
     with pytest.raises(
         UnsuitedError, match=r"^Random, CascadeTS cannot rank held-out queries .*best\(features\)"
@@ -577,14 +583,11 @@ def test_who_cannot_be_measured_is_refused_before_any_work(tmp_path):
 
 def test_test_queries_are_in_no_session(tmp_path):
     """Users, candidates and digits are those without them; a file keeps them."""
-    (env, test), plain = with_test(), judged_instance(judged(), n_items=5, n_positions=3)
-    source = env.unwrapped._source
-    source.save(tmp_path / "with.json")
-    envs = [
-        gym.make("ContextualDBNRank-v0", instance=instance)
-        for instance in (plain, source, tmp_path / "with.json")
-    ]
-    results = [clickgym.run("PDGD", each, 300, seed=3) for each in envs]
+    (env, test), plain = with_test(tmp_path), judged_instance(judged(), n_items=5, n_positions=3)
+    source = judged_instance(judged(), test=test, n_items=5, n_positions=3)
+    envs = [gym.make("ContextualDBNRank-v0", instance=instance) for instance in (plain, source)]
+    envs.append(env)
+    results = [clickgym.run("PDGD", each, 300, seed=3, engine="python") for each in envs]
     assert len({tuple(result.regret) for result in results}) == 1
     model = envs[-1].unwrapped.model
     assert [len(items) for items in model.held_out] == np.diff(test.starts).tolist()
@@ -618,11 +621,12 @@ def test_the_command_makes_an_instance_that_runs(log_file, tmp_path, printed, re
     judgments = read_judgments(path)
     direct = judged_instance(judgments, "perfect", n_positions=2)
     same = gym.make("ContextualDBNRank-v0", instance=direct)
-    both = [clickgym.run("PDGD", e, 50, seed=0, metrics=["ndcg@2"]) for e in (env, same)]
+    options = {"metrics": ["ndcg@2"], "engine": "python"}
+    both = [clickgym.run("PDGD", e, 50, seed=0, **options) for e in (env, same)]
     np.testing.assert_array_equal(both[0].metrics["ndcg@2"], both[1].metrics["ndcg@2"])
     assert "2 documents of 1 held-out queries" in printed([*words, "--test", test])
     command = "run ContextualDBNRank-v0 --agents PDGD --horizon 30 --runs 1 --metrics"
-    table = printed([*command.split(), "held_out_ndcg@10", "--instance", out])
+    table = printed([*command.split(), "ndcg@2", "held_out_ndcg@10", "--instance", out])
     assert "held_out_ndcg@10" in table
     assert "--linear: only for ratings" in refused([*words, "--linear"])
     assert "one of DATA, a file of ratings, --judgments" in refused(["features", "--out", out])

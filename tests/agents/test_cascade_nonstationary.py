@@ -9,7 +9,7 @@ from scipy.stats import chisquare
 import clickgym
 from clickgym.agents import CascadeUCB1
 from clickgym.agents.cascade_nonstationary import CascadeDUCB, CascadeSWUCB
-from clickgym.envs import CascadeModel, ClickEnv, PiecewiseStationaryModel
+from clickgym.envs import CascadeModel, ClickEnv, PiecewiseStationaryModel, PositionBasedModel
 
 pytestmark = pytest.mark.uncompiled
 
@@ -68,9 +68,8 @@ def test_they_follow_users_who_change():
     any more.
     """
     before, after = [0.5, 0.1, 0.1, 0.1], [0.5, 0.1, 0.1, 0.9]
-    model = PiecewiseStationaryModel(
-        [CascadeModel(before, 1), CascadeModel(after, 1)], starts=[0, 100_000]
-    )
+    users = [PositionBasedModel(each, [1.0]) for each in (before, after)]  # as in a cascade
+    model = PiecewiseStationaryModel(users, starts=[0, 100_000])
     lost = {}
     for agent_class in (CascadeUCB1, CascadeDUCB, CascadeSWUCB):
         arguments = {} if agent_class is CascadeUCB1 else {"horizon": 110_000}

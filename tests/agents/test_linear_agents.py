@@ -83,7 +83,7 @@ def drift(n, n_features, ridge=None):
     ("n", "n_features", "ridge", "tolerance"),
     [
         (99, 10, None, 1e-10),
-        *((20_099, n_features, None, 1e-10) for n_features in (2, 10, 25)),
+        *((20_099, n_features, None, 1e-10) for n_features in (3, 10, 25)),
         *((20_099, 10, ridge, 1e-8) for ridge in (1e-3, 1e6)),
         *slow((1_000_099, 25, None, 1e-8)),
     ],

@@ -330,7 +330,7 @@ def test_kind_of_users_of_the_page(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out == shown
     users, results = names["users"], []
     for engine in ("compiled", "python"):
-        result = clickgym.run("TopRank", ClickEnv(users), 300, seed=0, engine=engine)
+        result = clickgym.run("CascadeTS", ClickEnv(users), 300, seed=0, engine=engine)
         results.append(result.regret.tolist())
     assert results[0] == results[1]
     env, clicks, lasts = ClickEnv(users), np.zeros((2, 2)), []
