@@ -58,9 +58,8 @@ TOGETHER = {
         *("cascade_nonstationary", "cascade_restarts", "dbgd", "grab", "state_agents"),
     ),
     "workers": ("sweep", "state"),
-    "cluster": ("cluster", "lab_on_cluster"),
 }
-"""Files that share the kernels of `tests/pairs.py`, two worker processes, or a cluster."""
+"""Files that share the kernels of `tests/pairs.py`, or two worker processes."""
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -106,7 +105,7 @@ undrawn = pytest.fixture(not_drawing)
 undrawn_here = pytest.fixture(not_drawing, scope="module")  # for what the tests of a file share
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # idle processes take time, too
 def cluster():
     """A Dask scheduler and two workers, processes that are started anew when they die."""
     distributed = pytest.importorskip("distributed")

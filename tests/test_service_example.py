@@ -203,7 +203,7 @@ def test_kills_lose_nothing_that_was_acknowledged(example, tmp_path):
     store, rng, acknowledged = tmp_path / "clicks.db", random.Random(0), []
     for number in range(KILLS):
         process = Process(store, seed=100 * number)
-        process.load_and_kill(rng.uniform(0.1, 0.8))
+        process.load_and_kill(rng.uniform(0.05, 0.3))
         acknowledged += process.acknowledged
     with closing(sqlite3.connect(store)) as connection:
         events = connection.execute("SELECT * FROM events ORDER BY number").fetchall()

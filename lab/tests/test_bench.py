@@ -387,6 +387,7 @@ def test_partial_lines_have_no_overall_score():
         assert (line.summary(tasks, intervals=False) is not None) == has_score
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_bench_command(small, printed, tmp_path, monkeypatch):
     """An agent of one's own, in plain Python, from a module in the working folder, which adds an
     ability as well.

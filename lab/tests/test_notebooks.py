@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "examples"
 NOTEBOOKS = {file.stem: file for file in sorted(FOLDER.rglob("*.ipynb"))}

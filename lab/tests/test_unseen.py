@@ -17,6 +17,8 @@ from clickgym_lab.bench.unseen import CELLS, ENV, Cell, play, score, told
 from clickgym_lab.commands.bench import bench
 from clickgym_lab.results import read_results
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 SMALL = Cell("small", "queries:split=real,n_sessions=30", 30, 32, 0.5)
 
 

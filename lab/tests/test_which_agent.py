@@ -14,6 +14,8 @@ import clickgym
 from clickgym_logs import read_log
 from clickgym_logs.lists import length_in_days
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "which_agent.md").read_text(encoding="utf-8")
 STEPS = re.findall(r"```(python|sh)\n(.*?)```(?:[^`]*?```text\n(.*?)```)?", PAGE, re.DOTALL)

@@ -42,6 +42,7 @@ def squeezed(text):
     return [re.sub(TIME, "", " ".join(line.split())) for line in text.splitlines()]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_steps_run_with_fewer_sessions(tmp_path, program, printed, monkeypatch):
     """The log has all queries, and the last list is none that the log shows."""
     changed = {"12_000": "1_000", "--horizon 3000 --runs 5": "--horizon 300 --runs 2"}

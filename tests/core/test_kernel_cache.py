@@ -476,6 +476,7 @@ def item_at(position):
 """
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("engine", ["compiled", "python"])
 def test_sweep_after_an_edit(tmp_path, monkeypatch, engine):
     """What is played anew after an edit is the new code: here the best list, without regret."""

@@ -18,7 +18,8 @@ COPIES = {"deepcopy": copy.deepcopy, "pickle": lambda env: pickle.loads(pickle.d
 
 
 def make(env_id: str, form: str) -> Any:
-    few = {"instance": "queries:split=real,n_sessions=7"} if env_id.startswith("Queries") else {}
+    real = "queries:split=real,n_positions=3,n_sessions=7"
+    few = {"instance": real} if env_id.startswith("Queries") else {}
     if form == "scalar":
         return gym.make(env_id, **few)
     return gym.make_vec(env_id, 3, vectorization_mode="vector_entry_point", **few)

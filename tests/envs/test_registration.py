@@ -192,6 +192,6 @@ def test_model_without_attraction(monkeypatch):
     assert (changing.epochs[0].parameters.charm != changing.epochs[1].parameters.charm).all()
     result = clickgym.run("TopRank", "CharmRank-v0:instance=uniform", 100, seed=0)
     assert result.engine == "compiled"
-    queries = gym.make("QueriesCharmRank-v0", instance="queries:split=valid")
+    queries = gym.make("QueriesCharmRank-v0", instance="queries:split=valid,n_positions=2")
     assert queries.unwrapped.model.kind == "QueryUsers of CHARM"
     assert clickgym.run("TopRank", queries, 100, seed=0).engine == "compiled"

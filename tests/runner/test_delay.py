@@ -251,6 +251,7 @@ def test_pairs_without_delay(agent, env):
 # --------------------------------------------------------------------------------------- sweeps
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_sweep_and_command_line(tmp_path, capsys):
     """A delay is a setting of a sweep: the command line has it, a folder shows one."""
     from clickgym.command_line import main

@@ -23,6 +23,8 @@ from clickgym.runner.reports.table import in_words
 from clickgym.runner.results import Results, run_seed
 from clickgym.runner.warm_start import Start
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 LABELS = tuple("abcdef")
 DAY = 86_400
 USERS = PositionBasedModel([0.3, 0.1, 0.5, 0.2, 0.4, 0.15], [0.9, 0.6, 0.4])
