@@ -54,19 +54,25 @@ def test_no_two_groups_share_a_seed():
 
 
 @pytest.fixture
-def another():
+def abilities():
+    """The abilities, which are put back in their order after the test."""
+    shipped = dict(ABILITIES)
+    yield ABILITIES
+    ABILITIES.clear()
+    ABILITIES.update(shipped)
+
+
+@pytest.fixture
+def another(abilities):
     """An ability of two tasks that somebody adds, before all others."""
     added = [
         Group(
             "two items", ("CM", "PBM"), ["uniform:n_items=2,n_positions=2,seed={seed}"], 1500, 100
         )
     ]
-    shipped = dict(ABILITIES)
-    ABILITIES.clear()
-    ABILITIES.update({"two items": added}, **shipped)
-    yield
-    ABILITIES.clear()
-    ABILITIES.update(shipped)
+    shipped = dict(abilities)
+    abilities.clear()
+    abilities.update({"two items": added}, **shipped)
 
 
 def test_another_ability_moves_no_task(request):
@@ -388,7 +394,7 @@ def test_partial_lines_have_no_overall_score():
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_bench_command(small, printed, tmp_path, monkeypatch):
+def test_bench_command(small, printed, tmp_path, monkeypatch, abilities):
     """An agent of one's own, in plain Python, from a module in the working folder, which adds an
     ability as well.
     """
@@ -402,10 +408,9 @@ def test_bench_command(small, printed, tmp_path, monkeypatch):
     shown = printed(["bench", "--ability", "ties"], 140)
     assert shown.index("TopRank") < shown.index("Random")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(ABILITIES, "mine", [])  # which is taken back, and what the module adds
-    groups_of_memory = ABILITIES["memory"]
-    for name in ABILITIES.keys() - {"early sessions", "warm start", "mine"}:
-        monkeypatch.delitem(ABILITIES, name)
+    groups_of_memory = abilities["memory"]
+    for name in abilities.keys() - {"early sessions", "warm start"}:
+        del abilities[name]
     words = ["bench", "mine:Plain", "--quick", "--out", "out", "--jobs", "1"]
     text = printed(words, 120)
     assert "Scorecard of mine:Plain" in text
@@ -421,7 +426,7 @@ def test_bench_command(small, printed, tmp_path, monkeypatch):
     )
     knows = knows.replace("seed=None", "k, seed=None")
     (tmp_path / "knows.py").write_text("\n".join([source[0], knows]))
-    monkeypatch.setitem(ABILITIES, "memory", groups_of_memory)
+    abilities["memory"] = groups_of_memory
     shown = printed(["bench", "knows:Plain", "--quick", "--out", "knows", "--jobs", "1"], 120)
     assert "Not played, and scored 0 on the board: early sessions" in shown
 
