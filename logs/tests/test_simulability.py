@@ -87,6 +87,18 @@ def test_log_that_cannot_tell():
     assert check_models(log_of(of_the_pbm, n_queries=4), ["PBM"]).verdict == "unknown"
 
 
+def test_without_one_query_lists_are_alike():
+    """Some resamples of the queries leave nothing to predict, so there is no interval."""
+
+    def alike(rng, attraction, ranking):
+        return (of_the_pbm if attraction.max() > 0.85 else of_positions)(rng, attraction, ranking)
+
+    checked = check_models(log_of(alike, n_queries=6), ["PBM"])
+    assert checked.verdict == "unknown"
+    assert checked.table["predicted"][0] > 0.5
+    assert np.isnan(checked.table["low"][0])
+
+
 def test_items_that_other_lists_hardly_show_are_not_predicted():
     log = log_of(of_the_pbm, n_queries=5)
     items = log.items.copy()

@@ -254,5 +254,9 @@ def _verdict(table: pl.DataFrame, n_queries: int, n_lists: int) -> tuple[str, st
         )
     if high < TRUSTED:
         return "cannot", f"Simulations of this log cannot be trusted to order lists: {fact}."
-    few = f"; intervals need {LEAST_QUERIES} queries" if n_queries < LEAST_QUERIES else ""
-    return "unknown", f"{unknown}: {fact}{few}."
+    why = ""
+    if np.isnan(low):
+        why = "; without some of these queries, lists differ by chance alone"
+    if n_queries < LEAST_QUERIES:
+        why = f"; intervals need {LEAST_QUERIES} queries"
+    return "unknown", f"{unknown}: {fact}{why}."
