@@ -18,6 +18,7 @@ from stat import S_IFDIR
 from textwrap import dedent
 from types import SimpleNamespace
 
+import numba
 import numpy as np
 import pytest
 
@@ -418,6 +419,29 @@ def test_value_that_changes_in_the_process(play):
     constant = "constants_of_it", "3.0", "5.0"
     assert play([constant]) == (20.0, 1)
     assert play([constant]) == (20.0, 0)
+
+
+def test_value_that_changes_after_a_kernel_that_is_not_kept(play):
+    play()
+    module, unknown = importlib.reload(sys.modules["callee_of_it"]), numba.njit(lambda x: x)
+    scaled, before = module.scaled, _machine_codes()
+    assert entry(kernel(lambda x: unknown(scaled(x))))(1.0) == 3.0
+    module.FACTOR = 5.0
+    assert entry(kernel(lambda x: scaled(x) + 1.0))(1.0) == 4.0
+    assert _machine_codes() == before
+
+
+def test_value_that_comes_back(play):
+    """It was read from disk first, so another value was the first that was compiled."""
+    play()
+    play()
+    module = sys.modules["callee_of_it"]
+    scaled, before = module.scaled, _machine_codes()
+    module.FACTOR = 5.0
+    assert entry(kernel(lambda x: scaled(x) + 1.0))(1.0) == 6.0
+    module.FACTOR = 3.0
+    assert entry(kernel(lambda x: scaled(x) + 2.0))(1.0) == 7.0
+    assert _machine_codes() == before
 
 
 STEPS_OF_ALL_KINDS = """

@@ -46,9 +46,9 @@ class Reached(NamedTuple):
     unknown: list[Any]
 
 
-_compiled_from: dict[Any, str] = {}
-"""The hash of each function as it was when it was first compiled. What it reads is compiled into
-it, and a process compiles it once.
+_first_hashes: dict[Any, str] = {}
+"""The hash of each function when this process first reached it; empty once it has been another.
+What it reads is compiled into it once for each kind of arguments, so its code may be of either.
 """
 
 
@@ -202,15 +202,15 @@ def records_among(values: tuple[Any, ...]) -> Iterator[Any]:
 
 
 def may_be_kept(reached: Reached, records: list[Any]) -> bool:
-    """Whether the key tells all, no value has changed since it was compiled in this process, and
-    another process can import the classes of named tuples by their names, as numba does.
+    """Whether the key tells all, no value has changed since it was first reached in this process,
+    and another process can import the classes of named tuples by their names, as numba does.
     """
+    for function, content in reached.functions.items():
+        if _first_hashes.setdefault(function, content) != content:
+            _first_hashes[function] = ""
     return (
         not reached.unknown
-        and all(
-            _compiled_from.setdefault(function, content) == content
-            for function, content in reached.functions.items()
-        )
+        and all(_first_hashes[function] for function in reached.functions)
         and all(
             getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
             for kind in records
