@@ -1,7 +1,7 @@
 """Check whether the users of a log can be simulated: lists are left out, and click models predict
 the clicks on them from the other lists.
 
-Each list is left out once, a tenth of the queries at a time. Its click rates by position are
+Each list is left out once, never two of a query at the same time. Its click rates by position are
 predicted by click models that were fitted to the sessions of all other lists, and by the rates that
 the other lists of the query had at these positions, as if no item were better than another. What a
 model gains on the latter is what it knows of the order of lists. Squared errors hold the noise of
@@ -30,7 +30,7 @@ MODELS = ("CM", "DCM", "SDBN", "PBM", "UBM", "DBN", "CCM")
 MOST_LISTS = 5
 """Lists that a query leaves out, one after the other."""
 ROUNDS = 10
-"""In each, another tenth of the queries leaves out a list. If all did at once, queries of two lists
+"""In each, some of the queries leave out a list. If all did at once, queries of two lists
 would have one each, and no model could tell attraction from examination."""
 LEAST_SESSIONS = 100
 """Sessions of a list that is left out."""

@@ -22,9 +22,9 @@ def check(
 
     clickgym check-models log.csv
 
-    The command leaves out each list once, a tenth of the queries at a time. Each click model
-    predicts the click rates of this list from all other lists. A query counts if the log shows two
-    or more lists of it, and the answer needs five such queries.
+    The command leaves out each list once, and never two lists of a query at the same time. Each
+    click model predicts the click rates of this list from all other lists. A query counts if the
+    log shows two or more lists of it, and the answer needs five such queries.
 
     The column predicted is the share of the differences between lists that a model predicts. 1 is
     all of it, and what a model with less error than noise gets. 0 is no better than the click
