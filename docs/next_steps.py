@@ -11,16 +11,19 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from statistics import NormalDist
 
 import numpy as np
 
 from clickgym_logs import ClickLog, decide_all
-from clickgym_logs.priorities import power_of_test
+from clickgym_logs.priorities import TEST_LEVEL, power_of_test
 from clickgym_logs.within_blocks import POWER
 
 DAYS, POSITIONS, SHOPS = 60, 10, 50
 FIRST_DAY = 1_772_323_200  # 1 March 2026, in seconds since 1970
 TEST = (30, 45)  # days of an A/B test
+TESTS = 40  # simulated tests of a next step
+PROVED = NormalDist().inv_cdf(1 - TEST_LEVEL)
 
 
 class Shop:
@@ -68,15 +71,30 @@ class Shop:
         looks = np.cumprod(goes_on[:, :-1], axis=1)
         return float((clicked[:, 0] + (looks * clicked[:, 1:]).sum(axis=1)).mean())
 
-    def log(self, lists: np.ndarray) -> tuple[ClickLog, np.ndarray]:
-        """The log of all visits with their lists, and how far down each of them looked."""
-        visits = np.arange(len(self.query))
+    def clicks(self, lists: np.ndarray, visits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What visits click in their lists, and how far down each of them looks."""
         clicked, stays = self.chances(lists, visits)
         clicks = self.rng.random(lists.shape) < clicked
         goes_on = self.rng.random(lists.shape) < self.patience(visits)[:, None]
         goes_on &= ~clicks | (self.rng.random(lists.shape) < stays)
         looks = np.logical_and.accumulate(goes_on[:, :-1], axis=1)
         clicks[:, 1:] &= looks
+        return clicks, 1 + looks.sum(axis=1)
+
+    def error_of_test(self, query: int, lists: np.ndarray, sessions: int) -> float:
+        """The standard error of an A/B test in which each user keeps one of two lists."""
+        visits, differences = np.flatnonzero(self.query == query), []
+        for _ in range(TESTS):
+            first = self.rng.integers(max(1, len(visits) - sessions + 1))
+            tested = visits[first : first + sessions]
+            arms = self.rng.integers(2, size=15_000)[self.user[tested]]
+            earned = self.clicks(lists[arms], tested)[0].sum(axis=1)
+            differences.append(earned[arms == 1].mean() - earned[arms == 0].mean())
+        return float(np.std(differences, ddof=1))
+
+    def log(self, lists: np.ndarray) -> tuple[ClickLog, np.ndarray]:
+        """The log of all visits with their lists, and how far down each of them looked."""
+        clicks, looked = self.clicks(lists, np.arange(len(self.query)))
         n_queries = len(self.quality)
         log = ClickLog(
             lists + self.n_items * self.query[:, None],
@@ -87,7 +105,7 @@ class Shop:
             times=(FIRST_DAY + 86_400 * self.time).astype(np.int64),
             users=self.user,
         )
-        return log, 1 + looks.sum(axis=1)
+        return log, looked
 
 
 def top(guesses: np.ndarray) -> np.ndarray:
@@ -133,20 +151,21 @@ def figures(shop: Shop, log: ClickLog) -> Counter[str]:
         if decision.query is None or not decision.compared:
             continue
         query, rate = int(decision.query), decision.sessions_a_day or 0.0
-        lists = decision.production, *(entry.labels for entry in decision.compared)
-        today, *others = (
-            shop.worth(query, [int(label) % shop.n_items for label in labels]) for labels in lists
-        )
+        labels = decision.production, *(entry.labels for entry in decision.compared)
+        lists = np.array(labels, int) % shop.n_items
+        today, *others = (shop.worth(query, ranking) for ranking in lists.tolist())
         gains = [other - today for other in others]
         best, variance = max([0.0, *gains]), float(clicks[shop.query == query].var())
         is_large = power_of_test(best, variance, round(rate * days)) >= POWER
         total.update(best=rate * best, large=is_large)
         if (chosen := decision.chosen) is None:
             continue
-        gain, proved, step = gains[decision.compared.index(chosen)], 1.0, "show"
+        row = decision.compared.index(chosen)
+        gain, proved, step = gains[row], 1.0, "show"
         if decision.test_sessions is not None:
-            proved = power_of_test(gain, chosen.variance, decision.test_sessions)
-            step = "test"
+            error = shop.error_of_test(query, lists[[0, row + 1]], decision.test_sessions)
+            proved, step = NormalDist(PROVED * error, error).cdf(gain), "test"
+            total.update(power=decision.power, proved=proved)
         total.update(expected=rate * decision.gain, true=rate * gain, earned=rate * gain * proved)
         total.update({"found": is_large, step: 1, f"{step}, worse": gain <= 0})
     return total
@@ -160,8 +179,8 @@ def main() -> None:
         "the same with `arm`": (tested_shop, True),
         "category pages whose items change daily": (category_pages,),
     }
-    print("| log | today | expected | true | earned | best | found | show B | test B |")
-    print("|---" * 9 + "|")
+    print("| log | today | expected | true | earned | best | found | show B | test B | power |")
+    print("|---" * 10 + "|")
     for name, (make, *options) in logs.items():
         total: Counter[str] = Counter()
         for seed in range(SHOPS):
@@ -170,6 +189,9 @@ def main() -> None:
         cells = [f"{total[head] / SHOPS:,.1f}" for head in heads]
         cells.append(f"{total['found']} of {total['large']}")
         cells += [f"{total[step]}, {total[f'{step}, worse']} worse" for step in ("show", "test")]
+        if total["test"]:
+            said, proved = total["power"] / total["test"], total["proved"] / total["test"]
+            cells.append(f"{said:.0%}, {proved:.0%} proved")
         print("|", " | ".join([name, *cells]), "|", flush=True)
 
 

@@ -527,15 +527,14 @@ def _with_tests(decisions: Sequence[Decision]) -> list[Decision]:
             decision = replace(decision, gain=gain)
         elif entry is not None and gain > NO_GAIN:
             most = (decision.days or 0) * (decision.sessions_a_day or 0) or decision.n_sessions
-            their_gain = gain / entry.share  # of the sessions that show a difference
-            sessions = sessions_of_test(their_gain, entry.variance, most * entry.share)
+            sessions = sessions_of_test(gain, entry.variance, most)
             if sessions is not None:
                 decision = replace(
                     decision,
                     to_test=entry,
                     gain=gain,
-                    test_sessions=int(sessions / entry.share),
-                    power=power_of_test(their_gain, entry.variance, sessions),
+                    test_sessions=sessions,
+                    power=power_of_test(gain, entry.variance, sessions),
                 )
         result.append(decision)
     return result

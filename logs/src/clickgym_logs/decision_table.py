@@ -215,6 +215,11 @@ def _notes_of_queries(decisions: Sequence[Decision]) -> list[str]:
         "days: the length of the A/B test, half of the sessions with each list. power: the "
         f"probability that it proves the expected gain. {AFTERWARDS}",
     ]
+    if any(entry.share < 1 for decision in decisions for entry in decision.compared):
+        notes[2] += (
+            " Of sessions with fewer results, both columns count only those that are long enough "
+            "to show a difference."
+        )
     for reason in Reason:
         if n_queries := sum(decision.reason == reason for decision in decisions):
             other = "list of its length" if decisions[0].control is None else "arm"

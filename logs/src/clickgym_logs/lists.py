@@ -188,6 +188,16 @@ class QueryLists:
             return None
         return np.unique(self.log.users[self.sessions], return_inverse=True)[1]
 
+    @cached_property
+    def variance(self) -> float:
+        """Of what a session of the query earns. Where users are known it is that between users, as
+        in a test in which all sessions of a user show the same list.
+        """
+        deviations = self.earned - self.earned.mean()
+        if self.users is not None:
+            deviations = np.bincount(self.users, deviations)
+        return float((deviations**2).sum() / len(self))
+
     def by_user(self, ranking: Ranking) -> tuple[sparse.csr_array, Indices]:
         """What users add to the errors of a list's mean rewards, by blocks of time.
 

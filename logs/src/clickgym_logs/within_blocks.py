@@ -144,8 +144,9 @@ class Measured:
         p_value: of no gain, the largest within blocks and finer blocks, times the number of lists
             compared; at most 1.
         detectable: the smallest gain that would have been proved with a probability of 80 %.
-        variance: of what a session earned, as the standard error has it: with the variance between
-            users, and between blocks where these differ by more than chance.
+        variance: of what a session would earn in an A/B test by user: as the standard error has it,
+            or that of all sessions of the query, if that is larger. It is larger where users got
+            another list in each session, or where many sessions are too short for a difference.
         doubts: the p-value, which is not multiplied, in each of the further ways of the module's
             docstring: above `STEADY` the doubt stands. It is NaN where the way was not tested, and
             1 or 0 where another bound decides whether the doubt stands.
@@ -412,7 +413,7 @@ class _Comparison:
             interval=(difference - z * error, difference + z * error),
             p_value=min(1.0, float(np.fmax(p_value, finer))),
             detectable=detectable,
-            variance=float(error**2 * total),
+            variance=max(float(error**2 * total), shown.variance),
             doubts=doubts,
             share=1.0 if shown.by_arm else self._share(),
             arm=arm,
