@@ -26,6 +26,7 @@ from clickgym_lab.studies.study import (
     read_study,
     run_study,
 )
+from clickgym_lab.studies.when_rl_pays import BanditByState
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 FAST = ["zoghi-fig2", "nonstat-fig2", "pbm-queries", "ubm-fig3", "kveton-table1"]
@@ -60,6 +61,15 @@ def test_study_plays_judges_and_draws(name, folder):
     assert len(measured.judged) == len(study.statements)
     again = read_study(study, folder / f"{name}.parquet")
     assert page([again]) == text
+
+
+def test_bandit_by_state_takes_any_seed():
+    """A seed sequence gives the lists of its integer, and a generator is as good."""
+    env = gym.make("CascadeMDPRank-v0")
+    seeds = 1, np.random.SeedSequence(1), np.random.default_rng(1)
+    agents = (BanditByState(12, 4, 4, seed=seed) for seed in seeds)
+    first, *others = (clickgym.run(agent, env, 200, seed=0).regret[-1] for agent in agents)
+    assert others == [first, first]
 
 
 def test_study_of_ones_own(program, tmp_path, refused):
