@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -29,10 +30,11 @@ from clickgym.agents import FrozenPolicy, Learner
 from clickgym.core.files import make_folder, parquet, write_whole
 from clickgym_lab.results import read_results, write_results
 
-FILE = Path(__file__).resolve().parents[2] / "docs" / "rl.parquet"
+sys.path.append(str(Path(__file__).resolve().parents[2] / "docs"))
+from rl_page import BIT, CASCADE, CLICKS, CONTEXTUAL, FILE, README_PPO
+
 RUNS, FROZEN_SESSIONS = 5, 5_000
-CONTEXTUAL, PLAIN = "ContextualPBMRank-v0", ("PBMRank-v0", "CMRank-v0")
-CASCADE = "ContextualCMRank-v0"
+PLAIN = ("PBMRank-v0", "CMRank-v0")
 HORIZONS = {CONTEXTUAL: 50_000, CASCADE: 50_000, **dict.fromkeys(PLAIN, 100_000)}
 WORLDS = [
     f"{world}seed={seed}"
@@ -43,9 +45,7 @@ LINEAR = ("LinearTS", "PBMLinUCB", "LinearTS:alpha=0.0137", "PBMLinUCB:alpha=0.0
 """With the published widths, and with those that a search found."""
 BY_ROWS, OTHERS = ("SAC", "TD3", "PPO", "A2C"), ("DQN", "MaskablePPO", "RecurrentPPO")
 BANDITS = ("CascadeKLUCB", "TopRank", "BatchRank", "Random")
-README_PPO = "PPO:n_envs=64,n_steps=4,batch_size=256,learning_rate=0.003"
-"""With the settings of the README's example."""
-NEURAL = ("NeuralGreedy", "NeuralGreedy:feedback=reward")
+NEURAL = (CLICKS, BIT)
 BEFORE_CASCADE = ("LinearTS", "CMLinUCB", "Random", *NEURAL, "SAC", "PPO", "A2C", README_PPO)
 """What plays before users who leave at the first click, who are not as `NeuralGreedy` assumes."""
 

@@ -52,7 +52,7 @@ FILES = {
             return 1.0 * x
 
         @kernel
-        def of_numba(x):
+        def other(x):
             return 1.0 * x
 
         STEPS = (0.0, 1.0)
@@ -66,7 +66,7 @@ FILES = {
         @kernel
         def scaled(x, by=1.0, then=known.by_default):
             x = known.SCALE * known.TABLE[1] * known.Weight.ONE.value * known.STEPS[1] * then(x)
-            x = package_of_it.rules.moved(known.of_numba(x))
+            x = package_of_it.rules.moved(known.other(x))
             return FACTOR * x * by
     """,
     "it": """
@@ -156,7 +156,7 @@ EDITS = {
         24.0,
     ),
     "number in a tuple": (RULES, "STEPS = (0.0, 1.0)", "STEPS = (0.0, 2.0)", 24.0),
-    "function of numba": (RULES, "numba(x):\n    return 1.0", "numba(x):\n    return 2.0", 24.0),
+    "kernel of a module": (RULES, "other(x):\n    return 1", "other(x):\n    return 2", 24.0),
 }
 ELSEWHERE = {
     "comment": ("it", "def bound", "# a comment\n\ndef bound"),
@@ -187,14 +187,14 @@ def test_edit_elsewhere(play):
         assert play([edit]) == (12.0, 0), name
 
 
-OF_NUMBA = "@kernel\ndef of_numba"
+OTHER = "@kernel\ndef other"
 UNKNOWN = [
     (
         "number of a module",
         ("callee_of_it", "x = known.SCALE", "it = known\n    x = it.SCALE"),
     ),
     *(
-        ("function of numba", (RULES, OF_NUMBA, f"{decorator}\ndef of_numba"))
+        ("kernel of a module", (RULES, OTHER, f"{decorator}\ndef other"))
         for decorator in (
             "@numba.vectorize",
             "@numba.njit",
