@@ -35,8 +35,9 @@ class BanditByState(Agent):
     """One CascadeKLUCB for each state of the user: it sees the state, and does not plan."""
 
     def __init__(self, n_items: int, n_positions: int, n_states: int, *, seed: Any = None) -> None:
-        rngs = np.random.default_rng(seed).spawn(n_states)
-        self.bandits = [CascadeKLUCB(n_items, n_positions, seed=rng) for rng in rngs]
+        is_sequence = isinstance(seed, np.random.SeedSequence)
+        seeds = (seed if is_sequence else np.random.SeedSequence(seed)).spawn(n_states)
+        self.bandits = [CascadeKLUCB(n_items, n_positions, seed=one) for one in seeds]
 
     def rank(self, observation: Any) -> Any:
         return self.bandits[observation["state"]].rank(observation)
