@@ -230,9 +230,6 @@ def test_users_with_position_bias():
     [
         ({"users": "angry"}, "unknown users 'angry'"),
         ({"n_items": 2, "n_positions": 3}, "n_positions is 3, but there are only n_items = 2"),
-        ({"n_grades": 3}, "n_grades is 3; expected one of 5; the largest grade is 4"),
-        ({"n_grades": 5.0}, "n_grades is 5.0; expected one of 5"),
-        ({"n_grades": [5]}, r"n_grades is \[5\]; expected one of 5"),
         ({"n_items": 10**12}, "queries of 1,000,000,000,000 rows: .* choose a smaller n_items"),
         ({"eta": -1, "n_positions": 3}, "eta is -1"),
     ],
@@ -403,17 +400,11 @@ def test_what_ranks_no_features_is_refused():
         "ContextualDBNRank-v0", instance=judged_instance(judgments, n_items=5, n_positions=3)
     )
     assert 0 < held_out_ndcg(clickgym.make_agent("PDGD", env).best, judgments) < 1
-    with pytest.raises(TypeError, match="which takes no features"):
-        held_out_ndcg(clickgym.make_agent("Random", env).best, judgments)
     narrow = Judgments(("a",), [0, 2], [1, 0], np.eye(2))
-    with pytest.raises(
-        ValueError, match=r"have 2 features, and PDGD has learned from 4; .*n_features=4"
-    ):
+    with pytest.raises(ValueError, match=r"features has shape \(2, 2\); expected \(n, 4\)"):
         held_out_ndcg(clickgym.make_agent("PDGD", env).best, narrow)
     with pytest.raises(ValueError, match=r"the order by rank of query 'a' is .*expected an array"):
         held_out_ndcg(lambda x: [[0], [1, 0]], narrow)
-    with pytest.raises(TypeError, match="takes no features"):
-        held_out_ndcg(lambda: 1, judgments)
     with pytest.raises(ValueError, match="expected an order of its 2 rows"):
         held_out_ndcg(lambda x: [0, 0], Judgments(("a",), [0, 2], [1, 0], np.eye(2)))
     with pytest.raises(ValueError, match="no query has a relevant document"):

@@ -16,7 +16,6 @@ the documents below it, and the ideal list stays the same.
 
 from __future__ import annotations
 
-import inspect
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,7 +40,6 @@ from clickgym.core.checks import (
     check_positions,
     entries,
     integers,
-    is_integer,
     numbers,
     short,
 )
@@ -253,7 +251,7 @@ class _Reader:
         self.starts: list[int] = []
         self.grades: list[int] = []
         self._given, self._width = n_features, n_features or 0
-        self._matrix = np.zeros((0, self._width), np.float32)
+        self._blocks: list[Singles] = []
 
     def read(self, path: Any) -> None:
         """Read a file to its end."""
@@ -269,32 +267,15 @@ class _Reader:
             raise ValueError(f"{path} has no documents; {EXPECTED}")
 
     def matrix(self) -> Singles:
-        """The features of all documents."""
+        """The features of all documents. Blocks are freed as they are copied."""
         if not self._width:
             raise ValueError(f"{self._name}: no document has a feature")
-        self._matrix.resize((len(self.grades), self._width), refcheck=False)
-        return self._matrix
-
-    def _reserve(self, line: int) -> None:
-        """Make room for all documents and features read so far; new numbers are 0.
-
-        On Linux an array that grows in place is not copied: the system moves its pages.
-        """
-        n_rows, width = self._matrix.shape
-        needed = len(self.grades)
-        if needed <= n_rows and self._width == width:
-            return
-        if needed > n_rows:
-            n_rows = max(needed, n_rows + n_rows // 8)
-        holder = f"{self._name}, line {line}: {n_rows:,} documents of {self._width:,} features"
-        size = 4 * (n_rows * self._width - self._matrix.size * (self._width == width))
-        checked = 24 * min(n_rows, ROWS) * self._width  # in doubles, by `Judgments`
-        check_memory(holder, size + checked, "read fewer documents or features")
-        if self._width == width:
-            self._matrix.resize((n_rows, width), refcheck=False)
-        else:
-            narrow, self._matrix = self._matrix, np.zeros((n_rows, self._width), np.float32)
-            self._matrix[: len(narrow), :width] = narrow
+        matrix, last = np.zeros((len(self.grades), self._width), np.float32), len(self.grades)
+        while self._blocks:
+            block = self._blocks.pop()
+            matrix[last - len(block) : last, : block.shape[1]] = block
+            last -= len(block)
+        return matrix
 
     def _refuse(self, line: int, what: str) -> None:
         raise ValueError(f"{self._name}, line {line}: {what}")
@@ -358,16 +339,17 @@ class _Reader:
                 lines[row], f"{short(pair_text)}; expected {what or 'a finite value, at most 1e30'}"
             )
         rows, places = pairs["row"].to_numpy(), pairs["place"].to_numpy()
-        if not self._given and len(places):
-            self._width = max(self._width, int(places.max()))
-        row = int(rows[places.argmax()]) if len(places) else 0
-        self._reserve(lines[row])
         if ((rows[1:] == rows[:-1]) & (places[1:] <= places[:-1])).any():
             again = pairs.filter(~pl.struct("row", "place").is_first_distinct()).head(1)
             for row, _, place, _ in again.iter_rows():
                 self._refuse(lines[row], f"feature {place} appears twice")
-        first = len(self.grades) - len(rests)
-        self._matrix[first + rows, places - 1] = pairs["value"].to_numpy()
+        n, width = len(self.grades), int(max(self._width, places.max(initial=0)))
+        size = 4 * n * width - sum(block.nbytes for block in self._blocks)
+        holder = f"{self._name}, line {lines[-1]}: {n:,} documents of {width:,} features"
+        check_memory(holder, size, "read fewer documents or features")
+        self._width = width
+        self._blocks.append(np.zeros((len(rests), width), np.float32))
+        self._blocks[-1][rows, places - 1] = pairs["value"].to_numpy()
 
 
 # ---------------------------------------------------------------------------------------- instances
@@ -380,7 +362,6 @@ def judged_instance(
     test: Judgments | None = None,
     n_items: int | None = None,
     n_positions: int = 10,
-    n_grades: int | None = None,
     eta: float | None = None,
     name: str = "judged",
     origin: str = "",
@@ -398,7 +379,6 @@ def judged_instance(
             query with fewer gets blank rows, which are the items from N on. None takes the largest
             number of documents of a query.
         n_positions: K.
-        n_grades: 2, 3 or 5; None takes the least that holds the largest grade.
         eta: None, or η of users who examine position k with probability ``k^-η``, and click all
             that attracts them.
         name, origin: of the instance.
@@ -409,7 +389,7 @@ def judged_instance(
         ``estimation`` has c (``"scale"``) and the share of rows that are blank (``"blank"``).
 
     Raises:
-        ValueError: unknown users; a grade above 4 or ``n_grades - 1``; fewer items than positions;
+        ValueError: unknown users; a grade above 4; fewer items than positions;
             test queries with another number of features, or without a relevant document.
 
     Warns:
@@ -426,7 +406,7 @@ def judged_instance(
         '2 queries, 3 documents, 2 features; perfect users, 3 grades; 25 % of the rows are blank'
     """
     check_kind("judgments", judgments, Judgments, "Judgments, as read_judgments returns them")
-    click, stop = _chances(judgments, users, n_grades)
+    click, stop = _chances(judgments, users)
     if caution := _dwarfing_value(judgments):
         warnings.warn(caution, stacklevel=2)
     sizes = np.diff(judgments.starts)
@@ -517,8 +497,10 @@ def _n_test(test: Judgments, n_features: int) -> int:
     return n
 
 
-def _chances(judgments: Judgments, users: str, n_grades: int | None) -> Any:
-    """The probabilities of a click and of leaving satisfied, by grade."""
+def _chances(judgments: Judgments, users: str) -> Any:
+    """The probabilities of a click and of leaving satisfied, by grade: of the smallest scale that
+    has the largest grade.
+    """
     largest = int(judgments.grades.max())
     most = max(GRADED_USERS)
     if largest >= most:
@@ -527,14 +509,9 @@ def _chances(judgments: Judgments, users: str, n_grades: int | None) -> Any:
             f"a document of query {short(judgments.queries[query])} has the grade {largest}; "
             f"expected at most {most - 1}"
         )
-    if n_grades is None:
-        n_grades = next(n for n in GRADED_USERS if n > largest)
-    if not is_integer(n_grades) or n_grades not in GRADED_USERS or n_grades <= largest:
-        fitting = ", ".join(str(n) for n in GRADED_USERS if n > largest)
-        has = f"; the largest grade is {largest}"
-        raise ValueError(f"n_grades is {short(n_grades)}; expected one of {fitting}{has}")
-    check_choice("users", users, GRADED_USERS[n_grades])
-    return GRADED_USERS[n_grades][users]
+    by_users = next(GRADED_USERS[n] for n in GRADED_USERS if n > largest)
+    check_choice("users", users, by_users)
+    return by_users[users]
 
 
 # ----------------------------------------------------------------------------------------- held out
@@ -555,9 +532,7 @@ def held_out_ndcg(rank: Callable[[Floats], ArrayLike], judgments: Judgments, k: 
         k: the number of positions that count.
 
     Raises:
-        TypeError: ``rank`` does not take features.
-        ValueError: it returned no order of the rows; the agent has another number of features; no
-            query has a relevant document.
+        ValueError: it returned no order of the rows, or no query has a relevant document.
 
     Source: Järvelin, Kekäläinen, *Cumulated gain-based evaluation of IR techniques*, TOIS 2002; the
         gain is that of Burges et al., ICML 2005.
@@ -569,7 +544,6 @@ def held_out_ndcg(rank: Callable[[Floats], ArrayLike], judgments: Judgments, k: 
     """
     check_kind("judgments", judgments, Judgments, "Judgments, as read_judgments returns them")
     check_count("k", k)
-    _check_takes_features(rank, judgments.features.shape[1])
     gains = np.exp2(judgments.grades) - 1.0
     rows = zip(judgments.queries, judgments.starts[:-1], judgments.starts[1:], strict=True)
     queries = (
@@ -577,23 +551,3 @@ def held_out_ndcg(rank: Callable[[Floats], ArrayLike], judgments: Judgments, k: 
         for query, first, stop in rows
     )
     return mean_ndcg(rank, queries, k)
-
-
-def _check_takes_features(rank: Any, width: int) -> None:
-    agent = getattr(rank, "__self__", None)
-    learned = getattr(agent, "n_features", width)
-    if learned != width:
-        raise ValueError(
-            f"the judgments have {width} features, and {type(agent).__name__} has learned from "
-            f"{learned}; read the test file with n_features={learned}"
-        )
-    expected = "expected a function of features, such as best of an agent with features"
-    if not callable(rank):
-        raise TypeError(f"rank is {short(rank)}; {expected}")
-    try:
-        inspect.signature(rank).bind(None)
-    except ValueError:  # of compiled code, which does not say
-        pass
-    except TypeError:
-        name = getattr(rank, "__qualname__", short(rank))
-        raise TypeError(f"rank is {name}, which takes no features; {expected}") from None

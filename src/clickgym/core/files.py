@@ -6,10 +6,8 @@ import io
 import json
 import os
 import secrets
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,15 +25,13 @@ class FileError(OSError):
 # ------------------------------------------------------------ writing
 
 
-def write_whole(path: Path, content: str | bytes, *, to_disk: bool = True) -> None:
+def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file atomically, also if several threads or processes write it: under another name,
     from which it is renamed.
 
     Args:
-        path: the file; an existing one is replaced and its permissions are kept; a symbolic link is
-            replaced, not followed.
+        path: the file; an existing one is replaced, and so is a symbolic link.
         content: bytes, or text, which is written as UTF-8.
-        to_disk: wait until the content has reached the disk, before the file gets its name.
 
     Raises:
         FileError: the file cannot be written.
@@ -47,26 +43,12 @@ def write_whole(path: Path, content: str | bytes, *, to_disk: bool = True) -> No
         ...     [(file.name, file.read_text()) for file in Path(folder).iterdir()]
         [('a.txt', 'whole')]
     """
-    if not path.name:  # "." or "/"
-        raise FileError(f"{path} cannot be written: it is a folder")
     # of a long name a part: file systems take 255 bytes
-    draft = path.with_name(f".{path.name[:30]}.{secrets.token_hex(6)}.partial")
+    draft = path.parent / f".{path.name[:30]}.{secrets.token_hex(6)}.partial"
     try:
-        mode = None  # of a new file, the umask decides
-        with suppress(FileNotFoundError):
-            mode = path.stat().st_mode
-            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-                raise OSError("it is not a regular file")
-            mode = None if path.is_symlink() else stat.S_IMODE(mode)
-        opener = partial(os.open, mode=0o666 if mode is None else mode)
-        with open(draft, "xb", opener=opener) as file:
-            file.write(content.encode() if isinstance(content, str) else content)
-            if mode is not None:
-                with suppress(AttributeError, OSError):  # Windows; a file system without modes
-                    os.fchmod(file.fileno(), mode)
-            if to_disk:
-                file.flush()
-                os.fsync(file.fileno())
+        if path.exists() and not path.is_file():
+            raise OSError("it is a folder, or no regular file")
+        draft.write_bytes(content.encode() if isinstance(content, str) else content)
         os.replace(draft, path)
     except BaseException as error:
         # on a read-only file system: report the first error

@@ -121,7 +121,7 @@ class Store:
         """
         name = self._files.setdefault(key, f"{_plain(words)}-{key}.npy")
         content = _header(shape) + row.measured + f"{row.engine} {row.seconds!r}".encode()
-        write_whole(self.folder / name, content + _checksum(content, key), to_disk=False)
+        write_whole(self.folder / name, content + _checksum(content, key))
         self._read[key] = row
 
     def remove(self, hashes: Iterable[str]) -> None:
