@@ -50,7 +50,6 @@ INSTANCES = {
     "broken": "{",
     "nan": CM % ("NaN", "2"),
     "long": CM % ("0.4", "3"),
-    "twice": CM % ("0.4", '1, "n_positions": 2'),
     "infinite": CM % ("0.4", "Infinity"),
     "digits": CM % ("0.4", "9" * 5000),
     "deep": NESTED,
@@ -148,7 +147,6 @@ INSTANCE uniform:n_item=3         unknown argument 'n_item'; did you mean 'n_ite
 INSTANCE broken.json              broken.json is not JSON
 INSTANCE nan.json                 attraction[1] is nan; expected a probability in [0, 1]
 INSTANCE long.json                n_positions is 3, but there are only n_items = 2 items
-INSTANCE twice.json               the key 'n_positions' appears twice
 INSTANCE infinite.json            n_positions is inf; expected a positive integer
 INSTANCE digits.json              digits.json cannot be read
 INSTANCE deep.json                deep.json cannot be read: it is nested too deep

@@ -262,26 +262,15 @@ def is_sequence(values: Any) -> bool:
 
 
 def as_array(name: str, values: Any) -> NDArray[Any]:
-    """Return ``values`` as an array of any type; the ValueError or TypeError names the argument."""
+    """Return ``values`` as an array of any type; the ValueError names the argument."""
     if type(values) is np.ndarray:  # fast path: every step of a vector environment calls this
         return values
     if np.ma.is_masked(values):
         raise refusal(name, values, "an array without gaps")
     try:
-        array = np.asarray(values)
+        return np.asarray(values)
     except (ValueError, TypeError, RuntimeError) as error:  # of different lengths, nested too deep
         raise refusal(name, values, f"an array ({error})") from None
-    if isinstance(values, list | tuple) and array.dtype.kind in "iuf" and _has_flags(values):
-        raise TypeError(f"{name} is {short(values)}; expected numbers without booleans")
-    return array
-
-
-def _has_flags(values: Sequence[Any]) -> bool:
-    """Whether nested lists hold booleans; NumPy would read them as 1 and 0."""
-    kinds = set(map(type, values))
-    if kinds & {list, tuple}:
-        return any(_has_flags(value) for value in values if isinstance(value, list | tuple))
-    return bool(kinds & {bool, np.bool_})
 
 
 def _number_array(name: str, values: Any, what: str) -> NDArray[Any]:
