@@ -88,11 +88,6 @@ class BaseAgent:
     filled_in: Mapping[str, Any] = {}
     """The arguments of the constructor that `clickgym.make_agent` filled in."""
 
-    @property
-    def n_bytes(self) -> int:
-        """Bytes of the arrays that the agent holds; 0 if that is unknown."""
-        return 0
-
     def engine_in(self, env: EnvTraits, wanted: str) -> str:
         """The engine that runs the agent in an environment: ``"compiled"``, ``"python"``, or the
         library of its own loop.

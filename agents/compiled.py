@@ -25,8 +25,7 @@ from ..core.checks import (
 )
 from ..core.draws import Bound, generator_of
 from ..core.kernels import entry, form_of, kernel, static_kernels
-from ..core.memory import check_memory
-from ..core.state import array_bytes, first_arrays
+from ..core.state import first_arrays
 from ..core.sums import weighted_sums
 from ..envs.spaces import check_ranking
 from .agent import Agent, EnvTraits, Seed
@@ -39,9 +38,6 @@ values, small values are lost to rounding.
 
 ROOM = 10_000
 """Sessions of a log for which arrays that grow are enlarged at once."""
-SMALL = 10**8
-"""Bytes of arrays for which nobody asks how much memory is available."""
-FITS = "CascadeKLUCB (L numbers) and RankedKLUCB (L × K numbers) fit"
 
 
 @cache
@@ -152,23 +148,12 @@ class CompiledAgent(Agent):
         return {}
 
     def _first_state(self) -> Any:
-        sizes = self.sizes()
-        self._check_memory(sizes)
-        values = first_arrays(self.state_type, sizes) | self.first_values()
+        values = first_arrays(self.state_type, self.sizes()) | self.first_values()
         for name in self.state_type._fields:
             if name not in values and name in self.hyperparameters:
                 value = self.hyperparameters[name]
                 values[name] = value.copy() if isinstance(value, np.ndarray) else value
         return self.state_type(**values)
-
-    def _check_memory(self, sizes: dict[str, int]) -> None:
-        by_shape = array_bytes(self.state_type, tuple(sizes.items()))
-        total = sum(by_shape.values())
-        if total > SMALL:
-            largest = max(by_shape, key=by_shape.__getitem__)
-            named = [f"{name} = {size:,}" for name, size in sizes.items() if name in largest]
-            holder = f"{type(self).__name__} holds {largest} arrays at {', '.join(named)}"
-            check_memory(holder, total, FITS if "L × L" in largest else "choose smaller sizes")
 
     def make_room(self, n_sessions: int) -> None:
         """Enlarge the arrays that grow before the next sessions: kernels allocate no memory.
@@ -184,11 +169,6 @@ class CompiledAgent(Agent):
         return {name: value for name, value in fields.items() if isinstance(value, np.ndarray)}
 
     # -------------------------------------------------------------------- what the runner must know
-
-    @property
-    def n_bytes(self) -> int:
-        """As `Agent.n_bytes`: of the arrays of the state."""
-        return sum(array.nbytes for array in self.arrays.values())
 
     def engine_in(self, env: EnvTraits, wanted: str) -> str:
         obstacle, kind = env.obstacle, type(self)

@@ -68,7 +68,7 @@ def largest_catalogue(name: str) -> int:
         n_shown = env.action_space.n_positions if name == "Fixed" else n_items
         given = {lists[name]: range(n_shown)} if name in lists else {}
         make = partial(clickgym.make_agent, name, env, horizon=10**6, seed=0, **given)
-        held = make().n_bytes
+        held = sum(array.nbytes for array in make().arrays.values())
         times = (seconds_per_session(env, make()) for _ in range(2))  # other programs only add
         if held > BYTES or all(seconds > SECONDS for seconds in times):
             break

@@ -28,7 +28,6 @@ from ...core.checks import (
     probability,
 )
 from ...core.files import FORMAT, check_format, reading, write_whole
-from ...core.memory import check_memory
 from ...envs.spaces import check_ranking
 from ..agent import Agent, Seed
 from ..compiled import checked_clicks, checked_features, value_of
@@ -100,7 +99,7 @@ class NeuralGreedy(Agent):
 
     Raises:
         ImportError: torch is not installed.
-        ValueError: a bad argument, or a memory that does not fit.
+        ValueError: a bad argument.
 
     Attributes:
         factors: ``(K,)`` the factors σ(g_k) of the positions. Only their ratios mean something,
@@ -175,9 +174,6 @@ class NeuralGreedy(Agent):
         self.n_sessions = 0
         """Sessions that it learned from."""
         shape = self.hyperparameters["buffer_size"], self.n_positions
-        n_bytes = shape[0] * (shape[1] * (4 * self.n_features + 1) + 1)
-        holder = f"NeuralGreedy holds buffer_size = {shape[0]:,} lists with their features"
-        check_memory(holder, n_bytes, "choose a smaller buffer_size")
         self._memory = {
             "features": np.zeros((*shape, self.n_features), np.float32),
             "clicks": np.zeros(shape, np.int8),  # -1 where nothing was shown
@@ -202,10 +198,6 @@ class NeuralGreedy(Agent):
         )
         rate = self.hyperparameters["learning_rate"]
         self._optimizer = torch.optim.Adam([*self._layers, self._positions], rate, fused=True)
-
-    @property
-    def n_bytes(self) -> int:
-        return sum(array.nbytes for array in self._memory.values())
 
     @property
     def factors(self) -> NDArray[np.float64]:

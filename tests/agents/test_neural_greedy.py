@@ -183,7 +183,6 @@ WRONG = [
     ({"net_arch": [8, 0]}, "net_arch is 0; expected a positive integer"),
     ({"learning_rate": 0}, "learning_rate is 0; expected a finite number > 0"),
     ({"n_features": 0}, "n_features is 0; expected a positive integer"),
-    ({"buffer_size": 10**12}, "choose a smaller buffer_size"),
 ]
 
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-import os
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
 import pytest
 from typing_extensions import TypeAliasType
 
-import clickgym
-from clickgym import agents
 from clickgym.agents import CompiledAgent
-from clickgym.core import memory
 from clickgym.core.state import Flags, Floats, Ints, declared
-from clickgym.envs import PositionBasedModel, kernel
+from clickgym.envs import kernel
 
 pytestmark = pytest.mark.uncompiled
 
@@ -94,37 +90,3 @@ def test_the_notation():
     agent.rank()
     agent.update(None, [0, 1], [1, 0])
     assert agent.state.clicks[0, 0] == 1
-
-
-# ------------------------------------------------------------------------------------------- memory
-
-
-def test_arrays_that_do_not_fit_are_refused_before_they_are_made():
-    """No machine has 90 TB; the error names the arrays, their size and an agent that fits."""
-    with pytest.raises(ValueError, match=r"TopRank.* L × L.*L = 3,000,000: .* GB.*CascadeKLUCB"):
-        agents.TopRank(3_000_000, 10, horizon=100)
-    with pytest.raises(ValueError, match=r"W × K arrays at K = 3, W = 1,000,000,000,000: .* GB"):
-        agents.CascadeSWUCB(10, 3, tau=10**12)
-    few, many = agents.CascadeKLUCB(100_000, 10), agents.TopRank(4_000, 10, horizon=100)
-    assert few.n_bytes < 10**8 < many.n_bytes
-
-
-def test_runs_at_a_time_must_fit_together():
-    env = {"big": PositionBasedModel(np.full(5_000, 0.5), [1.0])}
-    with pytest.raises(ValueError, match="1000 runs at a time of TopRank"):
-        clickgym.sweep(env, ["TopRank"], 10, 1_000, n_jobs=1_000)
-    assert clickgym.sweep(env, ["TopRank"], 10, 1, n_jobs=1).rows.height
-
-
-def test_available_memory(monkeypatch, tmp_path):
-    """What the system has free, within the limit of a container; not what it does not say."""
-    monkeypatch.setattr(memory, "MEMINFO", tmp_path / "meminfo")
-    monkeypatch.setattr(memory, "CGROUP", tmp_path)
-    installed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    assert memory.available_memory() == 0.9 * installed
-    memory.MEMINFO.write_text("MemTotal: 9000 kB\nMemFree: 10 kB\nMemAvailable:    1000 kB\n")
-    assert memory.available_memory() == 0.9 * 1_024_000
-    for limit, available in (("max", 1_024_000), ("500000", 300_000), ("100", 0)):
-        (tmp_path / "memory.max").write_text(f"{limit}\n")
-        (tmp_path / "memory.current").write_text("200000\n")
-        assert memory.available_memory() == 0.9 * available

@@ -43,7 +43,6 @@ from clickgym.core.checks import (
     numbers,
     short,
 )
-from clickgym.core.memory import check_memory
 from clickgym.core.sums import weighted_sums
 from clickgym.envs import (
     DynamicBayesianModel,
@@ -343,12 +342,8 @@ class _Reader:
             again = pairs.filter(~pl.struct("row", "place").is_first_distinct()).head(1)
             for row, _, place, _ in again.iter_rows():
                 self._refuse(lines[row], f"feature {place} appears twice")
-        n, width = len(self.grades), int(max(self._width, places.max(initial=0)))
-        size = 4 * n * width - sum(block.nbytes for block in self._blocks)
-        holder = f"{self._name}, line {lines[-1]}: {n:,} documents of {width:,} features"
-        check_memory(holder, size, "read fewer documents or features")
-        self._width = width
-        self._blocks.append(np.zeros((len(rests), width), np.float32))
+        self._width = int(max(self._width, places.max(initial=0)))
+        self._blocks.append(np.zeros((len(rests), self._width), np.float32))
         self._blocks[-1][rows, places - 1] = pairs["value"].to_numpy()
 
 
@@ -415,8 +410,6 @@ def judged_instance(
     n, d = judgments.features.shape
     n_blank = n_rows if sizes.min() < n_rows else 0
     n_test = 0 if test is None else _n_test(test, d)
-    size = 4 * (n + n_blank + n_test) * d + 24 * int(np.maximum(sizes, n_rows).sum())
-    check_memory(f"judged queries of {n_rows:,} rows", size, "choose a smaller n_items")
     items = np.zeros((n + n_blank + n_test, d), np.float32)
     np.divide(judgments.features, np.float32(judgments.scale), out=items[:n])
     if test is not None:

@@ -17,7 +17,6 @@ the agent adds in `sizes`.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from functools import cache, lru_cache
@@ -70,19 +69,6 @@ def first_arrays(state: type, sizes: Mapping[str, int]) -> dict[str, NDArray[Any
         if initial is not None:
             array[...] = initial
     return arrays
-
-
-@lru_cache
-def array_bytes(state: type, sizes: tuple[tuple[str, int], ...]) -> dict[str, int]:
-    """Return the bytes of the arrays of `first_arrays`, without making them, by their shapes in
-    words: ``{"L × L": 80_000, "L": 800}``.
-    """
-    totals: dict[str, int] = {}
-    for _, dtype, shape, *_ in declared(state):
-        n_entries = math.prod(length_of(text, dict(sizes)) for text in shape)
-        words = " × ".join(shape)
-        totals[words] = totals.get(words, 0) + n_entries * np.dtype(dtype).itemsize
-    return totals
 
 
 @lru_cache

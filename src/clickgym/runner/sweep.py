@@ -37,7 +37,6 @@ from ..core.checks import (
 from ..core.faults import WorkerError
 from ..core.files import make_folder
 from ..core.formats import counted
-from ..core.memory import check_memory
 from ..envs import ClickEnv, Users
 from ..envs.any_env import users_of
 from ..envs.instances.instance import shipped_instances
@@ -168,7 +167,7 @@ def sweep(
     )
     envs, agents = by_label("environment", envs), by_label("agent", agents)
     job, trials, config, kinds = _plan(
-        setting, envs, agents, used, runs, n_jobs, engine, start, out is not None
+        setting, envs, agents, used, runs, engine, start, out is not None
     )
     for label in again:
         check_choice("label of again", label, [*envs, *job.instances, *agents])
@@ -378,7 +377,6 @@ def _plan(
     agents: Mapping[str, AgentLike],
     instances: Sequence[Any],
     runs: int,
-    n_jobs: int,
     engine: Engine,
     start: Any,
     is_kept: bool,
@@ -388,7 +386,7 @@ def _plan(
     Args:
         setting: of the sweep.
         envs, agents: by label.
-        instances, runs, n_jobs: as in `sweep`.
+        instances, runs: as in `sweep`.
         engine, start: as in `sweep`.
         is_kept: whether the results go into a folder, where what has no identity is told.
 
@@ -401,9 +399,6 @@ def _plan(
     told = partial(identities, warns=is_kept, stacklevel=4)
     of_agents = told("agent", agent_makers)
     code = {("agent", label): OwnCode.of(it) for label, (it, _) in agent_makers.items()}
-    backend, _ = get_active_backend(prefer="threads")  # a cluster has other memory
-    is_here = getattr(backend, "supports_sharedmem", False)
-    at_once = min(joblib.effective_n_jobs(n_jobs), runs) if is_here else 1
     metrics = Metrics(setting.metrics)
     named: dict[str, Any] = {}
     places: dict[str, list[str]] = {}
@@ -438,7 +433,7 @@ def _plan(
             for label, agent_pair in agent_makers.items():
                 try:
                     agent = make_agent(agent_pair, env, horizon=setting.horizon, seed=0, log=empty)
-                    prefer = _check_pair(setting, engine, agent, env, label, at_once)
+                    chosen = engine_of(agent, env, engine, is_late=setting.delay is not None)
                     metrics.check_agent(agent)
                 except UnsuitedError as error:
                     unsuited.setdefault(label, error)
@@ -446,6 +441,7 @@ def _plan(
                 kinds[label] = type(agent)
                 if Trial(env_label, name, label, 0) in trials:
                     raise ValueError("two instances have the same name; give each its own name")
+                prefer = "threads" if chosen == "compiled" else "processes"
                 trials |= {Trial(env_label, name, label, run): prefer for run in range(runs)}
     if unsuited:
         raise UnsuitedError.of_all(unsuited)
@@ -480,21 +476,6 @@ def _plan(
         *(imports, Last()),
     )
     return Plan(job, trials, config, kinds)
-
-
-def _check_pair(
-    setting: Setting, asked: Engine, agent: BaseAgent, env: gym.Env, label: str, at_once: int
-) -> str:
-    """Check that an agent can play in an environment, ``at_once`` runs at a time; return what plays
-    them, ``"threads"`` or ``"processes"``.
-    """
-    engine = engine_of(agent, env, asked, is_late=setting.delay is not None)
-    if engine != "compiled":
-        return "processes"
-    if at_once > 1:
-        holder = f"{at_once} runs at a time of {label} hold large arrays"
-        check_memory(holder, at_once * agent.n_bytes, "choose fewer jobs (n_jobs)")
-    return "threads"
 
 
 # ----------------------------------------------------------------------------------------- playing
