@@ -164,8 +164,9 @@ def figures(shop: Shop, log: ClickLog) -> Counter[str]:
         gain, proved, step = gains[row], 1.0, "show"
         if decision.test_sessions is not None:
             error = shop.error_of_test(query, lists[[0, row + 1]], decision.test_sessions)
-            proved, step = NormalDist(PROVED * error, error).cdf(gain), "test"
-            total.update(power=decision.power, proved=proved)
+            chance, step = NormalDist(PROVED * error, error), "test"
+            proved = chance.cdf(gain)
+            total.update(power=decision.power, proved=proved, hoped=chance.cdf(decision.gain))
         total.update(expected=rate * decision.gain, true=rate * gain, earned=rate * gain * proved)
         total.update({"found": is_large, step: 1, f"{step}, worse": gain <= 0})
     return total
@@ -190,8 +191,8 @@ def main() -> None:
         cells.append(f"{total['found']} of {total['large']}")
         cells += [f"{total[step]}, {total[f'{step}, worse']} worse" for step in ("show", "test")]
         if total["test"]:
-            said, proved = total["power"] / total["test"], total["proved"] / total["test"]
-            cells.append(f"{said:.0%}, {proved:.0%} proved")
+            power = (total[head] / total["test"] for head in ("power", "hoped", "proved"))
+            cells.append(", ".join(f"{share:.0%}" for share in power))
         print("|", " | ".join([name, *cells]), "|", flush=True)
 
 

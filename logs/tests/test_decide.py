@@ -14,7 +14,7 @@ from clickgym.envs import PositionBasedModel
 from clickgym.runner.warm_start import sessions_of
 from clickgym_logs import ClickLog, decide, decide_all, write_decisions, write_tidy
 from clickgym_logs.decision_table import view_of_queries
-from clickgym_logs.priorities import shrunken
+from clickgym_logs.priorities import sessions_of_test, shrunken
 from clickgym_logs.reasons import Reason
 
 USERS = PositionBasedModel([0.1, 0.3, 0.45, 0.6], [0.9, 0.6, 0.3])
@@ -281,6 +281,22 @@ def test_sessions_that_are_too_short_to_show_a_difference(other, seed, step):
         error = math.sqrt(4 * both.chosen.variance / both.test_sessions)
         power = NormalDist().cdf(alone.gain / 2 / error - NormalDist().inv_cdf(0.975))
         assert both.power == pytest.approx(power, abs=1e-3)
+
+
+def test_a_new_query_counts_its_own_days():
+    """Of 60 days it is asked in the last 15, a hundred times a day."""
+    old = replace(log_of(ALL, 6000), times=1.7e9 + 86_400 * np.linspace(0, 60, 6000))
+    new = replace(log_of(ALL, 1500), times=1.7e9 + 86_400 * np.linspace(45, 60, 1500))
+    for decision in decide_all(queries(old, new, labels=("old", "new"))):
+        assert decision.sessions_a_day == pytest.approx(100)
+
+
+def test_shortest_test_leaves_each_arm_enough_sessions():
+    """However large the gain: an arm with fewer than 100 sessions is not compared."""
+    sessions = sessions_of_test(10.0, 0.1, most=10_000)
+    arms = np.random.default_rng(0).binomial(sessions, 0.5, 1000)
+    assert np.mean((arms >= 100) & (sessions - arms >= 100)) > 0.99
+    assert sessions_of_test(10.0, 0.1, most=sessions - 1) is None
 
 
 def test_variance_of_a_test_by_user():

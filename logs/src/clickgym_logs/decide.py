@@ -9,7 +9,7 @@ that takes no longer than the log would probably prove its expected gain.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Literal
@@ -20,7 +20,7 @@ from clickgym.core.checks import check_between, check_choice, check_kind, check_
 
 from .distinct import grouped
 from .evaluation import lists_follow_time
-from .lists import QueryLists, Ranking, length_in_days
+from .lists import DAY, QueryLists, Ranking, length_in_days
 from .log import REWARDS, ClickLog, frequent_queries
 from .names import csv_line
 from .priorities import expected_gains, power_of_test, sessions_of_test, shrunken
@@ -61,7 +61,8 @@ class Decision:
         n_repeated: sessions that were left out because they repeat others (`ClickLog.repeated`).
         n_lists: distinct lists, or arms.
         days: the length of the log; None if times are no seconds since 1970.
-        sessions_a_day: of the query, or of the experiment while it lasted; None without dates.
+        sessions_a_day: of the query, or of the experiment while it lasted, since the first one;
+            None without dates.
         reward, cutoff: what a session earns.
         level: the largest p-value with which a list counts as better.
         declared: whether the log has the probabilities with which items or lists were drawn.
@@ -350,8 +351,20 @@ def decide(
         shown = QueryLists(log.of_query(query), query, reward, cutoff)
         labels = None if production is None else check_labels("production", production)
         today = shown.in_production() if labels is None else shown.ranking(labels)
-    (decision,) = _with_tests([_measured(shown, today, level, days, length_in_days(log))])
+    (decision,) = _with_tests([_measured(shown, today, level, days, _days_to_end(log))])
     return decision
+
+
+def _days_to_end(log: ClickLog) -> Callable[[ClickLog], float | None]:
+    """How many days it is from the first session of a part of the log to the last of all."""
+    days = length_in_days(log)
+
+    def of_part(part: ClickLog) -> float | None:
+        if days is None or log.times is None or part.times is None:
+            return None
+        return max(1.0, days - float(part.times.min() - log.times.min()) / DAY)
+
+    return of_part
 
 
 def _checked(log: ClickLog, reward: str, cutoff: int | None, level: float) -> ClickLog:
@@ -387,13 +400,14 @@ def _measured(
     today: Ranking,
     level: float,
     days: float | None,
-    compared_days: float | None,
+    days_to_end: Callable[[ClickLog], float | None],
 ) -> Decision:
     """What was measured of a query's lists, without a list to test; the days of the whole log, and
-    of what is compared, which may be an experiment.
+    to the end of what is compared, which may be an experiment.
     """
     measured = measure(shown, today, level)
     log = shown.log
+    query_days = days_to_end(log)
     first_shown = None if shown.by_arm else shown.first_shown(today)
     first: list[Ranking] = [
         (log.arm_labels.index(entry.arm),) if shown.by_arm else shown.ranking(entry.labels)
@@ -408,7 +422,7 @@ def _measured(
         n_repeated=shown.n_repeated,
         n_lists=len(shown.lists),
         days=days,
-        sessions_a_day=None if compared_days is None else len(shown) / compared_days,
+        sessions_a_day=None if query_days is None else len(shown) / query_days,
         reward=shown.reward,
         cutoff=shown.cutoff,
         level=level,
@@ -456,7 +470,7 @@ def decide_all(
     check_kind("log", log, ClickLog, "a ClickLog")
     days = length_in_days(log)
     log = _checked(log, reward, cutoff, level)
-    control, compared_days = _control(log, production), length_in_days(log)
+    control, days_to_end = _control(log, production), _days_to_end(log)
     if control is None and production is not None:
         raise ValueError(
             "the queries of a log have different production lists; expected none to be named, "
@@ -465,13 +479,13 @@ def decide_all(
     whole = []
     if control is not None:
         shown = QueryLists(log, None, reward, cutoff, by_arm=True)
-        whole = _with_tests([_measured(shown, (control,), level, days, compared_days)])
+        whole = _with_tests([_measured(shown, (control,), level, days, days_to_end)])
     decisions = []
     for number, sessions in zip(*grouped(log.queries), strict=True):
         label = log.query_labels[number]
         shown = QueryLists(log[sessions], label, reward, cutoff, by_arm=control is not None)
         today = shown.in_production() if control is None else (control,)
-        decisions.append(_measured(shown, today, level, days, compared_days))
+        decisions.append(_measured(shown, today, level, days, days_to_end))
     decisions.sort(key=lambda decision: -decision.n_sessions)
     corrected = _corrected_level(decisions, level)
     decisions = _with_tests([replace(entry, level=corrected) for entry in decisions])

@@ -30,6 +30,10 @@ AFTERWARDS = (
     "Run whole weeks, and log who saw which list in a column arm. Then: clickgym decide LOG --all "
     f"--level {TEST_LEVEL}."
 )
+TOO_MUCH_POWER = (
+    "That is too high where the log has no column user, where few users make most sessions, and "
+    "where a user got another list in each session."
+)
 ONE_QUERY = (
     "The level is that of a single query. If you picked this query because it looks good, ask "
     "clickgym decide --all, whose level holds for all queries together."
@@ -176,6 +180,8 @@ def _notes_of_query(decision: Decision) -> list[str]:
     if decision.chosen is not None:
         day = _a_day(decision)
         promise = f"{decision.gain:+.4f} {unit}" + f", or {day} a day" * bool(day)
+        if decision.chosen.share < 1:
+            promise += f"; only {decision.chosen.share:.0%} of the sessions can show a difference"
         notes.append(f"Next step: {decision.next_step}. Expected gain: {promise}.")
     if decision.best is not None and decision.control is None:
         notes.append(ONE_QUERY)
@@ -183,7 +189,8 @@ def _notes_of_query(decision: Decision) -> list[str]:
         notes.append(
             f"The A/B test takes {decision.test_sessions:,} sessions, half of them with "
             f"{decision.name(None)} and half with {decision.name(decision.to_test)}. It proves "
-            f"the expected gain with a probability of {decision.power:.0%}. {AFTERWARDS}"
+            f"the expected gain with a probability of {decision.power:.0%}. {TOO_MUCH_POWER} "
+            f"{AFTERWARDS}"
         )
     if decision.chosen is None:
         notes += [NOTHING_TO_TEST] * bool(decision.compared)
@@ -213,7 +220,7 @@ def _notes_of_queries(decisions: Sequence[Decision]) -> list[str]:
         "expected gain is mostly smaller than the measured one, because the best of many lists is "
         "not as good as it seems.",
         "days: the length of the A/B test, half of the sessions with each list. power: the "
-        f"probability that it proves the expected gain. {AFTERWARDS}",
+        f"probability that it proves the expected gain. {TOO_MUCH_POWER} {AFTERWARDS}",
     ]
     if any(entry.share < 1 for decision in decisions for entry in decision.compared):
         notes[2] += (

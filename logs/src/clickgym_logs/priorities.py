@@ -21,6 +21,8 @@ from .within_blocks import LEAST_SESSIONS, POWER
 
 TEST_LEVEL = 0.025
 """The level of an A/B test, one-sided: it compares two lists once, and no list was picked."""
+LEAST_OF_TEST = 3 * LEAST_SESSIONS
+"""The fewest sessions of a test: chance hardly gives an arm fewer than `LEAST_SESSIONS` of them."""
 
 
 def shrunken(gains: Floats, errors: Floats) -> tuple[Floats, Floats]:
@@ -58,7 +60,7 @@ def expected_gains(means: Floats, deviations: Floats) -> Floats:
 
 
 def sessions_of_test(gain: float, variance: float, most: float) -> int | None:
-    """The sessions of an A/B test, both lists together, at least `LEAST_SESSIONS` of each.
+    """The sessions of an A/B test, both lists together, at least `LEAST_OF_TEST`.
 
     The test proves a gain at `TEST_LEVEL` with the probability `POWER`; or it is as long as
     allowed, if it then still proves it more often than not.
@@ -77,9 +79,9 @@ def sessions_of_test(gain: float, variance: float, most: float) -> int | None:
         >>> sessions_of_test(0.1, 0.8, 1000)
     """
     z = NormalDist().inv_cdf(1 - TEST_LEVEL) + NormalDist().inv_cdf(POWER)
-    sessions = 2 * max(LEAST_SESSIONS, math.ceil(2 * variance * (z / gain) ** 2))
+    sessions = max(LEAST_OF_TEST, 2 * math.ceil(2 * variance * (z / gain) ** 2))
     sessions = min(sessions, math.floor(most))
-    enough = sessions >= 2 * LEAST_SESSIONS and power_of_test(gain, variance, sessions) >= 0.5
+    enough = sessions >= LEAST_OF_TEST and power_of_test(gain, variance, sessions) >= 0.5
     return sessions if enough else None
 
 
