@@ -2,8 +2,6 @@
 rank from clicks.
 """
 
-from .core import orphans as _orphans  # noqa: F401  # isort: skip (what follows takes seconds)
-
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 

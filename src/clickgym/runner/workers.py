@@ -1,5 +1,5 @@
-"""Workers: their number, their machines, and their end. They ignore Ctrl-C, and none outlives the
-process that started it.
+"""Workers: their number, their machines, and their end. They ignore Ctrl-C, on which the process
+that started them ends them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 from joblib.parallel import LokyBackend, get_active_backend
 
 from ..core.checks import is_integer, short
-from ..core.orphans import end_with
 
 MOST_WORKERS = 1_000
 ANSWERS_IN = 10.0
@@ -33,7 +32,7 @@ def in_parallel(
     return_as: str = "generator_unordered",
     code: str = "",
 ) -> Iterator[Any]:
-    """Run functions in workers, which end with this process.
+    """Run functions in workers.
 
     Args:
         calls: functions, each with its arguments.
@@ -49,13 +48,13 @@ def in_parallel(
     """
     backend, _ = get_active_backend(prefer=prefer)
     is_loky = isinstance(backend, LokyBackend)
-    start = {"initializer": begin, "initargs": (os.getpid(), code, *sys.path)} if is_loky else {}
+    start = {"initializer": begin, "initargs": (code, *sys.path)} if is_loky else {}
     parallel = joblib.Parallel(
         n_jobs=n_jobs, prefer=prefer, return_as=return_as, batch_size=1, **start
     )
     with ignoring_interrupts():
         results: Iterator[Any] = parallel(
-            joblib.delayed(watched)(os.getpid(), *call) for call in calls
+            joblib.delayed(function)(*arguments) for function, *arguments in calls
         )
     return results
 
@@ -74,24 +73,8 @@ def what_broke(error: BrokenExecutor) -> str:
     return f"a worker process could not load what was sent to it: {told[-1].strip()}"
 
 
-def watched(parent: int, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function in a worker process that ends when its parent process ends (see `end_with`).
-
-    A worker in the same process (a thread), or one that another process started (on a cluster), is
-    not ended.
-
-    Args:
-        parent: the id of the process that started the worker.
-        function, arguments: the call.
-    """
-    if os.getppid() == parent:
-        end_with(parent)
-    return function(*arguments)
-
-
-def begin(parent: int, *_: str) -> None:
-    """Begin a worker process, before its first task; ``parent`` as in `end_with`."""
-    end_with(parent)
+def begin(*_: str) -> None:
+    """Begin a worker process, before its first task; other arguments make joblib start others."""
     if "PYTHONFAULTHANDLER" not in os.environ:  # or joblib prints a page; the parent has a line
         faulthandler.enable(open(os.devnull, "w"))  # noqa: SIM115 (as long as the process)
 
