@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import sys
-import traceback
 from collections.abc import Container, Iterable, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -28,7 +27,6 @@ from .runner.console import USAGE_ERROR, interruptible, one_line_warnings, print
 
 BAD_INPUT, FAULT, INTERRUPTED = 2, 1, 130
 PLUGS = "clickgym.commands"
-ISSUES = "https://github.com/clickgym/clickgym/issues"
 LOGS = ("fit", "check-models", "decide", "evaluate", "features", "record")
 LAB = ("bench", "study")
 COMPANIONS = {**dict.fromkeys(LOGS, "./logs"), **dict.fromkeys(LAB, "./logs ./lab")}
@@ -232,7 +230,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code: 0; 1 if an agent or an environment failed during a run, a worker died,
         or a file cannot be written; 2 for bad input; 130 after Ctrl-C. One line on stderr names
-        the error.
+        the error. Any other error is a fault of clickgym, and is raised.
     """
     print_anywhere()
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -252,23 +250,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(str(error), BAD_INPUT)
     except MemoryError as error:
         return _fail(f"the memory is not enough: {str(error) or 'it is full'}", FAULT)
-    except BaseException as error:
-        is_panic = type(error).__name__ == "PanicException"  # of Polars, which is no Exception
-        if not isinstance(error, Exception) and not is_panic:
-            raise
-        return _fail(_report(error), FAULT)
-
-
-def _report(error: BaseException) -> str:
-    """What to tell of an error that no input should cause, and how to report it."""
-    frames = list(traceback.walk_tb(error.__traceback__))
-    ours = [row for row in frames if row[0].f_globals.get("__name__", "").startswith("clickgym")]
-    frame, line = (ours or frames)[-1]
-    where = f"{Path(frame.f_code.co_filename).name}, line {line}"
-    return (
-        f"this is a fault of clickgym {version('clickgym')}: {type(error).__name__} ({error}) in "
-        f"{where}; please report this line and the command at {ISSUES}"
-    )
 
 
 def _fail(message: str, code: int) -> int:
