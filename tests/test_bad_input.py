@@ -110,7 +110,6 @@ RUN --delay weekly                delay is 'weekly'; expected batch:B, fixed:D o
 RUN --delay batch:0               delay is 'batch:0'
 RUN --delay fixed:1.5             delay is 'fixed:1.5'
 RUN --metrics regrets             metric 'regrets'
-RUN --engine compile              'compile' is not one of 'auto', 'compiled', 'python'
 ENV PBMRnk-v0                     unknown environment 'PBMRnk-v0'; did you mean 'PBMRank-v0'?
 ENV PBMRank-v0 PBMRank-v0         environment 'PBMRank-v0' is named twice
 ENV PBMRank-v0:rewrd=clicks       unexpected keyword argument 'rewrd'; did you mean 'reward'?

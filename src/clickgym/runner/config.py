@@ -123,7 +123,6 @@ class Config(Setting):
             "--seed": [str(self.seed)],
             "--metrics": self.metrics,
             "--delay": [self.delay] if self.delay else [],
-            "--engine": [self.engine] if self.engine != "auto" else [],
         }
         words = [word for option, values in options.items() if values for word in (option, *values)]
         return shlex.join(["clickgym", "run", *envs, *words, *self.start_words])

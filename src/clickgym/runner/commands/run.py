@@ -11,7 +11,6 @@ from ...core.checks import check_choice
 from ..console import Cluster, Jobs, Seed, output
 from ..labels import by_label
 from ..play.metrics import METRICS
-from ..play.pair import Engine
 from ..reports.report import SUMMARY
 from ..reports.table import print_results
 from ..results import TABLE, Results
@@ -20,7 +19,7 @@ from ..terminal import say
 from ..workers import on_cluster
 from .logs import Columns, Start, typed_log
 
-COMPARED, KEPT, LATE, FAST = "What to compare", "Results", "Click logs, late clicks", "Speed"
+COMPARED, KEPT, LATE = "What to compare", "Results", "Click logs, late clicks"
 """The sections of the help text, in their order."""
 
 Instances = Annotated[
@@ -125,14 +124,6 @@ def run(
     columns: Columns = "",
     jobs: Jobs = -1,
     cluster: Cluster = None,
-    engine: Annotated[
-        Engine,
-        typer.Option(
-            rich_help_panel=FAST,
-            help="The compiled loop, or a slower loop in Python with the same results; auto takes "
-            "the compiled loop if the pair allows it.",
-        ),
-    ] = "auto",
 ) -> None:
     """Play every agent in every environment, and print the table of regret.
 
@@ -169,7 +160,6 @@ def run(
             out=out,
             instances=instance,
             n_jobs=jobs,
-            engine=engine,
             metrics=metrics or (),
             delay=delay,
             start=log,
