@@ -179,10 +179,6 @@ def test_better_of_two_estimators_of_one_model_is_kept(log_file):
             "LOG --model PBM --out x.json --columns item",
             "--columns is 'item'; expected NAME=COLUMN",
         ),
-        (
-            "LOG --model PBM --out x.json --test-share 1",
-            "test_share is 1.0; expected a number from 0 to below 1",
-        ),
         ("LOG --model PBM --out x.json --items 3", "n_items is 3, but the log has 4 positions"),
         (
             "LOG --model PBM --out x.json --query never",
@@ -235,7 +231,6 @@ def test_python_fits_as_the_command_does(log_file, tmp_path, printed):
         fitted.instances[query].save(tmp_path / "again.json")
         assert (tmp_path / "again.json").read_bytes() == (tmp_path / "queries" / name).read_bytes()
     assert load_instance(tmp_path / "queries" / "some%2Ftimes.json").estimation["sessions"] == 3000
-    assert "none held out" in printed([*words, "--out", str(tmp_path / "all"), "--test-share", "0"])
 
 
 def test_missing_convergence_is_a_warning(log_file):

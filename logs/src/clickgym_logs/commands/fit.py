@@ -101,15 +101,6 @@ def fit(
             show_default="those in at least one of a hundred sessions",
         ),
     ] = None,
-    test_share: Annotated[
-        float,
-        typer.Option(
-            rich_help_panel=SURE,
-            metavar="S",
-            help="Share of the sessions that is held out to score the models. The users that are "
-            "written come from all sessions.",
-        ),
-    ] = 0.2,
     bootstrap: Annotated[
         int,
         typer.Option(
@@ -160,14 +151,12 @@ def fit(
             model,
             queries,
             n_items=items,
-            test_share=test_share,
             seed=seed,
             bootstrap=bootstrap,
             replicates=replicates,
             origin=f"estimated by clickgym from the click log {log_name(log)}",
         )
-    models = fitted.scored.items()
-    scores = {name: it.score(fitted.test) for name, it in models if len(fitted.test)}
+    scores = {name: it.score(fitted.test) for name, it in fitted.scored.items()}
     files = {}
     for label, instance in fitted.instances.items():
         files[label] = file = out if is_file else out / f"{quote(label, safe=' ')}.json"
@@ -176,14 +165,13 @@ def fit(
             make_folder(_refits_of(file))
             for number, refit in enumerate(refits, 1):
                 refit.save(_refits_of(file) / f"{number:02}.json")
-    if scores:
-        words = [*map(shell_quote, log)]
-        words += ["--columns", shell_quote(columns)] if columns else []
-        _print_next(console, fitted, scores, files, words, length_in_days(sessions))
+    words = [*map(shell_quote, log)]
+    words += ["--columns", shell_quote(columns)] if columns else []
+    _print_next(console, fitted, scores, files, words, length_in_days(sessions))
     for line in _cautions(fitted, items):
         say(console, line)
-    held_out = f"{len(fitted.test):,} held out" if len(fitted.test) else "none held out"
-    title = f"Fitted to {len(fitted.train):,} sessions; per session and by rank on {held_out}"
+    n_train, n_test = len(fitted.train), len(fitted.test)
+    title = f"Fitted to {n_train:,} sessions; per session and by rank on {n_test:,} held out"
     heads, rows = _scores(fitted, scores)
     print_table(console, heads, rows, title=title)
     for label, file in files.items():
@@ -266,24 +254,20 @@ def _print_command(console: Console, command: str) -> None:
 
 
 def _scores(fitted: Fitted, scores: Mapping[str, float]) -> tuple[list[Column], list[list[str]]]:
-    """Of each model: the steps of EM, and the figures on the held-out sessions if there are any."""
+    """Of each model: the steps of EM, and the figures on the held-out sessions."""
+    ranks = range(fitted.test.n_positions)
     heads = [Column("model"), Column("EM steps", rank=1, right=True)]
-    if len(fitted.test):
-        ranks = range(fitted.test.n_positions)
-        heads += [Column(name, right=True) for name in ("log likelihood", "perplexity")]
-        heads += [Column(f"at {k + 1}", rank=2 + k, right=True) for k in ranks]
+    heads += [Column(name, right=True) for name in ("log likelihood", "perplexity")]
+    heads += [Column(f"at {k + 1}", rank=2 + k, right=True) for k in ranks]
     rows = []
     for name, estimator in fitted.scored.items():
         steps = str(getattr(estimator, "n_iter_", "closed form"))
         fits = estimator, fitted.estimators[name]
         if any(getattr(fit, "converged_", None) is False for fit in fits):
             steps += ", not converged"
-        rows.append([name, steps])
-        if len(fitted.test):
-            by_rank = estimator.perplexity_by_rank(fitted.test)
-            figures = scores[name], np.nanmean(by_rank)
-            rows[-1] += [f"{value:.5f}" for value in figures]
-            rows[-1] += [f"{value:.4f}" for value in by_rank]
+        by_rank = estimator.perplexity_by_rank(fitted.test)
+        figures = [f"{value:.5f}" for value in (scores[name], np.nanmean(by_rank))]
+        rows.append([name, steps, *figures, *(f"{value:.4f}" for value in by_rank)])
     return heads, rows
 
 
@@ -371,8 +355,7 @@ def _cautions(fitted: Fitted, n_items: int | None) -> Iterator[str]:
             f"{FEW_SESSIONS} sessions. For these the prior counts more than the log. What DCM, DBN "
             "and CCM estimate for all users can miss by more than its interval."
         )
-    test = fitted.test
-    several = float((test.clicks.sum(axis=1) > 1).mean()) if len(test) else 0.0
+    several = float((fitted.test.clicks.sum(axis=1) > 1).mean())
     if {"SDBN", "DBN"} <= fitted.scored.keys():
         yield "SDBN and DBN estimate the same click model. The instance has the better one as DBN."
     if "CM" in fitted.scored and several:
