@@ -306,7 +306,7 @@ def test_list_is_learned_from_once(tmp_path):
         agent.update(None, ranking, [1, 0])
 
 
-ACTIONS = [[True, 0], [0.0, 1.0], ["0", "1"], [[0], [1, 2]], None, "01", [0, 10**30], {0, 1}]
+ACTIONS = [[True, False], [0.0, 1.0], ["0", "1"], [[0], [1, 2]], None, "01", [0, 10**30], {0, 1}]
 
 
 @pytest.mark.parametrize("action", ACTIONS)
