@@ -20,7 +20,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from engines import chunks_of, run_reporting
+from engines import InPython, chunks_of, run_reporting
 from reference_agents import Reference, edges_of, plain, reference_of
 from registries import CLICK_AGENTS, CONTEXTUAL_AGENTS
 
@@ -307,7 +307,7 @@ class Followed(Agent):
     """An agent whose every list and state is compared with its reference."""
 
     def __init__(self, agent: CompiledAgent, reference: Reference) -> None:
-        self.agent, self.reference = agent, reference
+        self.agent, self.in_python, self.reference = agent, InPython(agent), reference
         self.lists: list[list[int]] = []
         self.fault = ""
 
@@ -317,7 +317,7 @@ class Followed(Agent):
             raise ValueError(self.fault)
 
     def rank(self, observation: Any) -> Any:
-        ranking = self.agent.rank(observation)
+        ranking = self.in_python.rank(observation)
         self.lists.append(ranking.tolist())
         features = observation["features"] if isinstance(observation, dict) else None
         self._refuse_if(what_is_not_finite(self.agent.state))
@@ -326,7 +326,7 @@ class Followed(Agent):
         return ranking
 
     def update(self, observation: Any, ranking: Any, clicks: Any, reward: float) -> None:
-        self.agent.update(observation, ranking, clicks, reward)
+        self.in_python.update(observation, ranking, clicks, reward)
         self.reference.learn(ranking.tolist(), clicks.tolist())
         if not self.reference.agrees(self.agent.state):
             self._refuse_if("the state is not that of the reference")
