@@ -62,6 +62,7 @@ def test_unseen_items_rank_before_any_bonus(agent_class):
     assert chisquare([first[item] for item in range(4)]).pvalue > 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_they_follow_users_who_change():
     """An item that nobody liked becomes the best after 10⁵ sessions: CascadeUCB1 hardly looks at it

@@ -57,7 +57,6 @@ def observe(agent, observations, check=lambda: None):
         check()
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("observations", list(sequences()))
 def test_the_statistic_by_hulls_is_that_of_a_full_scan(observations):
     agent = GLRCascadeKLUCB(1, 1, horizon=10**9, delta=1e-299, seed=0)
@@ -171,6 +170,7 @@ def test_the_order_of_many_items_is_that_of_kl_ucb(exploration):
 # -------------------------------------------------------------------------------------------- users
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_a_change_is_noticed_also_of_an_item_that_was_not_shown():
     """The worst item becomes the best; nobody looks but those that are forced to."""

@@ -42,6 +42,7 @@ def test_wrong_weights(name, value):
         CascadeUCBV(5, 3, **{name: value})
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_it_pays_where_clicks_are_rare():
     """Less regret than CascadeUCB1 there, as the paper says; more where clicks are frequent."""

@@ -166,6 +166,7 @@ def test_wrong_steps(name):
         DBGD(5, 3, n_features=2, **{name: 0})
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_it_learns_slower_than_pdgd():
     """As Oosterhuis and de Rijke 2018 found. Rule: of 20,000 sessions with linear users, DBGD loses

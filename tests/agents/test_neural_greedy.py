@@ -9,6 +9,7 @@ import pickle
 import cloudpickle
 import numpy as np
 import pytest
+from slow import slow
 
 import clickgym
 from clickgym.agents import LinearTS, NeuralGreedy
@@ -67,6 +68,7 @@ def test_it_learns_from_one_bit_a_session():
     assert (np.diff(agent.factors) < 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("settings", "error"), [({"epsilon": 1.0}, 0.05), (BIT, 0.2)])
 def test_factors_are_recovered_from_random_lists(settings, error):
     """With less care from one bit a session."""
@@ -113,7 +115,7 @@ def test_random_lists_become_rare():
     assert np.mean(is_greedy[200:]) == pytest.approx(0.9, abs=0.03)
 
 
-@pytest.mark.parametrize("settings", [{}, SMALL | {"feedback": "reward"}])
+@pytest.mark.parametrize("settings", [SMALL | {"feedback": "reward"}, *slow({})])
 def test_interface(settings):
     clickgym.check_agent((NeuralGreedy, settings))
 

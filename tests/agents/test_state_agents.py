@@ -123,6 +123,7 @@ def test_files_tell_whether_a_session_is_the_first(tmp_path):
         assert CascadeVI.load(tmp_path / "agent.npz").user[1] == agent.user[1] == leaves
 
 
+@pytest.mark.slow
 def test_where_clicks_change_the_future_only_the_planner_learns():
     """Regret of the last fifth of 10⁵ sessions, per session: a bandit loses all the time, the
     planner hardly any more.
