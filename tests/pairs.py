@@ -48,7 +48,7 @@ def by_pair(names: Iterable[str], kinds: Iterable[str] = tuple(MODELS)) -> Any:
 
 def by_id(names: Iterable[str], ids: Iterable[str], most: int = 9) -> Any:
     """Parameters ``name`` and ``env_id`` of a test; the agents meet the forms of a model in turns,
-    a form so many agents at most, and at least one: Random, if it is no other.
+    a form so many agents at most, and at least one: Random, if it is among them and no other.
 
     Ids that need an instance or parameters are left out.
     """
@@ -58,7 +58,8 @@ def by_id(names: Iterable[str], ids: Iterable[str], most: int = 9) -> Any:
         forms[model_of(env_id)].append(env_id)
     quick = set()
     for kind, forms_of_kind in forms.items():
-        meeting = sorted(name for name in names if (name, kind) in PAIRS) or ["Random"]
+        meeting = sorted(name for name in names if (name, kind) in PAIRS)
+        meeting = meeting or sorted({"Random"} & {*names})
         number = max(len(forms_of_kind), min(len(meeting), most * len(forms_of_kind)))
         quick |= {*islice(zip(cycle(meeting), cycle(forms_of_kind), strict=False), number)}
     return _by_pair(("name", "env_id"), sorted({*product(names, ids), *quick}), quick)

@@ -122,6 +122,7 @@ def test_interface():
     clickgym.check_agent("clickgym_lab.mix_ts:MixTS")
 
 
+@pytest.mark.slow
 def test_best_after_a_log():
     """It gets as many clicks as the lists that MixTS shows, in six queries. Fixed seeds."""
     best, shown = of_best_and_rank("clickgym_lab.mix_ts:MixTS")

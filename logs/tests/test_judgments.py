@@ -408,6 +408,7 @@ def test_what_ranks_no_features_is_refused():
         held_out_ndcg(lambda x: [0], Judgments(("a",), [0, 1], [0], [[1.0]]))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_the_commands_of_the_page(monkeypatch, tmp_path):
     """As they stand there, with fewer runs, on queries of which the first feature is the grade with

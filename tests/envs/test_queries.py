@@ -10,6 +10,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 from registries import default_ids
+from slow import slow
 
 import clickgym
 from clickgym.envs import (
@@ -228,7 +229,7 @@ def test_users_as_a_file_and_with_other_items(tmp_path):
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("env_id", [PBM, "QueriesCCMRank-v0"])
+@pytest.mark.parametrize("env_id", [PBM, *slow("QueriesCCMRank-v0")])
 def test_both_engines_play_the_same(env_id):
     """In one episode after the other; the query of the second is drawn."""
     results = []

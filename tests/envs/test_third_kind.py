@@ -36,6 +36,8 @@ from clickgym.envs import (
     kernel,
 )
 
+pytestmark = pytest.mark.uncompiled
+
 ATTRACTION = [0.9, 0.2, 0.5, 0.4]
 
 
@@ -226,6 +228,7 @@ def test_streams(mode):
     assert 0.03 < share < 0.3
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("kind", [Random, CarefulAgent])
 def test_both_engines(kind):
     assert_engines_agree(lambda: kind(4, 2, seed=1), lambda: ClickEnv(users()), 300)
@@ -268,6 +271,7 @@ def test_users_who_leave_although_they_may_not(how):
         sessions()
 
 
+@pytest.mark.compiled
 def test_the_step_at_which_users_leave_is_the_same_in_both_engines():
     told = []
     for engine in ("compiled", "python"):
@@ -294,6 +298,7 @@ class FragileUsers(BoredUsers):
         return [FragileTask(self)]
 
 
+@pytest.mark.compiled
 def test_advance_that_fails():
     """The environment is named, at the same step in both engines; then the agent can be, too."""
     told, env = [], ClickEnv(FragileUsers(ATTRACTION, 2))
@@ -315,6 +320,7 @@ def test_late_clicks_are_refused_in_its_words():
     assert again == users()
 
 
+@pytest.mark.compiled
 def test_kind_of_users_of_the_page(tmp_path, monkeypatch, capsys):
     """The page shows one that plays, and prints what the page shows; its regret is that of the
     hidden intent, in both engines.
@@ -398,6 +404,7 @@ class SleepyUsers(BoredUsers):
         return [SleepyTask(self)]
 
 
+@pytest.mark.compiled
 def test_a_value_for_a_stream_is_seen_as_it_changes():
     counts = []
     for engine in ("compiled", "python"):

@@ -12,6 +12,8 @@ from clickgym.core.statistics import half_width
 from clickgym.envs import CascadeModel, QueryUsers
 from clickgym.runner.results import Results, run_seed
 
+pytestmark = pytest.mark.uncompiled
+
 USERS = QueryUsers([CascadeModel([p, 0.1, 0.3], 2) for p in (0.5, 0.05, 0.9)], 20)
 AGENTS = ["Random", "TopRank"]
 
@@ -92,6 +94,7 @@ def test_a_run_is_one_episode():
             clickgym.run(agent, USERS, 21, seed=0)
 
 
+@pytest.mark.compiled  # it loads torch
 def test_learners_are_told_another_way():
     pytest.importorskip("stable_baselines3")
     message = "PPO would train on the queries of the test; train it with gym.make_vec, and play"
