@@ -84,11 +84,8 @@ def record(
     check_table(out)
     n = check_horizon(sessions, name="sessions")
     with announce_compiling(errors()):
-        try:
-            place = make_env(env, instance)
-            learner: Any = make_agent(agent, place, horizon=n, seed=seed)
-            log = record_(learner, place, n, seed=seed)
-        except TypeError as error:  # of an argument that was typed
-            raise ValueError(str(error)) from None
+        place = make_env(env, instance)
+        learner: Any = make_agent(agent, place, horizon=n, seed=seed)
+        log = record_(learner, place, n, seed=seed)
     write_tidy(log, out)
     say(output(), f"{out}: {len(log):,} sessions, {log.clicks.sum():,} clicks")
