@@ -141,24 +141,6 @@ def features(
             show_default="navigational",
         ),
     ] = None,
-    eta: Annotated[
-        float | None,
-        typer.Option(
-            rich_help_panel=JUDGED,
-            metavar="ETA",
-            help="Users of a PBM instead, who examine position k with probability k^-ETA.",
-            show_default=False,
-        ),
-    ] = None,
-    normalize: Annotated[
-        bool | None,
-        typer.Option(
-            "--normalize",
-            rich_help_panel=JUDGED,
-            help="Scale each feature to [0, 1] within each query.",
-            show_default=False,
-        ),
-    ] = None,
 ) -> None:
     """Make users of items with features, from ratings, clicks or judged queries.
 
@@ -200,7 +182,7 @@ def features(
         )
     sizes = _given(n_items=candidates, n_positions=positions)
     of_ratings = _given(model=model, linear=linear, dimension=dimension, interactions=interactions)
-    of_judgments = _given(users=users, eta=eta, normalize=normalize, test=test)
+    of_judgments = _given(users=users, test=test)
     if (data is not None) + bool(judgments) + bool(clicks) != 1:
         raise ValueError("expected one of DATA, a file of ratings, --judgments and --clicks")
     if columns and not clicks:
@@ -253,12 +235,11 @@ def _from_judgments(
     console: Console, files: list[Path], name: str, sizes: Any, options: Any
 ) -> Instance:
     """Read judged queries and say what they are; return their instance."""
-    normalize = options.pop("normalize", False)
-    judged = read_judgments(files, normalize=normalize)
+    judged = read_judgments(files)
     n, d = judged.features.shape
     say(console, f"read {n:,} documents of {len(judged.queries):,} queries, {d:,} features")
     if "test" in options:
-        test = options["test"] = read_judgments(options["test"], normalize=normalize, n_features=d)
+        test = options["test"] = read_judgments(options["test"], n_features=d)
         n += len(test.grades)
         say(
             console,
