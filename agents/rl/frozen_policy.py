@@ -110,7 +110,6 @@ class FrozenPolicy(Agent):
         n_sessions = None if horizon is None else check_horizon(horizon)
         self._is_first = True  # session of an episode
         self._counts = Counts(1, self.n_items, self.n_positions, n_sessions)
-        self._check_counts()
         self._draft = Draft(lists, items) if actions == "items" else None
         self._codec = CODECS[actions](lists, items) if actions in CODECS else None
         expected: Any = lists if self._codec is None else self._codec.space
@@ -127,21 +126,6 @@ class FrozenPolicy(Agent):
                 f"the actions of the model are {model.action_space}; actions={actions!r} for lists "
                 f"of {n_positions} out of {n_items} items are {expected}"
             )
-
-    def _check_counts(self) -> None:
-        """Check that a policy that reads counts was trained for lists of this size.
-
-        Raises:
-            ValueError: it was not.
-        """
-        if self._policy.reads_counts:
-            trained = self.model.observation_space["counts"].shape
-            shape = self._counts.observed()[0].shape
-            if trained != shape:
-                raise ValueError(
-                    f"the model reads counts of shape {trained}; lists of {self.n_positions} out "
-                    f"of {self.n_items} items have {shape}"
-                )
 
     def __repr__(self) -> str:
         model = getattr(self.model, "__name__", type(self.model).__name__)
