@@ -18,15 +18,29 @@ def distributed():
     return pytest.importorskip("distributed")
 
 
-@pytest.mark.usefixtures("undrawn")
-def test_killed_worker_of_a_cluster(cluster, killing, tmp_path):
-    """Results are those of this machine, though a worker is killed."""
+def assert_results_are_those_of_this_machine(command, cluster, folder):
     tables = []
     for out, where in (("cluster", ["--cluster", cluster.scheduler_address]), ("here", [])):
-        assert main([*RUN.split(), "--out", str(tmp_path / out), *where]) == 0
-        table = polars.read_parquet(tmp_path / out / "results.parquet")
+        assert main([*command.split(), "--out", str(folder / out), *where]) == 0
+        table = polars.read_parquet(folder / out / "results.parquet")
         tables.append(table.drop("seconds", strict=False))
     assert tables[0].equals(tables[1])
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_workers_of_a_cluster(distributed, tmp_path):
+    """They are threads here, for processes take long to start."""
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+    ) as cluster:
+        assert_results_are_those_of_this_machine(f"{SHORT} --runs 3", cluster, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("undrawn", "killing")
+def test_killed_worker_of_a_cluster(cluster, tmp_path):
+    """What it played is played anew by another."""
+    assert_results_are_those_of_this_machine(RUN, cluster, tmp_path)
 
 
 def test_cluster_that_does_not_answer(tmp_path, capsys, monkeypatch):
@@ -40,7 +54,7 @@ def test_cluster_that_does_not_answer(tmp_path, capsys, monkeypatch):
 
 
 def test_cluster_without_workers(distributed, tmp_path, capsys):
-    with distributed.LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=":0") as empty:
+    with distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None) as empty:
         words = [*SHORT.split(), "--out", str(tmp_path), "--cluster", empty.scheduler_address]
         assert main(words) == 2
     assert "it has no workers" in capsys.readouterr().err
