@@ -206,7 +206,8 @@ def test_what_never_finished_is_not_played_anew(tmp_path):
     ],
 )
 def test_another_setting_is_played_anew_and_comes_back(tmp_path, played, changed):
-    one = FIRST | {"agents": ["CascadeTS"]}
+    # for metrics and late clicks other loops would be compiled
+    one = FIRST | {"agents": ["CascadeTS"], "engine": "python"}
     first = sweep(tmp_path, **one)
     [name] = changed
     with pytest.warns(UserWarning, match=rf"^2 runs are played anew \({name}: .* before, .* now"):

@@ -347,18 +347,20 @@ def notes_of(results):
 def test_sweep(tmp_path):
     """Runs are those of `run`; the log is part of their identity; all unsuited are named."""
     envs, agents = ["PBMRank-v0"], ["PBMHB", "CascadeUCB1", "Fixed"]
-    settings = {"instances": [shop()], "out": tmp_path / "r", "n_jobs": 1, "delay": "batch:10"}
+    settings = {"instances": [shop()], "out": tmp_path / "r", "n_jobs": 1}
+    late = {"delay": "batch:10", "engine": "python"}  # else a loop is compiled for each agent
+    settings |= late
     warm = clickgym.sweep(envs, agents, 50, 2, start=a_log(), **settings)
     env = ("PBMRank-v0", {"instance": shop()})
     seed = run_seed(0, "shoes", 1)
-    by_hand = clickgym.run("PBMHB", env, 50, seed=seed, delay="batch:10", start=a_log())
+    by_hand = clickgym.run("PBMHB", env, 50, seed=seed, start=a_log(), **late)
     rows = warm.rows.filter(polars.col("agent") == "PBMHB", polars.col("run") == 1)
     assert rows["regret"].to_list() == by_hand.regret.tolist()
     counts, caution = notes_of(Results(tmp_path / "r"))
     assert "learned from 600 of 600 sessions of shoes" in counts
     assert "CascadeUCB1 explores" in caution
     assert "started from 600 sessions" in in_words(warm).title
-    assert warm.configuration.command.endswith("--delay batch:10 --start LOG")
+    assert warm.configuration.command.endswith("--delay batch:10 --engine python --start LOG")
     again = clickgym.sweep(envs, agents[:1], 50, 3, start=a_log(), **settings)
     assert again.rows["run"].max() == 2
     other = a_log()
