@@ -35,14 +35,17 @@ OTHER_USERS = ("features", "memory", "change", "drift")
 # ------------------------------------------------------------------------------------------- tasks
 
 
-def test_tasks_are_few_and_can_be_made():
+def test_tasks_are_few():
     names = [task.name for task in all_tasks()]
     assert len(set(names)) == len(names)
     assert max(len(tasks_of(name)) for name in set(ABILITIES) - {"features"}) <= 18
-    for task in all_tasks():
-        if task.ability in OTHER_USERS:  # the test below makes the rest
-            assert task.make().observation_space is not None
     assert [task.ability for task in quick_tasks()] == [a for a in ABILITIES if a != "long run"]
+
+
+@pytest.mark.parametrize("tasks", [quick_tasks, *slow(all_tasks)])
+def test_tasks_can_be_made(tasks):
+    for task in tasks():
+        assert task.make().observation_space is not None
 
 
 def test_no_two_groups_share_a_seed():

@@ -86,6 +86,7 @@ def test_figure_and_shares_of_reinforcement_learning():
     assert {*re.findall(r"\d+,\d{3}", with_memory)} - {"100,000"} <= {*lost}
 
 
+@pytest.mark.slow
 def test_an_agent_has_one_look_in_all_figures():
     """Of studies, of the page on reinforcement learning, and of the runner; and another look than
     all that is drawn with it.

@@ -521,6 +521,7 @@ VALUES = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(data=st.data(), ending=st.sampled_from([*WRITERS, "frame"]))
 def test_any_table_is_a_log_or_refused_in_a_line(tmp_path_factory, data, ending):

@@ -211,8 +211,15 @@ def policy(name, envs):
     return library(kind, envs, learning_rate=1e-3, seed=0, device="cpu", **steps).learn(96)
 
 
-@pytest.mark.parametrize("normalised", [False, True], ids=["plain", "VecNormalize"])
-@pytest.mark.parametrize("wrap", [lambda env: env, FlattenObservation], ids=["dict", "flattened"])
+@pytest.mark.parametrize(
+    ("wrap", "normalised"),
+    [
+        (lambda env: env, False),
+        (FlattenObservation, True),
+        *slow((lambda env: env, True), (FlattenObservation, False)),
+    ],
+    ids=["dict", "flattened, VecNormalize", "dict, VecNormalize", "flattened"],
+)
 @pytest.mark.parametrize(
     ("name", "actions"),
     [("PPO", "rankings"), ("A2C", "rankings"), ("SAC", "scores"), ("SAC", "weights")],
