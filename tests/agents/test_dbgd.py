@@ -86,7 +86,6 @@ class CoinUsers:
         return rng.integers(0, 2, len(ranking)).astype(np.int8)
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("users", [MODELS["PBM"], MODELS["CM"], CoinUsers()])
 def test_it_follows_the_reference(users):
     agent = DBGD(5, 3, n_features=3, gamma=0.5, seed=1)
