@@ -257,18 +257,14 @@ def test_wrong_numbers_of_judgments(features, scale, message):
 
 
 @pytest.mark.parametrize("k", [1, 2, 10])
-def test_ndcg_with_candidates_is_its_definition_on_both_engines(k):
-    judgments = judged()
-    instance = judged_instance(judgments, n_items=5, n_positions=3)
-    gain = instance.model("LabelledModel of DBN").gain
-    env, values, horizon = gym.make("ContextualDBNRank-v0", instance=instance), [], 200
+def test_ndcg_with_candidates_is_its_definition_on_both_engines(k, tmp_path):
+    (env, _), values, horizon = with_test(tmp_path), [], 200
+    items, gain = env.unwrapped.model.items, env.unwrapped.model.gain
     agent = clickgym.make_agent("Random", env, seed=2)
     observation, info = env.reset(seed=1)
     for _ in range(horizon):
         ranking, candidates = agent.rank(observation), info["candidates"]
-        np.testing.assert_array_equal(
-            observation["features"], instance.model("LabelledModel of DBN").items[candidates]
-        )
+        np.testing.assert_array_equal(observation["features"], items[candidates])
         observation, _, _, _, info = env.step(ranking)
         values.append(ndcg(gain[candidates[ranking]], gain[candidates], min(k, 3)))
     runs = [

@@ -22,6 +22,7 @@ from edge_cases import (
 from pairs import PAIRS
 from reference_agents import MODELS, make, reference_of
 from registries import CONTEXTUAL_AGENTS
+from slow import slow
 
 from clickgym.agents import C2UCB, PBMUCB, CascadeDUCB, LinearTS, TopRank, UBMLinUCB
 from clickgym.envs import CLICK_MODELS, LabelledModel
@@ -48,7 +49,9 @@ def test_runs_at_the_edges_follow_the_reference(name):
 
 
 @pytest.mark.compiled
-@by_agent
+@pytest.mark.parametrize(
+    "name", [name if "PBM" in COMPILED[name] else slow(name)[0] for name in EVERY_AGENT]
+)
 def test_engines_agree_at_the_edges(name):
     """With users of one class, for the default reward and without near ties, so that one loop is
     compiled, which other tests share.
