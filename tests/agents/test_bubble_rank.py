@@ -155,11 +155,3 @@ def test_it_never_violates_the_safety_constraint(kind, n_runs, horizon):
 def test_another_agent_violates_the_safety_constraint():
     agent = TopRank(8, 8, horizon=20000, seed=0)
     assert violations(agent, SAFE["CM"], np.arange(8), 100, seed=0) > 50
-
-
-@pytest.mark.slow
-@pytest.mark.compiled
-def test_it_learns_to_sort():
-    agent = BubbleRank(8, 8, initial=np.arange(8)[::-1], horizon=400_000, seed=2)
-    clickgym.run(agent, ClickEnv(SAFE["PBM"]), 400_000, seed=0, checkpoints=[])
-    assert agent.state.base[:4].tolist() == [0, 1, 2, 3]

@@ -7,9 +7,8 @@ import pytest
 from scipy.stats import chisquare
 
 import clickgym
-from clickgym.agents import CascadeUCB1
 from clickgym.agents.cascade_nonstationary import CascadeDUCB, CascadeSWUCB
-from clickgym.envs import CascadeModel, ClickEnv, PiecewiseStationaryModel, PositionBasedModel
+from clickgym.envs import CascadeModel, ClickEnv
 
 pytestmark = pytest.mark.uncompiled
 
@@ -60,26 +59,3 @@ def test_unseen_items_rank_before_any_bonus(agent_class):
         assert sorted(shown) == [0, 1, 2, 3]
         first[shown[0]] = first.get(shown[0], 0) + 1
     assert chisquare([first[item] for item in range(4)]).pvalue > 1e-5
-
-
-@pytest.mark.slow
-@pytest.mark.compiled
-def test_they_follow_users_who_change():
-    """An item that nobody liked becomes the best after 10⁵ sessions: CascadeUCB1 hardly looks at it
-    any more.
-    """
-    before, after = [0.5, 0.1, 0.1, 0.1], [0.5, 0.1, 0.1, 0.9]
-    users = [PositionBasedModel(each, [1.0]) for each in (before, after)]  # as in a cascade
-    model = PiecewiseStationaryModel(users, starts=[0, 100_000])
-    lost = {}
-    for agent_class in (CascadeUCB1, CascadeDUCB, CascadeSWUCB):
-        arguments = {} if agent_class is CascadeUCB1 else {"horizon": 110_000}
-        result = clickgym.run(
-            agent_class(4, 1, seed=0, **arguments),
-            ClickEnv(model),
-            110_000,
-            seed=0,
-            checkpoints=[100_000],
-        )
-        lost[agent_class] = result.regret[-1] - result.regret[0]
-    assert 4 * max(lost[CascadeDUCB], lost[CascadeSWUCB]) < lost[CascadeUCB1]

@@ -12,10 +12,9 @@ from reference_agents import GLRReference, follow
 from reference_agents.detection import glr_statistics
 from slow import slow
 
-import clickgym
 from clickgym.agents import GLRCascadeKLUCB
 from clickgym.agents.cascade_restarts import statistic
-from clickgym.envs import CascadeModel, ClickEnv, PiecewiseStationaryModel, PositionBasedModel
+from clickgym.envs import CascadeModel
 
 pytestmark = pytest.mark.uncompiled
 
@@ -165,20 +164,3 @@ def test_the_order_of_many_items_is_that_of_kl_ucb(exploration):
     reference = GLRReference(60, 3, 2000, exploration=exploration, delta=0.1)
     agent = GLRCascadeKLUCB(60, 3, horizon=2000, exploration=exploration, delta=0.1, seed=10)
     follow(agent, reference, lambda session: CascadeModel(values[session // 400], 3), 750)
-
-
-# -------------------------------------------------------------------------------------------- users
-
-
-@pytest.mark.slow
-@pytest.mark.compiled
-def test_a_change_is_noticed_also_of_an_item_that_was_not_shown():
-    """The worst item becomes the best; nobody looks but those that are forced to."""
-    attraction = [0.7, 0.6, 0.5, 0.05, 0.04]
-    models = [PositionBasedModel([*attraction, last], [1.0, 1.0]) for last in (0.03, 0.99)]
-    env = ClickEnv(PiecewiseStationaryModel(models, starts=[0, 10_000]))
-    agent = GLRCascadeKLUCB(6, 2, horizon=20_000, n_segments=2, seed=11)
-    clickgym.run(agent, env, 20_000, seed=12)
-    steps = agent.state.restart_steps[: agent.state.n_restarts[0]]
-    assert len(steps)
-    assert 10_000 < steps.min() < 12_000

@@ -1,6 +1,4 @@
-"""DBGD: its draft by hand, its steps in closed form, the law of directions and coins, and what it
-learns.
-"""
+"""DBGD: its draft by hand, its steps in closed form, and the law of directions and coins."""
 
 from __future__ import annotations
 
@@ -163,19 +161,3 @@ def test_only_the_ratio_of_the_steps_matters():
 def test_wrong_steps(name):
     with pytest.raises(ValueError, match=rf"{name} is 0; expected a finite number > 0"):
         DBGD(5, 3, n_features=2, **{name: 0})
-
-
-@pytest.mark.slow
-@pytest.mark.compiled
-def test_it_learns_slower_than_pdgd():
-    """As Oosterhuis and de Rijke 2018 found. Rule: of 20,000 sessions with linear users, DBGD loses
-    less than half of what random lists lose, and PDGD less than DBGD, in each of three runs.
-    """
-    env = gym.make("ContextualPBMRank-v0", instance="linear:n_items=10,n_positions=5")
-    for seed in range(3):
-        lost = {
-            name: clickgym.run(name, env, 20_000, seed=seed).regret[-1]
-            for name in ("Random", "DBGD", "PDGD:learning_rate=1")
-        }
-        assert lost["DBGD"] < 0.5 * lost["Random"]
-        assert lost["PDGD:learning_rate=1"] < lost["DBGD"]

@@ -10,12 +10,9 @@ import numpy as np
 import pytest
 from reference_agents import upper_bound
 
-import clickgym
 from clickgym.agents import CascadeVI
 from clickgym.envs import ClickEnv, load_instance
 from clickgym.envs.scan import best_scan
-
-ENV = "CascadeMDPRank-v0"
 
 
 def plan_slowly(seen, t, mean_sessions, rewards, bonus, n_positions):
@@ -121,16 +118,3 @@ def test_files_tell_whether_a_session_is_the_first(tmp_path):
             agent.leave()
         agent.save(tmp_path / "agent.npz")
         assert CascadeVI.load(tmp_path / "agent.npz").user[1] == agent.user[1] == leaves
-
-
-@pytest.mark.slow
-def test_where_clicks_change_the_future_only_the_planner_learns():
-    """Regret of the last fifth of 10⁵ sessions, per session: a bandit loses all the time, the
-    planner hardly any more.
-    """
-    late = {}
-    for agent in ("CascadeKLUCB", "CascadeVI"):
-        result = clickgym.run(agent, ENV, 100_000, seed=0, checkpoints=[80_000, 100_000])
-        late[agent] = float(np.diff(result.regret)[0]) / 20_000
-    assert late["CascadeKLUCB"] > 0.2
-    assert late["CascadeVI"] < 0.05
