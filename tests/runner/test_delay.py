@@ -170,7 +170,13 @@ def test_engines_agree(name, text):
     )
 
 
-@pytest.mark.parametrize("name", ["C2UCB", *slow(*sorted(set(LATE_WITH_FEATURES) - {"C2UCB"}))])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("C2UCB", marks=pytest.mark.uncompiled),
+        *slow(*sorted(LATE_WITH_FEATURES)),
+    ],
+)
 def test_engines_agree_where_candidates_change(name):
     """The features of a session wait with its clicks."""
     for text in DELAYS:

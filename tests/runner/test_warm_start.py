@@ -446,7 +446,7 @@ def test_cautions_of_agents(env):
     rare = "the log shows 3 of 6 items of shoes fewer than"
     bounds = "Caution: CascadeUCB1 explores.*late clicks"
     with pytest.warns(UserWarning, match=bounds):
-        clickgym.run("CascadeUCB1", env, 10, start=log, delay="batch:5")
+        clickgym.run("CascadeUCB1", env, 10, start=log, delay="batch:5", engine="python")
     with pytest.warns(UserWarning, match=f"Caution: {rare}.* EpsilonGreedy has no prior_skips"):
         clickgym.run("EpsilonGreedy", env, 10, start=log)
     with pytest.warns(UserWarning, match="Caution: CascadeKLUCB explores items"):
