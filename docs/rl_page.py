@@ -21,7 +21,7 @@ from clickgym.runner.reports.figures import write_figure
 from clickgym_lab.results import read_results
 from clickgym_lab.studies.claims import estimate, number
 from clickgym_lab.studies.plots import grid, style_of
-from clickgym_lab.studies.when_rl_pays import BANDIT, BY_STATE, FAMILIES, MYOPIC
+from clickgym_lab.studies.when_rl_pays import BANDIT, BY_STATE, FAMILIES
 
 DOCS = Path(__file__).resolve().parent
 MEASUREMENTS = DOCS.parent / "benchmarks" / "README.md"
@@ -39,13 +39,9 @@ LEARNERS = ("SAC", "TD3", "PPO", "A2C")
 """RL algorithms that can use what all candidates share."""
 README_PPO = "PPO:n_envs=64,n_steps=4,batch_size=256,learning_rate=0.003"
 """With the settings of the README's example."""
-AGENTS_OF_RL = [
-    *(name for name, agent in AGENTS.items() if issubclass(agent, Learner)),
-    README_PPO,
-    MYOPIC,
-]
-UNDRAWN = ("PBMLinUCB", "TD3", README_PPO, *UNSHARED)
-"""Agents that the figure leaves out, for lines that can be told apart."""
+UNDRAWN = ("PBMLinUCB", "TD3", *UNSHARED)
+"""Agents that the figure leaves out, for lines that can be told apart; nor has it other settings
+than the defaults."""
 Rows = list[list[str]]
 
 
@@ -255,7 +251,12 @@ def _lost(values: NDArray[np.float64], is_share: bool) -> str:
 
 def _learner_of(means: dict[str, float]) -> str:
     """Return the RL algorithm with the lowest mean regret."""
-    return min(means.keys() & set(AGENTS_OF_RL), key=lambda name: means[name])
+    return min(filter(is_learner, means), key=lambda name: means[name])
+
+
+def is_learner(agent: str) -> bool:
+    """Whether an agent of the tables is an RL algorithm."""
+    return issubclass(AGENTS.get(agent.partition(":")[0], object), Learner)
 
 
 def stateful_table() -> Rows:
@@ -308,7 +309,8 @@ def draw(axes: Axes, part: polars.DataFrame) -> None:
 def figure() -> Figure:
     """Draw the regret of the worlds and of the ids without features, with the range of runs."""
     frame, _ = read_results(FILE)
-    frame = frame.filter(~col("agent").str.contains("|".join([*UNDRAWN, "alpha="])))
+    others = col("agent").str.contains(":") & (col("agent") != BIT)
+    frame = frame.filter(~col("agent").is_in(UNDRAWN) & ~others)
     drawn, panels = grid(3, 2, width=2.5, height=2.6, labels=["regret", "regret"])
     envs = frame.filter(instance="")["env"].unique().sort(descending=True).to_list()
     parts = {

@@ -191,7 +191,7 @@ def test_a_wrong_click_model_costs_the_network_little():
     runs = rl_page.runs().filter(world=rl_page.CASCADE)
     of = {agent: runs.filter(agent=agent)["share"] for agent in runs["agent"].unique()}
     assert {len(shares) for shares in of.values()} == {5}
-    learners = of.keys() & set(rl_page.AGENTS_OF_RL)
+    learners = [*filter(rl_page.is_learner, of)]
     least = min(of[name].min() for name in learners)
     assert max(of[rl_page.CLICKS].max(), of[rl_page.BIT].max()) < least
     assert max(of[name].max() for name in learners) < 1.0
