@@ -26,6 +26,7 @@ from clickgym_lab.studies.when_rl_pays import BANDIT, BY_STATE, FAMILIES
 DOCS = Path(__file__).resolve().parent
 MEASUREMENTS = DOCS.parent / "benchmarks" / "README.md"
 FILE, FIGURE = DOCS / "rl.parquet", DOCS / "rl.png"
+SEARCH = DOCS / "rl_search.parquet"
 STUDY = DOCS.parent / "lab" / "results" / "when-rl-pays.parquet"
 CONTEXTUAL, CASCADE, RANDOM = "ContextualPBMRank-v0", "ContextualCMRank-v0", "Random"
 WORLDS = {"linear": "linear", "personal:features=outer": "personal, outer", "personal": "personal"}
@@ -34,11 +35,12 @@ UNSHARED = ("DQN", "MaskablePPO", "RecurrentPPO")
 """Learners that choose row numbers, which mean other candidates in every session."""
 LINEAR, CLICKS, BIT = "LinearTS", "NeuralGreedy", "NeuralGreedy:feedback=reward"
 """The linear bandit that is told nothing; a bandit with a network, from clicks and from one bit."""
-GETS = {CLICKS: " from clicks", BIT: " from one bit"}
 LEARNERS = ("SAC", "TD3", "PPO", "A2C")
 """RL algorithms that can use what all candidates share."""
 README_PPO = "PPO:n_envs=64,n_steps=4,batch_size=256,learning_rate=0.003"
 """With the settings of the README's example."""
+EARLIER = (1_067, 11_385, 25_000, 50_000)
+"""Sessions of the table of shorter horizons."""
 UNDRAWN = ("PBMLinUCB", "TD3", *UNSHARED)
 """Agents that the figure leaves out, for lines that can be told apart; nor has it other settings
 than the defaults."""
@@ -86,14 +88,14 @@ def _gets(agent: str) -> str:
     kind = AGENTS[agent.partition(":")[0]]
     if agent == RANDOM:
         return "nothing"
-    if issubclass(kind, Learner) or agent == BIT:
+    if issubclass(kind, Learner) or agent.startswith(BIT):
         return "one bit"
     return "; ".join(["clicks", *(f"told {known}" for known in kind.requires)])
 
 
 def _assumption(agent: str) -> str:
     """What an agent assumes about the best order, or about clicks."""
-    if agent in (CLICKS, BIT):
+    if agent.startswith(CLICKS):
         return "position-based clicks"
     if agent in UNSHARED:
         return "none; no shared row function"
@@ -135,6 +137,72 @@ def features_table(unshared: bool = False, worlds: Mapping[str, str] = WORLDS) -
     return rows
 
 
+def searched() -> polars.DataFrame:
+    """Return a row for each setting of the search: the algorithm, the agent, and regret as a share
+    of that of random lists in the first world, in the second one (null for most), and the mean.
+    The settings found come first.
+    """
+    ends = read_results(SEARCH)[0].group_by("instance", "agent").agg(col("regret").last())
+    shares = ends.join(ends.filter(agent=RANDOM), on="instance", suffix="_random").select(
+        "instance", "agent", share=100 * col("regret") / col("regret_random")
+    )
+    first, second = shares["instance"].unique().sort()
+    wide = shares.filter(col("agent") != RANDOM).pivot("instance", index="agent", values="share")
+    return wide.select(
+        col("agent").str.extract(r"^(\w+)").alias("algorithm"),
+        "agent",
+        polars.col(first).alias("first"),
+        polars.col(second).alias("second"),
+        mean=(col(first) + col(second)) / 2,
+    ).sort("mean", "first", nulls_last=True)
+
+
+def search_table() -> Rows:
+    """Return the shares of the settings that played in both worlds of the search."""
+    rows = [["agent", "first world", "second world", "mean"]]
+    for _, agent, *shares in searched().drop_nulls().sort("algorithm", "mean").iter_rows():
+        rows.append([f"`{agent}`", *map(number, shares)])
+    return rows
+
+
+def found(algorithm: str) -> str:
+    """Return the agent with the settings that the search found."""
+    return str(searched().filter(algorithm=algorithm)["agent"][0])
+
+
+def searched_networks() -> tuple[str, str]:
+    """Return `NeuralGreedy` with the settings of the search: from clicks, and from one bit."""
+    clicks = found(CLICKS)
+    return clicks, clicks.replace(f"{CLICKS}:", f"{BIT},")
+
+
+def horizons_table() -> Rows:
+    """Return regret so far as a share of that of random lists, after several numbers of sessions:
+    means over runs and worlds.
+    """
+    frame = read_results(FILE)[0].filter(col("step").is_in(EARLIER), env=CONTEXTUAL)
+    random = frame.filter(agent=RANDOM).select("instance", "run", "step", "regret")
+    shares = frame.join(random, on=["instance", "run", "step"], suffix="_random").with_columns(
+        share=100 * col("regret") / col("regret_random")
+    )
+    rows = [["world", "agent", *(f"{step:,}" for step in EARLIER)]]
+    for world in ("personal:features=outer", "personal"):
+        of = shares.filter(col("instance").str.contains(rf"^{world}[:,]seed="))
+        for agent in (LINEAR, *searched_networks(), found("PPO"), README_PPO, "SAC", "A2C"):
+            means = of.filter(agent=agent).group_by("step").agg(col("share").mean()).sort("step")
+            cells = map(number, means["share"])
+            rows.append([WORLDS[world], _short(agent), *cells])
+    return rows
+
+
+def _short(agent: str) -> str:
+    """A name without settings."""
+    clicks, bit = searched_networks()
+    names = {clicks: f"{CLICKS}, searched", bit: f"{CLICKS}, searched, one bit"}
+    names |= {found("PPO"): "PPO, searched", README_PPO: "PPO, set as in the README"}
+    return names.get(agent, agent)
+
+
 def plain_table() -> Rows:
     """Return regret without features, with the 95 % interval of its mean."""
     frame = runs().filter(instance="")
@@ -170,6 +238,8 @@ def tables() -> dict[str, Rows]:
         "features": features_table(),
         "unshared": features_table(unshared=True),
         "cascade": features_table(worlds={CASCADE: "personal, cascade"}),
+        "horizons": horizons_table(),
+        "search": search_table(),
         "plain": plain_table(),
     }
 
@@ -210,14 +280,14 @@ def pays_table() -> Rows:
             "personal:features=outer", "share"
         ),
     }
-    found = shares | {"One query, no features (`PBMRank-v0`)": _by_agent("PBMRank-v0", "regret")}
+    users = shares | {"One query, no features (`PBMRank-v0`)": _by_agent("PBMRank-v0", "regret")}
     for family in ("clickbait", "habit", "independent"):
         changes = "nothing later" if family == "independent" else "later clicks"
-        found[f"Clicks change {changes} (`{family}`)"] = {
+        users[f"Clicks change {changes} (`{family}`)"] = {
             agent: values for (of, agent), values in stateful().items() if of == family
         }
     rows = [["Users", "A bandit", "A bandit with a network", "The best RL algorithm that we ran"]]
-    for text, of in found.items():
+    for text, of in users.items():
         means = {agent: float(values.mean()) for agent, values in of.items()}
         learner = _learner_of(means)
         bandits = means.keys() & {LINEAR if text in shares else BANDIT, BY_STATE}
@@ -225,13 +295,16 @@ def pays_table() -> Rows:
         of_bandit, of_learner = estimate(of[bandit]), estimate(of[learner])
         halves = of_bandit.half + of_learner.half
         is_undecided = text not in shares and abs(of_bandit.mean - of_learner.mean) < halves
-        least = min((bandit, learner, *[CLICKS] * (text in shares)), key=lambda name: means[name])
+        networks = searched_networks() if text in shares else ()
+        least = min((bandit, learner, *networks[:1]), key=lambda name: means[name])
         cells = []
-        for names in ([bandit], [CLICKS, BIT] if text in shares else [], [learner]):
-            cell = ", ".join(_lost(of[name], text in shares) + GETS.get(name, "") for name in names)
+        for names in ([bandit], networks, [learner]):
+            lost = [_lost(of[name], text in shares) for name in names]
+            cell = lost[0] if len(lost) == 1 else " from clicks, ".join(lost)
             if names:
-                short = "PPO, set as in the README, " if names == [README_PPO] else f"{names[0]}, "
-                cell += f" ({short * (len(names) == 1)}{len(of[names[0]])} runs)"
+                cell += " from one bit" * (len(names) > 1)
+                name = "searched settings" if networks == names else _short(names[0])
+                cell += f" ({name}, {len(of[names[0]])} runs)"
             is_bold = least in names and not is_undecided
             cells.append(f"**{cell}**" if is_bold else cell or "–")
         rows.append([text, *cells])

@@ -1,9 +1,10 @@
 """Play the runs of docs/rl_results.md, and write docs/rl.parquet.
 
-nice -n 19 python benchmarks/shipped/play_rl.py OUT [--keep]
+nice -n 19 python benchmarks/shipped/play_rl.py OUT [--keep | --search]
 
 Each run is a file in the folder OUT, so the same command resumes, and what is finished is written.
-With ``--keep`` the runs that ship are not played again.
+With ``--keep`` the runs that ship are not played again. With ``--search`` OUT has the runs of the
+search for settings, and docs/rl_search.parquet is written.
 A learner also plays on as a `FrozenPolicy`, which neither explores nor learns. ``make pages`` then
 makes the tables and the figure of the page.
 """
@@ -31,7 +32,17 @@ from clickgym.core.files import make_folder, parquet, write_whole
 from clickgym_lab.results import read_results, write_results
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "docs"))
-from rl_page import BIT, CASCADE, CLICKS, CONTEXTUAL, FILE, README_PPO
+from rl_page import (
+    BIT,
+    CASCADE,
+    CLICKS,
+    CONTEXTUAL,
+    FILE,
+    README_PPO,
+    SEARCH,
+    found,
+    searched_networks,
+)
 
 RUNS, FROZEN_SESSIONS = 5, 5_000
 PLAIN = ("PBMRank-v0", "CMRank-v0")
@@ -48,6 +59,31 @@ BANDITS = ("CascadeKLUCB", "TopRank", "BatchRank", "Random")
 NEURAL = (CLICKS, BIT)
 BEFORE_CASCADE = ("LinearTS", "CMLinUCB", "Random", *NEURAL, "SAC", "PPO", "A2C", README_PPO)
 """What plays before users who leave at the first click, who are not as `NeuralGreedy` assumes."""
+SEARCH_WORLDS, SETTINGS, BEST = ("personal:seed=31", "personal:seed=32"), 16, 2
+"""All settings play in the first world, of which the best few play in the second one, too. What
+loses the smallest share of random lists there, as a mean over both worlds, is the setting found."""
+BY_HAND = (README_PPO, CLICKS)
+"""Settings that were chosen by hand. They are among those of the search."""
+RATES, ARCHES = (0.001, 0.002, 0.003, 0.005, 0.01), ("[32,32]", "[64,64]", "[128,128]")
+SPACES: dict[str, dict[str, Sequence[float | str]]] = {
+    "PPO": {
+        "n_envs": (16, 32, 64),
+        "n_steps": (2, 4, 8),
+        "batch_size": (32, 64, 128, 256),
+        "n_epochs": (4, 10, 20),
+        "learning_rate": RATES,
+        "ent_coef": (0, 0.001, 0.01),
+        "net_arch": ARCHES,
+    },
+    "NeuralGreedy": {
+        "epsilon": (0, 0.005, 0.01, 0.02),
+        "decay": (250, 500, 1000, 2000),
+        "batch_size": (32, 64, 128, 256),
+        "train_freq": (1, 2, 4, 8),
+        "learning_rate": RATES,
+        "net_arch": ARCHES,
+    },
+}
 
 Pair = tuple[str, str, str, int]
 """Environment, instance (empty: the default), agent, and number of the run: the seed of both."""
@@ -55,10 +91,13 @@ Pair = tuple[str, str, str, int]
 
 def pairs() -> Iterator[Pair]:
     """Yield what is played; what the page needs most comes first."""
+    searched = (found("PPO"), *searched_networks())
+    agents = (*LINEAR, *NEURAL, *BY_ROWS, README_PPO, *searched)
     for is_plain in (False, True):
         for run in range(RUNS):
-            for world, agent in product(WORLDS, (*LINEAR, *NEURAL, *BY_ROWS, README_PPO)):
-                if world.startswith("personal:seed") == is_plain:
+            for world, agent in product(WORLDS, agents):
+                is_played = agent not in searched or world.startswith("personal:")
+                if is_played and world.startswith("personal:seed") == is_plain:
                     yield CONTEXTUAL, world, agent, run
             if is_plain:
                 for world, agent in product(WORLDS[2::3], BEFORE_CASCADE):
@@ -67,6 +106,34 @@ def pairs() -> Iterator[Pair]:
                     yield env, "", agent, run
                 for world, agent in product(WORLDS[:3], () if run else OTHERS):
                     yield CONTEXTUAL, world, agent, run
+
+
+def drawn(agent: str) -> list[str]:
+    """Return the settings of a search: those by hand, then random ones. A batch of PPO has at most
+    the sessions of an update.
+    """
+    name = agent.partition(":")[0]
+    rng, agents = np.random.default_rng(SETTINGS), [agent]
+    while len(agents) < SETTINGS:
+        chosen = {key: values[rng.integers(len(values))] for key, values in SPACES[name].items()}
+        if agent != README_PPO or chosen["batch_size"] <= chosen["n_envs"] * chosen["n_steps"]:
+            settings = ",".join(f"{key}={value}" for key, value in chosen.items())
+            agents.append(f"{name}:{settings}")
+    return agents
+
+
+def search(out: Path) -> None:
+    """Play the runs of the search, which has one run of each setting in a world."""
+    first, second = SEARCH_WORLDS
+    for world in SEARCH_WORLDS:
+        finished(out, CONTEXTUAL, world, "Random", 0)
+    for by_hand in BY_HAND:
+        lost = {
+            agent: float(finished(out, CONTEXTUAL, first, agent, 0)["regret"][-1])
+            for agent in drawn(by_hand)
+        }
+        for agent in dict.fromkeys([*sorted(lost, key=lambda name: lost[name])[:BEST], by_hand]):
+            finished(out, CONTEXTUAL, second, agent, 0)
 
 
 def play(env_id: str, instance: str, agent: str, run: int) -> polars.DataFrame:
@@ -107,6 +174,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("out", type=Path, help="folder of the runs")
     parser.add_argument("--write", action="store_true", help="write what is finished, play nothing")
     parser.add_argument("--keep", action="store_true", help="do not play again what ships")
+    parser.add_argument("--search", action="store_true", help="play the search for settings")
     options = parser.parse_args(arguments)
     out = options.out
     make_folder(out)
@@ -116,13 +184,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
             path = file_of(out, *table.row(0)[:4])
             if not path.exists():
                 write_whole(path, parquet(table))
-    for pair in () if options.write else pairs():
-        path = file_of(out, *pair)
-        if not path.exists():
-            table = play(*pair)
-            write_whole(path, parquet(table))
-            print(*table.row(-1), flush=True)
-    write(out)
+    if options.search:
+        search(out)
+    else:
+        for pair in () if options.write else pairs():
+            finished(out, *pair)
+    write(out, options.search)
+
+
+def finished(out: Path, *pair: Any) -> polars.DataFrame:
+    """Return a run of a folder, and play it first if it is not there."""
+    path = file_of(out, *pair)
+    if not path.exists():
+        table = play(*pair)
+        write_whole(path, parquet(table))
+        print(*table.row(-1), flush=True)
+    return polars.read_parquet(path)
 
 
 def file_of(out: Path, *pair: str | int) -> Path:
@@ -130,12 +207,11 @@ def file_of(out: Path, *pair: str | int) -> Path:
     return out / f"{quote(' '.join(map(str, pair)), safe='')}.parquet"
 
 
-def write(out: Path) -> None:
+def write(out: Path, is_search: bool) -> None:
     """Write all finished runs of a folder to the file that ships."""
     tables = [polars.read_parquet(path) for path in sorted(out.glob("*.parquet"))]
-    write_results(
-        FILE, polars.concat(tables), {"command": "python benchmarks/shipped/play_rl.py OUT"}
-    )
+    command = f"python benchmarks/shipped/play_rl.py OUT{' --search' * is_search}"
+    write_results(SEARCH if is_search else FILE, polars.concat(tables), {"command": command})
 
 
 if __name__ == "__main__":

@@ -70,17 +70,18 @@ def test_figure_and_shares_of_reinforcement_learning():
     text = (ROOT / "README.md").read_text(encoding="utf-8").partition("| Users | A bandit |")[2]
     text = text.partition("\n## ")[0]
     rows = re.findall(r"^\| .*%.* \|$", text, re.MULTILINE)
+    searched, from_bit = rl_page.searched_networks()
     for row, world, bandits in zip(
         rows,
         ("PBMRank-v0", "personal", "personal:features=outer"),
-        (("CascadeKLUCB", ""), *2 * ((rl_page.LINEAR, rl_page.CLICKS),)),
+        (("CascadeKLUCB", ""), *2 * ((rl_page.LINEAR, searched),)),
         strict=True,
     ):
         shares, learner = rl_page.shares(world), rl_page.best_learner(world)
         for cell, agent in zip(row.split("|")[2:5], (*bandits, learner), strict=True):
             assert not agent or rl_page.percent(shares[agent]) in cell, row
             assert agent.partition(":")[0] in cell, row
-    assert f"NeuralGreedy loses {rl_page.percent(rl_page.shares('personal')[rl_page.BIT])}" in text
+    assert f"NeuralGreedy loses {rl_page.percent(rl_page.shares('personal')[from_bit])}" in text
     lost = [f"{values.mean():,.0f}" for values in rl_page.stateful().values()]
     with_memory = text.partition("[Users with a memory]")[2].partition("\n")[0]
     assert {*re.findall(r"\d+,\d{3}", with_memory)} - {"100,000"} <= {*lost}
@@ -160,28 +161,42 @@ def test_when_reinforcement_learning_pays():
     linear bandit. Where the right features are given, the linear bandit loses least.
     """
     runs = rl_page.runs()
-    learners = (*rl_page.LEARNERS, rl_page.README_PPO)
+    learners = (*rl_page.LEARNERS, rl_page.README_PPO, rl_page.found("PPO"))
+    searched, from_bit = rl_page.searched_networks()
+    networks = (rl_page.CLICKS, rl_page.BIT, searched, from_bit)
     of = {
         world: {
             agent: (runs.filter(world=world, agent=agent)["share"]).to_numpy()
-            for agent in (rl_page.LINEAR, rl_page.CLICKS, rl_page.BIT, *learners)
+            for agent in (rl_page.LINEAR, *networks, *learners)
             if len(runs.filter(world=world, agent=agent))
         }
         for world in rl_page.WORLDS
     }
     personal = of["personal"]
-    ordered = [personal[agent] for agent in (rl_page.CLICKS, rl_page.BIT)]
-    ordered.append(np.concatenate([personal[name] for name in learners]))
-    ordered.append(personal[rl_page.LINEAR])
+    groups = [[searched], [rl_page.CLICKS], [rl_page.BIT, from_bit], learners, [rl_page.LINEAR]]
+    ordered = [np.concatenate([personal[name] for name in names]) for names in groups]
     for better, worse in itertools.pairwise(ordered):
         assert better.max() < worse.min()
-    assert 1.9 * personal[rl_page.BIT].mean() < min(personal[name].mean() for name in learners)
+    assert 2 * personal[from_bit].mean() < min(personal[name].mean() for name in learners)
     for world in ("personal:features=outer", "linear"):
         others = [values for agent, values in of[world].items() if agent != rl_page.LINEAR]
         assert of[world][rl_page.LINEAR].max() < np.concatenate(others).min()
-        assert of[world][rl_page.CLICKS].mean() < min(
-            of[world][name].mean() for name in learners if name in of[world]
-        )
+        means = {name: values.mean() for name, values in of[world].items()}
+        assert means[rl_page.CLICKS] < min(means[name] for name in learners if name in means)
+
+
+def test_no_setting_of_the_search_changes_the_order():
+    """The worst of NeuralGreedy loses less than the best of PPO, of as many; and the settings that
+    were found are those that play.
+    """
+    first = {
+        str(name): part["first"]
+        for (name,), part in rl_page.searched().group_by("algorithm", maintain_order=True)
+    }
+    assert {len(shares) for shares in first.values()} == {16}
+    assert first["NeuralGreedy"].max() < first["PPO"].min()
+    played = set(rl_page.runs()["agent"])
+    assert {rl_page.found("PPO"), *rl_page.searched_networks()} <= played
 
 
 def test_a_wrong_click_model_costs_the_network_little():
