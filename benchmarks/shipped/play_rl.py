@@ -37,6 +37,7 @@ from rl_page import (
     CASCADE,
     CLICKS,
     CONTEXTUAL,
+    FEWER_EPOCHS,
     FILE,
     README_PPO,
     SEARCH,
@@ -57,7 +58,8 @@ LINEAR = ("LinearTS", "PBMLinUCB", "LinearTS:alpha=0.0137", "PBMLinUCB:alpha=0.0
 BY_ROWS, OTHERS = ("SAC", "TD3", "PPO", "A2C"), ("DQN", "MaskablePPO", "RecurrentPPO")
 BANDITS = ("CascadeKLUCB", "TopRank", "BatchRank", "Random")
 NEURAL = (CLICKS, BIT)
-BEFORE_CASCADE = ("LinearTS", "CMLinUCB", "Random", *NEURAL, "SAC", "PPO", "A2C", README_PPO)
+BEFORE_CASCADE = ("LinearTS", "CMLinUCB", "Random", *NEURAL, "SAC", "PPO", "A2C")
+BEFORE_CASCADE += (README_PPO, FEWER_EPOCHS)
 """What plays before users who leave at the first click, who are not as `NeuralGreedy` assumes."""
 SEARCH_WORLDS, SETTINGS, BEST = ("personal:seed=31", "personal:seed=32"), 16, 2
 """All settings play in the first world, of which the best few play in the second one, too. What
@@ -92,7 +94,7 @@ Pair = tuple[str, str, str, int]
 def pairs() -> Iterator[Pair]:
     """Yield what is played; what the page needs most comes first."""
     searched = (found("PPO"), *searched_networks())
-    agents = (*LINEAR, *NEURAL, *BY_ROWS, README_PPO, *searched)
+    agents = (*LINEAR, *NEURAL, *BY_ROWS, README_PPO, FEWER_EPOCHS, *searched)
     for is_plain in (False, True):
         for run in range(RUNS):
             for world, agent in product(WORLDS, agents):
