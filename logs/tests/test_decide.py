@@ -291,6 +291,15 @@ def test_a_new_query_counts_its_own_days():
         assert decision.sessions_a_day == pytest.approx(100)
 
 
+def test_gains_a_day_decide_the_order():
+    """The new query has fewer sessions in all, and more a day."""
+    old = replace(log_of([A, C], 3000, seed=1), times=1.7e9 + 86_400 * np.linspace(0, 60, 3000))
+    new = replace(log_of([A, C], 1500, seed=11), times=1.7e9 + 86_400 * np.linspace(45, 60, 1500))
+    decisions = decide_all(queries(old, new, labels=("old", "new")))
+    assert [decision.query for decision in decisions] == ["new", "old"]
+    assert [decision.next_step for decision in decisions] == ["show B", "show B"]
+
+
 def test_shortest_test_leaves_each_arm_enough_sessions():
     """However large the gain: an arm with fewer than 100 sessions is not compared."""
     sessions = sessions_of_test(10.0, 0.1, most=10_000)

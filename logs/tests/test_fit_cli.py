@@ -372,7 +372,6 @@ def test_replicates(log_file, tmp_path, printed):
     assert "users-refits/*.json --agents PBMHB CascadeTS Fixed --delay" in command
     words = shlex.split(command)[1:]
     words.remove("PBMHB")
-    words += ["--engine", "python"]  # for late clicks each agent is another loop to compile
     place = words.index("--instance") + 1
     words[place : place + 1] = map(str, files)
     words[words.index("--horizon") + 1] = "20"

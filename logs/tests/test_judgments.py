@@ -228,6 +228,9 @@ def test_users_with_position_bias():
     [
         ({"users": "angry"}, "unknown users 'angry'"),
         ({"n_items": 2, "n_positions": 3}, "n_positions is 3, but there are only n_items = 2"),
+        ({"n_grades": 3}, "n_grades is 3; expected one of 5; the largest grade is 4"),
+        ({"n_grades": 5.0}, "n_grades is 5.0; expected one of 5"),
+        ({"n_grades": [5]}, r"n_grades is \[5\]; expected one of 5"),
         ({"eta": -1, "n_positions": 3}, "eta is -1"),
     ],
 )

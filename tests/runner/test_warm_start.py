@@ -360,7 +360,7 @@ def test_sweep(tmp_path):
     assert "learned from 600 of 600 sessions of shoes" in counts
     assert "CascadeUCB1 explores" in caution
     assert "started from 600 sessions" in in_words(warm).title
-    assert warm.configuration.command.endswith("--delay batch:10 --engine python --start LOG")
+    assert warm.configuration.command.endswith("--delay batch:10 --start LOG")
     again = clickgym.sweep(envs, agents[:1], 50, 3, start=a_log(), **settings)
     assert again.rows["run"].max() == 2
     other = a_log()

@@ -494,11 +494,12 @@ def decide_all(
 
 def _order(decision: Decision) -> tuple[int, float]:
     """What to do first: show a list; test one that gains much for each session of its test."""
-    gain = decision.gain * decision.n_sessions
+    rate = decision.sessions_a_day or decision.n_sessions
+    gain = decision.gain * rate
     if decision.best is not None:
         return 0, -gain
     if decision.test_sessions is not None:
-        return 1, -gain * decision.n_sessions / decision.test_sessions
+        return 1, -gain * rate / decision.test_sessions
     return 2, 0
 
 

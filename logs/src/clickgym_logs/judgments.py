@@ -40,6 +40,7 @@ from clickgym.core.checks import (
     check_positions,
     entries,
     integers,
+    is_integer,
     numbers,
     short,
 )
@@ -357,6 +358,7 @@ def judged_instance(
     test: Judgments | None = None,
     n_items: int | None = None,
     n_positions: int = 10,
+    n_grades: int | None = None,
     eta: float | None = None,
     name: str = "judged",
     origin: str = "",
@@ -374,6 +376,7 @@ def judged_instance(
             query with fewer gets blank rows, which are the items from N on. None takes the largest
             number of documents of a query.
         n_positions: K.
+        n_grades: 2, 3 or 5; None takes the least that holds the largest grade.
         eta: None, or η of users who examine position k with probability ``k^-η``, and click all
             that attracts them.
         name, origin: of the instance.
@@ -384,7 +387,7 @@ def judged_instance(
         ``estimation`` has c (``"scale"``) and the share of rows that are blank (``"blank"``).
 
     Raises:
-        ValueError: unknown users; a grade above 4; fewer items than positions;
+        ValueError: unknown users; a grade above 4 or ``n_grades - 1``; fewer items than positions;
             test queries with another number of features, or without a relevant document.
 
     Warns:
@@ -401,7 +404,7 @@ def judged_instance(
         '2 queries, 3 documents, 2 features; perfect users, 3 grades; 25 % of the rows are blank'
     """
     check_kind("judgments", judgments, Judgments, "Judgments, as read_judgments returns them")
-    click, stop = _chances(judgments, users)
+    click, stop = _chances(judgments, users, n_grades)
     if caution := _dwarfing_value(judgments):
         warnings.warn(caution, stacklevel=2)
     sizes = np.diff(judgments.starts)
@@ -490,10 +493,8 @@ def _n_test(test: Judgments, n_features: int) -> int:
     return n
 
 
-def _chances(judgments: Judgments, users: str) -> Any:
-    """The probabilities of a click and of leaving satisfied, by grade: of the smallest scale that
-    has the largest grade.
-    """
+def _chances(judgments: Judgments, users: str, n_grades: int | None) -> Any:
+    """The probabilities of a click and of leaving satisfied, by grade."""
     largest = int(judgments.grades.max())
     most = max(GRADED_USERS)
     if largest >= most:
@@ -502,9 +503,14 @@ def _chances(judgments: Judgments, users: str) -> Any:
             f"a document of query {short(judgments.queries[query])} has the grade {largest}; "
             f"expected at most {most - 1}"
         )
-    by_users = next(GRADED_USERS[n] for n in GRADED_USERS if n > largest)
-    check_choice("users", users, by_users)
-    return by_users[users]
+    if n_grades is None:
+        n_grades = next(n for n in GRADED_USERS if n > largest)
+    if not is_integer(n_grades) or n_grades not in GRADED_USERS or n_grades <= largest:
+        fitting = ", ".join(str(n) for n in GRADED_USERS if n > largest)
+        has = f"; the largest grade is {largest}"
+        raise ValueError(f"n_grades is {short(n_grades)}; expected one of {fitting}{has}")
+    check_choice("users", users, GRADED_USERS[n_grades])
+    return GRADED_USERS[n_grades][users]
 
 
 # ----------------------------------------------------------------------------------------- held out

@@ -141,6 +141,15 @@ def features(
             show_default="navigational",
         ),
     ] = None,
+    grades: Annotated[
+        int | None,
+        typer.Option(
+            rich_help_panel=JUDGED,
+            metavar="2|3|5",
+            help="The number of grades.",
+            show_default="the least that holds the largest grade",
+        ),
+    ] = None,
 ) -> None:
     """Make users of items with features, from ratings, clicks or judged queries.
 
@@ -182,7 +191,7 @@ def features(
         )
     sizes = _given(n_items=candidates, n_positions=positions)
     of_ratings = _given(model=model, linear=linear, dimension=dimension, interactions=interactions)
-    of_judgments = _given(users=users, test=test)
+    of_judgments = _given(users=users, grades=grades, test=test)
     if (data is not None) + bool(judgments) + bool(clicks) != 1:
         raise ValueError("expected one of DATA, a file of ratings, --judgments and --clicks")
     if columns and not clicks:
@@ -250,6 +259,8 @@ def _from_judgments(
             f"a JSON instance would have {n * d:,} numbers: make it in Python with judged_instance"
         )
     origin = f"made by clickgym from {', '.join(file.name for file in files)}"
+    if "grades" in options:
+        options["n_grades"] = options.pop("grades")
     instance = judged_instance(judged, name=name, origin=origin, **sizes, **options)
     say(
         console,
