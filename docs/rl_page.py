@@ -6,6 +6,7 @@ defaults and the time of a learner.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -139,6 +140,7 @@ def features_table(unshared: bool = False, worlds: Mapping[str, str] = WORLDS) -
     return rows
 
 
+@cache
 def searched() -> polars.DataFrame:
     """Return a row for each setting of the search: the algorithm, the agent, and regret as a share
     of that of random lists in the first world, in the second one (null for most), and the mean.

@@ -58,8 +58,10 @@ LINEAR = ("LinearTS", "PBMLinUCB", "LinearTS:alpha=0.0137", "PBMLinUCB:alpha=0.0
 BY_ROWS, OTHERS = ("SAC", "TD3", "PPO", "A2C"), ("DQN", "MaskablePPO", "RecurrentPPO")
 BANDITS = ("CascadeKLUCB", "TopRank", "BatchRank", "Random")
 NEURAL = (CLICKS, BIT)
-BEFORE_CASCADE = ("LinearTS", "CMLinUCB", "Random", *NEURAL, "SAC", "PPO", "A2C")
-BEFORE_CASCADE += (README_PPO, FEWER_EPOCHS)
+BEFORE_CASCADE = (
+    *("LinearTS", "CMLinUCB", "Random", *NEURAL, "SAC", "PPO", "A2C"),
+    *(README_PPO, FEWER_EPOCHS),
+)
 """What plays before users who leave at the first click, who are not as `NeuralGreedy` assumes."""
 SEARCH_WORLDS, SETTINGS, BEST = ("personal:seed=31", "personal:seed=32"), 16, 2
 """All settings play in the first world, of which the best few play in the second one, too. What
@@ -118,7 +120,7 @@ def drawn(agent: str) -> list[str]:
     rng, agents = np.random.default_rng(SETTINGS), [agent]
     while len(agents) < SETTINGS:
         chosen = {key: values[rng.integers(len(values))] for key, values in SPACES[name].items()}
-        if agent != README_PPO or chosen["batch_size"] <= chosen["n_envs"] * chosen["n_steps"]:
+        if name != "PPO" or chosen["batch_size"] <= chosen["n_envs"] * chosen["n_steps"]:
             settings = ",".join(f"{key}={value}" for key, value in chosen.items())
             agents.append(f"{name}:{settings}")
     return agents
