@@ -9,7 +9,7 @@ that takes no longer than the log would probably prove its expected gain.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Literal
@@ -351,20 +351,14 @@ def decide(
         shown = QueryLists(log.of_query(query), query, reward, cutoff)
         labels = None if production is None else check_labels("production", production)
         today = shown.in_production() if labels is None else shown.ranking(labels)
-    (decision,) = _with_tests([_measured(shown, today, level, days, _days_to_end(log))])
+    (decision,) = _with_tests([_measured(shown, today, level, days, _end(log))])
     return decision
 
 
-def _days_to_end(log: ClickLog) -> Callable[[ClickLog], float | None]:
-    """How many days it is from the first session of a part of the log to the last of all."""
+def _end(log: ClickLog) -> float | None:
+    """When the log ends, with its last day if its times are dates; None if they are no seconds."""
     days = length_in_days(log)
-
-    def of_part(part: ClickLog) -> float | None:
-        if days is None or log.times is None or part.times is None:
-            return None
-        return max(1.0, days - float(part.times.min() - log.times.min()) / DAY)
-
-    return of_part
+    return None if days is None or log.times is None else float(log.times.min()) + DAY * days
 
 
 def _checked(log: ClickLog, reward: str, cutoff: int | None, level: float) -> ClickLog:
@@ -400,14 +394,16 @@ def _measured(
     today: Ranking,
     level: float,
     days: float | None,
-    days_to_end: Callable[[ClickLog], float | None],
+    end: float | None,
 ) -> Decision:
     """What was measured of a query's lists, without a list to test; the days of the whole log, and
-    to the end of what is compared, which may be an experiment.
+    the end of what is compared, which may be an experiment.
     """
     measured = measure(shown, today, level)
     log = shown.log
-    query_days = days_to_end(log)
+    rate = None
+    if end is not None and log.times is not None:
+        rate = len(shown) / max(1.0, (end - float(log.times.min())) / DAY)
     first_shown = None if shown.by_arm else shown.first_shown(today)
     first: list[Ranking] = [
         (log.arm_labels.index(entry.arm),) if shown.by_arm else shown.ranking(entry.labels)
@@ -422,7 +418,7 @@ def _measured(
         n_repeated=shown.n_repeated,
         n_lists=len(shown.lists),
         days=days,
-        sessions_a_day=None if query_days is None else len(shown) / query_days,
+        sessions_a_day=rate,
         reward=shown.reward,
         cutoff=shown.cutoff,
         level=level,
@@ -470,7 +466,7 @@ def decide_all(
     check_kind("log", log, ClickLog, "a ClickLog")
     days = length_in_days(log)
     log = _checked(log, reward, cutoff, level)
-    control, days_to_end = _control(log, production), _days_to_end(log)
+    control, end = _control(log, production), _end(log)
     if control is None and production is not None:
         raise ValueError(
             "the queries of a log have different production lists; expected none to be named, "
@@ -479,13 +475,13 @@ def decide_all(
     whole = []
     if control is not None:
         shown = QueryLists(log, None, reward, cutoff, by_arm=True)
-        whole = _with_tests([_measured(shown, (control,), level, days, days_to_end)])
+        whole = _with_tests([_measured(shown, (control,), level, days, end)])
     decisions = []
     for number, sessions in zip(*grouped(log.queries), strict=True):
         label = log.query_labels[number]
         shown = QueryLists(log[sessions], label, reward, cutoff, by_arm=control is not None)
         today = shown.in_production() if control is None else (control,)
-        decisions.append(_measured(shown, today, level, days, days_to_end))
+        decisions.append(_measured(shown, today, level, days, end))
     decisions.sort(key=lambda decision: -decision.n_sessions)
     corrected = _corrected_level(decisions, level)
     decisions = _with_tests([replace(entry, level=corrected) for entry in decisions])

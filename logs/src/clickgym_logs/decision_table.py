@@ -209,6 +209,12 @@ def _notes_of_query(decision: Decision) -> list[str]:
 def _notes_of_queries(decisions: Sequence[Decision]) -> list[str]:
     """What stands beside the table of several queries, a sentence each."""
     unit = REWARDS[decisions[0].reward]
+    of_short_sessions = ""
+    if any(entry.share < 1 for decision in decisions for entry in decision.compared):
+        of_short_sessions = (
+            " Of sessions with fewer results, both columns count only those that are long enough "
+            "to show a difference."
+        )
     notes = [
         "A is the production list, B and the following letters are the others of the query."
         if decisions[0].control is None
@@ -218,15 +224,10 @@ def _notes_of_queries(decisions: Sequence[Decision]) -> list[str]:
         "the next step asks for more than an interval above 0.",
         "gain a day: what the next step is expected to earn a day, and the measured interval. The "
         "expected gain is mostly smaller than the measured one, because the best of many lists is "
-        "not as good as it seems.",
+        f"not as good as it seems.{of_short_sessions}",
         "days: the length of the A/B test, half of the sessions with each list. power: the "
         f"probability that it proves the expected gain. {TOO_MUCH_POWER} {AFTERWARDS}",
     ]
-    if any(entry.share < 1 for decision in decisions for entry in decision.compared):
-        notes[2] += (
-            " Of sessions with fewer results, both columns count only those that are long enough "
-            "to show a difference."
-        )
     for reason in Reason:
         if n_queries := sum(decision.reason == reason for decision in decisions):
             other = "list of its length" if decisions[0].control is None else "arm"
