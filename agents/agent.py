@@ -13,9 +13,6 @@ from ..core.checks import as_call
 
 Seed = int | np.random.SeedSequence | None
 
-NO_LATE_CLICKS = "cannot learn from late clicks"
-"""How the reason of an `UnsuitedError` begins."""
-
 
 class UnsuitedError(ValueError):
     """An agent cannot play an environment, for example because it needs knowledge that this
@@ -102,14 +99,6 @@ class BaseAgent:
         """
         raise NotImplementedError
 
-    def check_late(self) -> None:
-        """Check that clicks can reach the agent late.
-
-        Raises:
-            UnsuitedError: they cannot.
-        """
-        raise NotImplementedError
-
     def check_log(self) -> None:
         """Check that the agent can start from a log of other lists than its own.
 
@@ -174,11 +163,6 @@ class Agent(BaseAgent, ABC):
             reason = f"{type(self).__name__} is a plain Python agent"
             raise ValueError(f"engine='compiled' cannot play {env.name}: {reason}")
         return "python"
-
-    def check_late(self) -> None:
-        if not self.learns_from_any_list:
-            reason = "only from the last list; CascadeTS, for example, can learn from any"
-            raise UnsuitedError(type(self).__name__, f"{NO_LATE_CLICKS}: {reason}")
 
     def check_log(self) -> None:
         has_list = "initial_ranking" in self.requires.values()  # which the log shows

@@ -179,7 +179,6 @@ class QueryUsers(Users):
     """
 
     may_leave = True
-    click_at_once = "the next clicks may be those of another query"
     discount = 1.0
 
     def __init__(

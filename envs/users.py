@@ -15,9 +15,6 @@ from ..core.checks import as_call, check_choice, check_within, unknown
 from ..core.modules import module_of
 from .task import REWARDS, Task
 
-STATE_SHOWS_CLICKS = "the state of stateful users shows them at once"
-"""Why clicks cannot be late where a state is observed that follows from them."""
-
 
 class Users(ABC):
     """Base class of simulated users, from which environments are built.
@@ -52,8 +49,6 @@ class Users(ABC):
     """Q, of which an episode plays one; the seed of a stream names the first."""
     n_sessions: int | None = None
     """The sessions after which users leave, if that is fixed."""
-    click_at_once: ClassVar[str] = ""
-    """Why clicks cannot arrive late; empty if they can."""
 
     classes: ClassVar[dict[str, type[Users]]] = {}
     """The classes by their names in files, and by ``"module:Class"``."""

@@ -14,7 +14,6 @@ from reference_agents import plain
 
 import clickgym
 from clickgym.agents import Agent, CompiledAgent
-from clickgym.runner.play.delay import Delay
 from clickgym.runner.play.metrics import Metrics
 from clickgym.runner.play.pair import engine_of
 from clickgym.runner.play.run import checkpoint_steps, play
@@ -42,17 +41,15 @@ def run_reporting(
     seed: int | None = None,
     checkpoints: Any = None,
     engine: Any = "auto",
-    delay: str | None = None,
 ) -> clickgym.Result:
     """Run an agent, and report after each chunk how many sessions it had."""
-    late = None if delay is None else Delay(delay, seed)
-    played_by = engine_of(agent, env, engine, is_late=late is not None)
+    played_by = engine_of(agent, env, engine)
     steps = checkpoint_steps(horizon, checkpoints)
-    return play(agent, env, played_by, steps, Metrics(), seed, late, on_chunk)
+    return play(agent, env, played_by, steps, Metrics(), seed, on_chunk)
 
 
 def run_compiled(
-    agent: CompiledAgent, env: gym.Env, horizon: int, seed: int | None, delay: str | None = None
+    agent: CompiledAgent, env: gym.Env, horizon: int, seed: int | None
 ) -> tuple[clickgym.Result, list, list]:
     """A compiled run with its lists and clicks, caught after every session."""
     lists, clicks = [], []
@@ -62,7 +59,7 @@ def run_compiled(
         lists.append(env.unwrapped.last_session()[0].tolist())
         clicks.append(env.unwrapped.shown.clicks.tolist())
 
-    every = {"checkpoints": np.arange(1, horizon + 1), "engine": "compiled", "delay": delay}
+    every = {"checkpoints": np.arange(1, horizon + 1), "engine": "compiled"}
     with chunks_of(1):
         result = run_reporting(agent, env, horizon, seed=seed, on_chunk=record, **every)
     return result, lists, clicks
@@ -114,22 +111,15 @@ def assert_engines_agree(
     make_agent: Callable[[], CompiledAgent],
     make_env: Callable[[], gym.Env],
     horizon: int = 400,
-    delay: str | None = None,
 ) -> None:
     """The engines give the same lists and numbers at every step, and end in the same state."""
     agents, envs = (make_agent(), make_agent()), (make_env(), Recorder(make_env()))
-    compiled, lists, clicks = run_compiled(agents[0], envs[0], horizon, 7, delay)
-    every = {"checkpoints": range(1, horizon + 1), "engine": "python", "delay": delay}
-    # late clicks are handed over by the agent itself
-    in_python = InPython(agents[1]) if delay is None else agents[1]
-    python = clickgym.run(in_python, envs[1], horizon, seed=7, **every)
+    compiled, lists, clicks = run_compiled(agents[0], envs[0], horizon, 7)
+    every = {"checkpoints": range(1, horizon + 1), "engine": "python"}
+    python = clickgym.run(InPython(agents[1]), envs[1], horizon, seed=7, **every)
     assert (compiled.engine, python.engine) == ("compiled", "python")
     assert lists == envs[1].lists
     assert clicks == envs[1].clicks
     for column in ("steps", "regret", "reward", "clicks"):
         np.testing.assert_array_equal(getattr(compiled, column), getattr(python, column))
-    if delay is not None:
-        agents[1].ranking[
-            0
-        ] = -1  # where clicks are late, it alone still says that they are awaited
     assert state_of(agents[0], envs[0]) == state_of(agents[1], envs[1])

@@ -106,9 +106,6 @@ RUN --seed=-1                     seed is -1; expected a non-negative integer
 RUN --jobs 0                      n_jobs is 0; expected a number of workers
 RUN --jobs 1000000000             n_jobs is 1000000000
 RUN --horizon 1e18                horizon is 1e+18; expected an integer of at least 1, at most
-RUN --delay weekly                delay is 'weekly'; expected batch:B, fixed:D or
-RUN --delay batch:0               delay is 'batch:0'
-RUN --delay fixed:1.5             delay is 'fixed:1.5'
 RUN --metrics regrets             metric 'regrets'
 ENV PBMRnk-v0                     unknown environment 'PBMRnk-v0'; did you mean 'PBMRank-v0'?
 ENV PBMRank-v0 PBMRank-v0         environment 'PBMRank-v0' is named twice

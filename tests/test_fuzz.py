@@ -183,10 +183,6 @@ def of_the_runner(folder: Any) -> dict[str, Call]:
     run = {"horizon": 10, "seed": 0, "checkpoints": [5], "metrics": ["ndcg"], "engine": "auto"}
     return {
         "run": Call(clickgym.run, lambda: {"agent": fits["agent"](), "env": env(), **run}),
-        "run with delay": Call(
-            clickgym.run,
-            lambda: {"agent": "CascadeTS", "env": env(), "horizon": 10, "delay": "fixed:2"},
-        ),
         "make_agent": Call(
             clickgym.make_agent,
             lambda: {"agent": "TopRank", "env": env(), "horizon": 10, "seed": 0, "delta": 0.1},

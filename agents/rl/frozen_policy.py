@@ -21,7 +21,7 @@ from ...core.checks import (
 from ...envs.codecs import CODECS, Draft, WeightsCodec, flat_draft, next_left, order_of_items
 from ...envs.spaces import RankedList, check_ranking
 from ...envs.wrappers.episode_counts import Counts
-from ..agent import NO_LATE_CLICKS, Agent, Seed, UnsuitedError
+from ..agent import Agent, Seed
 from .learner import Actions
 from .trained_policy import TrainedPolicy
 
@@ -136,10 +136,6 @@ class FrozenPolicy(Agent):
             model=model,
             actions=self.actions,
         )
-
-    def check_late(self) -> None:
-        reason = "the policy observes those on the last list"
-        raise UnsuitedError(type(self).__name__, f"{NO_LATE_CLICKS}: {reason}")
 
     def check_log(self) -> None:
         """It does not learn, so any log is right."""

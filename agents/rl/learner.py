@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.checks import as_call, check_at_least, check_count, check_positions, generator, unknown
-from ..agent import NO_LATE_CLICKS, BaseAgent, EnvTraits, Seed, UnsuitedError
+from ..agent import BaseAgent, EnvTraits, Seed, UnsuitedError
 
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
@@ -75,10 +75,6 @@ class OwnLoop(BaseAgent):
         if wanted != "auto":
             raise ValueError(f"engine={wanted!r}: {name} has a loop of its own, {self.engine}")
         return self.engine
-
-    def check_late(self) -> None:
-        reason = "generic RL has loops of its own"
-        raise UnsuitedError(type(self).__name__, f"{NO_LATE_CLICKS}: {reason}")
 
     def learn(
         self,

@@ -27,7 +27,7 @@ from ...core.checks import (
 from ...core.sums import solve, weighted_sums
 from ..scan import best_scan
 from ..spaces import check_order, named_ranking
-from ..users import STATE_SHOWS_CLICKS, Users
+from ..users import Users
 from .task import StatefulTask, StatefulUsers
 
 Floats = NDArray[np.float64]
@@ -109,7 +109,6 @@ class CascadeMDP(Users):
     rewards = ("clicks",)
     observes = ("state",)
     may_leave = True
-    click_at_once = STATE_SHOWS_CLICKS
 
     def __init__(
         self,

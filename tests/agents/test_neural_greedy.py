@@ -131,11 +131,6 @@ def test_equal_seeds_give_equal_digits():
     assert clickgym.run("NeuralGreedy", WORLD, 600, seed=4).regret[-1] != first.regret[-1]
 
 
-def test_late_clicks():
-    result = clickgym.run("NeuralGreedy", WORLD, 300, seed=0, delay="batch:50")
-    assert result.regret[-1] > 0
-
-
 @by_feedback
 def test_copies_in_the_middle_of_a_run(feedback):
     """Saved and loaded, copied, or pickled between a list and its clicks, it continues exactly,

@@ -100,7 +100,6 @@ class BoredTask(Task):
 
 class BoredUsers(Users):
     rewards, observes, may_leave = ("clicks",), ("interest",), True
-    click_at_once = "they would tell who is bored"
 
     def __init__(self, attraction, n_positions):
         self.attraction, self.n_positions = np.array(attraction, float), n_positions
@@ -313,9 +312,7 @@ def test_advance_that_fails():
     assert not env.shown.draws[0]
 
 
-def test_late_clicks_are_refused_in_its_words():
-    with pytest.raises(ValueError, match="cannot learn from late clicks: they would tell who is"):
-        clickgym.run(Random(4, 2, seed=0), ClickEnv(users()), 20, delay="batch:5")
+def test_users_of_a_file():
     again = Users.from_dict(users().to_dict() | {"model": "BoredUsers"})
     assert again == users()
 

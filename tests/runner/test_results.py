@@ -202,11 +202,11 @@ def test_what_never_finished_is_not_played_anew(tmp_path):
     "changed",
     [
         *({"horizon": 400}, {"seed": 6}, {"checkpoints": [300]}),
-        *({"metrics": ["ndcg"]}, {"delay": "batch:7"}),
+        {"metrics": ["ndcg"]},
     ],
 )
 def test_another_setting_is_played_anew_and_comes_back(tmp_path, played, changed):
-    # for metrics and late clicks other loops would be compiled
+    # for metrics another loop would be compiled
     one = FIRST | {"agents": ["CascadeTS"], "engine": "python"}
     first = sweep(tmp_path, **one)
     [name] = changed

@@ -105,8 +105,6 @@ def test_seeds_of_runs():
 @pytest.mark.parametrize("engine", ["compiled", "python"])
 def test_a_run_is_repeated_by_its_seed(engine):
     settings = {"engine": engine, "metrics": ["ndcg"]}
-    if engine == "python":  # late clicks are another loop to compile
-        settings["delay"] = "batch:7"
     places = {"instances": ["yandex-990", "yandex-9982"], "seed": 9, "n_jobs": 1}
     swept = clickgym.sweep(["PBMRank-v0"], ["Random", "CascadeTS"], 200, 2, **places, **settings)
     for (instance, agent, _), rows in swept.frame.group_by("instance", "agent", "run"):

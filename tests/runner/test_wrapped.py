@@ -227,16 +227,6 @@ def test_features_that_a_wrapper_hides():
         clickgym.run(agent, env, 10, seed=0)
 
 
-def test_late_clicks_behind_a_wrapper():
-    """Late clicks replace those of an observation, which a wrapper has changed."""
-    with pytest.raises(ValueError, match="FlattenObservation changes what is observed"):
-        clickgym.run("CascadeTS", FlattenObservation(users()), 10, delay="batch:5")
-    rewards = TransformReward(users(), lambda reward: reward)
-    late = clickgym.run("CascadeTS", rewards, 50, seed=0, delay="batch:5")
-    plain = clickgym.run("CascadeTS", users(), 50, seed=0, delay="batch:5")
-    np.testing.assert_array_equal(late.regret, plain.regret)
-
-
 def test_a_step_that_is_no_session_is_not_measured():
     with pytest.raises(TypeError, match=r"ItemByItem\(RecordRegret\(env\)\)"):
         clickgym.RecordRegret(ItemByItem(users()))

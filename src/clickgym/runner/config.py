@@ -33,7 +33,6 @@ class Setting:
         seed: of the sweep.
         checkpoints: the steps at which results are kept.
         metrics: their names.
-        delay: of the clicks, as in `run`; None without.
     """
 
     clickgym: str
@@ -42,7 +41,6 @@ class Setting:
     seed: int
     checkpoints: list[int]
     metrics: list[str]
-    delay: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +120,6 @@ class Config(Setting):
             "--runs": [str(self.runs)],
             "--seed": [str(self.seed)],
             "--metrics": self.metrics,
-            "--delay": [self.delay] if self.delay else [],
         }
         words = [word for option, values in options.items() if values for word in (option, *values)]
         return shlex.join(["clickgym", "run", *envs, *words, *self.start_words])

@@ -13,7 +13,6 @@ from ..core.checks import check_horizon, check_seed
 from ..core.compiling import compilation_note
 from .labels import AgentLike, EnvLike
 from .make import make_agent, make_env
-from .play.delay import Delay
 from .play.metrics import Metrics
 from .play.pair import Engine, check_episode, engine_of
 from .play.run import Result, checkpoint_steps, play
@@ -27,7 +26,6 @@ def run(
     seed: int | None = None,
     checkpoints: ArrayLike | None = None,
     metrics: Sequence[str] = (),
-    delay: str | None = None,
     start: Any = None,
     engine: Engine = "auto",
 ) -> Result:
@@ -48,9 +46,6 @@ def run(
             environment's generator. The column ``seed`` of a sweep has that of each of its runs.
         checkpoints: the steps at which totals are kept, in ``1..T``; None takes about 150, dense at
             the start and later at equal distances. The last is always T.
-        delay: when clicks reach the agent. None: at the end of each session. ``"batch:B"``,
-            ``"fixed:D"`` and ``"geometric:m"`` bring them later (see
-            `clickgym.runner.play.delay.Delay`), to agents with ``learns_from_any_list``.
         start: a click log from which an agent given by name learns before the first session, as
             `clickgym.make_agent` says of ``log``. Metrics start at session 1.
         engine: ``"compiled"``, ``"python"`` (one ``env.step`` at a time), or ``"auto"``, which
@@ -86,13 +81,12 @@ def run(
     """
     horizon, seed = check_horizon(horizon), None if seed is None else check_seed(seed)
     steps, measured = checkpoint_steps(horizon, checkpoints), Metrics(metrics)
-    late = None if delay is None else Delay(delay, seed)
     with compilation_note():
         env = env if isinstance(env, gym.Env) else make_env(env)
         if not isinstance(agent, BaseAgent):
             agent = make_agent(agent, env, horizon=horizon, seed=seed, log=start)
         elif start is not None:
             raise ValueError("start is for agents given by name; an object has its own state")
-        played_by = engine_of(agent, env, engine, is_late=late is not None)
+        played_by = engine_of(agent, env, engine)
         check_episode(env, horizon)
-        return play(agent, env, played_by, steps, measured, seed, late)
+        return play(agent, env, played_by, steps, measured, seed)

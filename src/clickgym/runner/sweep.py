@@ -44,7 +44,6 @@ from .config import COLUMNS, Config, Setting, provenance, versions
 from .identity import UNKNOWN, OwnCode, identities, is_ours, loaded
 from .labels import AgentLike, EnvLike, by_label, own_label
 from .make import AgentMaker, EnvMaker, agent_maker, env_maker, make_agent, make_env, prepared_agent
-from .play.delay import Delay
 from .play.metrics import Metrics
 from .play.pair import Engine, check_episode, engine_of, traits_of
 from .play.record import OnChunk
@@ -72,7 +71,6 @@ def sweep(
     checkpoints: ArrayLike | None = None,
     engine: Engine = "auto",
     metrics: Sequence[str] = (),
-    delay: str | None = None,
     start: Any = None,
     again: str | Sequence[str] = (),
     progress: bool = True,
@@ -89,7 +87,7 @@ def sweep(
     (a click model, arguments with an array).
 
     A folder has one small file for each finished run, named by a hash of all that the run depends
-    on: versions, horizon, seed, checkpoints, metrics and delay, the parameters of the users, the
+    on: versions, horizon, seed, checkpoints and metrics, the parameters of the users, the
     agent with its arguments, the sessions it started from, and the code of your own agent with the
     modules that it imports. If the file is there, the run is finished. If something has changed,
     clickgym plays it anew, and the tables show it. If you undo the change, the old runs are there
@@ -113,7 +111,7 @@ def sweep(
         n_jobs: the number of workers, as in joblib: -1 for all processors. Compiled pairs run in
             threads, others in processes. If a ``joblib.parallel_config`` around the call names a
             backend (Dask), it runs all pairs.
-        checkpoints, engine, metrics, delay: as in `run`.
+        checkpoints, engine, metrics: as in `run`.
         start: a click log from which the agents learn before session 1, each from the sessions of
             the query and of the items of its environment, as `clickgym.make_agent` says of ``log``.
         again: labels of agents, environments or instances whose runs are deleted and played anew,
@@ -129,7 +127,7 @@ def sweep(
     Raises:
         ValueError, TypeError: on bad arguments, before any work starts; on a folder that holds
             something else, or results of another version of clickgym's files.
-        UnsuitedError: agents do not suit the environments, late clicks or the log; all are named.
+        UnsuitedError: agents do not suit the environments or the log; all are named.
         AgentError, SessionError: an agent proposed a bad list, or an agent or an environment
             failed. All runs finished before are kept.
         WorkerError, FileError: a worker process died, or has other code of your own class than this
@@ -154,8 +152,6 @@ def sweep(
     horizon, runs = check_horizon(horizon), check_count("runs", runs)
     used = _instances(instances)
     again = [again] if isinstance(again, str) else check_labels("again", again)
-    if delay is not None:
-        Delay(delay, seed=0)  # refuses a bad one before any work
     setting = Setting(
         clickgym=version("clickgym"),
         versions=versions(),
@@ -163,7 +159,6 @@ def sweep(
         seed=check_seed(seed),
         checkpoints=checkpoint_steps(horizon, checkpoints).tolist(),
         metrics=list(Metrics(metrics).names),
-        delay=delay,
     )
     envs, agents = by_label("environment", envs), by_label("agent", agents)
     job, trials, config, kinds = _plan(
@@ -433,7 +428,7 @@ def _plan(
             for label, agent_pair in agent_makers.items():
                 try:
                     agent = make_agent(agent_pair, env, horizon=setting.horizon, seed=0, log=empty)
-                    chosen = engine_of(agent, env, engine, is_late=setting.delay is not None)
+                    chosen = engine_of(agent, env, engine)
                     metrics.check_agent(agent)
                 except UnsuitedError as error:
                     unsuited.setdefault(label, error)
@@ -523,7 +518,6 @@ def _play(trial: Trial, job: Job, on_chunk: OnChunk | None) -> tuple[Trial, Resu
         np.array(job.setting.checkpoints),
         Metrics(job.setting.metrics),
         seed,
-        None if job.setting.delay is None else Delay(job.setting.delay, seed),
         on_chunk,
     )
     return trial, result

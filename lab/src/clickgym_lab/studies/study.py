@@ -55,7 +55,7 @@ class Sweep:
 
     Attributes:
         name: of its part of the results; studies that sweep the same share its folder.
-        envs, metrics, delay: as in `clickgym.sweep`.
+        envs, metrics: as in `clickgym.sweep`.
         agents: as in `clickgym.sweep`, or a function of the names of the queries.
         horizon, runs: of the paper.
         instances: as in `clickgym.sweep`, or a function of the names of the queries.
@@ -88,7 +88,6 @@ class Sweep:
     scaled: bool = True
     least_horizon: int = LEAST_HORIZON
     least_runs: int = LEAST_RUNS
-    delay: str | None = None
     told: int = 0
     measure: Callable[[Names], Callable[[Any], float | None]] | None = None
 
@@ -244,7 +243,6 @@ class Setting:
                 n_jobs=self.n_jobs,
                 checkpoints=steps,
                 metrics=sweep.metrics,
-                delay=sweep.delay,
                 again=[label for label in self.again if label in labels],
             )
             table, made = results.frame, results.config
@@ -307,7 +305,7 @@ def play(
     """One run of a sweep, with the numbers of `clickgym.sweep`.
 
     Args:
-        sweep: with metrics and delay.
+        sweep: with metrics.
         env_spec, instance, spec, run: the environment, the agent and the number of the run.
         seed: of the whole sweep.
         horizon: as agents are told.
@@ -328,7 +326,6 @@ def play(
         seed=own_seed,
         checkpoints=steps,
         metrics=sweep.metrics,
-        delay=sweep.delay,
     )
     labels = {name: polars.lit(part) for name, part in trial._asdict().items()}
     return result.to_frame().with_columns(**labels), agent

@@ -23,7 +23,7 @@ Start = Annotated[
     typer.Option(
         "--start",
         metavar="LOG...",
-        rich_help_panel="Click logs, late clicks",
+        rich_help_panel="Click logs",
         help="A click log from which the agents learn before session 1: the sessions of the "
         "query and the items of the instance, which clickgym fit made of such a log.",
     ),
@@ -32,7 +32,7 @@ Columns = Annotated[
     str,
     typer.Option(
         metavar="NAME=COLUMN,...",
-        rich_help_panel="Click logs, late clicks",
+        rich_help_panel="Click logs",
         help="Names of the columns of the log of --start.",
     ),
 ]

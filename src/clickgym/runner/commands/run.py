@@ -19,7 +19,7 @@ from ..terminal import say
 from ..workers import on_cluster
 from .logs import Columns, Start, typed_log
 
-COMPARED, KEPT, LATE = "What to compare", "Results", "Click logs, late clicks"
+COMPARED, KEPT = "What to compare", "Results"
 """The sections of the help text, in their order."""
 
 Instances = Annotated[
@@ -111,15 +111,6 @@ def run(
             "for changes that clickgym cannot see, as in a file that your agent opens by itself.",
         ),
     ] = None,
-    delay: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=LATE,
-            metavar="batch:B|fixed:D|geometric:M",
-            help="Delayed feedback: clicks reach the agent at the end of every B sessions, D "
-            "sessions later, or M later on average. By default at once.",
-        ),
-    ] = None,
     start: Start = None,
     columns: Columns = "",
     jobs: Jobs = -1,
@@ -161,7 +152,6 @@ def run(
             instances=instance,
             n_jobs=jobs,
             metrics=metrics or (),
-            delay=delay,
             start=log,
             again=again or (),
         )

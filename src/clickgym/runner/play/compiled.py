@@ -32,13 +32,12 @@ class Stage(NamedTuple):
     totals: NDArray[np.float64]
     checkpoints: NDArray[np.int64]  # after how many sessions of the chunk the next ones come
     at_checkpoints: NDArray[np.float64]  # the totals there
-    waiting: Any  # the sessions whose clicks are late, or None
 
 
 @cache
 def session_loop(
     rank: Callable[..., None],
-    learn: Callable[..., None],
+    update: Callable[..., None],
     measure: Callable[..., None],
     session: Callable[..., tuple[float, float, int]],
     begin: Callable[..., Any],
@@ -70,7 +69,7 @@ def session_loop(
             for k in range(len(ranking)):
                 n_clicks += shown.clicks[k]
             measure(stage.contexts, ranking, shown.clicks, expectation, totals)
-            learn(stage.waiting, played, agent, ranking, shown.clicks, *stage.observed)
+            update(agent, ranking, shown.clicks, *stage.observed)
             played += 1
             shown.draws[0] = True  # from here, an error is one of the users
             if advance(users, state, np.int64(0), env_rng):
@@ -102,7 +101,7 @@ def play_compiled(run: Run) -> float:
         AgentError: the agent proposed a bad list, or failed.
         SessionError: the click model failed.
     """
-    agent, meter, delay, metrics = run.agent, run.meter, run.delay, run.metrics
+    agent, meter, metrics = run.agent, run.meter, run.metrics
     env: Any = run.env.unwrapped
     streams, state, chunk, seconds = env.streams, None, FIRST_CHUNK, 0.0
     while meter.step < meter.horizon:
@@ -111,13 +110,13 @@ def play_compiled(run: Run) -> float:
             observed = task.observed(state, agent.observes)
             contexts = metrics.contexts(env)
             fixed = task.users, state, observed, env.shown, contexts, meter.totals
-            learn = delay.learning(agent, observed)
-            loop = entry(session_loop(agent.rank_kernel, learn, metrics.kernel, *task.kernels))
+            kernels = agent.rank_kernel, agent.update_kernel, metrics.kernel, *task.kernels
+            loop = entry(session_loop(*kernels))
         size = min(chunk, meter.horizon - meter.step, streams.next_change - streams.steps)
         if metrics.held_out:
             size = min(size, meter.next_checkpoint - meter.step)
-        agent.make_room(size + delay.slots)
-        stage = Stage(*fixed, *meter.ahead(), delay.chunk(meter.step + 1, size))
+        agent.make_room(size)
+        stage = Stage(*fixed, *meter.ahead())
         play = partial(loop, stage, env.np_random, agent.state, agent.rng, agent.ranking)
         lasted = _play_chunk(run, play, size)
         seconds += lasted

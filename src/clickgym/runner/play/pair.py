@@ -8,13 +8,12 @@ from typing import Any, Literal
 import gymnasium as gym
 from gymnasium.spaces import Dict
 
-from ...agents.agent import NO_LATE_CLICKS, BaseAgent, EnvTraits, UnsuitedError
+from ...agents.agent import BaseAgent, EnvTraits, UnsuitedError
 from ...core.checks import check_choice
 from ...envs import ClickEnv
-from ...envs.any_env import changing_layers, sizes_of, users_of
+from ...envs.any_env import sizes_of, users_of
 from ...envs.click_env import name_of
 from ...envs.registration import without_own_wrappers
-from ...envs.users import STATE_SHOWS_CLICKS
 
 Engine = Literal["auto", "compiled", "python"]
 ENGINES: Sequence[str] = ("auto", "compiled", "python")
@@ -25,7 +24,6 @@ def engine_of(
     env: gym.Env,
     engine: str = "auto",
     *,
-    is_late: bool = False,
     traits: EnvTraits | None = None,
 ) -> str:
     """The engine that plays an agent in an environment: ``"compiled"``, ``"python"``, or the
@@ -34,14 +32,12 @@ def engine_of(
     Args:
         agent, env: who and where.
         engine: as in `clickgym.run`.
-        is_late: whether clicks are late. ⚠ Stateful users are refused: what they do next follows
-            from the clicks, which would have arrived.
         traits: of the environment, if known.
 
     Raises:
         ValueError: on an unknown engine, or one that cannot serve the pair; an agent that was built
             for other sizes.
-        UnsuitedError: the agent cannot play the environment, or learn from late clicks.
+        UnsuitedError: the agent cannot play the environment.
     """
     check_choice("engine", engine, ENGINES)
     traits, name = traits or traits_of(env), type(agent).__name__
@@ -55,8 +51,6 @@ def engine_of(
             raise ValueError(
                 f"the agent was built with {size} = {value}, but the environment has {expected}"
             )
-    if is_late:
-        _check_late(agent, env)
     return chosen
 
 
@@ -80,24 +74,6 @@ def check_episode(env: gym.Env, horizon: int, name: str = "") -> None:
             f"{users.n_sessions:,} sessions: expected at most these, or an instance with more "
             "n_sessions"
         )
-
-
-def _check_late(agent: BaseAgent, env: gym.Env) -> None:
-    """Check that clicks in an environment can reach an agent late.
-
-    Raises:
-        UnsuitedError: they cannot.
-    """
-    users, reason = users_of(env), ""
-    if "state" in agent.observes:  # also where users are of another package
-        reason = STATE_SHOWS_CLICKS
-    elif users is not None and users.click_at_once:
-        reason = users.click_at_once
-    elif names := changing_layers(env, "observation"):
-        reason = f"{names[0]} changes what is observed, and late clicks cannot pass through it"
-    if reason:
-        raise UnsuitedError(type(agent).__name__, f"{NO_LATE_CLICKS}: {reason}")
-    agent.check_late()
 
 
 def traits_of(env: gym.Env) -> EnvTraits:

@@ -127,23 +127,21 @@ def play_python(run: Run) -> float:
 
     Raises:
         AgentError: the agent proposed a bad list, or failed.
-        SessionError: the environment failed, as `CheckedStep` says, or ended an episode while
-            clicks were late.
+        SessionError: the environment failed, as `CheckedStep` says.
     """
     agent, env, meter, metrics = run.agent, run.env, run.meter, run.metrics
     n_items, n_positions, *_ = sizes_of(env)
     is_own = own_step_of(env) is without_own_wrappers(env)
-    player = run.delay.around(agent, n_positions)
     before = clock()
     reported, next_report = meter.step, before + CHUNK
-    player.leave()
+    agent.leave()
     # The limit of an id would end the stay of stateful users after 1000 sessions.
     with endless(env) as stream:
         step = OwnStep(stream) if is_own else CheckedStep(stream, n_positions, meter)
         play, observation = step.play, step.private(run.observation)
         while meter.step < meter.horizon:
             try:
-                ranking = player.rank(observation)
+                ranking = agent.rank(observation)
                 check_list(agent, ranking, n_items, n_positions, "step", meter.step + 1)
             except Exception as error:
                 raise session_error(agent, env, f"step {meter.step + 1}", error) from error
@@ -154,7 +152,7 @@ def play_python(run: Run) -> float:
                 raise environment_error(agent, env, f"step {meter.step + 1}", error) from error
             clicks, reward = session.clicks, session.reward
             try:
-                player.update(observation, ranking, clicks, reward)
+                agent.update(observation, ranking, clicks, reward)
             except Exception as error:
                 raise session_error(agent, env, f"step {meter.step + 1}", error) from error
             if metrics.summed:
@@ -165,9 +163,8 @@ def play_python(run: Run) -> float:
                 metrics.ask(agent, env, meter)
             observation = session.observation
             if session.has_left or session.is_cut:
-                run.delay.check_end(env, meter.step, session.has_left)
                 observation = step.private(first_observation(agent, stream))
-                player.leave()
+                agent.leave()
             if run.on_chunk is not None and (meter.step == meter.horizon or clock() > next_report):
                 run.on_chunk(meter.step - reported)
                 reported, next_report = meter.step, clock() + CHUNK

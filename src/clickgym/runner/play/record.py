@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 
 from ...envs.meter import Meter
-from .delay import AtOnce
 from .metrics import Metrics
 
 CHUNK, FIRST_CHUNK = 0.05, 1000
@@ -28,7 +27,6 @@ class Run(NamedTuple):
     observation: Any  # what reset returned
     meter: Meter  # receives the totals
     metrics: Metrics  # what is measured besides
-    delay: AtOnce  # when clicks arrive
     on_chunk: OnChunk | None
     """Called from time to time with the number of sessions since its last call; what it raises ends
     the run.

@@ -14,7 +14,6 @@ from ...core.checks import check_count, integers
 from ...envs.click_env import name_of
 from ...envs.meter import CLICKS, REGRET, REWARD, Meter
 from .compiled import play_compiled
-from .delay import AtOnce
 from .faults import first_observation
 from .learner import play_learner
 from .metrics import Metrics
@@ -92,7 +91,6 @@ def play(
     steps: NDArray[np.int64],
     metrics: Metrics | None = None,
     seed: int | None = None,
-    delay: AtOnce | None = None,
     on_chunk: Callable[[int], object] | None = None,
 ) -> Result:
     """Let an agent play in an environment, and measure it; all was checked before.
@@ -103,7 +101,6 @@ def play(
         steps: the checkpoints, the last of which is the horizon.
         metrics: what is measured besides; of this run alone.
         seed: of ``env.reset``.
-        delay: when clicks arrive; of this run alone.
         on_chunk: as in `Run`.
     """
     metrics = metrics or Metrics()
@@ -112,7 +109,7 @@ def play(
     metrics.check_agent(agent)
     meter = Meter(steps, len(metrics.summed))
     observation = first_observation(agent, env, seed)
-    run = Run(agent, env, observation, meter, metrics, delay or AtOnce(), on_chunk)
+    run = Run(agent, env, observation, meter, metrics, on_chunk)
     seconds = LOOPS.get(engine, play_learner)(run)
     return Result(
         env=name_of(env),

@@ -236,12 +236,10 @@ def instance_of_each(results: Results) -> dict[str, str]:
 
 
 def _title_suffix(results: Results, table: polars.DataFrame) -> str:
-    """The instances, the delay and the number of runs, after the horizon in a title."""
+    """The instances and the number of runs, after the horizon in a title."""
     instances, words = results.names("instance"), ""
     if len(instances) == 1:
         words = f", {instances[0]}"
-    if results.configuration and results.configuration.delay:
-        words += f", delay {results.configuration.delay}"
     if results.configuration and results.configuration.start:
         words += f", started from {results.configuration.past_sessions}"
     return f"{words} ({over_words(table)})"
