@@ -99,16 +99,6 @@ class BaseAgent:
         """
         raise NotImplementedError
 
-    def check_log(self) -> None:
-        """Check that the agent can start from a log of other lists than its own.
-
-        Raises:
-            UnsuitedError: it cannot.
-        """
-        reason = "cannot learn from a log, only from their own lists"
-        cure = "PBMTS, BCMPTS, PBMHB, CascadeTS and others can"
-        raise UnsuitedError(type(self).__name__, f"{reason}; {cure}")
-
     @classmethod
     def applicable_checks(cls) -> tuple[str, ...]:
         """The names of the checks of `clickgym.check_agent` beside those of all agents."""
@@ -145,29 +135,11 @@ class Agent(BaseAgent, ABC):
     the list that `rank` has just returned.
     """
 
-    learns_around_gaps: ClassVar[bool] = False
-    """Whether `learn_sessions` takes lists with gaps, positions of which only the click is known:
-    an item of a log that the agent does not have. Other agents learn from whole lists.
-    """
-
-    learns_nothing: ClassVar[bool] = False
-    """Whether clicks do not change the agent: a baseline."""
-
-    uses_bounds: ClassVar[bool] = False
-    """Whether items of which little is known come first, as with upper confidence bounds: such an
-    agent explores what a log does not show.
-    """
-
     def engine_in(self, env: EnvTraits, wanted: str) -> str:
         if wanted == "compiled":
             reason = f"{type(self).__name__} is a plain Python agent"
             raise ValueError(f"engine='compiled' cannot play {env.name}: {reason}")
         return "python"
-
-    def check_log(self) -> None:
-        has_list = "initial_ranking" in self.requires.values()  # which the log shows
-        if not self.learns_from_any_list and not has_list:
-            super().check_log()
 
     def learn_sessions(
         self, rankings: NDArray[np.int64], clicks: NDArray[np.int8], rewards: NDArray[np.float64]
@@ -176,15 +148,11 @@ class Agent(BaseAgent, ABC):
 
         Args:
             rankings: ``(n, K)`` the lists, each of distinct item ids.
-            clicks: ``(n, K)`` 0 or 1 for each position; with ``learns_around_gaps`` also -1, or
-                -2 if it was clicked, where the entry of ``rankings`` means nothing.
+            clicks: ``(n, K)`` 0 or 1 for each position.
             rewards: ``(n,)`` the reward of each session.
         """
         for ranking, clicked, reward in zip(rankings, clicks, rewards.tolist(), strict=True):
             self.update(None, ranking, clicked, reward)
-
-    def start_after_log(self) -> None:
-        """Get ready for the first session, after all sessions of a log were learned."""
 
     @classmethod
     def applicable_checks(cls) -> tuple[str, ...]:

@@ -83,7 +83,6 @@ class Fixed(CompiledAgent):
     paper = "Li et al. 2019 (BubbleRank), Baseline"
     requires = {"ranking": "initial_ranking"}
     learns_from_any_list = True
-    learns_nothing = True
     state_type = FixedState
     rank_kernel = show_front
     update_kernel = ignore
@@ -184,7 +183,6 @@ class Random(CompiledAgent):
 
     paper = "uniform exploration"
     learns_from_any_list = True
-    learns_nothing = True
     state_type = ListState
     rank_kernel = rank_random
     update_kernel = ignore
@@ -273,7 +271,6 @@ class EpsilonGreedy(CompiledAgent):
 
     paper = "Sutton and Barto 2018, section 2.2, per item"
     learns_from_any_list = True
-    learns_around_gaps = True
     state_type = GreedyState
     rank_kernel = rank_greedy
     update_kernel = update_greedy

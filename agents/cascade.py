@@ -140,7 +140,6 @@ class CascadeUCB1(IndexAgent, CascadeAgent):
     """
 
     paper = "Kveton et al. 2015, Algorithm 1"
-    uses_bounds = True
     state_type, rank_kernel, update_kernel = UCB1State, rank_ucb1, update_ucb1
 
     def __init__(
@@ -239,7 +238,6 @@ class CascadeTS(CascadeAgent):
     """
 
     paper = "Hüyük and Tekin 2019, Algorithm 1; Zhong et al. 2021, section 3"
-    learns_around_gaps = True
     state_type, rank_kernel, update_kernel = TSState, rank_ts, update_ts
 
     def __init__(

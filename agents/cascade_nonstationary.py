@@ -146,7 +146,6 @@ class CascadeDUCB(CascadeAgent):
     """
 
     paper = "Li and de Rijke 2019, Algorithm 1"
-    uses_bounds = True
     click_models = "CM that changes"
     state_type, rank_kernel, update_kernel = DiscountedState, rank_discounted, update_discounted
 
@@ -321,7 +320,6 @@ class CascadeSWUCB(CascadeAgent):
     """
 
     paper = "Li and de Rijke 2019, Algorithm 1"
-    uses_bounds = True
     click_models = "CM that changes"
     state_type, rank_kernel, update_kernel = WindowState, rank_window, update_window
 

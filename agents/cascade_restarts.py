@@ -264,7 +264,6 @@ class GLRCascadeKLUCB(CascadeAgent):
     """
 
     paper = "Wang et al. 2019, Algorithm 1"
-    uses_bounds = True
     click_models = "CM that changes"
     state_type, rank_kernel, update_kernel = State, rank, update
 

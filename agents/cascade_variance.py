@@ -116,7 +116,6 @@ class CascadeUCBV(CascadeAgent):
     """
 
     paper = "Vial et al. 2022, CascadeUCB-V"
-    uses_bounds = True
     state_type, rank_kernel, update_kernel = UCBVState, rank_ucbv, update_ucbv
 
     def __init__(

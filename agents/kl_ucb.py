@@ -206,7 +206,6 @@ class CascadeKLUCB(IndexAgent, CascadeAgent):
     """
 
     paper = "Kveton et al. 2015, Algorithm 1"
-    uses_bounds = True
     state_type, rank_kernel, update_kernel = KLUCBState, rank_klucb, update_klucb
 
     def __init__(
@@ -290,7 +289,6 @@ class DCMKLUCB(IndexAgent):
     """
 
     paper = "Katariya et al. 2016, Algorithm 1"
-    uses_bounds = True
     learns_from_any_list = True
     click_models = "DCM"
     state_type, rank_kernel, update_kernel = KLUCBState, rank_klucb, update_klucb

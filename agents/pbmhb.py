@@ -224,7 +224,6 @@ class PBMHB(CompiledAgent):
     paper = "Gauthier et al. 2021b, Algorithm 1"
     click_models = "PBM"
     learns_from_any_list = True
-    learns_around_gaps = True
     state_type, rank_kernel, update_kernel = State, rank, update
 
     def __init__(
@@ -248,17 +247,8 @@ class PBMHB(CompiledAgent):
             prior_skips=check_prior_skips(prior_skips, n_items),
         )
 
-    def start_after_log(self) -> None:
-        """Start the chain at the best fit to the counts. From random values it would come there
-        after hundreds of sessions.
-        """
-        self.state.theta[:], self.state.kappa[:] = self._fit()
-        self.state.log_miss[:] = np.log1p(-np.outer(self.state.theta, self.state.kappa))
-
     def best(self) -> NDArray[np.int64]:
-        """As `CompiledAgent.best`, by the best fit of θ and κ to the counts, not the last draw.
-        After a log, the chain starts there.
-        """
+        """As `CompiledAgent.best`, by the best fit of θ and κ to the counts, not the last draw."""
         theta, kappa = self._fit()
         theta[(self.state.clicks + self.state.misses).sum(axis=1) == 0] = 0.0  # never observed
         return self._best_by(theta, np.argsort(-kappa, kind="stable"))

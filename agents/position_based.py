@@ -35,7 +35,6 @@ class ExaminationAgent(CompiledAgent):
 
     click_models = "PBM"
     learns_from_any_list = True
-    learns_around_gaps = True
 
     requires = {"examination": "examination"}
 
@@ -158,7 +157,6 @@ class PBMUCB(ExaminationAgent):
     """
 
     paper = "Lagrée et al. 2016, section 4"
-    uses_bounds = True
     state_type, rank_kernel, update_kernel = PBMUCBState, rank_ucb, update_ucb
 
     def __init__(

@@ -1,7 +1,7 @@
 """A small service in one file: an agent for each query ranks for real users, and acknowledged
 events survive a kill.
 
-    python examples/service.py --store clicks.db --agent PBMHB --log log.csv --production 1000
+    python examples/service.py --store clicks.db --agent PBMHB --production 1000
     curl localhost:8000/rank -d '{"query": "red shoes", "items": ["a", "b", "c", "d", "e"]}'
     curl localhost:8000/click -d '{"impression": 1, "item": "c"}'
     curl localhost:8000/close -d '{"impression": 1}'
@@ -10,11 +10,9 @@ events survive a kill.
 `rank` returns a list, `click` reports a click on it, `close` that the user has left: then the agent
 learns. Each call is a row in SQLite before it is answered. An agent is the replay of the rows of
 its query, also after a restart. It must learn from any list, because several lists are pending.
-It learns from a log first.
 
 The items of a query are fixed: its first call names them all. If one comes or goes, the next call
-that names other items starts a new agent, and a note says so. That agent learns from the log again
-and forgets all clicks since. Lists of the log with an item that left teach it little or nothing.
+that names other items starts a new agent, which has forgotten all clicks, and a note says so.
 
 One process serves a file. Every caller influences the agents: put authentication and bot detection
 in front of it.
@@ -41,9 +39,7 @@ from numpy.typing import NDArray
 
 from clickgym.agents import Agent
 from clickgym.envs import check_ranking
-from clickgym.runner.commands.logs import typed_log
 from clickgym.runner.make import agent_maker
-from clickgym.runner.warm_start import sessions_of
 
 SCHEMA = """
 PRAGMA locking_mode = EXCLUSIVE;  -- a second process would have other agents
@@ -95,11 +91,11 @@ class Ranker:
     """The agent of a query, and the production list that protects its users.
 
     With ``protected`` > 0 the production list is shown until the agent has learned from so many
-    sessions, the log's included, and by its own estimates its list ``best()`` is at least as good.
+    sessions, and by its own estimates its list ``best()`` is at least as good.
     No list has higher estimates than ``best()``, but an estimate of an item that hardly any session
     showed is none: each item of ``best()`` must have been in `LEAST_SHOWN` sessions. From then on
-    the agent ranks; it may explore, and nothing returns to the production list, which is the latest
-    frequent list of the log, else the first items of the first call.
+    the agent ranks; it may explore, and nothing returns to the production list, which is the first
+    items of the first call.
     """
 
     def __init__(self, agent: Agent, names: list[str], production: Any, protected: int) -> None:
@@ -130,17 +126,16 @@ class Ranker:
 class Service:
     """The agents of all queries, and the table of their events, for one thread at a time."""
 
-    def __init__(self, store: str, agent: str, n_positions: int, seed=0, log=None, protected=0):
+    def __init__(self, store: str, agent: str, n_positions: int, seed=0, protected=0):
         self.make_agent = agent_class(agent, n_positions, protected)
-        self.n_positions, self.seed, self.log, self.protected = n_positions, seed, log, protected
+        self.n_positions, self.seed, self.protected = n_positions, seed, protected
         self.rankers: dict[str, Ranker] = {}
-        content = log and (log.item_labels, log.items.tobytes(), log.clicks.tobytes())
         try:
             kind = {"isolation_level": None, "check_same_thread": False}
             self.store = sqlite3.connect(store, timeout=1.0, **kind)
             self.store.executescript(SCHEMA)
             settings = {"agent": agent, "n_positions": str(n_positions), "seed": str(seed)}
-            settings |= {"log": str(crc32(repr(content).encode())), "protected": str(protected)}
+            settings |= {"protected": str(protected)}
             self.store.executemany("INSERT OR IGNORE INTO settings VALUES (?, ?)", settings.items())
         except sqlite3.Error as error:
             raise ValueError(f"{store} cannot be opened: {error}") from None
@@ -241,18 +236,8 @@ class Service:
 
     def _new_ranker(self, query: str, names: list[str]) -> Ranker:
         seed = crc32(f"{self.seed} {query}".encode())
-        past: Any = None
-        with suppress(TypeError, ValueError):  # there is no log, or it has no such session
-            past = sessions_of(self.log, query, names, self.n_positions)
-        prior = past.prior(self.make_agent) if past else {}
-        agent = self.make_agent(len(names), self.n_positions, seed=seed, **prior)
-        production = past.production if past else np.arange(self.n_positions)
-        ranker = Ranker(agent, names, production, self.protected)
-        if past:
-            for rankings, clicks in past.parts(agent):
-                ranker.learn(rankings, clicks)
-            agent.start_after_log()
-        return ranker
+        agent = self.make_agent(len(names), self.n_positions, seed=seed)
+        return Ranker(agent, names, np.arange(self.n_positions), self.protected)
 
 
 def arguments_of(call: Callable[..., Any], body: bytes) -> dict[str, Any]:
@@ -325,16 +310,13 @@ def main() -> None:
     parser.add_argument("--store", required=True, help="the file of the tables")
     parser.add_argument("--agent", default="CascadeTS", help="a name, or your own module:Class")
     parser.add_argument("--positions", type=int, default=5, help="number of items of a list")
-    parser.add_argument("--log", nargs="+", help="a click log from which agents learn first")
-    parser.add_argument("--columns", default="", help="names of its columns, as item=doc_id")
     protect = "show the production list until N sessions are learned (0: never)"
     parser.add_argument("--production", type=int, default=0, metavar="N", help=protect)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--port", type=int, default=8000, help="0: any free port")
     words = parser.parse_args()
     try:
-        log = words.log and typed_log(words.log, words.columns).log
-        settings = words.positions, words.seed, log, words.production
+        settings = words.positions, words.seed, words.production
         Handler.service = Service(words.store, words.agent, *settings)
         server = ThreadingHTTPServer(("127.0.0.1", words.port), Handler)
     except (ValueError, OSError, OverflowError) as error:

@@ -2,31 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import gymnasium as gym
 import numpy as np
 
 import clickgym
 from clickgym.envs import Instance, PositionBasedModel
-
-LABELS = tuple("abcdefgh")
-
-
-@dataclass
-class TwoLists:
-    """The log of one query."""
-
-    items: np.ndarray
-    clicks: np.ndarray
-    item_labels: tuple[str, ...] = LABELS
-
-    @property
-    def order(self):
-        return np.arange(len(self.items))
-
-    def of_query(self, query):
-        return self
 
 
 def two_list_logs(n=6, sessions=6000):
@@ -40,9 +20,8 @@ def two_list_logs(n=6, sessions=6000):
         a = np.argsort(rng.normal(0, 0.1, 8) - attraction)
         items = np.where((rng.random(sessions) < 0.8)[:, None], a[:5], a[[2, 1, 0, 6, 5]])
         clicks = np.array([users.sample(ranking, rng) for ranking in items])
-        estimation = {"query": "shoes", "items": list(LABELS)}
-        instance = Instance("shoes", {"PBM": users}, 5, estimation=estimation)
-        yield gym.make("PBMRank-v0", instance=instance), TwoLists(items, clicks)
+        instance = Instance("shoes", {"PBM": users}, 5)
+        yield gym.make("PBMRank-v0", instance=instance), items, clicks.astype(np.int8)
 
 
 def of_best_and_rank(name):
@@ -50,8 +29,9 @@ def of_best_and_rank(name):
     log: two arrays ``(n,)``.
     """
     best, ranked = [], []
-    for env, log in two_list_logs():
-        agent = clickgym.make_agent(name, env, seed=0, horizon=10_000, log=log)
+    for env, items, clicked in two_list_logs():
+        agent = clickgym.make_agent(name, env, seed=0, horizon=10_000)
+        agent.learn_sessions(items, clicked, clicked.sum(axis=1).astype(float))
         clicks = env.unwrapped.model.expected_reward
         best.append(clicks(agent.best()))
         ranked.append(np.mean([clicks(agent.rank(None)) for _ in range(200)]))

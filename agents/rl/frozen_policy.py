@@ -137,9 +137,6 @@ class FrozenPolicy(Agent):
             actions=self.actions,
         )
 
-    def check_log(self) -> None:
-        """It does not learn, so any log is right."""
-
     def rank(self, observation: Any) -> NDArray[np.int64]:
         if self._policy.reads_counts and not isinstance(observation, Mapping):
             observation = {"clicks": observation, "counts": self._counts.observed()[0]}

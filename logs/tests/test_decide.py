@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from clickgym.envs import PositionBasedModel
-from clickgym.runner.warm_start import sessions_of
 from clickgym_logs import ClickLog, decide, decide_all, write_decisions, write_tidy
 from clickgym_logs.decision_table import view_of_queries
 from clickgym_logs.priorities import sessions_of_test, shrunken
@@ -150,12 +149,9 @@ def test_production_of_a_short_log_is_that_of_200_sessions():
 
 @pytest.mark.parametrize(("first", "last"), [(A, B), (B, A), (A, C), (C, A)])
 def test_of_two_lists_as_frequent_the_last_shown_is_todays(first, last):
-    """As for agents that start from the log."""
     log = one_query(np.resize([first, last], (600, 3)), np.zeros((600, 3)))
     expected = tuple(log.item_labels[item] for item in last)
     assert decide(log).production == expected
-    start = sessions_of(log, log.query_labels[0], log.item_labels, 3)
-    assert tuple(log.item_labels[item] for item in start.production) == expected
 
 
 def test_production_list_is_that_of_the_last_twentieth():

@@ -368,8 +368,8 @@ def test_replicates(log_file, tmp_path, printed):
     assert (spread > 0.002).all()
     assert (spread < 0.05).all()
     np.testing.assert_allclose(products[0], np.mean(products[1:], axis=0), atol=0.05)
-    command = next(line for line in text.splitlines() if "--start" in line)
-    assert "users-refits/*.json --agents PBMHB CascadeTS Fixed --delay" in command
+    command = next(line for line in text.splitlines() if "results/days" in line)
+    assert "users-refits/*.json --agents PBMHB CascadeTS Fixed" in command
     words = shlex.split(command)[1:]
     words.remove("PBMHB")
     place = words.index("--instance") + 1

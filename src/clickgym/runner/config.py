@@ -55,10 +55,6 @@ class Config(Setting):
         identities: by column and label the `identity` of what the label stands for.
         places: of each environment the names of the instances with which it is played.
         queries: of each instance with several queries their number; a run plays one of them.
-        start: by environment and instance what agents learned from a log before session 1: its
-            ``identity``, the ``query``, ``sessions`` ``of`` so many, and a ``caution``; empty
-            without a log.
-        start_words: the options by which the log can be typed.
         commit: of the checkout; empty outside of one.
         made: when the sweep began.
         processor: on which.
@@ -72,8 +68,6 @@ class Config(Setting):
     identities: dict[str, dict[str, str]]
     places: dict[str, list[str]] = field(default_factory=dict)
     queries: dict[str, int] = field(default_factory=dict)
-    start: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
-    start_words: list[str] = field(default_factory=list)
     commit: str = ""
     made: str = ""
     processor: str = ""
@@ -122,7 +116,7 @@ class Config(Setting):
             "--metrics": self.metrics,
         }
         words = [word for option, values in options.items() if values for word in (option, *values)]
-        return shlex.join(["clickgym", "run", *envs, *words, *self.start_words])
+        return shlex.join(["clickgym", "run", *envs, *words])
 
     @property
     def origin(self) -> str:
@@ -133,24 +127,13 @@ class Config(Setting):
         """A hash of all that the runs of some labels depend on beside their number."""
         labels = zip(self.identities.items(), (env, instance, agent), strict=True)
         identities = [of[label] for (_, of), label in labels]
-        past = self.start.get(env, {}).get(instance, {}).get("identity")
-        content = [self.setting, instance, identities, past]
+        content = [self.setting, instance, identities]
         return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
     @property
     def setting(self) -> dict[str, Any]:
         """The settings that sweeps must share if their results stand in one table."""
-        shared = {each.name: getattr(self, each.name) for each in fields(Setting)}
-        return shared | {"start": "a log" if self.start else "none"}
-
-    @property
-    def past_sessions(self) -> str:
-        """The sessions of a log from which the agents started, in words; empty without a log."""
-        numbers = [int(past["sessions"]) for of in self.start.values() for past in of.values()]
-        if not numbers:
-            return ""
-        least, most = min(numbers), max(numbers)
-        return f"{least:,} to {most:,} sessions" if least < most else f"{most:,} sessions"
+        return {each.name: getattr(self, each.name) for each in fields(Setting)}
 
     def changes(self, new: Config) -> list[str]:
         """The differences in the setting of a further sweep, in words."""
@@ -174,16 +157,13 @@ class Config(Setting):
             specs = getattr(self, kind) | getattr(new, kind)
             identities[column] = kept | known
             labels[kind] = {label: specs[label] for label in identities[column]}
-        start = {
-            env: self.start.get(env, {}) | new.start.get(env, {}) for env in self.start | new.start
-        }
         places = {
             env: list(dict.fromkeys([*self.places.get(env, []), *new.places.get(env, [])]))
             for env in self.places | new.places
         }
         runs, queries = max(self.runs, new.runs), self.queries | new.queries
         labels |= {"runs": runs, "identities": identities, "places": places}
-        return replace(new, queries=queries, start=start, **labels)
+        return replace(new, queries=queries, **labels)
 
 
 def versions() -> dict[str, str]:

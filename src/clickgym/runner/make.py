@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import operator
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -24,7 +23,6 @@ from ..envs.any_env import sizes_of
 from ..envs.click_env import name_of
 from .labels import AgentLike, EnvLike, split
 from .play.faults import AgentError
-from .warm_start import Start, cautions, learn_from_log
 
 Arguments = dict[str, Any]
 EnvMaker = tuple[EnvSpec | Users | Callable[..., gym.Env], Arguments]
@@ -219,7 +217,6 @@ def make_agent(
     *,
     horizon: int | None = None,
     seed: Seed = None,
-    log: Any = None,
     **hyperparameters: Any,
 ) -> BaseAgent:
     """Build an agent for an environment.
@@ -237,11 +234,6 @@ def make_agent(
         env: the environment that the agent will play.
         horizon: T, the number of sessions; passed only to agents that take it.
         seed: of the agent's own generator.
-        log: a click log, such as a ``ClickLog`` of clickgym-logs, from which the agent learns
-            first: the sessions of the environment's query with K of its items, in their order. If
-            no initial list is known, it is the log's production list. ``prior_skips`` keeps items
-            that the log hardly shows from coming first (0 turns it off). Only agents with
-            ``learns_from_any_list`` learn. `Fixed` and `BubbleRank` start with the production list.
         **hyperparameters: further hyper-parameters of the agent.
 
     Returns:
@@ -250,12 +242,8 @@ def make_agent(
 
     Raises:
         ValueError: the agent is unknown; it needs a horizon that is missing, or knowledge that the
-            environment does not have; it cannot start from the log, and no agent can if users
-            change or have a state, or items have features; or the log has no such sessions.
+            environment does not have.
         TypeError: on a hyper-parameter that the agent does not take.
-
-    Warns:
-        UserWarning: the log may mislead the agent.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -263,7 +251,7 @@ def make_agent(
         >>> sorted(agent.filled_in)
         ['examination', 'n_items', 'n_positions']
     """
-    return prepared_agent(agent, env, horizon=horizon, log=log, **hyperparameters)(seed)
+    return prepared_agent(agent, env, horizon=horizon, **hyperparameters)(seed)
 
 
 def prepared_agent(
@@ -271,7 +259,6 @@ def prepared_agent(
     env: gym.Env,
     *,
     horizon: int | None = None,
-    log: Any = None,
     **hyperparameters: Any,
 ) -> Callable[[Seed], BaseAgent]:
     """Check the arguments of `make_agent`; return what makes the agent with a seed, any number of
@@ -287,16 +274,11 @@ def prepared_agent(
             names = [name for name in parameters if name not in SET_BY_THE_RUN]
             raise TypeError(f"{name}: " + unknown("hyper-parameter", key, names))
     sizes = sizes_of(env)
-    start = None if log is None else Start.of(log)
-    logged = None if start is None else start.sessions(env)
     filled_in: Arguments = {"n_items": sizes.n_items, "n_positions": sizes.n_positions}
     for key, source in requirements(maker).items():
         core: Any = env.unwrapped
         is_known = key not in passed and isinstance(core, ClickEnv)
         known = core.knowledge(source) if is_known else None
-        is_production = source == "initial_ranking" and key not in passed
-        if known is None and is_production and logged is not None:
-            known = logged.production
         if known is not None:
             filled_in[key] = known
         elif key in required and key not in passed:
@@ -316,8 +298,6 @@ def prepared_agent(
         filled_in["horizon"] = check_horizon(horizon)
     elif "horizon" in required:
         raise ValueError(f"{name} needs a horizon")
-    if logged is not None and "prior_skips" not in passed:
-        filled_in |= logged.prior(maker)
 
     def make(seed: Seed) -> BaseAgent:
         own = {  # an agent may write into what it gets
@@ -328,11 +308,6 @@ def prepared_agent(
         if not isinstance(result, BaseAgent):
             raise TypeError(f"{name} returned {short(result)}; expected an agent")
         result.filled_in = own
-        if start is not None and logged is not None:
-            learn_from_log(result, logged, env)
-            if not isinstance(log, Start):  # which is of many agents: who made it has warned
-                for caution in cautions([start.facts(env)], {name: type(result)}):
-                    warnings.warn(caution, stacklevel=3)
         return result
 
     return make

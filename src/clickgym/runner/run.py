@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import gymnasium as gym
 from numpy.typing import ArrayLike
@@ -26,7 +25,6 @@ def run(
     seed: int | None = None,
     checkpoints: ArrayLike | None = None,
     metrics: Sequence[str] = (),
-    start: Any = None,
     engine: Engine = "auto",
 ) -> Result:
     """Let an agent rank for ``horizon`` sessions in an environment, and measure regret, reward and
@@ -46,8 +44,6 @@ def run(
             environment's generator. The column ``seed`` of a sweep has that of each of its runs.
         checkpoints: the steps at which totals are kept, in ``1..T``; None takes about 150, dense at
             the start and later at equal distances. The last is always T.
-        start: a click log from which an agent given by name learns before the first session, as
-            `clickgym.make_agent` says of ``log``. Metrics start at session 1.
         engine: ``"compiled"``, ``"python"`` (one ``env.step`` at a time), or ``"auto"``, which
             takes the compiled engine if the pair allows it. Both engines give the same lists,
             clicks and regret, bit for bit. An `OwnLoop` takes only ``"auto"``.
@@ -65,9 +61,6 @@ def run(
             fault.
         SessionError: the environment failed; the message names it, the step and the fault.
 
-    Warns:
-        UserWarning: the log of ``start`` may mislead the agent.
-
     Example:
         >>> import gymnasium as gym, clickgym
         >>> env = gym.make("PBMRank-v0")
@@ -84,9 +77,7 @@ def run(
     with compilation_note():
         env = env if isinstance(env, gym.Env) else make_env(env)
         if not isinstance(agent, BaseAgent):
-            agent = make_agent(agent, env, horizon=horizon, seed=seed, log=start)
-        elif start is not None:
-            raise ValueError("start is for agents given by name; an object has its own state")
+            agent = make_agent(agent, env, horizon=horizon, seed=seed)
         played_by = engine_of(agent, env, engine)
         check_episode(env, horizon)
         return play(agent, env, played_by, steps, measured, seed)

@@ -51,7 +51,6 @@ from .play.run import Result, checkpoint_steps, play
 from .progress import Progress
 from .results import Results, Trial, begin, open_store, run_seed, shape_of, table_of, write_config
 from .store import Row, Store
-from .warm_start import Start, cautions
 from .workers import check_workers, in_parallel, what_broke
 
 SHIPPED: Literal["shipped"] = "shipped"
@@ -71,7 +70,6 @@ def sweep(
     checkpoints: ArrayLike | None = None,
     engine: Engine = "auto",
     metrics: Sequence[str] = (),
-    start: Any = None,
     again: str | Sequence[str] = (),
     progress: bool = True,
 ) -> Results:
@@ -88,8 +86,7 @@ def sweep(
 
     A folder has one small file for each finished run, named by a hash of all that the run depends
     on: versions, horizon, seed, checkpoints and metrics, the parameters of the users, the
-    agent with its arguments, the sessions it started from, and the code of your own agent with the
-    modules that it imports. If the file is there, the run is finished. If something has changed,
+    agent with its arguments, and the code of your own agent with the modules that it imports. If the file is there, the run is finished. If something has changed,
     clickgym plays it anew, and the tables show it. If you undo the change, the old runs are there
     again. So a folder can grow by environments, instances, agents and runs. An argument without
     content to compare, such as an open file, is allowed, but its runs are not resumed.
@@ -112,8 +109,6 @@ def sweep(
             threads, others in processes. If a ``joblib.parallel_config`` around the call names a
             backend (Dask), it runs all pairs.
         checkpoints, engine, metrics: as in `run`.
-        start: a click log from which the agents learn before session 1, each from the sessions of
-            the query and of the items of its environment, as `clickgym.make_agent` says of ``log``.
         again: labels of agents, environments or instances whose runs are deleted and played anew,
             for changes that clickgym cannot see, as in a file that an agent opens by itself.
         progress: whether to show a bar in a terminal (on stderr) and in a notebook; in a file or a
@@ -127,7 +122,7 @@ def sweep(
     Raises:
         ValueError, TypeError: on bad arguments, before any work starts; on a folder that holds
             something else, or results of another version of clickgym's files.
-        UnsuitedError: agents do not suit the environments or the log; all are named.
+        UnsuitedError: agents do not suit the environments; all are named.
         AgentError, SessionError: an agent proposed a bad list, or an agent or an environment
             failed. All runs finished before are kept.
         WorkerError, FileError: a worker process died, or has other code of your own class than this
@@ -135,7 +130,7 @@ def sweep(
 
     Warns:
         UserWarning: clickgym plays runs of the folder anew, with the reason; it cannot compare what
-            a label stands for; files are damaged; or the log may be of other users.
+            a label stands for; or files are damaged.
 
     Example:
         >>> import clickgym
@@ -161,15 +156,12 @@ def sweep(
         metrics=list(Metrics(metrics).names),
     )
     envs, agents = by_label("environment", envs), by_label("agent", agents)
-    job, trials, config, kinds = _plan(
-        setting, envs, agents, used, runs, engine, start, out is not None
-    )
+    job, trials, config = _plan(setting, envs, agents, used, runs, engine, out is not None)
     for label in again:
         check_choice("label of again", label, [*envs, *job.instances, *agents])
     hashes = {labels: config.key(*labels) for labels in dict.fromkeys(it[:3] for it in trials)}
     keys = {trial: f"{hashes[trial[:3]]}-{trial.run}" for trial in trials}
     shape, rows, before, store = shape_of(config), dict[str, Row](), None, None
-    facts = [of_pair for of_env in config.start.values() for of_pair in of_env.values()]
     if out is not None:
         make_folder(out)
         store = open_store(out)
@@ -182,8 +174,6 @@ def sweep(
     if before is not None and store is not None:
         for line in _news(before, config, _finished_before(left.values(), before, store)):
             warnings.warn(line, stacklevel=2)
-    for caution in cautions(facts, kinds):
-        warnings.warn(caution, stacklevel=2)
 
     def keep(trial: Trial, result: Result) -> None:
         row = rows[keys[trial]] = Row.of(result)
@@ -287,7 +277,6 @@ class Job(NamedTuple):
         queries: of each instance with several queries their number.
         users: the classes of users that are not of the package, by name: another process does not
             know those of a script or a notebook.
-        start: what agents learn from before session 1; None without a log.
         code: that of one's own of agents and environments, by column and label.
         imports: what tells whether workers that are still there know another code.
         last: what the last run of a thread leaves to the next.
@@ -300,7 +289,6 @@ class Job(NamedTuple):
     instances: Mapping[str, Any]
     queries: Mapping[str, int]
     users: Mapping[str, type[Users]]
-    start: Start | None
     code: Mapping[tuple[str, str], OwnCode]
     imports: str
     last: Last
@@ -320,7 +308,7 @@ class Job(NamedTuple):
             else:
                 env, traits = last.env, last.traits
             maker, horizon = self.agents[trial.agent], self.setting.horizon
-            make = prepared_agent(maker, env, horizon=horizon, log=self.start)
+            make = prepared_agent(maker, env, horizon=horizon)
             last = Prepared(trial[:3], env, traits, make)
         agent = last.make(seed)
         engine = engine_of(agent, last.env, self.engine, traits=last.traits)
@@ -337,13 +325,11 @@ class Plan(NamedTuple):
         trials: all of them in the order of the table, each with what plays it: ``"threads"`` for
             compiled pairs, ``"processes"`` for others.
         config: of the results.
-        kinds: the classes of the agents by label.
     """
 
     job: Job
     trials: dict[Trial, str]
     config: Config
-    kinds: dict[str, type[BaseAgent]]
 
 
 def _instances(instances: Any) -> list[Any]:
@@ -373,7 +359,6 @@ def _plan(
     instances: Sequence[Any],
     runs: int,
     engine: Engine,
-    start: Any,
     is_kept: bool,
 ) -> Plan:
     """Make every environment and every agent once, to see that they fit, and plan all runs.
@@ -382,7 +367,7 @@ def _plan(
         setting: of the sweep.
         envs, agents: by label.
         instances, runs: as in `sweep`.
-        engine, start: as in `sweep`.
+        engine: as in `sweep`.
         is_kept: whether the results go into a folder, where what has no identity is told.
 
     Raises:
@@ -399,10 +384,7 @@ def _plan(
     places: dict[str, list[str]] = {}
     queries: dict[str, int] = {}
     trials: dict[Trial, str] = {}
-    log = None if start is None else Start.of(start)
-    facts: dict[str, dict[str, dict[str, Any]]] = {}
     unsuited: dict[str, UnsuitedError] = {}
-    kinds: dict[str, type[BaseAgent]] = {}
     for env_label, env_pair in env_makers.items():
         for instance in instances:
             env = make_env(env_pair, instance)
@@ -422,18 +404,14 @@ def _plan(
             check_episode(env, setting.horizon, env_label)
             is_file = isinstance(instance, str | os.PathLike) and str(instance).endswith(".json")
             named[name] = str(Path(instance).resolve()) if is_file else instance
-            if log is not None:
-                facts.setdefault(env_label, {})[name] = log.facts(env)
-            empty = None if log is None else log.empty
             for label, agent_pair in agent_makers.items():
                 try:
-                    agent = make_agent(agent_pair, env, horizon=setting.horizon, seed=0, log=empty)
+                    agent = make_agent(agent_pair, env, horizon=setting.horizon, seed=0)
                     chosen = engine_of(agent, env, engine)
                     metrics.check_agent(agent)
                 except UnsuitedError as error:
                     unsuited.setdefault(label, error)
                     continue
-                kinds[label] = type(agent)
                 if Trial(env_label, name, label, 0) in trials:
                     raise ValueError("two instances have the same name; give each its own name")
                 prefer = "threads" if chosen == "compiled" else "processes"
@@ -461,16 +439,14 @@ def _plan(
         },
         places=places,
         queries=queries,
-        start=facts,
-        start_words=[] if log is None else log.words,
         **{key: made[key] for key in ("commit", "made", "processor")},
     )
     users = {name: users for name, users in Users.classes.items() if not is_ours(users)}
     job = Job(
-        *(setting, engine, env_makers, agent_makers, named, queries, users, log, code),
+        *(setting, engine, env_makers, agent_makers, named, queries, users, code),
         *(imports, Last()),
     )
-    return Plan(job, trials, config, kinds)
+    return Plan(job, trials, config)
 
 
 # ----------------------------------------------------------------------------------------- playing

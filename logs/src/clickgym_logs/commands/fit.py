@@ -197,8 +197,7 @@ def _print_next(
     days: float | None,
 ) -> None:
     """Print which model predicts best, and the commands that play agents on its users and on those
-    of the second best. Where the log tells its days, clicks arrive at the end of each day of the
-    largest query.
+    of the second best. Where the log tells its days, the horizon is some days of the largest query.
     """
     names = sorted(scores, key=scores.__getitem__)
     names = [name for name in names if np.isfinite(scores[name])] or names[-1:]
@@ -216,18 +215,18 @@ def _print_next(
     users = " ".join(shell_quote(str(file)) for file in files.values())
     settings = "--agents CascadeTS Fixed --horizon 1e5 --out results/users"
     _print_command(console, f"clickgym run {env_id} --instance {users} {settings}")
-    batch, horizon = "1000", "1e4"
+    horizon = "1e4"
     if days is not None:
         largest = max(it.estimation["sessions"] for it in fitted.instances.values())
-        batch, horizon = (f"{math.ceil(n * largest / days)}" for n in (1, DAYS))
-    late = f"--agents PBMHB CascadeTS Fixed --delay batch:{batch} --metrics violations"
-    last = f"--start {' '.join(log)} --horizon {horizon}"
+        horizon = f"{math.ceil(DAYS * largest / days)}"
+    agents = "--agents PBMHB CascadeTS Fixed --metrics violations"
+    last = f"--horizon {horizon}"
     if any(fitted.replicates.values()):
         users = " ".join(f"{shell_quote(str(_refits_of(file)))}/*.json" for file in files.values())
         last = f"--runs 2 {last}"
-    warm = f"--instance {users} {late} {last}"
-    say(console, "To let agents learn from the log first, with clicks that arrive in batches:")
-    _print_command(console, f"clickgym run {env_id} {warm} --out results/warm")
+    compared = f"--instance {users} {agents} {last}"
+    say(console, "To compare agents with today's list over some days:")
+    _print_command(console, f"clickgym run {env_id} {compared} --out results/days")
     for kind, second in others[:1]:
         env_id, _ = _environment(fitted, kind)
         say(
@@ -235,7 +234,7 @@ def _print_next(
             f"{second} is the second best. If it puts the agents in another order, test before you "
             "decide:",
         )
-        _print_command(console, f"clickgym run {env_id} {warm} --out results/second")
+        _print_command(console, f"clickgym run {env_id} {compared} --out results/second")
     console.print()
 
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
-from clickgym.runner.console import announce_compiling, errors
-
-from ..log import ClickLog
 from ..names import csv_fields
-from ..readers import read_log
 
 THE_LOG, COUNTED = "Your log", "What counts"
 """Sections of the help text that commands share."""
@@ -55,12 +50,6 @@ Cutoff = Annotated[
         show_default="all",
     ),
 ]
-
-
-def read_start(files: Sequence[str], columns: str) -> ClickLog:
-    """The log from which agents start, as ``clickgym run --start`` reads it."""
-    with announce_compiling(errors()):
-        return read_log(files, columns=names(columns))
 
 
 def names(columns: str) -> dict[str, str]:

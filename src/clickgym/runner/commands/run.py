@@ -17,7 +17,6 @@ from ..results import TABLE, Results
 from ..sweep import sweep
 from ..terminal import say
 from ..workers import on_cluster
-from .logs import Columns, Start, typed_log
 
 COMPARED, KEPT = "What to compare", "Results"
 """The sections of the help text, in their order."""
@@ -111,8 +110,6 @@ def run(
             "for changes that clickgym cannot see, as in a file that your agent opens by itself.",
         ),
     ] = None,
-    start: Start = None,
-    columns: Columns = "",
     jobs: Jobs = -1,
     cluster: Cluster = None,
 ) -> None:
@@ -128,17 +125,9 @@ def run(
     clickgym run DCMRank-v0 --agents mine=my_module:MyAgent:alpha=0.5 BatchRank \\
         --horizon 1e5 --out results/mine
 
-    Agents that learn from your click log before their first session, on users that clickgym fit
-    made of it:
-
-    \b
-    clickgym run PBMRank-v0 --agents PBMHB CascadeTS --instance users.json \\
-        --start log.csv --horizon 1e4 --out results/warm
-
     With --out each run is saved when it ends. You can stop the command with Ctrl-C: the same
     command goes on where it stopped, and plays only what is new or has changed.
     """
-    log = typed_log(start, columns)
     if reference is not None:
         check_choice("reference", reference, by_label("agent", agents))
     with on_cluster(cluster):
@@ -152,7 +141,6 @@ def run(
             instances=instance,
             n_jobs=jobs,
             metrics=metrics or (),
-            start=log,
             again=again or (),
         )
     console = output()

@@ -192,8 +192,6 @@ def regret_figure(
         return figure
     if title is None and manner.width is None:
         title = _band_of(parts[measures[0]], frame, by_instance)
-        if config is not None and config.start:
-            title += f"; agents started from {config.past_sessions}"
     with matplotlib.rc_context(PAGE if manner.width is None else PAPER):
         return _panels(parts, titles, styles, manner, title)
 

@@ -48,7 +48,6 @@ def to_html(results: Results, reference: str | None = None) -> str:
 <h1>{_text(words.title)}</h1>
 {_figure(results, "Cumulative regret; the last values are in the table")}
 {_table(words.headings, words.rows)}
-{"".join(f"<h2>{_text(head)}</h2>{_table(heads, rows)}" for head, heads, rows in words.days)}
 {"".join(f"<p>{_text(note)}</p>" for note in words.notes)}
 {_instances(results)}
 {"" if config is None else _repetition(config)}</body>

@@ -14,20 +14,14 @@ import polars
 from polars import col
 from rich.console import Console
 
-from ...agents import AGENTS
 from ...core.formats import duration, regret_text
 from ...envs.instances.instance import is_refit
 from ..make import agent_maker, requirements
-from ..per_day import by_day
 from ..play.metrics import is_sum
 from ..play.pair import ENGINES
 from ..results import Results
 from ..summaries import metrics_of, span, with_loss, without_regret
 from ..terminal import Column, print_table, say
-from ..warm_start import cautions, learns_from_log, rare_items
-
-MOSTLY = 0.5
-"""The share of today's list in the latest sessions below which the reader is told."""
 
 
 class FormattedTable(NamedTuple):
@@ -37,17 +31,13 @@ class FormattedTable(NamedTuple):
         title: the measure, horizon, instances and runs, and what intervals are over.
         headings: those of most importance first.
         rows: the cells of each row.
-        days: for each environment whose agents start from a log with times: a title, headings and
-            rows by day.
         notes: sentences about runs that are not finished, unknown regret, what agents got beside
-            clicks, the log from which they learned, and the instances in which one agent lost less
-            than another.
+            clicks, and the instances in which one agent lost less than another.
     """
 
     title: str
     headings: list[str]
     rows: list[list[str]]
-    days: list[tuple[str, list[str], list[list[str]]]]
     notes: list[str]
 
 
@@ -63,10 +53,6 @@ def print_results(console: Console, results: Results, reference: str | None = No
     console.print()
     for place, rows in groupby(words.rows, key=itemgetter(0)):
         print_table(console, columns, [row[1:] for row in rows], title=place)
-        console.print()
-    for title, headings, days in words.days:
-        columns = [Column(name, right=bool(rank), rank=rank) for rank, name in enumerate(headings)]
-        print_table(console, columns, days, title=title)
         console.print()
     for note in words.notes:
         say(console, note)
@@ -119,38 +105,10 @@ def in_words(results: Results, reference: str | None = None) -> FormattedTable:
         why = f"Regret is unknown in {names}: no info has that of the reward which agents get"
         notes.append(f"{why}. A higher total reward is better.")
     notes += [*about_pairs(table, shown), *_given(results)]
-    notes += [*_comparisons(results), *_about_the_log(results)]
+    notes += [*_comparisons(results)]
     title = f"{measure.capitalize()} after {horizon:,} sessions{_title_suffix(results, table)}"
     headings += ["time / session", "engine"]
-    return FormattedTable(title, headings, rows, [*_days(results)], notes)
-
-
-def _days(results: Results) -> Iterator[tuple[str, list[str], list[list[str]]]]:
-    """For each environment the title, headings and rows of the table by day."""
-    start = results.configuration.start if results.configuration else {}
-    for env, pasts in start.items():
-        days = by_day(results.rows.filter(col("env") == env), pasts)
-        if days is None:
-            continue
-        where = f" at the first {days.cutoff} positions" if days.cutoff else ""
-        of = f" of {days.queries} queries" if days.queries > 1 else ""
-        title = (
-            f"{env}: clicks{where} a day more than today's list, which gets {days.clicks:,.0f} "
-            f"({days.sessions:,.0f} sessions{of} a day)"
-        )
-        if results.horizon < days.needed:
-            title += f"; for the first day, take a horizon of at least {days.needed:,}"
-        heads = ["agent", "first day", "worst first day", "first week", "later", "A/B test, days"]
-        rows = [
-            [agent, *map(_gain_text, gains), "–" if test is None else str(test)]
-            for agent, *gains, test in days.table.iter_rows()
-        ]
-        yield title, heads, rows
-
-
-def _gain_text(value: float | None) -> str:
-    """A gain with its sign."""
-    return "–" if value is None else f"{value:+z,.{0 if abs(value) >= 10 else 1}f}"
+    return FormattedTable(title, headings, rows, notes)
 
 
 def measured(row: Mapping[str, Any], horizon: int) -> tuple[float, float | None]:
@@ -240,8 +198,6 @@ def _title_suffix(results: Results, table: polars.DataFrame) -> str:
     instances, words = results.names("instance"), ""
     if len(instances) == 1:
         words = f", {instances[0]}"
-    if results.configuration and results.configuration.start:
-        words += f", started from {results.configuration.past_sessions}"
     return f"{words} ({over_words(table)})"
 
 
@@ -308,49 +264,3 @@ def _comparisons(results: Results) -> Iterator[str]:
             "The instances are refits of one click model to resampled sessions: they show what so "
             "few sessions leave open, and not whether the click model is right."
         )
-
-
-def _about_the_log(results: Results) -> Iterator[str]:
-    """From what agents learned before session 1, and why it may mislead them."""
-    config = results.configuration
-    if config is None or not config.start:
-        return
-    envs, instances = results.names("env"), set(results.names("instance"))
-    pasts = [
-        past
-        for env in envs
-        for instance, past in config.start.get(env, {}).items()
-        if instance in instances
-    ]
-    counts = {
-        f"{past['sessions']:,} of {past['of']:,} sessions of {past['query']}" for past in pasts
-    }
-    learned = (
-        min(counts) if len(counts) == 1 else f"{config.past_sessions} of {len(counts)} queries"
-    )
-    names = results.names("agent")
-    kinds = {name: AGENTS.get(str(config.agents.get(name)).partition(":")[0]) for name in names}
-    if not any(map(learns_from_log, kinds.values())):
-        yield f"The log has {learned}; agents that learn nothing do not use it."
-        return
-    yield f"Before session 1 each agent learned from {learned}; baselines learn nothing."
-    shares = [past.get("share", 1.0) for past in pasts]
-    if parts := [share for share in shares if share < MOSTLY]:
-        yield (
-            f"Today's list has less than half of the latest sessions in {len(parts)} of "
-            f"{len(pasts)} instances, {min(parts):.0%} in one."
-        )
-        if all(past.get("per_day") for past in pasts):
-            yield "Gains a day are over this list, and not over the others that users get."
-    if gaps := sum(int(past.get("gaps", 0)) for past in pasts):
-        around = [name for name, kind in kinds.items() if getattr(kind, "learns_around_gaps", 0)]
-        who = f"{', '.join(around)} learned from their other positions" if around else ""
-        skipped = "the others skipped them" if around else "agents skipped them"
-        yield (
-            f"{gaps:,} more sessions show items that the instances leave out: "
-            f"{'; '.join(filter(None, [who, skipped]))}."
-        )
-    if rare := rare_items(pasts):
-        rare = rare[0].upper() + rare[1:]
-        yield f"{rare}. Agents with prior_skips count each missing display as a skip."
-    yield from cautions(pasts, kinds)
