@@ -3,7 +3,6 @@
 import inspect
 import re
 from pathlib import Path
-from threading import Lock
 
 import numpy as np
 import polars
@@ -199,19 +198,15 @@ def test_runs_resume_and_depend_on_no_name(tmp_path):
     assert (
         play("TopRank:delta=0.1", tasks, 2, tmp_path / "a", n_jobs=1)["loss"] != more["loss"]
     ).any()
-    for path in (tmp_path / "a").rglob("*.npy"):
-        path.write_bytes(b"damaged")
-    with pytest.warns(UserWarning, match="files in .* are damaged"):
-        again = play("TopRank", tasks, 2, tmp_path / "a", n_jobs=1)
-    assert again.drop("seconds").equals(more.drop("seconds"))
+    again = play("TopRank", tasks, 2, tmp_path / "a", n_jobs=1)
+    assert again.equals(more)  # the seconds, too
 
 
 def test_agent_without_identity_is_played_again(tmp_path):
     task = quick_tasks()[0]._replace(horizon=10)
-    lock = Lock()  # has no content
 
     def agent(**sizes):
-        return lock and Random(**sizes)
+        return Random(**sizes)
 
     for runs in (2, 1):
         with pytest.warns(UserWarning, match="agent agent is run, but not resumed"):

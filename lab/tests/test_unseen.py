@@ -9,8 +9,8 @@ import pytest
 import clickgym
 from clickgym.agents import Agent
 from clickgym.core.statistics import half_width
+from clickgym.runner.config import run_seed
 from clickgym.runner.make import make_env
-from clickgym.runner.results import run_seed
 from clickgym_lab.bench import unseen
 from clickgym_lab.bench.hand import Greedy, Sampling, prior_of
 from clickgym_lab.bench.unseen import CELLS, ENV, Cell, play, score, told

@@ -4,7 +4,6 @@ of their predictions.
 
 from __future__ import annotations
 
-import copy
 import pickle
 from functools import partial
 
@@ -28,7 +27,6 @@ from clickgym.envs import (
     PositionBasedModel,
     ScoresAction,
 )
-from clickgym.runner.identity import identity
 from clickgym.runner.play.faults import AgentError
 
 SMALL = PositionBasedModel([0.6, 0.5, 0.3, 0.1], [1.0, 0.7, 0.4])
@@ -411,39 +409,3 @@ def test_weights_of_features():
     model = trained("PPO", LehmerAction(ClickEnv(SMALL)))
     with pytest.raises(ValueError, match=r"MultiDiscrete.*actions='weights' .* are Box\(-1.0, 1.0"):
         FrozenPolicy(4, 3, model=model, actions="weights")
-
-
-def test_identity_of_models(tmp_path):
-    """In memory and loaded it is the same, although the pickles differ; trained further, or with
-    other layers or another normalisation, it is another.
-    """
-    sb3 = pytest.importorskip("stable_baselines3")
-    import torch
-
-    env = FlattenObservation(LehmerAction(ClickEnv(SMALL)))
-    venv = sb3.common.vec_env.DummyVecEnv([lambda: env])
-
-    def made(env, **options):
-        return sb3.PPO("MlpPolicy", env, n_steps=8, batch_size=8, seed=0, device="cpu", **options)
-
-    def of(model):
-        return identity((FrozenPolicy, {"model": model}))
-
-    model = made(venv).learn(8)
-    first = of(model)
-    model.save(tmp_path / "model.zip")
-    loaded = [sb3.PPO.load(tmp_path / "model.zip", device="cpu") for _ in range(2)]
-    assert [of(model) for model in loaded] == [first, first]
-    assert of(model.learn(8)) != first
-    layers = [{"activation_fn": layer} for layer in (torch.nn.Tanh, torch.nn.ReLU)]  # equal state
-    models = [made(venv), *(made(venv, policy_kwargs=layer) for layer in layers)]
-    scaled = sb3.common.vec_env.VecNormalize
-    models += [made(scaled(venv, clip_obs=clip)) for clip in (5, 5, 9)]
-    tanh, same, relu, clipped, again, other = map(of, models)
-    assert (tanh, clipped) == (same, again)
-    assert len({tanh, relu, clipped, other}) == 4
-    net = torch.nn.Linear(2, 2)
-    first = of(net)
-    assert of(copy.deepcopy(net)) == first
-    torch.nn.init.zeros_(net.bias)
-    assert of(net) != first

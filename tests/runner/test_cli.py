@@ -185,7 +185,7 @@ def test_ctrl_c_leaves_no_traceback(tmp_path):
     words = "run PBMRank-v0 --agents TopRank --horizon 1e10 --runs 2 --out out"
     command = [sys.executable, "-m", "clickgym", *words.split()]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    while not (tmp_path / "out" / "config.json").exists():
+    while not list(tmp_path.glob("out/runs/*")):
         time.sleep(0.05)
     time.sleep(1)
     process.send_signal(signal.SIGINT)
@@ -194,4 +194,4 @@ def test_ctrl_c_leaves_no_traceback(tmp_path):
     [line] = err.splitlines()
     assert line.startswith("clickgym: stopped")
     assert "0 of 2 runs" in line
-    assert sorted(os.listdir(tmp_path / "out")) == ["config.json", "runs"]
+    assert sorted(os.listdir(tmp_path / "out")) == ["runs"]

@@ -30,7 +30,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (2500, resource.RLIM_INFINITY))
 for words in sys.stdin:
     print("code", main(words.split()), file=sys.stderr)
 """
-WRITERS = {RUN: r"out/runs/\S*.npy", "report b": "b/regret.png"}  # with the file named first
+WRITERS = {RUN: r"out/runs/\S*.jsonl", "report b": "b/regret.png"}  # with the file named first
 
 
 def test_command_that_cannot_write_says_so_in_one_line(here):

@@ -10,7 +10,8 @@ import clickgym
 from clickgym.agents.agent import UnsuitedError
 from clickgym.core.statistics import half_width
 from clickgym.envs import CascadeModel, QueryUsers
-from clickgym.runner.results import Results, run_seed
+from clickgym.runner.config import run_seed
+from clickgym.runner.results import Results
 
 pytestmark = pytest.mark.uncompiled
 

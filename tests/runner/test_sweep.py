@@ -17,7 +17,7 @@ from polars.testing import assert_frame_equal
 import clickgym
 from clickgym.core.faults import WorkerError
 from clickgym.envs import ClickEnv, PositionBasedModel, list_instances
-from clickgym.runner.results import run_seed
+from clickgym.runner.config import run_seed
 
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -141,20 +141,22 @@ def test_a_sweep_that_is_killed_at_any_time_resumes(tmp_path, own_agent, n_jobs)
     wait, out = random.random() * 0.4, tmp_path / "killed[1]*"
     command = [sys.executable, "-c", SWEEP, str(out), str(n_jobs)]
     process = subprocess.Popen(command, start_new_session=True)
-    while not list(out.glob("runs/*.npy")):
+    while not sum(file.read_bytes().count(b"\n") > 1 for file in out.glob("runs/*.jsonl")):
         assert process.poll() is None
         time.sleep(0.02)
     time.sleep(wait)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    before = {file: file.stat().st_mtime_ns for file in out.glob("runs/*.npy")}
-    assert before, f"{wait} s"
+    before = {file: file.read_bytes() for file in out.glob("runs/*.jsonl")}
+    finished = clickgym.Results(out).frame
+    assert finished.height, f"{wait} s"
     resumed, undisturbed = (
         numbers(ENVS, [*AGENTS, own_agent], 200, 60, seed=5, n_jobs=1, out=folder)
         for folder in (out, None)
     )
     assert_frame_equal(resumed, undisturbed)
-    assert all(file.stat().st_mtime_ns == written for file, written in before.items())
+    assert all(file.read_bytes() == content for file, content in before.items())
+    assert_frame_equal(resumed.join(finished, on=finished.columns, how="semi"), finished)
 
 
 def test_two_sweeps_of_the_same_runs_at_once(tmp_path):

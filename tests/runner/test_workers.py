@@ -6,11 +6,9 @@ import importlib
 import sys
 from textwrap import dedent
 
-import numpy as np
 import pytest
 
 import clickgym
-from clickgym.core.faults import WorkerError
 
 MODULE = """
     from clickgym.agents import Agent
@@ -43,34 +41,6 @@ def write(tmp_path, monkeypatch):
 
 def rank_with(write, text):
     return write("edited_agent", dedent(MODULE.replace("list(range(n_positions))", text))).Forward
-
-
-@pytest.mark.slow
-def test_an_agent_that_is_edited_while_its_sweep_runs(write, tmp_path, monkeypatch):
-    """A worker that would import the new source ends the sweep."""
-    agent = rank_with(write, "list(range(n_positions))")
-    (tmp_path / "edited_agent.py").write_text(dedent(MODULE) + "a = 1")
-    numbers = {"agents": {"it": agent}, "horizon": 50, "runs": 2, "n_jobs": 2}
-    line = "it is another in a worker process: the module edited_agent was edited since"
-    module = importlib.import_module("clickgym.runner.sweep")
-    in_parallel = module.in_parallel
-
-    def edited(*arguments, **options):
-        (tmp_path / "edited_agent.py").write_text(dedent(MODULE) + "a = 2")
-        return in_parallel(*arguments, **options)
-
-    monkeypatch.setattr(module, "in_parallel", edited)
-    with pytest.raises(WorkerError, match=line):
-        clickgym.sweep(["PBMRank-v0"], **numbers)
-
-
-@pytest.mark.slow
-def test_an_attribute_that_a_worker_would_not_have(write):
-    agent = rank_with(write, "list(range(n_positions))")
-    agent.size = np.arange(3)
-    clickgym.sweep(["PBMRank-v0"], {"it": agent}, 50, 2, n_jobs=1)
-    with pytest.raises(WorkerError, match=r"Forward\.size was set outside of its module"):
-        clickgym.sweep(["PBMRank-v0"], {"it": agent}, 50, 2, n_jobs=2)
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-FORMAT = 6
+FORMAT = 7
 """Format number of results folders and saved agents."""
 
 
@@ -57,6 +57,20 @@ def write_whole(path: Path, content: str | bytes) -> None:
         if isinstance(error, OSError):
             raise _file_error(path, error) from None
         raise
+
+
+def append(path: Path, line: str) -> None:
+    """Add a line to a file, also if several threads or processes add lines to it.
+
+    Raises:
+        FileError: the file cannot be written.
+    """
+    try:
+        with open(path, "ab", buffering=0) as file:
+            if file.write(line.encode()) < len(line.encode()):
+                raise OSError("the disk is full")
+    except OSError as error:
+        raise _file_error(path, error) from None
 
 
 def make_folder(path: Path) -> None:

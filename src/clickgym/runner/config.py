@@ -1,30 +1,61 @@
-"""The configuration of a sweep: what its results depend on, and what made them."""
+"""What a sweep is of: its setting, the cells of its table, and what made them; seeds of runs."""
 
 from __future__ import annotations
 
 import json
 import shlex
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from hashlib import sha256
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
+import numpy as np
 from llvmlite.binding import get_host_cpu_name
 
 from ..core.checks import short
 from ..core.files import FORMAT, check_format
+from .identity import UNKNOWN
 
-COLUMNS = ("env", "instance", "agent")
-"""The columns of results that have labels."""
+
+class Trial(NamedTuple):
+    """One run of one agent in one environment."""
+
+    env: str
+    instance: str
+    agent: str
+    run: int
+
+
+class Cell(NamedTuple):
+    """All runs of an agent in an environment.
+
+    Attributes:
+        env, instance, agent: labels.
+        key: a hash of all that the runs depend on beside their number.
+        runs: how many.
+    """
+
+    env: str
+    instance: str
+    agent: str
+    key: str
+    runs: int
+
+    @property
+    def trials(self) -> dict[Trial, str]:
+        """The runs, each with its own key."""
+        return {Trial(*self[:3], run): f"{self.key}-{run}" for run in range(self.runs)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """The settings that all runs of a sweep share.
+    """The settings that all runs of a table share.
 
     Attributes:
         clickgym: the version of the package.
@@ -42,31 +73,37 @@ class Setting:
     checkpoints: list[int]
     metrics: list[str]
 
+    def key(self, instance: str, *identities: str) -> str:
+        """The `Cell.key` of an instance's name, and the identities of what plays there."""
+        content = [self.setting, instance, *identities]
+        hashed = sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
+        is_unknown = any(it.startswith(UNKNOWN) for it in identities)
+        return UNKNOWN + hashed[len(UNKNOWN) :] if is_unknown else hashed
+
+    @property
+    def setting(self) -> dict[str, Any]:
+        """The settings alone, by name."""
+        return {it.name: getattr(self, it.name) for it in fields(Setting)}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Setting):
-    """The configuration of a sweep: what its results depend on, and the versions that made them.
+    """What a sweep, or the table of a folder, is of.
 
     Attributes:
-        engine: as it was asked for.
-        runs: per pair.
         envs, instances, agents: for each label the words by which it can be typed; None if it has
             none.
-        identities: by column and label the `identity` of what the label stands for.
-        places: of each environment the names of the instances with which it is played.
+        cells: of the table.
         queries: of each instance with several queries their number; a run plays one of them.
         commit: of the checkout; empty outside of one.
         made: when the sweep began.
         processor: on which.
     """
 
-    engine: str
-    runs: int
     envs: dict[str, str | None]
     instances: dict[str, str | None]
     agents: dict[str, str | None]
-    identities: dict[str, dict[str, str]]
-    places: dict[str, list[str]] = field(default_factory=dict)
+    cells: list[Cell]
     queries: dict[str, int] = field(default_factory=dict)
     commit: str = ""
     made: str = ""
@@ -74,7 +111,7 @@ class Config(Setting):
 
     @classmethod
     def from_json(cls, where: object, content: Mapping[str, Any]) -> Self:
-        """The configuration in a JSON object; keys of no use are ignored.
+        """The configuration in a JSON object, as `to_json` writes it.
 
         Args:
             where: it is from, for messages.
@@ -84,19 +121,20 @@ class Config(Setting):
             ValueError: it is of another version's format, or something is missing.
         """
         check_format(where, content.get("format"))
+        known = {it.name: content[it.name] for it in fields(cls) if it.name in content}
         try:
-            return cls(**{it.name: content[it.name] for it in fields(cls) if it.name in content})
-        except TypeError as error:
+            return cls(**known | {"cells": [Cell(*cell) for cell in content["cells"]]})
+        except (TypeError, KeyError) as error:
             raise ValueError(f"{where} is not the configuration of a sweep ({error})") from None
 
     def to_json(self) -> dict[str, Any]:
         """This configuration as a JSON object, with the format and the `command`."""
-        return {"format": FORMAT, **asdict(self), "command": self.command}
+        return {"format": FORMAT, **asdict(self), "runs": self.runs, "command": self.command}
 
     @property
-    def labels(self) -> dict[str, dict[str, str | None]]:
-        """By column of the results the labels of environments, instances and agents."""
-        return dict(zip(COLUMNS, (self.envs, self.instances, self.agents), strict=True))
+    def runs(self) -> int:
+        """The most runs of a cell."""
+        return max(cell.runs for cell in self.cells)
 
     @property
     def command(self) -> str:
@@ -123,17 +161,13 @@ class Config(Setting):
         """Version and command, for the metadata of figures."""
         return f"clickgym {self.clickgym}: {self.command}"
 
-    def key(self, env: str, instance: str, agent: str) -> str:
-        """A hash of all that the runs of some labels depend on beside their number."""
-        labels = zip(self.identities.items(), (env, instance, agent), strict=True)
-        identities = [of[label] for (_, of), label in labels]
-        content = [self.setting, instance, identities]
-        return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
-
     @property
-    def setting(self) -> dict[str, Any]:
-        """The settings that sweeps must share if their results stand in one table."""
-        return {each.name: getattr(self, each.name) for each in fields(Setting)}
+    def trials(self) -> dict[Trial, str]:
+        """All runs in the order of the table, each with its key."""
+        cells = {cell[:3]: cell for cell in self.cells}
+        labels = product(self.envs, self.instances, self.agents)
+        in_order = (cells[names] for names in labels if names in cells)
+        return {trial: key for cell in in_order for trial, key in cell.trials.items()}
 
     def changes(self, new: Config) -> list[str]:
         """The differences in the setting of a further sweep, in words."""
@@ -143,27 +177,63 @@ class Config(Setting):
             if new.setting[key] != value
         ]
 
-    def extended(self, new: Config) -> Config:
-        """The configuration of a folder's tables after a further sweep: all of the sweep, and
-        earlier runs if the setting is the same. A label that was renamed goes.
-        """
-        if self.setting != new.setting:
-            return new
-        labels: dict[str, Any] = {}
-        identities = {}
-        for kind, column in zip(("envs", "instances", "agents"), COLUMNS, strict=True):
-            old, known = self.identities[column], new.identities[column]
-            kept = {it: old[it] for it in old if it in known or old[it] not in known.values()}
-            specs = getattr(self, kind) | getattr(new, kind)
-            identities[column] = kept | known
-            labels[kind] = {label: specs[label] for label in identities[column]}
-        places = {
-            env: list(dict.fromkeys([*self.places.get(env, []), *new.places.get(env, [])]))
-            for env in self.places | new.places
-        }
-        runs, queries = max(self.runs, new.runs), self.queries | new.queries
-        labels |= {"runs": runs, "identities": identities, "places": places}
-        return replace(new, queries=queries, **labels)
+
+def shown_of(configs: Sequence[Config]) -> Config:
+    """What the table of a folder shows after some sweeps: the last one, with what the others of the
+    same setting had beside it. A label that was renamed or got another meaning goes.
+
+    Args:
+        configs: of the sweeps, the last one at the end.
+    """
+    same = [it for it in configs if it.setting == configs[-1].setting]
+    cells: dict[tuple[str, ...], Cell] = {}
+    for config in reversed(same):
+        newer = {cell.key for cell in cells.values()}
+        for cell in config.cells:
+            there = cells.get(cell[:3])
+            if there is None and cell.key not in newer:
+                cells[cell[:3]] = cell
+            elif there is not None and there.key == cell.key:
+                cells[cell[:3]] = there._replace(runs=max(there.runs, cell.runs))
+    changed: dict[str, Any] = {"cells": list(cells.values()), "queries": {}}
+    for config in same:
+        changed["queries"] |= config.queries
+    for column, name in enumerate(("envs", "instances", "agents")):
+        specs = [pair for config in same for pair in getattr(config, name).items()]
+        used = {cell[column] for cell in cells.values()}
+        changed[name] = {label: spec for label, spec in specs if label in used}
+    return replace(same[-1], **changed)
+
+
+@lru_cache(maxsize=2**16)
+def run_seed(seed: int, instance: str, run: int, n_queries: int = 1) -> int:
+    """The seed of a run of a sweep, which its users and its agent get.
+
+    All agents have the same seed, so that they meet the same users. The instance is in the key, so
+    that instances are independent; the environment is not. Where a run plays one of several
+    queries, run r plays query r modulo their number, because the seed names the query.
+
+    Args:
+        seed: of the sweep.
+        instance: its name in the results.
+        run: its number, from 0.
+        n_queries: Q, of the instance.
+
+    Returns:
+        An integer, with which `clickgym.run` repeats the run.
+
+    Example:
+        >>> import clickgym
+        >>> rows = clickgym.sweep(["PBMRank-v0"], ["TopRank"], 100, 2, seed=7).rows
+        >>> int(rows["seed"][-1]) == run_seed(7, "yandex-9982", 1)
+        True
+        >>> alone = clickgym.run("TopRank", "PBMRank-v0", 100, seed=run_seed(7, "yandex-9982", 1))
+        >>> bool(rows["regret"][-1] == alone.regret[-1])
+        True
+    """
+    key = (run, *instance.encode())
+    drawn = int(np.random.SeedSequence(seed, spawn_key=key).generate_state(1)[0])
+    return drawn - drawn % n_queries + run % n_queries
 
 
 def versions() -> dict[str, str]:
@@ -172,7 +242,7 @@ def versions() -> dict[str, str]:
 
 
 def provenance() -> dict[str, Any]:
-    """The origin of results: ``commit``, ``made``, ``processor`` and ``versions``."""
+    """The origin of results: ``commit``, ``made`` and ``processor``."""
     command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=8", "HEAD"]
     try:
         commit = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
@@ -182,5 +252,4 @@ def provenance() -> dict[str, Any]:
         "commit": commit,
         "made": datetime.now(UTC).isoformat(timespec="microseconds"),
         "processor": str(get_host_cpu_name()),
-        "versions": versions(),
     }

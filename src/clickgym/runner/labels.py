@@ -89,7 +89,7 @@ def own_label(thing: Any) -> str | None:
         >>> own_label(lambda: gym.make("PBMRank-v0"))
     """
     maker, arguments = split(thing)
-    name = maker if isinstance(maker, str) else _name_of(maker)
+    name = maker if isinstance(maker, str) else name_of_maker(maker)
     if name is None or not arguments:
         return name
     try:
@@ -110,7 +110,7 @@ def written(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def _name_of(maker: Any) -> str | None:
+def name_of_maker(maker: Any) -> str | None:
     """The name by which a class or a function can be imported."""
     maker = getattr(maker, "adopted", maker)  # a learner made of a library's class goes by that
     name, module = getattr(maker, "__qualname__", None), getattr(maker, "__module__", None)

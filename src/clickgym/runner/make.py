@@ -251,19 +251,6 @@ def make_agent(
         >>> sorted(agent.filled_in)
         ['examination', 'n_items', 'n_positions']
     """
-    return prepared_agent(agent, env, horizon=horizon, **hyperparameters)(seed)
-
-
-def prepared_agent(
-    agent: AgentLike,
-    env: gym.Env,
-    *,
-    horizon: int | None = None,
-    **hyperparameters: Any,
-) -> Callable[[Seed], BaseAgent]:
-    """Check the arguments of `make_agent`; return what makes the agent with a seed, any number of
-    times.
-    """
     check_kind("env", env, gym.Env, AN_ENV)
     maker, passed = agent_maker(agent)
     passed = {**passed, **hyperparameters}
@@ -299,15 +286,12 @@ def prepared_agent(
     elif "horizon" in required:
         raise ValueError(f"{name} needs a horizon")
 
-    def make(seed: Seed) -> BaseAgent:
-        own = {  # an agent may write into what it gets
-            key: value.copy() if isinstance(value, np.ndarray) else value
-            for key, value in filled_in.items()
-        }
-        result = _called(f"agent {name}", maker, {**own, **passed, "seed": seed}, AgentError)
-        if not isinstance(result, BaseAgent):
-            raise TypeError(f"{name} returned {short(result)}; expected an agent")
-        result.filled_in = own
-        return result
-
-    return make
+    own = {  # an agent may write into what it gets
+        key: value.copy() if isinstance(value, np.ndarray) else value
+        for key, value in filled_in.items()
+    }
+    result = _called(f"agent {name}", maker, {**own, **passed, "seed": seed}, AgentError)
+    if not isinstance(result, BaseAgent):
+        raise TypeError(f"{name} returned {short(result)}; expected an agent")
+    result.filled_in = own
+    return result

@@ -1,20 +1,12 @@
-"""The `Results` of a sweep: rows of finished runs, from folders or from a frame, tables, figures.
-
-A folder has a record of each sweep into it. What its tables show is what the last record names, and
-what older ones of the same setting name beside it, as far as their runs are finished.
-"""
+"""The `Results` of a sweep: the rows of its finished runs, their table and their figure."""
 
 from __future__ import annotations
 
-import json
 import os
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars
@@ -30,142 +22,76 @@ from ..core.checks import (
     entries,
     is_sequence,
 )
-from ..core.files import FORMAT, read_json, write_whole
-from .config import COLUMNS, Config
-from .store import RUNS, Row, Shape, Store
+from .config import Config, run_seed, shown_of
+from .store import RUNS, Row, files_of, read
 from .summaries import MEASURED, QUERY, TIMED, final_table, metrics_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-CONFIG, TABLE = "config.json", "results.parquet"
 ALWAYS = ("regret", "reward", "clicks")
 """What every run measures."""
 
 
-class Trial(NamedTuple):
-    """One run of one agent in one environment."""
-
-    env: str
-    instance: str
-    agent: str
-    run: int
-
-
-@lru_cache(maxsize=2**16)
-def run_seed(seed: int, instance: str, run: int, n_queries: int = 1) -> int:
-    """The seed of a run of a sweep, which its users and its agent get.
-
-    All agents have the same seed, so that they meet the same users. The instance is in the key, so
-    that instances are independent; the environment is not. Where a run plays one of several
-    queries, run r plays query r modulo their number, because the seed names the query.
-
-    Args:
-        seed: of the sweep.
-        instance: its name in the results.
-        run: its number, from 0.
-        n_queries: Q, of the instance.
-
-    Returns:
-        An integer, with which `clickgym.run` repeats the run.
-
-    Example:
-        >>> import clickgym
-        >>> rows = clickgym.sweep(["PBMRank-v0"], ["TopRank"], 100, 2, seed=7).rows
-        >>> int(rows["seed"][-1]) == run_seed(7, "yandex-9982", 1)
-        True
-        >>> alone = clickgym.run("TopRank", "PBMRank-v0", 100, seed=run_seed(7, "yandex-9982", 1))
-        >>> bool(rows["regret"][-1] == alone.regret[-1])
-        True
-    """
-    key = (run, *instance.encode())
-    drawn = int(np.random.SeedSequence(seed, spawn_key=key).generate_state(1)[0])
-    return drawn - drawn % n_queries + run % n_queries
-
-
-# ------------------------------------------------------------------------------------- the folder
-
-
-def open_store(folder: Path) -> Store:
-    """The files of runs in a results folder.
+def check_folder(folder: Path) -> None:
+    """Check that a folder is one of results, or has no files.
 
     Raises:
-        ValueError: the folder holds something else, or results of another version.
+        ValueError: it holds something else, or results of another version.
     """
-    store, config = Store(folder), folder / CONFIG
-    if next(store.records(), None) is None:
-        if config.is_file() and read_json(config).get("format") != FORMAT:
-            raise ValueError(
-                f"{folder} is of another version of clickgym: read it with that version, or choose "
-                "another folder (--out)"
-            )
-        # The folder of runs is looked for last: another command may make it meanwhile.
-        if any(folder.glob("[!.]*")) and not config.is_file() and not store.folder.is_dir():
-            raise ValueError(f"{folder} is not a results folder: it has no {RUNS}")
-    return store
+    names = {file.name for file in folder.glob("[!.]*")}
+    if names - {RUNS} and not files_of([folder]):
+        raise ValueError(
+            f"{folder} has files, but no results of this version of clickgym: choose another folder"
+        )
 
 
-def recorded(stores: Iterable[Store]) -> list[Config]:
-    """The configurations of all sweeps into some folders, the last one at the end."""
-    configs = [Config.from_json(it.folder, content) for it in stores for content in it.records()]
-    return sorted(configs, key=lambda config: config.made)
+def read_folders(folders: Sequence[Path]) -> tuple[polars.DataFrame, Config]:
+    """The rows of the finished runs that the table of some folders shows, and what it is of.
 
-
-def current(configs: Sequence[Config]) -> Config:
-    """The configuration of the tables after some sweeps: that of the last one, with the others of
-    the same setting.
+    Raises:
+        ValueError: no run is finished.
     """
-    shown, *others = [it for it in configs if it.setting == configs[-1].setting]
-    for config in others:
-        shown = shown.extended(config)
-    return shown
+    about, rows = read(folders)
+    configs = [Config.from_json(folders[0], it) for it in about]
+    frame = table_of(rows, shown_of(configs)) if configs else polars.DataFrame()
+    if frame.is_empty():
+        where = ", ".join(map(str, folders))
+        for folder in folders:
+            check_folder(folder)
+        raise ValueError(f"{where} holds no finished run" + " yet" * bool(configs))
+    return frame, shown_of(configs)
 
 
-def begin(store: Store, planned: Config) -> tuple[Config | None, Config]:
-    """Record a sweep, unless the folder shows all of it already.
+def table_of(rows: Mapping[str, Row], config: Config) -> polars.DataFrame:
+    """The rows of the finished runs of a sweep, in the order of its table, as `Results.rows` has
+    them; what is unknown is null.
 
     Args:
-        store: of the results folder.
-        planned: what the sweep is of.
-
-    Returns:
-        What the tables of the folder showed before, and what they show now.
+        rows: of runs by their keys.
+        config: of the sweep.
     """
-    configs = recorded([store])
-    before, now = current(configs) if configs else None, current([*configs, planned])
-    nothing: dict[str, Any] = {"made": "", "commit": "", "processor": ""}
-    if before is not None and replace(before, **nothing) == replace(now, **nothing):
-        return before, before
-    store.record(planned.to_json())
-    return before, now
-
-
-def write_config(folder: Path, config: Config) -> None:
-    """Write what the tables of a folder show, unless it is there."""
-    text = json.dumps(config.to_json(), indent=1) + "\n"
-    file = folder / CONFIG
-    if not file.is_file() or file.read_bytes() != text.encode():
-        write_whole(file, text)
-
-
-def shape_of(config: Config) -> Shape:
-    """The shape of the array of each run."""
-    return len(ALWAYS) + len(config.metrics), len(config.checkpoints)
-
-
-def rows_of(
-    runs: Sequence[tuple[Trial, int | None, Row]], steps: Sequence[int], metrics: Sequence[str]
-) -> polars.DataFrame:
-    """The rows of runs, each with its seed, as `Results.rows` has them; what is unknown is null."""
-    names = [*ALWAYS, *metrics]
-    measured = np.frombuffer(b"".join(row.measured for _, _, row in runs), "<f8")
+    steps, names = config.checkpoints, [*ALWAYS, *config.metrics]
+    runs = [(trial, rows[key]) for trial, key in config.trials.items() if key in rows]
+    counts = [config.queries.get(trial.instance, 1) for trial, _ in runs]
+    labels: dict[str, Any] = dict.fromkeys(("env", "instance", "agent"), polars.String)
+    labels |= {"run": polars.Int64, "seed": polars.Int64, QUERY: polars.Int64}
+    labels |= {"engine": polars.String, "seconds": polars.Float64}
+    facts = [
+        (
+            *trial,
+            run_seed(config.seed, trial.instance, trial.run, count),
+            trial.run % count if count > 1 else None,
+            row.engine,
+            row.seconds,
+        )
+        for (trial, row), count in zip(runs, counts, strict=True)
+    ]
+    measured = np.frombuffer(b"".join(row.measured for _, row in runs), "<f8")
     columns = measured.reshape(len(runs), len(names), len(steps)).swapaxes(0, 1)
-    of_runs: dict[str, Any] = dict.fromkeys(COLUMNS, polars.String)
-    of_runs |= {"run": polars.Int64, "seed": polars.Int64}
-    of_runs |= {"engine": polars.String, "seconds": polars.Float64}
-    facts = [(*trial, seed, row.engine, row.seconds) for trial, seed, row in runs]
-    frame = polars.DataFrame(facts, of_runs, orient="row", strict=False)
+    frame = polars.DataFrame(facts, labels, orient="row")
+    queries = [QUERY] if config.queries else []
     return (
         frame[np.repeat(np.arange(len(runs)), len(steps))]
         .with_columns(polars.Series("step", np.tile(steps, len(runs))))
@@ -173,65 +99,11 @@ def rows_of(
             polars.Series(name, column.reshape(-1))
             for name, column in zip(names, columns, strict=True)
         )
-        .with_columns(col("regret", *metrics).fill_nan(None), col("clicks").cast(polars.Int64))
-        .select(*MEASURED, *metrics, *TIMED)
+        .with_columns(
+            col("regret", *config.metrics).fill_nan(None), col("clicks").cast(polars.Int64)
+        )
+        .select(*MEASURED[:5], *queries, *MEASURED[5:], *config.metrics, *TIMED)
     )
-
-
-def table_of(
-    rows: Mapping[str, Row], keys: Mapping[Trial, str], config: Config
-) -> polars.DataFrame:
-    """The rows of a sweep's finished runs, in the order of their keys."""
-    counts = config.queries
-    runs = [
-        (trial, run_seed(config.seed, *trial[1::2], counts.get(trial.instance, 1)), rows[key])
-        for trial, key in keys.items()
-        if key in rows
-    ]
-    frame = rows_of(runs, config.checkpoints, config.metrics)
-    if not counts:
-        return frame
-    queries = col("instance").replace_strict(counts, default=None, return_dtype=polars.Int64)
-    place = frame.columns.index("seed") + 1
-    return frame.insert_column(place, frame.select((col("run") % queries).alias(QUERY))[QUERY])
-
-
-def read_results(stores: Sequence[Store]) -> tuple[polars.DataFrame, Config, list[Trial]]:
-    """The rows of the finished runs that the tables of some folders show together, what these are
-    of, and the runs that are not finished.
-
-    Raises:
-        ValueError: no run is finished.
-    """
-    configs, rows = recorded(stores), dict[str, Row]()
-    if configs:
-        config = current(configs)
-        labels = product(config.envs, config.instances, config.agents)
-        keys = {
-            Trial(*names, run): f"{key}-{run}"
-            for names in labels
-            for key in [config.key(*names)]
-            for run in range(config.runs)
-        }
-        for store in stores:
-            rows |= store.rows(keys.values(), shape_of(config))
-    if not rows:
-        where = ", ".join(str(store.folder.parent) for store in stores)
-        if not any(store.folder.is_dir() for store in stores):
-            raise ValueError(f"{where} is not a results folder: it has no {RUNS}")
-        raise ValueError(f"{where} holds no finished run yet")
-    asked = {
-        Trial(env, *names)
-        for it in configs
-        if it.setting == config.setting
-        for env, instances in it.places.items()
-        for names in product(instances, it.agents, range(it.runs))
-    }
-    left = [trial for trial, key in keys.items() if trial in asked and key not in rows]
-    return table_of(rows, keys, config), config, left
-
-
-# -------------------------------------------------------------------------------------- in Python
 
 
 class Results:
@@ -242,7 +114,6 @@ class Results:
         source: the folder of a `sweep` or of ``clickgym run``, finished or not; several of them,
             whose results stand in one table; or `rows` of such results.
         config: the configuration of rows, if it is known, as ``config.json`` holds it.
-        left: with rows, the runs that are not finished.
 
     Attributes:
         rows: a polars frame as in ``results.parquet``, with the columns env, instance, agent, run,
@@ -250,13 +121,9 @@ class Results:
             the run). `clickgym.run` with the seed repeats this run. If an environment has several
             queries, the column query has that of each run (null elsewhere).
         configuration: of the sweep; None if it is unknown.
-        left: the runs that sweeps into the folders have not finished.
 
     Raises:
         ValueError: the folder is not one of results, or the rows are not those of a sweep.
-
-    Warns:
-        UserWarning: runs of an earlier setting are not shown, or files are damaged.
 
     Example:
         >>> import clickgym
@@ -272,23 +139,17 @@ class Results:
         self,
         source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | polars.DataFrame,
         config: Config | Mapping[str, Any] | None = None,
-        left: Sequence[Trial] = (),
     ) -> None:
         if isinstance(config, Mapping):
             config = Config.from_json("config", config) if config else None
         check_kind("config", config, Config | None, "a configuration, as in config.json")
         if not isinstance(source, polars.DataFrame):
             folders: Any = source if is_sequence(source) else [source]
-            stores = [open_store(check_path("source", folder)) for folder in folders]
-            source, config, left = read_results(stores)
-            for hidden in recorded(stores):
-                if changes := hidden.changes(config):
-                    text = f"runs of another setting are not shown ({'; '.join(changes)})"
-                    warnings.warn(text, stacklevel=2)
+            source, config = read_folders([check_path("source", it) for it in folders])
         missing = {*MEASURED, *TIMED} - set(source.columns)
         if missing or source.is_empty():
             raise ValueError(f"the table lacks {min(missing, default='rows')!r}, which a sweep has")
-        self.rows, self.configuration, self.left = source, config, left
+        self.rows, self.configuration = source, config
 
     @property
     def config(self) -> dict[str, Any]:
@@ -331,7 +192,7 @@ class Results:
             ValueError: there is no such agent or environment, or none of the agents was run in any
                 of the environments.
         """
-        rows, left = self.rows, self.left
+        rows, config = self.rows, self.configuration
         for what, column, labels in (
             ("agent", "agent", agents),
             ("environment", "env", environments),
@@ -342,10 +203,12 @@ class Results:
                 chosen = list(dict.fromkeys(check_choice(what, name, known) for name in labels))
                 order = col(column).cast(polars.Enum(chosen))
                 rows = rows.filter(col(column).is_in(chosen)).sort(order, maintain_order=True)
-                left = [trial for trial in left if getattr(trial, column) in chosen]
+                if config is not None:
+                    cells = [cell for cell in config.cells if getattr(cell, column) in chosen]
+                    config = replace(config, cells=cells)
         if rows.is_empty():
             raise ValueError("there are no results of these agents in these environments")
-        return Results(rows, self.configuration, left)
+        return Results(rows, config)
 
     def table(self, reference: str | None = None) -> polars.DataFrame:
         """The final results of every agent, lowest regret first: means over instances and runs.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 import clickgym
 from clickgym.agents import Agent, CompiledAgent, Learner, Random
 from clickgym.agents.agent import UnsuitedError
-from clickgym.core.files import make_folder
 from clickgym.runner.config import versions
-from clickgym.runner.identity import OwnCode, identities
+from clickgym.runner.identity import identities
 from clickgym.runner.labels import AgentLike
 from clickgym.runner.make import agent_maker, make_agent, maker_name, observed_sizes, requirements
 from clickgym.runner.play.pair import engine_of
-from clickgym.runner.store import Row, Store
+from clickgym.runner.store import Journal, Row, read
 from clickgym.runner.sweep import resumable
 from clickgym.runner.workers import in_parallel
 
@@ -166,19 +165,32 @@ def play(
     hashes = {task: sha256(keys[task].encode()).hexdigest()[:32] for task in tasks}
     compiled = isinstance(maker, type) and issubclass(maker, CompiledAgent)
     prefer = "threads" if compiled else "processes"
-    store = Store(out)
-    make_folder(store.folder)
-    code, rest = OwnCode.of(maker), (runs, store, seed)
-    calls = [(play_task, agent, code, task, hashes[task], *rest) for task in tasks]
+    _, rows = read([out])
+    journal = Journal(out, {"agent": str(agent), "seed": seed})
+    calls = [
+        (play_task, agent, task, hashes[task], runs, found_of(rows, hashes[task]), journal, seed)
+        for task in tasks
+    ]
     finished: list[polars.DataFrame] = []
     with resumable(out, lambda: f"{len(finished)} of {len(tasks)} tasks"):
-        for table in watch(in_parallel(calls, n_jobs, prefer, "generator")):
+        for table in watch(in_parallel(calls, n_jobs, prefer, "generator", code=known)):
             finished.append(table)
     return polars.concat(finished)
 
 
+def found_of(rows: Mapping[str, Row], key: str) -> dict[str, Row]:
+    """The finished runs whose keys begin with a hash."""
+    return {name: row for name, row in rows.items() if name.startswith(key)}
+
+
 def play_task(
-    agent: AgentLike, code: OwnCode, task: Task, key: str, runs: int, store: Store, seed: int
+    agent: AgentLike,
+    task: Task,
+    key: str,
+    runs: int,
+    found: Mapping[str, Row],
+    journal: Journal,
+    seed: int,
 ) -> polars.DataFrame:
     """Play the runs of a task that have not been played yet.
 
@@ -187,12 +199,11 @@ def play_task(
 
     Args:
         agent, task, runs, seed: as in `play`.
-        code: the agent's own code.
         key: a hash of what the runs depend on.
-        store: keeps them.
+        found: the finished runs by their keys.
+        journal: keeps the others.
     """
-    code.check(str(agent), agent_maker(agent)[0])
-    found, rows = store.rows([f"{key}-{number}" for number in range(runs)], (1, 1)), []
+    rows = []
     metrics = [] if task.measure == "regret" else [task.measure]
     env = task.make()
     for number in range(runs):
@@ -207,6 +218,6 @@ def play_task(
             )
             loss = result.to_frame()[task.measure].to_numpy()[-1:].astype("<f8")
             row = Row(result.engine, result.seconds, loss.tobytes())
-            store.add(f"{key}-{number}", task.name, row, (1, 1))
+            journal.add(f"{key}-{number}", row)
         rows.append((task.name, number, *np.frombuffer(row.measured).tolist(), row.seconds))
     return polars.DataFrame(rows, COLUMNS, orient="row")

@@ -17,9 +17,9 @@ import clickgym
 from clickgym.agents import Random
 from clickgym.core.statistics import half_width
 from clickgym.envs import ClickEnv
+from clickgym.runner.config import run_seed
 from clickgym.runner.labels import AgentLike
 from clickgym.runner.make import make_agent, make_env
-from clickgym.runner.results import run_seed
 
 from ..results import read_results
 from .hand import Greedy, Sampling, prior_of

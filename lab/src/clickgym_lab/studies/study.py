@@ -25,9 +25,8 @@ from polars import col
 import clickgym
 from clickgym.core.files import make_folder
 from clickgym.envs import DEFAULT_INSTANCE, Instance, list_instances, load_instance
-from clickgym.runner.config import provenance
+from clickgym.runner.config import Trial, provenance, run_seed
 from clickgym.runner.make import make_env
-from clickgym.runner.results import Trial, run_seed
 
 from ..results import read_results, write_results
 from .claims import Curves, Judged, Number, Results, Statement, judge

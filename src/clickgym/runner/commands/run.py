@@ -11,9 +11,9 @@ from ...core.checks import check_choice
 from ..console import Cluster, Jobs, Seed, output
 from ..labels import by_label
 from ..play.metrics import METRICS
-from ..reports.report import SUMMARY
+from ..reports.report import SUMMARY, TABLE
 from ..reports.table import print_results
-from ..results import TABLE, Results
+from ..results import Results
 from ..sweep import sweep
 from ..terminal import say
 from ..workers import on_cluster

@@ -23,8 +23,6 @@ def engine_of(
     agent: BaseAgent,
     env: gym.Env,
     engine: str = "auto",
-    *,
-    traits: EnvTraits | None = None,
 ) -> str:
     """The engine that plays an agent in an environment: ``"compiled"``, ``"python"``, or the
     library of an `OwnLoop`. A pair that passes here can play.
@@ -32,7 +30,6 @@ def engine_of(
     Args:
         agent, env: who and where.
         engine: as in `clickgym.run`.
-        traits: of the environment, if known.
 
     Raises:
         ValueError: on an unknown engine, or one that cannot serve the pair; an agent that was built
@@ -40,7 +37,7 @@ def engine_of(
         UnsuitedError: the agent cannot play the environment.
     """
     check_choice("engine", engine, ENGINES)
-    traits, name = traits or traits_of(env), type(agent).__name__
+    traits, name = traits_of(env), type(agent).__name__
     if hidden := [key for key in agent.observes if key not in traits.shown]:
         reason = f"observes {', '.join(hidden)}, which {traits.name} does not show"
         raise UnsuitedError(name, reason)

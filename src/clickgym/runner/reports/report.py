@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from pathlib import Path
 
@@ -9,31 +10,25 @@ import polars
 
 from ...core.files import parquet, reading, write_whole
 from ...core.formats import to_csv
-from ..results import TABLE, Results, read_results, write_config
-from ..store import Store
+from ..results import Results
 from .figures import save_figure
 from .page import to_html
 
-SUMMARY, FIGURE, PAGE = "summary.csv", "regret", "report.html"
+CONFIG, TABLE, SUMMARY = "config.json", "results.parquet", "summary.csv"
+FIGURE, PAGE = "regret", "report.html"
 
 
-def update_files(out: Path, store: Store) -> None:
-    """Write the files of all finished runs of a folder, unless they are there. If other commands
-    finish runs meanwhile, write them again.
-    """
-    there = None
-    while there != store.look():
-        there = store.look()
-        results = Results(*read_results([store]))
-        if results.configuration is not None:
-            write_config(out, results.configuration)
-        if not _are_written(out, results):
-            write_files(out, results)
+def update_files(out: Path) -> None:
+    """Write the files of all finished runs of a folder, unless they are there."""
+    results = Results(out)
+    if not _are_written(out, results):
+        write_whole(out / CONFIG, json.dumps(results.config, indent=1) + "\n")
+        write_files(out, results)
 
 
 def _are_written(out: Path, results: Results) -> bool:
     with suppress(OSError, ValueError), reading(out / TABLE, "is damaged", "it is written anew"):
-        files = (SUMMARY, f"{FIGURE}.png", f"{FIGURE}.svg")
+        files = (CONFIG, SUMMARY, f"{FIGURE}.png", f"{FIGURE}.svg")
         are_there = all((out / name).is_file() for name in files)
         return are_there and polars.read_parquet(out / TABLE).equals(results.rows)
     return False

@@ -142,10 +142,12 @@ def number_text(value: float | None) -> str:
 
 def _unfinished(results: Results) -> Iterator[str]:
     """How many runs of which agents are not finished."""
-    if results.left:
-        counts = Counter(trial.agent for trial in results.left)
-        agents = ", ".join(f"{agent} {count:,}" for agent, count in counts.items())
-        count = f"{len(results.left):,} ({agents})"
+    runs = results.rows.select("env", "instance", "agent", "run").unique()
+    trials = results.configuration.trials if results.configuration else ()
+    counts = Counter(trial.agent for trial in set(trials) - set(runs.iter_rows()))
+    if counts:
+        agents = ", ".join(f"{agent} {count:,}" for agent, count in sorted(counts.items()))
+        count = f"{counts.total():,} ({agents})"
         yield f"Runs that are not finished: {count}. The same command resumes."
 
 
