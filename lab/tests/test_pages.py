@@ -37,8 +37,7 @@ from PIL import Image
 import clickgym_logs
 from clickgym.agents import AGENTS
 from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, load_instance
-from clickgym.runner.colours import PLACES
-from clickgym.runner.reports.figures import figure_bytes, line_styles
+from clickgym.runner.reports.figures import PLACES, figure_bytes, line_styles
 from clickgym_lab.studies.when_rl_pays import BANDIT, BY_STATE, FAMILIES, MYOPIC
 
 ROOT = Path(__file__).resolve().parents[2]

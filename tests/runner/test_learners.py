@@ -19,7 +19,7 @@ from clickgym.agents import Learner, OwnLoop
 from clickgym.core.specs import parse_spec
 from clickgym.envs import ClickEnv, ClickVectorEnv, PositionBasedModel, RecordVectorRegret
 from clickgym.envs.meter import Meter
-from clickgym.runner.labels import own_label
+from clickgym.runner.names import own_label
 
 pytest.importorskip("stable_baselines3")
 SMALL = PositionBasedModel([0.6, 0.5, 0.3, 0.1], [1.0, 0.7, 0.4])

@@ -16,8 +16,8 @@ from slow import slow
 import clickgym
 from clickgym.agents import BatchRank, CascadeKLUCB, Fixed, Random, TopRank
 from clickgym.envs import PositionBasedModel, load_instance
-from clickgym.runner.labels import own_label
 from clickgym.runner.make import agent_maker
+from clickgym.runner.names import own_label
 
 MODEL = PositionBasedModel([0.5, 0.4, 0.3], [1.0, 0.5])
 

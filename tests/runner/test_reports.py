@@ -18,11 +18,10 @@ from slow import slow
 
 import clickgym
 from clickgym.core.formats import regret_text
-from clickgym.runner.colours import PLACES
 from clickgym.runner.reports import figures
-from clickgym.runner.reports.figures import apart, line_styles
+from clickgym.runner.reports.figures import PLACES, apart, line_styles
 from clickgym.runner.reports.latex import to_latex
-from clickgym.runner.reports.page import to_html
+from clickgym.runner.reports.report import to_html
 
 ENVS, INSTANCES = ["PBMRank-v0", "PBMRank-v0:reward=any_click"], ["yandex-9", "yandex-990"]
 AGENTS = ["TopRank", "CascadeKLUCB", "Random", "Oracle"]

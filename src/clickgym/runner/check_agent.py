@@ -18,7 +18,6 @@ from ..agents import Agent
 from ..core.faults import Fault, expect, kernels_in_python, run_checks
 from ..envs import CascadeMDP, ClickEnv, Instance, LinearModel, PositionBasedModel, load_instance
 from ..envs.any_env import clicks_of
-from .labels import AgentLike
 from .make import (
     agent_maker,
     make_agent,
@@ -27,6 +26,7 @@ from .make import (
     parameters_of,
     takes,
 )
+from .names import AgentLike
 from .play.faults import AgentError, check_list
 from .play.run import Result
 from .run import run

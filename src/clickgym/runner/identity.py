@@ -31,7 +31,7 @@ from ..core.checks import short
 from ..envs import Instance, Users, load_instance
 from ..envs.instances.instance import FAMILIES
 from ..envs.users import users_class
-from .labels import RL_LIBRARIES, name_of_maker
+from .names import RL_LIBRARIES, name_of_maker
 
 UNKNOWN = "unknown"
 """How the identity of a thing begins that has none."""

@@ -21,7 +21,7 @@ from ..core.modules import module_of
 from ..envs import ENVIRONMENTS, ClickEnv, Users
 from ..envs.any_env import sizes_of
 from ..envs.click_env import name_of
-from .labels import AgentLike, EnvLike, split
+from .names import AgentLike, EnvLike, split
 from .play.faults import AgentError
 
 Arguments = dict[str, Any]

@@ -10,13 +10,13 @@ from typing import Any, Literal, NamedTuple
 
 from ..agents.agent import UnsuitedError
 from ..core.checks import is_sequence, short
-from ..envs import ClickEnv, Users
+from ..envs import ENVIRONMENTS, ClickEnv, Users
 from ..envs.any_env import users_of
 from ..envs.instances.instance import shipped_instances
 from .config import Cell, Config, Setting, provenance
 from .identity import identities, is_ours, loaded
-from .labels import AgentLike, EnvLike, own_label
 from .make import AgentMaker, EnvMaker, agent_maker, env_maker, make_agent, make_env
+from .names import AgentLike, EnvLike, own_label
 from .play.metrics import Metrics
 from .play.pair import Engine, check_episode, engine_of
 
@@ -61,7 +61,7 @@ class Plan(NamedTuple):
         config: of the results, with the cells.
         together: by the labels of a cell, how many of its runs are played in one call; 0 where
             worker processes play them, one by one.
-        code: a hash of what agents and environments are: workers that know another are left.
+        code: hashes of your own agents and environments: workers that know others are left.
     """
 
     job: Job
@@ -139,7 +139,15 @@ def plan_of(
     )
     users = {it: kind for it, kind in Users.classes.items() if not is_ours(kind)}
     job = Job(setting, engine, env_makers, agent_makers, named, queries, users)
-    return Plan(job, config, together, f"{of_env} {of_agent}")
+    own = [of_env[label] for label, (maker, _) in env_makers.items() if _is_own(maker)]
+    own += [of_agent[label] for label, (maker, _) in agent_makers.items() if _is_own(maker)]
+    return Plan(job, config, together, repr(own))
+
+
+def _is_own(maker: Any) -> bool:
+    """Whether what makes agents or environments is not of this package."""
+    known = ENVIRONMENTS.get(getattr(maker, "id", ""))
+    return not is_ours(known.users if known else maker)
 
 
 def _instances(instances: Any) -> Sequence[Any]:

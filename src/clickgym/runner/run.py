@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from ..agents.agent import BaseAgent
 from ..core.checks import check_horizon, check_seed
 from ..core.compiling import compilation_note
-from .labels import AgentLike, EnvLike
 from .make import make_agent, make_env
+from .names import AgentLike, EnvLike
 from .play.metrics import Metrics
 from .play.pair import Engine, check_episode, engine_of
 from .play.run import Result, checkpoint_steps, play

@@ -34,12 +34,11 @@ from ..core.formats import counted
 from ..envs import Users
 from .config import Config, Setting, Trial, run_seed, shown_of, versions
 from .identity import UNKNOWN
-from .labels import AgentLike, EnvLike, by_label
 from .make import make_agent, make_env
+from .names import AgentLike, EnvLike, by_label
 from .plan import Job, Labels, Plan, plan_of
 from .play.metrics import Metrics
-from .play.pair import Engine, engine_of
-from .play.record import OnChunk
+from .play.pair import Engine, OnChunk, engine_of
 from .play.run import Result, checkpoint_steps, play
 from .progress import Progress
 from .results import Results, check_folder, table_of
@@ -148,7 +147,8 @@ def sweep(
     again = [again] if isinstance(again, str) else check_labels("again", again)
     for label in again:
         check_choice("label of again", label, [*config.envs, *config.instances, *config.agents])
-    rows, journal = {}, None
+    rows: dict[str, Row] = {}
+    journal: Journal | None = None
     if folder is not None:
         rows, journal = _begin(folder, config, again)
     left = {key: trial for trial, key in trials.items() if key not in rows}
@@ -234,6 +234,10 @@ def resumable(out: Path | None, finished: Callable[[], str]) -> Iterator[None]:
 # ----------------------------------------------------------------------------------------- playing
 
 
+Call = tuple[Labels, list[tuple[int, str]]]
+"""The labels of a cell, and some of its runs, which are played together: number and key."""
+
+
 def _play_all(
     left: Mapping[str, Trial],
     plan: Plan,
@@ -250,28 +254,25 @@ def _play_all(
         bar: is told of the progress.
         keep: is called with a key and its result.
     """
-    calls: dict[str, list[tuple[Labels, dict[int, str]]]] = {"threads": [], "processes": []}
+    calls: dict[str, list[Call]] = {"threads": [], "processes": []}
     for labels, group in groupby(left.items(), key=lambda pair: pair[1][:3]):
-        runs, size = {trial.run: key for key, trial in group}, plan.together[labels]
-        for first in range(0, len(runs), size or 1):
-            part = dict(list(runs.items())[first : first + (size or 1)])
-            calls["threads" if size else "processes"].append((labels, part))
-    for prefer, of_cells in calls.items():
-        if of_cells:
-            _play_calls(of_cells, plan, n_jobs, prefer, bar, keep)
+        runs, size = [(trial.run, key) for key, trial in group], plan.together[labels]
+        prefer, size = ("threads", size) if size else ("processes", 1)
+        calls[prefer] += [(labels, runs[i : i + size]) for i in range(0, len(runs), size)]
+    for prefer in calls:
+        if calls[prefer]:
+            _play_calls(calls[prefer], plan, n_jobs, prefer, bar, keep)
 
 
 def _play_calls(
-    calls: Sequence[tuple[Labels, dict[int, str]]],
+    calls: Sequence[Call],
     plan: Plan,
     n_jobs: int,
     prefer: str,
     bar: Progress,
     keep: Callable[[str, Result], None],
 ) -> None:
-    """Play the runs of some calls in threads or in processes: each has the labels of a cell, and
-    the numbers of runs with their keys.
-    """
+    """Play the runs of some calls in threads or in processes."""
     backend, _ = get_active_backend(prefer=prefer)
     is_here = getattr(backend, "supports_sharedmem", False)
     if isinstance(backend, LokyBackend) and joblib.effective_n_jobs(n_jobs) == 1:
@@ -284,7 +285,7 @@ def _play_calls(
         bar.played(sessions)
 
     told = on_chunk if is_here else None
-    tasks = [(_play, plan.job, labels, runs, told) for labels, runs in calls]
+    tasks = [(_play, plan.job, call, told) for call in calls]
     try:
         for results in in_parallel(tasks, n_jobs, prefer, code=plan.code):
             if not is_here:
@@ -297,15 +298,13 @@ def _play_calls(
         stop.set()
 
 
-def _play(
-    job: Job, labels: Labels, runs: Mapping[int, str], on_chunk: OnChunk | None
-) -> dict[str, Result]:
-    """Play runs of a cell, numbers with keys; return their measurements by key."""
-    label, instance, agent_label = labels
+def _play(job: Job, call: Call, on_chunk: OnChunk | None) -> dict[str, Result]:
+    """Play the runs of a call; return their measurements by key."""
+    (label, instance, agent_label), runs = call
     setting, results = job.setting, {}
     Users.classes.update(job.users)
     env = make_env(job.envs[label], job.instances[instance])
-    for run, key in runs.items():
+    for run, key in runs:
         seed = run_seed(setting.seed, instance, run, job.queries.get(instance, 1))
         agent = make_agent(job.agents[agent_label], env, horizon=setting.horizon, seed=seed)
         engine = engine_of(agent, env, job.engine)

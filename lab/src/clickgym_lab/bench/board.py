@@ -11,9 +11,9 @@ from urllib.parse import quote
 import polars
 
 from clickgym.agents import AGENTS, CompiledAgent, Learner
-from clickgym.runner.labels import AgentLike
 from clickgym.runner.make import agent_maker, observed_sizes
 from clickgym.runner.make import requirements as required
+from clickgym.runner.names import AgentLike
 
 from ..results import read_results, write_results
 from .score import Anchor, Scores, Summary, is_scored, scores_of, summarize

@@ -19,8 +19,8 @@ from clickgym.agents import Agent, CompiledAgent, Learner, Random
 from clickgym.agents.agent import UnsuitedError
 from clickgym.runner.config import versions
 from clickgym.runner.identity import identities
-from clickgym.runner.labels import AgentLike
 from clickgym.runner.make import agent_maker, make_agent, maker_name, observed_sizes, requirements
+from clickgym.runner.names import AgentLike
 from clickgym.runner.play.pair import engine_of
 from clickgym.runner.store import Journal, Row, read
 from clickgym.runner.sweep import resumable

@@ -18,8 +18,8 @@ from clickgym.agents import Random
 from clickgym.core.statistics import half_width
 from clickgym.envs import ClickEnv
 from clickgym.runner.config import run_seed
-from clickgym.runner.labels import AgentLike
 from clickgym.runner.make import make_agent, make_env
+from clickgym.runner.names import AgentLike
 
 from ..results import read_results
 from .hand import Greedy, Sampling, prior_of

@@ -17,7 +17,7 @@ from clickgym.agents import AGENTS
 from clickgym.core.checks import check_choice
 from clickgym.core.files import make_folder
 from clickgym.runner.console import Cluster, Jobs, errors, output
-from clickgym.runner.labels import by_label
+from clickgym.runner.names import by_label
 from clickgym.runner.progress import LINE_EVERY
 from clickgym.runner.terminal import Column, print_table, say
 from clickgym.runner.workers import on_cluster

@@ -12,8 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from clickgym.runner.colours import COLOURS
-from clickgym.runner.reports.figures import line_styles
+from clickgym.runner.reports.figures import COLOURS, line_styles
 
 from .claims import Curves, Results, Values, estimate
 

@@ -9,7 +9,7 @@ import typer
 
 from ...core.checks import check_choice
 from ..console import Cluster, Jobs, Seed, output
-from ..labels import by_label
+from ..names import by_label
 from ..play.metrics import METRICS
 from ..reports.report import SUMMARY, TABLE
 from ..reports.table import print_results

@@ -14,7 +14,7 @@ from ...core.kernels import KernelError, clock, entry, kernel
 from ...envs.click_env import name_of
 from ...envs.session import Shown, play_session
 from .faults import check_list, session_error
-from .record import CHUNK, FIRST_CHUNK, Run
+from .pair import CHUNK, FIRST_CHUNK, Run
 
 
 class Stage(NamedTuple):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ...core.kernels import clock
 from ...envs import ClickVectorEnv, RecordVectorRegret
 from .faults import AgentError, session_error
-from .record import Run
+from .pair import Run
 
 
 def play_learner(run: Run) -> float:

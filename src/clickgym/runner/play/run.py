@@ -17,8 +17,8 @@ from .compiled import play_compiled
 from .faults import first_observation
 from .learner import play_learner
 from .metrics import Metrics
+from .pair import Run
 from .python import play_python
-from .record import Run
 
 if TYPE_CHECKING:
     import polars

@@ -13,7 +13,7 @@ import clickgym
 from clickgym.agents import CascadeTS
 from clickgym.command_line import main
 from clickgym.core.specs import parse_spec
-from clickgym.runner.labels import by_label, split_label
+from clickgym.runner.names import by_label, split_label
 
 ENVS = ["easy users=PBMRank-v0:instance=uniform:seed=3", "CMRank-v0"]
 AGENTS = ["mine=own_random:Mine:boldness=2.0", "b c=TopRank", "told=Oracle", "Random"]
