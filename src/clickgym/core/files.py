@@ -59,16 +59,15 @@ def write_whole(path: Path, content: str | bytes) -> None:
         raise
 
 
-def append(path: Path, line: str) -> None:
-    """Add a line to a file, also if several threads or processes add lines to it.
+def append(path: Path, lines: str) -> None:
+    """Add lines to a file, also if several threads or processes add lines to it.
 
     Raises:
         FileError: the file cannot be written.
     """
     try:
-        with open(path, "ab", buffering=0) as file:
-            if file.write(line.encode()) < len(line.encode()):
-                raise OSError("the disk is full")
+        with open(path, "ab") as file:
+            file.write(lines.encode())
     except OSError as error:
         raise _file_error(path, error) from None
 

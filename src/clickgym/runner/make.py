@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import gymnasium as gym
@@ -188,6 +188,7 @@ def maker_name(maker: Callable[..., Any]) -> str:
     return getattr(maker, "__name__", type(maker).__name__)
 
 
+@lru_cache(maxsize=256)  # a sweep asks for each run
 def parameters_of(maker: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """The parameters of what makes agents, without ``*args`` and ``**kwargs``."""
     rest = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

@@ -80,9 +80,9 @@ class Progress:
             if self._is_printed and time.monotonic() >= self._due:
                 self._print()
 
-    def finished(self) -> None:
-        """Note that a run is finished and kept."""
-        self._n_finished += 1
+    def finished(self, n_runs: int = 1) -> None:
+        """Note that runs are finished and kept."""
+        self._n_finished += n_runs
         self._describe(is_compiling=False)
 
     def _describe(self, is_compiling: bool) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
@@ -61,14 +61,17 @@ class Journal:
         self.path = folder / RUNS / f"{now}-{token_hex(4)}.jsonl"
         append(self.path, json.dumps(about) + "\n")
 
-    def add(self, key: str, row: Row) -> None:
-        """Keep a finished run.
+    def add(self, rows: Mapping[str, Row]) -> None:
+        """Keep finished runs, by their keys.
 
         Raises:
             FileError: nothing can be written.
         """
-        measured = b64encode(row.measured).decode()
-        append(self.path, json.dumps([key, row.engine, row.seconds, measured]) + "\n")
+        lines = [
+            json.dumps([key, row.engine, row.seconds, b64encode(row.measured).decode()])
+            for key, row in rows.items()
+        ]
+        append(self.path, "".join(f"{line}\n" for line in lines))
 
 
 def files_of(folders: Iterable[Path]) -> list[Path]:

@@ -153,11 +153,12 @@ def sweep(
         rows, journal = _begin(folder, config, again)
     left = {key: trial for trial, key in trials.items() if key not in rows}
 
-    def keep(key: str, result: Result) -> None:
-        rows[key] = Row.of(result)
+    def keep(results: Mapping[str, Result]) -> None:
+        finished = {key: Row.of(result) for key, result in results.items()}
+        rows.update(finished)
         if journal is not None:
-            journal.add(key, rows[key])
-        bar.finished()
+            journal.add(finished)
+        bar.finished(len(finished))
 
     def kept() -> str:
         return f"{sum(key in rows for key in trials.values())} of {len(trials)} runs"
@@ -243,16 +244,16 @@ def _play_all(
     plan: Plan,
     n_jobs: int,
     bar: Progress,
-    keep: Callable[[str, Result], None],
+    keep: Callable[[Mapping[str, Result]], None],
 ) -> None:
-    """Play trials, and keep each when it is finished.
+    """Play trials, and keep them when they are finished.
 
     Args:
         left: the trials by their keys.
         plan: of the sweep.
         n_jobs: as in `sweep`.
         bar: is told of the progress.
-        keep: is called with a key and its result.
+        keep: is called with the results of some trials by their keys.
     """
     calls: dict[str, list[Call]] = {"threads": [], "processes": []}
     for labels, group in groupby(left.items(), key=lambda pair: pair[1][:3]):
@@ -270,7 +271,7 @@ def _play_calls(
     n_jobs: int,
     prefer: str,
     bar: Progress,
-    keep: Callable[[str, Result], None],
+    keep: Callable[[Mapping[str, Result]], None],
 ) -> None:
     """Play the runs of some calls in threads or in processes."""
     backend, _ = get_active_backend(prefer=prefer)
@@ -290,8 +291,7 @@ def _play_calls(
         for results in in_parallel(tasks, n_jobs, prefer, code=plan.code):
             if not is_here:
                 bar.played(plan.job.setting.horizon * len(results))
-            for key, result in results.items():
-                keep(key, result)
+            keep(results)
     except BrokenExecutor as error:
         raise WorkerError(what_broke(error)) from None
     finally:
@@ -301,13 +301,12 @@ def _play_calls(
 def _play(job: Job, call: Call, on_chunk: OnChunk | None) -> dict[str, Result]:
     """Play the runs of a call; return their measurements by key."""
     (label, instance, agent_label), runs = call
-    setting, results = job.setting, {}
+    setting, steps = job.setting, np.array(job.setting.checkpoints)
     Users.classes.update(job.users)
-    env = make_env(job.envs[label], job.instances[instance])
+    env, results = make_env(job.envs[label], job.instances[instance]), {}
     for run, key in runs:
         seed = run_seed(setting.seed, instance, run, job.queries.get(instance, 1))
         agent = make_agent(job.agents[agent_label], env, horizon=setting.horizon, seed=seed)
         engine = engine_of(agent, env, job.engine)
-        steps, metrics = np.array(setting.checkpoints), Metrics(setting.metrics)
-        results[key] = play(agent, env, engine, steps, metrics, seed, on_chunk)
+        results[key] = play(agent, env, engine, steps, Metrics(setting.metrics), seed, on_chunk)
     return results

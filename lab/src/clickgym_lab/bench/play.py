@@ -218,6 +218,6 @@ def play_task(
             )
             loss = result.to_frame()[task.measure].to_numpy()[-1:].astype("<f8")
             row = Row(result.engine, result.seconds, loss.tobytes())
-            journal.add(f"{key}-{number}", row)
+            journal.add({f"{key}-{number}": row})
         rows.append((task.name, number, *np.frombuffer(row.measured).tolist(), row.seconds))
     return polars.DataFrame(rows, COLUMNS, orient="row")
