@@ -150,7 +150,7 @@ INSTANCE list.json                list.json holds a list; expected a JSON object
 INSTANCE epochs.json              models[0]: it is a PiecewiseStationaryModel
 OUT file                          file is a file, or lies below a file; expected a folder
 OUT other                         other is not a results folder: it has no runs
-OUT unreadable                    unreadable/config.json cannot be read
+OUT unreadable                    unreadable is not a results folder: it has no runs
 """.strip().splitlines()
 
 

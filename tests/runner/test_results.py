@@ -354,10 +354,10 @@ def test_tables_are_written_again(whole, tmp_path, name, content):
 @pytest.mark.parametrize("read", [clickgym.Results, lambda folder: sweep(folder, **FIRST)])
 def test_folder_of_something_else(tmp_path, read):
     (tmp_path / "notes.txt").touch()
-    with pytest.raises(ValueError, match="no results of this version of clickgym: choose another"):
+    with pytest.raises(ValueError, match="is not a results folder: it has no runs of this version"):
         read(tmp_path)
     (tmp_path / "config.json").write_text('{"format": 6, "horizon": 3}')
     (tmp_path / "runs").mkdir()
-    with pytest.raises(ValueError, match="no results of this version of clickgym: choose another"):
+    with pytest.raises(ValueError, match="is not a results folder: it has no runs of this version"):
         read(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"notes.txt", "config.json", "runs"}

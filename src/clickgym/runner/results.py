@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 ALWAYS = ("regret", "reward", "clicks")
 """What every run measures."""
+NO_RUNS = "it has no runs of this version of clickgym"
 
 
 def check_folder(folder: Path) -> None:
@@ -42,9 +43,7 @@ def check_folder(folder: Path) -> None:
     """
     names = {file.name for file in folder.glob("[!.]*")}
     if names - {RUNS} and not files_of([folder]):
-        raise ValueError(
-            f"{folder} has files, but no results of this version of clickgym: choose another folder"
-        )
+        raise ValueError(f"{folder} is not a results folder: {NO_RUNS}; choose another (--out)")
 
 
 def read_folders(folders: Sequence[Path]) -> tuple[polars.DataFrame, Config]:
@@ -56,11 +55,11 @@ def read_folders(folders: Sequence[Path]) -> tuple[polars.DataFrame, Config]:
     about, rows = read(folders)
     configs = [Config.from_json(folders[0], it) for it in about]
     frame = table_of(rows, shown_of(configs)) if configs else polars.DataFrame()
+    where = ", ".join(map(str, folders))
+    if not configs:
+        raise ValueError(f"{where} is not a results folder: {NO_RUNS}")
     if frame.is_empty():
-        where = ", ".join(map(str, folders))
-        for folder in folders:
-            check_folder(folder)
-        raise ValueError(f"{where} holds no finished run" + " yet" * bool(configs))
+        raise ValueError(f"{where} holds no finished run yet")
     return frame, shown_of(configs)
 
 

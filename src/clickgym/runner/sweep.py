@@ -30,6 +30,7 @@ from ..core.checks import (
     check_seed,
 )
 from ..core.faults import WorkerError
+from ..core.files import make_folder
 from ..core.formats import counted
 from ..envs import Users
 from .config import Config, Setting, Trial, run_seed, shown_of, versions
@@ -190,6 +191,7 @@ def _begin(
     Warns:
         UserWarning: runs that were finished are played anew, with the reason.
     """
+    make_folder(folder)
     check_folder(folder)
     if again:
         forget(folder, {cell.key for cell in config.cells if set(again) & set(cell[:3])})
