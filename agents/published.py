@@ -19,7 +19,7 @@ from .position_based import PBMPIE, PBMUCB
 from .position_based_ts import BCMPTS, PBMTS
 from .ranked_bandits import RankedExp3, RankedKLUCB
 from .rl.learner import Learner
-from .rl.named_learners import A2C, DQN, PPO, SAC, TD3, MaskablePPO, RecurrentPPO
+from .rl.named_learners import A2C, DQN, PPO, SAC
 from .rl.neural_greedy import NeuralGreedy
 from .top_rank import TopRank
 from .uni_rank import UniRank
@@ -43,7 +43,7 @@ FAMILIES: dict[str, tuple[type[Agent | Learner], ...]] = {
         NeuralGreedy,
     ),
     "users with memory": (CascadeVI,),
-    "reinforcement learning": (PPO, A2C, DQN, SAC, TD3, MaskablePPO, RecurrentPPO),
+    "reinforcement learning": (PPO, A2C, DQN, SAC),
 }
 """The published agents, in the order of all tables. What else is known of them is read off their
 classes: ``paper``, ``click_models``, ``observes``, ``requires``, and whether one is a `Learner`.

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Dict, Discrete
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.checks import (
     as_call,
+    check_choice,
     check_count,
     check_flag,
     check_horizon,
     check_positions,
-    refusal,
-    unknown,
+    generator,
+    short,
 )
 from ...envs.codecs import CODECS, Draft, WeightsCodec, flat_draft, next_left, order_of_items
 from ...envs.spaces import RankedList, check_ranking
 from ...envs.wrappers.episode_counts import Counts
 from ..agent import Agent, Seed
 from .learner import Actions
-from .trained_policy import TrainedPolicy
 
 
 class FrozenPolicy(Agent):
@@ -42,9 +43,8 @@ class FrozenPolicy(Agent):
     Observations are normalised by the ``VecNormalize`` of the model's environment, with the
     statistics that it has. ⚠ A model that was loaded alone does not say that it was trained behind
     one: load it with its environment, ``PPO.load(file, env=VecNormalize.load(statistics, envs))``.
-    Other wrappers that change observations, such as ``VecFrameStack``, are refused; wrappers of a
-    single environment, such as ``FrameStackObservation``, belong around the environment in which
-    the agent ranks.
+    Other wrappers that change observations, such as ``FrameStackObservation``, belong around the
+    environment in which the agent ranks.
 
     ⚠ The method ``load`` of stable-baselines3 unpickles: load no file that you do not trust.
 
@@ -60,7 +60,7 @@ class FrozenPolicy(Agent):
             ``"weights"`` (`FeatureWeightsAction`), or ``"rankings"`` (no wrapper: actions are
             lists, as those of `PlackettLuceActorCritic`).
         items: ``(L,)`` the argument ``items`` of the wrapper; None is ``0..L-1``. A trained
-            `Learner` has it as an attribute. Weights number no items: with them it is None.
+            `Learner` has it as an attribute. Weights number no items.
         horizon: T, the sessions of an episode, for a policy that observes the ``counts`` of
             `EpisodeCounts` in an environment without this wrapper; `clickgym.make_agent` fills it
             in. None: episodes have no fixed length.
@@ -71,9 +71,8 @@ class FrozenPolicy(Agent):
 
     Raises:
         TypeError: ``model`` has no method ``predict`` and is not a function.
-        ValueError: a bad argument; the action space of the model does not fit ``actions``; its
-            environment changes observations in a way that is not known; in ``rank``, the
-            observation does not fit the observation space of the model.
+        ValueError: a bad argument; the action space of the model does not fit ``actions``; in
+            ``rank``, the observation has other shapes than in training.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -99,33 +98,29 @@ class FrozenPolicy(Agent):
     ) -> None:
         self.n_items = check_count("n_items", n_items)
         self.n_positions = check_positions(n_positions, self.n_items)
-        kinds = ("rankings", *CODECS, "weights", "items")
-        if not isinstance(actions, str) or actions not in kinds:
-            raise ValueError(unknown("actions", actions, kinds))
-        self.model, self.actions = model, actions
+        self.model = model
+        self.actions = check_choice("actions", actions, ("rankings", *CODECS, "weights", "items"))
         self.deterministic = check_flag("deterministic", deterministic)
-        self._policy = TrainedPolicy(model, self.deterministic, seed)
-        self._lists = lists = RankedList(self.n_items, self.n_positions)
-        self._items = order_of_items(items, self.n_items)
-        n_sessions = None if horizon is None else check_horizon(horizon)
-        self._is_first = True  # session of an episode
-        self._counts = Counts(1, self.n_items, self.n_positions, n_sessions)
-        self._draft = Draft(lists, items) if actions == "items" else None
-        self._codec = CODECS[actions](lists, items) if actions in CODECS else None
-        expected: Any = lists if self._codec is None else self._codec.space
-        if self._draft is not None:
-            expected = Discrete(self.n_items)
-        if actions == "weights":
-            if items is not None and not np.array_equal(self._items, np.arange(self.n_items)):
-                raise refusal("items", items, "None, because weights of features number no items")
-            space = getattr(model, "action_space", None)
-            d = space.shape[0] if isinstance(space, Box) and len(space.shape) == 1 else 1
-            expected = Box(-1.0, 1.0, (d,), np.float32)  # d follows from the model
-        if getattr(model, "action_space", expected) != expected:
-            raise ValueError(
-                f"the actions of the model are {model.action_space}; actions={actions!r} for lists "
-                f"of {n_positions} out of {n_items} items are {expected}"
+        self._predict = getattr(model, "predict", model)
+        if isinstance(model, type) or not callable(self._predict):
+            raise TypeError(
+                f"model is {short(model)}; expected a trained model with a method predict, "
+                "or a function"
             )
+        self._takes = _taken_by(self._predict)
+        self._normaliser = getattr(model, "get_vec_normalize_env", lambda: None)()
+        self._space = getattr(model, "observation_space", None)  # None: any observation
+        self._is_flat = self._space is not None and not isinstance(self._space, Dict)
+        self._reads_counts = isinstance(self._space, Dict) and "counts" in self._space.spaces
+        n_sessions = None if horizon is None else check_horizon(horizon)
+        self._counts = Counts(1, self.n_items, self.n_positions, n_sessions)
+        self._lists = RankedList(self.n_items, self.n_positions)
+        self._items = order_of_items(items, self.n_items)
+        self._codec = CODECS[actions](self._lists, items) if actions in CODECS else None
+        self._check_actions()
+        self._rng, self._is_seeded = generator(seed), False
+        self._state: Any = None  # of a recurrent policy
+        self._is_first = True  # session of an episode
 
     def __repr__(self) -> str:
         model = getattr(self.model, "__name__", type(self.model).__name__)
@@ -137,16 +132,30 @@ class FrozenPolicy(Agent):
             actions=self.actions,
         )
 
+    def _check_actions(self) -> None:
+        """Check that the action space of the model is that of its kind of actions."""
+        if self.actions == "weights" or not hasattr(self.model, "action_space"):
+            return
+        others = {"rankings": self._lists, "items": Discrete(self.n_items)}
+        expected = self._codec.space if self._codec is not None else others[self.actions]
+        if self.model.action_space != expected:
+            raise ValueError(
+                f"the actions of the model are {self.model.action_space}; "
+                f"actions={self.actions!r} for lists of {self.n_positions} out of {self.n_items} "
+                f"items are {expected}"
+            )
+
     def rank(self, observation: Any) -> NDArray[np.int64]:
-        if self._policy.reads_counts and not isinstance(observation, Mapping):
+        if self._reads_counts and not isinstance(observation, Mapping):
             observation = {"clicks": observation, "counts": self._counts.observed()[0]}
-        observed = self._policy.observed(observation)
-        if self._draft is not None:
-            return self._item_by_item(self._draft, observed)
-        action = self._policy.act(observed, is_first=self._is_first)
+        observed = self._observed(observation)
+        if self.actions == "items":
+            return self._item_by_item(observed)
+        self._check_shapes(observed)
+        action = self._act(observed, self._is_first)
         self._is_first = False
         if self.actions == "weights":
-            features = _features(observation, (self.n_items, np.size(action)), self.n_positions)
+            features = self._features(observation, np.size(action))
             return WeightsCodec(self._lists, features.shape[-1]).decode(action, features)
         if self._codec is not None:
             return self._codec.decode(action)
@@ -156,40 +165,97 @@ class FrozenPolicy(Agent):
         self, observation: Any, ranking: NDArray[np.int64], clicks: NDArray[np.int8], reward: float
     ) -> None:
         """Count the session; the policy is frozen."""
-        if self._policy.reads_counts:
+        if self._reads_counts:
             self._counts.add(np.asarray(ranking)[None], np.asarray(clicks)[None])
 
     def leave(self) -> None:
         self._counts.start()
-        self._policy.state, self._is_first = None, True
+        self._state, self._is_first = None, True
 
-    def _item_by_item(self, draft: Draft, observation: Any) -> NDArray[np.int64]:
-        draft.clear()
-        last, is_flat = observation, self._policy.is_flat
+    def _observed(self, observation: Any) -> Any:
+        """Return the part of an observation that the model observed in training: of one array the
+        features, or clicks and features as ``FlattenObservation`` orders them.
+        """
+        if self._space is None or not isinstance(observation, Mapping):
+            return observation
+        if not self._is_flat:
+            names = self._space.spaces
+            return {name: observation[name] for name in names if name in observation}
+        if "features" not in observation:
+            return observation
+        features = np.ravel(observation["features"])
+        flat = np.concatenate([observation.get("clicks", ()), features])
+        return flat if flat.shape == self._space.shape else features.astype(np.float32)
+
+    def _check_shapes(self, observation: Any) -> None:
+        if self._space is not None and _shapes(observation) != _shapes_of(self._space):
+            raise ValueError(
+                f"the model was trained on observations {self._space}, but got "
+                f"{_shapes(observation)}: wrap the environment as in training"
+            )
+
+    def _act(self, observation: Any, is_first: bool, mask: Any = None) -> Any:
+        """Return the action of the model.
+
+        Args:
+            observation: as in training.
+            is_first: whether an episode begins.
+            mask: item by item, ``(L,)`` the items that are left.
+        """
+        if not self._is_seeded and hasattr(self.model, "set_random_seed"):
+            from stable_baselines3.common.utils import set_random_seed
+
+            set_random_seed(int(self._rng.integers(2**31)))  # the model's would seed its envs, too
+        self._is_seeded = True
+        if self._normaliser is not None:
+            observation = self._normaliser.normalize_obs(observation)
+        arguments = {
+            "state": self._state,
+            "episode_start": np.array([is_first]),
+            "deterministic": self.deterministic,
+            "action_masks": mask,
+        }
+        answer = self._predict(observation, **{name: arguments[name] for name in self._takes})
+        if "state" in self._takes and isinstance(answer, tuple):
+            answer, self._state = answer
+        return answer
+
+    def _item_by_item(self, observation: Any) -> NDArray[np.int64]:
+        draft, last = Draft(self._lists, self._items), observation
         if not isinstance(observation, Mapping):
             last = {"observation": np.asarray(observation)}
         while not draft.complete:
             drafted, mask = {**last, "placed": draft.placed.copy()}, draft.left
-            observed = flat_draft(drafted) if is_flat else drafted
-            choice = np.asarray(self._policy.act(observed, draft.position == 0, mask))
-            draft.place(next_left(choice.reshape(1), mask[None])[0] if is_flat else choice)
+            observed = flat_draft(drafted) if self._is_flat else drafted
+            choice = np.asarray(self._act(observed, draft.position == 0, mask))
+            draft.place(next_left(choice.reshape(1), mask[None])[0] if self._is_flat else choice)
         return draft.rankings
 
+    def _features(self, observation: Any, n_features: int) -> NDArray[np.float64]:
+        """Return the ``(L, d)`` features of an observation; those of one array are its last
+        numbers.
+        """
+        if isinstance(observation, Mapping):
+            return np.asarray(observation["features"], np.float64)
+        last = np.ravel(observation)[-self.n_items * n_features :]
+        return last.reshape(self.n_items, n_features).astype(np.float64)
 
-def _features(observation: Any, shape: tuple[int, int], n_clicks: int) -> NDArray[np.float64]:
-    """Return the ``(L, d)`` features of an observation. Those of one array are its last numbers, as
-    ``FlattenObservation`` orders clicks and features.
 
-    Raises:
-        ValueError: it has none of this shape.
-    """
-    features: Any = observation
+def _shapes(observation: Any) -> Any:
     if isinstance(observation, Mapping):
-        features = observation.get("features")
-        if np.ndim(features) == 2:  # weights of another number are refused later
-            shape = (shape[0], np.shape(features)[1])
-    elif np.size(observation) in (np.prod(shape), n_clicks + np.prod(shape)):
-        features = np.ravel(observation)[-np.prod(shape) :].reshape(shape)
-    if np.shape(features) != shape:
-        raise refusal("the observation", observation, f"features of shape {shape} to weigh")
-    return np.asarray(features, np.float64)
+        return {name: np.shape(value) for name, value in observation.items()}
+    return np.shape(observation)
+
+
+def _shapes_of(space: Any) -> Any:
+    if isinstance(space, Dict):
+        return {name: part.shape for name, part in space.items()}
+    return space.shape
+
+
+def _taken_by(predict: Callable[..., Any]) -> set[str]:
+    """Return the names of the arguments, other than the observation, that a function accepts."""
+    parameters = inspect.signature(predict).parameters
+    takes_any = any(it.kind is it.VAR_KEYWORD for it in parameters.values())
+    always = {"state", "episode_start", "deterministic"} if takes_any else set()
+    return always | ({"state", "episode_start", "deterministic", "action_masks"} & {*parameters})

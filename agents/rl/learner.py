@@ -1,5 +1,5 @@
-"""`OwnLoop`, what an agent with a training loop of its own must answer, and `Learner`, the base
-class of algorithms of stable-baselines3 and sb3-contrib.
+"""`OwnLoop`, the interface of agents with a training loop of their own, and `Learner`, the
+algorithms of stable-baselines3 and sb3-contrib.
 
 stable-baselines3 and torch are imported only when an algorithm learns; both come with ``pip install
 "clickgym[rl]"``.
@@ -11,14 +11,15 @@ import contextlib
 import importlib
 import inspect
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.checks import as_call, check_at_least, check_count, check_positions, generator, unknown
+from ...core.checks import as_call, check_count, check_positions, generator, unknown
 from ..agent import BaseAgent, EnvTraits, Seed, UnsuitedError
 
 if TYPE_CHECKING:
@@ -30,11 +31,23 @@ Actions = Literal["rankings", "codes", "scores", "weights", "items"]
 | actions | an action is | its space | wrapper | used by |
 |---|---|---|---|---|
 | `rankings` | the list itself | `RankedList` | none | PPO, A2C (`PlackettLuceActorCritic`) |
-| `codes` | K counts of items left | `MultiDiscrete` | `LehmerVectorAction` | RecurrentPPO |
+| `codes` | K counts of items left | `MultiDiscrete` | `LehmerVectorAction` | TRPO, RecurrentPPO |
 | `scores` | L numbers that sort the items | `Box` | `ScoresVectorAction` | SAC, TD3 |
 | `weights` | d weights of the features | `Box` | `FeatureWeightsVectorAction` | SAC, TD3 |
 | `items` | one item; a list takes K steps | `Discrete` | `ItemByItemArray` | DQN, MaskablePPO |
 """
+
+ACTIONS_OF: dict[str, Actions] = {
+    "SAC": "scores",
+    "TD3": "scores",  # and DDPG, its subclass
+    "TQC": "scores",
+    "CrossQ": "scores",
+    "DQN": "items",
+    "QRDQN": "items",
+    "MaskablePPO": "items",
+    "ARS": "items",  # learns from whole episodes: with items, a list is one
+}
+"""The actions of the algorithms that cannot act by ``codes``."""
 
 _OF_POLICY = ("net_arch", "lstm_hidden_size", "log_std_init")
 """Hyper-parameters of the library's policies, not of its algorithms."""
@@ -44,34 +57,28 @@ class OwnLoop(BaseAgent):
     """Base class of agents with a training loop of their own, over parallel streams of sessions.
 
     An `Agent` returns one list at a time, but such an agent gets the streams, and steps them.
-    `clickgym.run` counts the sessions. A class of yours need not be a subclass: it runs if it has a
-    constructor ``(n_items, n_positions, *, ..., seed=None)`` and `learn`.
+    `clickgym.run` counts the sessions. A subclass has a constructor ``(n_items, n_positions, *,
+    ..., seed=None)`` and `learn`.
     """
 
-    engine: ClassVar[str]
-    """What `clickgym.Result.engine` says: the library whose loop it is."""
+    engine: ClassVar[str] = "own loop"
+    """What `clickgym.Result.engine` says."""
     click_models: ClassVar[str] = "any"
     n_envs: int = 8
     """The number of streams."""
 
     def engine_in(self, env: EnvTraits, wanted: str) -> str:
-        name = type(self).__name__
+        name, reason = type(self).__name__, ""
         if env.obstacle:
-            raise UnsuitedError(
-                name, f"learns on streams of its own, which would bypass {env.layer}"
-            )
-        if env.changing:
-            raise UnsuitedError(
-                name,
-                f"learns on streams with clocks of their own, and a {env.changing} changes at "
-                "given steps",
-            )
-        if env.n_queries > 1:
-            raise UnsuitedError(
-                name,
-                "would train on the queries of the test; train it with gym.make_vec, and play it "
-                "as a FrozenPolicy (docs/unseen_queries.md)",
-            )
+            reason = f"learns on streams of its own, which would bypass {env.layer}"
+        elif env.changing:
+            changes = f"a {env.changing} changes at given steps"
+            reason = f"learns on streams with clocks of their own, and {changes}"
+        elif env.n_queries > 1:
+            cure = "train it with gym.make_vec, and play it as a FrozenPolicy"
+            reason = f"would train on the queries of the test; {cure} (docs/unseen_queries.md)"
+        if reason:
+            raise UnsuitedError(name, reason)
         if wanted != "auto":
             raise ValueError(f"engine={wanted!r}: {name} has a loop of its own, {self.engine}")
         return self.engine
@@ -99,11 +106,12 @@ class OwnLoop(BaseAgent):
 
 
 class Learner(OwnLoop):
-    """Base class of learners: algorithms of stable-baselines3, or with its interface, on the stream
-    of sessions; `clickgym.run` runs them like agents.
+    """Base class of learners: algorithms of stable-baselines3 and libraries built on it, on the
+    stream of sessions; `clickgym.run` runs them like agents.
 
-    A subclass defines the class of the library, the kind of its actions, and its defaults. Other
-    hyper-parameters are passed to the class unchanged. These rules hold for all subclasses:
+    A subclass says the kind of its actions, its defaults, and by `algorithm` the class of the
+    library. Other hyper-parameters are passed to that class unchanged. These rules hold for all
+    subclasses:
 
     1. The discount is 0. Sessions are independent of one another: a list changes the reward of its
        own session only, so rewards of later sessions would only add noise to its value. If a list
@@ -142,20 +150,18 @@ class Learner(OwnLoop):
     Raises:
         ImportError: the library is not installed.
         TypeError: the class has no such hyper-parameter.
-        ValueError: a bad argument.
+        ValueError: bad sizes.
 
     Source: Raffin, Hill, Gleave, Kanervisto, Ernestus, Dormann, *Stable-Baselines3: reliable
     reinforcement learning implementations*, JMLR 2021.
     """
 
     engine = "stable-baselines3"
-    paper: ClassVar[str]
+    paper: ClassVar[str] = "your own"
     """A short reference to the paper and the library of the algorithm."""
-    package: ClassVar[str] = "stable_baselines3"
-    """The module that has a class of the same name."""
-    actions: Actions
+    actions: Actions = "codes"
     """The kind of its actions."""
-    defaults: ClassVar[Mapping[str, Any]]
+    defaults: ClassVar[Mapping[str, Any]] = {"n_envs": 8}
     """The hyper-parameters with their defaults."""
     with_features: ClassVar[Mapping[str, Any]] = {}
     """Defaults that differ if candidates have features."""
@@ -163,25 +169,38 @@ class Learner(OwnLoop):
     def __init__(
         self, n_items: int, n_positions: int, *, seed: Seed = None, **hyperparameters: Any
     ) -> None:
-        for module in ("stable_baselines3", self.package):
-            if find_spec(module) is None:
-                raise ImportError(
-                    f"{type(self).__name__} is an algorithm of {self.package}; install it: "
-                    'pip install "clickgym[rl]"'
-                )
+        if find_spec("stable_baselines3") is None:
+            raise ImportError(
+                f"{type(self).__name__} is an algorithm of stable_baselines3; install it: "
+                'pip install "clickgym[rl]"'
+            )
         self.n_items = check_count("n_items", n_items)
         self.n_positions = check_positions(n_positions, self.n_items)
-        self._check_names(hyperparameters.keys() - self.defaults.keys())
+        self._check_names(hyperparameters)
         self.hyperparameters = {**self.defaults, **hyperparameters}
-        for name, default in self.defaults.items():
-            self.hyperparameters[name] = _checked(name, self.hyperparameters[name], default)
         self._of_features = {
             name: value for name, value in self.with_features.items() if name not in hyperparameters
         }
-        self.n_envs = self.hyperparameters["n_envs"]
+        self.n_envs = check_count("n_envs", self.hyperparameters["n_envs"])
         self.rng = generator(seed)
         self._order = self.rng.permutation(self.n_items)
         self.model: Any = None
+
+    def _check_names(self, names: Mapping[str, Any]) -> None:
+        """Raise a TypeError for hyper-parameters that the library's class does not take; the
+        library is imported only for names that are not among the defaults.
+        """
+        for name in names.keys() - self.defaults.keys() - set(_OF_POLICY):
+            taken, takes_any = self._taken()
+            if name not in taken and not takes_any:
+                known = dict.fromkeys([*self.defaults, *_OF_POLICY, *taken])
+                label = type(self).__name__
+                raise TypeError(f"{label}: " + unknown("hyper-parameter", name, known))
+
+    def _taken(self) -> tuple[list[str], bool]:
+        """Return the argument names of the library's class, and whether it takes any."""
+        parameters = inspect.signature(self.algorithm()).parameters
+        return list(parameters), any(it.kind is it.VAR_KEYWORD for it in parameters.values())
 
     @property
     def items(self) -> NDArray[np.int64]:
@@ -194,65 +213,34 @@ class Learner(OwnLoop):
         """The number of steps that choose a list."""
         return self.n_positions if self.actions == "items" else 1
 
-    def _check_names(self, names: Iterable[str]) -> None:
-        """Raise a TypeError for hyper-parameters that the library's class does not accept."""
-        taken = self._taken() if names else None
-        if taken is not None:
-            set_here = ("self", "env", "seed", "verbose", "tensorboard_log", "_init_setup_model")
-            choices = dict.fromkeys(
-                [*self.defaults, *_OF_POLICY, *(name for name in taken if name not in set_here)]
-            )
-            for name in names:
-                if name == "actions" and name not in choices:
-                    raise TypeError(
-                        f"{type(self).__name__}: actions is no hyper-parameter; the class and the "
-                        "environment determine how lists are chosen"
-                    )
-                if name not in choices:
-                    raise TypeError(
-                        f"{type(self).__name__}: " + unknown("hyper-parameter", name, choices)
-                    )
-
-    def _taken(self) -> list[str] | None:
-        """Return the argument names of the library's class; None if it accepts any."""
-        parameters = inspect.signature(self.algorithm().__init__).parameters
-        takes_any = any(
-            parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()
-        )
-        return None if takes_any else list(parameters)
-
     def algorithm(self) -> Any:
         """Return the library's class; imports torch."""
-        return getattr(importlib.import_module(self.package), type(self).__name__)
+        return getattr(importlib.import_module("stable_baselines3"), type(self).__name__)
 
-    def arguments(
-        self, discount: float | None = None, n_numbers: int | None = None
-    ) -> dict[str, Any]:
+    def arguments(self, discount: float | None = None) -> dict[str, Any]:
         """Return the arguments for the library's class; imports torch.
 
         Args:
             discount: as for `learn`.
-            n_numbers: the number of numbers in an action; None is L.
         """
         arguments = dict(self.hyperparameters)
         del arguments["n_envs"]
         policy_kwargs = dict(arguments.pop("policy_kwargs", {}))
         policy_kwargs |= {name: arguments.pop(name) for name in _OF_POLICY if name in arguments}
-        if "net_arch" in policy_kwargs:
-            policy_kwargs["net_arch"] = list(policy_kwargs["net_arch"])  # as the library requires
+        if "net_arch" in policy_kwargs:  # a list, as the library requires
+            sizes = policy_kwargs["net_arch"]
+            policy_kwargs["net_arch"] = [sizes] if isinstance(sizes, int) else list(sizes)
         if policy_kwargs:
             arguments["policy_kwargs"] = policy_kwargs
-        policy = next(iter(getattr(self.algorithm(), "policy_aliases", ())), "MlpPolicy")
-        taken = self._taken()
+        policy = next(iter(self.algorithm().policy_aliases), "MlpPolicy")
         if self.actions == "rankings":
             from .plackett_luce import PlackettLuceActorCritic as policy
         gamma = 1.0 if self.actions == "items" else 0.0
         if discount is not None:  # that of a session, divided among its choices
             gamma = discount ** (1 / self.choices)
+        taken, takes_any = self._taken()
         always = {"policy": policy, "device": "cpu", "gamma": gamma}
-        return {
-            name: value for name, value in always.items() if taken is None or name in taken
-        } | arguments
+        return {key: it for key, it in always.items() if takes_any or key in taken} | arguments
 
     def learn(
         self,
@@ -270,38 +258,31 @@ class Learner(OwnLoop):
         with_features = shows_features(envs.single_observation_space)
         if self.actions in ("scores", "weights"):
             self.actions = "weights" if with_features else "scores"
-        streams = adapted(envs, self.actions, self.items)
-        choices, going_on = self.choices, True
+        if with_features and self.actions in ("rankings", "weights") and self.model is None:
+            self.hyperparameters |= self._of_features
+        streams, choices = adapted(envs, self.actions, self.items), self.choices
 
         def after_step(*_: Any) -> bool:
-            nonlocal going_on
-            if not going_on:
+            if not on_step():
                 raise _EnoughError
-            going_on = on_step()
-            return going_on
+            return True
 
         seed = int(self.rng.integers(2**31))
         # seed here, because with a seed argument the library would also reseed the streams
         set_random_seed(seed)
         with one_thread(), contextlib.suppress(_EnoughError):
             if self.model is None:
-                if with_features and self.actions in ("rankings", "weights"):
-                    self.hyperparameters |= self._of_features
-                n_numbers = math.prod(streams.action_space.shape or ())
-                self.model = self.algorithm()(env=streams, **self.arguments(discount, n_numbers))
+                self.model = self.algorithm()(env=streams, **self.arguments(discount))
+                self.model.set_logger(Logger(None, []))  # the default makes a temporary folder
             else:
                 self.model.set_env(streams)
-            model, once = self.model, {"log_interval": None, "reset_num_timesteps": False}
-            if hasattr(model, "action_space"):
-                model.action_space.seed(seed)
-            if hasattr(model, "set_logger"):  # or it would make a temporary folder for each run
-                model.set_logger(Logger(None, []))
+            self.model.action_space.seed(seed)
             steps = math.ceil(sessions / self.n_envs) * self.n_envs * choices
-            last = getattr(model, "num_timesteps", 0) + steps
-            model.learn(sessions * choices, after_step, **once)
-            missing = last - getattr(model, "num_timesteps", last)
-            if going_on and missing > 0:  # it ended within the last lists
-                model.learn(missing, after_step, **once)
+            last = self.model.num_timesteps + steps
+            once: dict[str, Any] = {"log_interval": None, "reset_num_timesteps": False}
+            self.model.learn(sessions * choices, after_step, **once)
+            # it ended within the last lists
+            self.model.learn(last - self.model.num_timesteps, after_step, **once)
 
     def __repr__(self) -> str:
         return as_call(
@@ -309,16 +290,39 @@ class Learner(OwnLoop):
         )
 
 
-def _checked(name: str, value: Any, default: Any) -> Any:
-    """Check a value of the type of its default: sizes of layers, a positive integer, or a
-    non-negative number.
+class _EnoughError(Exception):
+    """The horizon is reached. Raised, because some algorithms ignore what a callback returns."""
+
+
+@cache
+def adopt(algorithm: type) -> type[Learner]:
+    """Return an agent class for an algorithm of stable-baselines3, of a library built on it such as
+    sb3-contrib and SBX, or for a subclass of one.
+
+    Its hyper-parameters are the arguments of the algorithm's constructor, with their defaults, and
+    ``n_envs``. Only the discount is that of the named learners, and the device is the processor.
+
+    Raises:
+        ValueError: it is none.
+
+    Example:
+        >>> import stable_baselines3
+        >>> adopt(stable_baselines3.SAC)(10, 5, learning_rate=1e-3).actions
+        'scores'
     """
-    if isinstance(default, tuple):
-        return tuple(
-            check_count(name, size)
-            for size in (value if isinstance(value, list | tuple) else [value])
+    if not any(base.__module__.startswith("stable_baselines3.") for base in algorithm.__mro__):
+        raise ValueError(
+            f"{algorithm.__module__}:{algorithm.__qualname__} is not a subclass of "
+            "clickgym.agents.Agent or OwnLoop, nor an algorithm of stable-baselines3"
         )
-    return check_count(name, value) if isinstance(default, int) else check_at_least(name, value, 0)
+    known = [ACTIONS_OF[base.__name__] for base in algorithm.__mro__ if base.__name__ in ACTIONS_OF]
+    members = {
+        "__module__": algorithm.__module__,
+        "__doc__": f"`{algorithm.__module__}.{algorithm.__name__}` on the stream of sessions.",
+        "actions": known[0] if known else "codes",
+        "algorithm": lambda self: algorithm,
+    }
+    return type(algorithm.__name__, (Learner,), members)
 
 
 @contextlib.contextmanager
@@ -332,7 +336,3 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
-
-
-class _EnoughError(Exception):
-    """Ends an algorithm that continues although its callback returned False."""

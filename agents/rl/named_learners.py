@@ -1,4 +1,4 @@
-"""The named learners: algorithms of stable-baselines3 and sb3-contrib with other defaults.
+"""The named learners: algorithms of stable-baselines3 with other defaults.
 
 ``n_envs`` streams are stepped together, because one pass through the network serves all of them,
 and updates follow after few sessions.
@@ -6,9 +6,7 @@ and updates follow after few sessions.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
-import numpy as np
+from typing import ClassVar
 
 from .learner import Learner
 
@@ -101,84 +99,6 @@ class A2C(Learner):
         "ent_coef": 0.0,
         "net_arch": (64, 64),
     }
-
-
-class RecurrentPPO(Learner):
-    """`PPO` with a recurrent network (sb3-contrib), which can remember clicks of earlier sessions.
-
-    Idea:
-        RecurrentPPO is `PPO` for users whose behaviour depends on more than the last observation.
-        The policy and the value each read the stream of sessions through a recurrent network (an
-        LSTM), whose state holds information about earlier clicks. Lists are coded as K numbers
-        (`LehmerVectorAction`), and weights are updated as in `PPO`, where the gradient also runs
-        back through the sessions since the last update. Here memory has little use: sessions of
-        different users are independent, and the state of stateful users is observed. RecurrentPPO
-        therefore shows the cost of an unnecessary memory: more time per session, and more weights
-        to learn.
-
-    Algorithm:
-        ::
-
-            put the items in a random order
-            draw the weights of two LSTMs h and h', of the policy π and of the value V
-            repeat until the horizon:
-                n_steps times, in each of n_envs streams:
-                    observe o, the clicks of the stream's last session;  h and h' take it in
-                    draw the code a = (a_1 … a_K) of a list from π(·|h);  show this list
-                    observe the clicks and the reward r;  keep (o, a, r, π_old = π(a|h))
-                Â = r − V(h') for each session, the advantage (discount 0: sessions are independent)
-                n_epochs times, for each batch of about batch_size sessions, in whole sequences:
-                    Â is normalised to mean 0 and deviation 1 in the batch
-                    run h and h' over the sequences again
-                    ρ = π(a|h) / π_old,  ρ' = clip(ρ, 1 − ε, 1 + ε)        (ε: clip_range)
-                    step of Adam up mean min(ρ Â, ρ' Â) + ent_coef entropy(π) − ½ (r − V(h'))²
-
-    Source: as for `PPO`, with a recurrent network.
-    """
-
-    paper = "Schulman et al. 2017, with an LSTM; sb3-contrib"
-    package = "sb3_contrib"
-    actions = "codes"
-    defaults: ClassVar = PPO.defaults | {"lstm_hidden_size": 32}
-
-
-class MaskablePPO(Learner):
-    """`PPO` with one item per step (sb3-contrib); items that are already on the list are masked.
-
-    Idea:
-        A list can be chosen item by item from the top down, and each choice can then depend on the
-        items above. MaskablePPO is `PPO` with such choices: an episode is one list, and the policy
-        observes the items placed so far. Items that are on the list already get probability 0 (the
-        mask), so every sequence of choices is a valid list. The reward comes with the last item,
-        and counts fully for all choices of the list. Because each position depends on those above,
-        it settles less easily than `PPO` on a suboptimal list. A session takes K passes through the
-        network, and it still needs many more sessions than a bandit algorithm.
-
-    Algorithm:
-        ::
-
-            put the items in a random order;  draw the weights of policy π and value V
-            repeat until the horizon:
-                n_steps times, in each of n_envs streams:
-                    observe o: the clicks of the last session, and the items placed so far
-                    draw an item i from π(·|o), restricted to items not yet placed;  place it
-                    keep (o, i, π_old = π(i|o))
-                    if the list has K items: show it, observe the clicks and the reward r
-                R = the reward r of the list to which the choice belongs (the discount is 1)
-                Â = the advantages R − V(o), smoothed over the later choices of the list (GAE)
-                n_epochs times, for each random batch of batch_size of these choices:
-                    Â is normalised to mean 0 and deviation 1 in the batch
-                    ρ = π(i|o) / π_old,  ρ' = clip(ρ, 1 − ε, 1 + ε)        (ε: clip_range)
-                    step of Adam up mean min(ρ Â, ρ' Â) + ent_coef entropy(π) − ½ (R − V(o))²
-
-    Source: Huang, Ontañón, *A closer look at invalid action masking in policy gradient algorithms*,
-    FLAIRS 2022; implemented as for `Learner`.
-    """
-
-    paper = "Huang and Ontañón 2022; sb3-contrib"
-    package = "sb3_contrib"
-    actions = "items"
-    defaults: ClassVar = PPO.defaults | {"n_steps": 20, "batch_size": 320}
 
 
 class DQN(Learner):
@@ -282,61 +202,3 @@ class SAC(Learner):
         "learning_rate": 1e-3,
         "ent_coef": 0.01,
     }
-
-
-class TD3(Learner):
-    """Twin delayed deterministic policy gradient (stable-baselines3) on the stream of sessions: a
-    score for each item, or a weight for each feature.
-
-    Idea:
-        Twin delayed deterministic policy gradient (TD3) is made for actions that are real numbers,
-        and knows nothing about users and positions. Its action is one score for each item, and the
-        list has the items by decreasing score. A neural network, the actor, gives one vector of
-        scores without randomness, and explores by Gaussian noise on the scores. Two critics
-        estimate the reward of scores from a memory of past sessions, and the actor follows the
-        gradient of the first in every second step. The paper's remedies against overestimated
-        future values have little effect here, because sessions are independent and the discount is
-        0. The noise never stops and costs regret, and noise that does not change the order of
-        scores explores nothing. Where candidates have features the action is one weight for each
-        feature, as in `SAC`. Runs then differ much: some find good weights soon, some hardly.
-
-    Algorithm:
-        ::
-
-            put the items in a random order;  the memory is empty
-            draw the weights of the actor μ and of the critics Q_1 and Q_2
-            repeat until the horizon, in all n_envs streams at once:
-                observe o, the clicks of the stream's last session
-                a = μ(o) + N(0, noise²), cut to [−1, 1];  in the first learning_starts at random
-                show the K items of largest score, in decreasing order
-                observe the clicks and the reward r;  put (o, a, r) into the memory
-                after each step of the streams, gradient_steps times:
-                    draw batch_size entries
-                    descend (Q_1(o, a) − r)² + (Q_2(o, a) − r)²  (discount 0: independent sessions)
-                    every second time: ascend Q_1(o, μ(o)) in the weights of μ
-
-    Source: Fujimoto, van Hoof, Meger, *Addressing function approximation error in actor-critic
-    methods*, ICML 2018; implemented as for `Learner`.
-    """
-
-    paper = "Fujimoto et al. 2018; stable-baselines3"
-    actions = "scores"
-    defaults: ClassVar = {
-        "n_envs": 64,
-        "batch_size": 256,
-        "learning_starts": 1000,
-        "buffer_size": 100_000,
-        "net_arch": (64, 64),
-        "gradient_steps": 4,
-        "learning_rate": 1e-3,
-        "noise": 0.2,
-    }
-
-    def arguments(
-        self, discount: float | None = None, n_numbers: int | None = None
-    ) -> dict[str, Any]:
-        from stable_baselines3.common.noise import NormalActionNoise
-
-        arguments = super().arguments(discount, n_numbers)
-        spread = np.full(n_numbers or self.n_items, arguments.pop("noise"))
-        return arguments | {"action_noise": NormalActionNoise(np.zeros_like(spread), spread)}

@@ -6,7 +6,7 @@ import pytest
 from gymnasium.vector import AutoresetMode
 
 import clickgym
-from clickgym.agents import DQN, PPO, MaskablePPO
+from clickgym.agents import DQN, PPO
 from clickgym.envs import CascadeMDP, ClickVectorEnv, ItemByItemVector
 
 pytest.importorskip("sb3_contrib")
@@ -79,7 +79,7 @@ def test_item_by_item_an_episode_may_be_the_life_of_a_user():
         ItemByItemVector(gym.make_vec(ENV, 2))
 
 
-@pytest.mark.parametrize(("learner", "power"), [(PPO, 1), (MaskablePPO, 1 / 4), (DQN, 1 / 4)])
+@pytest.mark.parametrize(("learner", "power"), [(PPO, 1), (DQN, 1 / 4)])
 def test_discount_is_the_probability_of_another_visit(learner, power):
     agent = learner(12, 4, seed=0)
     result = clickgym.run(agent, gym.make(ENV, instance="clickbait:mean_sessions=10"), 640, seed=0)

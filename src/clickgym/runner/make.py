@@ -14,7 +14,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from ..agents import AGENTS
 from ..agents.agent import BaseAgent, Seed, UnsuitedError
-from ..agents.rl.adoption import adopt
+from ..agents.rl.learner import adopt
 from ..core.checks import AN_ENV, check_horizon, check_kind, short, unknown
 from ..core.faults import SessionError, cause
 from ..core.modules import module_of
@@ -177,7 +177,7 @@ def agent_maker(agent: AgentLike) -> AgentMaker:
 def _checked_maker(thing: Any, what: str) -> Callable[..., BaseAgent]:
     """What was passed as an agent, if it can make one."""
     if isinstance(thing, type):
-        return thing if issubclass(thing, BaseAgent) else adopt(thing)  # type: ignore[arg-type]
+        return thing if issubclass(thing, BaseAgent) else adopt(thing)
     if isinstance(thing, BaseAgent) or not callable(thing):
         raise TypeError(f"{what} makes no agents; expected a name, a class or (class, arguments)")
     return thing
