@@ -7,10 +7,9 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core.checks import check_path
 from ..core.files import FORMAT, check_format, parse_json, read_arrays, reading, write_whole
@@ -21,13 +20,10 @@ if TYPE_CHECKING:
 
 Saved = TypeVar("Saved", bound="CompiledAgent")
 
-FAULT = ("is not a saved agent, or damaged", "restore it from a backup")
-
 
 def save_agent(agent: CompiledAgent, path: str | Path | BinaryIO) -> None:
     """Write an agent; see `CompiledAgent.save`."""
-    target = path if hasattr(path, "write") else check_path("path", path)
-    description = {
+    described = {
         "format": FORMAT,
         "agent": type(agent).__qualname__,
         "n_items": agent.n_items,
@@ -38,48 +34,39 @@ def save_agent(agent: CompiledAgent, path: str | Path | BinaryIO) -> None:
         },
         "generator": agent.rng.bit_generator.state,
     }
-    arrays = {name: getattr(agent, name) for name in agent.session}
+    arrays: dict[str, Any] = {name: getattr(agent, name) for name in agent.session}
     arrays |= {f"state_{name}": value for name, value in agent.arrays.items()}
-
     file = io.BytesIO()
-    np.savez(file, description=np.array(json.dumps(description)), **arrays)
-    if isinstance(target, Path):
-        write_whole(target, file.getvalue())
+    np.savez(file, description=np.array(json.dumps(described)), **arrays)
+    if isinstance(path, str | Path):
+        write_whole(check_path("path", path), file.getvalue())
     else:
-        target.write(file.getvalue())
+        path.write(file.getvalue())
 
 
 def load_agent(agent_class: type[Saved], path: str | Path | BinaryIO) -> Saved:
     """Read an agent of a class; see `CompiledAgent.load`."""
-    source = cast(BinaryIO, path) if isinstance(path, io.IOBase) else check_path("path", path)
-    with reading(source, *FAULT):
-        arrays = read_arrays(source)
-        description = parse_json(str(arrays["description"]))
-        name = str(description["agent"])
-    check_format(source, description.get("format"))
+    fault = "is not a saved agent, or damaged", "restore it from a backup"
+    with reading(path, *fault):
+        arrays = read_arrays(path)
+        described = parse_json(str(arrays["description"]))
+        name = str(described["agent"])
+    check_format(path, described.get("format"))
     if name != agent_class.__qualname__:
-        raise ValueError(f"{source} holds a {name}, not a {agent_class.__qualname__}")
-
-    with reading(source, *FAULT):
-        sizes = description["n_items"], description["n_positions"]
-        agent = agent_class(*sizes, seed=0, **description["hyperparameters"])
-        agent.rng.bit_generator.state = description["generator"]
+        raise ValueError(f"{path} holds a {name}, not a {agent_class.__qualname__}")
+    with reading(path, *fault):
+        sizes = described["n_items"], described["n_positions"]
+        agent = agent_class(*sizes, seed=0, **described["hyperparameters"])
+        agent.rng.bit_generator.state = described["generator"]
         for name in agent.session:
-            _fill(name, getattr(agent, name), arrays[name])
+            getattr(agent, name)[:] = arrays[name]
         if agent.ranking[0] >= 0:  # the list is pending
             check_ranking(agent.ranking, agent.n_items, agent.n_positions)
+        state: dict[str, Any] = {}
         for name, value in agent.arrays.items():
-            saved = arrays[f"state_{name}"]
-            if name in agent.growing:
-                value = np.empty((len(saved), *value.shape[1:]), value.dtype)
-                agent.state = agent.state._replace(**{name: value})
-            _fill(name, value, saved)
+            state[name] = found = arrays[f"state_{name}"]
+            first = 1 if name in agent.growing else 0  # the length of these may differ
+            if (found.dtype, found.shape[first:]) != (value.dtype, value.shape[first:]):
+                raise ValueError(f"{name} is {found.dtype}{found.shape}, not {value.shape}")
+        agent.state = agent.state._replace(**state)
     return agent
-
-
-def _fill(name: str, array: NDArray[Any], saved: NDArray[Any]) -> None:
-    if (saved.shape, saved.dtype) != (array.shape, array.dtype):
-        raise ValueError(
-            f"{name} is {saved.dtype}{saved.shape}; expected {array.dtype}{array.shape}"
-        )
-    array[...] = saved

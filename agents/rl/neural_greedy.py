@@ -4,14 +4,10 @@ imported only when an agent is made; it comes with ``pip install "clickgym[rl]"`
 
 from __future__ import annotations
 
-import io
 import itertools
-import json
 from collections.abc import Sequence
 from importlib.util import find_spec
-from pathlib import Path
-from pickle import UnpicklingError
-from typing import Any, BinaryIO, Literal, Self, cast
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,17 +17,14 @@ from ...core.checks import (
     check_at_least,
     check_choice,
     check_count,
-    check_path,
     check_positions,
     generator,
     numbers,
     probability,
 )
-from ...core.files import FORMAT, check_format, reading, write_whole
 from ...envs.spaces import check_ranking
 from ..agent import Agent, Seed
 from ..compiled import checked_clicks, checked_features, value_of
-from ..saving import FAULT
 from .learner import one_thread
 
 SURELY_EXAMINED = 2.0
@@ -100,6 +93,8 @@ class NeuralGreedy(Agent):
     Raises:
         ImportError: torch is not installed.
         ValueError: a bad argument.
+
+    It is saved by ``pickle``, as any object.
 
     Attributes:
         factors: ``(K,)`` the factors σ(g_k) of the positions. Only their ratios mean something,
@@ -171,8 +166,7 @@ class NeuralGreedy(Agent):
             "buffer_size": check_count("buffer_size", buffer_size),
         }
         self.rng = generator(seed)
-        self.n_sessions = 0
-        """Sessions that it learned from."""
+        self.n_sessions = 0  # that it learned from
         shape = self.hyperparameters["buffer_size"], self.n_positions
         self._memory = {
             "features": np.zeros((*shape, self.n_features), np.float32),
@@ -297,72 +291,6 @@ class NeuralGreedy(Agent):
             ``(n,)`` row numbers, the largest score first; rows with equal scores in their order.
         """
         return self._order(checked_features(features, (None, self.n_features)))
-
-    def save(self, path: str | Path | BinaryIO) -> None:
-        """Write the agent to a file of torch, atomically, at any time of a run.
-
-        Args:
-            path: the file; or a binary file that is open for writing.
-        """
-        import torch
-
-        target = path if hasattr(path, "write") else check_path("path", path)
-        arguments = {"n_items": self.n_items, "n_positions": self.n_positions}
-        n_kept = min(self.n_sessions, self.hyperparameters["buffer_size"])
-        content = {
-            "format": FORMAT,
-            "agent": type(self).__qualname__,
-            "arguments": json.dumps(arguments | self.hyperparameters),
-            "generator": json.dumps(self.rng.bit_generator.state),
-            "n_sessions": self.n_sessions,
-            "memory": {
-                name: torch.from_numpy(array[:n_kept]) for name, array in self._memory.items()
-            },
-            "parameters": [*self._layers, self._positions],
-            "optimizer": self._optimizer.state_dict(),
-        }
-        file = io.BytesIO()
-        torch.save(content, file)
-        if isinstance(target, Path):
-            write_whole(target, file.getvalue())
-        else:
-            target.write(file.getvalue())
-
-    @classmethod
-    def load(cls, path: str | Path | BinaryIO) -> Self:
-        """Read an agent that `save` wrote; it continues exactly. The file cannot run code.
-
-        Args:
-            path: the file; or a binary file that is open for reading.
-
-        Raises:
-            ValueError: the file is not a saved agent, is of another version, or holds an agent of
-                another class.
-        """
-        import torch
-
-        source = cast(BinaryIO, path) if isinstance(path, io.IOBase) else check_path("path", path)
-        with reading(source, *FAULT):
-            try:
-                content = torch.load(source, map_location="cpu", weights_only=True)
-            except UnpicklingError:  # torch says how to load it with what it could run
-                raise ValueError("it holds something else than tensors and text") from None
-            name = content["agent"]
-        check_format(source, content.get("format"))
-        if name != cls.__qualname__:
-            raise ValueError(f"{source} holds a {name}, not a {cls.__qualname__}")
-        with reading(source, *FAULT):
-            agent = cls(**json.loads(content["arguments"]), seed=0)
-            agent.rng.bit_generator.state = json.loads(content["generator"])
-            agent.n_sessions = content["n_sessions"]
-            for key, values in content["memory"].items():
-                agent._memory[key][: len(values)] = values.numpy()
-            parameters = [*agent._layers, agent._positions]
-            with torch.no_grad():
-                for own, saved in zip(parameters, content["parameters"], strict=True):
-                    own.copy_(saved)
-            agent._optimizer.load_state_dict(content["optimizer"])
-        return agent
 
     def __repr__(self) -> str:
         sizes = {"n_items": self.n_items, "n_positions": self.n_positions}

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space
+from gymnasium.spaces import Dict, MultiDiscrete, Space
 
 try:
     import torch
@@ -264,31 +264,16 @@ def _check_spaces(name: str, observation_space: Space, action_space: Space) -> N
             f"{name} draws ranked lists: expected the action space RankedList or "
             f"MultiDiscrete([L] * K), without a wrapper of actions; got {action_space!r}"
         )
-    n_items = int(sizes[0])
-    entries = (
-        observation_space.spaces if isinstance(observation_space, Dict) else {"": observation_space}
-    )
-    for entry, space in entries.items():
-        if fault := _fault_of(entry, space, n_items):
-            raise ValueError(
-                f"{name} cannot read the observation{f' {entry!r}' if entry else ''}, {space}: "
-                f"{fault}"
-            )
+    rows = _rows_of(observation_space)
+    shape: Any = observation_space[rows].shape if rows else ()  # type: ignore[index]
+    if rows and (len(shape) != 2 or shape[0] != sizes[0]):
+        raise ValueError(
+            f"{name} cannot read the observation {rows!r} of shape {shape}: expected one row for "
+            f"each of {sizes[0]} items"
+        )
 
 
 def _rows_of(space: Space) -> str:
     """Return the entry with a row for each item that the policy reads; empty if there is none."""
     found = [entry for entry in BY_ITEM if isinstance(space, Dict) and entry in space.spaces]
     return found[0] if found else ""
-
-
-def _fault_of(entry: str, space: Space, n_items: int) -> str:
-    """Return why the policy cannot read an entry of the observation; empty if it can."""
-    shape = space.shape or ()
-    if not isinstance(space, Box | Discrete | MultiBinary | MultiDiscrete):
-        return "expected Box, Discrete, MultiBinary or MultiDiscrete"
-    if entry in BY_ITEM and (len(shape) != 2 or shape[0] != n_items):
-        return f"expected one row for each of {n_items} items"
-    if isinstance(space, Box) and space.dtype == np.int64:
-        return "item ids are not quantities"
-    return ""

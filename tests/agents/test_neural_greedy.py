@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import io
 import pickle
 
 import cloudpickle
@@ -133,19 +132,15 @@ def test_equal_seeds_give_equal_digits():
 
 @by_feedback
 def test_copies_in_the_middle_of_a_run(feedback):
-    """Saved and loaded, copied, or pickled between a list and its clicks, it continues exactly,
-    also when the memory is full.
+    """Copied or pickled between a list and its clicks, it continues exactly, also when the memory
+    is full.
     """
     agent = NeuralGreedy(L, K, n_features=2, feedback=feedback, seed=0, **SMALL)
     for observation, _, rng in sessions(100):
         agent.update(observation, agent.rank(observation), rng.integers(0, 2, K), 1.0)
     ranking = agent.rank(observation)
-    file = io.BytesIO()
-    agent.save(file)
-    file.seek(0)
     agents = [
         agent,
-        NeuralGreedy.load(file),
         copy.deepcopy(agent),
         pickle.loads(pickle.dumps(agent)),
         cloudpickle.loads(cloudpickle.dumps(agent)),
@@ -155,22 +150,11 @@ def test_copies_in_the_middle_of_a_run(feedback):
         for twin in agents:
             twin.update(observation, ranking, clicks, float(clicks.any()))
         ranking, *others = (twin.rank(following) for twin in agents)
-        assert [other.tolist() for other in others] == [ranking.tolist()] * 4
+        assert [other.tolist() for other in others] == [ranking.tolist()] * 3
         observation = following
     for twin in agents[1:]:
         assert twin.factors.tolist() == agent.factors.tolist()
         assert repr(twin) == repr(agent)
-
-
-def test_other_files_are_refused(tmp_path):
-    path = tmp_path / "agent.pt"
-    for content in (b"", b"no agent", pickle.dumps({"agent": "NeuralGreedy"}, protocol=2)):
-        path.write_bytes(content)
-        with pytest.raises(ValueError, match="is not a saved agent, or damaged") as caught:
-            NeuralGreedy.load(path)
-        assert "weights_only" not in str(caught.value)  # no advice to run what is in the file
-    with pytest.raises(FileNotFoundError):
-        NeuralGreedy.load(tmp_path / "none.pt")
 
 
 WRONG = [

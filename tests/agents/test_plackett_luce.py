@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("stable_baselines3")
 
 import torch
-from gymnasium.spaces import Box, Dict, MultiBinary, MultiDiscrete, Text
+from gymnasium.spaces import Box, Dict, MultiBinary, MultiDiscrete
 from registries import LEARNERS
 from stable_baselines3 import A2C, PPO
 from stable_baselines3.common.env_util import make_vec_env
@@ -221,9 +221,7 @@ def test_the_order_of_entries_in_an_observation_does_not_count():
     ("observation", "actions", "message"),
     [
         (MultiBinary(3), MultiDiscrete([6, 5, 4]), "without a wrapper of actions; got MultiDiscr"),
-        (Dict(words=Text(5)), RankedList(6, 3), "cannot read the observation 'words'"),
         (Dict(features=Box(-1, 1, (5, 4))), RankedList(6, 3), "expected one row for each of 6"),
-        (Dict(rankings=Box(-1, 5, (9, 3), np.int64)), RankedList(6, 3), "are not quantities"),
     ],
 )
 def test_spaces_that_it_cannot_serve_are_refused(observation, actions, message):
