@@ -41,7 +41,6 @@ class State(NamedTuple):
     # The count of each leader, see `leaders.py`.
     leaders: Annotated[NDArray[np.int32], "C K"]
     counts: Annotated[Ints, "C"]
-    slots: Annotated[NDArray[np.int32], "2C", -1]
     n_leaders: Annotated[Ints, "1"]
     leader_number: Annotated[Ints, "1"]  # the number of the leader
     gamma: int  # γ
@@ -276,7 +275,7 @@ class GRAB(LeaderAgent):
         2. ⚠ Pairs never shown have the mean 0 in the leader, and the index 1.
         3. ⚠ Without a horizon the level is that of UniRank, infinite for s = 1 and 2.
 
-    Memory: 9 L K numbers, and 4 K + 16 bytes for each past leader and each session of the next
+    Memory: 9 L K numbers, and 4 K + 8 bytes for each past leader and each session of the next
         chunk, at most doubled.
 
     Example:

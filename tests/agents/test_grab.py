@@ -135,7 +135,6 @@ def test_counts_of_leaders_survive_growth(kind, leader, attraction, sessions):
         clickgym.run(agent, ClickEnv(model), sessions, seed=10, engine=engine)
         n, state = agent.state.n_leaders[0], agent.state
         assert 64 < n <= len(state.counts)
-        assert sorted(state.slots[state.slots >= 0].tolist()) == list(range(n))
     for agent in agents:
         leaders, led = agent.state.leaders[:n].tolist(), agent.state.counts[:n].tolist()
         found = dict(zip(map(tuple, leaders), led, strict=True))

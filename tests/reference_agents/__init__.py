@@ -245,7 +245,6 @@ def plain(state: Any) -> dict[str, Any]:
     arrays = {name: np.asarray(value).tolist() for name, value in state._asdict().items()}
     if "n_leaders" in arrays:
         filled = arrays["n_leaders"][0]
-        del arrays["slots"]
         arrays |= {name: arrays[name][:filled] for name in ("leaders", "counts")}
     return arrays
 
