@@ -21,8 +21,7 @@ from ..core.state import Floats, Ints
 from ..envs.spaces import check_ranking
 from .agent import Seed
 from .cascade import CascadeAgent
-from .compiled import rates
-from .count_classes import IndexAgent
+from .compiled import CompiledAgent, rates
 from .kernels import (
     LAST_CLICK,
     Feedback,
@@ -146,7 +145,7 @@ def forget_klucb(state, item):
     state.indices[item] = np.inf
 
 
-class CascadeKLUCB(IndexAgent, CascadeAgent):
+class CascadeKLUCB(CascadeAgent):
     """CascadeKL-UCB: show the K items of largest ``kl_upper(ŵ, (log t + c log log t) / N)``, in
     decreasing order.
 
@@ -230,7 +229,7 @@ def check_position_order(name: str, position_order: Any, n_positions: int) -> ND
         raise ValueError(f"{name} must be a permutation of the positions: {error}") from None
 
 
-class DCMKLUCB(IndexAgent):
+class DCMKLUCB(CompiledAgent):
     """dcmKL-UCB: put the items of largest KL-UCB index at the positions where a click most likely
     ends a session.
 
@@ -312,4 +311,4 @@ class DCMKLUCB(IndexAgent):
     def first_values(self) -> dict[str, Any]:
         order = self.hyperparameters["position_order"]
         positions = {} if order is None else {"positions": order.copy()}
-        return super().first_values() | {"feedback": LAST_CLICK, "c": C} | positions
+        return {"feedback": LAST_CLICK, "c": C} | positions
