@@ -212,11 +212,10 @@ def rank_greedy(state, rng, ranking):
 @kernel
 def update_greedy(state, ranking, clicks):
     for k in range(len(ranking)):
-        if clicks[k] >= 0:
-            item = ranking[k]
-            state.clicks[item] += clicks[k]
-            state.displays[item] += 1
-            state.rate[item] = state.clicks[item] / state.displays[item]
+        item = ranking[k]
+        state.clicks[item] += clicks[k]
+        state.displays[item] += 1
+        state.rate[item] = state.clicks[item] / state.displays[item]
 
 
 class EpsilonGreedy(CompiledAgent):

@@ -6,9 +6,9 @@ import math
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from ..core.checks import check_choice, check_prior_skips
+from ..core.checks import check_choice
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from .agent import Seed
@@ -175,9 +175,8 @@ def rank_ts(state, rng, ranking):
 @kernel
 def update_ts(state, ranking, clicks):
     for k in range(examined_positions(clicks, state.feedback)):
-        if clicks[k] >= 0:
-            state.clicks[ranking[k]] += clicks[k]
-            state.examined[ranking[k]] += 1
+        state.clicks[ranking[k]] += clicks[k]
+        state.examined[ranking[k]] += 1
 
 
 class CascadeTS(CascadeAgent):
@@ -214,14 +213,10 @@ class CascadeTS(CascadeAgent):
         n_items: L.
         n_positions: K.
         feedback: as in `CascadeUCB1`.
-        prior_skips: ``(L,)`` examinations without a click that each item has beforehand, or one
-            number for all. With n of them the prior is Beta(1, 1 + n). None takes the papers' 0. If
-            the agent starts from a log, ``make_agent`` gives some to items that the log hardly
-            shows.
         seed: seeds the agent's own generator.
 
     Raises:
-        ValueError: on an unknown feedback rule, or skips that are no numbers of displays.
+        ValueError: on an unknown feedback rule.
 
     Source: Hüyük, Tekin, *Analysis of Thompson sampling for combinatorial multi-armed bandit with
     probabilistically triggered arms*, AISTATS 2019, Algorithm 1 (CTS); Zhong, Cheung, Tan,
@@ -245,12 +240,6 @@ class CascadeTS(CascadeAgent):
         n_positions: int,
         *,
         feedback: Feedback = "last_click",
-        prior_skips: ArrayLike | None = None,
         seed: Seed = None,
     ) -> None:
-        skips = check_prior_skips(prior_skips, n_items)
-        super().__init__(n_items, n_positions, seed, feedback=feedback, prior_skips=skips)
-
-    def first_values(self) -> dict[str, Any]:
-        skips = self.hyperparameters["prior_skips"]
-        return super().first_values() | ({} if skips is None else {"examined": skips.copy()})
+        super().__init__(n_items, n_positions, seed, feedback=feedback)

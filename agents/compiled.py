@@ -36,9 +36,6 @@ LARGEST_FEATURE = 1e6
 values, small values are lost to rounding.
 """
 
-ROOM = 10_000
-"""Sessions of a log for which arrays that grow are enlarged at once."""
-
 
 @cache
 def rank_step(rank: Callable[..., None]) -> Any:
@@ -64,20 +61,6 @@ def update_step(update: Callable[..., None]) -> Any:
         update(state, ranking, clicks, *observed)
 
     return entry(update_step)
-
-
-@cache
-def learn_step(update: Callable[..., None]) -> Any:
-    """Return the compiled function of `CompiledAgent.learn_sessions`: the entry
-    ``learn_step(state, rankings, clicks)``.
-    """
-
-    @kernel
-    def learn_step(state, rankings, clicks):
-        for session in range(len(rankings)):
-            update(state, rankings[session], clicks[session])
-
-    return entry(learn_step)
 
 
 class CompiledAgent(Agent):
@@ -235,15 +218,14 @@ class CompiledAgent(Agent):
             observation: the observation that was passed to `rank` for this list.
             ranking: ``(K,)`` the list that was shown: the last one of `rank`, or any list if
                 ``learns_from_any_list``.
-            clicks: ``(K,)`` 0 or 1 for each position; if ``learns_from_any_list`` also -1, from the
-                first position on that was not shown.
+            clicks: ``(K,)`` 0 or 1 for each position.
             reward: unused.
 
         Raises:
             ValueError: bad clicks, or a list other than the last one although
                 ``learns_from_any_list`` is False. Then nothing is learned.
         """
-        checked = checked_clicks(clicks, self.n_positions, cut_off=self.learns_from_any_list)
+        checked = checked_clicks(clicks, self.n_positions)
         seen = self.seen(observation)
         waits = self.ranking[0] >= 0
         is_last = waits and _are_equal(ranking, self.ranking)
@@ -265,28 +247,6 @@ class CompiledAgent(Agent):
         code(self.state, items, checked, seen)
         if is_last:
             self.ranking[0] = -1
-
-    def learn_sessions(
-        self, rankings: NDArray[np.int64], clicks: NDArray[np.int8], rewards: NDArray[np.float64]
-    ) -> None:
-        """As `Agent.learn_sessions`, in compiled code.
-
-        Example:
-            >>> from clickgym.agents import CascadeTS
-            >>> agent = CascadeTS(3, 2, seed=0)
-            >>> lists, clicks = np.array([[0, 1]] * 9), np.array([[0, 1]] * 9, np.int8)
-            >>> agent.learn_sessions(lists, clicks, np.ones(9))
-            >>> agent.best()
-            array([1, 0])
-        """
-        is_own = type(self).update not in (CompiledAgent.update, StateAgent.update)
-        if self.observes or not self.learns_from_any_list or is_own:
-            super().learn_sessions(rankings, clicks, rewards)
-            return
-        for first in range(0, len(rankings), ROOM):
-            part = slice(first, first + ROOM)
-            self.make_room(len(rankings[part]))
-            learn_step(self.update_kernel)(self.state, rankings[part], clicks[part])
 
     def _code(self, step: Callable[..., Any], function: Callable[..., Any], *rest: Any) -> Any:
         """Return the machine code of a kernel; ``rest`` are its arguments after the state and the
@@ -492,17 +452,14 @@ def checked_features(features: Any, shape: tuple[int | None, int | None]) -> NDA
     )
 
 
-def checked_clicks(clicks: ArrayLike, n_positions: int, cut_off: bool) -> NDArray[np.int8]:
-    """Return clicks of 0 and 1 as an array; with ``cut_off`` also of -1 at the lowest positions."""
+def checked_clicks(clicks: ArrayLike, n_positions: int) -> NDArray[np.int8]:
+    """Return clicks of 0 and 1 as an array."""
     array = clicks if type(clicks) is np.ndarray else as_array("clicks", clicks)
-    values = array.tolist()
-    if array.shape == (n_positions,):
-        shown = values[: n_positions - values.count(-1)] if cut_off else values
-        if array.dtype.kind in "biuf" and set(shown) <= {0, 1}:
-            return array.astype(np.int8)
-    ends = ", or -1 from the first position on that was not shown" if cut_off else ""
+    is_row = array.shape == (n_positions,) and array.dtype.kind in "biuf"
+    if is_row and set(array.tolist()) <= {0, 1}:
+        return array.astype(np.int8)
     raise ValueError(
-        f"clicks are {short(clicks)}; expected 0 or 1 for each of the {n_positions} positions{ends}"
+        f"clicks are {short(clicks)}; expected 0 or 1 for each of the {n_positions} positions"
     )
 
 

@@ -204,14 +204,13 @@ def rank(state, rng, ranking):
 @kernel
 def update(state, ranking, clicks):
     for k in range(len(ranking)):
-        if clicks[k] >= 0:
-            item = ranking[k]
-            state.clicks[item, k] += clicks[k]
-            state.shown[item, k] += 1
-            state.mean[item, k] = state.clicks[item, k] / state.shown[item, k]
-            state.known[item, k] = NOTHING
-            if item != state.leader[k]:
-                state.won[k] = max(state.won[k], state.mean[item, k] - state.before[item, k])
+        item = ranking[k]
+        state.clicks[item, k] += clicks[k]
+        state.shown[item, k] += 1
+        state.mean[item, k] = state.clicks[item, k] / state.shown[item, k]
+        state.known[item, k] = NOTHING
+        if item != state.leader[k]:
+            state.won[k] = max(state.won[k], state.mean[item, k] - state.before[item, k])
 
 
 class GRAB(LeaderAgent):

@@ -15,8 +15,6 @@ from ..envs.scan import scan as scan
 FIRST_CLICK, LAST_CLICK = 0, 1
 Feedback = Literal["first_click", "last_click"]
 FEEDBACK = get_args(Feedback)
-GAP, CLICKED_GAP = -1, -2
-"""In place of 0 and 1, the clicks on an item of a log that the agent does not have."""
 
 
 @kernel
@@ -240,20 +238,15 @@ def exploration(t, c):
 @kernel
 def examined_positions(clicks, feedback):
     """Return the number of positions that a cascade agent counts as examined: down to the first or
-    last click, or all shown positions if there is no click.
+    last click, or all if there is no click.
     """
-    if feedback == FIRST_CLICK:
-        for k in range(len(clicks)):
-            if clicks[k] == 1 or clicks[k] == CLICKED_GAP:
-                return k + 1
-    else:
-        for k in range(len(clicks) - 1, -1, -1):
-            if clicks[k] == 1 or clicks[k] == CLICKED_GAP:
-                return k + 1
-    n_shown = len(clicks)
-    while n_shown > 0 and clicks[n_shown - 1] < 0:
-        n_shown -= 1
-    return n_shown
+    examined = len(clicks)
+    for k in range(len(clicks)):
+        if clicks[k] == 1:
+            examined = k + 1
+            if feedback == FIRST_CLICK:
+                break
+    return examined
 
 
 @kernel

@@ -140,10 +140,8 @@ def update_ridge(state, ranking, clicks, features):
     )
     last, safe = 0, True  # k' of the last click, counted from 1; 0 before the first click
     for k in range(n_samples):
-        if clicks[k] >= 0:
-            safe = (
-                add_sample(state, features[ranking[k]], state.weights[k, last], clicks[k]) and safe
-            )
+        sample = features[ranking[k]]
+        safe = add_sample(state, sample, state.weights[k, last], clicks[k]) and safe
         if clicks[k] == 1:
             last = k + 1
     state.t[0] += 1

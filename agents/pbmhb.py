@@ -8,9 +8,9 @@ import math
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from ..core.checks import check_at_least, check_count, check_flag, check_prior_skips
+from ..core.checks import check_at_least, check_count, check_flag
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from ..core.sums import weighted_sums
@@ -20,8 +20,7 @@ from .kernels import rank_by_draw, show_at
 
 # standard deviations above which a step is drawn by rejection from the uniform distribution
 WIDE = 0.5
-# the distance from 0 and 1 at which a chain starts after a log
-LEAST = 1e-6
+LEAST = 1e-6  # the distance of a fit from 0 and 1
 
 
 class State(NamedTuple):
@@ -144,9 +143,8 @@ def rank(state, rng, ranking):
 def update(state, ranking, clicks):
     state.t[0] += 1
     for k in range(len(ranking)):
-        if clicks[k] >= 0:
-            state.clicks[ranking[k], k] += clicks[k]
-            state.misses[ranking[k], k] += 1 - clicks[k]
+        state.clicks[ranking[k], k] += clicks[k]
+        state.misses[ranking[k], k] += 1 - clicks[k]
 
 
 class PBMHB(CompiledAgent):
@@ -161,10 +159,9 @@ class PBMHB(CompiledAgent):
         proposes a random new value for each parameter, and accepts or refuses it by the posterior
         given all counts. It shows the item with the j-th largest θ at the position with the j-th
         largest κ, and learns about an item from all positions. The chain starts at random values
-        and refuses most proposals when the counts are large, but from a log it starts at the best
-        fit. It forgets nothing, so it hardly recovers from misleading first sessions, and its
-        regret is high if the first position is not the one examined most, unless
-        ``fix_first=False``.
+        and refuses most proposals when the counts are large. It forgets nothing, so it hardly
+        recovers from misleading first sessions, and its regret is high if the first position is not
+        the one examined most, unless ``fix_first=False``.
 
     Algorithm:
         ::
@@ -194,14 +191,10 @@ class PBMHB(CompiledAgent):
         n_sweeps: the number of proposals for each parameter in a session.
         fix_first: whether κ_1 = 1, as in the paper: the first position is assumed to be examined
             most. If it is not, regret is linear; False draws κ_1, too.
-        prior_skips: ``(L,)`` displays at the first position without a click that each item has
-            beforehand, or one number for all. With n of them and κ_1 = 1 the prior is Beta(1, 1 +
-            n). None takes the paper's 0. If the agent starts from a log, ``make_agent`` gives some
-            to items that the log hardly shows.
         seed: seeds the agent's own generator.
 
     Raises:
-        ValueError: on a bad c, number of sweeps or flag, or skips that are no numbers of displays.
+        ValueError: on a bad c, number of sweeps or flag.
 
     Source: Gauthier, Gaudel, Fromont, *Bandit algorithm for both unknown best position and best
     item display on web pages*, IDA 2021, Algorithms 1 and 2.
@@ -210,8 +203,7 @@ class PBMHB(CompiledAgent):
         1. ⚠ The prior is uniform; the authors' code starts with half a click and half a miss for
            each pair.
         2. ⚠ The first draw is uniform, and a sweep precedes the first session.
-        3. From a log, ``make_agent`` starts the chain at the best fit to it.
-        4. Steps are drawn from the truncated normal distribution. If σ is larger than 0.5, this is
+        3. Steps are drawn from the truncated normal distribution. If σ is larger than 0.5, this is
            done by rejection sampling from the uniform distribution.
 
     Memory: 3 L K + 3 (L + K) numbers. Time: a session takes ``O(n_sweeps L K)``.
@@ -234,7 +226,6 @@ class PBMHB(CompiledAgent):
         c: float = 1000.0,
         n_sweeps: int = 1,
         fix_first: bool = True,
-        prior_skips: ArrayLike | None = None,
         seed: Seed = None,
     ) -> None:
         super().__init__(
@@ -244,7 +235,6 @@ class PBMHB(CompiledAgent):
             c=check_at_least("c", c, 0, strictly=True),
             n_sweeps=check_count("n_sweeps", n_sweeps),
             fix_first=check_flag("fix_first", fix_first),
-            prior_skips=check_prior_skips(prior_skips, n_items),
         )
 
     def best(self) -> NDArray[np.int64]:
@@ -272,14 +262,9 @@ class PBMHB(CompiledAgent):
         fixed = int(self.hyperparameters["fix_first"])
         theta, kappa = self.rng.random(self.n_items), self.rng.random(self.n_positions)
         kappa[:fixed] = 1.0
-        skips, misses = self.hyperparameters["prior_skips"], {}
-        if skips is not None:
-            misses["misses"] = np.zeros((self.n_items, self.n_positions), np.int64)
-            misses["misses"][:, 0] = skips
         return {
             "theta": theta,
             "kappa": kappa,
             "log_miss": np.log1p(-np.outer(theta, kappa)),
             "fixed": fixed,
-            **misses,
         }

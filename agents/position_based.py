@@ -89,13 +89,12 @@ def rank_ucb(state, rng, ranking):
 def update_ucb(state, ranking, clicks):
     state.t[0] += 1
     for k in range(len(ranking)):
-        if clicks[k] >= 0:
-            item = ranking[k]
-            state.clicks[item] += clicks[k]
-            state.displays[item] += 1
-            state.weight[item] += state.examination[k]
-            state.mean[item] = state.clicks[item] / state.weight[item]
-            state.width[item] = math.sqrt(0.5 * state.displays[item]) / state.weight[item]
+        item = ranking[k]
+        state.clicks[item] += clicks[k]
+        state.displays[item] += 1
+        state.weight[item] += state.examination[k]
+        state.mean[item] = state.clicks[item] / state.weight[item]
+        state.width[item] = math.sqrt(0.5 * state.displays[item]) / state.weight[item]
 
 
 class PBMUCB(ExaminationAgent):
@@ -253,15 +252,14 @@ def rank_pie(state, rng, ranking):
 def update_pie(state, ranking, clicks):
     state.t[0] += 1
     for k in range(len(ranking)):
-        if clicks[k] >= 0:
-            item, total = ranking[k], 0
-            state.clicks[item, k] += clicks[k]
-            state.displays[item, k] += 1
-            state.weight[item] += state.examination[k]
-            state.stale[item] = True
-            for position in range(len(ranking)):
-                total += state.clicks[item, position]
-            state.mean[item] = total / state.weight[item]
+        item, total = ranking[k], 0
+        state.clicks[item, k] += clicks[k]
+        state.displays[item, k] += 1
+        state.weight[item] += state.examination[k]
+        state.stale[item] = True
+        for position in range(len(ranking)):
+            total += state.clicks[item, position]
+        state.mean[item] = total / state.weight[item]
 
 
 class PBMPIE(ExaminationAgent):

@@ -5,34 +5,16 @@ et al. 2016).
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_prior_skips
 from ..core.kernels import entry, kernel
 from ..core.state import Flags, Floats, Ints
 from .agent import Seed
 from .kernels import rank_by_draw, show_at
 from .position_based import ExaminationAgent
-
-
-class ExaminationSampler(ExaminationAgent):
-    """Base class of both: attractions are drawn from posteriors whose prior may have skips."""
-
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        examination: ArrayLike,
-        prior_skips: ArrayLike | None = None,
-        seed: Seed = None,
-    ) -> None:
-        skips = check_prior_skips(prior_skips, n_items)
-        super().__init__(n_items, n_positions, seed, examination=examination, prior_skips=skips)
-
 
 # ------------------------------------------------------------------------------------------- PBM-TS
 
@@ -239,13 +221,12 @@ def rank_ts(state, rng, ranking):
 @kernel
 def update_ts(state, ranking, clicks):
     for k in range(len(ranking)):
-        if clicks[k] >= 0:
-            state.clicks[ranking[k]] += clicks[k]
-            state.misses[ranking[k], k] += 1 - clicks[k]
-            state.stale[ranking[k]] = True
+        state.clicks[ranking[k]] += clicks[k]
+        state.misses[ranking[k], k] += 1 - clicks[k]
+        state.stale[ranking[k]] = True
 
 
-class PBMTS(ExaminationSampler):
+class PBMTS(ExaminationAgent):
     """PBM-TS: Thompson sampling with the exact posterior of each attraction, for known examination
     probabilities κ.
 
@@ -280,14 +261,10 @@ class PBMTS(ExaminationSampler):
         n_positions: K.
         examination: ``(K,)`` κ, the known examination probabilities, in ``(0, 1]``; ``make_agent``
             fills them in.
-        prior_skips: ``(L,)`` displays without a click, at the position with the largest κ, that
-            each item has beforehand; or one number for all. None takes the paper's 0. If the agent
-            starts from a log, ``make_agent`` gives some to items that the log hardly shows.
         seed: seeds the agent's own generator.
 
     Raises:
-        ValueError: on a wrong shape, a κ outside ``(0, 1]``, or skips that are no numbers of
-            displays.
+        ValueError: on a wrong shape, or a κ outside ``(0, 1]``.
 
     Source: Lagrée, Vernade, Cappé, *Multiple-play bandits in the position-based model*, NIPS 2016,
         section 5 (PBM-TS).
@@ -300,12 +277,10 @@ class PBMTS(ExaminationSampler):
     paper = "Lagrée et al. 2016, section 5"
     state_type, rank_kernel, update_kernel = PBMTSState, rank_ts, update_ts
 
-    def first_values(self) -> dict[str, Any]:
-        values, skips = super().first_values(), self.hyperparameters["prior_skips"]
-        if skips is not None:
-            values["misses"] = np.zeros((self.n_items, self.n_positions), np.int64)
-            values["misses"][:, values["positions"][0]] = skips
-        return values
+    def __init__(
+        self, n_items: int, n_positions: int, *, examination: ArrayLike, seed: Seed = None
+    ) -> None:
+        super().__init__(n_items, n_positions, seed, examination=examination)
 
     def best(self) -> NDArray[np.int64]:
         copies = self.state._replace(**{name: array.copy() for name, array in self.arrays.items()})
@@ -338,12 +313,11 @@ def rank_bc(state, rng, ranking):
 @kernel
 def update_bc(state, ranking, clicks):
     for k in range(len(ranking)):
-        if clicks[k] >= 0:
-            state.clicks[ranking[k]] += clicks[k]
-            state.weight[ranking[k]] += state.examination[k]
+        state.clicks[ranking[k]] += clicks[k]
+        state.weight[ranking[k]] += state.examination[k]
 
 
-class BCMPTS(ExaminationSampler):
+class BCMPTS(ExaminationAgent):
     """BC-MPTS: Thompson sampling with Beta posteriors of bias-corrected counts, the paper's
     baseline for PBM-TS.
 
@@ -375,11 +349,10 @@ class BCMPTS(ExaminationSampler):
                     Ñ_{A_l(t)} ← Ñ_{A_l(t)} + κ_l
 
     Args:
-        n_items, n_positions, examination, prior_skips, seed: as in `PBMTS`.
+        n_items, n_positions, examination, seed: as in `PBMTS`.
 
     Raises:
-        ValueError: on a wrong shape, a κ outside ``(0, 1]``, or skips that are no numbers of
-            displays.
+        ValueError: on a wrong shape, or a κ outside ``(0, 1]``.
 
     Source: as for `PBMTS`, section 5 (BC-MPTS), after MP-TS of Komiyama, Honda, Nakagawa, *Optimal
     regret analysis of Thompson sampling in stochastic multi-armed bandit problem with multiple
@@ -393,8 +366,7 @@ class BCMPTS(ExaminationSampler):
     paper = "Lagrée et al. 2016, section 5"
     state_type, rank_kernel, update_kernel = BCMPTSState, rank_bc, update_bc
 
-    def first_values(self) -> dict[str, Any]:
-        values, skips = super().first_values(), self.hyperparameters["prior_skips"]
-        if skips is not None:
-            values["weight"] = skips * self.hyperparameters["examination"].max()
-        return values
+    def __init__(
+        self, n_items: int, n_positions: int, *, examination: ArrayLike, seed: Seed = None
+    ) -> None:
+        super().__init__(n_items, n_positions, seed, examination=examination)

@@ -170,7 +170,7 @@ class NeuralGreedy(Agent):
         shape = self.hyperparameters["buffer_size"], self.n_positions
         self._memory = {
             "features": np.zeros((*shape, self.n_features), np.float32),
-            "clicks": np.zeros(shape, np.int8),  # -1 where nothing was shown
+            "clicks": np.zeros(shape, np.int8),
             "rewarded": np.zeros(shape[0], np.bool_),
         }
         self._first_network()
@@ -239,13 +239,12 @@ class NeuralGreedy(Agent):
         Args:
             observation: the observation that was passed to `rank` for this list.
             ranking: ``(K,)`` the list that was shown.
-            clicks: ``(K,)`` 0 or 1 for each position, or -1 from the first position on that was not
-                shown.
+            clicks: ``(K,)`` 0 or 1 for each position.
             reward: the realised reward.
         """
         features = self._seen(observation)
         items = check_ranking(ranking, self.n_items, self.n_positions)
-        clicked = checked_clicks(clicks, self.n_positions, cut_off=True)
+        clicked = checked_clicks(clicks, self.n_positions)
         is_rewarded = bool(numbers("reward", reward, ()) > 0)
         place = self.n_sessions % self.hyperparameters["buffer_size"]
         self._memory["features"][place] = features[items]
@@ -270,10 +269,9 @@ class NeuralGreedy(Agent):
             likely = (attractions * self._positions.sigmoid()).clamp(max=LARGEST_PROBABILITY)
             skips = torch.log1p(-likely)
             if self.hyperparameters["feedback"] == "clicks":
-                logarithms = torch.where(clicks == 1, likely.log(), skips)
-                loss = -(logarithms * (clicks >= 0)).sum() / len(batch)
+                loss = -torch.where(clicks == 1, likely.log(), skips).sum() / len(batch)
             else:
-                nothing = (skips * (clicks >= 0)).sum(dim=1)
+                nothing = skips.sum(dim=1)
                 something = torch.log(-torch.expm1(nothing))
                 loss = -torch.where(rewarded, something, nothing).mean()
             self._optimizer.zero_grad()

@@ -16,7 +16,6 @@ pytestmark = pytest.mark.uncompiled
         ("last_click", [0, 1, 0, 1, 0], [1, 1, 1, 1, 0], [0, 1, 0, 1, 0]),
         ("first_click", [0, 1, 0, 1, 0], [1, 1, 0, 0, 0], [0, 1, 0, 0, 0]),
         ("last_click", [0, 0, 0, 0, 0], [1, 1, 1, 1, 1], [0, 0, 0, 0, 0]),
-        ("last_click", [0, 0, 0, -1, -1], [1, 1, 1, 0, 0], [0, 0, 0, 0, 0]),
     ],
 )
 def test_what_counts_as_examined(agent_class, feedback, clicks, examined, counted):

@@ -88,21 +88,6 @@ def test_clicks_are_unused_with_rewards():
             agent.update(observation, ranking, clicks, rng.random() - 2.0)
 
 
-@by_feedback
-def test_gradient_of_a_list_that_was_cut_off(feedback):
-    """Positions that were not shown change nothing."""
-    factors = []
-    for others in ([0, 1, 2], [0, 5, 4]):
-        agent = NeuralGreedy(
-            L, K, n_features=2, feedback=feedback, batch_size=1, train_freq=1, seed=0
-        )
-        observation = {"features": np.linspace(-1, 1, 2 * L).reshape(L, 2)}
-        agent.update(observation, others, [1, -1, -1], 1.0)
-        factors.append(agent.factors)
-    assert factors[0].tolist() == factors[1].tolist()
-    assert factors[0][0] != factors[0][1] == factors[0][2]
-
-
 def test_random_lists_become_rare():
     agent = NeuralGreedy(L, K, n_features=2, epsilon=0.1, decay=200, learning_rate=1e-9, seed=0)
     is_greedy = []
