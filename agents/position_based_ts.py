@@ -4,7 +4,6 @@ et al. 2016).
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -13,15 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.kernels import entry, kernel
 from ..core.state import Flags, Floats, Ints
 from .agent import Seed
+from .attraction_posterior import build_hat, draw_posterior
 from .kernels import rank_by_draw, show_at
 from .position_based import ExaminationAgent
 
 # ------------------------------------------------------------------------------------------- PBM-TS
-
-
-INVISIBLE = 1e-12  # a decrease of the log density that counts as 0
-# above the rounding errors of a log density, whose terms have the same sign, up to 10⁸ sessions
-ROUNDING = 1e-6
 
 
 class PBMTSState(NamedTuple):
@@ -48,166 +43,6 @@ class PBMTSState(NamedTuple):
     high: Annotated[Floats, "L"]
     ascent: Annotated[Floats, "L"]  # slope of the first chord
     descent: Annotated[Floats, "L"]  # minus the slope of the second
-
-
-@kernel
-def log_density(state, item, x):
-    """S log θ + Σ_l (N_l - S_l) log(1 - κ_l θ), the log posterior up to a constant."""
-    result = state.clicks[item] * math.log(x) if state.clicks[item] > 0 else 0.0
-    for k in range(len(state.examination)):
-        if state.misses[item, k] > 0:
-            result += state.misses[item, k] * math.log1p(-state.examination[k] * x)
-    return result
-
-
-@kernel
-def slope(state, item, x):
-    result = state.clicks[item] / x if state.clicks[item] > 0 else 0.0
-    for k in range(len(state.examination)):
-        if state.misses[item, k] > 0:
-            result -= (
-                state.misses[item, k] * state.examination[k] / (1.0 - state.examination[k] * x)
-            )
-    return result
-
-
-@kernel
-def curvature(state, item, x):
-    """Return minus the second derivative of the log density."""
-    result = state.clicks[item] / (x * x) if state.clicks[item] > 0 else 0.0
-    for k in range(len(state.examination)):
-        if state.misses[item, k] > 0:
-            ratio = state.examination[k] / (1.0 - state.examination[k] * x)
-            result += state.misses[item, k] * ratio * ratio
-    return result
-
-
-@kernel
-def find_mode(state, item):
-    """Return the root of the slope in [0, 1], by Newton's method within a shrinking bracket."""
-    if state.clicks[item] == 0:
-        return 0.0
-    # the slope at 1 is minus infinity if a position with κ = 1 has misses
-    steepest = 0.0
-    for k in range(len(state.examination)):
-        if state.misses[item, k] > 0:
-            if state.examination[k] >= 1.0:
-                steepest = np.inf
-            else:
-                steepest += (
-                    state.misses[item, k] * state.examination[k] / (1.0 - state.examination[k])
-                )
-    if state.clicks[item] >= steepest:
-        return 1.0
-    low, high, x = 0.0, 1.0, state.mode[item]
-    if not 1e-30 < x < 1.0:  # not the mode, which is at least the clicks per display
-        x = 0.5
-    for _ in range(200):
-        derivative = slope(state, item, x)
-        if derivative > 0.0:
-            low = x
-        else:
-            high = x
-        step = derivative / curvature(state, item, x)
-        # Near a pole of the slope, steps are short even far from the root. But the log density is
-        # self-concordant: the product is about twice its distance from the maximum if that is
-        # small, and not small far from the root.
-        if abs(step) < 1e-12 * x and step * derivative < 1e-10:
-            break
-        x += step
-        if not low < x < high:
-            x = 0.5 * (low + high)
-            if not low < x < high:
-                return low  # neighbouring floats
-    return x
-
-
-@kernel
-def build_hat(state, item):
-    """Build a hat over the density for rejection sampling: flat around the mode, exponential
-    outside, along tangents to the log density.
-
-    The log density is concave, so every tangent lies above it and every chord below. Tangents about
-    √2 standard deviations from the mode touch where the density has decreased by a factor near e,
-    which accepts most proposals. If the density would not decrease visibly along a tangent, the hat
-    is flat there.
-    """
-    mode = find_mode(state, item)
-    top = log_density(state, item, mode)
-    state.mode[item], state.top[item] = mode, top
-    state.left[item], state.rise[item], state.before[item] = 0.0, 0.0, 0.0
-    state.right[item], state.fall[item], state.after[item] = 1.0, 0.0, 0.0
-    state.low[item], state.ascent[item] = mode, 0.0
-    state.high[item], state.descent[item] = mode, 0.0
-    falling = -slope(state, item, mode) if mode == 0.0 else 0.0
-    spread = (
-        1.0 / max(falling, 1.0) if mode == 0.0 else math.sqrt(2.0 / curvature(state, item, mode))
-    )
-    if mode > 0.0:
-        x = mode - spread if spread < mode else 0.5 * mode
-        rise = slope(state, item, x)
-        if rise * mode > INVISIBLE and x < mode:
-            drop = top - log_density(state, item, x)
-            left = min(x + drop / rise, mode)
-            state.left[item], state.rise[item], state.before[item] = (
-                left,
-                rise,
-                -math.expm1(-rise * left) / rise,
-            )
-            state.low[item], state.ascent[item] = x, drop / (mode - x)
-    has_misses = False
-    for k in range(len(state.examination)):
-        has_misses = has_misses or state.misses[item, k] > 0
-    if mode < 1.0 and has_misses:
-        x = mode + spread if mode + spread < 1.0 else 0.5 * (mode + 1.0)
-        fall = -slope(state, item, x) if mode < x < 1.0 else 0.0
-        if fall * (1.0 - mode) > INVISIBLE:
-            drop = top - log_density(state, item, x)
-            right = min(max(x - drop / fall, mode), 1.0)
-            state.right[item], state.fall[item], state.after[item] = (
-                right,
-                fall,
-                -math.expm1(-fall * (1.0 - right)) / fall,
-            )
-            state.high[item], state.descent[item] = x, drop / (x - mode)
-
-
-@kernel
-def draw_posterior(state, item, rng):
-    """Draw from the posterior of θ, by rejection under the hat."""
-    if state.stale[item]:
-        state.stale[item] = False
-        build_hat(state, item)
-    left, right, rise, fall = (
-        state.left[item],
-        state.right[item],
-        state.rise[item],
-        state.fall[item],
-    )
-    mode, before, after = state.mode[item], state.before[item], state.after[item]
-    while True:
-        u = rng.random() * (before + right - left + after)
-        if u < before:
-            x = left + math.log1p(-u * rise) / rise
-            log_hat = rise * (x - left)
-        elif u < before + right - left:
-            x = left + u - before
-            log_hat = 0.0
-        else:
-            x = right - math.log1p(-(u - before - (right - left)) * fall) / fall
-            log_hat = fall * (right - x)
-        if 0.0 < x < 1.0:
-            height = math.log1p(-rng.random()) + log_hat  # in units of the top
-            if state.low[item] <= x <= state.high[item]:
-                chord = (
-                    state.ascent[item] * (x - mode)
-                    if x < mode
-                    else state.descent[item] * (mode - x)
-                )
-                if height < chord - ROUNDING:
-                    return x
-            if height + state.top[item] <= log_density(state, item, x):
-                return x
 
 
 @kernel

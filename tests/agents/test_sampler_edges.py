@@ -21,7 +21,7 @@ from test_position_based_agents import posterior_cdf
 
 import clickgym
 from clickgym.agents import BCMPTS, PBMTS, CascadeTS, LinearTS, RankedExp3
-from clickgym.agents.position_based_ts import build_hat
+from clickgym.agents.attraction_posterior import build_hat
 from clickgym.envs import ClickEnv, PositionBasedModel
 
 FALSE_ALARM = 1e-5

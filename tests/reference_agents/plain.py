@@ -7,9 +7,9 @@ from __future__ import annotations
 import numpy as np
 
 from clickgym.agents import CascadeKLUCB
+from clickgym.agents.attraction_posterior import draw_posterior
 from clickgym.agents.kernels import exploration, kl_upper, rank_by_index
 from clickgym.agents.pbmhb import step_within
-from clickgym.agents.position_based_ts import draw_posterior
 from clickgym.core.kernels import kernel
 
 
