@@ -1,5 +1,6 @@
 """The interface of agents, and the published algorithms; click models are in `clickgym.envs`."""
 
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -27,23 +28,19 @@ __all__ = [
 ]
 __all__ += AGENTS
 
+_OF_TORCH = {
+    "PlackettLuceActorCritic": "plackett_luce",
+    "RegretCallback": "regret_callback",
+    "as_vec_env": "vec_env",
+}
+"""What imports torch, at its first use, and the modules in which it is."""
+
 if find_spec("stable_baselines3"):  # otherwise a star import would fail
-    __all__ += ["PlackettLuceActorCritic", "RegretCallback", "as_vec_env"]
+    __all__ += _OF_TORCH
 
 if not TYPE_CHECKING:  # for a type checker, any name would exist
 
     def __getattr__(name: str) -> object:
-        """Load what imports torch at its first use."""
-        if name == "PlackettLuceActorCritic":
-            from .rl.plackett_luce import PlackettLuceActorCritic
-
-            return PlackettLuceActorCritic
-        if name == "RegretCallback":
-            from .rl.regret_callback import RegretCallback
-
-            return RegretCallback
-        if name == "as_vec_env":
-            from .rl.vec_env import as_vec_env
-
-            return as_vec_env
+        if name in _OF_TORCH:
+            return getattr(import_module(f".rl.{_OF_TORCH[name]}", __name__), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

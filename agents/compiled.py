@@ -175,12 +175,9 @@ class CompiledAgent(Agent):
         if self.rng.bit_generator.state != other.rng.bit_generator.state:
             return "have drawn differently from their generators"
         fixed = sorted(self.arrays.keys() - self.growing)  # others may differ in size
+        pairs = {name: (self.arrays[name], other.arrays[name]) for name in fixed}
         changes = [
-            name
-            for name in fixed
-            if not np.array_equal(
-                self.arrays[name], other.arrays[name], equal_nan=self.arrays[name].dtype.kind == "f"
-            )
+            name for name, both in pairs.items() if not np.array_equal(*both, equal_nan=True)
         ]
         return f"differ in {', '.join(changes)} of their states" if changes else ""
 
@@ -234,15 +231,10 @@ class CompiledAgent(Agent):
         elif self.learns_from_any_list:
             items = np.array(check_ranking(ranking, self.n_items, self.n_positions))
             self.make_room(1)
-        elif waits:
-            raise ValueError(
-                f"update got the list {short(ranking)}, but rank returned {short(self.ranking)}"
-            )
         else:
-            raise ValueError(
-                f"update got the list {short(ranking)}, but no list is pending; "
-                "call rank before each update"
-            )
+            pending = "no list is pending; call rank before each update"
+            expected = f"rank returned {short(self.ranking)}" if waits else pending
+            raise ValueError(f"update got the list {short(ranking)}, but {expected}")
         code = self._code(update_step, self.update_kernel, items, checked, seen)
         code(self.state, items, checked, seen)
         if is_last:
@@ -254,11 +246,8 @@ class CompiledAgent(Agent):
         change from call to call. We make the lists and the clicks before it, always in one form.
         """
         state, ranking = self._bound.made_for
-        if (
-            state is not self.state
-            or ranking is not self.ranking
-            or self._bound.rng is not self.rng
-        ):
+        is_made = state is self.state and ranking is self.ranking
+        if not is_made or self._bound.rng is not self.rng:
             self._bound = Bound(self.rng, (self.state, self.ranking))
         key = step, form_of(rest[-1])
         code = self._bound.code.get(key)

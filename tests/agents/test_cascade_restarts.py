@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from reference_agents import GLRReference, follow
 from reference_agents.detection import glr_statistics
-from slow import slow
 
 from clickgym.agents import GLRCascadeKLUCB
 from clickgym.agents.cascade_restarts import statistic
@@ -82,48 +81,7 @@ def test_restarts_follow_the_reference_where_users_change(feedback):
     assert len(reference.restarts) >= 4
 
 
-def test_the_last_restarts_are_kept_in_a_ring():
-    agent = GLRCascadeKLUCB(1, 1, horizon=10, delta=0.99, seed=0)
-    observe(agent, ([0] * 8 + [1] * 8) * 1010)
-    n = agent.state.n_restarts[0]
-    assert n > 1000
-    steps = np.roll(agent.state.restart_steps, -(n % 1000))
-    assert np.all(np.diff(steps) > 0)
-
-
 # ------------------------------------------------------------------------------------------- memory
-
-
-def test_a_small_hull_keeps_its_bound_and_still_finds_changes():
-    """Of the sequence with the largest hull there is; what is left of it tells less than all, never
-    more.
-    """
-    convex = of_all_slopes(10)
-    agent, n = GLRCascadeKLUCB(1, 1, horizon=10**9, delta=1e-299, n_vertices=5, seed=0), 0
-    forgot = False
-    for n, click in enumerate(convex, 1):
-        observe(agent, [click])
-        assert agent.state.n_vertices.max() <= 5
-        if n > 1:
-            found = statistic(agent.state, 0, n, sum(convex[:n]))
-            assert found <= glr_statistics(convex[:n]).max() + 1e-9
-            forgot = forgot or found < glr_statistics(convex[:n]).max() - 1e-6
-    assert forgot
-    agent = GLRCascadeKLUCB(1, 1, horizon=100, n_vertices=4, seed=0)
-    observe(agent, [0] * 50 + [1] * 50)
-    assert agent.state.n_restarts[0] == 1
-
-
-def test_hulls_of_a_short_horizon():
-    """The memory of 8 + T^(2/3) vertices is never filled by T observations: slopes from the
-    smallest quotients on.
-    """
-    for most, vertices in ((5, 8), (9, 24), (14, 60)):
-        convex = of_all_slopes(most)
-        agent = GLRCascadeKLUCB(1, 1, horizon=len(convex), delta=1e-299, seed=0)
-        observe(agent, convex)
-        assert agent.state.n_vertices.max() == vertices
-        assert agent.state.n_vertices.max() < agent.state.hull_s.shape[2]
 
 
 # ------------------------------------------------------------------------------- forced exploration
@@ -151,16 +109,3 @@ def test_items_take_their_turns_on_top_in_an_order_drawn_once():
     assert agent.state.n_restarts[0] > 0
     assert sorted(order) == [0, 1, 2, 3]
     assert order != GLRCascadeKLUCB(4, 2, horizon=200, seed=7).state.drawn_order.tolist()
-
-
-@pytest.mark.parametrize("exploration", [0.5, *slow(0.02)])
-def test_the_order_of_many_items_is_that_of_kl_ucb(exploration):
-    """60 items, of which only a front is solved for, with forced items from far below the list, and
-    restarts.
-    """
-    rng = np.random.default_rng(9)
-    values = [rng.random(60) * 0.6 for _ in range(2)]
-    values[1][:5] = 0.95
-    reference = GLRReference(60, 3, 2000, exploration=exploration, delta=0.1)
-    agent = GLRCascadeKLUCB(60, 3, horizon=2000, exploration=exploration, delta=0.1, seed=10)
-    follow(agent, reference, lambda session: CascadeModel(values[session // 400], 3), 750)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-import gymnasium as gym
 import numpy as np
 import pytest
 from reference_agents import MODELS, follow, reference_of
 from reference_agents.reference import Reference
 from scipy.stats import binomtest, kstest
 
-import clickgym
 from clickgym.agents import DBGD
 
 pytestmark = pytest.mark.uncompiled
@@ -144,20 +142,3 @@ def test_directions_are_uniform_and_coins_fair():
     n_first = sum(first_rounds)
     assert len(first_rounds) > 2000
     assert binomtest(n_first, len(first_rounds)).pvalue > FALSE_ALARM
-
-
-def test_only_the_ratio_of_the_steps_matters():
-    """And not the scale of the features."""
-    env = gym.make("ContextualPBMRank-v0")
-    results = [
-        clickgym.run(clickgym.make_agent("DBGD", env, seed=0, **steps), env, 300, seed=1)
-        for steps in ({}, {"delta": 4.0, "gamma": 0.04}, {"gamma": 0.02})
-    ]
-    assert results[0].regret.tolist() == results[1].regret.tolist()
-    assert results[0].regret.tolist() != results[2].regret.tolist()
-
-
-@pytest.mark.parametrize("name", ["delta", "gamma"])
-def test_wrong_steps(name):
-    with pytest.raises(ValueError, match=rf"{name} is 0; expected a finite number > 0"):
-        DBGD(5, 3, n_features=2, **{name: 0})

@@ -12,19 +12,15 @@ import numpy as np
 import pytest
 from edge_cases import (
     EVERY_AGENT,
-    LEAST_DELTA,
-    LEAST_EXAMINATION,
     Case,
     draw,
     play,
-    what_is_not_finite,
 )
 from pairs import PAIRS
 from reference_agents import MODELS, make, reference_of
 from registries import CONTEXTUAL_AGENTS
 from slow import slow
 
-from clickgym.agents import C2UCB, PBMUCB, CascadeDUCB, LinearTS, TopRank, UBMLinUCB
 from clickgym.envs import CLICK_MODELS, LabelledModel
 
 COMPILED = {
@@ -109,63 +105,4 @@ def test_a_list_out_of_order_is_found():
     assert not reference.agrees(agent.state)
 
 
-@pytest.mark.parametrize(
-    ("field", "value"), [("mean", np.nan), ("width", np.inf), ("indices", -np.inf)]
-)
-def test_what_is_not_finite_is_found(field, value):
-    agent = make("CascadeUCB1", MODELS["CM"], seed=0)
-    agent.rank(None)
-    # means and indices of items never seen are infinite
-    assert what_is_not_finite(agent.state) == ""
-    getattr(agent.state, field)[0] = value
-    assert what_is_not_finite(agent.state).startswith(f"{field}[0] is")
-
-
 # ------------------------------------------------------------------------ what was found and mended
-
-
-def test_the_ends_of_the_range_of_floats_are_accepted():
-    """Beyond them `test_wrong_arguments` sees a refusal."""
-    PBMUCB(3, 2, examination=[1.0, LEAST_EXAMINATION])
-    TopRank(3, 2, horizon=10, delta=LEAST_DELTA)
-    CascadeDUCB(3, 2, epsilon=1e100)
-    C2UCB(3, 2, n_features=2, alpha=1e100, ridge=1e-6)
-
-
-@pytest.mark.parametrize("agent_class", [C2UCB, LinearTS])
-def test_the_inverse_holds_where_features_are_large(agent_class):
-    """A rank-one update of norm 1e4 leaves the inverse without digits; against a fresh solve after
-    every session.
-    """
-    agent, rng = agent_class(4, 2, n_features=3, ridge=1.0, seed=0), np.random.default_rng(0)
-    for _ in range(30):
-        observation = {"features": 1e4 * rng.random((4, 3))}
-        ranking = agent.rank(observation)
-        agent.update(observation, ranking, rng.integers(0, 2, 2))
-        fresh = np.linalg.inv(agent.state.gram)
-        np.testing.assert_allclose(
-            agent.state.inverse, fresh, rtol=0, atol=1e-6 * np.abs(fresh).max()
-        )
-
-
-def test_a_matrix_without_digits_is_still_positive():
-    """Two almost equal features of norm 1e6: by rounding A is singular, its factor is not, for no
-    pivot is below the ridge.
-    """
-    agent = UBMLinUCB(2, 2, n_features=2, examination=np.ones((2, 2)), ridge=1e-6, seed=0)
-    observation = {"features": [[1e6, 1e6], [1e6, 1e6 * (1 - 1e-16)]]}
-    for _ in range(5):
-        agent.update(observation, agent.rank(observation), [1, 0])
-        assert what_is_not_finite(agent.state) == ""
-
-
-@pytest.mark.parametrize("value", [1.1e6, -1e300, np.inf, np.nan])
-def test_features_beyond_all_measure_are_refused(value):
-    with pytest.raises(
-        ValueError, match=r"features\[0, 0\] is .*; expected a finite number from -1e\+06 to 1e\+06"
-    ):
-        C2UCB(2, 1, n_features=1).rank({"features": [[value], [0.0]]})
-    with pytest.raises(
-        ValueError, match=r"features\[1, 0\] is .*; expected a finite number from -1e\+06 to 1e\+06"
-    ):
-        C2UCB(2, 1, n_features=1).best([[0.0], [value]])

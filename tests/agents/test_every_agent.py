@@ -29,14 +29,12 @@ import clickgym
 from clickgym.agents import (
     AGENTS,
     DCMKLUCB,
-    CascadeKLUCB,
     CascadeUCB1,
     CompiledAgent,
     ContextualAgent,
     Fixed,
     RankedKLUCB,
     StateAgent,
-    UBMLinUCB,
 )
 from clickgym.core.state import declared
 from clickgym.envs import CascadeModel, ClickEnv, PositionBasedModel
@@ -182,27 +180,6 @@ def test_copies_in_the_middle_of_a_run(name):
         assert plain(twin.state) == plain(agent.state)
         assert twin.rng.bit_generator.state == agent.rng.bit_generator.state
         assert repr(twin) == repr(agent)
-
-
-def test_own_classes():
-    """A subclass has its own constructor; a class of no module is copied with its agents."""
-
-    class Optimistic(CascadeKLUCB):
-        def __init__(self, n_items, n_positions, *, hope=2.0, seed=None):
-            super().__init__(n_items, n_positions, c=hope / 2, seed=seed)
-
-    agent = Optimistic(5, 3, hope=4, seed=0)
-    assert agent.hyperparameters["c"] == 2.0
-    assert "c" not in inspect.signature(Optimistic).parameters
-    pickled = cloudpickle.loads(cloudpickle.dumps(agent))
-    assert inspect.signature(type(pickled)) == inspect.signature(Optimistic)
-    assert pickled.rank().tolist() == copy.deepcopy(agent).rank().tolist()
-
-
-def test_a_warning_names_the_line_that_made_the_agent():
-    with pytest.warns(UserWarning, match="examination before any click rises") as warned:
-        UBMLinUCB(5, 3, n_features=2, examination=[[0.5, 0, 0], [0.9, 0.5, 0], [0.5, 0.5, 0.5]])
-    assert warned[0].filename == __file__
 
 
 # ---------------------------------------------------------------------------- learning and the best

@@ -179,7 +179,6 @@ FEATURES = LinearModel(
     items=np.random.default_rng(0).uniform(size=(9, 3)) / 2,
 )
 """Candidates that change: four out of nine items with three features."""
-POLICIES = {"PPO": ("rankings", {"n_steps": 16}), "A2C": ("rankings", {}), "SAC": ("scores", {})}
 
 
 def envs_of_training(wrap, normalised, actions="rankings", users=FEATURES):
@@ -306,22 +305,6 @@ def test_function_that_chooses_items():
     assert seen == [(0, 4), (1, 3), (2, 2)]
     with pytest.raises(ValueError, match="forbidden at position 1"):
         FrozenPolicy(4, 3, model=lambda observation: 2, actions="items").rank(np.zeros(3, np.int8))
-
-
-def test_where_episodes_start():
-    """Items one by one: with each list, as in training; whole lists: with the first one."""
-    starts = {"items": [], "codes": []}
-    for actions, items in (("items", [2, 0, 1]), ("codes", [[0, 0, 0]])):
-        choices = iter(3 * items)
-
-        def predict(observation, episode_start, calls=starts[actions], choices=choices):
-            calls.append(bool(episode_start))
-            return next(choices)
-
-        agent = FrozenPolicy(4, 3, model=predict, actions=actions)
-        for _ in range(3):
-            agent.rank(np.zeros(3, np.int8))
-    assert starts == {"items": [True, False, False] * 3, "codes": [True, False, False]}
 
 
 def test_drawn_actions_repeat_with_the_seed():

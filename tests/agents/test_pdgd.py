@@ -57,34 +57,6 @@ def test_a_step_is_that_of_the_gradient(scores, data):
     assert found.sum() == pytest.approx(0.0, abs=1e-12)
 
 
-def test_scores_too_far_apart_for_an_exponential():
-    """A list whose exchange has the probability e^-2000 teaches nothing."""
-    agent, _ = scored(2, [1000.0, -1000.0], [0, 1])
-    assert step(agent, [1, 0]).tolist() == [0.0, 0.0]
-
-
-def test_the_gradient_is_that_of_the_pairs_probability():
-    """Of ω p(d before e), ω fixed, by central differences."""
-    rng = np.random.default_rng(12)
-    reference = PDGDReference(5, 3, 4)
-    reference.features, reference.weights = rng.normal(size=(5, 4)), rng.normal(size=4)
-    ranking, clicks, step = [3, 0, 4], [0, 1, 0], 1e-6
-
-    def likely(weights):
-        f = reference.features @ weights
-        return sum(
-            reference.weight(ranking, d, e) / (1 + math.exp(f[ranking[e]] - f[ranking[d]]))
-            for d, e in reference.pairs(clicks)
-        )
-
-    # ω is taken at the weights of the reference throughout.
-    numeric = [
-        (likely(reference.weights + h) - likely(reference.weights - h)) / (2 * step)
-        for h in step * np.eye(4)
-    ]
-    assert reference.gradient(ranking, clicks) == pytest.approx(np.array(numeric), rel=1e-6)
-
-
 @pytest.mark.parametrize(
     ("clicks", "moved"),
     [

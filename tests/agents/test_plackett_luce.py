@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import sys
 
 import gymnasium as gym
 import numpy as np
@@ -19,7 +18,6 @@ from stable_baselines3 import A2C, PPO
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 
-import clickgym
 from clickgym.agents import PlackettLuceActorCritic
 from clickgym.agents.rl.plackett_luce import PlackettLuceDistribution
 from clickgym.envs import RankedList
@@ -210,13 +208,6 @@ def test_candidates_can_be_of_any_number():
     assert network.get_distribution(seen).scores.shape == (2, 50)
 
 
-def test_the_order_of_entries_in_an_observation_does_not_count():
-    network = policy(Dict(shown=MultiBinary(4), clicks=MultiBinary(4)), RankedList(4, 2))
-    one = {"shown": torch.ones(1, 4), "clicks": torch.tensor([[0.0, 1, 0, 1]])}
-    scores = network.get_distribution(one).scores
-    torch.testing.assert_close(network.get_distribution(dict(reversed(one.items()))).scores, scores)
-
-
 @pytest.mark.parametrize(
     ("observation", "actions", "message"),
     [
@@ -228,16 +219,6 @@ def test_spaces_that_it_cannot_serve_are_refused(observation, actions, message):
     with pytest.raises(ValueError, match=message) as caught:
         policy(observation, actions)
     assert "\n" not in str(caught.value)
-
-
-def test_without_the_extra_the_error_says_what_to_install(monkeypatch):
-    monkeypatch.delitem(sys.modules, "clickgym.agents.rl.plackett_luce")
-    monkeypatch.delitem(vars(clickgym.agents), "PlackettLuceActorCritic", raising=False)
-    monkeypatch.setitem(sys.modules, "stable_baselines3.common.distributions", None)
-    with pytest.raises(
-        ImportError, match=r'^PlackettLuceActorCritic .* pip install "clickgym\[rl\]"$'
-    ):
-        clickgym.agents.PlackettLuceActorCritic  # noqa: B018
 
 
 # ---------------------------------------------------------------------- in the library's algorithms
@@ -277,18 +258,6 @@ def test_it_learns_the_best_item_and_is_evaluated():
         model, make_vec_env("PBMRank-v0", 2, env_kwargs=PBM), n_eval_episodes=2
     )
     assert mean > 850  # the best lists have 950 clicks, random ones 450
-
-
-def test_policy_without_experience():
-    """The first item of 90 policies of 3 items; null: 30 of each; beyond 5 deviations (22) with
-    probability 2e-6.
-    """
-    firsts = []
-    for seed in range(90):
-        torch.manual_seed(seed)
-        network = policy(MultiBinary(1), RankedList(3, 1))
-        firsts.append(int(network.predict(np.ones(1, np.int8), deterministic=True)[0][0]))
-    assert (abs(np.bincount(firsts, minlength=3) - 30) < 22).all()
 
 
 # ----------------------------------------------------------------------------- by name, in clickgym

@@ -140,33 +140,6 @@ def test_pie_exploration():
     assert certain > 3
 
 
-@pytest.mark.parametrize(
-    ("clicks", "displays", "reaches"),
-    [  # of item 2, against a last leader with θ̂ = 1 and a fully examined first position
-        ([3, 0], [3, 0], True),  # only clicks: its index is 1
-        ([2, 0], [3, 0], False),  # a miss where κ q = 1 is impossible
-        ([0, 2], [0, 4], True),  # misses elsewhere are not
-        ([0, 0], [1, 0], False),
-        ([0, 0], [0, 1], True),
-    ],
-)
-def test_pie_where_kappa_q_reaches_one(clicks, displays, reaches):
-    agent = PBMPIE(3, 2, examination=[1.0, 0.5], horizon=10**6, seed=3)
-    put(agent, [[9, 9], [4, 0], clicks], [[9, 9], [4, 0], displays])
-    assert agent.state.mean[1] == 1.0
-    if agent.state.mean[2] == 1.0:
-        agent.state.mean[2] = 0.9999  # else the leaders are drawn
-    assert {int(agent.rank(None)[1]) for _ in range(100)} == ({1, 2} if reaches else {1})
-
-
-def test_pie_puts_an_item_that_was_never_seen_behind_all_others():
-    """Nobody clicks, and its estimate is not the 0 of those who were seen."""
-    agent = PBMPIE(4, 2, examination=[1.0, 0.5], horizon=1000, seed=0)
-    for ranking in ([2, 3], [3, 2], [1, 3]):
-        agent.update(None, ranking, [0, 0])
-    assert 0 not in agent.best()
-
-
 def test_pie_share_of_exploration():
     """κ = .6, .3, 1: leaders at the third and first position; at the second, null: 1/2 the leader,
     1/6 each other.
@@ -213,17 +186,6 @@ def posterior_cdf(clicks: ArrayLike, displays: ArrayLike, kappa: ArrayLike) -> A
     density = np.exp(log_posterior(grid, clicks, displays, kappa) - height.max())
     integral = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2)])
     return lambda x: np.interp(x, grid, integral / integral[-1])
-
-
-def test_an_update_outdates_the_hats_of_the_items_shown():
-    """An outdated hat lies above the new density, so that draws would hardly ever be accepted: the
-    tests below would hang.
-    """
-    agent = PBMTS(5, 2, examination=[1.0, 0.5], seed=2)
-    ranking = agent.rank(None)
-    assert not agent.state.stale.any()
-    agent.update(None, ranking, [1, 0])
-    assert set(np.flatnonzero(agent.state.stale)) == set(ranking.tolist())
 
 
 def test_ts_draws_anew_after_every_update():

@@ -8,25 +8,19 @@ sizes given; fixed seeds and a false-alarm rate of 1e-5 each.
 from __future__ import annotations
 
 import math
-from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 from reference_agents.plain import draw_posteriors
-from scipy.special import softmax
-from scipy.stats import beta, chi2, chisquare, kstest, norm
+from scipy.stats import beta, chi2, kstest, norm
 from slow import slow
 from test_position_based_agents import posterior_cdf
 
-import clickgym
-from clickgym.agents import BCMPTS, PBMTS, CascadeTS, LinearTS, RankedExp3
-from clickgym.agents.attraction_posterior import build_hat
-from clickgym.envs import ClickEnv, PositionBasedModel
+from clickgym.agents import BCMPTS, PBMTS, CascadeTS, LinearTS
 
 FALSE_ALARM = 1e-5
 BELOW_ONE = math.nextafter(1.0, 0.0)
-WARM_STARTS = [0.0, 1.0, 0.5, 1e-300, 1e-12, 1.0 - 1e-13, BELOW_ONE, math.nan, math.inf]
 """Modes that an earlier session may have left, and some that none can."""
 
 # ------------------------------------------------------------------------------------------- PBM-TS
@@ -64,100 +58,6 @@ def pbmts(clicks: int, misses: ArrayLike, kappa: ArrayLike, warm_start: float = 
     agent = PBMTS(n, n, examination=kappa, seed=1)
     agent.state.clicks[0], agent.state.misses[0], agent.state.mode[0] = clicks, misses, warm_start
     return agent
-
-
-def exact_log_density(clicks: int, misses: list[int], kappa: list[float], x: Decimal) -> Decimal:
-    terms = [m * (1 - Decimal(w) * x).ln() for m, w in zip(misses, kappa, strict=True) if m]
-    return sum(terms, clicks * x.ln() if clicks else Decimal(0))
-
-
-def exact_mode(clicks: int, misses: list[int], kappa: list[float]) -> Decimal:
-    """The mode by bisection; in [0, 1] the slope decreases."""
-    seen = [(m, Decimal(w)) for m, w in zip(misses, kappa, strict=True) if m]
-
-    def rises(x: Decimal) -> bool:
-        return clicks / x > sum((m * w / (1 - w * x) for m, w in seen), Decimal(0))
-
-    if clicks == 0:
-        return Decimal(0)
-    if all(w < 1 for _, w in seen) and not clicks < sum(
-        (m * w / (1 - w) for m, w in seen), Decimal(0)
-    ):
-        return Decimal(1)
-    low, high = Decimal(0), Decimal(1)
-    for _ in range(160):
-        middle = (low + high) / 2
-        low, high = (middle, high) if rises(middle) else (low, middle)
-    return low
-
-
-def random_counts(rng: np.random.Generator) -> tuple[int, list[int], list[float]]:
-    """Counts of an item and weights, mostly at some edge."""
-    n = int(rng.integers(1, 5))
-    kappa = rng.choice(
-        [1.0, 1.0, BELOW_ONE, 0.99, 0.9, 0.5, 1e-3, 1e-13, 1e-99, 1e-100], n
-    ).tolist()
-    misses = (rng.integers(0, rng.choice([2, 5, 1000, 10**8]), n) * rng.integers(0, 2, n)).tolist()
-    clicks = int(rng.choice([0, 1, 2, 9, 1000, 10**8])) + int(rng.integers(0, 2))
-    if rng.random() < 0.2:  # the slope vanishes next to 1
-        kappa, misses = (
-            [1.0, *rng.choice([0.9, 0.5, 0.99, 0.75], n).tolist()],
-            [int(rng.random() < 0.3), *misses],
-        )
-        clicks = round(
-            sum(m * w / (1 - w) for m, w in zip(misses[1:], kappa[1:], strict=True))
-        ) + int(rng.integers(-1, 2))
-    return max(clicks, 0), misses, kappa
-
-
-def test_the_mode_is_that_of_fifty_digits():
-    """1500 random counts: the log density at the mode lacks at most 1e-9 of its largest value, and
-    the hat is finite.
-    """
-    rng = np.random.default_rng(1)
-    kinds = {"at 0": 0, "next to 1": 0, "at 1": 0, "between": 0}
-    for _ in range(1500):
-        clicks, misses, kappa = random_counts(rng)
-        agent = pbmts(clicks, misses, kappa, float(rng.choice(WARM_STARTS)))
-        build_hat(agent.state, 0)
-        state = agent.state
-        context = f"S={clicks}, misses={misses}, kappa={kappa}"
-        fields = [
-            state.mode,
-            state.top,
-            state.left,
-            state.right,
-            state.rise,
-            state.fall,
-            state.before,
-            state.after,
-        ]
-        fields += [state.low, state.high, state.ascent, state.descent]
-        assert all(math.isfinite(field[0]) for field in fields), context
-        assert 0 <= state.left[0] <= state.mode[0] <= state.right[0] <= 1, context
-        assert state.low[0] <= state.mode[0] <= state.high[0] <= 1, context
-        assert min(state.rise[0], state.fall[0], state.before[0], state.after[0]) >= 0, context
-        assert state.before[0] + state.right[0] - state.left[0] + state.after[0] > 0, context
-        with localcontext() as exact:
-            exact.prec = 50
-            mode, found = exact_mode(clicks, misses, kappa), Decimal(float(state.mode[0]))
-            kinds[
-                "at 0"
-                if mode == 0
-                else "at 1"
-                if mode == 1
-                else "next to 1"
-                if mode > 1 - 1e-6
-                else "between"
-            ] += 1
-            if mode in (0, 1) or found in (0, 1):
-                assert abs(mode - found) < Decimal("1e-15"), context
-            if mode != found:
-                lacks = exact_log_density(clicks, misses, kappa, mode) - exact_log_density(
-                    clicks, misses, kappa, found
-                )
-                assert abs(lacks) < Decimal("1e-9"), context
-    assert min(kinds.values()) > 40, kinds
 
 
 TYPICAL = ("usual", "never clicked", "always clicked in 10⁷", "slope at 1 all but 0", "κ tiny")
@@ -246,64 +146,3 @@ def test_linear_ts_draws_from_the_posterior_at_the_edges(ridge, samples, clicked
 
 
 # --------------------------------------------------------------------------------------- RankedExp3
-
-
-def law_of(agent: RankedExp3) -> np.ndarray:
-    """The probabilities from which the choices are drawn."""
-    state = agent.state
-    return (1 - state.gamma) * state.weight / state.total[:, None] + state.gamma / agent.n_items
-
-
-@pytest.mark.parametrize("gamma", [5e-324, 1e-3, 0.5, BELOW_ONE, 1.0])
-def test_exp3_stays_a_law_when_one_item_wins_a_million_times(gamma):
-    """Item 0 of the first position is always paid: numbers stay finite and 5000 choices follow the
-    law.
-    """
-    agent = RankedExp3(4, 2, horizon=10**6, gamma=gamma, seed=8)
-    clickgym.run(
-        agent,
-        ClickEnv(PositionBasedModel([1.0, 0.0, 0.0, 0.0], [1.0, 1.0])),
-        10**6,
-        seed=9,
-        checkpoints=[10**6],
-    )
-    state = agent.state
-    assert all(np.isfinite(values).all() for values in state)
-    np.testing.assert_allclose(
-        state.weight / state.total[:, None], softmax(state.log_weight, axis=1), atol=1e-12
-    )
-    law = law_of(agent)
-    np.testing.assert_allclose(law.sum(axis=1), 1.0, rtol=1e-12)
-    counts = np.zeros((2, 4))
-    for _ in range(5000):
-        agent.rank(None)
-        counts[[0, 1], state.choice] += 1
-    for seen, expected in zip(counts, 5000 * law, strict=True):
-        likely = expected > 5
-        assert seen[~likely].sum() <= 40  # of at most 15 expected: less than 1e-6
-        if likely.sum() > 1:
-            scale = seen[likely].sum() / expected[likely].sum()
-            assert chisquare(seen[likely], expected[likely] * scale).pvalue > FALSE_ALARM
-
-
-@pytest.mark.parametrize("behind", [10.0, 700.0, 740.0, 1e4, 1e6])
-@pytest.mark.parametrize("gamma", [1e-3, 1.0])
-def test_exp3_takes_up_an_item_from_far_behind(gamma, behind):
-    """Its weight is all but 0, denormal or 0; rewards bring it back by what they are worth, and the
-    law stays one.
-    """
-    agent = RankedExp3(3, 1, horizon=10**6, gamma=gamma, seed=10)
-    state = agent.state
-    state.log_weight[0] = [behind, 0.0, 0.0]
-    state.offset[0], state.weight[0] = behind, np.exp(state.log_weight[0] - behind)
-    state.total[0] = state.weight[0].sum()
-    for _ in range(1000):
-        p = law_of(agent)[0, 1]
-        before = state.log_weight[0, 1]
-        agent.rank(None)
-        agent.ranking[0] = state.choice[0] = 1
-        state.chance[0] = p
-        agent.update(None, [1], [1])
-        assert state.log_weight[0, 1] - before == pytest.approx(gamma / (3 * p), rel=1e-9)
-        assert all(np.isfinite(values).all() for values in state)
-        assert law_of(agent).sum() == pytest.approx(1.0, rel=1e-12)

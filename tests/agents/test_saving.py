@@ -147,18 +147,6 @@ def test_another_class(tmp_path):
         BatchRank.load(saved(tmp_path))
 
 
-@pytest.mark.parametrize("number", [3, None])
-def test_another_version(number, tmp_path):
-    with np.load(saved(tmp_path)) as file:
-        description = json.loads(str(file["description"])) | {"format": number}
-    rewritten(tmp_path / "agent.npz", description=np.array(json.dumps(description)))
-    with pytest.raises(
-        ValueError,
-        match=rf"^\S*agent\.npz is of another version of clickgym: its format is {number}; ",
-    ):
-        TopRank.load(tmp_path / "agent.npz")
-
-
 @pytest.mark.parametrize("name", ["GRAB", "UniRank"])
 def test_grown_arrays(name):
     agent = AGENTS[name](8, 4, seed=0)

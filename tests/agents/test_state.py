@@ -10,7 +10,7 @@ import pytest
 from typing_extensions import TypeAliasType
 
 from clickgym.agents import CompiledAgent
-from clickgym.core.state import Flags, Floats, Ints, declared
+from clickgym.core.state import Flags, Floats, Ints
 from clickgym.envs import kernel
 
 pytestmark = pytest.mark.uncompiled
@@ -31,14 +31,6 @@ class State(NamedTuple):
 
 Kind = TypeVar("Kind", bound=np.generic)
 Alias = TypeAliasType("Alias", np.ndarray[tuple[Any, ...], np.dtype[Kind]], type_params=(Kind,))
-
-
-class StateOfAliases(NamedTuple):
-    clicks: Annotated[Alias[np.int64], "L K"]
-
-
-def test_array_types_of_numpy_2_5():
-    assert [field.dtype for field in declared(StateOfAliases)] == ["int64"]
 
 
 @kernel
