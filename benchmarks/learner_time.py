@@ -24,7 +24,7 @@ import clickgym
 from clickgym.agents.rl.vec_env import StableBaselinesVecEnv
 from clickgym.envs import ClickEnv, ClickVectorEnv
 
-ENVIRONMENTS, LEARNERS = ("ContextualPBMRank-v0", "PBMRank-v0"), ("PPO", "A2C", "SAC", "TD3", "DQN")
+ENVIRONMENTS, LEARNERS = ("ContextualPBMRank-v0", "PBMRank-v0"), ("PPO", "A2C", "SAC", "DQN")
 SESSIONS = 10_000
 PARTS: list[tuple[type, str, str]] = [
     *((getattr(stable_baselines3, name), "train", "gradient steps") for name in LEARNERS),

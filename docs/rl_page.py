@@ -38,6 +38,8 @@ LINEAR, CLICKS, BIT = "LinearTS", "NeuralGreedy", "NeuralGreedy:feedback=reward"
 """The linear bandit that is told nothing; a bandit with a network, from clicks and from one bit."""
 LEARNERS = ("SAC", "TD3", "PPO", "A2C")
 """RL algorithms that can use what all candidates share."""
+GONE = ("TD3", "MaskablePPO", "RecurrentPPO")
+"""RL algorithms that had a name in version 6, with whose defaults the stored runs were played."""
 README_PPO = "PPO:n_envs=64,n_steps=4,batch_size=256,n_epochs=10,learning_rate=0.003"
 """With the settings of the README's example, which takes the epochs of stable-baselines3."""
 FEWER_EPOCHS = "PPO:n_envs=64,n_steps=4,batch_size=256,learning_rate=0.003"
@@ -88,12 +90,12 @@ def _interval(values: NDArray[np.float64]) -> str:
 
 def _gets(agent: str) -> str:
     """What an agent learns from and is told, beside the features that all observe."""
-    kind = AGENTS[agent.partition(":")[0]]
     if agent == RANDOM:
         return "nothing"
-    if issubclass(kind, Learner) or agent.startswith(BIT):
+    if is_learner(agent) or agent.startswith(BIT):
         return "one bit"
-    return "; ".join(["clicks", *(f"told {known}" for known in kind.requires)])
+    requires = AGENTS[agent.partition(":")[0]].requires
+    return "; ".join(["clicks", *(f"told {known}" for known in requires)])
 
 
 def _assumption(agent: str) -> str:
@@ -102,6 +104,8 @@ def _assumption(agent: str) -> str:
         return "position-based clicks"
     if agent in UNSHARED:
         return "none; no shared row function"
+    if is_learner(agent):
+        return "none"
     kind = AGENTS[agent.partition(":")[0]]
     return "linear in the features" if issubclass(kind, ContextualAgent) else "none"
 
@@ -332,8 +336,9 @@ def _learner_of(means: dict[str, float]) -> str:
 
 
 def is_learner(agent: str) -> bool:
-    """Whether an agent of the tables is an RL algorithm."""
-    return issubclass(AGENTS.get(agent.partition(":")[0], object), Learner)
+    """Whether an agent of the tables is an RL algorithm; version 6 knew more of them by name."""
+    name = agent.partition(":")[0]
+    return name in GONE or issubclass(AGENTS.get(name, object), Learner)
 
 
 def stateful_table() -> Rows:

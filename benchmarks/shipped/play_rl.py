@@ -55,7 +55,7 @@ WORLDS = [
 ]
 LINEAR = ("LinearTS", "PBMLinUCB", "LinearTS:alpha=0.0137", "PBMLinUCB:alpha=0.0123", "Random")
 """With the published widths, and with those that a search found."""
-BY_ROWS, OTHERS = ("SAC", "TD3", "PPO", "A2C"), ("DQN", "MaskablePPO", "RecurrentPPO")
+BY_ROWS, OTHERS = ("SAC", "PPO", "A2C"), ("DQN",)
 BANDITS = ("CascadeKLUCB", "TopRank", "BatchRank", "Random")
 NEURAL = (CLICKS, BIT)
 BEFORE_CASCADE = (
