@@ -38,42 +38,34 @@ class RankedKLUCBPlain(RankedKLUCB):
 @cache
 def make_play(rank_a, rank_b, update, sample):
     """A kernel that plays two agents on the same clicks for n sessions; returns how many passed
-    before their lists differed. They learn from a random one of the last ``len(old)`` lists.
+    before their lists differed.
     """
 
     @kernel
-    def play(
-        parameters, rng, n, old, uniforms, clicks, examined, a, rng_a, list_a, b, rng_b, list_b
-    ):
-        n_old = len(old)
+    def play(parameters, rng, n, uniforms, clicks, examined, a, rng_a, list_a, b, rng_b, list_b):
         for t in range(n):
             rank_a(a, rng_a, list_a)
             rank_b(b, rng_b, list_b)
             for k in range(len(list_a)):
                 if list_a[k] != list_b[k]:
                     return t
-                old[t % n_old, k] = list_a[k]
-            if t >= n_old - 1:
-                learned = old[int(rng.random() * n_old)] if n_old > 1 else list_a
-                for k in range(len(list_a)):
-                    uniforms[k] = rng.random()
-                sample(parameters, learned, uniforms, clicks, examined)
-                update(a, learned, clicks)
-                update(b, learned, clicks)
+                uniforms[k] = rng.random()
+            sample(parameters, list_a, uniforms, clicks, examined)
+            update(a, list_a, clicks)
+            update(b, list_a, clicks)
         return n
 
     return play
 
 
-def sessions_in_agreement(agents, model, n, seed, n_old=1):
+def sessions_in_agreement(agents, model, n, seed):
     """How many sessions pass before the lists of two agents differ; their generators must end in
     the same state.
     """
     a, b = agents
     play = entry(make_play(a.rank_kernel, b.rank_kernel, a.update_kernel, model.sample_kernel))
     k, rng = model.n_positions, np.random.default_rng(seed + 1000)
-    old, (clicks, examined) = np.zeros((n_old, k), np.int64), np.zeros((2, k), np.int8)
-    arrays = old, np.empty(k), clicks, examined
+    arrays = np.empty(k), *np.zeros((2, k), np.int8)
     pair = a.state, a.rng, a.ranking, b.state, b.rng, b.ranking
     played = play(model.parameters, rng, n, *arrays, *pair)
     assert played < n or a.rng.bit_generator.state == b.rng.bit_generator.state
@@ -144,30 +136,16 @@ def test_lists_of_ranked_bandits(name):
         assert sessions_in_agreement(agents, SMALL[name], 40_000, seed) == 40_000
 
 
-# -------------------------------------------------------------------------------------- many items
-
-MANY = {
-    "usual": lambda rng, n: rng.beta(0.5, 3.0, n),
-    "ties": lambda rng, n: rng.choice([0.05, 0.3, 0.5], n),
-    "one good": lambda rng, n: np.where(np.arange(n) == n // 2, 0.9, 0.02),
-    "0 and 1": lambda rng, n: rng.choice([0.0, 1.0, 1.0, 0.5], n),
-    "near one": lambda rng, n: 1.0 - rng.choice([1e-2, 1e-4, 1e-6], n),
-    "all 0": lambda rng, n: np.zeros(n),
-    "all 1": lambda rng, n: np.ones(n),
-}
-"""Attractions; here ties of equal counts go on for hundreds of sessions."""
+# -------------------------------------------------------------------------------------------- ties
 
 
 def put(agent, clicks, examined, t):
-    """Give every bandit of an agent these counts ``(L,)`` and this time."""
+    """Give an agent these counts ``(L,)`` and this time."""
     state = agent.state
     state.clicks[:], state.examined[:], state.t[0] = clicks, examined, t - 1
     counts = np.array([clicks, examined - clicks, examined], float)
     logs = counts * np.log(np.maximum(counts, 1))
     state.peak[:] = logs[0] + logs[1] - logs[2]
-
-
-# -------------------------------------------------------------------------------------------- ties
 
 
 def test_items_of_equal_counts_by_different_histories_tie():
@@ -205,7 +183,7 @@ def test_items_of_equal_counts_by_different_histories_tie():
 
 def test_dcm_klucb_of_many_items():
     """Its lists are CascadeKL-UCB's in another order of the positions."""
-    model = CascadeModel(MANY["usual"](np.random.default_rng(4), 100), 3)
+    model = CascadeModel(np.random.default_rng(4).beta(0.5, 3.0, 100), 3)
     plain = CascadeKLUCB(100, 3, seed=5)
     ordered = DCMKLUCB(100, 3, position_order=[2, 0, 1], seed=5)
     rng = np.random.default_rng(6)
