@@ -38,10 +38,10 @@ def save_agent(agent: CompiledAgent, path: str | Path | BinaryIO) -> None:
     arrays |= {f"state_{name}": value for name, value in agent.arrays.items()}
     file = io.BytesIO()
     np.savez(file, description=np.array(json.dumps(described)), **arrays)
-    if isinstance(path, str | Path):
-        write_whole(check_path("path", path), file.getvalue())
-    else:
+    if hasattr(path, "write"):
         path.write(file.getvalue())
+    else:
+        write_whole(check_path("path", path), file.getvalue())
 
 
 def load_agent(agent_class: type[Saved], path: str | Path | BinaryIO) -> Saved:

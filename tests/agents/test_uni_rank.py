@@ -14,8 +14,6 @@ from reference_agents.unimodal import parts_of
 from scipy.stats import chisquare
 
 from clickgym.agents import UniRank
-from clickgym.agents.kernels import topological_layers
-from clickgym.agents.uni_rank import layers_of_few
 
 pytestmark = pytest.mark.uncompiled
 
@@ -85,33 +83,6 @@ def test_what_was_certain_may_end_without_a_new_comparison():
         parts.append(int(agent.state.n_parts[0]))
     last = next(t for t in range(1, 120) if math.log(math.log(t + 3)) > 1.44)
     assert parts == [2] * (last - 1) + [1] * (120 - last)
-
-
-def test_layers_of_items_that_may_win():
-    """A layer holds the items that nobody left beats, or all that are left if they form circles;
-    items that beat nobody need not be read.
-    """
-    rng, circles = np.random.default_rng(0), 0
-    layer, order, start = np.zeros(7, np.int32), np.zeros(7, np.int64), np.zeros(8, np.int64)
-    for _ in range(300):
-        beats = rng.random((7, 7)) < rng.choice([0.05, 0.2, 0.5])
-        np.fill_diagonal(beats, False)
-        left, layers = list(range(7)), []
-        while left:
-            free = [item for item in left if not beats[left, item].any()]
-            circles += not free
-            layers.append(free or left)
-            left = [item for item in left if item not in layers[-1]]
-        winners = np.flatnonzero(beats.any(axis=1))
-        order[: len(winners)] = winners
-        n_layers = layers_of_few(beats, len(winners), layer, order, start)
-        assert [part.tolist() for part in np.split(order, start[1:n_layers])] == layers
-        assert start[n_layers] == 7
-        assert [layer[items[0]] for items in layers] == list(range(n_layers))
-        everybody = np.zeros(7, np.int64)
-        assert topological_layers(beats, layer, everybody, start) == n_layers
-        assert (everybody == order).all()
-    assert circles > 50
 
 
 # ------------------------------------------------------------------------------------ what is shown
