@@ -142,29 +142,6 @@ def test_relabelled_candidates_and_rotated_features(name):
 # ------------------------------------------------------------------------------------------- regret
 
 
-@pytest.mark.compiled
-@pytest.mark.parametrize(
-    ("env_id", "name"),
-    [
-        ("ContextualUBMRank-v0", "UBMLinUCB"),
-        ("ContextualPBMRank-v0", "PBMLinUCB"),
-        ("ContextualCMRank-v0", "CMLinUCB"),
-        ("ContextualDCMRank-v0", "DCMLinUCB"),
-        ("ContextualPBMRank-v0", "LinearTS"),
-    ],
-)
-def test_agents_learn_in_the_model_that_they_are_made_for(env_id, name):
-    """Regret of sessions 10,001 to 20,000 under a tenth of the random agent's."""
-    late = {}
-    for agent_name in (name, "Random"):
-        env = gym.make(env_id)
-        arguments = {"alpha": 0.3} if agent_name.endswith("UCB") else {}
-        agent = clickgym.make_agent(agent_name, env, seed=0, **arguments)
-        regret = clickgym.run(agent, env, 20_000, seed=0, checkpoints=[10_000]).regret
-        late[agent_name] = regret[1] - regret[0]
-    assert late[name] < late["Random"] / 10
-
-
 # whose samples are biased in every model
 @pytest.mark.compiled
 @pytest.mark.parametrize("name", [name for name in OPTIMISTIC if name != "C2UCB"])

@@ -76,28 +76,6 @@ def test_pairs_reach_one_place_below_the_last_click(clicks, moved):
     assert all((change[[5, 3, 0, 2][place]] > 0) == bool(clicks[place]) for place in moved)
 
 
-@pytest.mark.compiled
-@pytest.mark.parametrize(
-    "scores",
-    [
-        [1000.0, -1000.0, 0.0, 999.0],
-        [-1000.0] * 4,
-        [1000.0, 0.0, 0.0, -1000.0],
-        [700.0, 710.0, 0, 1],
-    ],
-)
-def test_large_scores_do_not_overflow(scores):
-    for ranking in permutations(range(4), 3):
-        agent, reference = scored(3, scores, ranking)
-        found = step(agent, [0, 1, 0])
-        assert np.isfinite(found).all()
-        assert found == pytest.approx(
-            0.1 * reference.gradient(ranking, [0, 1, 0]), rel=1e-6, abs=1e-12
-        )
-        assert np.isfinite(agent.rank({"features": np.eye(4)})).all()
-        assert np.isfinite(agent.state.draws).all()
-
-
 def test_lists_have_the_law_of_plackett_and_luce():
     """Null: probabilities of all 24 lists of 3 of 4 candidates; 20,000 sessions."""
     scores = [0.5, -1.0, 1.2, 0.0]
