@@ -99,11 +99,6 @@ class BaseAgent:
         """
         raise NotImplementedError
 
-    @classmethod
-    def applicable_checks(cls) -> tuple[str, ...]:
-        """The names of the checks of `clickgym.check_agent` beside those of all agents."""
-        return ()
-
 
 class Agent(BaseAgent, ABC):
     """Base class of agents, which rank K of L items in every session and learn from the clicks.
@@ -153,16 +148,6 @@ class Agent(BaseAgent, ABC):
         """
         for ranking, clicked, reward in zip(rankings, clicks, rewards.tolist(), strict=True):
             self.update(None, ranking, clicked, reward)
-
-    @classmethod
-    def applicable_checks(cls) -> tuple[str, ...]:
-        return ("saving and loading",) if hasattr(cls, "save") and hasattr(cls, "load") else ()
-
-    def state_difference(self, other: Any) -> str:
-        """Return in words how the state differs from that of another agent of this class; empty if
-        it does not, or if that is unknown.
-        """
-        return ""
 
     @abstractmethod
     def rank(self, observation: Any) -> NDArray[np.int64]:

@@ -166,21 +166,6 @@ class CompiledAgent(Agent):
             raise ValueError(f"engine='compiled' cannot play {env.name}: {obstacle}")
         return "python" if wanted == "python" or obstacle else "compiled"
 
-    @classmethod
-    def applicable_checks(cls) -> tuple[str, ...]:
-        checks = ("methods", "hyper-parameters", "wrong arguments", "kernels", "engines")
-        return checks + super().applicable_checks()
-
-    def state_difference(self, other: CompiledAgent) -> str:
-        if self.rng.bit_generator.state != other.rng.bit_generator.state:
-            return "have drawn differently from their generators"
-        fixed = sorted(self.arrays.keys() - self.growing)  # others may differ in size
-        pairs = {name: (self.arrays[name], other.arrays[name]) for name in fixed}
-        changes = [
-            name for name, both in pairs.items() if not np.array_equal(*both, equal_nan=True)
-        ]
-        return f"differ in {', '.join(changes)} of their states" if changes else ""
-
     # --------------------------------------------------------------------------------- the sessions
 
     def seen(self, observation: Any) -> tuple[NDArray[Any], ...]:
