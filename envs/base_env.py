@@ -12,7 +12,7 @@ from ..core.checks import as_call, check_choice, check_seed
 from ..core.faults import Fault, SessionError, cause
 from .arguments import Described
 from .rendering import RENDER_MODES, ResultPage
-from .spaces import RankedList, check_ranking
+from .spaces import RankedList, without_repeats
 from .streams import Streams
 
 
@@ -40,6 +40,8 @@ class BaseClickEnv:
     """Whether a list can be shown: from `reset` until a stateful user leaves, or `close`."""
     _is_closed = False
     """Whether `close` was called since the last `reset`."""
+    _has_warned = False
+    """Whether a warning has said what is shown where a list repeats an item."""
 
     def close(self, **arguments: Any) -> None:
         """As in Gymnasium; a step is refused then, until the next `reset`."""
@@ -123,6 +125,21 @@ class BaseClickEnv:
         self.streams.start_episode(self._np_random)
         self._is_open, self._is_closed = True, False
 
+    def _without_repeats(self, lists: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return what is shown for ``(n, K)`` lists of which some repeat items; the first of them
+        gets a warning, once in the life of an environment.
+        """
+        shown = without_repeats(lists, self.model.n_items)
+        if not self._has_warned:
+            self._has_warned = True
+            first = (shown != lists).any(axis=1).argmax()
+            gym.logger.warn(
+                f"{name_of(self)}: the list {lists[first].tolist()} repeats an item, so "
+                f"{shown[first].tolist()} was shown, as info['ranking'] says; the policy "
+                "clickgym.agents.PlackettLuceActorCritic draws whole lists"
+            )
+        return shown
+
     def _leaving_error(self, fault: Fault, left: int) -> SessionError:
         """Return the error of a user who left after so many sessions, and may not."""
         return SessionError(f"{name_of(self)}, step {self.streams.steps + left}: {fault}")
@@ -160,18 +177,3 @@ class BaseClickEnv:
             n_positions=self.model.n_positions,
             reward=self.reward,
         )
-
-
-def checked_list(action: Any, lists: RankedList, wrapper: str) -> NDArray[np.int64]:
-    """Check an action of ``step``. If an item appears twice, the message names the policy and the
-    wrapper that prevent this.
-    """
-    try:
-        return check_ranking(action, lists.n_items, lists.n_positions)
-    except ValueError as error:
-        if " again, already at position " not in str(error):
-            raise
-        raise ValueError(
-            f"{error}; PPO and A2C take the policy clickgym.agents.PlackettLuceActorCritic\n"
-            f"a policy that samples positions independently needs clickgym.envs.{wrapper}(env)"
-        ) from None

@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.faults import Fault
 from .arguments import described_users
-from .base_env import BaseClickEnv, checked_list
+from .base_env import BaseClickEnv
 from .base_env import name_of as name_of
 from .instances.instance import AnyInstance
 from .rendering import RENDER_MODES, render
 from .session import nothing_shown, single_step
-from .spaces import RankedList
+from .spaces import RankedList, check_items
 from .users import Users
 
 INT64 = np.dtype(np.int64)
@@ -89,7 +89,8 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         users = described_users(model, form, instance, n_positions, parameters)
         self.observation_space = self._set_up(users, 1, reward, cutoff, reference, render_mode)
         self.action_space = self._lists
-        self._shape = (self._lists.n_positions,)
+        self._sizes = self._lists.n_items, self._lists.n_positions
+        self._shape = self._sizes[1:]
         self.shown = nothing_shown(self.model)
 
     def reset(
@@ -119,19 +120,20 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         """Show a list to the next user.
 
         Args:
-            action: ``(K,)`` distinct item ids, the top of the list first. If candidates change, an
-                id is the row of a candidate in the last observed features.
+            action: ``(K,)`` item ids, the top of the list first. If candidates change, an id is the
+                row of a candidate in the last observed features. An item that is repeated is shown
+                once, at its first place; the free places get the items that are not listed, in
+                order of their numbers. A warning says so the first time.
 
         Returns:
             The observation (the clicks ``(K,)``, or a dict of the clicks with the features of the
             next candidates or the next state of a stateful user); the realised reward; whether a
-            stateful user has left; False; and an info with ``expected_reward``, ``regret`` and
-            ``optimal_reward`` of the list shown. For stateful users these are Q* of the list, V* -
-            Q*, and V* of the state in which it was shown. If candidates change, the info also has
-            ``user``, the number of the user, and ``candidates``, ``(L,)`` the item numbers of the
-            candidates. ⚠ These belong to the observation that is returned, so that
-            ``info["candidates"][ranking]`` are the items of the next list; the other three belong
-            to the list just shown.
+            stateful user has left; False; and an info with the list shown, ``ranking`` ``(K,)``,
+            and its ``expected_reward``, ``regret`` and ``optimal_reward``. For stateful users these
+            are Q* of the list, V* - Q*, and V* of the state in which it was shown. If candidates
+            change, the info also has ``user``, the number of the user, and ``candidates``, ``(L,)``
+            the item numbers of the candidates. ⚠ These belong to the observation that is returned,
+            so to the next list; the others belong to the list just shown.
 
         Raises:
             ValueError, TypeError: a bad list; the message names the position and the fault.
@@ -145,7 +147,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         if type(action) is np.ndarray and action.dtype == INT64 and action.shape == self._shape:
             ranking = action.copy()
         else:
-            ranking = np.array(checked_list(action, self._lists, "LehmerAction"))
+            ranking = check_items(action, *self._sizes)
         streams, rng = self.streams, self._np_random
         bound = streams.bound
         if bound.rng is not rng:
@@ -156,12 +158,17 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
             )
         except Exception as error:
             raise self._session_error(error, f"a {type(self.task.model).__name__}") from error
-        if not is_list:
-            checked_list(ranking, self._lists, "LehmerAction")
+        if not is_list:  # nothing was drawn
+            return self.step(self._without_repeats(check_items(ranking, *self._sizes)[None])[0])
         regret = optimum - expectation
         self.finish_sessions(1, regret, ranking, reward, satisfied, has_left)
         self._is_open = not has_left
-        info = {"expected_reward": expectation, "regret": regret, "optimal_reward": optimum}
+        info = {
+            "ranking": ranking,
+            "expected_reward": expectation,
+            "regret": regret,
+            "optimal_reward": optimum,
+        }
         info |= streams.task.info(streams.state, 0)
         observation = streams.task.observe(streams.state, 0, self.shown.clicks.copy())
         return observation, reward, has_left, False, info

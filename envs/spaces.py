@@ -1,4 +1,7 @@
-"""The action space of ranked lists: K distinct items out of L, as one action or as a batch.
+"""The action space of ranked lists: K items out of L, as one action or as a batch.
+
+An item belongs on a list once. A policy that chooses each position by itself repeats items; what is
+shown then is the list that `without_repeats` makes of its action.
 
 Shapes: L items (``n_items``), K positions (``n_positions``), n lists in a batch. Items and
 positions count from 0, also in error messages.
@@ -65,8 +68,23 @@ def check_ranking(ranking: ArrayLike, n_items: int, n_positions: int) -> NDArray
         items = ranking.tolist()
         if len(set(items)) == n_positions and min(items) >= 0 and max(items) < n_items:
             return ranking
+    array = check_items(ranking, n_items, n_positions)
+    items = array.tolist()
+    for position, item in enumerate(items):
+        first = items.index(item)
+        if first < position:
+            _refuse(
+                items, f"position {position} shows item {item} again, already at position {first}"
+            )
+    return array
+
+
+def check_items(action: ArrayLike, n_items: int, n_positions: int) -> NDArray[np.int64]:
+    """Check that an action holds K items, which may be repeated; arguments, result and errors
+    otherwise as of `check_ranking`, but the result is always a copy.
+    """
     n_items, n_positions = check_count("n_items", n_items), check_count("n_positions", n_positions)
-    array = as_array("ranking", ranking)
+    array = as_array("ranking", action)
     if array.shape != (n_positions,):
         raise ValueError(
             f"a ranking has shape ({n_positions},), one item for each position; "
@@ -75,20 +93,55 @@ def check_ranking(ranking: ArrayLike, n_items: int, n_positions: int) -> NDArray
     items = array.tolist()
     if array.dtype.kind not in "iu":
         raise TypeError(f"a ranking holds integers, the item ids; got {array.dtype} in {items!r}")
-    position_of: dict[int, int] = {}
     for position, item in enumerate(items):
         if not 0 <= item < n_items:
             _refuse(
                 items, f"position {position} shows item {item}, but items are 0 to {n_items - 1}"
             )
-        if item in position_of:
-            _refuse(
-                items,
-                f"position {position} shows item {item} again, already at position "
-                f"{position_of[item]}",
-            )
-        position_of[item] = position
     return array.astype(np.int64)
+
+
+def without_repeats(lists: NDArray[np.int64], n_items: int) -> NDArray[np.int64]:
+    """Return lists that show each item once: a repeated item stays at its first place, and the free
+    places get the items that are not listed, in order of their numbers.
+
+    Args:
+        lists: ``(..., K)`` items from 0 to L - 1.
+        n_items: L, at least K.
+
+    Returns:
+        A new array of the same shape; lists without repeated items are equal to the given ones.
+
+    Example:
+        >>> without_repeats(np.array([[3, 7, 3, 0, 7], [4, 2, 0, 1, 3]]), n_items=10)
+        array([[3, 7, 1, 0, 2],
+               [4, 2, 0, 1, 3]])
+    """
+    shown = np.array(lists, np.int64)
+    rows = shown.reshape(-1, shown.shape[-1])
+    entry(replace_repeats)(rows, np.empty(n_items, np.bool_))
+    return shown
+
+
+@kernel
+def replace_repeats(lists, is_listed):
+    """Change ``(n, K)`` lists as `without_repeats` says; ``is_listed``, ``(L,)``, is working
+    memory.
+    """
+    for b in range(len(lists)):
+        ranking = lists[b]
+        is_listed[:] = False
+        for k in range(len(ranking)):
+            item = ranking[k]
+            ranking[k] = -1 if is_listed[item] else item
+            is_listed[item] = True
+        other = 0
+        for k in range(len(ranking)):
+            if ranking[k] < 0:
+                while is_listed[other]:
+                    other += 1
+                ranking[k] = other
+                other += 1
 
 
 def named_ranking(
@@ -179,12 +232,12 @@ class _Lists(MultiDiscrete):
 
 
 class RankedList(_Lists):
-    """The action space of one session: lists of K distinct items out of L.
+    """The action space of one session: lists of K items out of L.
 
-    This is a `MultiDiscrete` with L values at each of K positions, whose elements must be distinct.
-    Therefore all code that supports `MultiDiscrete` (flattening, spaces of Gymnasium,
-    stable-baselines3) also supports this space. ``x in space`` is true exactly if `check_ranking`
-    accepts x.
+    This is a `MultiDiscrete` with L values at each of K positions. Therefore all code that supports
+    `MultiDiscrete` (flattening, spaces of Gymnasium, stable-baselines3) also supports this space.
+    Its samples are lists of distinct items. It also contains lists that repeat items, because
+    environments accept them: they show what `without_repeats` makes of such a list.
 
     Args:
         n_items: L, at least 1.
@@ -198,10 +251,10 @@ class RankedList(_Lists):
         >>> space = RankedList(n_items=10, n_positions=3, seed=0)
         >>> space
         RankedList(n_items=10, n_positions=3)
-        >>> [4, 0, 9] in space, [4, 0, 4] in space
-        (True, False)
-        >>> space.sample() in space
-        True
+        >>> [4, 0, 9] in space, [4, 0, 4] in space, [4, 0, 10] in space
+        (True, True, False)
+        >>> len(set(space.sample().tolist()))
+        3
     """
 
     def __init__(
@@ -212,7 +265,7 @@ class RankedList(_Lists):
         super().__init__(np.full(self.n_positions, self.n_items), seed)
 
     def sample(self, mask: Any = None, probability: Any = None) -> NDArray[np.int64]:
-        """Draw a list. Every list is equally likely.
+        """Draw a list of distinct items. Every such list is equally likely.
 
         Args:
             mask, probability: must be None; arguments of Gymnasium's spaces.
@@ -227,9 +280,9 @@ class RankedList(_Lists):
         return self._draw()
 
     def contains(self, x: Any) -> bool:
-        """Whether `check_ranking` accepts ``x``."""
+        """Whether ``x`` is a ``(K,)`` array-like of integers from 0 to L - 1."""
         try:
-            check_ranking(x, self.n_items, self.n_positions)
+            check_items(x, self.n_items, self.n_positions)
         except (TypeError, ValueError):
             return False
         return True
@@ -249,7 +302,7 @@ class BatchedRankedList(_Lists):
     """The action space of a vector environment: batches of n lists of a `RankedList`.
 
     ``gymnasium.vector.utils.batch_space`` makes it. (Gymnasium's default would be a box, whose
-    samples contain duplicates.)
+    samples repeat items.)
 
     Args:
         n: the number of lists, at least 1.
@@ -283,16 +336,13 @@ class BatchedRankedList(_Lists):
         return self._draw()
 
     def contains(self, x: Any) -> bool:
-        """Whether ``x`` is an (n, K) array-like of integers in 0..L-1, distinct in each row."""
+        """Whether ``x`` is an (n, K) array-like of integers from 0 to L - 1."""
         try:
             array = as_array("x", x)
         except ValueError:
             return False
-        if array.shape != self.shape or not np.issubdtype(array.dtype, np.integer):
-            return False
-        ordered = np.sort(array, axis=1)
-        distinct = np.all(ordered[:, 1:] != ordered[:, :-1])
-        return bool(distinct and ordered[:, 0].min() >= 0 and ordered[:, -1].max() < self.n_items)
+        is_batch = array.shape == self.shape and array.dtype.kind in "iu"
+        return bool(is_batch and array.min() >= 0 and array.max() < self.n_items)
 
     def __repr__(self) -> str:
         return (

@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import as_array, check_choice, check_count, is_integer
 from ..core.faults import Fault
 from .arguments import described_users
-from .base_env import BaseClickEnv, checked_list
+from .base_env import BaseClickEnv
 from .instances.instance import AnyInstance
 from .rendering import RENDER_MODES, render
 from .session import Batch, batch_step, nothing_shown
-from .spaces import BatchedRankedList, RankedList
+from .spaces import BatchedRankedList, RankedList, check_items
 from .users import Users
 
 Infos = dict[str, Any]
@@ -143,15 +143,15 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         """Show one list on each stream.
 
         Args:
-            actions: ``(B, K)`` integers, K distinct item ids in each row; with ``NEXT_STEP`` the
-                rows of streams that ended with the last step are ignored.
+            actions: ``(B, K)`` integers, K item ids in each row, as in `ClickEnv.step`; with
+                ``NEXT_STEP`` the rows of streams that ended with the last step are ignored.
 
         Returns:
             Observations (clicks ``(B, K)``, or a dict), rewards, terminations and truncations
-            ``(B,)``, and infos with the arrays ``expected_reward``, ``regret`` and
-            ``optimal_reward`` ``(B,)`` (with masks, as in Gymnasium's vector environments). If
-            candidates change also ``user`` ``(B,)`` and ``candidates`` ``(B, L)``, of the returned
-            observations.
+            ``(B,)``, and infos with the lists shown, ``ranking`` ``(B, K)``, and with the arrays
+            ``expected_reward``, ``regret`` and ``optimal_reward`` ``(B,)`` (with masks, as in
+            Gymnasium's vector environments). If candidates change also ``user`` ``(B,)`` and
+            ``candidates`` ``(B, L)``, of the returned observations.
 
         Raises:
             ValueError, TypeError: a bad list; the message names the stream, the position and the
@@ -184,8 +184,8 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         return observations, rewards, terminated, truncated, infos
 
     def _lists_of(self, actions: Any, ignored: Masks | None) -> NDArray[np.int64]:
-        """Return the actions as an array of lists, which may have bad items; if all rows are
-        ignored, so is what they are.
+        """Return the actions as a new array of lists, which may have bad items, with 0 in the rows
+        that are ignored; if all are, so is what they are.
         """
         if ignored is not None and ignored.all():
             return np.zeros(self._shape, np.int64)
@@ -197,8 +197,10 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
             )
         if rankings.dtype.kind not in "iu":
             raise TypeError(f"actions have dtype {rankings.dtype}; expected integer item ids")
-        rankings = np.ascontiguousarray(rankings, np.int64)
-        return rankings if rankings.flags.aligned else rankings.copy()
+        rankings = rankings.astype(np.int64, "C")
+        if ignored is not None:
+            rankings[ignored] = 0
+        return rankings
 
     def _simulate(
         self, rankings: NDArray[np.int64]
@@ -229,11 +231,8 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         except Exception as error:
             users = f"a {type(self.model).__name__}, on one of {self.num_envs} streams"
             raise self._session_error(error, users) from error
-        if bad >= 0:
-            try:
-                checked_list(rankings[bad], self._lists, "LehmerVectorAction")
-            except ValueError as error:
-                raise ValueError(f"environment {bad}: {error}") from None
+        if bad >= 0:  # nothing was drawn
+            return self._simulate(self._shown_for(rankings))
         regret = batch.optimum - batch.expectation
         if self.render_mode is not None:  # copies: the caller may modify the returned arrays
             self._last = rankings.copy(), batch.clicks.copy(), batch.realised.copy()
@@ -242,11 +241,29 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         except Fault as fault:
             raise self._leaving_error(fault, 1) from None
         infos = {
+            "ranking": rankings,
             "expected_reward": batch.expectation,
             "regret": regret,
             "optimal_reward": batch.optimum,
         }
         return batch.clicks, batch.realised, infos
+
+    def _shown_for(self, rankings: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return what is shown for lists of which some are bad; those of streams whose users have
+        left are ignored.
+
+        Raises:
+            ValueError: an item is out of range; the message names the stream.
+        """
+        active = ~self._batch.begins
+        is_out = (rankings < 0) | (rankings >= self._lists.n_items)
+        for b in np.flatnonzero(active & is_out.any(axis=1)):
+            try:
+                check_items(rankings[b], self._lists.n_items, self._lists.n_positions)
+            except ValueError as error:
+                raise ValueError(f"environment {b}: {error}") from None
+        rankings[active] = self._without_repeats(rankings[active])
+        return rankings
 
     def _ends(self, restarting: Masks | None) -> tuple[Masks, Masks, bool]:
         """Count a session of every stream; return ``(B,)`` terminations, ``(B,)`` truncations, and
@@ -340,10 +357,11 @@ def _checked_mode(mode: AutoresetMode | str) -> AutoresetMode:
 
 
 def _masked(streams: Masks, infos: Infos) -> Infos:
-    """Return infos with masks of the streams that have them, as in Gymnasium's vector
+    """Return infos with a mask of the streams that have them, as in Gymnasium's vector
     environments.
     """
-    return infos | {f"_{name}": streams.copy() for name in infos}
+    mask = streams.copy()
+    return infos | {f"_{name}": mask for name in infos}
 
 
 def _restricted(infos: Mapping[str, Any], streams: Masks) -> Infos:

@@ -131,7 +131,7 @@ def test_rescaled_scores():
     scores = np.linspace(1, 0, 10, dtype=np.float32)
     for _ in range(20):
         info = plain.step([0, 1, 2, 3, 4])[-1]
-        assert rescaled.step(scores)[-1] == info
+        np.testing.assert_equal(rescaled.step(scores)[-1], info)
     rewards = envs.step(np.tile(scores, (3, 1)))[-1]["expected_reward"]
     assert rewards.tolist() == [info["expected_reward"]] * 3
 

@@ -21,7 +21,7 @@ from ...core.checks import (
     short,
 )
 from ...envs.codecs import CODECS, Draft, WeightsCodec, flat_draft, next_left, order_of_items
-from ...envs.spaces import RankedList, check_ranking
+from ...envs.spaces import RankedList, check_items, without_repeats
 from ...envs.wrappers.episode_counts import Counts
 from ..agent import Agent, Seed
 from .learner import Actions
@@ -159,7 +159,8 @@ class FrozenPolicy(Agent):
             return WeightsCodec(self._lists, features.shape[-1]).decode(action, features)
         if self._codec is not None:
             return self._codec.decode(action)
-        return self._items[check_ranking(action, self.n_items, self.n_positions)]
+        items = check_items(action, self.n_items, self.n_positions)
+        return self._items[without_repeats(items, self.n_items)]
 
     def update(
         self, observation: Any, ranking: NDArray[np.int64], clicks: NDArray[np.int8], reward: float

@@ -79,10 +79,10 @@ class LehmerAction(_ListAction):
     list.
 
     Use it for a policy that takes a plain `MultiDiscrete` and draws its numbers independently (PPO
-    and A2C of stable-baselines3). On `RankedList` itself such a policy proposes duplicates (44 % of
-    uniform draws at L = 6, K = 3), and masks of single positions cannot prevent them. Codes and
-    lists correspond one to one. So every list can be learned, no list is favoured, and the
-    probability of a code is the probability of its list.
+    and A2C of stable-baselines3). On `RankedList` itself such a policy repeats items (44 % of
+    uniform draws at L = 6, K = 3), and the environment shows others at the free places. Codes and
+    lists correspond one to one. So no list is favoured, and the probability of a code is the
+    probability of its list.
 
     Args:
         env: an environment whose action space is a `RankedList`.

@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from ..any_env import users_of
+from ..any_env import lists_shown, users_of
 
 Infos = dict[str, Any]
 
@@ -115,7 +115,7 @@ class EpisodeCounts(gym.Wrapper, RecordConstructorArgs):
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, Infos]:
         clicks, reward, terminated, truncated, info = self.env.step(action)
-        self._counts.add(np.asarray(action)[None], clicks[None])
+        self._counts.add(info["ranking"][None], clicks[None])
         return self._observed(clicks), reward, terminated, truncated, info
 
     def _observed(self, clicks: Any) -> dict[str, Any]:
@@ -141,7 +141,6 @@ class EpisodeCountsVector(VectorWrapper):
         self._counts, self.single_observation_space = _counts_of(env, space, lists, env.num_envs)
         self.observation_space = batch_space(self.single_observation_space, env.num_envs)
         self._over = np.zeros(env.num_envs, np.bool_)
-        self._any = np.arange(self._counts.shown.shape[2])
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, Infos]:
         clicks, infos = self.env.reset(seed=seed, options=options)
@@ -153,16 +152,15 @@ class EpisodeCountsVector(VectorWrapper):
         clicks, rewards, terminated, truncated, infos = self.env.step(actions)
         counts, over, started = self._counts, terminated | truncated, self._over
         if self.autoreset_mode is AutoresetMode.NEXT_STEP:
-            # Actions of streams that ended with the last step are ignored, and may be no lists.
-            if not started.all():
-                counts.add(np.where(started[:, None], self._any, actions), clicks)
+            if not started.all():  # streams that ended with the last step count from 0 below
+                counts.add(infos["ranking"], clicks)
             self._over = over
         elif not over.any():
-            counts.add(np.asarray(actions), clicks)
+            counts.add(infos["ranking"], clicks)
         else:
             last = clicks.copy()
             last[over] = np.stack(infos["final_obs"][over])
-            counts.add(np.asarray(actions), last)
+            counts.add(lists_shown(infos, actions), last)
             rows = counts.observed()
             for b in np.flatnonzero(over):
                 infos["final_obs"][b] = {"clicks": last[b], "counts": rows[b]}

@@ -13,6 +13,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.checks import A_VECTOR_ENV, AN_ENV, check_kind
+from ..any_env import lists_shown
 from ..base_env import name_of
 from ..codecs import ranked_lists
 
@@ -65,7 +66,7 @@ class ListAwareObservation(gym.Wrapper, RecordConstructorArgs):
 
     def step(self, action: ArrayLike) -> tuple[dict[str, Any], Any, bool, bool, dict[str, Any]]:
         observation, reward, terminated, truncated, info = self.env.step(action)
-        shown = _joined(observation, self._eye[np.asarray(action)])
+        shown = _joined(observation, self._eye[np.asarray(info.get("ranking", action))])
         return shown, reward, terminated, truncated, info
 
 
@@ -100,7 +101,7 @@ class ListAwareVectorObservation(VectorWrapper):
 
     def step(self, actions: ArrayLike) -> tuple[dict[str, Any], Any, Any, Any, dict[str, Any]]:
         observations, rewards, terminations, truncations, infos = self.env.step(actions)
-        lists, over = self._eye[np.asarray(actions)], terminations | truncations
+        lists, over = self._eye[lists_shown(infos, actions)], terminations | truncations
         if self.autoreset_mode is AutoresetMode.SAME_STEP:
             for b in np.flatnonzero(over):
                 infos["final_obs"][b] = _joined(infos["final_obs"][b], lists[b].copy())

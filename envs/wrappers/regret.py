@@ -144,7 +144,7 @@ class RecordVectorRegret(VectorWrapper):
                 continue
             clicks = clicks_of(infos["final_obs"][b]) if ended_now[b] else clicks_now[b]
             if self.on_session is not None and self.meter.step < self.meter.horizon:
-                self.on_session(b, actions[b], clicks, last["expected_reward"][b])
+                self.on_session(b, last["ranking"][b], clicks, last["expected_reward"][b])
             self.meter.add(last["regret"][b], rewards[b], clicks.sum())
         return observations, rewards, terminations, truncations, infos
 

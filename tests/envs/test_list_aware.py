@@ -30,7 +30,7 @@ def test_an_observation_has_the_list_and_its_clicks(env_id):
         ranking = env.action_space.sample()
         observation, *outcome = env.step(ranking)
         expected, *others = plain.step(ranking)
-        assert outcome == others
+        np.testing.assert_equal(outcome, others)
         clicks = expected if isinstance(expected, np.ndarray) else expected["clicks"]
         assert observation["clicks"].tolist() == clicks.tolist()
         assert observation["ranking"].argmax(axis=1).tolist() == ranking.tolist()

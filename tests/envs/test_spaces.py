@@ -18,7 +18,13 @@ from gymnasium.vector.utils import batch_space, concatenate, create_empty_array,
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickgym.envs.spaces import BatchedRankedList, RankedList, check_ranking, decode_lehmer
+from clickgym.envs.spaces import (
+    BatchedRankedList,
+    RankedList,
+    check_ranking,
+    decode_lehmer,
+    without_repeats,
+)
 
 # checks ------------------------------------------------------------
 
@@ -43,7 +49,7 @@ def test_bad_rankings(message, convert):
     error = ValueError if message in BAD_RANKINGS else TypeError
     with pytest.raises(error, match=re.escape(message)):
         check_ranking(action, n_items=10, n_positions=4)
-    assert not RankedList(10, 4).contains(action)
+    assert RankedList(10, 4).contains(action) == ("again" in message)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.uint8, np.uint64, list, tuple])
@@ -61,16 +67,28 @@ def test_an_int64_array_is_not_copied():
 
 
 @given(st.integers(1, 5), st.integers(1, 5), st.lists(st.integers(-1, 5), max_size=5))
-def test_contains_is_the_definition(n_items, n_positions, ranking):
+def test_a_space_contains_items_that_repeat(n_items, n_positions, ranking):
     if n_positions > n_items:
         with pytest.raises(ValueError, match="there are only n_items"):
             RankedList(n_items, n_positions)
         return
-    definition = len(ranking) == len(set(ranking)) == n_positions and all(
-        0 <= item < n_items for item in ranking
-    )
-    assert RankedList(n_items, n_positions).contains(ranking) == definition
-    assert BatchedRankedList(1, n_items, n_positions).contains([ranking]) == definition
+    is_action = len(ranking) == n_positions and all(0 <= item < n_items for item in ranking)
+    assert RankedList(n_items, n_positions).contains(ranking) == is_action
+    assert BatchedRankedList(1, n_items, n_positions).contains([ranking]) == is_action
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=6))
+def test_a_repeated_item_is_shown_once(action):
+    """At its first place; the items that are not listed follow in order at the free places."""
+    others = iter(sorted(set(range(7)) - set(action)))
+    expected = [
+        next(others) if item in action[:position] else item for position, item in enumerate(action)
+    ]
+    lists = np.array([action, np.arange(len(action))])
+    shown = without_repeats(lists, 7)
+    assert shown.tolist() == [expected, list(range(len(action)))]
+    assert lists[0].tolist() == action
+    assert without_repeats(lists[0], 7).tolist() == expected
 
 
 # samples ------------------------------------------------------------
