@@ -3,8 +3,8 @@
 An item belongs on a list once. A policy that chooses each position by itself repeats items; what is
 shown then is the list that `without_repeats` makes of its action.
 
-Shapes: L items (``n_items``), K positions (``n_positions``), n lists in a batch. Items and
-positions count from 0, also in error messages.
+Shapes: L items (``n_items``), K positions (``n_positions``), n lists in a batch (``n_lists``).
+Items and positions count from 0, also in error messages.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from gymnasium.spaces import MultiDiscrete
 from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_array, check_count, check_positions, check_seed, short
-from ..core.draws import MOST_BELOW, Bound, draw_below, generator_of
+from ..core.checks import as_array, as_call, check_count, check_positions, short
 from ..core.kernels import entry, kernel
 
 _INT64 = np.dtype(np.int64)
@@ -185,53 +184,7 @@ def decode_lehmer(codes: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
     return ranking
 
 
-@kernel
-def draw_lists(source, n_items, n_positions, items):
-    """Draw lists one after another, each as a Lehmer code, and decode it as `decode_lehmer` does;
-    ``items`` are those of all lists.
-    """
-    rng = generator_of(source)
-    for start in range(0, len(items), n_positions):
-        ranking = items[start : start + n_positions]
-        for k in range(n_positions):
-            ranking[k] = draw_below(rng, n_items - k)
-        for k in range(n_positions - 1, 0, -1):
-            item = ranking[k]
-            for i in range(k - 1, -1, -1):
-                if item >= ranking[i]:
-                    item += 1
-            ranking[k] = item
-
-
-class _Lists(MultiDiscrete):
-    """Base class of the two spaces: they draw in compiled code."""
-
-    n_items: int
-    n_positions: int
-
-    def __init__(self, sizes: NDArray[np.int64], seed: Any) -> None:
-        self._bound = Bound()
-        super().__init__(sizes, np.int64, _checked_seed(seed))
-
-    def _draw(self) -> NDArray[np.int64]:
-        rng = self.np_random
-        if self.n_items > MOST_BELOW:
-            sizes = self.n_items - np.arange(self.n_positions)
-            return decode_lehmer(rng.integers(sizes, size=self.shape))
-        drawn = np.empty(self.shape, np.int64)
-        items = drawn.reshape(-1)
-        if self._bound.rng is not rng:
-            self._bound = Bound(rng)
-        bound = self._bound
-        arguments = bound.source, self.n_items, self.n_positions, items
-        if not bound.code:
-            bound.code[draw_lists] = entry(draw_lists).bound(*arguments)
-        with rng.bit_generator.lock:
-            bound.code[draw_lists](*arguments)
-        return drawn
-
-
-class RankedList(_Lists):
+class RankedList(MultiDiscrete):
     """The action space of one session: lists of K items out of L.
 
     This is a `MultiDiscrete` with L values at each of K positions. Therefore all code that supports
@@ -243,6 +196,7 @@ class RankedList(_Lists):
         n_items: L, at least 1.
         n_positions: K, from 1 to L.
         seed: seeds `sample`.
+        n_lists: n, for batches of n lists, the actions of a vector environment; None: single lists.
 
     Raises:
         ValueError: K is not in 1..L.
@@ -258,118 +212,59 @@ class RankedList(_Lists):
     """
 
     def __init__(
-        self, n_items: int, n_positions: int, seed: int | np.random.Generator | None = None
+        self,
+        n_items: int,
+        n_positions: int,
+        seed: int | np.random.Generator | None = None,
+        n_lists: int | None = None,
     ) -> None:
         self.n_items = check_count("n_items", n_items)
         self.n_positions = check_positions(n_positions, self.n_items)
-        super().__init__(np.full(self.n_positions, self.n_items), seed)
+        self.n_lists = None if n_lists is None else check_count("n_lists", n_lists)
+        streams = () if self.n_lists is None else (self.n_lists,)
+        super().__init__(np.full((*streams, self.n_positions), self.n_items), np.int64, seed)
 
     def sample(self, mask: Any = None, probability: Any = None) -> NDArray[np.int64]:
-        """Draw a list of distinct items. Every such list is equally likely.
+        """Draw a list of distinct items, or n of them. Every such list is equally likely.
 
         Args:
             mask, probability: must be None; arguments of Gymnasium's spaces.
 
         Returns:
-            (K,) int64 distinct items.
+            ``(K,)`` or ``(n, K)`` int64.
 
         Raises:
             ValueError: a mask or a probability is given.
         """
-        _check_uniform(mask, probability)
-        return self._draw()
+        if mask is not None or probability is not None:
+            raise ValueError(
+                "sample takes no mask and no probability: every list is equally likely"
+            )
+        sizes = self.n_items - np.arange(self.n_positions)
+        return decode_lehmer(self.np_random.integers(sizes, size=self.shape))
 
     def contains(self, x: Any) -> bool:
-        """Whether ``x`` is a ``(K,)`` array-like of integers from 0 to L - 1."""
-        try:
-            check_items(x, self.n_items, self.n_positions)
-        except (TypeError, ValueError):
-            return False
-        return True
-
-    def __repr__(self) -> str:
-        return f"RankedList(n_items={self.n_items}, n_positions={self.n_positions})"
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, RankedList)
-            and self.n_items == other.n_items
-            and self.n_positions == other.n_positions
-        )
-
-
-class BatchedRankedList(_Lists):
-    """The action space of a vector environment: batches of n lists of a `RankedList`.
-
-    ``gymnasium.vector.utils.batch_space`` makes it. (Gymnasium's default would be a box, whose
-    samples repeat items.)
-
-    Args:
-        n: the number of lists, at least 1.
-        n_items: L.
-        n_positions: K, from 1 to L.
-        seed: seeds `sample`.
-
-    Raises:
-        ValueError: n is below 1 or K is not in 1..L.
-
-    Example:
-        >>> batch_space(RankedList(n_items=10, n_positions=3), 2)
-        BatchedRankedList(n=2, n_items=10, n_positions=3)
-    """
-
-    def __init__(
-        self, n: int, n_items: int, n_positions: int, seed: int | np.random.Generator | None = None
-    ) -> None:
-        self.n = check_count("n", n)
-        self.n_items = check_count("n_items", n_items)
-        self.n_positions = check_positions(n_positions, self.n_items)
-        super().__init__(np.full((self.n, self.n_positions), self.n_items), seed)
-
-    def sample(self, mask: Any = None, probability: Any = None) -> NDArray[np.int64]:
-        """Draw n independent lists, as `RankedList.sample` does.
-
-        Returns:
-            (n, K) int64, distinct items in each row.
-        """
-        _check_uniform(mask, probability)
-        return self._draw()
-
-    def contains(self, x: Any) -> bool:
-        """Whether ``x`` is an (n, K) array-like of integers from 0 to L - 1."""
+        """Whether ``x`` is an array-like of integers from 0 to L - 1, of the shape of a sample."""
         try:
             array = as_array("x", x)
         except ValueError:
             return False
-        is_batch = array.shape == self.shape and array.dtype.kind in "iu"
-        return bool(is_batch and array.min() >= 0 and array.max() < self.n_items)
+        if array.shape != self.shape or array.dtype.kind not in "iu":
+            return False
+        return bool(array.min() >= 0 and array.max() < self.n_items)
 
     def __repr__(self) -> str:
-        return (
-            f"BatchedRankedList(n={self.n}, n_items={self.n_items}, n_positions={self.n_positions})"
-        )
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, BatchedRankedList)
-            and self.shape == other.shape  # (n, K)
-            and self.n_items == other.n_items
-        )
+        sizes = {"n_items": self.n_items, "n_positions": self.n_positions}
+        return as_call(self, **sizes, n_lists=self.n_lists)
 
 
 @batch_space.register(RankedList)
-def _batch_ranked_list(space: RankedList, n: int = 1) -> BatchedRankedList:
-    return BatchedRankedList(n, space.n_items, space.n_positions, seed=deepcopy(space.np_random))
+def _batch_of_lists(space: RankedList, n: int = 1) -> RankedList:
+    """Return the space of a vector environment; Gymnasium's default would be a box, whose samples
+    repeat items.
+    """
+    return RankedList(space.n_items, space.n_positions, deepcopy(space.np_random), n)
 
 
 # Within a Tuple space, `iterate` dispatches on the exact class, not on a base class.
-iterate.register(BatchedRankedList, iterate.dispatch(MultiDiscrete))
-
-
-def _checked_seed(seed: int | np.random.Generator | None) -> int | np.random.Generator | None:
-    return seed if seed is None or isinstance(seed, np.random.Generator) else check_seed(seed)
-
-
-def _check_uniform(mask: Any, probability: Any) -> None:
-    if mask is not None or probability is not None:
-        raise ValueError("sample takes no mask and no probability: every list is equally likely")
+iterate.register(RankedList, iterate.dispatch(MultiDiscrete))

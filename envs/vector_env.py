@@ -17,7 +17,7 @@ from .base_env import BaseClickEnv
 from .instances.instance import AnyInstance
 from .rendering import RENDER_MODES, render
 from .session import Batch, batch_step, nothing_shown
-from .spaces import BatchedRankedList, RankedList, check_items
+from .spaces import RankedList, check_items
 from .users import Users
 
 Infos = dict[str, Any]
@@ -68,7 +68,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
     }
 
     single_action_space: RankedList
-    action_space: BatchedRankedList
+    action_space: RankedList
     _all_ended: bool
     """With NEXT_STEP: whether the next step resets all streams."""
     _episode_steps: Any
@@ -105,9 +105,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         self.single_observation_space = space
         self.observation_space = batch_space(space, num_envs)
         self.single_action_space = self._lists
-        self.action_space = BatchedRankedList(
-            num_envs, self._lists.n_items, self._lists.n_positions
-        )
+        self.action_space = batch_space(self._lists, num_envs)
         self._shape = (num_envs, self._lists.n_positions)
         self._batch: Batch = nothing_shown(self.model, num_envs)
         self._reset_steps()

@@ -19,10 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clickgym.envs.spaces import (
-    BatchedRankedList,
     RankedList,
     check_ranking,
-    decode_lehmer,
     without_repeats,
 )
 
@@ -74,7 +72,7 @@ def test_a_space_contains_items_that_repeat(n_items, n_positions, ranking):
         return
     is_action = len(ranking) == n_positions and all(0 <= item < n_items for item in ranking)
     assert RankedList(n_items, n_positions).contains(ranking) == is_action
-    assert BatchedRankedList(1, n_items, n_positions).contains([ranking]) == is_action
+    assert RankedList(n_items, n_positions, n_lists=1).contains([ranking]) == is_action
 
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=6))
@@ -99,30 +97,11 @@ def test_samples_are_uniform(n_items, n_positions):
     lists = list(itertools.permutations(range(n_items), n_positions))
     space = RankedList(n_items, n_positions, seed=1)
     assert_uniform([tuple(space.sample().tolist()) for _ in range(30 * len(lists))], lists)
-    batched = BatchedRankedList(100 * len(lists), n_items, n_positions, seed=2)
+    batched = RankedList(n_items, n_positions, n_lists=100 * len(lists), seed=2)
     assert_uniform(map(tuple, batched.sample().tolist()), lists)
 
 
-@pytest.mark.parametrize("bits", [np.random.PCG64, np.random.MT19937])
-@pytest.mark.parametrize(
-    ("n_items", "n_positions"), [(10, 5), (4, 4), (1, 1), (1_500_000_000, 3), (10**12, 2)]
-)
-def test_draws_are_those_of_numpy(n_items, n_positions, bits):
-    """Lehmer codes by ``Generator.integers``, which rejects a third of the draws below 1.5e9, and
-    takes 64 bits for bounds above 2**32; the generator goes on from the same place.
-    """
-    rng, ours = (np.random.Generator(bits(7)) for _ in range(2))
-    sizes = n_items - np.arange(n_positions)
-    space = RankedList(n_items, n_positions, seed=ours)
-    spaces = BatchedRankedList(3, n_items, n_positions, seed=ours)
-    for _ in range(20):
-        assert space.sample().tolist() == decode_lehmer(rng.integers(sizes)).tolist()
-        codes = rng.integers(sizes, size=(3, n_positions))
-        assert spaces.sample().tolist() == decode_lehmer(codes).tolist()
-    assert ours.random() == rng.random()
-
-
-@pytest.mark.parametrize("space", [RankedList(4, 3), BatchedRankedList(2, 4, 3)], ids=repr)
+@pytest.mark.parametrize("space", [RankedList(4, 3), RankedList(4, 3, n_lists=2)], ids=repr)
 def test_samples_of_another_law(space):
     with pytest.raises(ValueError, match="sample takes no mask and no probability"):
         space.sample(mask=np.ones(4, np.int8))
@@ -132,7 +111,7 @@ def test_samples_of_another_law(space):
 
 
 @pytest.mark.parametrize(
-    "space", [RankedList(6, 3, seed=7), BatchedRankedList(4, 6, 3, seed=7)], ids=repr
+    "space", [RankedList(6, 3, seed=7), RankedList(6, 3, n_lists=4, seed=7)], ids=repr
 )
 def test_a_space_behaves_like_one_of_gymnasium(space):
     sample = space.sample()
@@ -157,21 +136,19 @@ def test_a_space_behaves_like_one_of_gymnasium(space):
 
 
 def test_spaces_are_equal_by_their_sizes():
-    assert RankedList(6, 3, seed=1) == RankedList(6, 3, seed=2)
+    """Also to the space of Gymnasium that contains the same lists."""
+    assert RankedList(6, 3, seed=1) == RankedList(6, 3, seed=2) == MultiDiscrete([6, 6, 6])
     assert RankedList(6, 3) != RankedList(7, 3)
     assert RankedList(6, 3) != RankedList(6, 2)
-    assert RankedList(6, 3) != MultiDiscrete([6, 6, 6])
-    assert MultiDiscrete([6, 6, 6]) != RankedList(6, 3)
-    assert BatchedRankedList(2, 6, 3) == BatchedRankedList(2, 6, 3)
-    assert BatchedRankedList(2, 6, 3) != BatchedRankedList(3, 6, 3)
-    assert BatchedRankedList(2, 6, 3) != BatchedRankedList(2, 7, 3)
-    assert repr(RankedList(6, 3)) == "RankedList(n_items=6, n_positions=3)"
+    assert RankedList(6, 3, n_lists=2) == RankedList(6, 3, n_lists=2)
+    assert RankedList(6, 3, n_lists=2) != RankedList(6, 3, n_lists=3)
+    assert repr(RankedList(6, 3, n_lists=2)) == "RankedList(n_items=6, n_positions=3, n_lists=2)"
 
 
 def test_gymnasium_batches_the_space():
     space = RankedList(6, 3, seed=0)
     batched = batch_space(space, 4)
-    assert batched == BatchedRankedList(4, 6, 3)
+    assert batched == RankedList(6, 3, n_lists=4)
     rankings = batched.sample()
     assert [ranking in space for ranking in iterate(batched, rankings)] == [True] * 4
     assert concatenate(space, list(rankings), create_empty_array(space, 4)) in batched

@@ -11,13 +11,8 @@ import ctypes
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.np.random.generator_core import next_uint32
 
-from .kernels import kernel
 from .parts import has_members, made_generator
-
-MOST_BELOW = 2**31
-"""The largest bound of `draw_below`, whose products then fit into 64 bits."""
 
 
 class Source(NamedTuple):
@@ -69,18 +64,3 @@ def generator_of(source: Any) -> Any:
 
 
 made_generator(generator_of, Source)
-
-
-@kernel
-def draw_below(rng: Any, n: int) -> Any:
-    """Draw an integer from 0 to n - 1, as ``Generator.integers(n)`` does (Lemire 2019): n = 1 draws
-    nothing.
-    """
-    if n == 1:
-        return np.int64(0)
-    product = np.int64(next_uint32(rng.bit_generator)) * n
-    if product & 0xFFFFFFFF < n:
-        least = (2**32 - n) % n
-        while product & 0xFFFFFFFF < least:
-            product = np.int64(next_uint32(rng.bit_generator)) * n
-    return product >> 32
