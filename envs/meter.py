@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -31,8 +29,8 @@ class Meter:
         next_checkpoint: the first checkpoint not yet reached; the horizon if all are.
         at_checkpoints: ``(n, 3 + n_metrics)`` the totals at n checkpoints; zeros at those not yet
             reached.
-        steps, regret, reward, clicks: the checkpoints reached so far, and the totals there. If the
-            regret of one session is missing, all regret is nan.
+        steps, regret, reward, clicks: the checkpoints reached so far, and the totals there. From a
+            session on whose regret is unknown, all regret is nan.
     """
 
     def __init__(self, checkpoints: Sequence[int] | NDArray[np.int64], n_metrics: int = 0) -> None:
@@ -43,15 +41,10 @@ class Meter:
         self.next_checkpoint = int(self._checkpoints[0])
         self.totals = np.zeros(N_TOTALS + n_metrics)
         self.step = 0
-        self._n_unknown = 0  # sessions without a regret
-        self._has_warned = False
 
     def add(self, regret: float, reward: float, clicks: int) -> None:
         """Count one session; ``regret`` is nan if it is unknown."""
         if self.step < self.horizon:
-            self._n_unknown += math.isnan(regret)
-            if 0 < self._n_unknown <= self.step and not self._has_warned:
-                self._mark_unknown()
             self.totals[REGRET] += regret
             self.totals[REWARD] += reward
             self.totals[CLICKS] += clicks
@@ -61,18 +54,7 @@ class Meter:
 
     def forget_regret(self) -> None:
         """Make the regret of all sessions unknown, of those that come, too."""
-        self._has_warned = True
         self.at_checkpoints[: self._reached, REGRET] = self.totals[REGRET] = np.nan
-
-    def _mark_unknown(self) -> None:
-        """Called once, if some sessions have a regret and others have none."""
-        self.forget_regret()
-        warnings.warn(
-            f"up to session {self.step + 1}, info holds the regret of some sessions only: the "
-            "regret of the run is unknown",
-            RuntimeWarning,
-            stacklevel=4,
-        )
 
     def ahead(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the checkpoints not yet reached, in sessions from now on, and the rows of

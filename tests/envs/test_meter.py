@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -33,39 +31,12 @@ def test_round_numbers_are_kept_where_nothing_is_asked_for():
 
 
 def test_regret_missing_in_one_session():
-    """It is unknown from the first session on."""
+    """It is unknown from there on."""
     meter = Meter([1, 2, 3])
-    meter.add(0.5, 1.0, 1)
-    with pytest.warns(
-        RuntimeWarning, match="^up to session 2, info holds the regret of some sessions only"
-    ):
-        meter.add(np.nan, 1.0, 1)
-    meter.add(0.5, 1.0, 1)
-    assert np.isnan(meter.regret).all()
+    for regret in (0.5, np.nan, 0.5):
+        meter.add(regret, 1.0, 1)
+    np.testing.assert_array_equal(meter.regret, [0.5, np.nan, np.nan])
     assert meter.reward.tolist() == [1, 2, 3]
-
-
-def test_regret_missing_in_all_sessions():
-    """It is unknown, without a warning."""
-    meter = Meter([1, 2])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        meter.add(np.nan, 1.0, 1)
-        meter.add(np.nan, 0.0, 0)
-    assert np.isnan(meter.regret).all()
-    assert meter.reward.tolist() == [1, 1]
-
-
-def test_regret_of_later_sessions_only():
-    """It is unknown, and one warning says so."""
-    meter = Meter([1, 2, 3])
-    meter.add(np.nan, 1.0, 1)
-    with pytest.warns(RuntimeWarning, match="^up to session 2, info holds the regret of some"):
-        meter.add(1.0, 1.0, 1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        meter.add(1.0, 1.0, 1)
-    assert np.isnan(meter.regret).all()
 
 
 @pytest.mark.parametrize("wrapper", [FlattenObservation, LehmerVectorAction])
