@@ -34,7 +34,7 @@ from .wrappers.actions import (
 from .wrappers.episode_counts import EpisodeCounts, EpisodeCountsVector
 from .wrappers.feature_weights import FeatureWeightsAction, FeatureWeightsVectorAction
 from .wrappers.item_by_item import ItemByItem, ItemByItemVector
-from .wrappers.list_aware import ListAwareObservation, ListAwareVectorObservation
+from .wrappers.list_aware import ListAwareObservation
 from .wrappers.regret import RecordRegret, RecordVectorRegret
 
 __all__ = [
@@ -66,7 +66,6 @@ __all__ = [
     "LehmerVectorAction",
     "LinearModel",
     "ListAwareObservation",
-    "ListAwareVectorObservation",
     "MixtureModel",
     "PiecewiseStationaryModel",
     "PositionBasedModel",

@@ -177,16 +177,6 @@ def clicks_of(observation: Any) -> Any:
     return observation["clicks"] if isinstance(observation, dict) else observation
 
 
-def lists_shown(infos: Mapping[str, Any], actions: Any) -> NDArray[np.int64]:
-    """Return ``(B, K)`` the lists that the last step of a vector environment showed: its actions,
-    where the infos tell of no others. Rows of streams that were reset instead mean nothing.
-    """
-    for part in (infos, infos.get("final_info", {})):
-        if "ranking" in part:
-            actions = np.where(part["_ranking"][:, None], part["ranking"], actions)
-    return np.asarray(actions)
-
-
 def checked_clicks(observation: Any, n_positions: int) -> NDArray[np.int8]:
     """Return a copy of the clicks in an observation of an environment of another package, which
     may write into its own array.

@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from ..any_env import lists_shown, users_of
+from ..any_env import users_of
 
 Infos = dict[str, Any]
 
@@ -158,9 +158,9 @@ class EpisodeCountsVector(VectorWrapper):
         elif not over.any():
             counts.add(infos["ranking"], clicks)
         else:
-            last = clicks.copy()
+            last, final = clicks.copy(), infos["final_info"]
             last[over] = np.stack(infos["final_obs"][over])
-            counts.add(lists_shown(infos, actions), last)
+            counts.add(final["ranking"], last)  # of all streams
             rows = counts.observed()
             for b in np.flatnonzero(over):
                 infos["final_obs"][b] = {"clicks": last[b], "counts": rows[b]}
