@@ -17,16 +17,13 @@ from __future__ import annotations
 
 import inspect
 import os
-import pickle
 import re
-import shutil
 import threading
 import time
 import types
 import warnings
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -149,8 +146,9 @@ class _Entry:
                 code = compiled.compile(tuple(map(compiled.typeof_pyval, arguments)))
         except NumbaError as error:
             raise KernelError(explanation(reached.functions, str(error))) from None
-        except (OSError, EOFError, pickle.UnpicklingError) as error:
-            warnings.warn(f"compiled kernels are not read from disk or kept: {error}", stacklevel=2)
+        except Exception as error:  # of many classes, from a damaged file
+            text = f"compiled kernels are not read from disk or kept: {error}; you can delete"
+            warnings.warn(f"{text} {cache_folder()}", stacklevel=2)
             compiled = _named_entry(self.kernel, key, is_kept=False)
             code = compiled.compile(tuple(map(compiled.typeof_pyval, arguments)))
         self._compiled[classes] = compiled
@@ -175,7 +173,7 @@ def _named_entry(function: Callable[..., Any], key: str, is_kept: bool) -> Calla
     file = _kept_file(f"{name}.py") if is_kept else None
     scope: dict[str, Any] = {"kernel": function, "__name__": __name__}
     exec(compile(text, str(file or "<entry>"), "exec"), scope)
-    return compiled_entry(scope[name], file)
+    return compiled_entry(scope[name], file is not None)
 
 
 def static_kernels(cls: type, names: Iterable[str]) -> None:
@@ -213,14 +211,10 @@ def cache_folder() -> Path:
 
 
 def _kept_file(name: str) -> Path | None:
-    """Return the file of an entry; None, after a warning, if the folder is not writable, or others
-    may write into it.
-    """
+    """Return the file of an entry; None, after a warning, if the folder is not writable."""
     file = cache_folder() / name
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _close(file.parent)
-        (file.parent / "__pycache__").mkdir(exist_ok=True)
         if not file.exists():
             _remove_old_files(file.parent)
             with suppress(FileExistsError):
@@ -229,27 +223,6 @@ def _kept_file(name: str) -> Path | None:
         warnings.warn(f"compiled kernels are not kept on disk: {error}", stacklevel=2)
         return None
     return file
-
-
-@cache  # once in a process
-def _close(folder: Path) -> None:
-    """Let nobody else write into the folder, because what is read from it is run.
-
-    Raises:
-        PermissionError: it is not ours, and another user may write into it.
-    """
-    if not hasattr(os, "getuid"):
-        return
-    status = folder.stat()
-    is_open = status.st_mode & 0o022
-    if status.st_uid == os.getuid():
-        folder.chmod(0o700)
-        if is_open:
-            warnings.warn(f"others could write into {folder}; it is emptied", stacklevel=2)
-            shutil.rmtree(folder)
-            folder.mkdir(mode=0o700)
-    elif status.st_uid != 0 or is_open:
-        raise PermissionError(f"others may write into {folder}")
 
 
 def _remove_old_files(folder: Path) -> None:

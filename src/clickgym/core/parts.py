@@ -1,5 +1,4 @@
-"""Shortcuts through numba's internals that keep a cold start short, and the files of compiled
-kernels. A checksum shows whether a file is damaged, and then the kernel is compiled again.
+"""Shortcuts through numba's internals that keep a cold start short.
 
 Without the shortcuts kernels compile too, in up to twice the time.
 
@@ -13,19 +12,14 @@ from __future__ import annotations
 
 import gc
 import os
-import pickle
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
 from numba.core import cgutils, types
-from numba.core.caching import IndexDataCacheFile  # the files of one function in the cache
 from numba.core.options import DefaultOptions
 from numba.extending import intrinsic, overload, register_jitable
 
@@ -71,50 +65,12 @@ def compiled_part(function: Any) -> Callable[..., Any]:
     return function
 
 
-def compiled_entry(function: Any, file: Path | None) -> Any:
-    """Return the entry of a kernel: compiled without the GIL, and kept on disk beside its file."""
-    compiled: Any = numba.njit(nogil=True, cache=file is not None)(function)
-    if file is not None:
-        stamp = compiled._cache._impl.locator.get_source_stamp()
-        folder = str(file.parent / "__pycache__")
-        compiled._cache._cache_file = _SealedFile(folder, file.stem, stamp)
+def compiled_entry(function: Any, is_kept: bool) -> Any:
+    """Return the entry of a kernel: compiled without the GIL, and kept on disk if it has a file."""
+    compiled: Any = numba.njit(nogil=True, cache=is_kept)(function)
     if SHORT:
         compiled.__class__ = _QuickEntry
     return compiled
-
-
-class _SealedFile(IndexDataCacheFile):
-    """Files of numba's cache that begin with a checksum: only what was written is unpickled."""
-
-    def _load_index(self) -> dict[Any, str]:
-        stamp, names = self._load_data(self._index_name) or (None, {})
-        return names if stamp == self._source_stamp else {}
-
-    def _save_index(self, names: dict[Any, str]) -> None:
-        self._save_data(self._index_name, (self._source_stamp, names))
-
-    def _load_data(self, name: str) -> Any:
-        try:
-            content = Path(self._data_path(name)).read_bytes()
-        except FileNotFoundError:
-            return None
-        if self._seal(content[32:]) == content[:32]:
-            return pickle.loads(content[32:])
-        _warn_of_damage(str(Path(self._cache_path).parent))
-        return None  # it is compiled and written again
-
-    def _dump(self, obj: Any) -> bytes:
-        content = super()._dump(obj)
-        return self._seal(content) + content
-
-    def _seal(self, content: bytes) -> bytes:
-        return sha256(self._index_name.encode() + content).digest()
-
-
-@cache  # one warning for all
-def _warn_of_damage(folder: str) -> None:
-    text = f"kernels are not read from disk but compiled again: files in {folder} are damaged"
-    warnings.warn(text, stacklevel=2)
 
 
 @contextmanager
