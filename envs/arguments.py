@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
@@ -128,10 +127,8 @@ def _of_instance(
     if kind not in loaded.models and labelled and _kind(labelled, click_model) in loaded.models:
         kind = _kind(labelled, click_model)
     if kind not in loaded.models:
-        known = ", ".join(map(_env_id, loaded.models))
-        raise ValueError(
-            f"the instance {loaded.name!r} has no users of {_env_id(kind)}; it has those of {known}"
-        )
+        has = ", ".join(loaded.models)
+        raise ValueError(f"the instance {loaded.name!r} has no {kind}; it has {has}")
     # Candidates change from session to session: a production list would be of none of them.
     initial_ranking = None if form == "Contextual" else loaded.initial_ranking
     users = loaded.model(kind, n_positions)
@@ -143,19 +140,6 @@ def _kind(users: type[Users], click_model: type[ClickModel]) -> str:
     if users is click_model:
         return click_model.name()
     return f"{users.name()} of {click_model.name()}"
-
-
-def _env_id(kind: str) -> str:
-    """Return the id of the users of a kind, as instances name it; the kind if they have none."""
-    name, _, model = kind.rpartition(" of ")
-    of_form = {
-        users.name(): prefix for prefix, form in FORMS.items() for users in form[:2] if users
-    }
-    kwargs = {"model": model, "form": of_form.get(name, "")}
-    for spec in gymnasium.registry.values():
-        if {"form": "", **spec.kwargs} == kwargs:
-            return spec.id
-    return kind
 
 
 def forms_of(model: Any) -> tuple[str, ...]:

@@ -37,25 +37,9 @@ class BaseClickEnv:
     _np_random: Any
     _np_random_seed: Any
     _is_open: bool = False
-    """Whether a list can be shown: from `reset` until a stateful user leaves, or `close`."""
-    _is_closed = False
-    """Whether `close` was called since the last `reset`."""
+    """Whether a list can be shown: from `reset` until a stateful user leaves."""
     _has_warned = False
     """Whether a warning has said what is shown where a list repeats an item."""
-
-    def close(self, **arguments: Any) -> None:
-        """As in Gymnasium; a step is refused then, until the next `reset`."""
-        super().close(**arguments)  # type: ignore[misc]
-        self._is_open, self._is_closed = False, self._is_open or self._is_closed
-
-    def _refusal(self, words: str) -> Exception:
-        """Return the error of a step before `reset` or after `close`."""
-        if self._is_closed:
-            name = type(self).__name__
-            return gym.error.ClosedEnvironmentError(
-                f"Trying to operate on `{name}`, after a call to `close()`."
-            )
-        return gym.error.ResetNeeded(words)
 
     def _set_up(
         self,
@@ -123,7 +107,7 @@ class BaseClickEnv:
             self.task.start(self.state, seed)
             self._last = None
         self.streams.start_episode(self._np_random)
-        self._is_open, self._is_closed = True, False
+        self._is_open = True
 
     def _without_repeats(self, lists: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return what is shown for ``(n, K)`` lists of which some repeat items; the first of them

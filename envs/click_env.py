@@ -140,10 +140,11 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
             SessionError: the click model failed; its message names the environment, the step and
                 the cause.
             gymnasium.error.ResetNeeded: before the first `reset`, and after the user has left.
-            gymnasium.error.ClosedEnvironmentError: after `close`.
         """
         if not self._is_open:
-            raise self._refusal("call reset() before the first step(), and after the user has left")
+            raise gym.error.ResetNeeded(
+                "call reset() before the first step(), and after the user has left"
+            )
         if type(action) is np.ndarray and action.dtype == INT64 and action.shape == self._shape:
             ranking = action.copy()
         else:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_array, short
 from ..core.sums import weighted_sums
-from .spaces import RankedList, check_ranking, decode_lehmer
+from .spaces import RankedList, check_order, check_ranking, decode_lehmer
 
 
 def order_of_items(items: ArrayLike | None, n_items: int) -> NDArray[np.int64]:
@@ -23,14 +23,9 @@ def order_of_items(items: ArrayLike | None, n_items: int) -> NDArray[np.int64]:
         n_items: L.
 
     Raises:
-        TypeError, ValueError: ``items`` is not a permutation.
+        ValueError: ``items`` is not a permutation.
     """
-    if items is None:
-        return np.arange(n_items)
-    try:
-        return np.array(check_ranking(items, n_items, n_items))
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"items must be all {n_items} items in some order: {error}") from None
+    return np.arange(n_items) if items is None else check_order("items", items, n_items).copy()
 
 
 def ranked_lists(space: gym.Space, noun: str) -> RankedList:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, iterate
@@ -105,7 +106,8 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         self.single_observation_space = space
         self.observation_space = batch_space(space, num_envs)
         self.single_action_space = self._lists
-        self.action_space = batch_space(self._lists, num_envs)
+        sizes = self._lists.n_items, self._lists.n_positions
+        self.action_space = RankedList(*sizes, n_lists=num_envs)
         self._shape = (num_envs, self._lists.n_positions)
         self._batch: Batch = nothing_shown(self.model, num_envs)
         self._reset_steps()
@@ -156,10 +158,9 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
                 fault.
             SessionError: as in `ClickEnv.step`.
             gymnasium.error.ResetNeeded: before the first `reset`.
-            gymnasium.error.ClosedEnvironmentError: after `close`.
         """
         if not self._is_open:
-            raise self._refusal("call reset() before the first step()")
+            raise gym.error.ResetNeeded("call reset() before the first step()")
         if self._all_ended:  # NEXT_STEP: this call is the reset
             observations, infos = self._start_episode()
             no_stream = ~self.streams.all

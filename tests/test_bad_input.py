@@ -272,23 +272,6 @@ def test_step_before_reset(make):
         env.step(env.action_space.sample())
 
 
-@pytest.mark.parametrize("env_id", ["PBMRank-v0", "ContextualCMRank-v0"])
-@pytest.mark.parametrize("make", [gym.make, partial(gym.make_vec, num_envs=2)])
-def test_step_after_close(make, env_id):
-    """A reset opens it again, and draws nothing, as any reset without a seed."""
-    env, twin = make(env_id), make(env_id)
-    for each in (env, twin):
-        each.reset(seed=0)
-    env.close()
-    with pytest.raises(gym.error.ClosedEnvironmentError, match=r"after a call to `close\(\)`"):
-        env.step(env.action_space.sample())
-    for each in (env, twin):
-        each.action_space.seed(1)
-    (observation, _), (expected, _) = env.reset(), twin.reset()
-    assert str(observation) == str(expected)
-    assert str(env.step(env.action_space.sample())) == str(twin.step(twin.action_space.sample()))
-
-
 def test_list_is_learned_from_once(tmp_path):
     """Also by an agent that was saved meanwhile, and after a run."""
     agent = agents.TopRank(4, 2, horizon=5, seed=0)
@@ -359,7 +342,7 @@ def recipes():
     yield "ClickEnv", ClickEnv, {"model": MODEL, **session}
     vector = {"num_envs": 2, "max_episode_steps": 5, "autoreset_mode": "SameStep"}
     yield "ClickVectorEnv", ClickVectorEnv, {"model": MODEL, **vector, **session}
-    yield "RankedList", envs.RankedList, {**SIZES, "seed": 0}
+    yield "RankedList", envs.RankedList, SIZES
     wrapper = {"env": ClickEnv(MODEL), "items": [3, 1, 0, 2]}
     yield "ItemByItem", envs.ItemByItem, wrapper
     settings = {"horizon": 4, "seed": 0, "checkpoints": [2], "engine": "python"}

@@ -126,7 +126,7 @@ def of_environments(folder: Any) -> dict[str, Call]:
         "ClickVectorEnv.step": Call(
             lambda **a: streams().step(**a), lambda: {"actions": [[0, 1], [1, 2]]}
         ),
-        "RankedList": call(RankedList, n_items=4, n_positions=2),
+        "RankedList": Call(RankedList, lambda: {"n_items": 4, "n_positions": 2}),
         "RankedList.sample": Call(lists.sample, lambda: {"mask": None, "probability": None}),
         "RankedList.contains": Call(lists.contains, lambda: {"x": [0, 1]}),
         "Instance": call(envs.Instance, name="mine", models={"PBM": MODEL}, n_positions=2),

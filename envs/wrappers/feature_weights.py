@@ -122,20 +122,17 @@ class FeatureWeightsVectorAction(VectorWrapper):
 def _codec(
     wrapper: Any, env: Any, lists: gym.Space, observed: gym.Space, streams: tuple[int, ...] = ()
 ) -> WeightsCodec:
-    """Return the codec of weights; an error names the environment that has no features."""
-    lists, noun, name = ranked_lists(lists, "Weights"), type(wrapper).__name__, name_of(env)
-    if isinstance(observed, Dict) and "features" in observed.spaces:
-        shape = observed["features"].shape or ()
-        if len(shape) == 2 and shape[0] == lists.n_items:
-            return WeightsCodec(lists, shape[1], streams)
-        expected = f"{noun} needs one row for each of {lists.n_items} items"
-        raise ValueError(f"the features of {name} have shape {shape}; {expected}")
-    if "features" in getattr(getattr(env.unwrapped, "model", None), "observes", ()):
+    """Return the codec of weights; an error names an environment that shows no features."""
+    lists = ranked_lists(lists, "Weights")
+    features: Any = observed.spaces.get("features") if isinstance(observed, Dict) else None
+    shape: tuple[int, ...] = () if features is None else features.shape
+    if len(shape) != 2 or shape[0] != lists.n_items:
         raise ValueError(
-            f"the features of {name} are hidden in {short(observed)}; {noun} belongs inside of "
-            "wrappers that change what is observed"
+            f"{name_of(env)} shows {short(observed)}; {type(wrapper).__name__} needs features of "
+            f"{lists.n_items} candidates: those of a Contextual id, inside of wrappers that change "
+            "what is observed"
         )
-    raise ValueError(f"{name} has no features; {noun} needs a Contextual id")
+    return WeightsCodec(lists, shape[1], streams)
 
 
 def _copied(observation: Any) -> NDArray[np.float64]:
