@@ -1,4 +1,4 @@
-"""Codecs between MultiDiscrete or Box actions and ranked lists."""
+"""Codecs: which ranked lists the actions of plain spaces represent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_array, short
 from ..core.sums import weighted_sums
-from .spaces import RankedList, check_order, check_ranking, decode_lehmer
+from .spaces import RankedList, check_order, decode_lehmer
 
 
 def order_of_items(items: ArrayLike | None, n_items: int) -> NDArray[np.int64]:
@@ -41,7 +41,7 @@ def _at(index: NDArray[np.int64], streams: tuple[int, ...]) -> str:
 
 
 class Codec(ABC):
-    """Translation between the actions of a plain space and the lists of a `RankedList` space.
+    """Translation of the actions of a plain space into the lists of a `RankedList` space.
 
     Args:
         lists: the space.
@@ -76,17 +76,6 @@ class Codec(ABC):
             )
         return self.items[self._numbers(actions)]
 
-    def encode(self, rankings: ArrayLike) -> Any:
-        """The inverse of `decode`."""
-        rankings = as_array("rankings", rankings)
-        if rankings.shape != (*self.streams, self.n_positions):
-            raise ValueError(
-                f"expected lists of shape {(*self.streams, self.n_positions)}, got {rankings.shape}"
-            )
-        for ranking in rankings.reshape(-1, self.n_positions):
-            check_ranking(ranking, self.n_items, self.n_positions)
-        return self._actions(np.argsort(self.items)[rankings])
-
     @abstractmethod
     def _space(self) -> gym.Space:
         """Return the space of one action."""
@@ -94,10 +83,6 @@ class Codec(ABC):
     @abstractmethod
     def _numbers(self, actions: NDArray[Any]) -> NDArray[np.int64]:
         """Return the lists as places in the order of ``items``."""
-
-    @abstractmethod
-    def _actions(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        """The inverse of `_numbers`."""
 
 
 class LehmerCodec(Codec):
@@ -121,12 +106,6 @@ class LehmerCodec(Codec):
             )
         return decode_lehmer(actions)
 
-    def _actions(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        codes = numbers.copy()
-        for k in range(1, self.n_positions):
-            codes[..., k] -= (numbers[..., :k] < numbers[..., k : k + 1]).sum(axis=-1)
-        return codes
-
 
 class ScoresCodec(Codec):
     """An action gives each item a score; the list shows the items with the largest scores."""
@@ -144,17 +123,9 @@ class ScoresCodec(Codec):
             ..., : self.n_positions
         ]
 
-    def _actions(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        scores = np.full((*self.streams, self.n_items), -1.0, np.float32)
-        falling = 1 - 2 * np.arange(self.n_positions, dtype=np.float32) / self.n_positions
-        np.put_along_axis(scores, numbers, np.broadcast_to(falling, numbers.shape), axis=-1)
-        return scores
-
 
 class WeightsCodec:
     """An action weighs the features; the list shows the candidates with the largest weighted sums.
-
-    Lists depend on the features of a session, so there is no `Codec.encode`.
 
     Args:
         lists, streams: as in `Codec`.

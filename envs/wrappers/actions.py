@@ -47,12 +47,6 @@ class _ListAction(gym.ActionWrapper, RecordConstructorArgs):
         """Return the ``(K,)`` list that an action represents."""
         return self._codec.decode(action)
 
-    def encode(self, ranking: ArrayLike) -> Any:
-        """Return an action that represents a ``(K,)`` list, for example to imitate a log or to
-        compute a policy's probability of a list.
-        """
-        return self._codec.encode(ranking)
-
 
 class _ListVectorAction(VectorActionWrapper):
     codec_class: ClassVar[type[Codec]]
@@ -68,10 +62,6 @@ class _ListVectorAction(VectorActionWrapper):
     def actions(self, actions: ArrayLike) -> NDArray[np.int64]:
         """Return the ``(B, K)`` lists that the actions of B streams represent."""
         return self._codec.decode(actions)
-
-    def encode(self, rankings: ArrayLike) -> NDArray[Any]:
-        """Return actions that represent ``(B, K)`` lists."""
-        return self._codec.encode(rankings)
 
 
 class LehmerAction(_ListAction):
@@ -101,8 +91,8 @@ class LehmerAction(_ListAction):
         >>> env = LehmerAction(gym.make("PBMRank-v0", **users))
         >>> env.action_space
         MultiDiscrete([4 3])
-        >>> env.action([1, 1]), env.encode([1, 2])
-        (array([1, 2]), array([1, 1]))
+        >>> env.action([1, 1])
+        array([1, 2])
     """
 
     codec_class = LehmerCodec
@@ -152,8 +142,8 @@ class ScoresAction(_ListAction):
         >>> env = ScoresAction(gym.make("PBMRank-v0", **users))
         >>> env.action_space
         Box(-1.0, 1.0, (4,), float32)
-        >>> env.action([-0.3, 0.9, 0.1, 0.2]), env.encode([1, 3])
-        (array([1, 3]), array([-1.,  1., -1.,  0.], dtype=float32))
+        >>> env.action([-0.3, 0.9, 0.1, 0.2])
+        array([1, 3])
     """
 
     codec_class = ScoresCodec

@@ -30,7 +30,7 @@ class FeatureWeightsAction(gym.ActionWrapper, RecordConstructorArgs):
     any positive multiple of them choose the same list, and the weight of a feature that all
     candidates share, such as one of the user, changes nothing. So the entropy of weights is not the
     entropy of lists, and the automatic ``ent_coef`` of SAC is misled: use a fixed one, such as
-    0.01. There is no ``encode``: many weights choose the same list, and some lists have none.
+    0.01.
 
     Args:
         env: an environment whose action space is a `RankedList`, and whose observation is a `Dict`
