@@ -181,6 +181,12 @@ FEATURES = LinearModel(
 """Candidates that change: four out of nine items with three features."""
 
 
+def test_a_repeated_item_is_shown_once_as_in_the_environment():
+    """At its first place, and the items that are not listed at the free ones."""
+    agent = FrozenPolicy(6, 3, model=lambda *_, **__: np.array([4, 0, 4]), actions="rankings")
+    assert agent.rank(np.zeros(3)).tolist() == [4, 0, 1]
+
+
 def envs_of_training(wrap, normalised, actions="rankings", users=FEATURES):
     """Environments of stable-baselines3 with wrappers of observations, behind `VecNormalize`."""
     from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize

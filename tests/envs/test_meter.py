@@ -63,6 +63,16 @@ def test_streams_whose_lists_are_changed_within_their_space():
         RecordVectorRegret(Reversed(ClickVectorEnv(MODEL, 2)))
 
 
+@pytest.mark.filterwarnings("ignore:.*repeats an item")
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+def test_a_session_has_the_list_that_was_shown(mode):
+    env, sessions = RecordVectorRegret(ClickVectorEnv(MODEL, 2, autoreset_mode=mode)), []
+    env.on_session = lambda b, ranking, clicks, expected: sessions.append(ranking.tolist())
+    env.reset(seed=0)
+    env.step(np.array([[1, 1], [0, 1]]))
+    assert sessions == [[1, 0], [0, 1]]
+
+
 def test_sessions_after_the_last_checkpoint():
     """They are not reported."""
     env, sessions = RecordVectorRegret(ClickVectorEnv(MODEL, 2), [3]), []
