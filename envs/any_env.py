@@ -17,7 +17,6 @@ from ..core.checks import AN_ENV, check_kind, short
 from ..core.faults import Fault
 from .base_env import BaseClickEnv
 from .click_env import ClickEnv, name_of
-from .registration import without_own_wrappers
 from .users import Users
 
 
@@ -81,8 +80,7 @@ def sizes_of(env: gym.Env) -> Sizes:
         Sizes(n_items=10, n_positions=5, n_features=0, n_states=0)
     """
     check_kind("env", env, gym.Env, AN_ENV)
-    is_wrapped = isinstance(without_own_wrappers(env), gym.Wrapper)
-    if is_wrapped and isinstance(env.unwrapped, ClickEnv):
+    if isinstance(env.unwrapped, ClickEnv):
         _check_lists_are_kept(env)
     lists = env.action_space
     if not (

@@ -116,7 +116,7 @@ def test_regret_of_the_present_epoch():
             0.0 if step < 3 else info["optimal_reward"] - info["expected_reward"], abs=1e-15
         )
         assert (info["regret"] == 0) == (step < 3)
-        assert set(info) == {"expected_reward", "regret", "optimal_reward"}
+        assert set(info) == {"ranking", "expected_reward", "regret", "optimal_reward"}
         assert not terminated
         assert not truncated
 
