@@ -5,7 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import decision
 import pytest
 
 import clickgym
@@ -15,11 +14,10 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 LOOP, *OTHERS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 AGENT, PPO = (next(code for code in OTHERS if word in code) for word in ("class ", "PPO("))
 PRINTED, TABLE, *_ = re.findall(r"```text\n(.*?)```", README, flags=re.DOTALL)
-COMPARED, OWN, SHOP = (
+COMPARED, OWN, *_ = (
     text.replace("\\\n", " ").split()
     for text in re.findall(r"clickgym (run PBM(?:.*\\\n)*.*)\n", README)
 )
-FIT, WARM = README.partition("$ clickgym fit ")[2].partition("```")[0].split("\n", maxsplit=1)
 
 
 def test_programs(capsys):
@@ -52,15 +50,6 @@ def assert_shown(text, output, rows):
     for row in shown:
         assert re.sub(" +", " ", row) in re.sub(" +", " ", output), row
     assert len(shown) == rows
-
-
-@pytest.mark.slow
-def test_click_log(tmp_path, monkeypatch, printed):
-    """The commands on the log of docs/decision.py print the regret that the README shows."""
-    decision.log().write_csv(tmp_path / "log.csv")
-    monkeypatch.chdir(tmp_path)
-    printed(["fit", *FIT.split()], 100)
-    assert_shown(WARM, printed([*SHOP, "--jobs", "1"], 100), 3)
 
 
 def test_beside_a_clone(tmp_path):

@@ -233,10 +233,7 @@ ELSEWHERE = {
     "libraries": "tests/test_loops.py",
     "another_reward": "below",
     "idea_to_table": "tests/test_idea_to_table.py",
-    "from_your_export": "logs/tests/test_exports.py",
     "first_log": "logs/tests/test_first_log.py",
-    "from_log_to_decision": "logs/tests/test_log_to_decision.py",
-    "which_agent": "lab/tests/test_which_agent.py",
     "rl": "above",
     "rl_reference": "above",
 }

@@ -1,5 +1,4 @@
-"""Click logs: readers and writers, estimation of click models, off-policy evaluation, and the
-decision between lists.
+"""Click logs: readers and writers, estimation of click models, and off-policy evaluation.
 
 Example:
     >>> from clickgym_logs import ClickLog, CMEstimator
@@ -10,13 +9,11 @@ Example:
 
 from .comparison import compare
 from .contextual import contextual_instance, read_ratings
-from .decide import decide, decide_all
 from .estimation.browsing import PBMEstimator, UBMEstimator
 from .estimation.cascading import CMEstimator, DBNEstimator, DCMEstimator, SDBNEstimator
 from .estimation.click_chain import CCMEstimator
 from .estimation.estimator import Estimator
 from .evaluation import evaluate
-from .expected_clicks import clicks_over_expected
 from .fitting import fit_models, train_test_split
 from .judgments import (
     GRADED_USERS,
@@ -26,7 +23,6 @@ from .judgments import (
     read_judgments,
 )
 from .log import ClickLog, write_tidy
-from .page import write_decisions
 from .policies import (
     FixedPolicy,
     ListPolicy,
@@ -54,11 +50,8 @@ __all__ = [
     "UBMEstimator",
     "UniformPolicy",
     "check_models",
-    "clicks_over_expected",
     "compare",
     "contextual_instance",
-    "decide",
-    "decide_all",
     "empirical_policy",
     "evaluate",
     "fit_models",
@@ -70,6 +63,5 @@ __all__ = [
     "record",
     "replay",
     "train_test_split",
-    "write_decisions",
     "write_tidy",
 ]

@@ -4,7 +4,6 @@ sessions.
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -28,7 +27,6 @@ from clickgym.runner.terminal import Column, print_table, say
 from ..best_list import exact_positions
 from ..estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
 from ..fitting import FEW_SESSIONS, Fitted, fit_models
-from ..lists import length_in_days
 from ..readers import log_name, read_log
 from .logs import Columns, Log, Seed, names
 
@@ -42,8 +40,6 @@ CONFOUNDED = 0.8
 """The share of displays of items at their usual positions above which there is a caution."""
 SPARSE = 0.5
 """The share of rare pairs of query and item above which there is a caution."""
-DAYS = 9
-"""Days that the printed command plays: a week, and more to see what follows."""
 NEVER_SHOWN = "Items that the log never shows are not in these files, and no agent can show them."
 MOST_QUERIES = 3
 """Queries whose parameters are printed."""
@@ -165,9 +161,7 @@ def fit(
             make_folder(_refits_of(file))
             for number, refit in enumerate(refits, 1):
                 refit.save(_refits_of(file) / f"{number:02}.json")
-    words = [*map(shell_quote, log)]
-    words += ["--columns", shell_quote(columns)] if columns else []
-    _print_next(console, fitted, scores, files, words, length_in_days(sessions))
+    _print_next(console, fitted, scores, files)
     for line in _cautions(fitted, items):
         say(console, line)
     n_train, n_test = len(fitted.train), len(fitted.test)
@@ -189,20 +183,12 @@ def _refits_of(file: Path) -> Path:
 
 
 def _print_next(
-    console: Console,
-    fitted: Fitted,
-    scores: Mapping[str, float],
-    files: Mapping[str, Path],
-    log: Sequence[str],
-    days: float | None,
+    console: Console, fitted: Fitted, scores: Mapping[str, float], files: Mapping[str, Path]
 ) -> None:
-    """Print which model predicts best, and the commands that play agents on its users and on those
-    of the second best. Where the log tells its days, the horizon is some days of the largest query.
-    """
-    names = sorted(scores, key=scores.__getitem__)
-    names = [name for name in names if np.isfinite(scores[name])] or names[-1:]
-    kinds = {fitted.scored[name].model_class.short: name for name in names}
-    (kind, best), *others = sorted(kinds.items(), key=lambda pair: -scores[pair[1]])
+    """Print which model predicts best, and the command that plays agents on its users."""
+    names = [name for name in scores if np.isfinite(scores[name])] or [*scores][-1:]
+    best = max(names, key=scores.__getitem__)
+    kind = fitted.scored[best].model_class.short
     env_id, counted = _environment(fitted, kind)
     note = ""
     if counted < fitted.test.n_positions:
@@ -215,26 +201,6 @@ def _print_next(
     users = " ".join(shell_quote(str(file)) for file in files.values())
     settings = "--agents CascadeTS Fixed --horizon 1e5 --out results/users"
     _print_command(console, f"clickgym run {env_id} --instance {users} {settings}")
-    horizon = "1e4"
-    if days is not None:
-        largest = max(it.estimation["sessions"] for it in fitted.instances.values())
-        horizon = f"{math.ceil(DAYS * largest / days)}"
-    agents = "--agents PBMHB CascadeTS Fixed --metrics violations"
-    last = f"--horizon {horizon}"
-    if any(fitted.replicates.values()):
-        users = " ".join(f"{shell_quote(str(_refits_of(file)))}/*.json" for file in files.values())
-        last = f"--runs 2 {last}"
-    compared = f"--instance {users} {agents} {last}"
-    say(console, "To compare agents with today's list over some days:")
-    _print_command(console, f"clickgym run {env_id} {compared} --out results/days")
-    for kind, second in others[:1]:
-        env_id, _ = _environment(fitted, kind)
-        say(
-            console,
-            f"{second} is the second best. If it puts the agents in another order, test before you "
-            "decide:",
-        )
-        _print_command(console, f"clickgym run {env_id} {compared} --out results/second")
     console.print()
 
 

@@ -78,7 +78,7 @@ def record(
 
     clickgym record PBMRank-v0 --agent Random --sessions 1e5 --out log.csv
 
-    The commands check-models, fit, decide and evaluate read this log. You know the users who made
+    The commands check-models, fit and evaluate read this log. You know the users who made
     it, so you can compare what the commands say with the truth.
     """
     check_table(out)
