@@ -52,7 +52,7 @@ PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile
 # in the files that have such tests.
 AS_PYTHON := uncompiled and not compiled
 UNCOMPILED := tests/agents tests/envs tests/test_digits.py tests/test_docstrings.py tests/test_outsiders.py \
-	tests/runner/test_metrics.py tests/runner/test_runs_of_queries.py logs/tests/test_logs_imports.py logs/tests/test_readers.py \
+	tests/runner/test_metrics.py tests/runner/test_runs_of_queries.py logs/tests/test_logs_imports.py logs/tests/test_reading.py \
 	lab/tests/test_lab_imports.py lab/tests/test_examples.py lab/tests/test_notebooks.py \
 	--ignore tests/agents/test_frozen_policy.py --ignore tests/agents/test_neural_greedy.py \
 	--ignore tests/agents/test_plackett_luce.py # which load torch

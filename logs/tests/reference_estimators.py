@@ -20,7 +20,7 @@ from click_stories import exact_law
 
 from clickgym.envs import ClickModel
 from clickgym_logs import ClickLog
-from clickgym_logs.policies import Policy
+from clickgym_logs.off_policy.policies import Policy
 
 Coin: TypeAlias = tuple[Any, ...]
 Flip: TypeAlias = Callable[[Coin], bool]

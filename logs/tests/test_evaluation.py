@@ -32,13 +32,13 @@ from clickgym_logs import (
     ListPolicy,
     PBMEstimator,
     UniformPolicy,
-    compare,
     empirical_policy,
     evaluate,
     write_tidy,
 )
-from clickgym_logs.evaluation import contributions
-from clickgym_logs.model_weights import MODEL_BASED
+from clickgym_logs.off_policy.evaluation import contributions
+from clickgym_logs.off_policy.model_weights import MODEL_BASED
+from clickgym_logs.off_policy.policies import read_policy
 
 L, K = 5, 3
 LISTS = np.array(list(itertools.permutations(range(L), K)))
@@ -400,7 +400,7 @@ ATTRACTED = [0.5] * 3
 
 REFUSED = {
     "several queries": (
-        r"the log has 2 queries \(q, r\); choose one with --query",
+        r"the log has 2 queries, such as q, r; choose one with --query",
         UNIFORM,
         "ips",
         {"log": replace(LOG, queries=[0, 1, 0], query_labels=("q", "r"))},
@@ -545,7 +545,7 @@ def test_table_of_estimates(tidy, printed):
     out, shoes = printed(["evaluate", str(path), *words]), log[log.queries == 1]
     assert "fixed:e,d,c shows: e, d, c\n" in out
     assert "In the log (200 sessions): " in out
-    assert "Refused: cascade of fixed:a,b,c: the estimator 'cascade' needs" in out
+    assert "Refused: cascade: the estimator 'cascade' needs" in out
     for spec, ranking in (("fixed:a,b,c", [0, 1, 2]), ("fixed:e,d,c", [4, 3, 2])):
         for estimator in ("item-position", "pbm"):
             rows = out.split(f"\n{spec}\n")[1].splitlines()
@@ -559,44 +559,10 @@ def test_table_of_estimates(tidy, printed):
             assert float(difference) == pytest.approx(wanted.difference, rel=1e-3)
 
 
-def test_contradiction_is_said_first(printed, tmp_path):
-    """Users of a PBM: the cascade model claims another reward; IPS compares all the same."""
-    rng = np.random.default_rng(0)
-    items = rng.permuted(np.tile([0, 1, 2], (3000, 1)), axis=1)
-    rates = np.array([0.2, 0.5, 0.8])[items] * [0.9, 0.8, 0.7]
-    write_tidy(click_log(items, rng.random(items.shape) < rates), tmp_path / "log.csv")
-    words = ["--policy", "fixed:c,b,a", "--logging", "uniform", "--estimator", "ips", "pbm", "cm"]
-    out = printed(["evaluate", str(tmp_path / "log.csv"), *words])
-    assert out.startswith("Caution: pbm (")
-    (line,) = [line for line in out.splitlines() if line.startswith("ips")]
-    assert "–" not in line.split()
-
-
-def test_lists_that_follow_time():
-    """Two lists one after the other: only a click model gives a difference, and all say so;
-    shuffled there is one.
-    """
-    lists = np.repeat([[0, 1], [1, 0]], 1000, axis=0)
-    clicks = np.zeros((2000, 2))
-    clicks[1000:1500] = 1  # everybody clicks more in the second half
-    log, target = click_log(lists, clicks), FixedPolicy([1, 0])
-    logging = UniformPolicy(2, 2)
-    for estimator in ("ips", "cascade", "item-position", "pbm"):
-        result = evaluate(log, target, estimator, logging=logging)
-        assert (result.difference is None) == (estimator != "pbm")
-        assert (result.difference_interval is None) == (estimator != "pbm")
-        assert result.lists_changed
-    mixed = log[np.random.default_rng(0).permutation(2000)]
-    assert not evaluate(mixed, target, "ips", logging=logging).lists_changed
-    assert evaluate(
-        replace(mixed, times=mixed.items[:, 0]), target, "ips", logging=logging
-    ).lists_changed
-
-
 def test_policy_from_a_fitted_file(tidy, printed, refused):
     """The best list of its click model; a file must fit the log, and name one click model."""
     path, log = tidy
-    file, short, linear, plain = (path.parent / f"{name}.json" for name in "hslp")
+    file, linear, plain = (path.parent / f"{name}.json" for name in "hlp")
     words = ["--model", "PBM", "DCM", "--query", "hats", "--bootstrap", "0", "--out", str(file)]
     printed(["fit", str(path), *words])
     fitted, hats = load_instance(file), log[log.queries == 0]
@@ -610,7 +576,6 @@ def test_policy_from_a_fitted_file(tidy, printed, refused):
     expected = evaluate(hats, FixedPolicy(best), "dcm", cutoff=2)
     (row,) = [line for line in out.splitlines() if line.startswith("dcm")]
     assert float(row.split()[1]) == pytest.approx(expected.value, rel=1e-6)
-    replace(fitted, estimation={"query": "hats", "items": ["a", "b"]}).save(short)
     items = {"query": "hats", "items": ["a"] * 20}
     replace(load_instance("linear"), estimation=items).save(linear)
     plain.write_text(json.dumps(PositionBasedModel([0.5] * 5, [1.0] * 3).to_dict()))
@@ -618,9 +583,8 @@ def test_policy_from_a_fitted_file(tidy, printed, refused):
         (file, "h.json has the click models PBM, DCM; choose one, as in"),
         (f"{file}:UBM", "h.json has the click models PBM, DCM; choose one, as in"),
         (path.parent / "none.json:PBM", "the instance file"),
-        (plain, "p.json has no labels of items"),
-        (f"{short}:PBM", "s.json has no labels of items"),
-        (linear, "l.json has the click models none; choose one, as in"),
+        (plain, "p.json has no list for the query 'hats' of the log"),
+        (linear, "l.json has the click models ; choose one, as in"),
     ):
         assert message in refused([*words, str(policy)])
     words[words.index("hats")] = "shoes"
@@ -639,8 +603,7 @@ def test_policy_of_a_file_is_the_best_for_reward_and_cutoff(tmp_path, reward, cu
     items = np.array(list(itertools.permutations(range(4), 3)))
     log = click_log(items, np.ones(items.shape))
     spec = f"{tmp_path / 'q.json'}:PBM"
-    compared = compare(log, spec, ["ips"], logging="uniform", reward=reward, cutoff=cutoff)
-    assert compared.policies[spec].ranking[:cutoff].tolist() == best
+    assert read_policy(spec, log, reward, cutoff).ranking[:cutoff].tolist() == best
 
 
 def test_evaluate_refuses_in_one_line(tidy, refused):

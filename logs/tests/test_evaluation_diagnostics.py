@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from clickgym_logs import ClickLog, FixedPolicy, UniformPolicy, compare, evaluate
+from clickgym_logs import ClickLog, FixedPolicy, UniformPolicy, evaluate
 
 # of the list (a, b), which of its items is where in each session
 WEIGHTS = [[2, 2], [4, 0], [0, 0], [1, 4]]
@@ -89,17 +89,3 @@ def test_what_tells_little_is_said_in_words():
         len(evaluate(many[:198], FixedPolicy([0, 1]), "ips", logging=UniformPolicy(2, 2)).cautions)
         == 1
     )
-
-
-def test_policies_beside_each_other_keep_what_can_be_estimated():
-    compared = compare(log(), ["fixed:a,b", "fixed:c,a"], ["ips", "cascade", "pbm"])
-    assert list(compared.by_policy) == list(compared.policies) == ["fixed:a,b", "fixed:c,a"]
-    assert [result.estimator for result in compared.by_policy["fixed:a,b"]] == ["ips", "pbm"]
-    assert [result.estimator for result in compared.by_policy["fixed:c,a"]] == ["pbm"]
-    assert "give the logging policy" in compared.refused["fixed:a,b", "cascade"]
-    assert "nothing to estimate from" in compared.refused["fixed:c,a", "ips"]
-    assert compared.by_policy["fixed:a,b"][1] == evaluate(log(), FixedPolicy([0, 1]), "pbm")
-    with pytest.raises(ValueError, match="nothing to estimate from"):
-        compare(log(), ["fixed:c,a"], ["ips"])
-    with pytest.raises(ValueError, match="did you mean 'pbm'"):
-        compare(log(), ["fixed:a,b"], ["ips", "pmb"])

@@ -11,15 +11,9 @@ from scipy import sparse
 import clickgym
 from clickgym.command_line import main
 from clickgym.envs import with_products
-from clickgym_logs import (
-    ClickLog,
-    UBMEstimator,
-    contextual_instance,
-    read_ratings,
-    write_tidy,
-)
-from clickgym_logs.contextual import click_attraction, label_attraction
-from clickgym_logs.tables import coded
+from clickgym_logs import contextual_instance, read_ratings
+from clickgym_logs.contextual import label_attraction
+from clickgym_logs.reading import coded
 
 
 def some_ratings(n_users=12, n_items=30, share=0.7):
@@ -201,8 +195,9 @@ def test_equal_attractions_are_wholly_explained():
 # ------------------------------------------------------------------------------------------------
 # ----------- the command
 
+STARS = np.random.default_rng(5).integers(1, 11, (20, 15)) / 2
 RATINGS = "userId,movieId,rating\n" + "".join(
-    f"{u},{10 * i},{(u * i) % 9 / 2 + 0.5}\n" for u in range(1, 9) for i in range(1, 8)
+    f"{u},{10 * i},{STARS[u - 1, i - 1]}\n" for u in range(1, 21) for i in range(1, 16)
 )
 
 
@@ -210,21 +205,14 @@ def test_the_command_makes_an_instance_that_loads_and_runs(tmp_path, capsys):
     (tmp_path / "ratings.csv").write_text(RATINGS)
     command = ["features", str(tmp_path / "ratings.csv"), "--candidates", "5"]
     command += ["--out", str(tmp_path / "films.json")]
-    assert main([*command, "--positions", "3", "--dimension", "2", "--model", "UBM", "PBM"]) == 0
-    assert "read 56 ratings of 8 users" in capsys.readouterr().out
-    for env_id in ("ContextualUBMRank-v0", "ContextualPBMRank-v0"):
-        env = gym.make(env_id, instance=str(tmp_path / "films.json"))
-        assert env.unwrapped.instance == "films"
+    assert main([*command, "--positions", "3"]) == 0
+    assert "read 300 ratings of 20 users" in capsys.readouterr().out
+    env = gym.make("ContextualUBMRank-v0", instance=str(tmp_path / "films.json"))
+    assert env.unwrapped.instance == "films"
     result = clickgym.run(clickgym.make_agent("C2UCB", env, seed=0), env, 100, seed=0)
     assert result.engine == "compiled"
-    assert main([*command, "--positions", "3", "--dimension", "2", "--interactions", "outer"]) == 0
-    assert "9 features; attraction from labels" in capsys.readouterr().out
-    assert (
-        gym.make(
-            "ContextualUBMRank-v0", instance=str(tmp_path / "films.json")
-        ).unwrapped.model.n_features
-        == 5 + 4
-    )
+    assert main([*command, "--positions", "3", "--interactions", "outer"]) == 0
+    assert "121 features; attraction from labels" in capsys.readouterr().out
     assert json.loads((tmp_path / "films.json").read_text())["origin"].startswith(
         "made by clickgym from ratings.csv; examination"
     )
@@ -235,9 +223,13 @@ def test_the_command_names_what_is_wrong(tmp_path, refused):
     cases = [
         (["ratings.csv", "--out", "films"], "expected the name of a .json file"),
         (["absent.csv", "--out", "films.json"], "absent.csv"),
-        (["ratings.csv", "--out", "folder.json"], "expected the name of a .json file"),
+        (["twice.csv", "--out", "films.json"], "the user '1' rates the item '10' twice"),
+        (["names.csv", "--out", "films.json"], "names.csv cannot be read"),
+        (["words.csv", "--out", "films.json"], "words.csv cannot be read (could not parse `x`"),
     ]
-    (tmp_path / "folder.json").mkdir()
+    (tmp_path / "twice.csv").write_text(RATINGS + "1,10,3\n")
+    (tmp_path / "names.csv").write_text("user,movieId,rating\n1,2,3\n")
+    (tmp_path / "words.csv").write_text("userId,movieId,rating\n1,2,x\n")
     for (data, *rest), message in cases:
         rest[-1] = str(tmp_path / rest[-1])
         assert message in refused(["features", str(tmp_path / data), *rest])
@@ -251,77 +243,3 @@ def test_real_ratings(data_folder):
     sizes = len(ratings), ratings["user"].n_unique(), ratings["item"].n_unique()
     assert sizes == (100_836, 610, 9_724)
     assert (ratings["rating"].min(), ratings["rating"].max()) == (0.5, 5.0)
-
-
-def test_ratings_above_ten_are_warned_about(tmp_path, printed):
-    ratings = some_ratings().with_columns(pl.col("rating") * 20)
-    path, words = tmp_path / "ratings.csv", ["--candidates", "6", "--positions", "3"]
-    ratings.rename({"user": "userId", "item": "movieId"}).write_csv(path)
-    words += ["--dimension", "2", "--out", str(tmp_path / "it.json")]
-    assert "Caution: the largest rating is 100." in printed(["features", str(path), *words])
-    with pytest.warns(UserWarning, match="at most 10; scale them"):
-        contextual_instance(ratings, n_items=6, n_positions=3, dimension=2)
-
-
-# ------------------------------------------------------------------------------------------------
-# -------------- clicks
-
-
-def clicked_log(n_sessions=4000, n_users=12, n_items=20, n_positions=4):
-    """Users of a PBM, each with own attractions, see random lists; and these attractions."""
-    rng = np.random.default_rng(3)
-    attraction = rng.uniform(0.1, 0.9, (n_users, n_items))
-    users = rng.integers(n_users, size=n_sessions)
-    lists = np.argsort(rng.random((n_sessions, n_items)), axis=1)[:, :n_positions]
-    chance = attraction[users[:, None], lists] * np.array([1.0, 0.7, 0.5, 0.3])
-    clicks = rng.random(lists.shape) < chance
-    names = [tuple(f"{kind}{i}" for i in range(n)) for kind, n in (("i", n_items), ("u", n_users))]
-    return ClickLog(lists, clicks.astype(int), users, *names), attraction
-
-
-def test_attraction_from_clicks():
-    """Clicks over the examinations of displays (He et al. 2020, equation 12), by hand."""
-    log, truth = clicked_log()
-    table = click_attraction(log)
-    examination = UBMEstimator().fit(log).examination_
-    clicks, weights = np.zeros((2, 12, 20))
-    for items, clicked, user in zip(log.items, log.clicks, log.queries, strict=True):
-        last = 0
-        for k, item in enumerate(items):
-            clicks[user, item] += clicked[k]
-            weights[user, item] += examination[k, last]
-            last = k + 1 if clicked[k] else last
-    wanted = np.minimum(clicks / weights, 1)
-    users = table["user"].str.slice(1).cast(int).to_numpy()
-    items = table["item"].str.slice(1).cast(int).to_numpy()
-    assert len(table) == 240
-    np.testing.assert_allclose(table["attraction"], wanted[users, items], rtol=1e-12)
-    # clicks tell attraction but for one factor
-    assert np.corrcoef(table["attraction"], truth[users, items])[0, 1] > 0.9
-
-
-def test_instance_from_clicks_by_command(tmp_path, capsys):
-    log, _ = clicked_log()
-    write_tidy(log, tmp_path / "log.csv")
-    renamed = pl.read_csv(tmp_path / "log.csv").rename({"query": "visitor"})
-    renamed.write_csv(tmp_path / "log.csv")
-    file, out = str(tmp_path / "log.csv"), tmp_path / "shop.json"
-    command = ["features", "--clicks", file, "--out", str(out), "--candidates", "8"]
-    assert main(command) == 2
-    assert "no column user" in capsys.readouterr().err
-    assert not out.exists()
-    assert main([*command, "--columns", "user=visitor", "--dimension", "3"]) == 0
-    assert "read 4,000 sessions of 12 users" in capsys.readouterr().out
-    instance = clickgym.envs.load_instance(str(out))
-    model = instance.model("LabelledModel of UBM")
-    assert (model.n_items, model.n_features, len(model.attractions)) == (8, 7, 12)
-    table = click_attraction(log)
-    first = table.filter(user=table["user"][0])["attraction"].to_numpy()
-    np.testing.assert_allclose(np.sort(model.attractions[0]), np.sort(first), atol=1e-9)
-    assert "from clicks" in instance.description
-
-
-def test_attractions_are_probabilities():
-    table = pl.DataFrame({"user": [1, 1], "item": [1, 2], "attraction": [0.5, 1.5]})
-    with pytest.raises(ValueError, match=r"attraction.*1\.5"):
-        contextual_instance(table, n_items=2, n_positions=1)

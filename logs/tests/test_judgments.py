@@ -2,7 +2,6 @@
 
 import gzip
 import math
-import warnings
 from pathlib import Path
 
 import gymnasium as gym
@@ -55,7 +54,7 @@ def ndcg(shown, candidates, k):
 def test_a_file_by_hand(log_file):
     for name, content in {
         "a.txt": TEXT,
-        "b.txt": b"\xef\xbb\xbf" + TEXT.replace("\n", "\r\n").encode(),
+        "b.txt": TEXT.replace("\n", "\r\n").encode(),
         "c.txt.gz": gzip.compress(TEXT.encode()),
     }.items():
         read = read_judgments(log_file(name, content))
@@ -69,25 +68,10 @@ def test_a_file_by_hand(log_file):
 def test_missing_values_of_istella(log_file):
     """The largest double is a missing value, and counts as an absent feature."""
     text = TEXT.replace("2:1e1", "1:1.79769313486231570e+308 2:1e1").replace("1:4", "1:-1.797e308")
-    with pytest.warns(UserWarning, match="2 values are the largest double"):
-        read = read_judgments(log_file("a.txt", text))
+    read = read_judgments(log_file("a.txt", text))
     wanted = np.array(FEATURES)
     wanted[2, 0] = 0
     np.testing.assert_array_equal(read.features, wanted)
-
-
-def test_a_value_that_dwarfs_all_others():
-    """There is one caution, which names it; large values of several documents are none."""
-    plain = judged()
-    for documents in ([9], [9, 10]):
-        features = plain.features.copy()
-        features[documents, 2] = 1e4
-        judgments = Judgments(plain.queries, plain.starts, plain.grades, features)
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
-            judged_instance(judgments, n_items=7, n_positions=3)
-        named = ["feature 3 of a document of query '3' is" in str(it.message) for it in said]
-        assert named == [True] * (len(documents) == 1)
 
 
 def test_several_files_are_one_set(log_file, tmp_path):
@@ -109,82 +93,42 @@ def test_a_file_of_many_megabytes_is_read_in_parts(log_file):
     text = "".join(f"{line} # {'x' * 2**21}\n" for line in TEXT.rstrip().split("\n") if line)
     path = log_file("a.txt", text)
     np.testing.assert_array_equal(read_judgments(path).features, FEATURES)
-    with pytest.raises(ValueError, match=r"a\.txt, line 7: feature 2 appears twice"):
-        read_judgments(log_file("a.txt", text + "1 qid:c 2:1 3:4 2:1\n"))
+    with pytest.raises(ValueError, match=r"a\.txt .*line 7 has '2:x'; expected feature:value"):
+        read_judgments(log_file("a.txt", text + "1 qid:c 2:x\n"))
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("1 1:0.5", "no qid"),
-        ("1 qid: 1:0.5", "no qid"),
-        ("1", "no qid"),
-        *(
-            (f"{grade} qid:c 1:1", "the grade is")
-            for grade in ("31", "-1", "1.5", "x", "nan", "1_0")
-        ),
+        ("1 1:0.5", "expected a grade from 0 to 30 and qid:Q"),
+        ("1", "expected a grade from 0 to 30 and qid:Q"),
+        *((f"{grade} qid:c 1:1", "expected a grade") for grade in ("31", "-1", "1.5", "x", "nan")),
         ("1 qid:c 1", "expected feature:value"),
         ("1 qid:c 1:", "expected feature:value"),
-        ("1 qid:c 1: 2", "expected feature:value"),
         ("1 qid:c 1:2:3", "expected feature:value"),
-        ("1 qid:c 1:0x1", "expected feature:value"),
-        *(
-            (f"1 qid:c {place}:2", "a feature number from 1 to 2147483648")
-            for place in ("0", "-1", "1.0", "x", "9" * 20)
-        ),
-        *(
-            (f"1 qid:c 1:{value}", "a finite value, at most 1e30")
-            for value in ("nan", "inf", "-inf", "1e400", "1e39", "-3e38")
-        ),
-        ("1 qid:c\x0c1:1", "no qid"),
-        ("1 qid:c 2:1 1:3 2:1", "feature 2 appears twice"),
-        ("1 qid:b 1:1", "query 'b' is there already, from .*a.txt, line 2"),
-        ("1 qid:c# 1:1", "a # in the qid"),
-        (b"1 qid:\xff 1:1", "is not UTF-8"),
+        *((f"1 qid:c {place}:2", "expected feature:value") for place in ("0", "-1", "1.0", "x")),
     ],
 )
 def test_bad_lines_are_named(line, message, log_file):
-    line = line if isinstance(line, bytes) else line.encode()
-    path = log_file("a.txt", TEXT.encode() + line + b"\n2 qid:z 1:1\n")
-    with pytest.raises(ValueError, match=message) as refusal:
+    path = log_file("a.txt", f"{TEXT}{line}\n2 qid:z 1:1\n")
+    with pytest.raises(ValueError, match=rf"line 8 has .*; {message}") as refusal:
         read_judgments(path)
     assert str(path) in str(refusal.value)
-    assert "line 8" in str(refusal.value)
     assert "\n" not in str(refusal.value)
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("a.txt", "", "it is empty"),
-        ("a.txt", "# nothing\n\n", "has no documents"),
-        ("a.txt", "1 qid:a\n", "no document has a feature"),
-        ("a.txt.gz", TEXT, "not gzipped"),
-        ("a.txt.gz", gzip.compress(TEXT.encode() * 99)[:-20], "gzip data are damaged"),
-        ("a.txt", bytes(range(256)), "not text"),
-        ("a.txt", TEXT.encode("utf-16"), "UTF-16"),
-        ("a.txt", "1 qid:a 1:1\r0 qid:a 1:2\r", "lines end in CR"),
-    ],
-)
-def test_bad_files_are_named(name, content, message, log_file):
-    path = log_file(name, content)
-    with pytest.raises(ValueError, match=message) as refusal:
-        read_judgments(path)
-    assert str(path) in str(refusal.value)
-
-
-def test_bad_arguments_are_named(log_file, tmp_path):
+def test_bad_files_are_named(log_file, tmp_path):
     path = log_file("a.txt", TEXT)
-    with pytest.raises(ValueError, match="line 2: '3:-2'; expected a feature number from 1 to 2"):
+    with pytest.raises(ValueError, match="'3:-2'; expected feature:value, features 1 to 2"):
         read_judgments(path, n_features=2)
-    with pytest.raises(ValueError, match=r"is there already, from .*a\.txt, line 2"):
+    with pytest.raises(ValueError, match="the documents of query 'b' are not one after another"):
         read_judgments([path, path])
-    with pytest.raises(ValueError, match="is a folder"):
-        read_judgments(tmp_path)
+    with pytest.raises(ValueError, match="no documents"):
+        read_judgments(log_file("b.txt", "# nothing\n\n"))
+    with pytest.raises(ValueError, match=r"features\[0, 0\] is inf"):
+        read_judgments(log_file("c.txt", "1 qid:c 1:inf\n"))
     with pytest.raises(FileNotFoundError):
         read_judgments(tmp_path / "absent")
-    with pytest.raises(ValueError, match="paths are none"):
-        read_judgments([])
 
 
 # ------------------------------------------------------------ instances
@@ -216,44 +160,24 @@ def test_rows_of_a_judged_instance():
     assert model.with_positions(2).items is model.items
 
 
-def test_users_with_position_bias():
-    model = judged_instance(judged(), "perfect", eta=0.5, n_positions=3).model(
-        "LabelledModel of PBM"
-    )
-    np.testing.assert_allclose(model.base.examination, [1, 2**-0.5, 3**-0.5])
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"users": "angry"}, "unknown users 'angry'"),
         ({"n_items": 2, "n_positions": 3}, "n_positions is 3, but there are only n_items = 2"),
-        ({"n_grades": 3}, "n_grades is 3; expected one of 5; the largest grade is 4"),
-        ({"n_grades": 5.0}, "n_grades is 5.0; expected one of 5"),
-        ({"n_grades": [5]}, r"n_grades is \[5\]; expected one of 5"),
-        ({"eta": -1, "n_positions": 3}, "eta is -1"),
+        ({"n_grades": 3}, r"n_grades is 3; expected one of \[5\]"),
     ],
 )
 def test_wrong_arguments_of_a_judged_instance(arguments, message):
     with pytest.raises(ValueError, match=message):
         judged_instance(judged(), **arguments)
-    with pytest.raises(
-        ValueError, match="a document of query 'a' has the grade 5; expected at most"
-    ):
+    with pytest.raises(ValueError, match="the largest grade is 5; expected at most 4"):
         judged_instance(Judgments(("a",), [0, 1], [5], [[1.0]]))
 
 
-@pytest.mark.parametrize(
-    ("features", "scale", "message"),
-    [
-        ([[3e38, 3e38]], None, "a row of a norm, that float32 cannot hold"),
-        ([[0.0, 0.0]], 0, "scale is 0; expected a finite number > 0"),
-        ([[3.0, 4.0]], 4.9, "scale is 4.9; expected a finite number >= 5"),
-    ],
-)
-def test_wrong_numbers_of_judgments(features, scale, message):
-    with pytest.raises(ValueError, match=message):
-        Judgments(("a",), [0, 1], [1], features, scale)
+def test_features_that_float32_cannot_hold():
+    with pytest.raises(ValueError, match="a row of a norm, that float32 cannot hold"):
+        Judgments(("a",), [0, 1], [1], [[3e38, 3e38]])
 
 
 # ------------------------------------------------------------ nDCG
@@ -299,44 +223,6 @@ def test_info_names_the_candidates_of_the_returned_observation():
         kept, before = infos["candidates"], infos["candidates"].copy()
         observations, *_, infos = envs.step(envs.action_space.sample())
         np.testing.assert_array_equal(kept, before)
-
-
-def test_candidates_where_an_episode_ends():
-    """In the step that also begins the next one: those of its first session."""
-    instance = judged_instance(judged(), n_items=5, n_positions=3)
-    items = instance.model("LabelledModel of DBN").items
-    envs = gym.make_vec(
-        "ContextualDBNRank-v0",
-        num_envs=2,
-        instance=instance,
-        max_episode_steps=3,
-        autoreset_mode="SameStep",
-    )
-    envs.reset(seed=0)
-    for step in range(1, 10):
-        observations, _, _, truncated, infos = envs.step(envs.action_space.sample())
-        assert truncated.all() == (step % 3 == 0)
-        np.testing.assert_array_equal(observations["features"], items[infos["candidates"]])
-        for user, candidates in zip(infos["user"], infos["candidates"], strict=True):
-            assert set(candidates) <= set(envs.unwrapped.model.candidates[user])
-
-
-@pytest.mark.parametrize("delay", ["batch:7", "fixed:3", "geometric:4"])
-def test_late_clicks_change_ndcg_only_by_what_the_agent_shows(delay, tmp_path):
-    """Both engines agree; the value of a list that learns nothing is that without delay."""
-    env, _ = with_test(tmp_path)
-    at = {"seed": 1, "metrics": ["ndcg@2"], "checkpoints": range(1, 101)}
-
-    def values(name, **options):
-        agent = clickgym.make_agent(name, env, seed=2)
-        return clickgym.run(agent, env, 100, **at, **options).metrics["ndcg@2"]
-
-    late, python = values("LinearTS", delay=delay), {"engine": "python"}
-    np.testing.assert_array_equal(late, values("LinearTS", delay=delay, **python))
-    assert (late != values("LinearTS", **python)).any()
-    np.testing.assert_array_equal(
-        values("Random", delay=delay, **python), values("Random", **python)
-    )
 
 
 class InOrder(OwnLoop):
@@ -616,21 +502,12 @@ def test_the_command_makes_an_instance_that_runs(log_file, tmp_path, printed, re
     command = "run ContextualDBNRank-v0 --agents PDGD --horizon 30 --runs 1 --metrics"
     table = printed([*command.split(), "ndcg@2", "held_out_ndcg@10", "--instance", out])
     assert "held_out_ndcg@10" in table
-    assert "--linear: only for ratings" in refused([*words, "--linear"])
-    assert "one of DATA, a file of ratings, --judgments" in refused(["features", "--out", out])
-    assert "--users: only for --judgments" in refused(
+    assert "--linear does not go with --judgments" in refused([*words, "--linear"])
+    assert "expected DATA, a file of ratings, or --judgments" in refused(["features", "--out", out])
+    assert "--users does not go with ratings" in refused(
         ["features", path, "--users", "perfect", "--out", out]
     )
     assert main(["show", "ndcg@7"]) == 0
-
-
-def test_judged_queries_are_no_table(log_file, refused):
-    """Commands that read tables say what does read such a file."""
-    path = log_file("train.txt", "2 qid:a 1:0.5 3:1\n0 qid:a 1:0.25\n")
-    for command in (["features", str(path)], ["fit", str(path), "--model", "PBM"]):
-        message = refused([*command, "--out", "shop.json"])
-        assert f"{path} has documents of judged queries" in message
-        assert "clickgym features --judgments" in message
 
 
 def test_files_that_would_be_too_large_are_refused(log_file, tmp_path, refused):

@@ -307,21 +307,6 @@ def test_a_refused_fit_and_a_refused_score():
 # readers
 
 
-@pytest.mark.parametrize(
-    ("arrays", "message"),
-    [
-        (([0, 1], [[0, 0]], [0]), "items has shape"),
-        (([[0, 1]], [[0]], [0]), "clicks has shape"),
-        (([[0, 1]], [[0, 2]], [0]), r"clicks\[0, 1\] is 2; expected an integer from 0 to 1"),
-        (([[0, 5]], [[0, 1]], [0]), r"items\[0, 1\] is 5; expected an integer from -1 to 1"),
-        (([[0, 1]], [[0, 1]], [1]), r"queries\[0\] is 1; expected an integer from 0 to 0"),
-    ],
-)
-def test_a_log_of_wrong_arrays_is_refused(arrays, message):
-    with pytest.raises(ValueError, match=message):
-        ClickLog(*arrays, ("a", "b"), ("q",))
-
-
 # ------------------------------------------------------------------------------------------------
 # ------- reference
 # figures

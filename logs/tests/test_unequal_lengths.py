@@ -23,7 +23,6 @@ from test_offline import ALL, EM, PARAMETERS, assert_no_parameter_can_improve, p
 
 from clickgym.envs import PositionBasedModel, UserBrowsingModel
 from clickgym_logs import (
-    ClickLog,
     CMEstimator,
     DCMEstimator,
     FixedPolicy,
@@ -35,8 +34,8 @@ from clickgym_logs import (
     evaluate,
     fit_models,
 )
-from clickgym_logs.comparison import read_policy
-from clickgym_logs.evaluation import contributions
+from clickgym_logs.off_policy.evaluation import contributions
+from clickgym_logs.off_policy.policies import read_policy
 
 
 def cut(log, lengths):
@@ -67,19 +66,6 @@ def test_a_log_knows_its_lengths_and_shows_no_rows_below_an_end():
         (1, 2, "a", 0),
         (2, 1, "c", 0),
     ]
-
-
-@pytest.mark.parametrize(
-    ("items", "clicks"),
-    [([[-1, 0]], [[0, 0]]), ([[-1, -1]], [[0, 0]]), ([[0, -1]], [[0, 1]])],
-    ids=["hole", "nothing", "a click below the end"],
-)
-def test_lists_end_once(items, clicks):
-    with pytest.raises(
-        ValueError,
-        match=r"^items\[1\] is .* with the clicks .*; expected one item or more, then -1",
-    ):
-        ClickLog([[0, 1], *items], [[0, 0], *clicks], [0, 0], ("a", "b"), ("q",))
 
 
 # ------------------------------------------------------------------------------------------------
@@ -256,6 +242,8 @@ def test_empirical_policy_of_short_lists():
     prefixes = policy.prefix_probabilities(SHORT.items)
     np.testing.assert_allclose(prefixes[:, 0], [0.5, 0.25, 0.25, 0.5])
     np.testing.assert_allclose(prefixes[:2, 1], [0.5, 0.5])
+    lists, shares = ListPolicy([[0, 1], [1, -1], [2, -1]], [0.5, 0.25, 0.25]).of_length(1).support()
+    assert (lists.tolist(), shares.tolist()) == ([[1, -1], [2, -1]], [0.5, 0.5])
     # The policy that made the log earns what was logged.
     for estimator in ("item-position", "pbm"):
         result = evaluate(SHORT, policy, estimator, logging=policy)

@@ -27,7 +27,7 @@ from .runner.console import USAGE_ERROR, interruptible, one_line_warnings, print
 
 BAD_INPUT, FAULT, INTERRUPTED = 2, 1, 130
 PLUGS = "clickgym.commands"
-LOGS = ("fit", "check-models", "evaluate", "features", "record")
+LOGS = ("fit", "check-models", "evaluate", "features")
 LAB = ("bench", "study")
 COMPANIONS = {**dict.fromkeys(LOGS, "./logs"), **dict.fromkeys(LAB, "./logs ./lab")}
 """Commands of the other distributions of this repository, and what installs them."""

@@ -1,4 +1,5 @@
-"""Click logs: readers and writers, estimation of click models, and off-policy evaluation.
+"""Click logs: read them, fit click models to them, and estimate what other lists would earn; and
+judged queries.
 
 Example:
     >>> from clickgym_logs import ClickLog, CMEstimator
@@ -7,32 +8,19 @@ Example:
     array([0.5  , 0.333])
 """
 
-from .comparison import compare
 from .contextual import contextual_instance, read_ratings
 from .estimation.browsing import PBMEstimator, UBMEstimator
 from .estimation.cascading import CMEstimator, DBNEstimator, DCMEstimator, SDBNEstimator
 from .estimation.click_chain import CCMEstimator
 from .estimation.estimator import Estimator
-from .evaluation import evaluate
 from .fitting import fit_models, train_test_split
-from .judgments import (
-    GRADED_USERS,
-    Judgments,
-    held_out_ndcg,
-    judged_instance,
-    read_judgments,
-)
+from .judgments import GRADED_USERS, Judgments, held_out_ndcg, judged_instance, read_judgments
 from .log import ClickLog, write_tidy
-from .policies import (
-    FixedPolicy,
-    ListPolicy,
-    UniformPolicy,
-    empirical_policy,
-)
-from .readers import read_log
+from .off_policy.evaluation import evaluate
+from .off_policy.policies import FixedPolicy, ListPolicy, UniformPolicy, empirical_policy
+from .reading import read_log
 from .record import record
-from .replay import replay
-from .simulability import check_models
+from .trust import check_models
 
 __all__ = [
     "GRADED_USERS",
@@ -50,7 +38,6 @@ __all__ = [
     "UBMEstimator",
     "UniformPolicy",
     "check_models",
-    "compare",
     "contextual_instance",
     "empirical_policy",
     "evaluate",
@@ -61,7 +48,6 @@ __all__ = [
     "read_log",
     "read_ratings",
     "record",
-    "replay",
     "train_test_split",
     "write_tidy",
 ]

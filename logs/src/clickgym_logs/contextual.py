@@ -1,4 +1,4 @@
-"""Contextual instances from ratings, or from clicks, as in He et al. 2020.
+"""Contextual instances from ratings, as in He et al. 2020.
 
 The candidates of a user are the items that the user rated, because nothing is known about other
 items. A user with fewer than L ratings is left out. If there are more, each session shows L of
@@ -9,9 +9,6 @@ This is the gain of the expected reciprocal rank (Chapelle et al., CIKM 2009), r
 clicks on what is irrelevant. Or, ``linear``, the least-squares fit θ* of these
 attractions to the features, so that what the agents assume holds exactly; should a fitted
 attraction leave [0, 1], all are moved and scaled until they fit.
-
-*Attraction* from clicks is the number of clicks of a user on an item, divided by the sum of the
-examination probabilities of its displays, at most 1 (equation 12 of the paper).
 
 *Features* begin with a constant, for attractions are not 0 on average, and have a norm of at most
 1:
@@ -27,9 +24,9 @@ by each V_b(j). Products are not written to the file: environments compute them 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from os import PathLike
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -44,11 +41,10 @@ from clickgym.core.checks import (
     check_flag,
     check_kind,
     check_labels,
-    check_path,
     check_positions,
     numbers,
-    probabilities,
 )
+from clickgym.core.files import reading
 from clickgym.envs import (
     CLICK_MODELS,
     DEFAULT_INSTANCE,
@@ -61,24 +57,15 @@ from clickgym.envs import (
 )
 
 from .distinct import grouped
-from .estimation.browsing import UBMEstimator
-from .log import ClickLog
-from .names import csv_line
-from .readers import checked_rows
-from .tables import Table, coded
+from .reading import coded
 
 Floats: TypeAlias = NDArray[np.float64]
 Pairs: TypeAlias = NDArray[np.int64]
 
 FLOOR = 0.05
 """The attraction of the rating 0."""
-LAWS = {
-    "rating": "floor + (1 - floor) (2^label - 1) / 2^largest",
-    "attraction": "clicks / sum of the examination probabilities of displays, at most 1",
-}
-"""How attraction follows from the values of a table."""
-LARGEST_LABEL = 10
-"""Ratings above are hardly meant as gains, which double with each step."""
+LAW = "floor + (1 - floor) (2^label - 1) / 2^largest"
+"""How attraction follows from ratings."""
 ATTRACTION_ONLY = tuple(
     name for name, model in CLICK_MODELS.items() if len(model.item_parameters()) == 1
 )
@@ -89,8 +76,8 @@ def read_ratings(path: str | PathLike[str]) -> pl.DataFrame:
     """Read a table of ratings in the format of MovieLens.
 
     Args:
-        path: CSV, perhaps gzipped, JSON or Parquet, with the columns
-            ``userId``, ``movieId`` and ``rating`` (a number from 0); others are not read.
+        path: CSV, perhaps gzipped, with the columns ``userId``, ``movieId`` and ``rating`` (a
+            number from 0); others are not read.
 
     Returns:
         These columns as ``user`` and ``item`` (texts) and ``rating``, a row for each rating.
@@ -100,82 +87,21 @@ def read_ratings(path: str | PathLike[str]) -> pl.DataFrame:
 
     Source: Harper, Konstan, *The MovieLens datasets: history and context*, TiiS 2015.
     """
-    columns = {"user": "userId", "item": "movieId", "rating": "rating"}
-    table = Table(check_path("path", path), columns.values())
-    missing = [column for column in columns.values() if column not in table.schema]
-    if missing:
-        raise ValueError(
-            f"{table.name}: no column {csv_line(missing)}; the table has "
-            f"{table.has()}; expected {csv_line(columns.values())}"
-        )
-    rows = checked_rows(table, columns).with_columns(pl.col("user", "item").cast(pl.String))
-    again = rows.select(~pl.struct("user", "item").is_first_distinct()).to_series()
+    types = {"userId": pl.String, "movieId": pl.String, "rating": pl.Float64}
+    with reading(path, "cannot be read", f"expected CSV with the columns {', '.join(types)}"):
+        table = pl.read_csv(Path(path), columns=list(types), schema_overrides=types)
+        return table.select(user="userId", item="movieId", rating="rating")
+
+
+def _check_ratings(ratings: pl.DataFrame) -> None:
+    for name in ("user", "item", "rating"):
+        if name not in ratings.columns or ratings[name].null_count():
+            raise ValueError(f"the ratings have no {name}, or not in every row")
+    numbers("rating", ratings["rating"].to_numpy(), (None,), 0.0, expected="a number from 0")
+    again = ratings.select("user", "item").is_duplicated()
     if again.any():
-        row = again.arg_true()[0]
-        user, item, _ = rows.row(row)
-        raise ValueError(
-            f"{table.name}, {table.line(row)}: the user {user!r} rates the item {item!r} twice"
-        )
-    return rows
-
-
-def click_attraction(log: ClickLog) -> pl.DataFrame:
-    """Estimate the attraction of items for each user from clicks.
-
-    It is the number of clicks of the user on the item, divided by the sum of the examination
-    probabilities of its displays, and at most 1. A user browsing model that is fitted to the log
-    gives these probabilities, which depend on the position and on the last click above it.
-
-    Args:
-        log: whose queries are the users, as in ``read_log(file, columns={"query": "user"})``.
-
-    Returns:
-        ``user``, ``item`` and ``attraction``, a row for each item that a user was shown, as
-        `contextual_instance` takes them.
-
-    Source: He et al., RecSys 2020, equation 12.
-
-    Example:
-        >>> log = ClickLog([[0, 1]] * 4, [[1, 0]] * 4, [0, 0, 1, 1], ("a", "b"), ("u", "v"))
-        >>> click_attraction(log)["attraction"].round(2).to_list()
-        [1.0, 0.0, 1.0, 0.0]
-    """
-    check_kind("log", log, ClickLog, "a ClickLog")
-    examination = UBMEstimator().fit(log).examination_
-    weights, last = np.zeros(log.items.shape), np.zeros(len(log), np.int64)
-    for k in range(log.n_positions):
-        weights[:, k] = examination[k, last]
-        last[log.clicks[:, k] > 0] = k + 1
-    rows, columns = np.nonzero(log.items >= 0)
-    displays = pl.DataFrame(
-        {
-            "user": np.array(log.query_labels)[log.queries[rows]],
-            "item": np.array(log.item_labels)[log.items[rows, columns]],
-            "clicks": log.clicks[rows, columns],
-            "weight": weights[rows, columns],
-        }
-    )
-    sums = displays.group_by("user", "item", maintain_order=True).agg(
-        pl.col("clicks", "weight").sum()
-    )
-    share = (pl.col("clicks") / pl.col("weight")).clip(0.0, 1.0)
-    return sums.select("user", "item", attraction=share)
-
-
-def _check_ratings(ratings: pl.DataFrame, value: str) -> None:
-    missing = {"user", "item", value} - set(ratings.columns)
-    if missing:
-        raise ValueError(f"the ratings have no column {missing.pop()!r}")
-    for name in ("user", "item", value):
-        gaps = ratings[name].is_null().arg_true()
-        if len(gaps):
-            raise ValueError(f"row {gaps[0] + 1} has no {name}")
-    if value == "attraction":
-        probabilities(value, ratings[value].to_numpy(), (None,))
-    else:
-        numbers(value, ratings[value].to_numpy(), (None,), 0.0, expected="a number from 0")
-    if ratings.select("user", "item").is_duplicated().any():
-        raise ValueError("a user rates an item twice")
+        user, item, *_ = ratings.select("user", "item").filter(again).row(0)
+        raise ValueError(f"the user {user!r} rates the item {item!r} twice")
 
 
 def label_attraction(labels: Floats) -> Floats:
@@ -204,8 +130,7 @@ def contextual_instance(
     """Make a contextual instance from ratings.
 
     Args:
-        ratings: as `read_ratings` returns them; a user rates an item at most once. Or, with the
-            column ``attraction`` in place of ``rating``, as `click_attraction` returns them.
+        ratings: as `read_ratings` returns them; a user rates an item at most once.
         models: click models of the real query in which only attraction belongs to items: UBM, PBM,
             CM, DCM, CCM, TPBM. Its examination is taken.
         n_items: L, the number of candidates in each session.
@@ -225,10 +150,6 @@ def contextual_instance(
     Raises:
         ValueError: naming what does not fit together.
 
-    Warns:
-        UserWarning: if a rating is above 10: gains double with each step, so that only the highest
-            ratings attract.
-
     Source: He, An, Li, Chen, Guo, Li, Wang, *Contextual user browsing bandits for large-scale
         online mobile recommendation*, RecSys 2020, section 6.3.
 
@@ -244,10 +165,8 @@ def contextual_instance(
     check_count("dimension", dimension)
     check_flag("linear", linear)
     check_choice("interactions", interactions, ("none", "products", "outer"))
-    check_kind("origin", origin, str, "text")
     check_kind("ratings", ratings, pl.DataFrame, "ratings, as read_ratings returns them")
-    value = "attraction" if "attraction" in ratings.columns else "rating"
-    _check_ratings(ratings, value)
+    _check_ratings(ratings)
     source = load_instance(DEFAULT_INSTANCE)
     models = check_labels("models", models)
     for model in models or ("",):
@@ -258,15 +177,8 @@ def contextual_instance(
     ]
     rows, _ = coded(ratings["user"])
     places, _ = coded(ratings["item"])
-    labels = ratings[value].to_numpy().astype(np.float64)
-    if labels.max() > LARGEST_LABEL:
-        warnings.warn(
-            f"the largest rating is {labels.max():g}. Attraction doubles with each step of a "
-            f"rating: all ratings below {labels.max() - 5:g} attract like 0. Expected ratings such "
-            f"as 0 to 5, at most {LARGEST_LABEL}; scale them",
-            stacklevel=2,
-        )
-    attraction = label_attraction(labels) if value == "rating" else labels
+    labels = ratings["rating"].to_numpy().astype(np.float64)
+    attraction = label_attraction(labels)
     _, groups = grouped(rows)
     enough = np.array([len(group) >= n_items for group in groups])
     if not enough.any():
@@ -291,9 +203,9 @@ def contextual_instance(
         shared["attraction"] = fitted if linear else attractions
         contents = [LabelledModel(base, interactions=pairs, **shared) for base in bases]
     n_candidates = len(np.unique(np.concatenate(candidates)))
-    what, origins = "linear in them", {"rating": "labels", "attraction": "clicks"}
+    what = "linear in them"
     if not linear:
-        what = f"from {origins[value]}, {explained:.0%} of its variance linear in them"
+        what = f"from labels, {explained:.0%} of its variance linear in them"
     return Instance(
         name,
         {model.kind: model for model in contents},
@@ -303,8 +215,8 @@ def contextual_instance(
         origin="; ".join(filter(None, (origin, f"examination: {source.origin}"))),
         estimation={
             "left_out": int((~enough).sum()),
-            "attraction": "linear" if linear else LAWS[value],
-            **({"floor": FLOOR} if value == "rating" else {}),
+            "attraction": "linear" if linear else LAW,
+            "floor": FLOOR,
             "explained_by_linear_fit": round(explained, 4),
             "features": "singular value decomposition",
             **({"interactions": interactions} if interactions != "none" else {}),

@@ -1,10 +1,10 @@
-"""From a click log to instances: choice of estimators, held-out sessions, and standard errors."""
+"""From a click log to instances: estimators, held-out sessions, and standard errors."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,20 +18,21 @@ from clickgym.core.checks import (
     check_labels,
     check_seed,
     check_share,
-    is_sequence,
+    short,
 )
 from clickgym.envs import ClickModel, Instance
 
-from .counting import by_query
 from .distinct import sorted_distinct
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator
-from .estimation.query_instance import ORIGIN, items_of, query_instance
 from .log import ClickLog, frequent_queries
 
+SHOWN = 0.01
+"""The share of the sessions of a query that show an item of its instance."""
 REFIT_SESSIONS = 20_000
 """A refit draws a quarter of the sessions, but not fewer than these, if there are so many."""
-FEW_SESSIONS = 10
-"""Of a pair of query and item: below, it is rare."""
+ORIGIN = "estimated by clickgym from a click log"
+
+Fit = Callable[..., Estimator]
 
 
 @dataclass(frozen=True)
@@ -46,13 +47,6 @@ class Fitted:
         instances: what the latter say of each query, by its label. With a ``bootstrap``
             ``estimation["standard_errors"]`` has the standard error of each parameter by model and
             name, None where clicks do not tell it (see `fit_models`).
-        replicates: by query further instances, with the parameters of models that were fitted to as
-            many sessions drawn from the log with replacement.
-        variety: by query how many lists the log shows, and the share of displays in which an item
-            is at its most frequent position.
-        left_out: by query how many items the instance lacks, and how many sessions show one.
-        rare: how many pairs of query and item the log shows in fewer than 10 sessions, and how many
-            pairs there are.
     """
 
     train: ClickLog
@@ -60,10 +54,6 @@ class Fitted:
     scored: dict[str, Estimator]
     estimators: dict[str, Estimator]
     instances: dict[str, Instance]
-    variety: dict[str, tuple[int, float]]
-    left_out: dict[str, tuple[int, int]]
-    rare: tuple[int, int]
-    replicates: Mapping[str, Sequence[Instance]] = field(default_factory=dict)
 
 
 def fit_models(
@@ -75,7 +65,6 @@ def fit_models(
     test_share: float = 0.2,
     seed: int = 0,
     bootstrap: int = 0,
-    replicates: int = 0,
     origin: str = ORIGIN,
 ) -> Fitted:
     """Fit click models to a log, score them on held-out sessions, and make instances of queries.
@@ -99,9 +88,6 @@ def fit_models(
             leaving after the last position (DCM). In PBM and UBM they do not tell the common factor
             of attraction and examination. There the errors hold for the examination at position 1
             as the instance has it.
-        replicates: the number of further instances of each query, whose models are refits to
-            resampled sessions. If agents differ less than the results of one over these instances,
-            so few sessions do not tell them apart.
         origin: where the instances say that they come from.
 
     Raises:
@@ -118,19 +104,16 @@ def fit_models(
         >>> fitted.scored["SDBN"].score(fitted.test) < 0
         True
     """
-    settings = _named(models)
-    queries = check_labels("queries", queries)
-    check_seed(seed)
-    test_share = check_share("test_share", test_share)
     check_kind("log", log, ClickLog, "a ClickLog")
+    settings = _named(models)
+    check_seed(seed)
+    check_share("test_share", test_share)
     if n_items is not None:
         check_count("n_items", n_items)
     if check_count("bootstrap", bootstrap, 0) == 1:
         raise ValueError("bootstrap is 1; expected 0 or at least 2 refits, as one has no spread")
-    check_count("replicates", replicates, 0)
-    check_kind("origin", origin, str, "text")
-    labels = list(queries) or frequent_queries(log)
-    items = {label: items_of(log, label, n_items) for label in labels}
+    labels = check_labels("queries", queries) or frequent_queries(log)
+    items = {label: _items_of(log, label, n_items) for label in labels}
     train, test = log, log[:0]
     if test_share:
         train, test = train_test_split(log, test_share, random_state=seed)
@@ -138,47 +121,27 @@ def fit_models(
     def fit(name: str, log: ClickLog, start: Estimator | None = None) -> Estimator:
         return copy.copy(settings[name]).fit(log, start=start)
 
-    scored: dict[str, Estimator] = {}
-    estimators: dict[str, Estimator] = {}
-    for name in settings:
-        estimators[name] = scored[name] = fit(name, train)
-        if train is not log:
-            estimators[name] = fit(name, log)
+    scored = {name: fit(name, train) for name in settings}
+    estimators = {name: fit(name, log) for name in settings} if test_share else scored
     best = {name: estimators[name] for name in _one_of_each(scored, test if len(test) else train)}
-    method = {
-        "sessions_of_all_queries": len(log),
-        "smoothing": "(a + successes) / (a + b + trials)",
-        "prior": {name: [round(float(x), 6) for x in it.prior_] for name, it in best.items()},
-        "position_parameters": "shared by all queries of the log",
-        "steps": {name: getattr(it, "n_iter_", None) for name, it in best.items()},
-    }
     instances = {}
     for label in labels:
-        shown = items[label]
-        made = {name: it.click_model(label, sorted(shown)) for name, it in best.items()}
-        instances[label] = query_instance(log, label, shown, made, origin, method)
+        made = {name: it.click_model(label, sorted(items[label])) for name, it in best.items()}
+        instances[label] = _instance(log, label, items[label], made, origin)
     if bootstrap:
         instances = _with_standard_errors(instances, best, log, fit, bootstrap, seed)
-    refits = _replicates(instances, best, log, fit, replicates, seed)
-    variety = {label: _variety(log, label) for label in labels}
-    left_out = {label: _left_out(log, label, items[label]) for label in labels}
-    _, codes, pairs = by_query(log.queries, log.items, len(log.item_labels))
-    displays = np.bincount(pairs[pairs >= 0], minlength=len(codes))
-    rare = int((displays < FEW_SESSIONS).sum()), len(codes)
-    return Fitted(train, test, scored, estimators, instances, variety, left_out, rare, refits)
+    return Fitted(train, test, scored, estimators, instances)
 
 
 def _named(models: Sequence[str | Estimator]) -> dict[str, Estimator]:
     """Estimators by their short names, from estimators or names."""
-    if not is_sequence(models):
-        check_labels("models", models)
-    kinds = [it for it in models if isinstance(it, Estimator)]
-    names = check_labels("models", [it for it in models if not isinstance(it, Estimator)])
-    names = tuple(MODEL_ESTIMATORS) if names == ("all",) and not kinds else names
-    for name in names:
-        check_choice("model", name, MODEL_ESTIMATORS)
-    made = {name: MODEL_ESTIMATORS[name]() for name in names}
-    return made | {it.short: it for it in kinds}
+    check_kind("models", models, list | tuple, "names of click models, as ['PBM', 'UBM']")
+    named = {}
+    for model in MODEL_ESTIMATORS if list(models) == ["all"] else models:
+        if not isinstance(model, Estimator):
+            model = MODEL_ESTIMATORS[check_choice("model", model, MODEL_ESTIMATORS)]()
+        named[model.short] = model
+    return named
 
 
 def _one_of_each(scored: Mapping[str, Estimator], log: ClickLog) -> list[str]:
@@ -191,60 +154,73 @@ def _one_of_each(scored: Mapping[str, Estimator], log: ClickLog) -> list[str]:
     return [max(names, key=lambda name: scored[name].score(log)) for names in rivals.values()]
 
 
-def _variety(log: ClickLog, query: str) -> tuple[int, float]:
-    """How many lists the log shows for a query, and the share of displays in which an item is at
-    its most frequent position.
+# -------------------------------------------------------------------- instances
+
+
+def _items_of(log: ClickLog, query: str, n_items: int | None) -> list[str]:
+    """The labels of the items that a query displayed in most sessions, most first; without a
+    number, those in at least `SHOWN` of its sessions, and at least as many as there are positions.
     """
-    lists, _, counts = sorted_distinct(log.of_query(query).items)
-    displays = np.zeros((lists.max() + 1, log.n_positions))
-    rows, positions = np.nonzero(lists >= 0)
-    np.add.at(displays, (lists[rows, positions], positions), counts[rows])
-    return len(lists), float(displays.max(axis=1).sum() / displays.sum())
+    if query not in log.query_labels:
+        frequent = ", ".join(frequent_queries(log, 10))
+        raise ValueError(
+            f"the log has no query {short(query)}; its most frequent ones are {frequent}"
+        )
+    if n_items is not None and n_items < log.n_positions:
+        raise ValueError(f"n_items is {n_items}, but the log has {log.n_positions} positions")
+    sessions = log.of_query(query).items
+    displays = np.bincount(sessions[sessions >= 0], minlength=len(log.item_labels))
+    shown = {log.item_labels[item]: int(displays[item]) for item in np.flatnonzero(displays)}
+    if len(shown) < log.n_positions:
+        raise ValueError(
+            f"the query {query!r} has {len(shown)} items, but the log has {log.n_positions} "
+            "positions"
+        )
+    if n_items is None:
+        often = sum(count >= SHOWN * len(sessions) for count in shown.values())
+        n_items = max(often, log.n_positions)
+    return sorted(shown, key=lambda item: (-shown[item], item))[:n_items]
 
 
-def _left_out(log: ClickLog, query: str, items: Sequence[str]) -> tuple[int, int]:
-    """How many items of a query are not among some, and how many sessions show one of them."""
-    shown = log.of_query(query).items
-    found = np.unique(shown[shown >= 0])
-    others = found[[log.item_labels[item] not in set(items) for item in found]]
-    return len(others), int(np.isin(shown, others).any(axis=1).sum())
+def _instance(
+    log: ClickLog, query: str, items: Sequence[str], models: Mapping[str, ClickModel], origin: str
+) -> Instance:
+    """The instance of one query, from models over the items in the order of their labels.
+
+    Its items are numbered in this order, so the numbers say nothing about positions and clicks. The
+    initial ranking is the most frequent list, without documents that are not items. Items that this
+    list lacks follow, most displayed first.
+    """
+    labels = sorted(items)
+    sessions = log.of_query(query).items
+    lists, _, counts = sorted_distinct(sessions)
+    production = [log.item_labels[item] for item in lists[counts.argmax()].tolist() if item >= 0]
+    initial = dict.fromkeys([*filter(set(items).__contains__, production), *items])
+    return Instance(
+        name=query,
+        models={model.kind: model for model in models.values()},
+        n_positions=log.n_positions,
+        description=f"query {query}, {len(sessions)} sessions, {len(items)} items "
+        f"({', '.join(models)})",
+        origin=origin,
+        initial_ranking=np.array([labels.index(item) for item in initial]),
+        estimation={
+            "query": query,
+            "items": labels,
+            "sessions": len(sessions),
+            "sessions_of_all_queries": len(log),
+        },
+    )
 
 
-def _replicates(
-    instances: Mapping[str, Instance],
-    estimators: Mapping[str, Estimator],
-    log: ClickLog,
-    fit: Callable[..., Estimator],
-    n: int,
-    seed: int,
-) -> dict[str, list[Instance]]:
-    """Instances of each query from n refits to as many sessions, drawn with replacement."""
-    refits: dict[str, list[Instance]] = {label: [] for label in instances}
-    for number in range(1, n + 1):
-        drawn = np.random.default_rng([seed, 1, number]).integers(len(log), size=len(log))
-        sample = log[np.sort(drawn)]
-        fitted = [fit(name, sample, estimator) for name, estimator in estimators.items()]
-        for label, instance in instances.items():
-            items = instance.estimation["items"]
-            models = [estimator.click_model(label, items, unseen=True) for estimator in fitted]
-            facts = {**instance.estimation, "refit": number}
-            facts.pop("standard_errors", None)
-            refit = replace(
-                instance,
-                name=instance.refit(number),
-                models={model.kind: model for model in models},
-                description=f"{instance.description}, refitted to resampled sessions",
-                estimation=facts,
-            )
-            refits[label].append(refit)
-    return refits
+# -------------------------------------------------------------------- standard errors
 
 
 def _with_standard_errors(
     instances: Mapping[str, Instance],
     estimators: Mapping[str, Estimator],
     log: ClickLog,
-    fit: Callable[..., Estimator],
+    fit: Fit,
     n: int,
     seed: int,
 ) -> dict[str, Instance]:
@@ -268,15 +244,17 @@ def _with_standard_errors(
             sessions = log.of_query(label)
             shown = [sessions.items == log.item_labels.index(item) for item in instance.labels]
             expected = estimator.predict_proba(sessions)
-            of_items = [(expected[where].sum(), sessions.clicks[where].sum()) for where in shown]
-            spread = {
-                key: np.std([draw[key] for draw in draws[label]], axis=0, ddof=1)
-                for key in draws[label][0]
-            }
+            clicks = [(expected[where].sum(), sessions.clicks[where].sum()) for where in shown]
             model, scale = instance.model(kind), np.sqrt(size / len(log))
             errors[label][kind] = {
-                key: _identified(estimator, model, key, deviation * scale, np.array(of_items))
-                for key, deviation in spread.items()
+                key: _identified(
+                    estimator,
+                    model,
+                    key,
+                    np.std([draw[key] for draw in draws[label]], axis=0, ddof=1) * scale,
+                    np.array(clicks),
+                )
+                for key in draws[label][0]
             }
     return {
         label: replace(

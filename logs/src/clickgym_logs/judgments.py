@@ -16,12 +16,12 @@ the documents below it, and the ideal list stays the same.
 
 from __future__ import annotations
 
-import re
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,48 +30,35 @@ from numpy.typing import ArrayLike, NDArray
 
 from clickgym.core.checks import (
     as_call,
-    check_at_least,
     check_choice,
     check_count,
-    check_flag,
     check_kind,
     check_labels,
-    check_path,
     check_positions,
-    entries,
     integers,
-    is_integer,
+    is_sequence,
     numbers,
     short,
 )
+from clickgym.core.files import reading
 from clickgym.core.sums import weighted_sums
-from clickgym.envs import (
-    DynamicBayesianModel,
-    Instance,
-    LabelledModel,
-    PositionBasedModel,
-)
+from clickgym.envs import DynamicBayesianModel, Instance, LabelledModel
 from clickgym.runner.play.held_out import mean_ndcg
 
-from .tables import Table
+from .reading import unzipped
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 Ints = NDArray[np.int64]
 
-EXPECTED = "expected text in UTF-8, perhaps gzipped: grade qid:Q feature:value ... # comment"
+EXPECTED = "expected lines grade qid:Q feature:value ... # comment"
 LARGEST_GRADE = 30
-LARGEST_VALUE = 1e30
-"""Of a feature, so that float32 holds the norm of a document."""
 MISSING = 1.79e308
 """Of a value that is missing: Istella writes the largest double, 1.797...e308."""
-DWARFS = 10
-"""A value is a caution if it is so many times larger than all others."""
 ROWS = 4096
 """Documents whose features are worked on at once."""
-LINE = re.compile(r" *([^ ]+) +qid:([^ \0-\x1f]+)(?: (.*))?")
-GRADE = re.compile(r"\+?[0-9]+(\.0*)?")
-
+BLOCK = 1 << 22
+"""Bytes of a file that are read at once."""
 GRADED_USERS: Mapping[int, Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]]] = {
     2: {
         "perfect": ((0, 1), (0, 0)),
@@ -108,8 +95,9 @@ class Judgments:
             document.
         grades: ``(N,)`` integers from 0 to 30.
         features: ``(N, d)`` finite numbers, kept as float32.
-        scale: c, by which features are divided in an environment, so that no norm exceeds 1; None:
-            ``max(1, largest norm) (1 + 1e-6)``.
+
+    Attributes:
+        scale: c, by which features are divided in an environment, so that no norm exceeds 1.
 
     Raises:
         ValueError: naming the field and what was expected.
@@ -126,7 +114,6 @@ class Judgments:
     starts: Ints
     grades: Ints
     features: Singles
-    scale: float = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         queries = check_labels("queries", self.queries)
@@ -135,31 +122,25 @@ class Judgments:
         if starts[0] or (np.diff(starts) < 1).any() or starts[-1] != len(grades):
             expected = f"increasing numbers from 0 to the number of grades, {len(grades)}"
             raise ValueError(f"starts are {short(self.starts)}; expected {expected}")
-        features = numbers(
-            "features", self.features, (len(grades), None), copy=False, single=True
-        ).astype(np.float32, copy=False)
-        norm = max(float(weighted_sums(rows, rows).max()) for rows in _chunks(features)) ** 0.5
-        if not norm < float(np.finfo(np.float32).max):
+        shape = (len(grades), None)
+        features = numbers("features", self.features, shape, copy=False, single=True)
+        object.__setattr__(self, "queries", queries)
+        object.__setattr__(self, "starts", starts)
+        object.__setattr__(self, "grades", grades)
+        object.__setattr__(self, "features", features.astype(np.float32, copy=False))
+        if not self.scale < float(np.finfo(np.float32).max):
             raise ValueError("features has a number, or a row of a norm, that float32 cannot hold")
-        scale = max(1.0, norm) * (1 + 1e-6)
-        if self.scale is not None:
-            scale = check_at_least("scale", self.scale, norm, strictly=norm == 0)
-        for name, value in zip(
-            ("queries", "starts", "grades", "features", "scale"),
-            (queries, starts, grades, features, scale),
-            strict=True,
-        ):
-            object.__setattr__(self, name, value)
+
+    @cached_property
+    def scale(self) -> float:
+        chunks = range(0, len(self.features), ROWS)
+        rows = (self.features[first : first + ROWS].astype(np.float64) for first in chunks)
+        norm = max(float(weighted_sums(part, part).max()) for part in rows) ** 0.5
+        return max(1.0, norm) * (1 + 1e-6)
 
     def __repr__(self) -> str:
         n, d = self.features.shape
         return as_call(self, queries=len(self.queries), documents=n, features=d)
-
-
-def _chunks(features: Singles) -> Iterator[Floats]:
-    """The rows of features in doubles, some at a time."""
-    for first in range(0, len(features), ROWS):
-        yield features[first : first + ROWS].astype(np.float64)
 
 
 # ------------------------------------------------------------------------------------------ reading
@@ -187,20 +168,14 @@ def read_judgments(
 
     Raises:
         ValueError: naming file and line: no qid; a grade that is no integer from 0 to 30; a feature
-            whose number is below 1 or above ``n_features``, or that appears twice; a value that is
-            not finite, or above 1e30 in size; a query that goes on after another, or in another
-            file; no documents.
+            whose number is below 1 or above ``n_features``, or whose value is no number; naming a
+            query whose documents are not one after another.
         FileNotFoundError: there is no such file.
-
-    Warns:
-        UserWarning: the number of values that are the largest double, which stands for missing
-            ones. They are read as 0.
 
     Source: Qin, Liu, *Introducing LETOR 4.0 datasets*, 2013.
 
     Example:
         >>> import tempfile
-        >>> from pathlib import Path
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     file = Path(folder, "train.txt")
         ...     _ = file.write_text("2 qid:7 1:0.5 3:1 # best\\n0 qid:7 2:0.25\\n")
@@ -209,143 +184,84 @@ def read_judgments(
         array([[0.5 , 0.  , 1.  ],
                [0.  , 0.25, 0.  ]], dtype=float32)
     """
-    check_flag("normalize", normalize)
-    if n_features is not None:
-        check_count("n_features", n_features)
-    is_one = isinstance(paths, str | PathLike)
-    files = [paths] if is_one else entries("paths", paths, "a path, or several")
-    if not files:
-        raise ValueError("paths are none; expected a file")
-    reader = _Reader(n_features)
-    for file in files:
-        reader.read(file)
-    if reader.missing:
-        warnings.warn(
-            f"{reader.missing:,} values are the largest double, which Istella writes for missing "
-            "ones; they are read as 0, like absent features",
-            stacklevel=2,
-        )
-    starts = np.array([*reader.starts, len(reader.grades)], np.int64)
-    features = reader.matrix()
+    most = 2**31 if n_features is None else check_count("n_features", n_features)
+    heads, blocks = [], []
+    files: Any = paths if is_sequence(paths) else [paths]
+    for path in map(Path, files):
+        with reading(path, "cannot be read", EXPECTED), unzipped(path) as file:
+            line = 0
+            while block := file.readlines(BLOCK):
+                documents, features = _read_block(line, block, most)
+                line += len(block)
+                heads.append(documents)
+                blocks.append(features)
+    documents = pl.concat(heads)
+    if not documents.height:
+        raise ValueError(f"{short(paths)}: no documents; {EXPECTED}")
+    runs = documents["query"].rle()
+    queries, lengths = runs.struct["value"], runs.struct["len"].cast(pl.Int64).to_numpy()
+    if queries.n_unique() < len(queries):
+        again = queries.filter(~queries.is_first_distinct())[0]
+        raise ValueError(f"the documents of query {again!r} are not one after another")
+    starts = np.concatenate([[0], lengths.cumsum()])
+    width = n_features or max(block.shape[1] for block in blocks)
+    features, last = np.zeros((documents.height, width), np.float32), documents.height
+    while blocks:  # which are freed as they are copied
+        part = blocks.pop()
+        features[last - len(part) : last, : part.shape[1]] = part
+        last -= len(part)
     if normalize:
         for first, stop in pairwise(starts):
             query = features[first:stop].astype(np.float64)
             least, span = query.min(axis=0), np.ptp(query, axis=0)
             features[first:stop] = (query - least) / np.where(span > 0, span, 1.0)
-    return Judgments(tuple(reader.queries), starts, np.array(reader.grades, np.int64), features)
+    return Judgments(tuple(queries), starts, documents["grade"].to_numpy(), features)
 
 
-class _Reader:
-    """Documents that were read so far.
-
-    Attributes:
-        queries: where each query begins, in words.
-        starts: the first document of each.
-        grades: of all documents.
-        missing: how many values are the largest double.
-    """
-
-    def __init__(self, n_features: int | None) -> None:
-        self.missing = 0
-        self.queries: dict[str, str] = {}
-        self.starts: list[int] = []
-        self.grades: list[int] = []
-        self._given, self._width = n_features, n_features or 0
-        self._blocks: list[Singles] = []
-
-    def read(self, path: Any) -> None:
-        """Read a file to its end."""
-        path = check_path("path", path)
-        if path.exists() and not path.is_file():
-            raise ValueError(f"{path} is a folder, or no regular file; {EXPECTED}")
-        table, self._query = Table(path, expected=EXPECTED), ""
-        self._name, line, before = table.name, 1, len(self.grades)
-        for block in table.blocks():
-            self._read_block(line, block)
-            line += len(block)
-        if len(self.grades) == before:
-            raise ValueError(f"{path} has no documents; {EXPECTED}")
-
-    def matrix(self) -> Singles:
-        """The features of all documents. Blocks are freed as they are copied."""
-        if not self._width:
-            raise ValueError(f"{self._name}: no document has a feature")
-        matrix, last = np.zeros((len(self.grades), self._width), np.float32), len(self.grades)
-        while self._blocks:
-            block = self._blocks.pop()
-            matrix[last - len(block) : last, : block.shape[1]] = block
-            last -= len(block)
-        return matrix
-
-    def _refuse(self, line: int, what: str) -> None:
-        raise ValueError(f"{self._name}, line {line}: {what}")
-
-    def _read_block(self, first: int, block: list[bytes]) -> None:
-        lines, rests = [], []
-        for line, content in enumerate(block, first):
-            try:
-                text = content.decode().replace("\t", " ").rstrip("\r\n")
-            except UnicodeDecodeError:
-                self._refuse(line, "it is not UTF-8")
-            body, has_comment, _ = text.partition("#")
-            if body.strip(" "):
-                lines.append(line)
-                rests.append(self._read_head(line, body, bool(has_comment)))
-        if lines:
-            self._read_features(lines, rests)
-
-    def _read_head(self, line: int, body: str, has_comment: bool) -> str:
-        """Read grade and query of a document; return the rest of the line."""
-        match = LINE.fullmatch(body)
-        if match is None:
-            self._refuse(line, f"no qid in {short(body)}; expected grade qid:Q feature:value ...")
-        grade, query, rest = match.groups()  # type: ignore[union-attr]
-        if not GRADE.fullmatch(grade) or float(grade) > LARGEST_GRADE:
-            self._refuse(line, f"the grade is {short(grade)}; expected an integer from 0 to 30")
-        if rest is None and has_comment:
-            self._refuse(line, "a # in the qid; expected a blank before a comment")
-        if query != self._query or not self.starts:
-            if query in self.queries:
-                self._refuse(line, f"query {short(query)} is there already, {self.queries[query]}")
-            self.queries[query] = f"from {self._name}, line {line}"
-            self.starts.append(len(self.grades))
-            self._query = query
-        self.grades.append(int(float(grade)))
-        return rest or ""
-
-    def _read_features(self, lines: list[int], rests: list[str]) -> None:
-        """Read the features of the last documents, from the rests of their lines."""
-        text = pl.DataFrame({"row": range(len(rests)), "pair": rests})
-        pair = pl.col("pair")
-        pairs = text.with_columns(pair.str.split(" ")).explode("pair").filter(pair != "")
-        parts = pair.str.splitn(":", 2).struct
-        pairs = pairs.with_columns(
-            place=parts[0].cast(pl.UInt32, strict=False),
-            value=parts[1].cast(pl.Float64, strict=False),
+def _read_block(before: int, block: list[bytes], most: int) -> tuple[pl.DataFrame, Singles]:
+    """The grade and the query of the documents of some lines, and their features."""
+    text = pl.Series("text", block).cast(pl.String).str.replace_all("\t", " ")
+    body = text.str.replace("#.*", "").str.strip_chars().to_frame()
+    parts = pl.col("text").str.splitn(" ", 3).struct
+    documents = (
+        body.with_row_index("line", before + 1)
+        .filter(pl.col("text") != "")
+        .with_columns(
+            grade=parts[0].cast(pl.Float64, strict=False),
+            query=parts[1].str.strip_prefix("qid:"),
+            pairs=parts[2].fill_null(""),
         )
-        is_missing = (pl.col("value").abs() >= MISSING) & pl.col("value").is_finite()
-        self.missing += pairs.select(is_missing.sum()).item()
-        pairs = pairs.with_columns(value=pl.when(is_missing).then(0.0).otherwise("value"))
-        is_good = pl.col("place").is_between(1, self._given or 2**31) & (
-            pl.col("value").abs() <= LARGEST_VALUE
+    )
+    grade = pl.col("grade")
+    is_grade = (grade == grade.floor()) & grade.is_between(0, LARGEST_GRADE)
+    is_grade &= parts[1].str.starts_with("qid:")
+    _refuse_first(documents, is_grade, f"a grade from 0 to {LARGEST_GRADE} and qid:Q")
+    documents = documents.with_row_index("row")
+    pair = pl.col("pair").str.splitn(":", 2).struct
+    pairs = (
+        documents.select("row", "line", pair=pl.col("pairs").str.split(" "))
+        .explode("pair")
+        .filter(pl.col("pair") != "")
+        .with_columns(
+            text="pair",
+            place=pair[0].cast(pl.UInt32, strict=False),
+            value=pair[1].cast(pl.Float64, strict=False),
         )
-        bad = pairs.filter(~is_good.fill_null(False)).head(1)
-        for row, pair_text, place, value in bad.iter_rows():
-            number = f"a feature number from 1 to {self._given or 2**31}"
-            what = number if place is None or not 0 < place <= (self._given or 2**31) else ""
-            if ":" not in pair_text or value is None:
-                what = "feature:value"
-            self._refuse(
-                lines[row], f"{short(pair_text)}; expected {what or 'a finite value, at most 1e30'}"
-            )
-        rows, places = pairs["row"].to_numpy(), pairs["place"].to_numpy()
-        if ((rows[1:] == rows[:-1]) & (places[1:] <= places[:-1])).any():
-            again = pairs.filter(~pl.struct("row", "place").is_first_distinct()).head(1)
-            for row, _, place, _ in again.iter_rows():
-                self._refuse(lines[row], f"feature {place} appears twice")
-        self._width = int(max(self._width, places.max(initial=0)))
-        self._blocks.append(np.zeros((len(rests), self._width), np.float32))
-        self._blocks[-1][rows, places - 1] = pairs["value"].to_numpy()
+    )
+    is_pair = pl.col("place").is_between(1, most) & pl.col("value").is_not_null()
+    _refuse_first(pairs, is_pair, "feature:value" + f", features 1 to {most}" * (most < 2**31))
+    places, values = pairs["place"].to_numpy(), pairs["value"].to_numpy()
+    features = np.zeros((documents.height, int(places.max(initial=0))), np.float32)
+    is_missing = np.isfinite(values) & (np.abs(values) >= MISSING)
+    features[pairs["row"].to_numpy(), places - 1] = np.where(is_missing, 0.0, values)
+    return documents.select("query", pl.col("grade").cast(pl.Int64)), features
+
+
+def _refuse_first(rows: pl.DataFrame, is_right: pl.Expr, expected: str) -> None:
+    """Raise the ValueError for the first row whose text is not right."""
+    wrong = rows.filter(~is_right.fill_null(value=False)).head(1)
+    for line, text in wrong.select("line", "text").iter_rows():
+        raise ValueError(f"line {line} has {short(text)}; expected {expected}")
 
 
 # ---------------------------------------------------------------------------------------- instances
@@ -359,12 +275,10 @@ def judged_instance(
     n_items: int | None = None,
     n_positions: int = 10,
     n_grades: int | None = None,
-    eta: float | None = None,
     name: str = "judged",
     origin: str = "",
 ) -> Instance:
-    """Make a contextual instance from judged queries, for ``ContextualDBNRank-v0`` or, with
-    ``eta``, for ``ContextualPBMRank-v0``.
+    """Make a contextual instance from judged queries, for ``ContextualDBNRank-v0``.
 
     Args:
         judgments: the queries; one is drawn for each session, all with the same probability.
@@ -377,8 +291,6 @@ def judged_instance(
             number of documents of a query.
         n_positions: K.
         n_grades: 2, 3 or 5; None takes the least that holds the largest grade.
-        eta: None, or η of users who examine position k with probability ``k^-η``, and click all
-            that attracts them.
         name, origin: of the instance.
 
     Returns:
@@ -388,11 +300,7 @@ def judged_instance(
 
     Raises:
         ValueError: unknown users; a grade above 4 or ``n_grades - 1``; fewer items than positions;
-            test queries with another number of features, or without a relevant document.
-
-    Warns:
-        UserWarning: a document has a value so large that the features of all others nearly vanish
-            when they are divided by c.
+            test queries with another number of features.
 
     Source: Oosterhuis, de Rijke, *Differentiable unbiased online learning to rank*, CIKM 2018,
         section 5.
@@ -405,14 +313,17 @@ def judged_instance(
     """
     check_kind("judgments", judgments, Judgments, "Judgments, as read_judgments returns them")
     click, stop = _chances(judgments, users, n_grades)
-    if caution := _dwarfing_value(judgments):
-        warnings.warn(caution, stacklevel=2)
     sizes = np.diff(judgments.starts)
     n_rows = check_count("n_items", int(sizes.max()) if n_items is None else n_items)
     check_positions(n_positions, n_rows)
     n, d = judgments.features.shape
     n_blank = n_rows if sizes.min() < n_rows else 0
-    n_test = 0 if test is None else _n_test(test, d)
+    if test is not None and test.features.shape[1] != d:
+        raise ValueError(
+            f"the test queries have {test.features.shape[1]} features, and the judgments {d}; read "
+            f"the test file with n_features={d}"
+        )
+    n_test = 0 if test is None else len(test.grades)
     items = np.zeros((n + n_blank + n_test, d), np.float32)
     np.divide(judgments.features, np.float32(judgments.scale), out=items[:n])
     if test is not None:
@@ -430,25 +341,16 @@ def judged_instance(
         labels["held_out"] = [n + n_blank + np.arange(a, b) for a, b in pairwise(test.starts)]
         labels["gain"] = np.concatenate([labels["gain"], np.exp2(test.grades) - 1.0])
     grades = np.concatenate([judgments.grades, np.full(n_blank, len(click))])
-    chances = (
-        {"attraction": click} if eta is not None else {"attraction": click, "satisfaction": stop}
-    )
-    for parameter, values in chances.items():
+    for parameter, values in (("attraction", click), ("satisfaction", stop)):
         by_item = np.array([*values, 0.0])[grades]
         labels[parameter] = [by_item[row] for row in labels["candidates"]]
     nothing = np.zeros(n_rows)
-    if eta is None:
-        base: Any = DynamicBayesianModel(nothing, nothing, 1.0, n_positions=n_positions)
-    else:
-        eta = check_at_least("eta", eta, 0.0)
-        base = PositionBasedModel(nothing, [k**-eta for k in range(1, n_positions + 1)])
+    base = DynamicBayesianModel(nothing, nothing, 1.0, n_positions=n_positions)
     model = LabelledModel(base, items=items, **labels)
     share = float(np.maximum(n_rows - sizes, 0).sum()) / (len(sizes) * n_rows)
     what = (
         f"{len(sizes):,} queries, {n:,} documents, {d} features; {users} users, {len(click)} grades"
     )
-    if eta is not None:
-        what += f", position bias k^-{eta:g}"
     if test is not None:
         what += f"; {len(test.queries):,} held-out queries"
     return Instance(
@@ -461,56 +363,18 @@ def judged_instance(
     )
 
 
-def _dwarfing_value(judgments: Judgments) -> str:
-    """A caution if one document has a value that dwarfs those of all others; else empty."""
-    largest = np.concatenate([np.abs(rows).max(axis=1) for rows in _chunks(judgments.features)])
-    document = int(largest.argmax())
-    others = np.delete(largest, document).max(initial=0.0)
-    if not 0 < others * DWARFS < largest[document]:
-        return ""
-    values = judgments.features[document]
-    query = np.searchsorted(judgments.starts, document, "right") - 1
-    times = largest[document] / others
-    return (
-        f"feature {int(np.abs(values).argmax()) + 1} of a document of query "
-        f"{short(judgments.queries[query])} is {times:,.0f} times as large as any value of other "
-        "documents: all features are divided by the same number, so the others nearly vanish, and "
-        "agents hardly learn from them; correct the value, or read with normalize=True"
-    )
-
-
-def _n_test(test: Judgments, n_features: int) -> int:
-    """The number of documents of checked test queries."""
-    check_kind("test", test, Judgments, "Judgments, as read_judgments returns them")
-    n, d = test.features.shape
-    if d != n_features:
-        raise ValueError(
-            f"the test queries have {d} features, and the judgments {n_features}; read the test "
-            f"file with n_features={n_features}"
-        )
-    if not test.grades.any():
-        raise ValueError("no test query has a relevant document")
-    return n
-
-
 def _chances(judgments: Judgments, users: str, n_grades: int | None) -> Any:
     """The probabilities of a click and of leaving satisfied, by grade."""
     largest = int(judgments.grades.max())
-    most = max(GRADED_USERS)
-    if largest >= most:
-        query = np.searchsorted(judgments.starts, judgments.grades.argmax(), "right") - 1
+    fitting = [n for n in GRADED_USERS if n > largest]
+    if not fitting:
         raise ValueError(
-            f"a document of query {short(judgments.queries[query])} has the grade {largest}; "
-            f"expected at most {most - 1}"
+            f"the largest grade is {largest}; expected at most {max(GRADED_USERS) - 1}"
         )
-    if n_grades is None:
-        n_grades = next(n for n in GRADED_USERS if n > largest)
-    if not is_integer(n_grades) or n_grades not in GRADED_USERS or n_grades <= largest:
-        fitting = ", ".join(str(n) for n in GRADED_USERS if n > largest)
-        has = f"; the largest grade is {largest}"
-        raise ValueError(f"n_grades is {short(n_grades)}; expected one of {fitting}{has}")
-    check_choice("users", users, GRADED_USERS[n_grades])
-    return GRADED_USERS[n_grades][users]
+    n_grades = fitting[0] if n_grades is None else n_grades
+    if n_grades not in fitting:
+        raise ValueError(f"n_grades is {short(n_grades)}; expected one of {fitting}")
+    return GRADED_USERS[n_grades][check_choice("users", users, GRADED_USERS[n_grades])]
 
 
 # ----------------------------------------------------------------------------------------- held out

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from clickgym.core.checks import (
-    as_array,
     as_call,
     check_choice,
     check_count,
@@ -24,17 +21,11 @@ from clickgym.core.checks import (
     check_path,
     integers,
     numbers,
-    short,
 )
 from clickgym.core.files import parquet, write_whole
 
-from .counting import faulty_list
-from .distinct import repeated_sessions
-
-BLOCKS = 20
-"""Blocks of time, within which what changes with time can be told from what the lists do."""
-REWARDS = {"clicks": "clicks per session", "any_click": "sessions with a click"}
-"""What a session may earn, with its unit."""
+REWARDS = ("clicks", "any_click")
+"""What a session may earn: its clicks, or 1 if it has any."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,21 +38,15 @@ class ClickLog:
     Args:
         items: ``(N, K)`` integers, the list of each session as distinct indices into
             ``item_labels``, at least one; below its end -1.
-        clicks: ``(N, K)`` 0 or 1, 1 where the position was clicked; or a mask of booleans.
+        clicks: ``(N, K)`` 0 or 1, 1 where the position was clicked.
         queries: ``(N,)`` integers, the query of each session as an index into ``query_labels``.
         item_labels, query_labels: what the indices stand for, distinct strings. Logs are matched by
             these labels, so a model fitted to one log can be scored on another.
         propensities: ``(N, K)`` in (0, 1], the probability with which the logging policy shows this
             item at this position, and 1 below the end of a list; None if unknown.
         list_propensities: ``(N,)`` in (0, 1], the probability of the whole list; None if unknown.
-        context: ``(N, K, d)`` features of the item at each position, including those of the user,
-            as an agent would have seen them; None without features.
-        times: ``(N,)`` when each session was, any numbers that can be sorted; None if unknown.
         users: ``(N,)`` integers, the user of each session; None if unknown. If users are known,
             standard errors are clustered by user.
-        arms: ``(N,)`` integers, the arm of an experiment, drawn at random for the session or its
-            user, as an index into ``arm_labels``; -1 outside the experiment; None without one.
-        arm_labels: what these stand for.
 
     Raises:
         ValueError: naming the array and what was expected.
@@ -81,62 +66,56 @@ class ClickLog:
     query_labels: tuple[str, ...]
     propensities: NDArray[np.float64] | None = None
     list_propensities: NDArray[np.float64] | None = None
-    context: NDArray[np.float64] | None = None
-    times: NDArray[np.float64] | NDArray[np.int64] | None = None
     users: NDArray[np.int64] | None = None
-    arms: NDArray[np.int32] | None = None
-    arm_labels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        def checked(name: str, check: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
-            value = check(name, getattr(self, name), *arguments, **keywords)
-            object.__setattr__(self, name, value)
-            return value
+        def check(name: str, checked: Callable[..., Any], *arguments: Any, **options: Any) -> None:
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, checked(name, value, *arguments, **options))
 
-        n_labels = {
-            name: len(checked(name, check_labels))
-            for name in ("item_labels", "query_labels", "arm_labels")
-        }
-        options: dict[str, Any] = {"dtype": np.int32, "empty": True, "whole": True}
-        shape = checked(
-            "items", integers, ("sessions", "positions"), -1, n_labels["item_labels"], **options
-        ).shape
-        checked("clicks", _check_clicks, shape)
-        checked("queries", integers, shape[:1], 0, n_labels["query_labels"], **options)
-        seen_in = np.full(n_labels["item_labels"], -1, np.int32)
-        session, item = faulty_list(self.items, self.clicks, seen_in)
-        if item >= 0:
-            raise ValueError(
-                f"items[{session}] shows the item {self.item_labels[item]!r} twice; expected "
-                "distinct items in a list"
-            )
-        if session >= 0:
-            expected = "expected one item or more, then -1 for the rest, without clicks"
-            row, clicks = (short(part[session].tolist()) for part in (self.items, self.clicks))
-            raise ValueError(f"items[{session}] is {row} with the clicks {clicks}; {expected}")
-        if self.propensities is not None:
-            checked("propensities", _check_propensities, shape)
-        if self.list_propensities is not None:
-            checked("list_propensities", _check_propensities, shape[:1])
-        if self.context is not None:
-            checked("context", numbers, (*shape, "features"), empty=True, copy=False)
-        if self.times is not None:
-            checked("times", _check_times, shape[:1])
-        if self.users is not None:
-            checked("users", integers, shape[:1], 0, empty=True, whole=True)
-        if self.arms is not None:
-            checked("arms", integers, shape[:1], -1, n_labels["arm_labels"], **options)
+        whole: dict[str, Any] = {"empty": True, "whole": True}
+        share: dict[str, Any] = {"most": 1.0, "above": 0.0, "empty": True, "copy": False}
+        share["expected"] = "a probability in (0, 1]"
+        check("item_labels", check_labels)
+        check("query_labels", check_labels)
+        n_items, n_queries = len(self.item_labels), len(self.query_labels)
+        shape: Any = ("sessions", "positions")
+        check("items", integers, shape, -1, n_items, dtype=np.int32, **whole)
+        shape = self.items.shape
+        if isinstance(self.clicks, np.ndarray) and self.clicks.dtype == np.bool_:
+            object.__setattr__(self, "clicks", self.clicks.view(np.int8))
+        check("clicks", integers, shape, 0, 2, dtype=np.int8, **whole)
+        check("queries", integers, shape[:1], 0, n_queries, dtype=np.int32, **whole)
+        check("propensities", numbers, shape, **share)
+        check("list_propensities", numbers, shape[:1], **share)
+        check("users", integers, shape[:1], 0, **whole)
+        self._check_lists()
+
+    def _check_lists(self) -> None:
+        """Refuse a list that has an item twice, a gap, or a click below its end."""
+        ended, ranked = self.items < 0, np.sort(self.items, axis=1)
+        twice = (ranked[:, 1:] == ranked[:, :-1]) & (ranked[:, 1:] >= 0)
+        gap = ended[:, :1] | (ended[:, :-1] & ~ended[:, 1:]).any(axis=1, keepdims=True)
+        for faults, what in (
+            (twice, "shows an item twice; expected distinct items in a list"),
+            (gap, "has a gap; expected one item or more, then -1 for the rest"),
+            (ended & (self.clicks > 0), "has a click below the end of its list"),
+        ):
+            if faults.any():
+                session = int(faults.any(axis=1).argmax())
+                raise ValueError(f"items[{session}] {what}: {self.items[session].tolist()}")
 
     def __len__(self) -> int:
         return len(self.items)
 
     def __repr__(self) -> str:
-        labels = {"n_queries": len(self.query_labels), "n_items": len(self.item_labels)}
         return as_call(
             self,
             n_sessions=len(self),
             n_positions=self.n_positions,
-            **labels,
+            n_queries=len(self.query_labels),
+            n_items=len(self.item_labels),
             n_clicks=int(self.clicks.sum()),
         )
 
@@ -152,33 +131,8 @@ class ClickLog:
 
     @property
     def order(self) -> NDArray[np.int64]:
-        """The sessions in the order of their times, ``(N,)`` indices; those of one time, and all
-        without times, as they stand.
-
-        Example:
-            >>> ClickLog([[0]] * 3, [[1]] * 3, [0] * 3, ("a",), ("q",), times=[7, 5, 7]).order
-            array([1, 0, 2])
-        """
-        return np.arange(len(self)) if self.times is None else np.argsort(self.times, kind="stable")
-
-    @property
-    def repeated(self) -> NDArray[np.bool_]:
-        """Which sessions repeat one above them, ``(N,)``: of the same time, query, list and clicks,
-        and of the same user where users are known.
-
-        Where times are coarse, different users who meet the same list at one time are often alike,
-        too. How often users are alike by chance follows from pairs of sessions with the same list
-        at *different* times. Sessions count as repeated only if those that share time, query and
-        list are alike at least four times as often (as odds). No session counts as repeated if
-        lists are not shown at several times, if times are too coarse to tell, or if there are no
-        times.
-
-        Example:
-            >>> log = ClickLog([[0]] * 3, [[1]] * 3, [0] * 3, ("a",), ("q",), times=[5, 7, 5])
-            >>> log.repeated
-            array([False, False, False])
-        """
-        return repeated_sessions(self.times, self.queries, self.items, self.clicks, self.users)
+        """The sessions as they stand, ``(N,)``: so agents that start from a log take them."""
+        return np.arange(len(self))
 
     def earned(self, reward: str = "clicks", cutoff: int | None = None) -> NDArray[np.int8]:
         """What each click counts, ``(N, cutoff)``.
@@ -202,35 +156,16 @@ class ClickLog:
         return counted * (counted.cumsum(axis=1) == 1) if reward == "any_click" else counted
 
     def of_query(self, query: str) -> ClickLog:
-        """The log of the sessions of a query.
-
-        Args:
-            query: its label.
-
-        Raises:
-            ValueError: the log has no such query.
-        """
+        """The log of the sessions of a query, which is named by its label."""
         check_choice("query", query, self.query_labels)
         return self[self.queries == self.query_labels.index(query)]
 
     def __getitem__(self, sessions: Any) -> ClickLog:
         """The log of some sessions: a boolean mask, a slice or a sequence of indices."""
-        try:
-            self.queries[sessions]
-        except (IndexError, TypeError, ValueError) as error:
-            expected = "a mask, a slice or a sequence of indices"
-            raise IndexError(
-                f"the part {short(sessions)} of {len(self.queries)} sessions; expected {expected}"
-            ) from error
-        part = copy(self)
+        rows, part = np.atleast_1d(np.arange(len(self))[sessions]), copy(self)
         for name, values in vars(self).items():
             if isinstance(values, np.ndarray):
-                object.__setattr__(part, name, values[sessions])  # which needs no further checks
-        if part.items.ndim != 2:
-            raise ValueError(
-                f"the part {short(sessions)} is one row; expected a mask, a slice or a sequence "
-                "of indices"
-            )
+                object.__setattr__(part, name, values[rows])  # which needs no further checks
         return part
 
     def to_frame(self) -> pl.DataFrame:
@@ -238,44 +173,28 @@ class ClickLog:
 
         Returns:
             Columns ``session`` (from 0), ``query``, ``position`` (from 1), ``item``, ``clicked``,
-            and where they are known ``propensity``, ``list_propensity``, ``time``, ``user`` (its
-            number), ``arm``, and the context as ``feature_1``, ``feature_2``, ...
+            and where they are known ``propensity``, ``list_propensity`` and ``user`` (its number).
 
         Example:
             >>> ClickLog([[1, 0]], [[1, 0]], [0], ("a", "b"), ("q",)).to_frame().rows()
             [(0, 'q', 1, 'b', 1), (0, 'q', 2, 'a', 0)]
         """
-        n_positions = self.n_positions
-        # Only an empty log has no labels, and then there is nothing to take.
-        items, queries = (
-            pl.Series(labels, dtype=pl.String) for labels in (self.item_labels, self.query_labels)
-        )
+        sessions, positions = np.nonzero(self.items >= 0)
+        shown = self.items[sessions, positions]
         columns: dict[str, Any] = {
-            "session": np.repeat(np.arange(len(self)), n_positions),
-            "query": queries.gather(np.repeat(self.queries, n_positions)),
-            "position": np.tile(np.arange(1, n_positions + 1, dtype=np.int32), len(self)),
-            "item": items.gather(self.items.ravel().clip(0)),
-            "clicked": self.clicks.ravel(),
+            "session": sessions,
+            "query": pl.Series(self.query_labels, dtype=pl.String).gather(self.queries[sessions]),
+            "position": positions.astype(np.int32) + 1,
+            "item": pl.Series(self.item_labels, dtype=pl.String).gather(shown),
+            "clicked": self.clicks[sessions, positions],
         }
-        for name, values in (
-            ("propensity", self.propensities),
-            ("list_propensity", self.list_propensities),
-            ("time", self.times),
-            ("user", self.users),
-        ):
-            if values is not None:
-                columns[name] = (
-                    values.ravel() if values.ndim == 2 else np.repeat(values, n_positions)
-                )
-        if self.arms is not None:
-            arms = pl.Series([*self.arm_labels, None], dtype=pl.String)  # None for -1
-            columns["arm"] = arms.gather(np.repeat(self.arms, n_positions) % len(arms))
-        if self.context is not None:
-            for j in range(self.context.shape[2]):
-                columns[f"feature_{j + 1}"] = self.context[:, :, j].ravel()
-        frame = pl.DataFrame(columns)
-        filled = self.items.ravel() >= 0
-        return frame if filled.all() else frame.filter(filled)
+        if self.propensities is not None:
+            columns["propensity"] = self.propensities[sessions, positions]
+        if self.list_propensities is not None:
+            columns["list_propensity"] = self.list_propensities[sessions]
+        if self.users is not None:
+            columns["user"] = self.users[sessions]
+        return pl.DataFrame(columns)
 
 
 def frequent_queries(log: ClickLog, most: int = 1) -> list[str]:
@@ -290,63 +209,19 @@ def item_numbers(log: ClickLog, labels: Iterable[str]) -> list[int]:
     return [number[check_choice("item", label, number)] for label in labels]
 
 
-def _check_propensities(name: str, values: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """``values`` as an array of probabilities above 0; the message of the ValueError names the
-    array.
-    """
-    return numbers(
-        name,
-        values,
-        shape,
-        most=1.0,
-        above=0.0,
-        expected="a probability in (0, 1]",
-        empty=True,
-        copy=False,
-    )
-
-
-def _check_times(
-    name: str, values: Any, shape: tuple[int, ...]
-) -> NDArray[np.float64] | NDArray[np.int64]:
-    """``values`` as an array of numbers; integers stay integers, exact beyond 2**53."""
-    if as_array(name, values).dtype.kind in "iu":
-        return integers(name, values, shape, -(2**63), empty=True)
-    return numbers(name, values, shape, empty=True, copy=False)
-
-
-def _check_clicks(name: str, values: Any, shape: tuple[int, ...]) -> NDArray[np.int8]:
-    """0 and 1; an array of booleans is a mask, and means the same."""
-    if isinstance(values, np.ndarray) and values.dtype == np.bool_:
-        values = values.view(np.int8)
-    return integers(name, values, shape, 0, 2, dtype=np.int8, empty=True, whole=True)
-
-
 def write_tidy(log: ClickLog, path: str | PathLike[str]) -> None:
     """Write a log as a table, which `read_log` reads back; no half-written file is left.
 
     Args:
         log: the sessions; see `ClickLog.to_frame` for the columns.
-        path: a file whose name ends with ``.csv``, ``.csv.gz`` or ``.parquet``.
+        path: a file whose name ends with ``.csv`` or ``.parquet``.
 
     Raises:
-        ValueError: the name ends otherwise, or there is no such folder.
+        ValueError: the name ends otherwise.
     """
-    path = check_table(path)
+    path = check_path("path", path)
     check_kind("log", log, ClickLog, "a ClickLog")
-    if path.suffix == ".parquet":
-        write_whole(path, parquet(log.to_frame()))
-    else:
-        text = log.to_frame().write_csv().encode()
-        write_whole(path, gzip.compress(text) if path.suffix == ".gz" else text)
-
-
-def check_table(path: str | PathLike[str]) -> Path:
-    """The path of a table to write; another ending, or a folder that is missing, is refused."""
-    table = check_path("path", path)
-    if not table.name.endswith((".csv", ".csv.gz", ".parquet")) or not table.parent.is_dir():
-        raise ValueError(
-            f"{table}: expected a file that ends with .csv, .csv.gz or .parquet, in a folder that "
-            "exists"
-        )
-    return table
+    if path.suffix not in (".csv", ".parquet"):
+        raise ValueError(f"{path}: expected a file that ends with .csv or .parquet")
+    frame = log.to_frame()
+    write_whole(path, parquet(frame) if path.suffix == ".parquet" else frame.write_csv())

@@ -7,9 +7,9 @@ import math
 from clickgym.runner.console import announce_compiling, errors, output
 from clickgym.runner.terminal import Column, print_table, say
 
-from ..readers import read_log
-from ..simulability import ROUNDS, check_models
-from .logs import Columns, Log, names
+from ..reading import read_log
+from ..trust import ROUNDS, check_models
+from .options import Columns, Log, names
 
 
 def check(

@@ -24,7 +24,7 @@ import numpy as np
 from clickgym.core.kernels import entry
 from clickgym.envs import ClickModel, PositionBasedModel, UserBrowsingModel
 
-from ..counting import count_cells, cut, in_parallel
+from .counting import count_cells, cut, in_parallel
 from .estimator import (
     Clicks,
     EMEstimator,

@@ -20,9 +20,9 @@ from clickgym.core.checks import check_choice
 from clickgym.core.kernels import entry
 from clickgym.envs import CascadeModel, ClickModel, DependentClickModel, DynamicBayesianModel
 
-from ..counting import (
+from .counting import (
     count_certain,
-    count_examined,
+    counted,
     cut,
     in_parallel,
     last_clicks,
@@ -76,30 +76,27 @@ class CascadingEstimator(Estimator):
     def _conditional(self, pairs: Indices, clicks: Clicks) -> Floats:
         return filled(cascading_conditional, pairs.shape, pairs, clicks, *self._law())
 
-    def _shares(
-        self, successes: NDArray[np.int64], trials: NDArray[np.int64]
-    ) -> tuple[Floats, Prior]:
+    def _shares(self, successes: Floats, trials: Floats) -> tuple[Floats, Prior]:
         """The probability of each pair, and their prior."""
-        prior = self.prior or fitted_prior(
-            successes[:-1].astype(np.float64), (trials - successes)[:-1].astype(np.float64)
-        )
+        prior = self.prior or fitted_prior(successes[:-1], (trials - successes)[:-1])
         return smoothed(successes, trials, prior), prior
 
-    def _count(self, pairs: Indices, clicks: Clicks, until_first: bool) -> tuple[Floats, Floats]:
-        """Estimate attraction from the positions that count as examined, down to the first
-        click or to the last.
+    def _count(self, pairs: Indices, clicks: Clicks, end: Indices) -> tuple[Floats, Floats]:
+        """Estimate attraction from the positions that count as examined: those down to the click at
+        the position ``end``, ``(N,)``, or all where it is -1.
 
         Returns:
             The share of clicks that were the last one, of each pair ``(P + 1,)`` and at each
             position ``(K,)``.
         """
-        examined, clicked, last_of_pair = np.zeros((3, len(self._codes) + 1), np.int64)
-        last_at, clicked_at = np.zeros((2, self.n_positions_), np.int64)
-        count_examined(
-            pairs, clicks, until_first, examined, clicked, last_of_pair, last_at, clicked_at
-        )
+        positions, size = np.arange(pairs.shape[1]), len(self._codes) + 1
+        counts, is_end = positions <= end[:, None], positions == end[:, None]
+        is_clicked = (clicks > 0) & counts
+        examined = counted(pairs, (pairs >= 0) & (counts | (end < 0)[:, None]), size)
+        clicked = counted(pairs, is_clicked, size)
         self.attraction_, self.prior_ = self._shares(clicked, examined)
-        return self._shares(last_of_pair, clicked)[0], smoothed(last_at, clicked_at)
+        leaving, _ = self._shares(counted(pairs, is_end, size), clicked)
+        return leaving, smoothed(is_end.sum(axis=0), is_clicked.sum(axis=0))
 
 
 @entry
@@ -140,11 +137,9 @@ class _ScanningEstimator(CascadingEstimator, EMEstimator):
         last = last_clicks(clicks)
         # positions below the first that were surely examined
         certain = int(np.maximum(last, 0).sum())
-        displays, clicked, skipped = np.zeros((3, len(self._codes) + 1))
-        n_groups = len(displays) if leaving_of_pairs else n_positions
-        passed, asked, at_end = np.zeros((3, n_groups))
-        counts = displays, clicked, skipped, passed, asked, at_end
-        count_certain(pairs, clicks, last, leaving_of_pairs, *counts)
+        displays, clicked, skipped, passed, asked, at_end = count_certain(
+            pairs, clicks, last, len(self._codes) + 1, leaving_of_pairs
+        )
         if self._leaves_out:  # nothing tells who leaves after a click at the end of a list
             asked -= at_end
         pairs, last, weights, first = self._merged_tails(pairs, last)
@@ -303,7 +298,7 @@ class CMEstimator(CascadingEstimator):
     model_class = CascadeModel
 
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
-        self._count(pairs, clicks, until_first=True)
+        self._count(pairs, clicks, np.where(clicks.any(axis=1), clicks.argmax(axis=1), -1))
 
     def _law(self) -> CascadingLaw:
         return self.attraction_, np.zeros(self.n_positions_), False, 1.0
@@ -363,7 +358,7 @@ class DCMEstimator(_ScanningEstimator):
         if self.method == "em":
             self.termination_, _ = self._em(pairs, clicks, leaving_of_pairs=False)
         else:
-            _, self.termination_ = self._count(pairs, clicks, until_first=False)
+            _, self.termination_ = self._count(pairs, clicks, last_clicks(clicks))
         self.termination_ = np.append(self.termination_[:-1], self.termination_[-2:][0])
 
     def _law(self) -> CascadingLaw:
@@ -399,7 +394,7 @@ class SDBNEstimator(CascadingEstimator):
     perseverance_ = 1.0
 
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
-        self.satisfaction_, _ = self._count(pairs, clicks, until_first=False)
+        self.satisfaction_, _ = self._count(pairs, clicks, last_clicks(clicks))
 
     def _law(self) -> CascadingLaw:
         g = self.perseverance_

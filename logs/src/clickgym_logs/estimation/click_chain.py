@@ -14,8 +14,8 @@ import numpy as np
 from clickgym.core.kernels import entry
 from clickgym.envs import ClickChainModel, ClickModel
 
-from ..counting import count_certain, in_parallel, last_clicks, list_length
 from .cascading import CascadingEstimator, CascadingLaw
+from .counting import count_certain, in_parallel, last_clicks, list_length
 from .estimator import (
     Clicks,
     EMEstimator,
@@ -69,9 +69,9 @@ class CCMEstimator(CascadingEstimator, EMEstimator):
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
         n_sessions, n_positions = pairs.shape
         last = last_clicks(clicks)
-        displays, clicked, skipped, *of_pairs = np.zeros((6, len(self._codes) + 1))
-        count_certain(pairs, clicks, last, True, displays, clicked, skipped, *of_pairs)
-        passed, asked, at_end = of_pairs
+        displays, clicked, skipped, passed, asked, at_end = count_certain(
+            pairs, clicks, last, len(self._codes) + 1, by_pair=True
+        )
         # positions above the last click without one
         passed_skips = np.maximum(last, 0).sum() - passed.sum()
         # Of a click at the end of a list it is not seen, so not asked, whether it was relevant.

@@ -9,7 +9,6 @@ they share. A pair that the log never showed has the mean of the prior.
 from __future__ import annotations
 
 import copy
-import inspect
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -22,7 +21,6 @@ from scipy.optimize import minimize
 from scipy.special import betaln, expit, logit, psi
 
 from clickgym.core.checks import (
-    as_call,
     check_at_least,
     check_count,
     check_kind,
@@ -30,11 +28,10 @@ from clickgym.core.checks import (
     refusal,
 )
 from clickgym.core.kernels import entry, kernel
-from clickgym.envs import ClickModel, Instance
+from clickgym.envs import ClickModel
 
-from ..counting import by_query, in_parallel, list_length
-from ..log import ClickLog, frequent_queries
-from .query_instance import items_of, query_instance
+from ..log import ClickLog
+from .counting import by_query, in_parallel, list_length
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int32]
@@ -96,13 +93,6 @@ class Estimator(ABC):
         if "model_class" in vars(cls):
             cls.short = vars(cls).get("short", cls.model_class.short)
             MODEL_ESTIMATORS[cls.short] = cls
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The arguments of the constructor, as scikit-learn asks for them; ``deep`` is ignored."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
-
-    def __repr__(self) -> str:
-        return as_call(self, **self.get_params())
 
     def fit(self, log: ClickLog, start: Estimator | None = None) -> Self:
         """Estimate the model's parameters.
@@ -199,36 +189,6 @@ class Estimator(ABC):
             if pair == len(self._codes) and not unseen:
                 raise KeyError((query, item))
         return self._click_model(pairs)
-
-    def to_instance(
-        self, log: ClickLog, query: str | None = None, *, n_items: int | None = None
-    ) -> Instance:
-        """The users of one query as an instance, which `Instance.save` writes to a file.
-
-        Args:
-            log: the fitted log. It tells which items the query showed most, and its most frequent
-                list, the initial ranking.
-            query: label of the query; None takes the most frequent one.
-            n_items: L, the number of items, those that were displayed most. None takes all items
-                that are in at least one of a hundred sessions of the query.
-
-        Raises:
-            ValueError: on a query that the log lacks or that has fewer items than positions.
-            KeyError: the estimator was fitted to another log, without an item of the query.
-
-        Example:
-            >>> from clickgym_logs import ClickLog, CMEstimator
-            >>> log = ClickLog([[0, 1]] * 3, [[1, 0]] * 3, [0] * 3, ("a", "b"), ("q",))
-            >>> CMEstimator().fit(log).to_instance(log).labels
-            ('a', 'b')
-        """
-        check_kind("log", log, ClickLog, "a ClickLog")
-        query = frequent_queries(log)[0] if query is None else query
-        if n_items is not None:
-            check_count("n_items", n_items)
-        items = items_of(log, query, n_items)
-        model = self.click_model(query, sorted(items))
-        return query_instance(log, query, items, {self.short: model})
 
     @abstractmethod
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:

@@ -7,8 +7,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from clickgym_logs import ClickLog, PBMEstimator, check_models, write_tidy
-from clickgym_logs.estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
+from clickgym_logs import ClickLog, check_models, write_tidy
 
 LISTS = np.array([[0, 1, 2], [1, 0, 2], [2, 1, 0], [0, 2, 1]])
 
@@ -129,18 +128,6 @@ def test_a_log_with_one_list_per_query_is_refused():
         ValueError, match="no item of a list that can be left out is in other lists"
     ):
         check_models(two, ["PBM"])
-
-
-def test_fits_that_have_not_converged(monkeypatch):
-    """One warning for all of them, and their predictions are used."""
-    hasty = lambda: PBMEstimator(iterations=2)  # noqa: E731
-    monkeypatch.setitem(MODEL_ESTIMATORS, "PBM", hasty)
-    with pytest.warns(
-        ConvergenceWarning, match=r"10 fits of 20 \(PBM\) had not converged"
-    ) as caught:
-        checked = check_models(log_of(of_the_pbm), ["PBM", "CM"])
-    assert len(caught) == 1
-    assert checked.verdict == "can"
 
 
 def test_the_command_prints_a_table_and_the_sentence(tmp_path, printed):

@@ -1,5 +1,5 @@
-"""Compiled passes over the sessions of a log: numbering its (query, item) pairs, and what the
-estimators count.
+"""Passes over the sessions of a log: numbering its (query, item) pairs, and what the estimators
+count.
 
 Where a list ends before the last position, its items are followed by -1, and so are the numbers of
 its pairs: nothing is counted there. The sessions are taken in the order of their queries. A pair
@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from clickgym.core.kernels import entry, kernel
+from clickgym.core.kernels import kernel
 
-from .distinct import distinct
+from ..distinct import distinct
 
 Long = NDArray[np.int64]
 Ints = NDArray[np.int32]
@@ -39,19 +39,15 @@ def by_query(queries: Ints, items: Ints, n_items: int) -> tuple[Long, Long, Ints
         where there is none, sessions in that order.
     """
     order = np.argsort(queries, kind="stable")
-    codes = np.empty(0, np.int64)
-    codes = np.empty(
-        find_pairs(queries, items, order, np.full(n_items, -1, np.int32), codes), np.int64
-    )
-    find_pairs(queries, items, order, np.full(n_items, -1, np.int32), codes)
-    codes.sort()
-    numbers = np.empty(items.shape, np.int32)
-    number_pairs(queries, items, order, codes, np.empty(n_items, np.int32), numbers)
-    return order, codes, numbers
+    shown = items[order]
+    cells = np.where(shown < 0, -1, queries[order, None] * np.int64(n_items) + shown)
+    codes, numbers = np.unique(cells, return_inverse=True)
+    n_gaps = int(codes[:1].sum() < 0)  # the code -1, of what lies below the end of a list
+    return order, codes[n_gaps:], numbers.reshape(items.shape).astype(np.int32) - n_gaps
 
 
 @kernel
-def list_length(row):  # type: ignore[no-untyped-def]
+def list_length(row):
     """How many positions of a list there are, of its items or the numbers of its pairs; at least
     one.
     """
@@ -59,60 +55,6 @@ def list_length(row):  # type: ignore[no-untyped-def]
     while n > 1 and row[n - 1] < 0:
         n -= 1
     return n
-
-
-@entry
-def faulty_list(items, clicks, seen_in):  # type: ignore[no-untyped-def]
-    """The first session whose list has an item twice, and the item; -1 for the item where there is
-    none at a position that has one below it or a click, or at the first; twice -1 where all is
-    well. ``seen_in`` has a -1 for each item there is.
-    """
-    for session in range(len(items)):
-        n = list_length(items[session])
-        for k in range(n):
-            item = items[session, k]
-            if item < 0:
-                return session, -1
-            if seen_in[item] == session:
-                return session, item
-            seen_in[item] = session
-        for k in range(n, items.shape[1]):
-            if clicks[session, k]:
-                return session, -1
-    return -1, -1
-
-
-@entry
-def find_pairs(queries, items, order, seen_for, codes):  # type: ignore[no-untyped-def]
-    """Write the code of each pair where there is room for it, and return how many pairs there
-    are.
-    """
-    n_pairs = 0
-    for session in order:
-        for k in range(items.shape[1]):
-            item = items[session, k]
-            if item >= 0 and seen_for[item] != queries[session]:
-                seen_for[item] = queries[session]
-                if n_pairs < len(codes):
-                    codes[n_pairs] = np.int64(queries[session]) * len(seen_for) + item
-                n_pairs += 1
-    return n_pairs
-
-
-@entry
-def number_pairs(queries, items, order, codes, number_of, numbers):  # type: ignore[no-untyped-def]
-    """Replace the items of each session, in the given order, by the numbers of their pairs."""
-    n_items, next_pair, query = len(number_of), 0, -1
-    for row in range(len(order)):
-        session = order[row]
-        if queries[session] != query:
-            query = queries[session]
-            while next_pair < len(codes) and codes[next_pair] // n_items == query:
-                number_of[codes[next_pair] % n_items] = next_pair
-                next_pair += 1
-        for k in range(items.shape[1]):
-            item = items[session, k]
-            numbers[row, k] = number_of[item] if item >= 0 else -1
 
 
 def last_clicks(clicks: NDArray[np.int8]) -> Ints:
@@ -131,54 +73,38 @@ def last_clicks_above(clicks: NDArray[np.int8]) -> Ints:
     return np.pad(np.maximum.accumulate(marks, axis=1)[:, :-1], ((0, 0), (1, 0)))
 
 
-@entry
-def count_examined(  # type: ignore[no-untyped-def]
-    pairs, clicks, until_first, examined, clicked, last_of_pair, last_at, clicked_at
-):
-    """Count what the models that scan from the top take as certain.
+def counted(numbers: Ints, where: NDArray[np.bool_], size: int) -> NDArray[np.float64]:
+    """How often each number below ``size`` stands at the places ``where``."""
+    return np.bincount(numbers[where], minlength=size).astype(np.float64)
 
-    Examined is what stands down to the first click, or to the last one; everything, if there is no
-    click. Clicks below that do not count. The last clicks are counted by pair and by position.
+
+def count_certain(
+    pairs: Ints, clicks: NDArray[np.int8], last: Ints, n_pairs: int, by_pair: bool
+) -> list[NDArray[np.float64]]:
+    """What exact EM need not count again.
+
+    Args:
+        pairs, clicks: ``(N, K)``.
+        last: ``(N,)`` as from `last_clicks`.
+        n_pairs: pairs are numbered below this.
+        by_pair: whether a group is a pair, or a position.
+
+    Returns:
+        Of each pair the displays, the clicks, and the skips above a last click or on the first
+        position; of each group the clicks that were not the last, all clicks, and those at the end
+        of a list.
     """
-    for session in range(len(pairs)):
-        end = -1
-        for k in range(pairs.shape[1]):
-            if clicks[session, k] and not (until_first and end >= 0):
-                end = k
-        for k in range(list_length(pairs[session]) if end < 0 else end + 1):
-            pair = pairs[session, k]
-            examined[pair] += 1
-            if clicks[session, k]:
-                clicked[pair] += 1
-                clicked_at[k] += 1
-        if end >= 0:
-            last_of_pair[pairs[session, end]] += 1
-            last_at[end] += 1
-
-
-@entry
-def count_certain(  # type: ignore[no-untyped-def]
-    pairs, clicks, last, by_pair, displays, clicked, skipped, passed, asked, at_end
-):
-    """What exact EM need not count again: displays and clicks of each pair, the skips above a last
-    click (or on the first position), and of each group the clicks that were not the last, all
-    clicks, and those at the end of a list. A group is a pair, or a position.
-    """
-    for session in range(len(pairs)):
-        certain, n = max(last[session], 0), list_length(pairs[session])
-        for k in range(n):
-            pair = pairs[session, k]
-            group = pair if by_pair else k
-            displays[pair] += 1
-            if clicks[session, k]:
-                clicked[pair] += 1
-                asked[group] += 1
-                if k < last[session]:
-                    passed[group] += 1
-                elif k == n - 1:
-                    at_end[group] += 1
-            elif k <= certain:
-                skipped[pair] += 1
+    positions = np.broadcast_to(np.arange(pairs.shape[1], dtype=np.int32), pairs.shape)
+    groups, n_groups = (pairs, n_pairs) if by_pair else (positions, pairs.shape[1])
+    shown, clicked, is_last = pairs >= 0, clicks > 0, positions == last[:, None]
+    is_certain = positions <= np.maximum(last, 0)[:, None]
+    is_end = positions == shown.sum(axis=1, keepdims=True) - 1
+    of_pairs = (shown, clicked, shown & ~clicked & is_certain)
+    of_groups = (clicked & ~is_last, clicked, is_last & is_end)
+    return [
+        *(counted(pairs, where, n_pairs) for where in of_pairs),
+        *(counted(groups, where, n_groups) for where in of_groups),
+    ]
 
 
 def merge_tails(pairs: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:

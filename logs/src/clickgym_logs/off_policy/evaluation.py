@@ -61,7 +61,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import chdtrc, ndtri, stdtrit
+from scipy.special import ndtri, stdtrit
 
 from clickgym.core.checks import (
     check_between,
@@ -72,8 +72,9 @@ from clickgym.core.checks import (
 )
 from clickgym.envs import ClickModel
 
-from .distinct import distinct, grouped, sorted_distinct
-from .estimation.estimator import Estimator
+from ..distinct import grouped
+from ..estimation.estimator import Estimator
+from ..log import ClickLog
 from .intervals import (
     LEAST_CLICKS,
     Interval,
@@ -81,11 +82,9 @@ from .intervals import (
     by_user,
     deviations,
     effective_number,
-    in_units,
     interval_of_clicks,
     interval_of_difference,
 )
-from .log import BLOCKS, ClickLog
 from .model_weights import MODEL_BASED, model_weights
 from .policies import Policy, check_query, empirical_policy
 from .weights import WEIGHTS, Contributions, Floats, Sessions
@@ -102,8 +101,6 @@ uncertain.
 """
 GROUPS = 30
 """Of sessions; a click model is fitted again with each of them counted twice."""
-FOLLOWS = 0.001
-"""The p-value below which lists changed with time."""
 MOST_OFF = 0.1
 """A mean weight that is farther than this from 1 is worth a caution."""
 
@@ -121,14 +118,12 @@ class Evaluation:
         interval: confidence interval of ``value``; NaN for a single session or user.
         on_policy: the logged reward per session, which is the value of the logging policy.
         on_policy_interval: confidence interval of ``on_policy``.
-        difference: ``value`` minus ``on_policy``; None by an estimator without a click model where
-            the lists changed with time, for it would be one of times.
+        difference: ``value`` minus ``on_policy``.
         difference_interval: its confidence interval. Both sides of the difference come from the
             same sessions, so that what they share cancels.
         effective_clicks: ``(Σx)²/Σx²`` of what sessions contribute, or users where the log knows
             them, how many weighted clicks of equal size would vary as much. Below 10 the difference
             tells neither better nor worse.
-        lists_changed: whether the lists changed with time.
         n_sessions: N.
         effective_sample_size: ``(Σw)²/Σw²``, how many sessions of equal weight would vary as much
             (at the worst position, where weights are normalised by position).
@@ -142,47 +137,36 @@ class Evaluation:
     interval: Interval
     on_policy: float
     on_policy_interval: Interval
-    difference: float | None
-    difference_interval: Interval | None
+    difference: float
+    difference_interval: Interval
     n_sessions: int
     effective_clicks: float
     effective_sample_size: float
     mean_weight: float
-    lists_changed: bool
 
     @property
     def cautions(self) -> tuple[str, ...]:
         """Reasons to distrust the estimate, one sentence each.
 
         There is one if the mean weight differs from 1 by more than 0.1, another if the effective
-        sample size is below 100 sessions, one if fewer than 10 effective clicks tell of the policy,
-        and one if the lists changed with time.
+        sample size is below 100 sessions, and one if fewer than 10 effective clicks tell of the
+        policy.
         """
         sentences = []
-        if self.lists_changed:
-            sentences.append(
-                f"the lists of this log changed with time: {', '.join(WEIGHTS)} cannot tell lists "
-                "from times, and compare nothing; click models assume that users do not change."
-            )
         if abs(self.mean_weight - 1.0) > MOST_OFF:
             sentences.append(
                 f"the mean weight of {self.estimator} is {self.mean_weight:.3f}, where 1 is "
-                "expected: the log is too short for this policy, lacks what it shows, or records "
-                "other propensities than it had."
+                "expected: the log hardly shows what the policy would show."
             )
         if self.effective_sample_size < LEAST_SESSIONS:
             sentences.append(
                 f"the effective size of {self.estimator} is {self.effective_sample_size:.0f}, "
-                f"below {LEAST_SESSIONS}: little "
-                f"of the log ({self.n_sessions:,}) tells of this policy, and the intervals of so "
-                "few are rough."
+                f"below {LEAST_SESSIONS}: the intervals of so few sessions are rough."
             )
         if self.effective_clicks < LEAST_CLICKS:
-            number = int(self.effective_clicks)
-            what = "1 effective click tells" if number == 1 else f"{number} effective clicks tell"
             sentences.append(
-                f"by {self.estimator} {what} of this policy, below {LEAST_CLICKS}: too few to call "
-                "it better or worse than what was logged."
+                f"{self.effective_clicks:.0f} effective clicks tell of this policy by "
+                f"{self.estimator}, below {LEAST_CLICKS}: too few to call it better or worse."
             )
         return tuple(sentences)
 
@@ -266,8 +250,6 @@ def evaluate(
     difference_interval = interval_of_difference(
         value, interval, on_policy, (low, high), correlation
     )
-    lists_changed = lists_follow_time(log)
-    compared = not lists_changed or estimator in MODEL_BASED
     return Evaluation(
         estimator=estimator,
         value=value,
@@ -275,21 +257,19 @@ def evaluate(
         interval=interval,
         on_policy=on_policy,
         on_policy_interval=(low, min(high, 1.0 if reward == "any_click" else earned.shape[1])),
-        difference=gain if compared else None,
-        difference_interval=difference_interval if compared else None,
+        difference=gain,
+        difference_interval=difference_interval,
         n_sessions=len(log),
         effective_clicks=effective_clicks,
-        lists_changed=lists_changed,
         **diagnostics,
     )
 
 
 def _standard_error(per_session: Floats, users: Users) -> float:
     """Of the mean of what sessions contribute; NaN for a single session or user."""
-    sizes, unit = in_units(per_session)
-    if len(by_user(sizes, users)) < 2:
+    if len(by_user(per_session, users)) < 2:
         return np.nan
-    return float(np.sqrt((deviations(sizes, users) ** 2).sum()) / len(sizes) * unit)
+    return float(np.sqrt((deviations(per_session, users) ** 2).sum()) / len(per_session))
 
 
 def _correlation(error: float, error_of_gain: float, error_of_logged: float) -> float:
@@ -323,31 +303,6 @@ def _errors_of_refits(
     return errors
 
 
-def lists_follow_time(log: ClickLog) -> bool:
-    """Whether the lists of a query changed with time: a chi-squared test of lists and `BLOCKS`
-    blocks of time. Lists of fewer than 100 sessions are taken together by their first items. A user
-    counts once for each list and block.
-    """
-    items = log.items[log.order]
-    _, index, counts = sorted_distinct(items)
-    rare = counts[index] < LEAST_SESSIONS
-    kinds = np.unique(np.where(rare, -1 - items[:, 0], index), return_inverse=True)[1]
-    blocks = BLOCKS * np.arange(len(items)) // len(items)
-    cells = kinds * BLOCKS + blocks
-    if log.users is not None:
-        cells = cells[distinct(np.stack([log.users[log.order], cells], axis=1))[0]]
-    table = np.bincount(cells, minlength=BLOCKS * (kinds.max() + 1))
-    table = table.reshape(-1, BLOCKS)
-    table = table[table.sum(axis=1) >= LEAST_SESSIONS]
-    if len(table) < 2:
-        return False
-    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
-    expected = np.maximum(expected, np.finfo(float).tiny)
-    statistic = float(((table - expected) ** 2 / expected).sum())
-    freedom = (len(table) - 1) * (BLOCKS - 1)
-    return float(chdtrc(freedom, statistic)) < FOLLOWS
-
-
 def _diagnostics(weights: Floats) -> dict[str, Any]:
     """The fields of `Evaluation` about weights, of which some must be positive."""
     sums = weights.sum(axis=0)
@@ -357,9 +312,8 @@ def _diagnostics(weights: Floats) -> dict[str, Any]:
             f"no session of the log shows anything that the target policy would show{where}; "
             "there is nothing to estimate from"
         )
-    small, unit = in_units(weights)
     return {
-        "effective_sample_size": float(((sums / unit) ** 2 / (small**2).sum(axis=0)).min()),
+        "effective_sample_size": float((sums**2 / (weights**2).sum(axis=0)).min()),
         "mean_weight": float(sums.min() / len(weights)),
     }
 

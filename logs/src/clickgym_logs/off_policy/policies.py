@@ -7,10 +7,12 @@ items of its longer ones.
 
 from __future__ import annotations
 
+import csv
 import itertools
 import math
 from abc import ABC, abstractmethod
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,10 +25,10 @@ from clickgym.core.checks import (
     integers,
     numbers,
 )
+from clickgym.envs import CLICK_MODELS, load_instance
 
-from .distinct import sorted_distinct
-from .log import ClickLog
-from .names import csv_line
+from ..distinct import sorted_distinct
+from ..log import ClickLog, item_numbers
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -264,9 +266,55 @@ def check_query(log: ClickLog) -> str:
         raise ValueError("the log has no sessions")
     labels = [log.query_labels[query] for query in np.unique(log.queries)]
     if len(labels) > 1:
-        names = csv_line(labels[:MOST_NAMES]) + (", ..." if len(labels) > MOST_NAMES else "")
-        raise ValueError(f"the log has {len(labels):,} queries ({names}); choose one with --query")
+        names = ", ".join(labels[:MOST_NAMES])
+        raise ValueError(
+            f"the log has {len(labels):,} queries, such as {names}; choose one with --query"
+        )
     return labels[0]
+
+
+def read_policy(
+    spec: str, log: ClickLog, reward: str = "clicks", cutoff: int | None = None
+) -> Policy:
+    """The policy that a command names.
+
+    Args:
+        spec: ``uniform`` (every list of the logged items alike), ``empirical`` (as often as
+            logged), ``fixed:<item>,<item>,...`` (the items by label, with quotes as in CSV); or
+            ``<file>:<model>``, the best list under a click model of a file that ``clickgym fit``
+            wrote; the model need not be named where there is but one.
+        log: the sessions of a single query, whose items the policy ranks.
+        reward, cutoff: for which a list of a click model is best.
+
+    Raises:
+        ValueError: nothing is called so, or the file or an item does not fit.
+    """
+    query = check_query(log)
+    if spec == "empirical":
+        return empirical_policy(log)
+    if spec == "uniform":
+        return UniformPolicy(np.setdiff1d(log.items, -1), log.n_positions)
+    if spec.startswith("fixed:"):
+        (labels,) = csv.reader([spec.removeprefix("fixed:")], skipinitialspace=True)
+        return FixedPolicy(item_numbers(log, labels))
+    is_path = ":" not in spec or Path(spec).exists()
+    file, model = (spec, "") if is_path else spec.rsplit(":", 1)
+    if not file.endswith(".json"):
+        raise ValueError(
+            f"unknown policy {spec!r}; expected uniform, empirical, fixed:<item>,... or a file "
+            "that clickgym fit wrote"
+        )
+    instance = load_instance(file)
+    if instance.estimation.get("query") != query:
+        raise ValueError(f"{file} has no list for the query {query!r} of the log")
+    kinds = [kind for kind in instance.models if kind in CLICK_MODELS]
+    matches = [kind for kind in kinds if model.upper() in ("", kind)]
+    if len(matches) != 1:
+        raise ValueError(
+            f"{file} has the click models {', '.join(kinds)}; choose one, as in {file}:PBM"
+        )
+    ranking = instance.model(matches[0], log.n_positions).optimal_ranking(reward, cutoff)
+    return FixedPolicy(np.array(item_numbers(log, instance.estimation["items"]))[ranking])
 
 
 def sums_by_beginning(

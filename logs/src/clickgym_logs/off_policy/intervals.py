@@ -102,15 +102,4 @@ def interval_of_difference(
 
 def effective_number(per_session: Floats) -> float:
     """``(Σx)²/Σx²``, how many equal contributions would vary as much as these; 0 if all are 0."""
-    sizes = in_units(per_session)[0]
-    return float(sizes.sum() ** 2 / max((sizes**2).sum(), 1e-300))
-
-
-def in_units(values: Floats) -> tuple[Floats, Floats]:
-    """The numbers of each column in units of a power of two near its largest, so that squares stay
-    in range; and these units.
-
-    To divide by a power of two rounds nothing.
-    """
-    units = np.ldexp(1.0, np.frexp(np.abs(values).max(axis=0))[1])
-    return values / units, units
+    return float(per_session.sum() ** 2 / max((per_session**2).sum(), 1e-300))

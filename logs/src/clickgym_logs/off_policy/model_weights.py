@@ -14,10 +14,10 @@ from clickgym.core.checks import LARGEST
 from clickgym.core.kernels import entry
 from clickgym.envs import ClickModel, UserBrowsingModel
 
-from .counting import last_clicks_above
-from .distinct import sorted_distinct
-from .estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning, Estimator
-from .log import ClickLog
+from ..distinct import sorted_distinct
+from ..estimation.counting import last_clicks_above
+from ..estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning, Estimator
+from ..log import ClickLog
 from .policies import Integers, Policy, check_query, given_length
 from .weights import INFINITE, Contributions, Floats, Sessions, check_items
 
@@ -39,11 +39,6 @@ def model_weights(
     """
     assert sessions.logging is not None
     kind, log = MODEL_BASED[estimator].model_class, sessions.log
-    if not isinstance(model, (kind, Estimator, type(None))):
-        raise ValueError(
-            f"model is a {type(model).__name__}; the estimator {estimator!r} takes a "
-            f"{kind.__name__}"
-        )
     if model is None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -55,7 +50,7 @@ def model_weights(
     users = _users_of(model, log, items)
     if not isinstance(users, kind):
         raise ValueError(
-            f"model is fitted as a {type(users).__name__}; the estimator {estimator!r} takes a "
+            f"model is a {type(users).__name__}; the estimator {estimator!r} takes a "
             f"{kind.__name__}"
         )
     if users.n_positions != log.n_positions:

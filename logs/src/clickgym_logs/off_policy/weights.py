@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from clickgym.core.checks import LARGEST
 
-from .log import ClickLog
-from .names import csv_line
+from ..log import ClickLog
 from .policies import Integers, Policy, UniformPolicy
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -204,4 +203,4 @@ def _check_lists(sessions: Sessions, logging: Policy, cutoff: int) -> None:
     infinite = np.flatnonzero(logging.prefix_probabilities(lists)[:, cutoff - 1] <= 0)
     if len(infinite):
         labels = [sessions.log.item_labels[item] for item in lists[infinite[0], :cutoff].tolist()]
-        raise ValueError(f"list {csv_line(labels)}: {INFINITE}")
+        raise ValueError(f"list {', '.join(labels)}: {INFINITE}")

@@ -20,7 +20,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from clickgym.core.checks import check_choice, check_kind, check_labels, check_seed
-from clickgym.core.formats import counted
 
 from .distinct import distinct
 from .estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning, Estimator
@@ -88,9 +87,6 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS, *, seed: int = 0
     Raises:
         ValueError: on wrong input, and if no query has two lists, one of them in 100 sessions.
 
-    Warns:
-        ConvergenceWarning: EM had not converged in some of the fits; one warning for all.
-
     Example:
         >>> import gymnasium as gym, clickgym, clickgym_logs
         >>> env = gym.make("PBMRank-v0", attraction=[0.1, 0.3, 0.6], examination=[0.9, 0.5])
@@ -113,12 +109,11 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS, *, seed: int = 0
             "be left out"
         )
     # Columns: query, noise, noise of both rates, squared error of the others' rates, of each model.
-    cells, fits = [], []
+    cells = []
     for number in np.unique(rounds[rounds >= 0]):
         out = np.flatnonzero(rounds == number)
         train = log[~np.isin(index, out)]
-        fits.append(_fitted(models, train))
-        cells.append(_errors(log, train, fits[-1], index, first, out))
+        cells.append(_errors(log, train, _fitted(models, train), index, first, out))
     all_cells = np.concatenate(cells)
     labels, rows = np.unique(all_cells[:, 0], return_inverse=True)
     if not len(labels):
@@ -132,7 +127,6 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS, *, seed: int = 0
     error, predicted = (figures[0] for figures in _figures(sums.sum(axis=0, keepdims=True)))
     low, high = np.percentile(_figures(draws)[1], [2.5, 97.5], axis=0)
     few = len(labels) < LEAST_QUERIES
-    _warn_of_unconverged(models, fits)
     table = pl.DataFrame(
         {
             "model": models,
@@ -165,21 +159,6 @@ def _fitted(models: Sequence[str], train: ClickLog) -> list[Estimator]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return [MODEL_ESTIMATORS[name]().fit(train) for name in models]
-
-
-def _warn_of_unconverged(models: Sequence[str], fits: Sequence[Sequence[Estimator]]) -> None:
-    """Warn of the fits that had not converged, and say whether that matters."""
-    is_late = [[getattr(fit, "converged_", None) is False for fit in row] for row in fits]
-    late = np.array(is_late).sum(axis=0)
-    if late.any():
-        names = ", ".join(name for name, n in zip(models, late, strict=True) if n)
-        warnings.warn(
-            f"{counted(int(late.sum()), 'fit', 'fits')} of {late.size * len(fits):,} ({names}) had "
-            "not converged. The table says how well they predict as they are, so a verdict that "
-            "simulations can be trusted holds. With more steps they may predict better.",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
 
 
 def _errors(

@@ -1,0 +1,45 @@
+"""Options that commands of click logs share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+Log = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="LOG...",
+        show_default=False,
+        help="Files, before the options. They are a table (CSV or Parquet) with a row for each "
+        "position of each session, and the columns session, query, position, item and clicked.",
+    ),
+]
+Columns = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME=COLUMN,...",
+        show_default="the standard names",
+        help="What the columns are called in your log, as in item=doc_id,clicked=is_click. An "
+        "empty name leaves a column out, as in user=.",
+    ),
+]
+Reward = Annotated[
+    str,
+    typer.Option(
+        metavar="clicks|any_click", help="Count the clicks of a session, or 1 if it has any."
+    ),
+]
+Seed = Annotated[int, typer.Option(metavar="N", help="The same seed gives the same numbers.")]
+Cutoff = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Count only the first N positions.", show_default="all"),
+]
+
+
+def names(columns: str) -> dict[str, str]:
+    """The names of columns as ``--columns`` gives them."""
+    parts = [part.partition("=") for part in columns.split(",") if part]
+    if not all(equals for _, equals, _ in parts):
+        raise ValueError(f"--columns is {columns!r}; expected NAME=COLUMN,... as in item=doc_id")
+    return {role.strip(): column.strip() for role, _, column in parts}

@@ -1,0 +1,65 @@
+"""The page on a first click log: its programs and commands run, and print what it shows."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+PAGE = (Path(__file__).parents[2] / "docs" / "first_log.md").read_text(encoding="utf-8")
+STEPS = [
+    (kind, text, shown)
+    for kind, text, shown in re.findall(
+        r"```(python|sh)\n(.*?)```(?:\n\n```text\n(.*?)```)?", PAGE, re.DOTALL
+    )
+    if kind == "python" or text.startswith("clickgym")
+]
+TIME = r"\d+ ns$"
+
+
+def take_steps(folder, program, printed, monkeypatch, changed):
+    """Yield what each step of the page prints, and what the page shows; `changed` has the texts
+    that are replaced first.
+    """
+    monkeypatch.chdir(folder)
+    for kind, text, shown in STEPS:
+        for full, small in changed.items():
+            text = text.replace(full, small)
+        if kind == "python":
+            (folder / "step.py").write_text(text, encoding="utf-8")
+            yield program(folder / "step.py", folder=folder), shown
+        else:
+            words = shlex.split(text.replace("\\\n", " "))[1:]
+            words += ["--jobs", "1"] * (words[0] == "run")
+            yield printed(words, 100), shown
+
+
+def squeezed(text):
+    """The lines with single spaces, without the times, which differ from machine to machine."""
+    return [re.sub(TIME, "", " ".join(line.split())) for line in text.splitlines()]
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_steps_run_with_fewer_sessions(tmp_path, program, printed, monkeypatch):
+    changed = {"12_000": "1_000", "--horizon 1e4 --runs 5": "--horizon 300 --runs 2"}
+    steps = take_steps(tmp_path, program, printed, monkeypatch, changed)
+    log, checked, fitted, played, evaluated, truth = (found for found, _ in steps)
+    assert log == ""
+    assert "DBN" in checked
+    assert "hats.json: query hats, 1000 sessions, 6 items (DBN, CCM, PBM)" in fitted
+    assert "CascadeTS" in played
+    assert "In the log (1,000 sessions): 1." in evaluated
+    assert truth.count("clicks a session") == 3
+
+
+@pytest.mark.slow
+def test_what_the_page_shows(tmp_path, program, printed, monkeypatch):
+    """What each step prints, and the head of the log."""
+    for found, shown in take_steps(tmp_path, program, printed, monkeypatch, {}):
+        words = " ".join(found.split())
+        for line in squeezed(shown):
+            assert line == "..." or line in words, line
+    (head,) = re.findall(r"head -n 6 log.csv\n```\n\n```text\n(.*?)```", PAGE, re.DOTALL)
+    assert (tmp_path / "log.csv").read_text(encoding="utf-8").startswith(head)
