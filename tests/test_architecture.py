@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SETUPTOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
     "setuptools"
 ]
-ROOMS = ("core", "envs", "agents", "runner", "")
+ROOMS = ("core", "envs", "agents", "runner", "bench", "")
 """A room imports from those to its left; the last is the package itself."""
 SHARED_ENVS = ("codecs", "scan", "spaces", "wrappers")
 """What agents know of environments."""

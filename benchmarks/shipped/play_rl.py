@@ -28,8 +28,8 @@ import polars
 
 import clickgym
 from clickgym.agents import FrozenPolicy, Learner
+from clickgym.bench.results import read_results, write_results
 from clickgym.core.files import make_folder, parquet, write_whole
-from clickgym_lab.results import read_results, write_results
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "docs"))
 from rl_page import (

@@ -29,27 +29,28 @@ from urllib.parse import unquote
 
 import polars
 
-from clickgym.agents import AGENTS
-from clickgym.core.files import make_folder
-from clickgym_lab.bench.board import (
+from clickgym.agents import AGENTS, CompiledAgent, Learner
+from clickgym.bench.board import (
     DATA,
-    LEARNERS,
-    NETWORKS,
-    learner_tasks,
     line_file,
     line_of,
     published,
     requirements,
     save_line,
+    scored_tasks,
     timed_tasks,
 )
-from clickgym_lab.bench.play import ANCHOR_SEED, play, playable
-from clickgym_lab.bench.score import anchors_of
-from clickgym_lab.bench.tasks import ABILITIES, all_tasks
-from clickgym_lab.results import read_results, write_results
+from clickgym.bench.play import ANCHOR_SEED, play, playable
+from clickgym.bench.results import read_results, write_results
+from clickgym.bench.score import anchors_of
+from clickgym.bench.tasks import ABILITIES, Task, all_tasks, quick_tasks
+from clickgym.core.files import make_folder
 
 RUNS, ANCHOR_RUNS, LEARNER_RUNS = 5, 2, 3
 OF_ANCHORS = DATA / "anchor_runs"
+LEARNERS = [name for name, agent in AGENTS.items() if issubclass(agent, Learner)]
+NETWORKS = [name for name, agent in AGENTS.items() if not issubclass(agent, CompiledAgent)]
+"""Agents of torch, which are slow, and have other digits in other builds of it: no anchors."""
 GIVEN_A_LIST = ("Oracle", "Fixed")
 """Their list is what is looked for, or the production list, which few tasks have."""
 
@@ -98,6 +99,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(name, len(tasks), "tasks", flush=True)
     if all(line_file(DATA, name).exists() for name in bandits):
         write_results(DATA / "anchors.parquet", anchor_table(bandits), made)
+
+
+def learner_tasks() -> list[Task]:
+    """What learners play, which are slow: two tasks of each ability, that of ``--quick`` and the
+    last one that is scored, once any is.
+    """
+    last = {task.ability: task for task in scored_tasks()}
+    chosen = {
+        task.name for quick in quick_tasks() for task in (quick, last.get(quick.ability, quick))
+    }
+    return [task for task in all_tasks() if task.name in chosen]
 
 
 def added_to(path: Path, table: polars.DataFrame, made: dict[str, Any]) -> tuple[Any, Any]:

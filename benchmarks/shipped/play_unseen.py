@@ -24,14 +24,14 @@ import gymnasium as gym
 import numpy as np
 import polars
 import torch
+from hand import Greedy, Sampling, told
 from stable_baselines3 import PPO
 
 import clickgym
+from clickgym.bench.results import write_results
+from clickgym.bench.unseen import Cell as BoardCell
 from clickgym.core.files import make_folder, parquet, write_whole
 from clickgym.envs import ClickVectorEnv, EpisodeCountsVector, QueryUsers
-from clickgym_lab.bench import unseen
-from clickgym_lab.bench.hand import Greedy, Sampling
-from clickgym_lab.results import write_results
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "examples"))
@@ -54,7 +54,7 @@ BANDITS = {
     "MixTS": "clickgym_lab.mix_ts:MixTS",
     "hand, greedy": Greedy,
     "hand, sampling": Sampling,
-    "told": unseen.told,
+    "told": told,
 }
 """What is played of each name; the last one returns an agent for a query."""
 TRAINED = ("network", "PPO")
@@ -130,11 +130,11 @@ def play(cell: Cell, out: Path) -> polars.DataFrame:
     if cell.agent in BANDITS:
         env = gym.make(cell.env, instance=instance)
         noise = 0.5 if cell.horizon > 100 else 0.0
-        as_on_board = unseen.Cell("", instance, cell.horizon, runs, noise)
+        as_on_board = BoardCell("", instance, cell.horizon, runs, noise)
         curves = []
         for seed in range(runs):
             if cell.agent == "told":
-                agent = unseen.told(env, seed % n_queries, as_on_board, seed)
+                agent = told(env, seed % n_queries, as_on_board, seed)
             else:
                 agent = clickgym.make_agent(
                     BANDITS[cell.agent], env, horizon=cell.horizon, seed=seed

@@ -14,22 +14,35 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+from hand import Greedy, Sampling, play_told
+
+from clickgym.bench.results import write_results
+from clickgym.bench.unseen import DATA, file_of, play
 from clickgym.core.files import make_folder
-from clickgym_lab.bench.unseen import DATA, REQUIRED, file_of, play, play_told
-from clickgym_lab.results import write_results
+
+AGENTS = {
+    "told": None,
+    "hand, greedy": Greedy,
+    "hand, sampling": Sampling,
+    "MixTS": "clickgym_lab.mix_ts:MixTS",
+    "BCMPTS": "BCMPTS",
+    "CascadeKLUCB": "CascadeKLUCB",
+    "Random": "Random",
+}
+"""The agents of every board by their names on it; `play_told` plays the first."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("out", type=Path, help="folder of the runs")
-    parser.add_argument("--agents", nargs="+", choices=REQUIRED, default=list(REQUIRED))
+    parser.add_argument("--agents", nargs="+", choices=AGENTS, default=list(AGENTS))
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args(arguments)
     command = ["git", "rev-parse", "--short=8", "HEAD"]
     commit = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     make_folder(DATA)
     for name in options.agents:
-        agent = REQUIRED[name]
+        agent = AGENTS[name]
         folder = options.out / name.replace(", ", "-")
         table = play_told() if agent is None else play(agent, folder, options.jobs)
         made = {"agent": name, "clickgym": version("clickgym"), "commit": commit}

@@ -28,19 +28,19 @@ from .runner.console import USAGE_ERROR, interruptible, one_line_warnings, print
 BAD_INPUT, FAULT, INTERRUPTED = 2, 1, 130
 PLUGS = "clickgym.commands"
 LOGS = ("fit", "check-models", "evaluate", "features")
-LAB = ("bench", "study")
-COMPANIONS = {**dict.fromkeys(LOGS, "./logs"), **dict.fromkeys(LAB, "./logs ./lab")}
-"""Commands of the other distributions of this repository, and what installs them."""
+COMPANIONS = dict.fromkeys(LOGS, "./logs")
+"""Commands of the other distribution of this repository, and what installs them."""
 COMMANDS = {
     "run": "Play every agent in every environment, and print the table of regret.",
     "report": "Print the table of the results in a folder, and draw their figure.",
     "list": "List the environments, instances, agents and metrics.",
     "show": "Explain one of them: print the docstring of an agent or environment.",
+    "bench": "Find out where an agent is strong and where it is weak.",
 }
 """The commands of this package, in the order of the help text, with their short help. The command
-``name`` is the function ``name`` in the module ``runner.commands.name``.
+``name`` is the function ``name`` in the module ``runner.commands.name``, but for the scorecard's.
 """
-SECTIONS = {"Compare algorithms": (*COMMANDS,), "Click logs": LOGS, "Scorecard and papers": LAB}
+SECTIONS = {"Compare algorithms": (*COMMANDS,), "Click logs": LOGS}
 """The sections of the help text; commands of other packages stand in one of their own."""
 
 
@@ -121,7 +121,8 @@ def _write(formatter: Any, title: str, rows: list[tuple[str, str]]) -> None:
 
 def _load(name: str) -> Any:
     if name in COMMANDS:
-        module = import_module(f".runner.commands.{name}", __package__)
+        place = ".bench.command" if name == "bench" else f".runner.commands.{name}"
+        module = import_module(place, __package__)
         function = getattr(module, f"{name}_" if name == "list" else name)
     else:
         try:

@@ -12,7 +12,7 @@ import pytest
 
 import clickgym
 from clickgym.agents import AGENTS
-from clickgym.command_line import COMMANDS, main
+from clickgym.command_line import COMMANDS, LOGS, main
 from clickgym.envs import ENVIRONMENTS, list_instances
 from clickgym.runner.play.metrics import METRICS
 
@@ -22,7 +22,7 @@ NAMES = [*ENVIRONMENTS, *list_instances(), *AGENTS, *METRICS]
 # ------------------------------------------------------------------------------------------- help
 
 
-@pytest.mark.parametrize("command", ["", *COMMANDS])
+@pytest.mark.parametrize("command", ["", *COMMANDS, *LOGS])
 def test_help_is_right_at_80_columns(command, printed):
     """No line is longer, no word is broken, nothing is padded, and no markup is left."""
     unlimited = printed([*command.split(), "--help"], 300)
@@ -148,7 +148,6 @@ def test_a_table_of_environments_with_other_instances_names_them(capsys):
 
 def test_commands_of_other_distributions_say_what_installs_them(monkeypatch, refused):
     monkeypatch.setattr(sys, "path", [])  # where they are found, if they are installed
-    assert "pip install ./logs ./lab" in refused(["bench", "TopRank"])
     assert "pip install ./logs" in refused(["fit", "log.csv"])
 
 

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import gymnasium as gym
 
-from clickgym.envs import list_instances
-from clickgym.runner.make import make_env
+from ..envs import list_instances
+from ..runner.make import make_env
 
 
 class Task(NamedTuple):
@@ -30,7 +30,6 @@ class Task(NamedTuple):
         ability: what it belongs to.
         env, instance: as ``clickgym run`` takes them.
         horizon: T, the sessions of a run.
-        log: sessions of the production list that the agent learns from before.
         measure: the loss: ``"regret"``, or another metric.
     """
 
@@ -39,7 +38,6 @@ class Task(NamedTuple):
     env: str
     instance: str
     horizon: int
-    log: int = 0
     measure: str = "regret"
 
     @property
@@ -72,7 +70,6 @@ class Group(NamedTuple):
         places: instances with places for a ``{query}`` and a ``{seed}``.
         seed: the n-th task of the group has the seed ``seed + n``; no other group has these seeds.
         horizon, measure: as in `Task`.
-        logs: numbers of sessions of the production list, learned from before.
         quick: in the first group of an ability the number of its task in ``--quick``, counted
             round if there are fewer; 0 for none.
     """
@@ -83,7 +80,6 @@ class Group(NamedTuple):
     seed: int
     horizon: int = 100_000
     measure: str = "regret"
-    logs: Sequence[int] = (0,)
     quick: int = 1
 
 
@@ -205,17 +201,6 @@ ABILITIES = {
             quick=11,
         )
     ],
-    "warm start": [
-        Group(
-            "10,000 sessions after a log of the production list",
-            SIX,
-            [QUERY],
-            1100,
-            10_000,
-            logs=(1000, 10_000, 100_000),
-            quick=12,
-        )
-    ],
     "memory": [
         Group(
             "clicks change how users behave later",
@@ -257,7 +242,7 @@ def all_tasks() -> tuple[Task, ...]:
 
     Example:
         >>> len(all_tasks()), all_tasks()[0].instance
-        (247, 'yandex-9:shuffle=1')
+        (229, 'yandex-9:shuffle=1')
     """
     return tuple(task for ability in ABILITIES for task in tasks_of(ability))
 
@@ -273,13 +258,13 @@ def tasks_of(ability: str) -> list[Task]:
     queries = [name for name in list_instances() if name.startswith("yandex-9")]
     tasks: list[Task] = []
     for group in ABILITIES[ability]:
-        of_group = product(group.places, group.logs, group.models)
-        for seed, (place, log, model) in enumerate(of_group, group.seed + 1):
+        of_group = product(group.places, group.models)
+        for seed, (place, model) in enumerate(of_group, group.seed + 1):
             query = queries[len(tasks) % len(queries)]
             instance = place.format(query=query, seed=seed)
             if not model.startswith("Contextual"):
                 instance += f"{',' if ':' in instance else ':'}shuffle={seed}"
             name = f"{ability.replace(' ', '-')}-{len(tasks) + 1:02}"
             env = f"{model}Rank-v0"
-            tasks.append(Task(name, ability, env, instance, group.horizon, log, group.measure))
+            tasks.append(Task(name, ability, env, instance, group.horizon, group.measure))
     return tasks

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars
 
-from clickgym.core.files import write_whole
+from ..core.files import write_whole
 
 MADE = "clickgym"
 """The key of the metadata."""

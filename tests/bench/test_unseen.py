@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import hand
 import numpy as np
 import polars
 import pytest
+from hand import Greedy, Sampling, prior_of, told
+from play_unseen_board import AGENTS
 
 import clickgym
 from clickgym.agents import Agent
+from clickgym.bench import unseen
+from clickgym.bench.command import bench
+from clickgym.bench.results import read_results
+from clickgym.bench.unseen import CELLS, ENV, Cell, play, score
 from clickgym.core.statistics import half_width
 from clickgym.runner.config import run_seed
 from clickgym.runner.make import make_env
-from clickgym_lab.bench import unseen
-from clickgym_lab.bench.hand import Greedy, Sampling, prior_of
-from clickgym_lab.bench.unseen import CELLS, ENV, Cell, play, score, told
-from clickgym_lab.commands.bench import bench
-from clickgym_lab.results import read_results
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -131,8 +133,8 @@ def test_an_agent_of_ones_own_plays_what_it_can(tmp_path, monkeypatch):
 
 
 def test_told_meets_the_same_episodes(monkeypatch):
-    monkeypatch.setattr(unseen, "CELLS", (SMALL._replace(runs=16),))
-    table = unseen.play_told()
+    monkeypatch.setattr(hand, "CELLS", (SMALL._replace(runs=16),))
+    table = hand.play_told()
     assert table["query"].to_list() == list(range(16))
     env = make_env(ENV, SMALL.instance)
     seed = run_seed(0, SMALL.instance, 5, 16)
@@ -142,7 +144,7 @@ def test_told_meets_the_same_episodes(monkeypatch):
 
 def test_what_ships_is_complete():
     tables = unseen.shipped()
-    assert set(tables) >= set(unseen.REQUIRED)
+    assert set(tables) >= set(AGENTS)
     for table in tables.values():
         for cell in CELLS:
             n_queries = 16 if "real" in cell.instance else 200

@@ -7,18 +7,18 @@ from pathlib import Path
 import numpy as np
 import polars
 import pytest
-from play_scorecard import anchor_table
-from replay import names_of, replay, replay_agent, unlikely
+import scorecard_page
+from play_scorecard import anchor_table, learner_tasks
+from replay import replay, unlikely
 from scipy.stats import ttest_1samp
-from slow import slow
 
 from clickgym.agents import AGENTS, Agent, Random, TopRank
-from clickgym.envs import load_instance
-from clickgym_lab.bench import board
-from clickgym_lab.bench.board import DATA, HEADER, line_of, save_line
-from clickgym_lab.bench.play import log_of_production, play, playable, prepared
-from clickgym_lab.bench.score import Anchor, anchors_of, is_scored, score, scores_of, summarize
-from clickgym_lab.bench.tasks import (
+from clickgym.bench import board
+from clickgym.bench.board import DATA, ENDS, HEADER, line_of, save_line
+from clickgym.bench.play import play, playable, told
+from clickgym.bench.results import read_results, write_results
+from clickgym.bench.score import Anchor, anchors_of, is_scored, score, scores_of, summarize
+from clickgym.bench.tasks import (
     ABILITIES,
     DISAPPOINTING,
     Group,
@@ -27,32 +27,29 @@ from clickgym_lab.bench.tasks import (
     quick_tasks,
     tasks_of,
 )
-from clickgym_lab.results import read_results, write_results
-
-OTHER_USERS = ("features", "memory", "change", "drift")
+from clickgym.envs import load_instance
 
 # ------------------------------------------------------------------------------------------- tasks
 
 
-def test_tasks_are_few():
+def test_tasks_are_few_and_share_no_seed():
     names = [task.name for task in all_tasks()]
     assert len(set(names)) == len(names)
     assert max(len(tasks_of(name)) for name in set(ABILITIES) - {"features"}) <= 18
     assert [task.ability for task in quick_tasks()] == [a for a in ABILITIES if a != "long run"]
-
-
-@pytest.mark.parametrize("tasks", [quick_tasks, *slow(all_tasks)])
-def test_tasks_can_be_made(tasks):
-    for task in tasks():
-        assert task.make().observation_space is not None
-
-
-def test_no_two_groups_share_a_seed():
     groups = [group for ability in ABILITIES.values() for group in ability]
-    sizes = [len(group.models) * len(group.places) * len(group.logs) for group in groups]
-    pairs = list(zip(groups, sizes, strict=True))
-    seeds = [group.seed + n for group, size in pairs for n in range(1, size + 1)]
-    assert len(set(seeds)) == len(seeds) == len(all_tasks())
+    seeds = [
+        group.seed + n
+        for group in groups
+        for n in range(1, len(group.models) * len(group.places) + 1)
+    ]
+    assert len(set(seeds)) == len(seeds) == len(names)
+
+
+@pytest.mark.slow
+def test_all_tasks_can_be_made():
+    for task in all_tasks():
+        assert task.make().observation_space is not None
 
 
 @pytest.fixture
@@ -64,50 +61,23 @@ def abilities():
     ABILITIES.update(shipped)
 
 
-@pytest.fixture
-def another(abilities):
-    """An ability of two tasks that somebody adds, before all others."""
-    added = [
-        Group(
-            "two items", ("CM", "PBM"), ["uniform:n_items=2,n_positions=2,seed={seed}"], 1500, 100
-        )
-    ]
+def test_another_ability_moves_no_task(abilities):
+    before, tasks = all_tasks(), board.scored_tasks()
+    lines = [line.summary(tasks, intervals=False) for line in board.published()]
+    of_learners = learner_tasks()
+    places = ["uniform:n_items=2,n_positions=2,seed={seed}"]
     shipped = dict(abilities)
     abilities.clear()
-    abilities.update({"two items": added}, **shipped)
-
-
-def test_another_ability_moves_no_task(request):
-    before = all_tasks(), quick_tasks(), board.scored_tasks(), board.recommended()
-    lines = [line.summary(before[2], intervals=False) for line in board.published()]
-    of_learners = board.learner_tasks(), board.learners()
-    request.getfixturevalue("another")
+    abilities.update({"two items": [Group("two", ("CM", "PBM"), places, 1500, 100, quick=18)]})
+    abilities.update(shipped)
     first, second, *others = all_tasks()
-    assert first == Task(
-        "two-items-01",
-        "two items",
-        "CMRank-v0",
-        "uniform:n_items=2,n_positions=2,seed=1501,shuffle=1501",
-        100,
-    )
-    assert second.instance == "uniform:n_items=2,n_positions=2,seed=1502,shuffle=1502"
-    assert (tuple(others), quick_tasks()) == (before[0], (first, *before[1]))
+    instance = "uniform:n_items=2,n_positions=2,seed=1501,shuffle=1501"
+    assert first == Task("two-items-01", "two items", "CMRank-v0", instance, 100)
+    assert tuple(others) == before
+    assert quick_tasks()[0] == second  # the 18th of two
     board.published.cache_clear()
-    tasks = board.scored_tasks()
     assert [line.summary(tasks, intervals=False) for line in board.published()] == lines
-    header, ours, *recommended = board.recommended()
-    assert [header, *recommended] == before[3]
-    assert ours == ["two items", *5 * [""]]
-    assert (board.learner_tasks(), board.learners()) == ([first, *of_learners[0]], of_learners[1])
-
-
-@pytest.mark.parametrize("number", [1, 2, 3, 18])
-@pytest.mark.usefixtures("another")
-def test_quick_takes_a_task_that_is_there(number):
-    [group] = ABILITIES["two items"]
-    ABILITIES["two items"] = [group._replace(quick=number)]
-    [task] = [task for task in quick_tasks() if task.ability == "two items"]
-    assert task.name == f"two-items-{1 + (number - 1) % 2:02}"
+    assert learner_tasks() == [second, *of_learners]
 
 
 def test_clickbait_seeds_are_the_first():
@@ -133,13 +103,12 @@ def test_item_ids_tell_nothing():
     """
     differences = []
     for task in all_tasks():
-        if task.ability in OTHER_USERS:
-            continue
-        env = task.make().unwrapped
-        ids, k = np.arange(env.model.n_items), env.model.n_positions
-        best = env.task.optimal_reward
-        first, last = (best - env.model.expected_reward(row[:k]) for row in (ids, ids[::-1]))
-        differences.append((first - last) / (first + last))
+        if task.ability not in ("features", "memory", "change", "drift"):
+            env = task.make().unwrapped
+            ids, k = np.arange(env.model.n_items), env.model.n_positions
+            best = env.task.optimal_reward
+            first, last = (best - env.model.expected_reward(row[:k]) for row in (ids, ids[::-1]))
+            differences.append((first - last) / (first + last))
     assert len(differences) > 100
     assert ttest_1samp(differences, 0.0).pvalue > 0.01
 
@@ -186,20 +155,19 @@ def test_playable_tasks():
         playable(Broken, quick_tasks())
 
 
-def test_runs_resume_and_depend_on_no_name(tmp_path):
-    tasks = [task for task in quick_tasks() if task.ability in ("early sessions", "warm start")]
-    once = play("TopRank", tasks, 1, tmp_path / "a", n_jobs=1)
-    more = play("TopRank", tasks, 2, tmp_path / "a", n_jobs=1)
+def test_finished_tasks_are_kept_and_no_name_matters(tmp_path, monkeypatch):
+    tasks = [task for task in quick_tasks() if task.ability in ("early sessions", "ties")]
+    tasks = [task._replace(horizon=200) for task in tasks]
+    first = play("TopRank", tasks, 2, tmp_path / "a", n_jobs=1)
+    assert first["loss"].n_unique() == 4
     other = play(TopRank, tasks, 2, tmp_path / "b", n_jobs=1)
-    assert more.filter(run=0).equals(once)
-    assert more.drop("seconds").equals(other.drop("seconds"))
-    others = play("Random", tasks, 2, tmp_path / "c", n_jobs=1)
-    assert (others["loss"] > more["loss"]).all()
-    assert (
-        play("TopRank:delta=0.1", tasks, 2, tmp_path / "a", n_jobs=1)["loss"] != more["loss"]
-    ).any()
-    again = play("TopRank", tasks, 2, tmp_path / "a", n_jobs=1)
-    assert again.equals(more)  # the seconds, too
+    assert first.drop("seconds").equals(other.drop("seconds"))
+    random = play("Random", tasks, 2, tmp_path / "a", n_jobs=1)
+    changed = play("TopRank:delta=0.1", tasks, 2, tmp_path / "a", n_jobs=1)
+    for table in (random, changed):
+        assert (table["loss"] != first["loss"]).any()
+    monkeypatch.setattr("clickgym.bench.play.run", None)
+    assert play("TopRank", tasks, 2, tmp_path / "a", n_jobs=1).equals(first)
 
 
 def test_agent_without_identity_is_played_again(tmp_path):
@@ -208,34 +176,20 @@ def test_agent_without_identity_is_played_again(tmp_path):
     def agent(**sizes):
         return Random(**sizes)
 
-    for runs in (2, 1):
+    for _ in range(2):
         with pytest.warns(UserWarning, match="agent agent is run, but not resumed"):
-            assert len(play(agent, [task], runs, tmp_path, n_jobs=1)) == runs
-
-
-def test_agents_learn_from_the_log_before_they_rank():
-    """In a fifth of its sessions two of ten items have exchanged their places; with five positions
-    two ninths of these exchanges are not seen.
-    """
-    task = next(task for task in all_tasks() if task.log == 10_000)
-    log = log_of_production(task, 0)
-    production = task.make().unwrapped.initial_ranking
-    differ = (log.rankings != production[: log.rankings.shape[1]]).any(axis=1)
-    assert differ.mean() == pytest.approx(0.2 * 7 / 9, abs=0.02)
-    assert 0.02 < log.clicks.mean() < 0.6
-    agent = prepared("CascadeTS", task, task.make(), 0)
-    assert agent.state.examined.sum() > 5_000
+            play(agent, [task], 2, tmp_path, n_jobs=1)
+    assert len(list(tmp_path.glob("*.parquet"))) == 2
 
 
 def test_agents_keep_the_examination_that_they_are_given():
     """Others are told that of random lists: of a cascade model's users, those examine the second
     position who do not click a random item.
     """
-    task = next(task for task in quick_tasks() if task.ability == "standard")
-    given, env = [1.0, 0.5, 0.25, 0.2, 0.1], task.make()
-    agent = prepared(("PBMUCB", {"examination": given}), task, env, 0)
+    given, env = [1.0, 0.5, 0.25, 0.2, 0.1], quick_tasks()[0].make()
+    agent = told(("PBMUCB", {"examination": given}), env, 100, 0)
     assert agent.hyperparameters["examination"].tolist() == given
-    measured = prepared("PBMUCB", task, env, 0).hyperparameters["examination"]
+    measured = told("PBMUCB", env, 100, 0).hyperparameters["examination"]
     expected = [1.0, 1.0 - env.unwrapped.model.attraction.mean()]
     assert measured[:2].tolist() == pytest.approx(expected, abs=0.02)
 
@@ -302,10 +256,8 @@ def test_scores_leave_out_near_anchors():
 
 
 def runs_of(names, n_runs, loss):
-    table = polars.DataFrame({"task": names}).join(
-        polars.DataFrame({"run": range(n_runs)}), how="cross"
-    )
-    return table.with_columns(loss=polars.lit(loss), seconds=polars.lit(0.1))
+    rows = [(name, run, loss, 0.1) for name in names for run in range(n_runs)]
+    return polars.DataFrame(rows, ["task", "run", "loss", "seconds"], orient="row")
 
 
 @pytest.fixture
@@ -328,67 +280,22 @@ def small(monkeypatch, tmp_path):
 @pytest.mark.usefixtures("small")
 def test_board_has_the_best_first():
     header, *rows = board.board(board.published())
-    assert tuple(header) == HEADER
+    assert header == [*HEADER, *ENDS]
     assert [row[0] for row in rows] == ["TopRank", "Random"]
     assert rows[0][2:5] == ["1.00", "1.00 to 1.00", "1.00"]
-    assert board.board(board.published(), features=True) == [list(HEADER)]
+    assert len(board.board(board.published(), features=True)) == 1
     header, *rows = board.board(board.published(), ability="ties")
-    assert {len(header), *map(len, rows)} == {len(HEADER) - 2}  # nothing is best or worst
-
-
-@pytest.mark.usefixtures("small")
-def test_recommended_agents_are_the_best_published():
-    _, *rows = board.recommended()
-    assert [row[0] for row in rows] == list(ABILITIES)
-    best = ["TopRank", "1.00", "1.00", "", ""]
-    assert all(row[1:] == best for row in rows if row[0] != "features")
-    names = [task.name for task in all_tasks() if task.ability == "ties"]
-    save_line(board.DATA, "PBMTS", "examination", runs_of(names, 2, 1.0), {})
-    for other in ("mine:A", "TopRank:delta=0.1"):  # not published, and not with its defaults
-        save_line(board.DATA, other, "", runs_of(names, 2, 0.1), {})
-    board.published.cache_clear()
-    [ties] = [row for row in board.recommended() if row[0] == "ties"]
-    assert ties[1:] == ["TopRank", "1.00", "1.00", "PBMTS", "1.50"]
-
-
-@pytest.mark.usefixtures("small")
-def test_learners_have_a_score_for_each_task():
-    first, second = quick_tasks()[:2]
-    save_line(board.DATA, "PPO", "", runs_of([first.name, second.name], 3, 1.0), {})
-    save_line(board.DATA, "A2C", "", runs_of([second.name], 3, 1000.0), {})
-    board.published.cache_clear()
-    assert board.learners() == [["task", "A2C", "PPO"], [second.name, "0.00", "1.50"]]
-
-
-def test_networks_with_arguments_have_lines_and_unscored_tasks(small):
-    """They set no anchor, so they may score more than 1, and lose little where no other agent does;
-    learners have a table of their own.
-    """
-    names = [task.name for task in all_tasks() if task.has_features]
-    anchors, _ = read_results(small / "anchors.parquet")
-    near = polars.when(task="features-16").then(900.0).otherwise("best")
-    write_results(small / "anchors.parquet", anchors.with_columns(best=near), {})
-    board.anchors.cache_clear()
-    for agent in ("NeuralGreedy:feedback=reward", "PPO"):
-        save_line(small, agent, "features", runs_of(names, 2, 1.0), {})
-    board.published.cache_clear()
-    _, *rows = board.board(board.published(), features=True)
-    assert rows[0][:3] == ["NeuralGreedy:feedback=reward", "features", "1.50"]
-    header, row = board.unscored()
-    assert header[-2:] == ["best without a network", "NeuralGreedy:feedback=reward"]
-    assert row == ["features-16", "`personal:features=plain`", "PBM", "90 % (TopRank)", "0 %"]
+    assert {len(header), *map(len, rows)} == {len(HEADER)}  # nothing is best or worst
 
 
 @pytest.mark.usefixtures("small")
 def test_partial_lines_have_no_overall_score():
-    names = [task.name for task in quick_tasks()]
-    line = line_of("A", "", runs_of(names, 1, 100.0))
-    assert line.summary(board.scored_tasks()) is None
-    assert board.board([line]) == [list(HEADER)]
     tasks = board.scored_tasks()[:6]
     for n, has_score in ((2, False), (3, True)):  # half of the tasks is enough
         line = board.Line("A", "", {task.name: np.ones(2) for task in tasks[:n]}, 0.0)
         assert (line.summary(tasks, intervals=False) is not None) == has_score
+    quick = line_of("A", "", runs_of([task.name for task in quick_tasks()], 1, 100.0))
+    assert board.board([quick]) == [[*HEADER, *ENDS]]
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -398,7 +305,7 @@ def test_bench_command(small, printed, tmp_path, monkeypatch, abilities):
     """
     source = [
         "import numpy as np\nfrom clickgym.agents import Agent",
-        "from clickgym_lab.bench.tasks import ABILITIES, Group",
+        "from clickgym.bench.tasks import ABILITIES, Group",
         "ABILITIES['mine'] = [Group('a short run', ['CM'], ['yandex-9'], 1500, 100)]\n\n",
         inspect.getsource(Plain),
     ]
@@ -406,56 +313,29 @@ def test_bench_command(small, printed, tmp_path, monkeypatch, abilities):
     shown = printed(["bench", "--ability", "ties"], 140)
     assert shown.index("TopRank") < shown.index("Random")
     monkeypatch.chdir(tmp_path)
-    groups_of_memory = abilities["memory"]
-    for name in abilities.keys() - {"early sessions", "warm start"}:
+    for name in abilities.keys() - {"early sessions", "ties"}:
         del abilities[name]
+    abilities["ties"] = [abilities["ties"][0]._replace(horizon=100)]
     words = ["bench", "mine:Plain", "--quick", "--out", "out", "--jobs", "1"]
     text = printed(words, 120)
     assert "Scorecard of mine:Plain" in text
     assert "early sessions" in text
-    assert re.search(r"early sessions +[\d.-]+ +TopRank 1.00", text)
     table, made = read_results(tmp_path / "out" / "mine%3APlain.parquet")
-    assert table["task"].to_list() == ["early-sessions-02", "warm-start-12", "mine-01"]
     assert made["command"] == "clickgym bench mine:Plain --quick"
-    assert printed(words, 120) == text
-    assert "Not played" not in text
-    knows = source[-1].replace(
-        "class Plain(Agent):", "class Plain(Agent):\n    requires = {'k': 'mean_sessions'}"
-    )
-    knows = knows.replace("seed=None", "k, seed=None")
-    (tmp_path / "knows.py").write_text("\n".join([source[0], knows]))
-    abilities["memory"] = groups_of_memory
-    shown = printed(["bench", "knows:Plain", "--quick", "--out", "knows", "--jobs", "1"], 120)
-    assert "Not played, and scored 0 on the board: early sessions" in shown
+    assert set(table["task"]) == {"early-sessions-02", "ties-03", "mine-01"}
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["TopRank"], "expected a folder: clickgym bench AGENT --out DIR"),
-        (["--ability", "tie"], "ties"),
-        (["Oracl", "--out", "x"], "Oracle"),
-    ],
-)
-def test_bench_refuses(words, message, refused):
-    assert message in refused(["bench", *words])
+def test_bench_needs_a_folder_and_a_known_ability(refused):
+    assert "expected a folder: clickgym bench AGENT --out DIR" in refused(["bench", "TopRank"])
+    assert "unknown ability 'tie'; did you mean 'ties'?" in refused(["bench", "--ability", "tie"])
 
 
-@pytest.mark.parametrize("agent", ["Random", *slow("CascadeTS")])
-def test_shipped_line_comes_out_again(agent):
-    assert replay(f"scorecard-{agent}") == []
+# ------------------------------------------------------------------------------------- what ships
 
 
-def test_rows_of_a_pull_request_are_drawn(tmp_path, monkeypatch):
-    """A changed file is a result of a study or an agent's; a foreign agent needs its
-    module.
-    """
-    changed = ["lab/results/nonstat-fig1.parquet", "lab/results/nonstat-fig1.md"]
-    changed += ["lab/src/clickgym_lab/bench/data/Random.parquet", "docs/rl.parquet"]
-    assert names_of(changed) == ["nonstat-fig1", "scorecard-Random"]
-    (tmp_path / "absent%3AAgent.parquet").touch()
-    with pytest.raises(FileNotFoundError, match=r"there is no module 'absent' .* \(--folder\)"):
-        replay_agent(tmp_path / "absent%3AAgent.parquet")
+def test_shipped_runs_are_played_again():
+    """A sample, digit by digit; and a planted loss is found."""
+    assert replay(DATA / "TopRank.parquet", n_tasks=1) == []
 
 
 def test_planted_loss_is_found(tmp_path):
@@ -465,7 +345,7 @@ def test_planted_loss_is_found(tmp_path):
         table, made = read_results(DATA / f"{place}.parquet")
         planted = polars.col("loss") * (1 + 1e-6 * (polars.col("run") == 0))
         write_results(tmp_path / f"{place}.parquet", table.with_columns(planted), made)
-    first, second = replay_agent(tmp_path / "Random.parquet", n_tasks=1)
+    first, second = replay(tmp_path / "Random.parquet", n_tasks=1)
     assert first.split()[0] == second.split()[0]
     assert second.split()[1] == "(anchor_runs):"
 
@@ -501,14 +381,10 @@ def test_a_network_on_the_scorecard(agent, part):
         if linear.max() < network.min():
             better.add(task.name)
     assert better == {"features-26"}
-    header, *rows = board.unscored()
+    header, *rows = scorecard_page.unscored()
     for row in rows:
         others, lost = (int(row[column].split()[0]) for column in (3, header.index(agent)))
         assert lost < part * others
-
-
-def test_published_lines_are_small():
-    assert sum(path.stat().st_size for path in DATA.iterdir()) < 1_500_000
 
 
 KINDS = {
@@ -536,5 +412,5 @@ def test_scoreboard_of_the_readme():
         summary = line.summary(tasks, intervals=False)
         assert figures == [f"{summary.value:.2f}", f"{summary.worst_run:.2f}"]
         if ability is None:
-            values = sorted(each.value for each in board.abilities(line, tasks).values())
+            values = sorted(each.value for each in line.abilities(tasks).values())
             assert sorted(re.findall(r"\((\d\.\d\d)\)", weak)) == [f"{v:.2f}" for v in values[:2]]

@@ -1,4 +1,6 @@
-"""Rules of a few lines that a trained policy must beat on the board of unseen queries."""
+"""Rules of a few lines that a trained policy must beat on the board of unseen queries, and the rule
+*told*, its mark of 1.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +8,19 @@ import math
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+import polars
 from numpy.typing import ArrayLike, NDArray
 
+import clickgym
 from clickgym.agents import CompiledAgent
 from clickgym.agents.kernels import rank_by_draw, show
+from clickgym.bench.unseen import CELLS, ENV, Cell, by_query
 from clickgym.core.checks import check_at_least, check_horizon, probabilities
 from clickgym.core.kernels import kernel
 from clickgym.core.state import Floats, Ints
+from clickgym.envs import ClickEnv
+from clickgym.runner.config import run_seed
+from clickgym.runner.make import make_env
 
 LEAST = 0.05
 """The least second parameter of a posterior: displays with a small examination may have clicks."""
@@ -160,3 +168,36 @@ def prior_of(attraction: ArrayLike) -> tuple[float, float]:
     mean, variance = values.mean(), values.var()
     size = float(np.clip(mean * (1.0 - mean) / variance - 1.0, 0.5, 1e4))
     return float(mean) * size, float(1.0 - mean) * size
+
+
+def told(env: ClickEnv, query: int, cell: Cell, seed: int) -> Greedy:
+    """Return the agent *told* for an episode of a query: it knows the examination of this query,
+    and a prior with the mean and variance of its items. It is an attainable mark, and no bound.
+    """
+    users = env.unwrapped.model.models[query]  # type: ignore[attr-defined]
+    alpha, beta = prior_of(users.attraction)
+    return Greedy(
+        users.n_items,
+        users.n_positions,
+        examination=users.parameters.examination,
+        alpha=alpha,
+        beta=beta,
+        noise=cell.noise,
+        horizon=cell.horizon,
+        seed=seed,
+    )
+
+
+def play_told() -> polars.DataFrame:
+    """Play the mark *told*, as `clickgym.bench.unseen.play` plays an agent; the same episodes."""
+    tables = []
+    for cell in CELLS:
+        env: Any = make_env(ENV, cell.instance)
+        models, rows = env.unwrapped.model.models, []
+        for run in range(cell.runs):
+            seed, query = run_seed(0, cell.instance, run, len(models)), run % len(models)
+            agent = told(env, query, cell, seed)
+            result = clickgym.run(agent, env, cell.horizon, seed=seed, checkpoints=[cell.horizon])
+            rows.append((query, float(result.regret[-1])))
+        tables.append(by_query(cell, polars.DataFrame(rows, ["query", "regret"], orient="row")))
+    return polars.concat(tables)

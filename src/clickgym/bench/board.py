@@ -1,0 +1,156 @@
+"""The board of the scorecard: the results that ship, as two tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import polars
+
+from ..runner.make import agent_maker, observed_sizes
+from ..runner.make import requirements as required
+from ..runner.names import AgentLike
+from .results import read_results, write_results
+from .score import Anchor, Scores, Summary, is_scored, scores_of, summarize
+from .tasks import ABILITIES, Task, all_tasks
+
+DATA = Path(__file__).parent / "data"
+"""A file of each agent, and ``anchors.parquet``, from ``anchor_runs``."""
+HEADER = ("agent", "requires", "score", "95 % interval", "worst run", "µs per session")
+ENDS = ("best at", "worst at")
+"""Two more columns of boards over several abilities."""
+
+
+class Line(NamedTuple):
+    """An agent on the board.
+
+    Attributes:
+        agent: its name.
+        requires: what it is given beside clicks.
+        scores: of its runs.
+        seconds_per_session: in the mean over `timed_tasks`.
+    """
+
+    agent: str
+    requires: str
+    scores: Scores
+    seconds_per_session: float
+
+    def summary(self, tasks: Sequence[Task], intervals: bool = True) -> Summary | None:
+        """Its score over some tasks, if it played at least half of them."""
+        played = [task for task in tasks if task.name in self.scores]
+        if 2 * len(played) < len(tasks) or not played:
+            return None
+        return summarize(self.scores, tasks, intervals)
+
+    def abilities(self, tasks: Sequence[Task]) -> dict[str, Summary]:
+        """Its scores in the abilities of which it played at least half of the tasks."""
+        summaries = {}
+        for ability in ABILITIES:
+            of_ability = [task for task in tasks if task.ability == ability]
+            summary = self.summary(of_ability, intervals=False)
+            if summary is not None:
+                summaries[ability] = summary
+        return summaries
+
+    def cells(self, tasks: Sequence[Task]) -> list[str]:
+        """Its row of a board over some tasks, of which it played at least half."""
+        summary = summarize(self.scores, tasks)
+        micros = 1e6 * self.seconds_per_session
+        time = f"{micros:.2g}" if micros < 10 else f"{micros:,.0f}"
+        shown = [f"{summary.value:z.2f}", summary.interval, f"{summary.worst_run:z.2f}", time]
+        if len({task.ability for task in tasks}) > 1:
+            found = self.abilities(tasks)
+            ordered = sorted(found, key=lambda name: found[name].value)
+            shown += [ordered[-1], ordered[0]]
+        return [self.agent, self.requires, *shown]
+
+
+def requirements(agent: AgentLike) -> str:
+    """What an agent is given beside clicks, in words."""
+    maker, _ = agent_maker(agent)
+    observed = [size.removeprefix("n_") for size in observed_sizes(maker)]
+    names = [name.replace("_", " ") for name in (*required(maker), *observed)]
+    return ", ".join("production list" if name == "initial" else name for name in names)
+
+
+@cache
+def anchors() -> dict[str, Anchor]:
+    """The anchors of each task by its name."""
+    table, _ = read_results(DATA / "anchors.parquet")
+    columns = table.select("task", "random", "best", "agent")
+    return {task: Anchor(*values) for task, *values in columns.iter_rows()}
+
+
+def scored_tasks(features: bool | None = None, ability: str | None = None) -> list[Task]:
+    """The tasks whose anchors differ enough.
+
+    Args:
+        features: only tasks with features, or only those without.
+        ability: only tasks of this ability.
+    """
+    return [
+        task
+        for task in all_tasks()
+        if features in (None, task.has_features)
+        and ability in (None, task.ability)
+        and is_scored(anchors().get(task.name), task)
+    ]
+
+
+def line_of(agent: str, requires: str, table: polars.DataFrame) -> Line:
+    """The line of an agent, from the table of `play`."""
+    horizons = {task.name: task.horizon for task in timed_tasks(table)}
+    timed = table.filter(polars.col("task").is_in(list(horizons)))
+    mean: Any = (timed["seconds"] / timed["task"].replace_strict(horizons)).mean()
+    return Line(agent, requires, scores_of(table, anchors(), all_tasks()), mean)
+
+
+def timed_tasks(table: polars.DataFrame) -> list[Task]:
+    """The tasks on which an agent is timed: those of the first ability that it plays."""
+    played = set(table["task"])
+    tasks = [task for task in all_tasks() if task.name in played]
+    return [task for task in tasks if task.ability == tasks[0].ability]
+
+
+@cache
+def published() -> list[Line]:
+    """The lines of the agents whose results ship."""
+    files = [path for path in sorted(DATA.glob("*.parquet")) if path.stem != "anchors"]
+    tables = [read_results(path) for path in files]
+    return [line_of(made["agent"], made["requires"], table) for table, made in tables]
+
+
+def board(
+    lines: Sequence[Line], features: bool = False, ability: str | None = None
+) -> list[list[str]]:
+    """A table of the board, the best agents first; those without a score are left out.
+
+    Args:
+        lines: the agents.
+        features: the table of agents that rank by features, or that of all others.
+        ability: only tasks of this ability.
+    """
+    tasks = scored_tasks(features, ability)
+    summaries = [(line, line.summary(tasks, intervals=False)) for line in lines]
+    scored = [(summary.value, line) for line, summary in summaries if summary is not None]
+    rows = [line.cells(tasks) for _, line in sorted(scored, key=lambda pair: -pair[0])]
+    several = len({task.ability for task in tasks}) > 1
+    return [[*HEADER, *(ENDS if several else ())], *rows]
+
+
+def line_file(folder: Path, agent: str) -> Path:
+    """The file of an agent's results in a folder."""
+    return folder / f"{quote(agent, safe='')}.parquet"
+
+
+def save_line(
+    folder: Path, agent: str, requires: str, table: polars.DataFrame, made: dict[str, Any]
+) -> Path:
+    """Write the file of an agent, by which it enters the board."""
+    path = line_file(folder, agent)
+    write_results(path, table, {"agent": agent, "requires": requires, **made})
+    return path

@@ -1,0 +1,202 @@
+"""``clickgym bench``: the scorecard of an agent."""
+
+from __future__ import annotations
+
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import track
+
+from ..agents import AGENTS
+from ..core.checks import check_choice
+from ..core.files import make_folder
+from ..runner.console import Cluster, Jobs, errors, output
+from ..runner.names import by_label
+from ..runner.terminal import Column, print_table, say
+from ..runner.workers import on_cluster
+from . import unseen
+from .board import Line, board, line_of, published, requirements, save_line
+from .play import play, playable
+from .results import write_results
+from .tasks import ABILITIES, all_tasks, quick_tasks
+
+PLAYED, KEPT = "What to play", "Results"
+"""The sections of the help text, before that on speed."""
+RUNS = 5
+
+
+def bench(
+    agent: Annotated[
+        str | None,
+        typer.Argument(
+            rich_help_panel=PLAYED,
+            metavar="AGENT",
+            help="Your own module:Class, or a built-in agent. Without an agent, the command "
+            "prints the board of the published agents.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            rich_help_panel=KEPT,
+            metavar="DIR",
+            help="Folder of the results. If it exists, the command goes on where it stopped.",
+        ),
+    ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick",
+            rich_help_panel=PLAYED,
+            help="Play one run of one task of each kind. This is for a first look, and for slow "
+            "agents.",
+        ),
+    ] = False,
+    ability: Annotated[
+        str | None,
+        typer.Option(
+            rich_help_panel=PLAYED,
+            metavar="NAME",
+            help="Print the board of one kind of tasks. "
+            '"unseen queries" is a board of its own, which AGENT then plays.',
+        ),
+    ] = None,
+    jobs: Jobs = -1,
+    cluster: Cluster = None,
+) -> None:
+    """Find out where an agent is strong and where it is weak.
+
+    Your own agent, at first in one task of each kind:
+
+    clickgym bench my_module:MyAgent --quick --out results/mine
+
+    The board of the published agents, in all tasks and in those with long lists:
+
+    clickgym bench
+
+    clickgym bench --ability "long lists"
+
+    A policy that you have trained on other queries:
+
+    \b
+    clickgym bench my_module:my_policy --ability "unseen queries" \\
+        --out results/mine
+
+    The command plays your agent only, because the results of the published agents ship with
+    clickgym. It writes AGENT.parquet, by which an agent can enter the board.
+
+    Each task is saved when it ends. You can stop the command with Ctrl-C: the same command goes on
+    where it stopped.
+    """
+    required = "" if agent is None else requirements(agent)  # its module may add an ability
+    if ability is not None:
+        check_choice("ability", ability, [*ABILITIES, unseen.NAME])
+    if agent is None:
+        if ability == unseen.NAME:
+            _print_unseen(unseen.shipped())
+        else:
+            _print_boards(published(), ability)
+        return
+    if out is None:
+        raise ValueError("expected a folder: clickgym bench AGENT --out DIR")
+    make_folder(out)
+    [label] = by_label("agent", [agent])
+    with on_cluster(cluster):
+        if ability == unseen.NAME:
+            _bench_unseen(agent, label, out, jobs)
+        else:
+            _bench(agent, label, required, out, quick, ability, jobs)
+
+
+def _bench(
+    agent: str, label: str, required: str, out: Path, quick: bool, ability: str | None, jobs: int
+) -> None:
+    """Play the tasks, and print the scores of an agent beside those of others."""
+    wanted = quick_tasks() if quick else all_tasks()
+    tasks = playable(agent, wanted)
+    if not tasks:
+        raise ValueError(f"{label} cannot play any task")
+    console = errors()
+    watch = partial(
+        track,
+        description=label,
+        total=len(tasks),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    table = play(agent, tasks, 1 if quick else RUNS, out / "plays", n_jobs=jobs, watch=watch)
+    line = line_of(label, required, table)
+    command = f"clickgym bench {label}{' --quick' if quick else ''}"
+    made = {"command": command, "clickgym": version("clickgym")}
+    path = save_line(out, label, required, table, made)
+    _print_line(line, quick)
+    alike = {task.ability for task in wanted if task.has_features == tasks[0].has_features}
+    if left := alike - {task.ability for task in tasks}:
+        say(output(), f"Not played, and scored 0 on the board: {', '.join(sorted(left))}.")
+    if not quick:
+        _print_boards([*(other for other in published() if other.agent != label), line], ability)
+    say(output(), f"In {out}: {path.name}")
+
+
+def _bench_unseen(agent: str, label: str, out: Path, jobs: int) -> None:
+    """Play unseen queries, and print their board with the agent."""
+
+    def refused(cell: unseen.Cell, error: ValueError) -> None:
+        say(errors(), f"Not played: {cell.title} ({error})")
+
+    table = unseen.play(agent, out / "unseen", jobs, refused)
+    if table.is_empty():
+        raise ValueError(f"{label} cannot play any cell of {unseen.NAME}")
+    command = f'clickgym bench {label} --ability "{unseen.NAME}"'
+    made = {"agent": label, "command": command, "clickgym": version("clickgym")}
+    path = unseen.file_of(out, label)
+    write_results(path, table, made)
+    _print_unseen({**unseen.shipped(), label: table})
+    say(output(), f"In {out}: {path.name}")
+
+
+def _print(title: str, table: list[list[str]], left: tuple[str, ...] = ("agent",)) -> None:
+    """Print a table, numbers to the right."""
+    header, *rows = table
+    columns = [Column(name, right=name not in left) for name in header]
+    print_table(output(), columns, rows, title=title)
+
+
+def _print_unseen(tables: dict) -> None:
+    title = "Unseen queries: share of the way from random lists (0) to told (1), ± 95 % interval"
+    _print(title, unseen.board(tables))
+
+
+def _print_boards(lines: list[Line], ability: str | None) -> None:
+    words = ("agent", "requires", "95 % interval", "best at", "worst at")
+    for features in (False, True):
+        table = board(lines, features, ability)
+        if table[1:]:
+            _print(
+                "Agents that rank by features" if features else "Agents that rank items",
+                table,
+                words,
+            )
+            output().print()
+
+
+def _print_line(line: Line, quick: bool) -> None:
+    """The scores of an agent in each ability, beside the best published agent in the same tasks."""
+    tasks = [task for task in all_tasks() if task.name in line.scores]
+    named = AGENTS.keys() - {line.agent}  # without our own
+    others = {one.agent: one.abilities(tasks) for one in published() if one.agent in named}
+    rows = [["ability", "score", *([] if quick else ["worst run"]), "best published"]]
+    for ability, summary in line.abilities(tasks).items():
+        values = {name: found[ability].value for name, found in others.items() if ability in found}
+        best = max(values, key=lambda name: values[name], default="")
+        beside = f"{best} {values[best]:.2f}" if best else ""
+        worst_run = [] if quick else [f"{summary.worst_run:z.2f}"]
+        rows.append([ability, f"{summary.value:z.2f}", *worst_run, beside])
+    title = f"Scorecard of {line.agent}" + (", one run of one task each" if quick else "")
+    _print(title, rows, ("ability", "best published"))
+    output().print()

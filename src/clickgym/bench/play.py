@@ -1,0 +1,146 @@
+"""What plays the tasks of the scorecard, and what an agent is told before its first session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import gymnasium as gym
+import numpy as np
+import polars
+from numpy.typing import NDArray
+
+from ..agents import CompiledAgent, Learner, Random
+from ..agents.agent import UnsuitedError
+from ..core.files import make_folder
+from ..runner.identity import identities
+from ..runner.make import agent_maker, make_agent, maker_name, observed_sizes, requirements
+from ..runner.names import AgentLike
+from ..runner.play.pair import engine_of
+from ..runner.run import run
+from ..runner.sweep import resumable
+from ..runner.workers import in_parallel
+from .results import read_results, write_results
+from .tasks import Task
+
+ANCHOR_SEED = 1
+"""Of the runs that make the anchors; those of the board have seed 0."""
+RANDOM_LISTS = 200
+
+
+def told(agent: AgentLike, env: gym.Env, horizon: int, seed: int) -> Any:
+    """An agent, ready for the first session. One that requires the examination of positions, and
+    does not have it, is told that of the users, if they stay and have no memory.
+    """
+    known, (maker, passed) = {}, agent_maker(agent)
+    stay = hasattr(getattr(env.unwrapped, "model", None), "epochs")
+    if stay and "examination" in requirements(maker) and "examination" not in passed:
+        known["examination"] = examination(env)
+    return make_agent(agent, env, horizon=horizon, seed=seed, **known)
+
+
+def examination(env: gym.Env) -> NDArray[np.float64]:
+    """The examination probabilities of positions: of the model, or in the mean over random lists
+    where they depend on the items.
+    """
+    model: Any = env.unwrapped.model.epochs[0]  # type: ignore[attr-defined]
+    weights = model.position_weights()
+    if weights is not None:
+        return weights
+    rng = np.random.default_rng(0)
+    lists = [rng.permutation(model.n_items)[: model.n_positions] for _ in range(RANDOM_LISTS)]
+    return np.mean([model.examination_probabilities(ranking) for ranking in lists], axis=0)
+
+
+def playable(agent: AgentLike, tasks: Iterable[Task]) -> list[Task]:
+    """The tasks that an agent can play.
+
+    Only agents that rank by features, learners and random lists play tasks whose candidates have
+    features; an agent that needs what the environment does not know does not play. Other errors of
+    an agent are raised.
+    """
+    maker: Any = agent_maker(agent)[0]
+    by_features = "n_features" in observed_sizes(maker)
+    everywhere = isinstance(maker, type) and issubclass(maker, Learner | Random)
+    fitting = [task for task in tasks if everywhere or task.has_features == by_features]
+    return [task for task in fitting if _suits(agent, task)]
+
+
+def _suits(agent: AgentLike, task: Task) -> bool:
+    try:
+        env = task.make()
+        engine_of(told(agent, env, task.horizon, 0), env)
+    except UnsuitedError:
+        return False
+    return True
+
+
+def play(
+    agent: AgentLike,
+    tasks: Sequence[Task],
+    runs: int,
+    out: Path,
+    *,
+    seed: int = 0,
+    n_jobs: int = -1,
+    watch: Callable[[Iterable[polars.DataFrame]], Iterable[polars.DataFrame]] = iter,
+) -> polars.DataFrame:
+    """Play the tasks that have not been played yet.
+
+    Args:
+        agent: as `clickgym.run` takes it.
+        tasks: that it can play.
+        runs: of each.
+        out: a folder with a file of each task that is finished; the same call resumes. An agent
+            that clickgym cannot compare is played, but not resumed.
+        seed: of all runs.
+        n_jobs: workers: threads for compiled agents, else processes.
+        watch: iterates over the tables of the tasks as they are finished.
+
+    Returns:
+        One row for each task and run: ``task``, ``run``, ``loss`` and ``seconds``.
+    """
+    maker, passed = agent_maker(agent)
+    (known,) = identities("agent", {maker_name(maker): (maker, passed)}).values()
+    make_folder(out)
+    calls = []
+    for task in tasks:
+        key = f"{known} {task} {runs} {seed} {version('clickgym')}"
+        file = out / f"{task.name}-{sha256(key.encode()).hexdigest()[:16]}.parquet"
+        calls.append((play_task, agent, task, runs, seed, file))
+    compiled = isinstance(maker, type) and issubclass(maker, CompiledAgent)
+    finished: list[polars.DataFrame] = []
+    with resumable(out, lambda: f"{len(finished)} of {len(tasks)} tasks"):
+        prefer = "threads" if compiled else "processes"
+        for table in watch(in_parallel(calls, n_jobs, prefer, "generator", code=known)):
+            finished.append(table)
+    return polars.concat(finished)
+
+
+def play_task(agent: AgentLike, task: Task, runs: int, seed: int, file: Path) -> polars.DataFrame:
+    """Play the runs of a task, or read them if they are there.
+
+    The seeds of a run depend on the name of the task and the number of the run, so that all agents
+    meet the same users.
+    """
+    if file.exists():
+        return read_results(file)[0]
+    rows, env = [], task.make()
+    metrics = [] if task.measure == "regret" else [task.measure]
+    for number in range(runs):
+        seeds = np.random.SeedSequence(seed, spawn_key=(crc32(task.name.encode()), number))
+        env_seed, agent_seed = map(int, seeds.generate_state(2))
+        player = told(agent, env, task.horizon, agent_seed)
+        result = run(
+            player, env, task.horizon, seed=env_seed, checkpoints=[task.horizon], metrics=metrics
+        )
+        loss = result.to_frame()[task.measure][-1]
+        rows.append((task.name, number, loss, result.seconds))
+    table = polars.DataFrame(rows, ["task", "run", "loss", "seconds"], orient="row")
+    table = table.with_columns(polars.col("loss", "seconds").cast(polars.Float32))
+    write_results(file, table, {})
+    return table
