@@ -5,12 +5,17 @@ make pages
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from inspect import getsource
 from pathlib import Path
+from types import ModuleType
 
 import rl_page
+import scorecard_page
 import unseen_page
 from matplotlib.figure import Figure
 from pages import (
@@ -23,26 +28,17 @@ from pages import (
     prefixed_ids,
 )
 
+from clickgym.bench import unseen
+from clickgym.bench.board import board, published, scored_tasks
+from clickgym.bench.tasks import ABILITIES, quick_tasks, tasks_of
 from clickgym.core.files import write_whole
 from clickgym.core.formats import markdown_table
-from clickgym_lab.bench import unseen
-from clickgym_lab.bench.board import (
-    abilities,
-    board,
-    learners,
-    published,
-    recommended,
-    scored_tasks,
-    unscored,
-)
-from clickgym_lab.bench.tasks import ABILITIES, quick_tasks, tasks_of
-from clickgym_lab.studies import studies
-from clickgym_lab.studies.page import page
-from clickgym_lab.studies.study import Measured, read_all
-from clickgym_lab.studies.when_rl_pays import BanditByState
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCS, RESULTS = ROOT / "docs", ROOT / "lab" / "results"
+DOCS, PAPERS = ROOT / "docs", ROOT / "examples" / "papers"
+sys.path.append(str(PAPERS))
+import study  # noqa: E402
+import when_rl_pays  # noqa: E402
 
 SITUATIONS = {
     "standard": "ordinary queries",
@@ -56,12 +52,14 @@ SITUATIONS = {
     "ties": "items are nearly alike",
     "clickbait": "attractive items satisfy less",
     "safety": "bad lists must be rare",
-    "warm start": "there is a log to learn from",
     "memory": "clicks change later clicks",
     "long run": "a million sessions",
     "features": "items have features",
 }
 """Each ability in the words of a reader who looks for an agent."""
+
+SHARED = ("study", "figures")
+VERDICTS = ("reproduced", "not reproduced on these queries", "undecided", "not tested")
 
 BY_STATE_IMPORTS = """\
 from typing import Any
@@ -73,7 +71,9 @@ from clickgym.agents import Agent, CascadeKLUCB"""
 
 def pages() -> dict[Path, str]:
     """Return the text of every file, by its path."""
-    texts = {RESULTS / f"{name}.md": text for name, text in study_pages(is_shipped=True)}
+    texts = {
+        PAPERS / "results" / f"{name}.md": text for name, text in study_pages(has_picture=False)
+    }
     made = {
         "agents": {
             "agents": _table(
@@ -100,18 +100,18 @@ def pages() -> dict[Path, str]:
             "board": _board(features=False),
             "features": _board(features=True),
             "abilities": _abilities(),
-            "unseen": _unseen(unseen.board),
+            "unseen": _table(*unseen.board(unseen.shipped())),
         },
         "scorecard_reference": {
-            "learners": _table(*learners()),
-            "unscored": _table(*unscored()),
-            "unseen losses": _unseen(unseen.losses),
+            "learners": _table(*scorecard_page.learners()),
+            "unscored": _table(*scorecard_page.unscored()),
+            "unseen losses": _table(*scorecard_page.losses()),
         },
         "mix_ts": {"mix_ts": _scores_of_mix_ts()},
         "rl": {"pays": _table(*rl_page.pays_table())},
         "stateful_users": {
             "regret": _table(*rl_page.stateful_table()),
-            "by state": f"```python\n{BY_STATE_IMPORTS}\n\n\n{getsource(BanditByState)}```",
+            "by state": _code(BY_STATE_IMPORTS, getsource(when_rl_pays.BanditByState)),
         },
         "rl_results": {
             **{name: _table(*rows) for name, rows in rl_page.tables().items()},
@@ -144,6 +144,10 @@ def _filled(file: Path, parts: Mapping[str, str]) -> str:
     return text
 
 
+def _code(imports: str, source: str) -> str:
+    return f"```python\n{imports}\n\n\n{source}```"
+
+
 def _table(header: Sequence[str], *rows: Sequence[str]) -> str:
     return "\n".join(markdown_table([header, *rows]))
 
@@ -169,7 +173,7 @@ def _abilities() -> str:
 def _scores_of_mix_ts() -> str:
     """Return the scores of our own agent by ability, without its name in each row."""
     [line] = [line for line in published() if line.agent.endswith(":MixTS")]
-    found = abilities(line, scored_tasks()).items()
+    found = line.abilities(scored_tasks()).items()
     rows = [(name, f"{score.value:z.2f}", f"{score.worst_run:z.2f}") for name, score in found]
     return _table(("kind of task", "score", "worst run"), *rows)
 
@@ -184,14 +188,9 @@ def _board(features: bool) -> str:
     )
 
 
-def _unseen(table: Callable[..., list[list[str]]]) -> str:
-    """Return a table of the board of unseen queries."""
-    return _table(*table(unseen.shipped()))
-
-
 def _recommended() -> str:
     """Return the best published agents of each kind of task."""
-    (_, *header), *rows = recommended()
+    (_, *header), *rows = scorecard_page.recommended()
     return _table(
         ["your situation", "kind of task", *header],
         *([SITUATIONS.get(ability, ""), f"*{ability}*", *cells] for ability, *cells in rows),
@@ -202,33 +201,37 @@ def _recommended() -> str:
 
 
 @cache
-def measured() -> dict[str, list[Measured]]:
-    """Return every study on each set of queries with shipped results, with its verdicts."""
-    return {name: read_all(study, RESULTS) for name, study in studies().items()}
+def scripts() -> dict[str, ModuleType]:
+    """The experiments of papers by their names."""
+    names = [file.stem for file in sorted(PAPERS.glob("*.py")) if file.stem not in SHARED]
+    return {name: import_module(name) for name in names}
 
 
 def _studies() -> str:
-    """Return the table of the studies that repeat a paper, with the largest set of queries."""
+    """Return the table of the experiments, with their verdicts."""
     rows = []
-    for name, results in measured().items():
-        study = results[0].study
-        if not study.is_ours:
-            link = f"[`{name}`](../lab/results/{name}.md)"
-            rows.append((link, study.paper, study.title))
-    return _table(("study", "paper", "what it shows"), *rows)
+    for name, script in scripts().items():
+        title, paper, *_ = (" ".join(part.split()) for part in (script.__doc__ or "").split("\n\n"))
+        results, made = study.read(study.shipped_file(script))
+        said = script.statements(results) if hasattr(script, "statements") else []
+        found = Counter(verdict for _, verdict in study.verdicts(said, made["full"]))
+        counts = [str(found[verdict] or "–") for verdict in VERDICTS]
+        link = f"[{paper.removesuffix('.')}](../examples/papers/results/{name}.md)"
+        rows.append([link, title.removesuffix("."), *counts])
+    return _table(("paper", "what it shows", *VERDICTS), *rows)
 
 
-def study_pages(is_shipped: bool) -> Iterator[tuple[str, str]]:
-    """Yield the names and pages of the studies, of the repository or of the website."""
-    for name, results in measured().items():
-        yield name, page(results, is_shipped)
+def study_pages(has_picture: bool) -> Iterator[tuple[str, str]]:
+    """Yield the names and pages of the experiments, of the website or of the repository."""
+    for name, script in scripts().items():
+        results, made = study.read(study.shipped_file(script))
+        yield name, study.page(script, results, made, has_picture)
 
 
 def study_figures() -> Iterator[tuple[str, Figure]]:
-    """Yield the file names and figures of the studies for the website."""
-    for results in measured().values():
-        for result in results:
-            yield result.name, result.study.draw(result.results)
+    """Yield the file names and figures of the experiments for the website."""
+    for name, script in scripts().items():
+        yield name, script.draw(study.read(study.shipped_file(script))[0])
 
 
 def main() -> None:

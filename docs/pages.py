@@ -18,12 +18,11 @@ import numpy as np
 from clickgym import agents
 from clickgym.agents import AGENTS, Learner
 from clickgym.agents.published import FAMILIES
+from clickgym.bench.board import scored_tasks
+from clickgym.bench.results import read_results
+from clickgym.bench.tasks import ABILITIES, all_tasks
 from clickgym.core.formats import markdown_table
 from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, Users
-from clickgym_lab.bench.board import scored_tasks
-from clickgym_lab.bench.tasks import ABILITIES, all_tasks
-from clickgym_lab.results import read_results
-from clickgym_lab.studies import studies
 
 ROOT = Path(__file__).resolve().parents[1]
 SECTION = re.compile(r"^(\w[\w ]*):\n(?=    )((?:(?:    .*)?\n)*)", re.MULTILINE)
@@ -46,8 +45,9 @@ def agent_page(name: str) -> str:
     """Return the page of an agent: figure, use, docstring, studies and papers."""
     agent: Any = AGENTS[name]
     requires = ", ".join(getattr(agent, "requires", {})) or "nothing"
-    played = [study for study in studies() if name in agents_of(study)]
-    links = ", ".join(f"[{study}](../../lab/results/{study}.md)" for study in played)
+    files = sorted((ROOT / "examples" / "papers" / "results").glob("*.parquet"))
+    played = [file.stem for file in files if name in agents_of(file)]
+    links = ", ".join(f"[{one}](../../examples/papers/results/{one}.md)" for one in played)
     bibtex = "\n\n".join(papers(agent)) or "% a baseline"
     parts = [
         f"# {name}",
@@ -61,11 +61,9 @@ def agent_page(name: str) -> str:
 
 
 @cache
-def agents_of(study: str) -> set[str]:
-    """Return the agents in the shipped results of a study, on all sets of queries."""
-    files = (ROOT / "lab" / "results").glob(f"{study}.*parquet")
-    labels = {label for file in files for label in read_results(file)[0]["agent"].unique()}
-    return {label.partition(":")[0] for label in labels}
+def agents_of(file: Path) -> set[str]:
+    """Return the agents in the shipped results of an experiment."""
+    return {label.partition(":")[0] for label in read_results(file)[0]["agent"].unique()}
 
 
 def models() -> dict[str, type[Users]]:

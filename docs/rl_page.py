@@ -5,6 +5,7 @@ defaults and the time of a learner.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from hashlib import sha256
@@ -18,17 +19,20 @@ from numpy.typing import NDArray
 from polars import col
 
 from clickgym.agents import AGENTS, ContextualAgent, Learner
+from clickgym.bench.results import read_results
 from clickgym.runner.reports.figures import write_figure
-from clickgym_lab.results import read_results
-from clickgym_lab.studies.claims import estimate, number
-from clickgym_lab.studies.plots import grid, style_of
-from clickgym_lab.studies.when_rl_pays import BANDIT, BY_STATE, FAMILIES
 
 DOCS = Path(__file__).resolve().parent
+PAPERS = DOCS.parent / "examples" / "papers"
+sys.path.append(str(PAPERS))
+from figures import grid, style_of  # noqa: E402
+from study import estimate, number  # noqa: E402
+from when_rl_pays import BANDIT, BY_STATE, FAMILIES  # noqa: E402
+
 MEASUREMENTS = DOCS.parent / "benchmarks" / "README.md"
 FILE, FIGURE = DOCS / "rl.parquet", DOCS / "rl.png"
 SEARCH = DOCS / "rl_search.parquet"
-STUDY = DOCS.parent / "lab" / "results" / "when-rl-pays.parquet"
+STUDY = PAPERS / "results" / "when_rl_pays.parquet"
 CONTEXTUAL, CASCADE, RANDOM = "ContextualPBMRank-v0", "ContextualCMRank-v0", "Random"
 WORLDS = {"linear": "linear", "personal:features=outer": "personal, outer", "personal": "personal"}
 """The name of each world on the page; a colon, a comma and the seed follow in the runs."""
@@ -381,7 +385,7 @@ def draw(axes: Axes, part: polars.DataFrame) -> None:
             .agg(mean=col("regret").mean(), low=col("regret").min(), high=col("regret").max())
         )
         steps, mean, low, high = curve.sort("step")
-        style = style_of(agent, axes)
+        style = style_of(agent)
         axes.plot(steps, mean, label=agent, linewidth=1.6, **style)
         axes.fill_between(steps, low, high, color=style["color"], alpha=0.15, linewidth=0)
     axes.set(xscale="log", yscale="log", xlabel="sessions")
@@ -393,7 +397,7 @@ def figure() -> Figure:
     frame, _ = read_results(FILE)
     others = col("agent").str.contains(":") & (col("agent") != BIT)
     frame = frame.filter(~col("agent").is_in(UNDRAWN) & ~others)
-    drawn, panels = grid(3, 2, width=2.5, height=2.6, labels=["regret", "regret"])
+    drawn, panels = grid(3, 2, "regret")
     envs = frame.filter(instance="")["env"].unique().sort(descending=True).to_list()
     parts = {
         name: frame.filter(col("instance").str.contains(rf"^{world}[:,]seed="), env=CONTEXTUAL)

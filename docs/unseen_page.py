@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -11,20 +12,22 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from polars import col
 
-from clickgym.runner.reports.figures import write_figure
-from clickgym_lab.results import read_results
-from clickgym_lab.studies.claims import Estimate, estimate
-from clickgym_lab.studies.plots import GREY, PURPLE, grid, style_of
+from clickgym.bench.results import read_results
+from clickgym.runner.reports.figures import COLOURS, write_figure
 
 DOCS = Path(__file__).resolve().parent
+sys.path.append(str(DOCS.parent / "examples" / "papers"))
+from figures import grid, style_of  # noqa: E402
+from study import Estimate, estimate  # noqa: E402
+
 FILE, FIGURE = DOCS / "unseen_queries.parquet", DOCS / "unseen_queries.png"
 PBM = "QueriesPBMRank-v0"
 TRAINED = ("network", "PPO")
 RIVALS = ("MixTS", "BCMPTS", "CascadeTS")
 DRAWN = ("CascadeKLUCB", "BCMPTS", "MixTS", "PPO", "network", "told")
 OWN_LOOKS: dict[str, dict[str, Any]] = {
-    "network": {"color": PURPLE, "linestyle": "-", "linewidth": 2.6},
-    "told": {"color": GREY, "linestyle": ":", "linewidth": 1.7},
+    "network": {"color": COLOURS[3], "linestyle": "-", "linewidth": 2.6},
+    "told": {"color": COLOURS[7], "linestyle": ":", "linewidth": 1.7},
 }
 SPLITS = ("test", "real")
 Rows = list[list[str]]
@@ -125,13 +128,13 @@ def figure() -> Figure:
     """Draw the clicks lost so far in an episode of 1,000 sessions."""
     frame, _ = read_results(FILE)
     curves = frame.filter(col("query").is_null(), env=PBM, horizon=1000)
-    drawn, panels = grid(2, width=4.2, height=3.4, labels=["clicks lost so far"])
+    drawn, panels = grid(2, label="clicks lost so far", width=4.2, height=3.4)
     for axes, split in zip(panels, SPLITS, strict=True):
         for agent in DRAWN:
             size = 1000 if agent in TRAINED else 0
             part = curves.filter(split=split, agent=agent, n_queries=size)
             steps, regret = part.group_by("step").agg(col("regret").mean()).sort("step")
-            look = OWN_LOOKS.get(agent) or {"linewidth": 1.7, **style_of(agent, axes)}
+            look = OWN_LOOKS.get(agent) or {"linewidth": 1.7, **style_of(agent)}
             axes.plot(steps, regret, label=agent, **look)
         axes.set(xlabel="sessions of the episode", title=f"{split} queries", xlim=(0, 1000))
         axes.set_ylim(bottom=0)

@@ -16,6 +16,7 @@ sys.path.append(str(Path(__file__).parents[1]))  # where the makers of pages are
 
 import crowd
 import rl_page
+from figures import grid
 from make_pages import study_figures, study_pages
 from matplotlib.figure import Figure
 from matplotlib.image import imsave
@@ -33,22 +34,21 @@ from polars import DataFrame, col
 
 import clickgym
 from clickgym.agents import AGENTS, CompiledAgent
+from clickgym.bench.results import read_results
 from clickgym.envs import ENVIRONMENTS
-from clickgym_lab.results import read_results
-from clickgym_lab.studies.plots import add_legend, grid
 
 HERE, ROOT = Path(__file__).parent, Path(__file__).resolve().parents[2]
 OUT, SOURCE = ROOT / "build" / "site", ROOT / "build" / "site-source"
+RESULTS = "examples/papers/results"
 PACKAGES = ("clickgym", "clickgym.envs", "clickgym.agents", "clickgym_logs")
 PAGES = (
     "docs/*.*",
     "examples/**/*.*",
-    "lab/results/*.md",
     "benchmarks/README.md",
     "C*.*",
     "SECURITY.md",
 )
-LINKED = ("lab/src/**/*.py", "tests/*.py", "benchmarks/*.csv")
+LINKED = ("benchmarks/shipped/*.py", "tests/*.py", "benchmarks/*.csv")
 """Files that are no pages; a link leads to a copy of them."""
 
 
@@ -137,9 +137,9 @@ def write_made_pages() -> None:
         "environments": {name: environment_page(name) for name in models()},
         "api": {package: package_page(package) for package in PACKAGES},
     }
-    for name, text in study_pages(is_shipped=False):
+    for name, text in study_pages(has_picture=True):
         whole = f"---\nno-search: true\n---\n{text}"
-        (SOURCE / "lab" / "results" / f"{name}.md").write_text(whole, encoding="utf-8")
+        (SOURCE / RESULTS / f"{name}.md").write_text(whole, encoding="utf-8")
     links = {name: f"agents/{name}.md" for name in AGENTS}
     links |= {env_id: f"environments/{users.model}.md" for env_id, users in ENVIRONMENTS.items()}
     for folder, texts in folders.items():
@@ -148,11 +148,11 @@ def write_made_pages() -> None:
             (SOURCE / "docs" / folder / f"{name}.md").write_text(text, encoding="utf-8")
     glossary()
     write_galleries()
-    folders["../lab/results"] = {file.stem: "" for file in (SOURCE / "lab/results").glob("*.md")}
+    folders[f"../{RESULTS}"] = {file.stem: "" for file in (SOURCE / RESULTS).glob("*.md")}
     for page, folder in {
         "agents": "agents",
         "environments": "environments",
-        "studies": "../lab/results",
+        "studies": f"../{RESULTS}",
     }.items():
         file = SOURCE / "docs" / f"{page}.md"
         text = re.sub(
@@ -169,7 +169,7 @@ def draw() -> None:
     and the pictures of the galleries.
     """
     for name, figure in study_figures():
-        figure.savefig(SOURCE / "lab" / "results" / f"{name}.png", dpi=200)
+        figure.savefig(SOURCE / RESULTS / f"{name}.png", dpi=200)
     for name, figure, card in agent_figures():
         figure.savefig(SOURCE / "docs" / "agents" / f"{name}.png", dpi=200)
         card.savefig(SOURCE / "docs" / "agents" / f"{name}-card.png", dpi=100)
@@ -197,9 +197,9 @@ def agent_figures() -> Iterator[tuple[str, Figure, Figure]]:
         for name in names:
             other = known[name == known[0]]
             runs = rows if name in played else shipped
-            figure, [axes] = grid(1, labels=["cumulative regret"])
+            figure, [axes] = grid(1, label="cumulative regret")
             rl_page.draw(axes, runs.filter(col("agent").is_in([name, other, "Random"])))
-            add_legend(figure, [axes])
+            figure.legend(loc="outside lower left", ncols=3, frameon=False, fontsize=9)
             n_runs = runs.filter(agent=name)["run"].n_unique()
             few = {0: "no runs are shipped", 1: "one run"}
             several = few.get(n_runs, f"mean of {n_runs} runs, and their range")

@@ -1,3 +1,1 @@
-"""Studies, the scorecard, shipped results and makers of pages: code that uses the package, and that
-no other folder imports.
-"""
+"""MixTS, an agent of ours."""

@@ -1,0 +1,69 @@
+"""What the figures of the scripts in this folder share: panels, bands and the looks of agents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from study import estimate
+
+from clickgym.runner.reports.figures import line_styles
+
+BOUND = {"color": "black", "linewidth": 1.2, "linestyle": ":"}
+"""The look of lower bounds and thresholds."""
+
+
+def grid(
+    columns: int, rows: int = 1, label: str = "", width: float = 2.5, height: float = 2.6
+) -> tuple[Figure, list[Any]]:
+    """A figure and its panels, row by row, sizes in inches; the label of the y axes on the left."""
+    size = (max(width * columns, 6.5), height * rows + 1.0)
+    figure = Figure(figsize=size, layout="constrained")
+    panels = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for axes in panels:
+        axes.grid(color="0.9", linewidth=0.6)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.ticklabel_format(axis="x", scilimits=(-3, 4), useMathText=True)
+    for axes in panels[::columns]:
+        axes.set_ylabel(label)
+    return figure, panels
+
+
+def style_of(agent: str) -> dict[str, Any]:
+    """The look of an agent, that of the runner's figures."""
+    return dict(line_styles([agent])[agent])
+
+
+def band(axes: Any, steps: Any, values: np.ndarray, agent: str, **style: Any) -> None:
+    """The mean of ``(units, steps)`` values with its 95 % interval, as far as that is above 0."""
+    style = style or style_of(agent)
+    found = [estimate(column) for column in values.T]
+    mean = np.array([one.mean for one in found])
+    axes.plot(steps, mean, linewidth=1.5, label=agent, **style)
+    if len(values) > 1:
+        half = np.array([one.half for one in found])
+        low = np.maximum(mean - half, 0.0)
+        axes.fill_between(steps, low, mean + half, color=style["color"], alpha=0.15, linewidth=0)
+
+
+def points(axes: Any, places: Sequence[float], samples: Iterable[np.ndarray], agent: str) -> None:
+    """The means of samples as points on a line, with their 95 % intervals."""
+    found = [estimate(values) for values in samples]
+    mean, half = [one.mean for one in found], [one.half for one in found]
+    style = {"marker": "o", "markersize": 3, "linewidth": 1.5, **style_of(agent)}
+    axes.errorbar(places, mean, half, label=agent, **style)
+
+
+def finish(figure: Figure, title: str) -> Figure:
+    """Add the title, and a legend of all panels below them."""
+    handles: dict[str, Any] = {}
+    for axes in figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    columns = int(figure.get_figwidth() / (0.6 + 0.066 * max(map(len, handles)))) or 1
+    place: dict[str, Any] = {"loc": "outside lower left", "frameon": False, "fontsize": 9}
+    figure.legend(list(handles.values()), list(handles), ncols=columns, **place)
+    figure.suptitle(f"{title} (95 % intervals of the mean)", fontsize=10)
+    return figure

@@ -1,0 +1,186 @@
+"""Violations of the safety constraint.
+
+Li et al. 2019 (BubbleRank), figure 2.
+
+The queries and the production lists are not those of the paper. The number of violations depends
+above all on how many pairs of the production list are wrong, and the paper does not print this. We
+have 60 published queries. The paper's production list is the most frequent list of a query. That of
+a published query is one logged page.
+
+The paper does not say what CascadeKL-UCB learns from several clicks. We test it in both readings.
+BatchRank runs as printed, with one mended line (see figure 1, which has the same runs). In the
+first 100 sessions we tell the agents that 5 million will follow, as in the paper.
+
+Violations in the end are rare. A single unsafe final list among a hundred queries would make their
+mean grow linearly. So we count queries. If none of 60 has an unsafe final list, up to 6 % of all
+queries can still have one.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import figures
+import li2019_bubblerank_figure1
+import numpy as np
+import study
+from li2019_bubblerank_figure1 import ENVS, FIRST, LAST, draw_curves, first_100, in_each
+from study import (
+    END,
+    LINEAR,
+    SLACK,
+    Finding,
+    Number,
+    Statement,
+    above_share,
+    any_of,
+    certain,
+    estimate,
+    in_readings,
+    less,
+    ratio,
+)
+
+RESULTS = "li2019_bubblerank_figure1"
+play = li2019_bubblerank_figure1.play
+"""The runs are those of figure 1, and so is the file that ships."""
+OF_CASCADE = ((24.12, 0.76), (23.33, 0.90), (23.63, 0.96))
+PRINTED = {
+    LAST: OF_CASCADE,
+    FIRST: OF_CASCADE,
+    "BatchRank": ((83.01, 0.56), (71.89, 0.92), (59.63, 0.98)),
+    "TopRank": ((83.56, 0.70), (71.47, 1.07), (57.00, 1.24)),
+}
+"""Violations in the first 100 sessions in the CM, the DCM and the PBM, with the paper's ±."""
+NAMES = {LAST: "CascadeKL-UCB, last_click", FIRST: "CascadeKL-UCB, first_click"}
+
+
+def numbers(results):
+    return [
+        Number(
+            f"{NAMES.get(agent, agent)}, {model}: violations in the first 100 sessions",
+            count,
+            first_100(results, ENVS[model], agent, "violations"),
+            error,
+        )
+        for agent, counts in PRINTED.items()
+        for model, (count, error) in zip(ENVS, counts, strict=True)
+    ]
+
+
+def statements(results):
+    whole, start = results["whole"], results["start"]
+    counts = np.array([whole.by_instance(e, "BubbleRank", "violations") for e in ENVS.values()])
+    violated = f"{(counts > 0).sum()} of {counts.size:,} runs of {whole.horizon:,} sessions"
+
+    def more_than_20(env: str, agent: str) -> Finding:
+        """Whether there is a run with more than 20 violations in the first 100 sessions."""
+        counts = start.by_instance(env, agent, "violations", 0.01).ravel()
+        words = f"{(counts > 20).sum()} of {len(counts)} runs, up to {counts.max():.0f}"
+        return any_of([certain("", bool(count > 20)) for count in counts], words)
+
+    def grows_linearly(agent: str) -> Finding:
+        """Whether there are queries, one in a hundred, of which the violations grow linearly."""
+        late, mean = (
+            whole.rate(ENVS["PBM"], agent, *span, "violations") for span in (END, (0.0, 1.0))
+        )
+        return above_share(late - LINEAR * mean > SLACK, 0.01)
+
+    def more_severe(other: str) -> Finding:
+        """Whether an agent has more violations in the first 100 sessions than CascadeKL-UCB."""
+        return in_readings(
+            lambda agent: in_each(
+                lambda env: less(
+                    *(first_100(results, env, one, "violations") for one in (agent, other))
+                )
+            )
+        )
+
+    def alike(env: str) -> Finding:
+        """Whether TopRank and BatchRank are close."""
+        ours, theirs = (
+            first_100(results, env, agent, "violations") for agent in ("TopRank", "BatchRank")
+        )
+        return estimate(ours - theirs).within(-10.0, 10.0)
+
+    severe = {"BatchRank": more_severe("BatchRank").only_supports()}
+    severe["TopRank"] = more_severe("TopRank")
+    return [
+        Statement(
+            "BubbleRank never violates the constraint in our experiments.",
+            "section 5.3",
+            "There is no violation in any run. We count them, and Lemma 2 allows a few.",
+            certain(violated, not counts.any()),
+        ),
+        Statement(
+            "CascadeKL-UCB may show unsafe results, which are significantly worse than the initial "
+            "base list R_0, and may hurt user experience, more than 20% of search sessions in the "
+            "first 100 steps.",
+            "section 5.3",
+            "In each click model there is a run with more than 20 violations in the first 100 "
+            "sessions. We count such runs. The means stand above.",
+            in_readings(lambda agent: in_each(lambda env: more_than_20(env, agent))),
+        ),
+        Statement(
+            "Even worse, the violations of CascadeKL-UCB grow linearly with time in the PBM.",
+            "section 5.3",
+            "More than one query in a hundred, the paper's number, still has violations in the "
+            "end. We count queries of the PBM, with the exact binomial interval. A query counts if "
+            "its violations per session in the last hundredth of the sessions are above "
+            f"{LINEAR} times (ours) those of all sessions.",
+            in_readings(grows_linearly),
+        ),
+        *(
+            Statement(
+                "The safety issues of BatchRank, and TopRank are more severe than that of "
+                "CascadeKL-UCB.",
+                "section 5.3",
+                f"{agent} has more violations in the first 100 sessions than CascadeKL-UCB, in "
+                "each click model.",
+                finding,
+            )
+            for agent, finding in severe.items()
+        ),
+        Statement(
+            "Note that the performance of TopRank is close to that of BatchRank in the first 100 "
+            "steps since they both require the ranked lists to be randomly shuffled during the "
+            "initial stages.",
+            "section 5.3",
+            "In each click model their violations in the first 100 sessions differ by less than 10 "
+            "(ours).",
+            in_each(alike).only_supports(),
+        ),
+    ]
+
+
+def seen(results):
+    """Violations beside those of lists in random order."""
+    for agent in ("BatchRank", "TopRank"):
+        shares = []
+        for model, env in ENVS.items():
+            ours, random = (
+                first_100(results, env, name, "violations") for name in (agent, "Random")
+            )
+            shares.append(f"{ratio(ours, random)} ({model})")
+        yield (
+            f"In the first 100 sessions {agent} shows {', '.join(shares)} times as many unsafe "
+            "lists as random order."
+        )
+    yield "So these numbers depend on the production lists, and hardly on the agents."
+
+
+def draw(results):
+    """Cumulative violations of the agents that have some, with the paper's numbers as stars."""
+    agents = [LAST, FIRST, "BatchRank", "TopRank"]
+    figure = draw_curves(results, "violations", agents)
+    for axes, place in zip(figure.axes, range(len(ENVS)), strict=True):
+        for shift, agent in zip((0.85, 1.0, 1.2), agents[1:], strict=True):  # beside each other
+            color = figures.style_of(agent)["color"]
+            axes.plot(100 * shift, PRINTED[agent][place][0], "*", color=color, markersize=10)
+        axes.set_ylim(bottom=8)
+    figure.axes[0].annotate("★ the paper, after 100", (0.03, 0.92), xycoords="axes fraction")
+    return figure
+
+
+if __name__ == "__main__":
+    study.main(sys.modules[__name__])

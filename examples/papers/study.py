@@ -1,0 +1,443 @@
+"""What the scripts in this folder share: curves, intervals, verdicts and a page.
+
+A script is an experiment of a paper, and defines these functions:
+
+    play(options)        run `clickgym.sweep`; return what is kept of each part (`compact`)
+    draw(results)        the figure
+    numbers(results)     optional: the numbers that the paper prints (`Number`)
+    statements(results)  optional: what the paper says, and our tests (`Statement`)
+    table(results)       optional: a title, and rows of which the first is the header
+    seen(results)        optional: sentences of ours
+
+``results`` has the `Curves` of each part by its name. The docstring of a script is a title, the
+paper, and what differs here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars
+from polars import col
+
+import clickgym
+from clickgym.bench.results import read_results, write_results
+from clickgym.core.formats import markdown_table, markdown_text
+from clickgym.core.statistics import CONFIDENCE, holm, t_level, t_quantile
+from clickgym.envs import DEFAULT_INSTANCE, list_instances
+from clickgym.runner.config import run_seed
+from clickgym.runner.make import make_env
+
+END = (0.99, 1.0)
+"""The last hundredth of the horizon."""
+LINEAR = 0.8
+"""The share of the mean rate that regret which counts as linear keeps in the end. Regret that grows
+as √n keeps 0.5 of it, as log n 1 / log n.
+"""
+SLACK = 1e-9
+"""Regret below it is rounding error."""
+LEVEL = 1 - CONFIDENCE
+PLACE = "examples/papers"
+
+# ------------------------------------------------------------------------------------------ running
+
+
+def shipped_queries() -> list[str]:
+    """The real queries of the package, the default instance first."""
+    names = [name for name in list_instances() if name.startswith("yandex-9")]
+    return sorted(names, key=lambda name: name != DEFAULT_INSTANCE)
+
+
+def checkpoints(horizon: int, windows: int = 20) -> np.ndarray:
+    """The ends of equal windows, some earlier sessions, and the ends of what tests measure."""
+    equal = np.linspace(0, horizon, windows + 1)[1:]
+    early = np.geomspace(1, horizon, 20)
+    steps = np.concatenate([equal, early, [100, 0.01 * horizon, 0.99 * horizon]])
+    return np.unique(np.clip(steps.round(), 1, horizon).astype(np.int64))
+
+
+def with_fact(
+    table: polars.DataFrame,
+    name: str,
+    fact: Callable[[Any], float],
+    envs: Iterable[str],
+    instances: Iterable[Any],
+) -> polars.DataFrame:
+    """The table with a column that is a function of the environment."""
+    made: list[Any] = [(env, make_env(env, instance)) for env in envs for instance in instances]
+    rows = [{"env": env, "instance": it.unwrapped.instance, name: fact(it)} for env, it in made]
+    return table.join(polars.DataFrame(rows), on=["env", "instance"], how="left")
+
+
+def first_sessions(
+    envs: Sequence[str],
+    agents: Sequence[str],
+    horizon: int,
+    told: int,
+    runs: int,
+    instances: Sequence[str],
+    metrics: Sequence[str] = (),
+) -> polars.DataFrame:
+    """The first sessions of longer runs, whose horizon the agents are told. `clickgym.sweep` tells
+    them its own. The seeds are those of a sweep; one run is played after another.
+    """
+    frames = []
+    for name, instance, agent, run in product(envs, instances, agents, range(runs)):
+        env: Any = make_env(name, instance)
+        labels = {"env": name, "instance": env.unwrapped.instance, "agent": agent, "run": run}
+        seed = run_seed(0, labels["instance"], run)
+        player = clickgym.make_agent(agent, env, horizon=told, seed=seed)
+        steps = checkpoints(horizon)
+        result = clickgym.run(player, env, horizon, seed=seed, checkpoints=steps, metrics=metrics)
+        columns = [polars.lit(value).alias(column) for column, value in labels.items()]
+        frames.append(result.to_frame().with_columns(columns))
+    return polars.concat(frames).with_columns(col("run").cast(polars.Int64))
+
+
+def compact(
+    table: polars.DataFrame, ends: Sequence[float] = END, columns: Sequence[str] = ("regret",)
+) -> polars.DataFrame:
+    """What figures and tests need: the mean of each run over the instances, in rows without an
+    instance; and the values of each instance at some fractions of the horizon, or at all steps.
+    """
+    keys = ["env", "instance", "agent", "run", "step"]
+    steps = table["step"].unique().sort().to_numpy()
+    means = table.group_by("env", "agent", "run", "step", maintain_order=True).agg(
+        col(*columns).mean()
+    )
+    if ends:
+        kept = steps[np.searchsorted(steps, [round(end * steps[-1]) for end in ends])]
+        table = table.filter(col("step").is_in(kept))
+    both = polars.concat([means, table.select(*keys, *columns)], how="diagonal_relaxed")
+    return both.select(*keys, col(*columns).cast(polars.Float32))
+
+
+class Curves:
+    """A part of the results as arrays of cumulative values.
+
+    Attributes:
+        steps: the checkpoints; the last one is the horizon.
+        instances, agents: the names, in the order of the table.
+    """
+
+    def __init__(self, table: polars.DataFrame) -> None:
+        self.steps = table["step"].unique().sort().to_numpy()
+        self.horizon, self.n_runs = int(self.steps[-1]), table["run"].n_unique()
+        self.instances = table["instance"].drop_nulls().unique(maintain_order=True).to_list()
+        self.agents = table["agent"].unique(maintain_order=True).to_list()
+        self._pairs = table.partition_by("env", "agent", as_dict=True)
+
+    def by_instance(
+        self, env: str, agent: str, column: str = "regret", end: float = 1.0
+    ) -> np.ndarray:
+        """``(instances, runs)`` values at a fraction of the horizon."""
+        if end == 0:
+            return np.zeros((len(self.instances), self.n_runs))
+        step = int(self.steps[np.searchsorted(self.steps, round(end * self.horizon))])
+        rows = self._pairs[env, agent].drop_nulls("instance").filter(step=step)
+        in_order = col("instance").cast(polars.Enum(self.instances))
+        values = rows.sort(in_order, "run")[column].to_numpy().astype(float)
+        return values.reshape(len(self.instances), -1)
+
+    def values(self, env: str, agent: str, column: str = "regret", end: float = 1.0) -> np.ndarray:
+        """The same for each instance, averaged over its runs; of a single one for each run."""
+        values = self.by_instance(env, agent, column, end)
+        return values.mean(axis=1) if len(values) > 1 else values[0]
+
+    def rate(
+        self, env: str, agent: str, start: float, end: float, column: str = "regret"
+    ) -> np.ndarray:
+        """`values` per session between two fractions of the horizon."""
+        length = round(end * self.horizon) - round(start * self.horizon)
+        first, last = (self.values(env, agent, column, at) for at in (start, end))
+        return (last - first) / length
+
+    def by_run(
+        self, env: str, agent: str, column: str = "regret", instance: str | None = None
+    ) -> np.ndarray:
+        """``(runs, steps)`` whole curves, averaged over the instances or of a single one."""
+        of = col("instance").is_null() if instance is None else col("instance") == instance
+        rows = self._pairs[env, agent].filter(of)
+        values = rows.sort("run", "step")[column].to_numpy().astype(float)
+        return values.reshape(-1, len(self.steps))
+
+
+# ---------------------------------------------------------------------------------------- intervals
+
+
+class Estimate(NamedTuple):
+    """A mean, its standard error, and the degrees of freedom of Student's t."""
+
+    mean: float
+    error: float
+    freedom: int
+
+    @property
+    def half(self) -> float:
+        """Half the width of the 95 % interval."""
+        return t_quantile(self.freedom) * self.error if math.isfinite(self.error) else math.inf
+
+    def __str__(self) -> str:
+        return f"{number(self.mean)} ± {number(self.half, 2) if self.half < math.inf else '?'}"
+
+    def within(self, low: float = -math.inf, high: float = math.inf, words: str = "") -> Finding:
+        """Whether the mean lies between two bounds; words are shown before the estimate."""
+        gaps = self.mean - low, high - self.mean
+        measured = f"{words}, a gap of {self}" if words else str(self)
+        return Finding(
+            measured,
+            max(self._level(gap > 0, gap) for gap in gaps),
+            min(self._level(gap <= 0, gap) for gap in gaps),
+        )
+
+    def _level(self, holds: bool, gap: float) -> float:
+        if not holds or not math.isfinite(self.error):
+            return 1.0
+        return t_level(gap, self.error, self.freedom) if self.error else 0.0
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number with three digits, or those before the point if there are more."""
+    return f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:,.0f}"
+
+
+def estimate(values: Any) -> Estimate:
+    """The mean of independent values; from a single one the error is infinite."""
+    array = np.asarray(values, float)
+    n = len(array)
+    error = float(array.std(ddof=1)) / math.sqrt(n) if n > 1 else math.inf
+    return Estimate(float(array.mean()), error, n - 1)
+
+
+def ratio(above: np.ndarray, below: np.ndarray) -> Estimate:
+    """The mean of some values as a multiple of that of others of the same units, with the interval
+    of the linearised ratio.
+    """
+    share = float(above.mean() / below.mean())
+    return estimate((above - share * below) / below.mean())._replace(mean=share)
+
+
+# ----------------------------------------------------------------------------------------- findings
+
+
+class Finding(NamedTuple):
+    """What was measured, in words, and the levels of significance at which a statement holds, and
+    at which it does not.
+    """
+
+    measured: str
+    supports: float
+    contradicts: float
+
+    @property
+    def verdict(self) -> str:
+        """The verdict of this finding alone."""
+        if self.contradicts <= LEVEL:
+            return "not reproduced on these queries"
+        return "reproduced" if self.supports <= LEVEL else "undecided"
+
+    def only_supports(self) -> Finding:
+        """The same for a statement that ours cannot contradict, as about another version of an
+        algorithm than the paper may have played.
+        """
+        return self._replace(contradicts=1.0)
+
+
+def certain(measured: str, holds: bool) -> Finding:
+    """A finding without chance."""
+    return Finding(measured, float(not holds), float(holds))
+
+
+def less(low: np.ndarray, high: np.ndarray) -> Finding:
+    """Whether the values of one agent are below those of another, by the gap within units."""
+    words = f"{number(low.mean())} against {number(high.mean())}"
+    return estimate(high - low).within(low=0.0, words=words)
+
+
+def all_of(findings: Mapping[Any, Finding], words: str | None = None) -> Finding:
+    """Whether all hold: contradicted if a single one is, corrected for their number."""
+    listed = "; ".join(f"{name}: {finding.measured}" for name, finding in findings.items())
+    contradicts = min(1.0, len(findings) * min(one.contradicts for one in findings.values()))
+    supports = max(one.supports for one in findings.values())
+    return Finding(listed if words is None else words, supports, contradicts)
+
+
+def any_of(findings: Sequence[Finding], words: str) -> Finding:
+    """Whether one holds, corrected for their number. What is not seen here can be elsewhere, so
+    that nothing contradicts it.
+    """
+    return Finding(words, min(1.0, len(findings) * min(one.supports for one in findings)), 1.0)
+
+
+def in_readings(test: Callable[[str], Finding], agent: str = "CascadeKLUCB") -> Finding:
+    """Both readings of several clicks, of which a paper does not say which it has: it holds if it
+    does in both, and it does not if it does in neither.
+    """
+    found = {"last_click": test(agent), "first_click": test(f"{agent}:feedback=first_click")}
+    words = [f"{name} (alone {one.verdict}): {one.measured}" for name, one in found.items()]
+    both = list(found.values())
+    supports, contradicts = (max(one[place] for one in both) for place in (1, 2))
+    return Finding("; ".join(words), supports, contradicts)
+
+
+def above_share(happens: Any, bound: float) -> Finding:
+    """Whether something happens in more than a share of the queries, by the exact binomial test,
+    which also holds for what is rare.
+    """
+    from scipy.stats import binomtest  # slow to load
+
+    n, count = np.size(happens), int(np.sum(happens))
+    levels = [2 * binomtest(count, n, bound, side).pvalue for side in ("greater", "less")]
+    low, high = (100 * end for end in binomtest(count, n).proportion_ci(CONFIDENCE))
+    words = f"{count} of {n} queries ({low:.1f} to {high:.1f} %)"
+    return Finding(words, *(min(1.0, float(level)) for level in levels))
+
+
+class Number(NamedTuple):
+    """A number that a paper prints, with its standard error; our values; and whether our users
+    could be the paper's. If they are not, the difference has no interval.
+    """
+
+    what: str
+    paper: float
+    values: np.ndarray
+    error: float = 0.0
+    is_comparable: bool = True
+
+    def cells(self) -> list[str]:
+        """A row of the page."""
+        ours, gap = estimate(self.values), float(np.mean(self.values)) - self.paper
+        half = math.hypot(ours.half, t_quantile(10**6) * self.error)
+        difference = f"{'-' if gap < 0 else '+'}{number(abs(gap))}"
+        difference += f" ± {number(half, 2)}" if self.is_comparable else ""
+        printed = f"{self.paper:,g}" + (f" ± {self.error:g}" if self.error else "")
+        return [self.what, printed, str(ours), difference]
+
+
+class Statement(NamedTuple):
+    """A sentence of a paper: its words, where they stand, what we measure and when the sentence
+    counts as reproduced, and what was found. If it was not tested, that is why, in words.
+    """
+
+    quote: str
+    place: str
+    rule: str
+    finding: Finding | str = ""
+
+
+def verdicts(statements: Sequence[Statement], full: bool = True) -> list[tuple[str, str]]:
+    """What was measured and the verdict of each statement, corrected for their number.
+
+    Args:
+        statements: all of an experiment. By Holm's procedure the probability that any decided
+            verdict is wrong is at most 5 %.
+        full: whether all runs are as long as the paper's. Shorter ones contradict nothing.
+    """
+    found = [one.finding for one in statements if isinstance(one.finding, Finding)]
+    found = found if full else [one.only_supports() for one in found]
+    levels = iter(holm([min(one.supports, one.contradicts) for one in found]))
+    tested, judged = iter(found), []
+    for statement in statements:
+        if isinstance(statement.finding, str):
+            judged.append((statement.finding, "not tested"))
+            continue
+        finding, level = next(tested), next(levels)
+        measured, verdict = finding.measured, finding.verdict
+        if level > LEVEL and verdict != "undecided":
+            measured += f"; {verdict} before the correction for the number of statements"
+            verdict = "undecided"
+        judged.append((measured, verdict))
+    return judged
+
+
+# ------------------------------------------------------------------------------- results and pages
+
+
+def save(path: Path, parts: Mapping[str, polars.DataFrame], made: Mapping[str, Any]) -> None:
+    """Write the compact tables of all parts to a file, with what made them."""
+    tables = [table.with_columns(part=polars.lit(part)) for part, table in parts.items()]
+    write_results(path, polars.concat(tables, how="diagonal"), made)
+
+
+def read(path: Path) -> tuple[dict[str, Curves], dict[str, Any]]:
+    """The curves of each part of a file, and what made them."""
+    table, made = read_results(path)
+    return {part: Curves(table.filter(part=part)) for part in made["versions"]}, made
+
+
+def shipped_file(script: ModuleType) -> Path:
+    """The file of the shipped results of an experiment; some share that of another."""
+    path = Path(script.__file__ or "")
+    return path.parent / "results" / f"{getattr(script, 'RESULTS', path.stem)}.parquet"
+
+
+def page(
+    script: ModuleType,
+    results: Mapping[str, Curves],
+    made: Mapping[str, Any],
+    has_picture: bool = True,
+) -> str:
+    """The page of an experiment in Markdown."""
+    name = Path(script.__file__ or "").stem
+    title, paper, *notes = (script.__doc__ or "").strip().split("\n\n")
+    lines = [f"# {' '.join(title.split()).removesuffix('.')}", "", paper, ""]
+    if hasattr(script, "numbers"):
+        rows = [[markdown_text(cell) for cell in one.cells()] for one in script.numbers(results)]
+        header = ["number", "the paper", "ours", "difference"]
+        lines += ["## The paper's numbers beside ours", "", *markdown_table([header, *rows]), ""]
+    picture = f"![{name}]({name}.png)" if has_picture else f"    python {PLACE}/{name}.py --shipped"
+    lines += ["## Figure", "", picture, ""]
+    if hasattr(script, "table"):
+        heading, cells = script.table(results)
+        lines += [f"{heading}:", "", *markdown_table(cells), ""]
+    if hasattr(script, "statements"):
+        said = script.statements(results)
+        judged = zip(said, verdicts(said, made["full"]), strict=True)
+        rows = [["the paper's words", "where", "our test", "measured", "verdict"]]
+        for one, (measured, verdict) in judged:
+            cells = [f"“{one.quote}”", one.place, one.rule, measured]
+            rows.append([*map(markdown_text, cells), f"**{verdict}**"])
+        lines += ["## What the paper says", "", *markdown_table(rows), ""]
+    lines += ["## What differs here", "", "\n\n".join(notes), ""]
+    if hasattr(script, "seen"):
+        lines += ["## What we also saw", "", *(f"- {one}" for one in script.seen(results)), ""]
+    rows = [["part", "instances", "runs", "sessions", "clickgym"]]
+    for part, curves in results.items():
+        counts = [len(curves.instances), curves.n_runs, curves.horizon]
+        rows.append([part, *(f"{count:,}" for count in counts), made["versions"][part]])
+    lines += ["## What was played", "", f"`{made['command']}`", "", *markdown_table(rows), ""]
+    return "\n".join(lines)
+
+
+def main(script: ModuleType) -> None:
+    """Play an experiment, and write its results, its page and its figure."""
+    name = Path(script.__file__ or "").stem
+    parser = argparse.ArgumentParser(description=(script.__doc__ or "").partition("\n\n")[0])
+    parser.add_argument("--runs", type=int, help="of each pair, instead of the paper's")
+    parser.add_argument("--horizon", type=float, help="sessions of a run, instead of the paper's")
+    parser.add_argument("--queries", nargs="+", metavar="NAME", help="names, or your own files")
+    parser.add_argument("--out", type=Path, default=Path("results") / name, metavar="DIR")
+    parser.add_argument("--shipped", action="store_true", help="play nothing; show what ships")
+    options = parser.parse_args()
+    options.horizon = options.horizon and int(options.horizon)
+    options.queries = options.queries or shipped_queries()
+    options.out.mkdir(parents=True, exist_ok=True)
+    file = shipped_file(script) if options.shipped else options.out / f"{name}.parquet"
+    if not options.shipped:
+        parts = script.play(options)
+        versions = dict.fromkeys(parts, clickgym.__version__)
+        made = {"command": " ".join([f"python {PLACE}/{name}.py", *sys.argv[1:]])}
+        save(file, parts, {**made, "full": options.horizon is None, "versions": versions})
+    results, made = read(file)
+    text = page(script, results, made)
+    (options.out / f"{name}.md").write_text(text, encoding="utf-8")
+    script.draw(results).savefig(options.out / f"{name}.png", dpi=150)
+    print(text)

@@ -1,0 +1,171 @@
+"""The programs of `examples/papers`: each plays, judges and draws, and its rules tell good results
+from bad ones.
+"""
+
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+
+import gymnasium as gym
+import numpy as np
+import polars
+import pytest
+import study
+from he2020_figure2 import CataloguePBMUCB
+from when_rl_pays import BanditByState
+
+import clickgym
+from clickgym.bench.results import read_results
+
+FOLDER = Path(study.__file__).parent
+NAMES = sorted({file.stem for file in FOLDER.glob("*.py")} - {"study", "figures"})
+FAST = ["he2020_figure3", "lagree2016_queries", "zoghi2017_figure2"]
+"""One of some papers, of which few agents are compiled for it alone."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[] if n in FAST else pytest.mark.slow) for n in NAMES]
+)
+def test_a_program_plays_judges_and_draws(name, tmp_path):
+    """Two runs of 200 sessions on one query."""
+    script = import_module(name)
+    parts = script.play(
+        SimpleNamespace(runs=2, horizon=200, queries=["yandex-990"], out=tmp_path / "runs")
+    )
+    made = {"command": "none", "full": False, "versions": dict.fromkeys(parts, "7")}
+    study.save(tmp_path / "kept.parquet", parts, made)
+    results, made = study.read(tmp_path / "kept.parquet")
+    text = study.page(script, results, made)
+    assert "**not reproduced" not in text  # a shorter run contradicts nothing
+    for heading in ("numbers", "statements"):
+        assert hasattr(script, heading) <= ("paper's numbers" in text or "paper says" in text)
+    script.draw(results).savefig(tmp_path / "figure.png")
+
+
+def test_shipped_results_as_a_program(program, tmp_path):
+    shown = program(FOLDER / "lagree2016_queries.py", "--shipped", "--out", "out", folder=tmp_path)
+    page = (tmp_path / "out" / "lagree2016_queries.md").read_text(encoding="utf-8")
+    assert page.strip() == shown.strip()
+    assert "| queries | BCMPTS | 312 ± 154 | 0.384 |" in page
+    assert (tmp_path / "out" / "lagree2016_queries.png").exists()
+
+
+def judged(script, swapped=()):
+    """The initials of the verdicts on the shipped results, in which two agents are exchanged where
+    both played.
+    """
+    table, made = read_results(study.shipped_file(script))
+    results = {}
+    for part in made["versions"]:
+        rows = table.filter(part=part)
+        if swapped and set(swapped) <= set(rows["agent"]):
+            other = dict(zip(swapped, reversed(swapped), strict=True))
+            rows = rows.with_columns(polars.col("agent").replace(other))
+        results[part] = study.Curves(rows)
+    found = study.verdicts(script.statements(results))
+    return "".join(verdict.replace("not t", "-")[0] for _, verdict in found)
+
+
+@pytest.mark.parametrize(
+    ("name", "swapped", "expected"),
+    [
+        ("zoghi2017_figure2", (), "rr-urruuuu"),
+        ("zoghi2017_figure2", ("BatchRank", "RankedExp3"), "rr-ruruuuu"),
+        ("zoghi2017_figure2", ("BatchRank", "CascadeKLUCB"), "rr-ururuuu"),
+        ("li2019_bubblerank_figure1", (), "rurrrrurru"),
+        ("li2019_bubblerank_figure1", ("BubbleRank", "TopRank"), "rurrrrunuu"),
+        ("li2019_bubblerank_figure1", ("Fixed", "TopRank"), "rurrrnunuu"),
+        ("li2019_bubblerank_figure2", (), "rrurrr"),
+        ("li2019_bubblerank_figure2", ("BubbleRank", "TopRank"), "nrurnu"),
+        ("li2019_bubblerank_figure4", (), "rrrrrr"),
+        ("li2019_bubblerank_figure4", ("Fixed", "TopRank"), "nunuru"),
+        ("li2019_nonstationary_figure1", (), "rrrrrrrrrrr"),
+        ("li2019_nonstationary_figure1", ("CascadeDUCB", "BatchRank"), "rrnrrrrnrnr"),
+        ("li2019_nonstationary_figure1", ("CascadeKLUCB", "CascadeSWUCB"), "rnrrrrnnnrn"),
+    ],
+)
+def test_rules_tell_agents_apart(name, swapped, expected):
+    """What a paper says of an agent fails for one that does the opposite."""
+    assert judged(import_module(name), swapped) == expected
+
+
+def test_no_lead_is_tested_without_room():
+    """Where an agent of He et al. is near the best list, nothing is said of a lead over it."""
+    script = import_module("he2020_table1")
+    curves = study.read(study.shipped_file(script))[0]["CTR"]
+    lead = script.ahead(curves, [6], ["UBMLinUCB"], ["C2UCB"])
+    assert lead.startswith("no room for a lead: with K = 6 the best list has 0.1")
+    of_all = script.ahead(curves, [3, 6], ["C2UCB", *script.RIVALS], ["PBM-UCB"])
+    assert of_all.verdict == "reproduced"
+    reverse = script.ahead(curves, [3], ["PBM-UCB"], ["PBM-UCB"])
+    assert reverse.verdict == "not reproduced on these queries"
+
+
+@pytest.mark.parametrize(
+    ("module", "function", "env", "expected"),
+    [
+        (
+            "lagree2016_synthetic",
+            "bound_per_log",
+            ("PBMRank-v0", {"attraction": [0.5, 0.25], "examination": [0.8]}),
+            # 0.8 (0.5 - 0.25) / KL(0.2, 0.4)
+            0.2 / (0.2 * np.log(0.5) + 0.8 * np.log(0.8 / 0.6)),
+        ),
+        (
+            "li2019_nonstationary_bound",
+            "bound_per_root",
+            ("NonStationaryCMRank-v0", {"instance": "li2019-two-changes"}),
+            # L Δ (1 - p)^{K-1} √(2 / (3 KL(0.2, 0.5))) of 6 items, p = 0.5, Δ = 0.3, K = 3
+            6 * 0.3 * 0.25 * np.sqrt(2 / (3 * (0.2 * np.log(0.4) + 0.8 * np.log(1.6)))),
+        ),
+    ],
+)
+def test_lower_bounds(module, function, env, expected):
+    made = gym.make(env[0], **env[1])
+    assert getattr(import_module(module), function)(made) == pytest.approx(expected)
+
+
+def test_last_clicks_are_those_of_simulated_users():
+    """Within four standard errors of 40,000 sessions."""
+    script = import_module("he2020_figure3")
+    env = gym.make_vec("UBMRank-v0", 40_000, n_positions=10, instance="yandex-990")
+    one = gym.make("UBMRank-v0", n_positions=10, instance="yandex-990")
+    env.reset(seed=1)
+    clicks = env.step(np.tile(one.unwrapped.initial_ranking, (40_000, 1)))[0]
+    clicked = clicks[clicks.any(axis=1)]
+    last = 10 - np.argmax(clicked[:, ::-1], axis=1)
+    expected = script.last_clicks(one)
+    found = np.bincount(last, minlength=11)[1:] / len(last)
+    error = np.sqrt(expected * (1 - expected) / len(last))
+    assert (np.abs(found - expected) < 4 * error + 1e-9).all()
+
+
+def test_bandit_by_state_takes_any_seed():
+    """A seed sequence gives the lists of its integer."""
+    env = gym.make("CascadeMDPRank-v0")
+    agents = (BanditByState(12, 4, 4, seed=seed) for seed in (1, np.random.SeedSequence(1)))
+    first, other = (clickgym.run(agent, env, 200, seed=0).regret[-1] for agent in agents)
+    assert first == other
+
+
+def test_pbm_ucb_of_a_catalogue():
+    """It ranks the candidates of every session by the indices of their item numbers."""
+    env = gym.make("ContextualUBMRank-v0", instance="linear:n_items=4,n_positions=2,n_pool=7")
+    agent = clickgym.make_agent((CataloguePBMUCB, {"epsilon": 0.5}), env, seed=0)
+    kappa = env.unwrapped.knowledge("examination")
+    clicks, shown, weight = np.zeros((3, 7))
+    env.reset(seed=0)
+    for t in range(1, 301):
+        items = env.unwrapped.state.items[0].copy()
+        ranking = agent.rank({"items": items})
+        with np.errstate(divide="ignore", invalid="ignore"):
+            bonus = np.sqrt(1.5 * np.log(t) * shown / 2) / weight
+            index = np.where(shown > 0, clicks / weight + bonus, np.inf)[items]
+        ranked = index[ranking]
+        assert sorted(ranked) == sorted(np.sort(index)[-2:])
+        observation, reward, *_ = env.step(ranking)
+        agent.update({"items": items}, ranking, observation["clicks"], reward)
+        for place, item in enumerate(items[ranking]):
+            clicks[item] += observation["clicks"][place]
+            shown[item] += 1
+            weight[item] += kappa[place]

@@ -1,0 +1,157 @@
+"""What the programs of `examples/papers` share: curves, intervals and verdicts."""
+
+import numpy as np
+import polars
+import pytest
+import study
+from scipy.special import stdtrit
+from study import Curves, Estimate, Finding, Number, Statement, certain, estimate, less
+
+STEPS = [100, 5000, 9900, 10_000]
+
+
+def table(agent, values, instances=("one",), runs=3):
+    """Rows of an agent in E: the regret of run n in instance i is ``values(step)``, times ``1 +
+    n`` millionths, plus i.
+    """
+    rows = [
+        ("E", name, agent, n, step, values(step) * (1 + 1e-6 * n) + place)
+        for place, name in enumerate(instances)
+        for n in range(runs)
+        for step in STEPS
+    ]
+    return polars.DataFrame(
+        rows, ["env", "instance", "agent", "run", "step", "regret"], orient="row"
+    )
+
+
+def test_what_is_kept_of_a_sweep():
+    """The mean of each run over the instances at all checkpoints, and each instance at the ends."""
+    kept = study.compact(table("A", lambda t: 0.5 * t, ["x", "y"]), (0.5, 1.0))
+    assert kept.height == 3 * len(STEPS) + 2 * 3 * 2
+    curves = Curves(kept)
+    assert (curves.horizon, curves.n_runs, curves.instances) == (10_000, 3, ["x", "y"])
+    np.testing.assert_allclose(curves.by_run("E", "A")[0], [50.5, 2500.5, 4950.5, 5000.5])
+    np.testing.assert_allclose(curves.values("E", "A"), [5000.005, 5001.005])
+    np.testing.assert_allclose(curves.rate("E", "A", 0.5, 1.0), 0.5, rtol=1e-5)
+    one = Curves(study.compact(table("A", lambda t: 0.5 * t), ()))
+    assert len(one.values("E", "A")) == 3  # the runs, if there is a single instance
+    assert one.by_instance("E", "A", end=0.0).tolist() == [[0.0, 0.0, 0.0]]
+
+
+def test_interval_of_a_mean():
+    assert str(estimate([1.0, 2.0, 3.0])) == "2 ± 2.5"
+    assert str(estimate([3742.3])) == "3,742 ± ?"
+
+
+def test_comparisons_are_within_queries():
+    a, b = np.array([1.0, 5.0, 9.0]), np.array([1.2, 5.2, 9.3])
+    assert less(a, b).verdict == "reproduced"
+    assert less(b, a).verdict == "not reproduced on these queries"
+    assert less(a, np.array([9.0, 5.0, 1.2])).verdict == "undecided"
+    assert less(a, a).measured == "5 against 5, a gap of 0 ± 0"
+
+
+def test_a_mean_between_bounds():
+    found = estimate([1.0, 2.0, 3.0, 2.0])
+    assert found.within(0.0, 4.0).verdict == "reproduced"
+    assert found.within(high=0.0).verdict == "not reproduced on these queries"
+    assert found.within(2.5, 4.0).verdict == "undecided"
+    assert estimate([1.0, 1.0]).within(low=1.0).verdict == "not reproduced on these queries"
+    assert estimate([7.0]).within(low=1.0).verdict == "undecided"
+
+
+def test_ratio_interval_covers():
+    """Null: the interval holds the known ratio, 2, in 95 % of 2,000 samples; four standard errors
+    are let pass.
+    """
+    rng = np.random.default_rng(0)
+    below = rng.gamma(20.0, 1.0, (2000, 50))
+    above = 2 * below + rng.normal(0.0, 3.0, below.shape)
+    shares = [study.ratio(*pair) for pair in zip(above, below, strict=True)]
+    inside = np.mean([abs(share.mean - 2) <= share.half for share in shares])
+    assert abs(inside - 0.95) < 4 * np.sqrt(0.95 * 0.05 / len(shares))
+
+
+def test_all_or_any_must_hold():
+    """A part that fails, corrected for the number of parts, contradicts all; nothing contradicts a
+    statement that something can be.
+    """
+    yes, no, unknown = certain("a", True), certain("b", False), Finding("c", 1.0, 1.0)
+    assert study.all_of({1: yes, 2: yes}) == Finding("1: a; 2: a", 0.0, 0.0 + 1.0)
+    assert study.all_of({1: unknown, 2: yes}).verdict == "undecided"
+    assert study.all_of({1: unknown, 2: no, 3: yes}).verdict == "not reproduced on these queries"
+    assert study.all_of({1: yes, 2: Finding("", 1.0, 0.03)}).verdict == "undecided"
+    assert study.any_of([no, yes], "").verdict == "reproduced"
+    assert study.any_of([no, no], "").verdict == "undecided"
+    assert study.any_of([no, Finding("", 0.03, 1.0)], "").verdict == "undecided"
+
+
+def of_level(p):
+    """A finding that supports at a level, or contradicts if that is negative."""
+    finding = Estimate(np.sign(p) * stdtrit(9, 1 - abs(p) / 2), 1.0, 9).within(low=0.0)
+    assert (finding.supports if p > 0 else finding.contradicts) == pytest.approx(abs(p))
+    return finding
+
+
+@pytest.mark.parametrize(
+    ("last", "first", "expected"),
+    [(0.01, 0.02, "r"), (-0.01, -0.02, "n"), (0.01, 0.2, "u"), (0.2, -0.01, "u")],
+)
+def test_both_readings_decide(last, first, expected):
+    """What holds in one reading only, or fails in one only, is undecided."""
+    found = {"A": of_level(last), "A:feedback=first_click": of_level(first)}
+    both = study.in_readings(found.__getitem__, "A")
+    assert both.verdict[0] == expected
+    for name, one in zip(("last", "first"), found.values(), strict=True):
+        assert f"{name}_click (alone {one.verdict})" in both.measured
+
+
+@pytest.mark.parametrize(
+    ("count", "n", "bound", "expected"),
+    [(0, 60, 0.01, "u"), (0, 500, 0.01, "n"), (3, 60, 0.01, "r"), (35, 60, 0.5, "u")],
+)
+def test_share_of_queries(count, n, bound, expected):
+    assert study.above_share(np.arange(n) < count, bound).verdict[0] == expected
+
+
+def test_exact_interval_of_a_share():
+    """Clopper and Pearson: of none of n the upper end is 1 - 0.025^{1/n}."""
+    words = f"0 of 60 queries (0.0 to {100 * (1 - 0.025 ** (1 / 60)):.1f} %)"
+    assert study.above_share(np.zeros(60, bool), 0.01).measured == words
+
+
+def test_difference_to_a_printed_number():
+    """The paper's standard error counts; without one, the interval is ours."""
+    values = np.array([1.0, 2.0, 3.0])
+    assert Number("x", 3.0, values).cells() == ["x", "3", "2 ± 2.5", "-1 ± 2.5"]
+    both = Number("x", 1.5, values, error=1.0)
+    assert both.cells()[1::2] == ["1.5 ± 1", "+0.5 ± 3.2"]
+    assert both._replace(is_comparable=False).cells()[3] == "+0.5"
+
+
+def initials(findings, full=True):
+    said = [Statement("", "", "", finding) for finding in findings]
+    return "".join(verdict.replace("not t", "-")[0] for _, verdict in study.verdicts(said, full))
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([0.04, 0.01, 0.02], "yyy"),  # 0.01 at 0.05 / 3, 0.02 at 0.05 / 2, 0.04 at 0.05 / 1
+        ([0.02, 0.02, 0.02], "uuu"),  # none at 0.05 / 3
+        ([0.01, 0.03, 0.03], "yuu"),  # one at 0.05 / 3, none at 0.05 / 2
+    ],
+)
+@pytest.mark.parametrize("verdict", ["r", "n"])
+def test_holms_procedure(values, expected, verdict):
+    findings = [of_level(p if verdict == "r" else -p) for p in values]
+    assert initials(findings) == expected.replace("y", verdict)
+
+
+def test_what_cannot_be_contradicted_and_what_is_not_tested():
+    pair = [certain("x", False), certain("x", True), "no data"]
+    assert initials(pair) == "nr-"
+    assert initials(pair, full=False) == "ur-"  # shorter runs
+    assert initials([pair[0].only_supports(), *pair[1:]]) == "ur-"
+    assert study.verdicts([Statement("", "", "", "no data")]) == [("no data", "not tested")]
