@@ -53,7 +53,7 @@ PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile
 AS_PYTHON := uncompiled and not compiled
 UNCOMPILED := tests/agents tests/envs tests/test_digits.py tests/test_docstrings.py tests/test_outsiders.py \
 	tests/runner/test_metrics.py tests/runner/test_runs_of_queries.py logs/tests/test_logs_imports.py logs/tests/test_reading.py \
-	lab/tests/test_lab_imports.py lab/tests/test_examples.py lab/tests/test_notebooks.py \
+	tests/docs \
 	--ignore tests/agents/test_frozen_policy.py --ignore tests/agents/test_neural_greedy.py \
 	--ignore tests/agents/test_plackett_luce.py # which load torch
 
@@ -79,14 +79,14 @@ lint: $(TESTED)  ## ruff and mypy
 pages: $(TESTED)  ## the pages and tables made from shipped results
 	$(BIN)/python docs/make_pages.py
 
-replay: $(TESTED)  ## run each agent once more over the first tenth of each shipped result, and compare
+replay: $(TESTED)  ## play a sample of the scorecard's shipped runs again, and compare
 	$(BIN)/python benchmarks/shipped/replay.py $(ARGS)
 
 # Its packages are installed here and not before, so that `make run` need not wait for them.
 site: $(TESTED)  ## the website with executed notebooks, into build/site
 	$(call INSTALL,$(CONSTRAINTS)) --group site --group notebooks -e .
 	$(BIN)/python docs/site/build.py
-	$(BIN)/python -m pytest -q -m "not slow" lab/tests/test_notebooks.py
+	$(BIN)/python -m pytest -q -m "not slow" tests/docs/test_notebooks.py
 
 bench: $(TESTED)  ## the measurements of benchmarks/README.md
 	@for script in $(wildcard benchmarks/*.py); do echo "$$script" && $(BIN)/python $$script || exit 1; done

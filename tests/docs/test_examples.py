@@ -12,8 +12,8 @@ from made_judgments import write_judgments
 
 import clickgym
 import clickgym_logs
+from clickgym.bench import tasks
 from clickgym.envs import load_instance
-from clickgym_lab.bench import tasks
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

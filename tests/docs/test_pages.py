@@ -4,7 +4,6 @@ of users is what the kernels do.
 
 import inspect
 import io
-import itertools
 import json
 import re
 import textwrap
@@ -38,10 +37,8 @@ import clickgym_logs
 from clickgym.agents import AGENTS
 from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, load_instance
 from clickgym.runner.reports.figures import PLACES, figure_bytes, line_styles
-from clickgym_lab.studies.when_rl_pays import BANDIT, BY_STATE, FAMILIES, MYOPIC
 
 ROOT = Path(__file__).resolve().parents[2]
-LEARNERS = ("SAC", "PPO", "A2C")
 
 
 def sections(text):
@@ -112,133 +109,6 @@ def test_an_agent_has_one_look_in_all_figures():
     assert {"TopRank", "PPO", "CascadeKLUCB:feedback=first_click"} <= looks.keys()
 
 
-def test_what_the_page_on_unseen_queries_says_of_its_runs():
-    """The network loses less than each bandit, by two standard errors over queries, in every
-    training; PPO loses more, except in short episodes, where it loses less than bandits. 100
-    training queries are enough to lose less than MixTS, and 10 are not. The figure is that of the
-    shipped runs.
-    """
-    for split in unseen_page.SPLITS:
-        for rival in ("MixTS", "BCMPTS", "CascadeTS", "CascadeKLUCB"):
-            found, each = unseen_page.difference("network", rival, split)
-            assert found.mean < -2 * found.error
-            assert each.mean(axis=1).max() < 0
-            assert unseen_page.difference("PPO", rival, split)[0].mean > 0
-            for policy in unseen_page.TRAINED:
-                found, _ = unseen_page.difference(policy, rival, split, horizon=100)
-                assert found.mean < -2 * found.error
-        enough, few = (
-            unseen_page.difference("network", "MixTS", split, n_queries=n)[0] for n in (100, 10)
-        )
-        assert enough.mean < -2 * enough.error
-        assert few.mean > 0
-    assert Image.open(unseen_page.FIGURE).text["Description"] == unseen_page.about()
-
-
-def test_what_the_page_on_rl_says_of_its_runs():
-    """SAC by name learns from features in every run; policies of PPO and A2C end better. With four
-    epochs PPO loses less than NeuralGreedy in the second half of `linear`, in every run.
-    """
-    runs = rl_page.runs()
-    linear = runs.filter(world="linear")
-    late = {
-        name: linear.filter(agent=name)["late"] for name in (rl_page.FEWER_EPOCHS, rl_page.CLICKS)
-    }
-    assert late[rl_page.FEWER_EPOCHS].max() < late[rl_page.CLICKS].min()
-    for world, frozen in (("linear", 0.15), ("personal:features=outer", 0.3)):
-        sac = runs.filter(world=world, agent="SAC")
-        assert sac["late"].max() <= 0.35
-        assert sac["frozen"].max() <= frozen
-    for world in rl_page.WORLDS:
-        ends = {name: runs.filter(world=world, agent=name)["frozen"].mean() for name in LEARNERS}
-        assert max(ends["PPO"], ends["A2C"]) < ends["SAC"]
-
-
-def test_when_reinforcement_learning_pays():
-    """Where no linear function of the features works, a bandit with a network loses less than all
-    RL algorithms in every run, also from the one bit that these get, and all lose less than a
-    linear bandit. Where the right features are given, the linear bandit loses least.
-    """
-    runs = rl_page.runs()
-    learners = (*rl_page.LEARNERS, rl_page.README_PPO, rl_page.found("PPO"))
-    searched, from_bit = rl_page.searched_networks()
-    networks = (rl_page.CLICKS, rl_page.BIT, searched, from_bit)
-    of = {
-        world: {
-            agent: (runs.filter(world=world, agent=agent)["share"]).to_numpy()
-            for agent in (rl_page.LINEAR, *networks, *learners)
-            if len(runs.filter(world=world, agent=agent))
-        }
-        for world in rl_page.WORLDS
-    }
-    personal = of["personal"]
-    groups = [[searched], [rl_page.CLICKS], [rl_page.BIT, from_bit], learners, [rl_page.LINEAR]]
-    ordered = [np.concatenate([personal[name] for name in names]) for names in groups]
-    for better, worse in itertools.pairwise(ordered):
-        assert better.max() < worse.min()
-    assert 2 * personal[from_bit].mean() < min(personal[name].mean() for name in learners)
-    for world in ("personal:features=outer", "linear"):
-        others = [values for agent, values in of[world].items() if agent != rl_page.LINEAR]
-        assert of[world][rl_page.LINEAR].max() < np.concatenate(others).min()
-        means = {name: values.mean() for name, values in of[world].items()}
-        assert means[rl_page.CLICKS] < min(means[name] for name in learners if name in means)
-
-
-def test_no_setting_of_the_search_changes_the_order():
-    """The worst of NeuralGreedy loses less than the best of PPO, of as many; and the settings that
-    were found are those that play.
-    """
-    first = {
-        str(name): part["first"]
-        for (name,), part in rl_page.searched().group_by("algorithm", maintain_order=True)
-    }
-    assert {len(shares) for shares in first.values()} == {16}
-    assert first["NeuralGreedy"].max() < first["PPO"].min()
-    played = set(rl_page.runs()["agent"])
-    assert {rl_page.found("PPO"), *rl_page.searched_networks()} <= played
-
-
-def test_a_wrong_click_model_costs_the_network_little():
-    """Before users of the cascade model every run of NeuralGreedy, also from one bit, loses less
-    than each of all RL algorithms, and linear bandits lose more than random lists.
-    """
-    runs = rl_page.runs().filter(world=rl_page.CASCADE)
-    of = {agent: runs.filter(agent=agent)["share"] for agent in runs["agent"].unique()}
-    assert {len(shares) for shares in of.values()} == {5}
-    learners = [*filter(rl_page.is_learner, of)]
-    least = min(of[name].min() for name in learners)
-    assert max(of[rl_page.CLICKS].max(), of[rl_page.BIT].max()) < least
-    assert max(of[name].max() for name in learners) < 1.0
-    assert min(of[name].min() for name in (rl_page.LINEAR, "CMLinUCB")) > 1.0
-
-
-def test_rl_before_stateful_users():
-    """In clickbait every run of every RL algorithm that plans loses less than both bandits, and A2C
-    that does not plan loses about what they lose. In independent the bandit that sees the state
-    loses least, and in habit it loses more than the other bandit. The planner loses least in
-    clickbait and habit. Bold cells say the same.
-    """
-    runs = rl_page.stateful()
-    assert {len(values) for values in runs.values()} == {5}
-    assert {len([pair for pair in runs if family in pair]) for family in FAMILIES} == {8}
-    for family in FAMILIES:
-        of = {agent: values for (users, agent), values in runs.items() if users == family}
-        planner, by_state = of.pop("CascadeVI"), of.pop(BY_STATE)
-        bandit, myopic = of.pop(BANDIT), of.pop(MYOPIC)
-        if family == "independent":
-            assert by_state.max() < min(planner.min(), myopic.min())
-            assert 2 * myopic.mean() < bandit.mean() < min(values.mean() for values in of.values())
-            continue
-        assert planner.max() < min(map(min, (bandit, by_state, myopic, *of.values())))
-        if family == "clickbait":
-            assert max(map(max, of.values())) < min(bandit.min(), by_state.min())
-            assert 0.95 < by_state.mean() / bandit.mean() < myopic.mean() / bandit.mean() < 1.05
-        else:
-            assert bandit.max() < by_state.min()
-    bold = [[cell.startswith("**") for cell in row] for row in rl_page.pays_table()[-3:]]
-    assert bold == [[False, False, False, True], 4 * [False], [False, True, False, False]]
-
-
 @pytest.mark.parametrize("name", AGENTS)
 def test_page_of_an_agent(name):
     """It has the parts in their order, and the bibliography has its papers."""
@@ -284,13 +154,13 @@ def test_contents_of_the_page_of_an_agent():
     text = agent_page("BCMPTS")
     assert "@inproceedings{mpts,\n" in text
     assert "@inproceedings{pbmbandits,\n" in text
-    assert "[pbm-synthetic](../../lab/results/pbm-synthetic.md)" in text
+    assert "[lagree2016_synthetic](../../examples/papers/results/lagree2016_synthetic.md)" in text
     assert re.search(r"## Args\n\n- `n_items`", agent_page("TopRank"))
 
 
 def test_every_paper_is_named():
     """A class or the paper about the package names each entry of the bibliography."""
-    folders = ("agents", "envs", "src", "logs/src", "lab/src")
+    folders = ("agents", "envs", "src", "logs/src", "lab/src", "examples/papers")
     files = [file for folder in folders for file in (ROOT / folder).rglob("*.py")]
     text = plain(" ".join(" ".join(file.read_text(encoding="utf-8").split()) for file in files))
     cited = re.findall(r"@(\w+)", (ROOT / "paper.md").read_text(encoding="utf-8"))
