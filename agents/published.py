@@ -13,6 +13,7 @@ from .dbgd import DBGD
 from .grab import GRAB
 from .kl_ucb import DCMKLUCB, CascadeKLUCB
 from .linear import C2UCB, CMLinUCB, DCMLinUCB, LinearTS, PBMLinUCB, UBMLinUCB
+from .mix_ts import MixTS
 from .pbmhb import PBMHB
 from .pdgd import PDGD
 from .position_based import PBMPIE, PBMUCB
@@ -31,6 +32,7 @@ FAMILIES: dict[str, tuple[type[Agent | Learner], ...]] = {
     "safe exploration": (BubbleRank,),
     "changing users": (CascadeDUCB, CascadeSWUCB, GLRCascadeKLUCB),
     "position-based bandits": (PBMUCB, PBMPIE, PBMTS, BCMPTS, PBMHB, GRAB),
+    "our own": (MixTS,),
     "items with features": (
         UBMLinUCB,
         C2UCB,

@@ -172,7 +172,7 @@ def _abilities() -> str:
 
 def _scores_of_mix_ts() -> str:
     """Return the scores of our own agent by ability, without its name in each row."""
-    [line] = [line for line in published() if line.agent.endswith(":MixTS")]
+    [line] = [line for line in published() if line.agent == "MixTS"]
     found = line.abilities(scored_tasks()).items()
     rows = [(name, f"{score.value:z.2f}", f"{score.worst_run:z.2f}") for name, score in found]
     return _table(("kind of task", "score", "worst run"), *rows)
@@ -181,7 +181,7 @@ def _scores_of_mix_ts() -> str:
 def _board(features: bool) -> str:
     """Return a board of the scorecard."""
     header, *rows = board(published(), features)
-    links = {"clickgym_lab.mix_ts:MixTS": "[MixTS](mix_ts.md)"}
+    links = {"MixTS": "[MixTS](mix_ts.md)"}
     return _table(
         header,
         *([links.get(agent, agent), requires or "–", *cells] for agent, requires, *cells in rows),

@@ -84,13 +84,14 @@ SERVES = {
     "several click models": "users of an unknown kind",
     "safe exploration": "lists that stay close to the one in production",
     "changing users": "users whose taste changes",
+    "our own": "users of an unknown kind",
     "items with features": "items that are new in each session",
     "users with memory": "users whose clicks change later clicks",
     "reinforcement learning": "any users; see [below](#reinforcement-learning)",
     "baselines": "comparison",
 }
 """What each family is made for, in the words and in the order of the README; others follow."""
-WITHOUT_PAPERS = ("baselines", "reinforcement learning")
+WITHOUT_PAPERS = ("our own", "baselines", "reinforcement learning")
 """The families of which the README names no papers."""
 
 
@@ -143,7 +144,7 @@ def counts() -> dict[str, int]:
     return {
         "click models": len(CLICK_MODELS),
         "environments": len(ENVIRONMENTS),
-        "published algorithms": len(AGENTS) - n_learners - n_baselines,
+        "published algorithms": len(AGENTS) - n_learners - n_baselines - len(FAMILIES["our own"]),
         "baselines": n_baselines,
         "algorithms of stable-baselines3": n_learners,
         "abilities": len(ABILITIES),

@@ -8,7 +8,7 @@ import polars
 
 from clickgym.agents import AGENTS, CompiledAgent, Learner
 from clickgym.bench import unseen
-from clickgym.bench.board import DATA, Line, anchors, line_file, published, scored_tasks
+from clickgym.bench.board import DATA, OURS, Line, anchors, line_file, published, scored_tasks
 from clickgym.bench.results import read_results
 from clickgym.bench.score import summarize
 from clickgym.bench.tasks import ABILITIES, Task, all_tasks
@@ -22,7 +22,7 @@ def recommended() -> list[list[str]]:
     nothing, and of those that require more, if one of them is better.
     """
     rows = [["ability", "agent", "score", "worst run", "if you know more", "score"]]
-    agents = [line for line in published() if line.agent in AGENTS]
+    agents = [line for line in published() if line.agent in AGENTS and line.agent not in OURS]
     unaided = [line for line in agents if line.requires in ("", "features")]
     for ability in ABILITIES:
         tasks = scored_tasks(ability=ability)

@@ -3,7 +3,7 @@ environments, fitted parameters.
 
 ``tests/data/digits.json`` holds them with what they were made by, on commit 2fda8eef. Floats stand
 as ``float.hex()`` writes them, whole numbers as such. Exceptions are RankedKLUCB, which may
-change when KL-UCB is computed by Newton's method, and MixTS, which is a new agent in 4.0; and in
+change when KL-UCB is computed by Newton's method, and MixTS, which is a new agent in 7.0; and in
 5.0 what sums of fixed order changed: last bits of the CascadeMDP and the contextual ids, and lists
 of equal value. The ids of queries are of 6.0.
 
@@ -91,11 +91,6 @@ def name(case: dict[str, Any]) -> str:
     )
 
 
-def agent_of(spec: str) -> Any:
-    """What `clickgym.run` takes as the agent; MixTS has moved to the lab."""
-    return "clickgym_lab.mix_ts:MixTS" if spec == "MixTS" else spec
-
-
 def digits(values: Any) -> list[str]:
     """Floats to the last bit; whole numbers as such, which read better."""
     return [
@@ -134,7 +129,7 @@ def play(case: dict[str, Any], checkpoints: list[int] = CHECKPOINTS) -> dict[str
     all.
     """
     env, seed = gym.make(case["env"], **case["kwargs"]), case["seed"]
-    agent = clickgym.make_agent(agent_of(case["agent"]), env, horizon=CHECKPOINTS[-1], seed=seed)
+    agent = clickgym.make_agent(case["agent"], env, horizon=CHECKPOINTS[-1], seed=seed)
     result = clickgym.run(agent, env, checkpoints[-1], seed=seed, checkpoints=checkpoints)
     return {
         "regret": digits(result.regret),

@@ -32,6 +32,7 @@ import polars
 from clickgym.agents import AGENTS, CompiledAgent, Learner
 from clickgym.bench.board import (
     DATA,
+    OURS,
     line_file,
     line_of,
     published,
@@ -71,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for name in options.agents or [line.agent for line in published()]:
             measure_time(name, options.out / name / "timed", options.jobs)
         return
-    bandits = [name for name in AGENTS if name not in (*NETWORKS, *GIVEN_A_LIST)]
+    bandits = [name for name in AGENTS if name not in (*NETWORKS, *GIVEN_A_LIST, *OURS)]
     commit = subprocess.run(
         ["git", "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True, check=True
     ).stdout.strip()

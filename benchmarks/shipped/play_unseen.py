@@ -51,7 +51,7 @@ SESSIONS = {1000: 3_200_000, 100: 3_200_000}
 """Of the training, by horizon: each takes less than two minutes on one core."""
 BANDITS = {
     **{name: name for name in ("Random", "CascadeKLUCB", "CascadeTS", "BCMPTS", "PBMTS", "PBMHB")},
-    "MixTS": "clickgym_lab.mix_ts:MixTS",
+    "MixTS": "MixTS",
     "hand, greedy": Greedy,
     "hand, sampling": Sampling,
     "told": told,

@@ -24,7 +24,7 @@ AGENTS = {
     "told": None,
     "hand, greedy": Greedy,
     "hand, sampling": Sampling,
-    "MixTS": "clickgym_lab.mix_ts:MixTS",
+    "MixTS": "MixTS",
     "BCMPTS": "BCMPTS",
     "CascadeKLUCB": "CascadeKLUCB",
     "Random": "Random",

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import polars
 
+from ..agents.published import FAMILIES
 from ..runner.make import agent_maker, observed_sizes
 from ..runner.make import requirements as required
 from ..runner.names import AgentLike
@@ -19,6 +20,8 @@ from .tasks import ABILITIES, Task, all_tasks
 
 DATA = Path(__file__).parent / "data"
 """A file of each agent, and ``anchors.parquet``, from ``anchor_runs``."""
+OURS = [agent.__name__ for agent in FAMILIES["our own"]]
+"""They are no anchors, and not recommended: the score 1 is that of an agent of other people."""
 HEADER = ("agent", "requires", "score", "95 % interval", "worst run", "µs per session")
 ENDS = ("best at", "worst at")
 """Two more columns of boards over several abilities."""

@@ -18,7 +18,7 @@ from ..runner.names import by_label
 from ..runner.terminal import Column, print_table, say
 from ..runner.workers import on_cluster
 from . import unseen
-from .board import Line, board, line_of, published, requirements, save_line
+from .board import OURS, Line, board, line_of, published, requirements, save_line
 from .play import play, playable
 from .results import write_results
 from .tasks import ABILITIES, all_tasks, quick_tasks
@@ -188,7 +188,7 @@ def _print_boards(lines: list[Line], ability: str | None) -> None:
 def _print_line(line: Line, quick: bool) -> None:
     """The scores of an agent in each ability, beside the best published agent in the same tasks."""
     tasks = [task for task in all_tasks() if task.name in line.scores]
-    named = AGENTS.keys() - {line.agent}  # without our own
+    named = AGENTS.keys() - {line.agent, *OURS}
     others = {one.agent: one.abilities(tasks) for one in published() if one.agent in named}
     rows = [["ability", "score", *([] if quick else ["worst run"]), "best published"]]
     for ability, summary in line.abilities(tasks).items():

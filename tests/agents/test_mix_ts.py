@@ -1,0 +1,327 @@
+"""MixTS: its reference in plain Python, what it draws, changes, and the lists that it finds."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from reference_agents import MODELS, follow
+from reference_agents.reference import Reference
+from slow import slow
+
+import clickgym
+from clickgym.agents import MixTS
+from clickgym.agents.mix_ts import DBN, DCM, PBM, UBM, draw, fit_examination
+from clickgym.core.kernels import entry
+from clickgym.envs import (
+    ClickEnv,
+    DynamicBayesianModel,
+    MixtureModel,
+    PositionBasedModel,
+    TrustBiasModel,
+)
+
+SCANS = DBN, DCM
+
+
+def clip(p):
+    return np.clip(p, 1e-4, 1 - 1e-4)
+
+
+class MixTSReference(Reference):
+    """Written from the pseudo-code: whole lists of (position, context, item, click), and arrays by
+    context and item, as one table for each model.
+    """
+
+    def __init__(self, L: int, K: int) -> None:
+        self.L, self.K, self.t, self.next_fit = L, K, 0, 0
+        self.sizes = {PBM: K, UBM: K * (K + 1) // 2, DBN: L + 1, DCM: K + 1}
+        self.c = {h: np.ones(n) for h, n in self.sizes.items()}
+        self.information = {h: np.full(n, 2.0) for h, n in self.sizes.items()}
+        self.go_on, self.score, self.about_g = np.full(4, 0.95), np.zeros(4), np.full(4, 2.0)
+        self.power, self.power_weight = np.zeros((2, 4, L))
+        self.evidence, self.share, self.leader = np.zeros(4), np.full(4, 0.25), PBM
+        self.forget()
+
+    def forget(self) -> None:
+        self.t = self.next_fit = 0
+        self.total, self.exposure = np.zeros(self.L), np.zeros((4, self.L))
+        self.clicks = {h: np.zeros(n) for h, n in self.sizes.items()}
+        self.displays = {h: np.zeros((n, self.L)) for h, n in self.sizes.items()}
+        self.recent_clicks, self.recent_exposure = np.zeros((2, self.L))
+        self.odds = np.ones(self.L)
+
+    def context(self, h: int, k: int, j: int, item: int) -> int:
+        """Of position k, after a click on an item at position j, counted from 1 (0: none)."""
+        return {PBM: k, UBM: k * (k + 1) // 2 + j, DBN: 1 + item if j else 0, DCM: j}[h]
+
+    # ----------------------------------------------------------------------------------- the list
+
+    def allows(self, ranking, drawn: Any = None, features: Any = None) -> bool:
+        """Whether it is the list for what was drawn; or two of its positions are exchanged."""
+        h, a = drawn.model[0], drawn.drawn_attraction
+        begin = sum(self.sizes[other] for other in range(h))
+        c = drawn.drawn_examination[begin : begin + self.sizes[h]]
+        row = np.argsort(-a, kind="stable")[: 2 * self.K if h in SCANS else self.K].tolist()
+        best = self.expected_clicks(h, row[: self.K], a, c)
+        pairs = [(x, y) for x in range(self.K) for y in range(x + 1, len(row))]
+        for x, y in 2 * pairs:
+            other = row.copy()
+            other[x], other[y] = row[y], row[x]
+            value = self.expected_clicks(h, other[: self.K], a, c)
+            if value > best + 1e-9:
+                row, best = other, value
+        differ = [k for k in range(self.K) if ranking[k] != row[k]]
+        return len(differ) in (0, 2) and set(ranking) == set(row[: self.K])
+
+    def expected_clicks(self, h: int, row, a, c) -> float:
+        a = clip(a)
+        if h == PBM:
+            return sum(c[k] * a[i] for k, i in enumerate(row))
+        if h in SCANS:
+            value = 0.0
+            for k in reversed(range(self.K)):
+                i = row[k]
+                onward = a[i] * c[self.context(h, k, k + 1, i)] + (1 - a[i]) * self.go_on[h]
+                value = a[i] + onward * value
+            return value
+        last, total = {0: 1.0}, 0.0  # the probabilities of the last click
+        for k, i in enumerate(row):
+            clicked = {j: p * a[i] * c[self.context(UBM, k, j, 0)] for j, p in last.items()}
+            last = {j: p - clicked[j] for j, p in last.items()} | {k + 1: sum(clicked.values())}
+            total += last[k + 1]
+        return total
+
+    # -------------------------------------------------------------------------------- the session
+
+    def learn(self, ranking, clicks) -> None:
+        shown = [(k, i, c) for k, (i, c) in enumerate(zip(ranking, clicks, strict=True)) if c >= 0]
+        self.t += 1
+        examined = np.zeros((4, self.K))
+        for h in self.sizes:
+            self.follow_user(h, shown, examined[h])
+        changed = self.compare(shown, examined[self.leader])
+        for _, i, click in shown:
+            self.total[i] += click
+        if changed:
+            self.forget()
+        elif self.t >= self.next_fit:
+            for h in self.sizes:
+                self.fit(h)
+            self.weigh()
+            self.next_fit = self.t + 1 + int(0.005 * self.t)
+
+    def follow_user(self, h: int, shown, examined) -> None:
+        j, last, f, power, likelihood = 0, -1, 1.0, 0.0, 1.0
+        for k, i, click in shown:
+            x = self.context(h, k, j, last)
+            size = max(self.total[i], self.exposure[h, i])
+            a = (self.total[i] + 0.75) / (size + 1.5)
+            examined[k] = self.c[h][x] * f
+            p = clip(examined[k] * a)
+            likelihood *= p if click else 1 - p
+            self.exposure[h, i] += examined[k]
+            self.displays[h][x, i] += f
+            self.clicks[h][x] += click
+            if h in SCANS:
+                more = power - self.power[h, i] / max(self.power_weight[h, i], 1e-4)
+                self.score[h] += (click - p) * more
+                self.about_g[h] += p * more**2
+                self.power[h, i] += examined[k] * power
+                self.power_weight[h, i] += examined[k]
+            if click:
+                j, last, f, power = k + 1, i, 1.0, 0.0
+            elif h in SCANS:
+                f *= self.go_on[h] * (1 - a) / (1 - p)
+                power = min(1 + power / (1 - p), 8)
+        self.evidence[h] += math.log(likelihood)
+
+    def compare(self, shown, examined) -> bool:
+        changed = False
+        for k, i, click in shown:
+            exposure = self.exposure[self.leader, i]
+            recent = max(self.recent_clicks[i], self.recent_exposure[i])
+            p = clip(examined[k] * (1 + self.total[i]) / (2 + max(self.total[i], exposure)))
+            q = clip(examined[k] * (1 + self.recent_clicks[i]) / (2 + recent))
+            self.odds[i] *= q / p if click else (1 - q) / (1 - p)
+            self.recent_clicks[i] += click
+            self.recent_exposure[i] += examined[k]
+            changed |= self.odds[i] > 1e8
+            if self.odds[i] < 0.05 or self.recent_exposure[i] > 0.5005 * exposure:
+                self.recent_clicks[i], self.recent_exposure[i], self.odds[i] = 0, 0, 1
+        return changed
+
+    # ------------------------------------------------------------------------------------ the fit
+
+    def attractions(self, h: int) -> np.ndarray:
+        return (self.total + 0.75) / (self.exposure[h] + 1.5)
+
+    def fit(self, h: int) -> None:
+        before = np.maximum(self.exposure[h], 1e-4)
+        c, displays, clicks = self.c[h], self.displays[h], self.clicks[h]
+        self.exposure[h] = c @ displays
+        expected = 2 + (displays[1:] @ self.attractions(h)).sum()
+        prior = min((2 + clicks[1:].sum()) / expected, 1)
+        for x in range(1, len(c)):
+            if not displays[x].any():
+                c[x], self.information[h][x] = prior, 2
+                continue
+            old, w = c[x], c[x] * displays[x] * self.attractions(h)
+            own = w * np.maximum(1 - w / (self.total + 0.75), 0)
+            self.information[h][x] = 2 * old + own.sum()
+            score = clicks[x] + 2 * (prior - old) - w.sum()
+            step = np.clip(score / self.information[h][x], -0.5, 0.5)
+            c[x] = min(max(old * math.exp(step), 1e-4), 1)
+            self.exposure[h] = np.maximum(self.exposure[h] + (c[x] - old) * displays[x], 0)
+        if h in SCANS:
+            step = math.exp(np.clip(self.score[h] / self.about_g[h], -0.2, 0.2))
+            self.go_on[h], self.score[h] = min(max(self.go_on[h] * step, 0.05), 1 - 1e-4), 0.0
+        if h == self.leader:
+            self.recent_exposure = self.recent_exposure / before * self.exposure[h]
+
+    def weigh(self) -> None:
+        self.leader = int(self.evidence.argmax())
+        self.evidence -= self.evidence.max()
+        share = np.maximum(np.exp(self.evidence), self.exploration())
+        self.share = share / share.sum()
+
+    def exploration(self) -> float:
+        return 0.3 * (self.t + 1) ** (-2 / 3)
+
+    def holds(self) -> dict[str, Any]:
+        names = ("total", "exposure", "share", "evidence", "power", "power_weight")
+        windows = ("recent_clicks", "recent_exposure", "odds")
+        return {name: getattr(self, name) for name in (*names, *windows)} | {
+            "t": [self.t, self.next_fit],
+            "leader": [self.leader],
+            "go_on": self.go_on,
+            "slope": np.transpose([self.score, self.about_g]),
+            "clicks": np.concatenate([*self.clicks.values()]),
+            "displays": np.concatenate([*self.displays.values()]),
+            "examination": np.concatenate([*self.c.values()]),
+            "information": np.concatenate([*self.information.values()]),
+        }
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_in_every_click_model(kind):
+    follow(MixTS(5, 3, seed=3), MixTSReference(5, 3), MODELS[kind], 300)
+
+
+@pytest.mark.parametrize(("n_items", "n_positions"), [(1, 1), (7, 1), (4, 4), (25, 10)])
+def test_sizes(n_items, n_positions):
+    """Users of two kinds."""
+    rng = np.random.default_rng(n_items)
+    kinds = [
+        PositionBasedModel(rng.random(n_items), np.linspace(1, 0.3, n_positions)),
+        DynamicBayesianModel(*rng.random((2, n_items)), 0.9, n_positions=n_positions),
+    ]
+    agent = MixTS(n_items, n_positions, seed=3)
+    follow(agent, MixTSReference(n_items, n_positions), MixtureModel(kinds, [0.6, 0.4]), 100)
+
+
+def test_users_who_change():
+    """Their clicks are forgotten after the change, once, and never where users stay."""
+    before = PositionBasedModel([0.05, 0.95, 0.1, 0.6, 0.3], [1.0, 0.6, 0.3])
+    after = PositionBasedModel([0.95, 0.05, 0.9, 0.4, 0.7], [1.0, 0.6, 0.3])
+    agent, reference = MixTS(5, 3, seed=3), MixTSReference(5, 3)
+    follow(agent, reference, lambda session: after if session >= 300 else before, 600)
+    assert 200 < agent.state.t[0] < 300
+    stays = MixTS(5, 3, seed=3)
+    clickgym.run(stays, ClickEnv(before), 5000, seed=0, engine="python")
+    assert stays.state.t[0] == 5000
+
+
+def test_draws():
+    """Around the estimates, with the standard deviations of the posteriors: 40 clicks in 100
+    displays count as if they were 1 + 40 / 60 times as many; log c has half of its own.
+    """
+    state, rng = MixTS(2, 1, seed=0).state, np.random.default_rng(0)
+    state.total[:], state.exposure[:], state.information[:] = [40, 0], [100, 10], 25.0
+    state.examination[:] = 0.4
+    draws = []
+    for _ in range(4000):
+        entry(draw)(state, DBN, 1.0, rng)
+        draws.append([*state.drawn_attraction, np.log(state.drawn_examination[3])])
+    attraction, unclicked, log_c = np.transpose(draws)
+    p = 40.75 / 101.5
+    assert attraction.mean() == pytest.approx(p, abs=0.005)
+    assert attraction.std() == pytest.approx(math.sqrt(p * (1 - p) / 101.5 * 60 / 100), rel=0.05)
+    assert unclicked.mean() == pytest.approx(0.75 / 11.5, abs=0.03)
+    assert (unclicked > 0.3).mean() > 0.005  # it may come back
+    assert log_c.mean() == pytest.approx(math.log(0.4), abs=0.01)
+    assert log_c.std() == pytest.approx(0.1, rel=0.05)
+    entry(draw)(state, DBN, 0.0, rng)
+    assert state.drawn_attraction[0] == pytest.approx(p)
+
+
+def test_step_is_newtons_on_the_profile_likelihood():
+    """Of c at the second position of the PBM, by differences of the likelihood above its code."""
+    agent = MixTS(8, 4, seed=0)
+    clickgym.run(agent, ClickEnv(USERS["strong trust"]), 500, seed=0, engine="python")
+    state, x, prior = agent.state, 1, 0.9
+    old, displays, exposure = state.examination[x], state.displays[x], state.exposure[PBM].copy()
+
+    def likelihood(log_c):
+        expected = exposure + (np.exp(log_c) - old) * displays
+        fitted = state.clicks[x] * log_c - (state.total + 0.75) @ np.log(expected + 1.5)
+        return fitted + 2 * (prior * log_c - np.exp(log_c))
+
+    at, d = np.log(old), 1e-3
+    below, here, above = (likelihood(at + shift) for shift in (-d, 0.0, d))
+    step = (above - below) / 2 / d / ((2 * here - above - below) / d**2)
+    assert abs(step) > 1e-3
+    entry(fit_examination)(state, PBM, x, prior)
+    assert np.log(state.examination[x] / old) == pytest.approx(step, rel=1e-2)
+
+
+CLICKBAIT = np.array([0.9, 0.15, 0.7, 0.35, 0.55, 0.8, 0.25, 0.45, 0.6, 0.1])
+TASTE = np.array([0.9, 0.7, 0.6, 0.3, 0.2, 0.1])
+USERS = {
+    "the most attractive items satisfy least": DynamicBayesianModel(
+        CLICKBAIT, 0.95 - 0.9 * CLICKBAIT, 0.9, n_positions=5
+    ),
+    "two opposite tastes": MixtureModel(
+        [PositionBasedModel(a, [1.0, 0.5, 0.3]) for a in (TASTE, TASTE[::-1])], [0.6, 0.4]
+    ),
+    "strong trust": TrustBiasModel(
+        [0.3, 0.1, 0.6, 0.2, 0.5, 0.05, 0.4, 0.15],
+        [1.0, 0.8, 0.6, 0.5],
+        [0.98, 0.97, 0.96, 0.95],
+        [0.85, 0.45, 0.3, 0.2],
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("users", "sessions"),
+    [
+        ("the most attractive items satisfy least", 10_000),
+        *slow(("two opposite tastes", 50_000)),
+    ],
+)
+def test_is_not_locked(users, sessions):
+    """In the end the list has 98 % of the clicks of the best list. Fixed seeds."""
+    model = USERS[users]
+    most = model.expected_reward(model.optimal_ranking())
+    for seed in range(3):
+        agent = MixTS(model.n_items, model.n_positions, seed=seed)
+        clickgym.run(agent, ClickEnv(model), sessions, seed=seed, engine="python")
+        assert model.expected_reward(agent.best()) > 0.98 * most
+
+
+@pytest.mark.parametrize("kind", ["PBM", "UBM", "DBN", "DCM"])
+def test_beliefs(kind):
+    """The model of the users has the largest share. Fixed seed."""
+    agent = MixTS(10, 5, seed=2)
+    clickgym.run(agent, f"{kind}Rank-v0", 10_000, seed=2, engine="python")
+    beliefs = agent.beliefs()
+    assert sum(beliefs.values()) == pytest.approx(1.0)
+    assert max(beliefs, key=beliefs.get) == kind
+
+
+def test_memory():
+    arrays = MixTS(1000, 10).arrays.values()
+    assert sum(array.nbytes for array in arrays) <= 9_000_000
