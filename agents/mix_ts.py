@@ -294,8 +294,11 @@ def exploration(state):
 @kernel
 def weigh(state):
     """Set the share of each model."""
-    state.leader[0] = np.argmax(state.evidence)
-    most = state.evidence[state.leader[0]]
+    leader = 0  # of equal models the first, whatever the last bits say
+    for h in range(1, len(state.share)):
+        if state.evidence[h] > state.evidence[leader] + 1e-9:
+            leader = h
+    state.leader[0], most = leader, state.evidence[leader]
     for h in range(len(state.share)):
         state.evidence[h] -= most
         state.share[h] = max(math.exp(state.evidence[h]), exploration(state))

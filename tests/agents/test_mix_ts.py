@@ -182,8 +182,8 @@ class MixTSReference(Reference):
             self.recent_exposure = self.recent_exposure / before * self.exposure[h]
 
     def weigh(self) -> None:
-        self.leader = int(self.evidence.argmax())
-        self.evidence -= self.evidence.max()
+        self.leader = int(np.argmax(self.evidence > self.evidence.max() - 1e-9))
+        self.evidence -= self.evidence[self.leader]
         share = np.maximum(np.exp(self.evidence), self.exploration())
         self.share = share / share.sum()
 
@@ -191,7 +191,7 @@ class MixTSReference(Reference):
         return 0.3 * (self.t + 1) ** (-2 / 3)
 
     def holds(self) -> dict[str, Any]:
-        names = ("total", "exposure", "share", "evidence", "power", "power_weight")
+        names = ("total", "exposure", "share", "power", "power_weight")
         windows = ("recent_clicks", "recent_exposure", "odds")
         return {name: getattr(self, name) for name in (*names, *windows)} | {
             "t": [self.t, self.next_fit],
