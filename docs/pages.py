@@ -84,15 +84,12 @@ SERVES = {
     "several click models": "users of an unknown kind",
     "safe exploration": "lists that stay close to the one in production",
     "changing users": "users whose taste changes",
-    "our own": "users of an unknown kind",
     "items with features": "items that are new in each session",
     "users with memory": "users whose clicks change later clicks",
-    "reinforcement learning": "any users; see [below](#reinforcement-learning)",
-    "baselines": "comparison",
 }
-"""What each family is made for, in the words and in the order of the README; others follow."""
-WITHOUT_PAPERS = ("our own", "baselines", "reinforcement learning")
-"""The families of which the README names no papers."""
+"""What each published family is made for, in the words and in the order of the README."""
+NOT_PUBLISHED = ("our own", "baselines", "reinforcement learning")
+"""The families that the README leaves out of its table."""
 
 
 def agents_table() -> list[list[str]]:
@@ -111,18 +108,13 @@ def agents_table() -> list[list[str]]:
 def families_table() -> list[list[str]]:
     """Return the rows of the README's table of algorithms: † marks who is told the examination."""
     rows = []
-    for family in sorted(FAMILIES, key=lambda name: [*SERVES, name].index(name)):
-        papers = itertools.groupby(FAMILIES[family], key=lambda agent: _cited(agent.paper))
+    for family in sorted(FAMILIES.keys() - NOT_PUBLISHED, key=[*SERVES].index):
         groups = []
-        for paper, agents_of_paper in papers:
-            names = [
-                agent.__name__ + (" †" if "examination" in agent.requires else "")
-                for agent in agents_of_paper
-            ]
+        for paper, members in itertools.groupby(FAMILIES[family], lambda it: _cited(it.paper)):
+            names = [it.__name__ + (" †" if "examination" in it.requires else "") for it in members]
             named = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-            groups.append(", ".join(names) if family in WITHOUT_PAPERS else f"{named} ({paper})")
-        title = family[0].upper() + family[1:]
-        rows.append([title, ", ".join(groups), SERVES.get(family, "")])
+            groups.append(f"{named} ({paper})")
+        rows.append([_capital(SERVES[family]), ", ".join(groups)])
     return rows
 
 
@@ -193,7 +185,6 @@ def environments_table() -> list[list[str]]:
         [
             f"[`{env_id}`]({SITE}/docs/environments.md#{env_id.lower()})",
             f"{_capital(users.title)}: {_behaviour(users)}.",
-            _first_source(users),
         ]
         for env_id, users in stationary_ids().items()
     ]
@@ -233,15 +224,6 @@ def _behaviour(users: Any) -> str:
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def _first_source(users: Any) -> str:
-    """Return the authors and the year of the first paper under *Source*."""
-    source = source_of(users)
-    authors = source.partition(", *")[0].split(", ")
-    year = re.search(r"\b(?:19|20)\d\d\b", source)
-    names = " and ".join(authors) if len(authors) < 3 else f"{authors[0]} et al."
-    return f"{names} {year[0]}" if year else names
 
 
 def ids_of(name: str) -> list[str]:

@@ -12,12 +12,17 @@ import clickgym
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 LOOP, *OTHERS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-AGENT, PPO = (next(code for code in OTHERS if word in code) for word in ("class ", "PPO("))
-PRINTED, TABLE, *_ = re.findall(r"```text\n(.*?)```", README, flags=re.DOTALL)
-COMPARED, OWN, *_ = (
-    text.replace("\\\n", " ").split()
-    for text in re.findall(r"clickgym (run PBM(?:.*\\\n)*.*)\n", README)
+AGENT, SIMPLE, LISTS = (
+    next(code for code in OTHERS if word in code)
+    for word in ("class ", "MlpPolicy", "PlackettLuceActorCritic")
 )
+PRINTED, TABLE, *_ = re.findall(r"```text\n(.*?)```", README, flags=re.DOTALL)
+SHELL = "".join(re.findall(r"```(?:sh|console)\n(.*?)```", README, flags=re.DOTALL))
+COMMANDS = [
+    text.replace("\\\n", " ").split()
+    for text in re.findall(r"^(?:\$ )?clickgym ((?:.*\\\n)*.*)\n", SHELL, re.MULTILINE)
+]
+COMPARED, OWN, *OF_LOGS = COMMANDS
 
 
 def test_programs(capsys):
@@ -26,7 +31,7 @@ def test_programs(capsys):
     exec(LOOP, names)
     assert capsys.readouterr().out == PRINTED
     for code in OTHERS:
-        if code != PPO:
+        if "stable_baselines3" not in code:
             exec(code, names)
     assert clickgym.run(names["ThompsonSampling"], "PBMRank-v0", 1_000, seed=0).steps[-1] == 1_000
 
@@ -52,6 +57,16 @@ def assert_shown(text, output, rows):
     assert len(shown) == rows
 
 
+@pytest.mark.slow
+def test_click_log(tmp_path, monkeypatch, printed):
+    """Each command reads what the one before has written; `fit` names the model of the users."""
+    monkeypatch.chdir(tmp_path)
+    outputs = [printed(command, 100) for command in OF_LOGS]
+    assert [command[0] for command in OF_LOGS] == ["record", "check-models", "fit", "run"]
+    assert "DBN predicts the held-out sessions best" in outputs[2]
+    assert re.search(r"^CascadeTS .*\n(?:.*\n)*Fixed ", outputs[3], re.MULTILINE)
+
+
 def test_beside_a_clone(tmp_path):
     """A clone's folder has the name of the package, and hides it from no program in its parent."""
     (tmp_path / "clickgym").symlink_to(ROOT)
@@ -63,9 +78,11 @@ def test_beside_a_clone(tmp_path):
 
 @pytest.mark.slow
 def test_ppo(capsys):
-    """PPO learns as the README says, on every build of torch, and its log has a curve."""
+    """Both programs run, and the one on lists learns what the README says, on every torch."""
     pytest.importorskip("stable_baselines3")
-    exec(PPO, {"__name__": "readme"})
+    exec(SIMPLE, {"__name__": "readme"})
+    capsys.readouterr()
+    exec(LISTS, {"__name__": "readme"})
     printed = capsys.readouterr().out
     rewards = [float(value) for value in re.findall(r"ep_rew_mean +\| ([\d.]+)", printed)]
     assert len(rewards) > 3
