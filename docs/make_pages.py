@@ -99,11 +99,7 @@ def pages() -> dict[Path, str]:
             "features": _board(features=True),
             "abilities": _abilities(),
             "unseen": _table(*unseen.board(unseen.shipped())),
-        },
-        "scorecard_reference": {
             "learners": _table(*scorecard_page.learners()),
-            "unscored": _table(*scorecard_page.unscored()),
-            "unseen losses": _table(*scorecard_page.losses()),
         },
         "mix_ts": {"mix_ts": _scores_of_mix_ts()},
         "rl": {"pays": _table(*rl_page.pays_table())},

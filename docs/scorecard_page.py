@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import polars
-
 from clickgym.agents import AGENTS, CompiledAgent, Learner
-from clickgym.bench import unseen
-from clickgym.bench.board import DATA, OURS, Line, anchors, line_file, published, scored_tasks
-from clickgym.bench.results import read_results
+from clickgym.bench.board import OURS, Line, published, scored_tasks
 from clickgym.bench.score import summarize
 from clickgym.bench.tasks import ABILITIES, Task, all_tasks
 
@@ -48,39 +44,3 @@ def learners() -> list[list[str]]:
             scores = [summarize(line.scores, [task], intervals=False) for line in lines]
             rows.append([task.name, *(f"{score.value:z.2f}" for score in scores)])
     return rows
-
-
-def unscored() -> list[list[str]]:
-    """The tasks with features that are not scored: regret as a share of that of random lists, of
-    the best anchor and of networks that are no learners.
-    """
-    networks = sorted(
-        line.agent
-        for line in published()
-        if (name := line.agent.partition(":")[0]) in NETWORKS and name not in LEARNERS
-    )
-    tables = [read_results(line_file(DATA, agent))[0] for agent in networks]
-    rows = [["task", "instance", "click model", "best without a network", *networks]]
-    scored = {task.name for task in scored_tasks(features=True)}
-    for task in all_tasks():
-        if task.has_features and task.name in anchors().keys() - scored:
-            anchor = anchors()[task.name]
-            losses = [table.filter(task=task.name)["loss"].mean() for table in tables]
-            shares = [f"{100 * float(loss) / anchor.random:.0f} %" for loss in losses]  # type: ignore[arg-type]
-            best = f"{100 * anchor.best / anchor.random:.0f} % ({anchor.agent})"
-            instance = task.instance.partition(",query=")[0]
-            model = task.env.removeprefix("Contextual").removesuffix("Rank-v0")
-            rows.append([task.name, f"`{instance}`", model, best, *shares])
-    return rows
-
-
-def losses() -> list[list[str]]:
-    """The mean clicks lost in an episode of unseen queries, in the order of the board."""
-    tables = unseen.shipped()
-    header, *rows = unseen.board(tables)
-    found = [header]
-    for name, *_ in rows:
-        means = dict(tables[name].group_by("cell").agg(polars.col("regret").mean()).iter_rows())
-        cells = [means.get(title) for title in header[1:]]
-        found.append([name, *("–" if mean is None else f"{mean:.1f}" for mean in cells)])
-    return found

@@ -206,7 +206,7 @@ def fitted(name, estimator):
 
 
 def test_the_documented_table_is_what_the_code_gives():
-    page = Path(__file__).parents[2] / "docs" / "off_policy_results.md"
+    page = Path(__file__).parents[2] / "docs" / "off_policy.md"
     if not page.exists():
         pytest.skip("the documentation is not part of an installed package")
     made = table()
@@ -216,7 +216,7 @@ def test_the_documented_table_is_what_the_code_gives():
     # EM stops where rounding lets it, so the last digits are free.
     numbers = [np.array(re.findall(r"[+-]?\d+\.\d+", text), float) for text in (documented, made)]
     assert numbers[0] == pytest.approx(numbers[1], abs=0.011), (
-        f"docs/off_policy_results.md should hold\n{made}"
+        f"docs/off_policy.md should hold\n{made}"
     )
 
 
