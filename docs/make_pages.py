@@ -99,7 +99,6 @@ def pages() -> dict[Path, str]:
             "features": _board(features=True),
             "abilities": _abilities(),
             "unseen": _table(*unseen.board(unseen.shipped())),
-            "learners": _table(*scorecard_page.learners()),
         },
         "mix_ts": {"mix_ts": _scores_of_mix_ts()},
         "rl": {"pays": _table(*rl_page.pays_table())},

@@ -248,7 +248,6 @@ def tables() -> dict[str, Rows]:
     """Return the tables of the page by the names of their marks."""
     return {
         "features": features_table(),
-        "unshared": features_table(unshared=True),
         "cascade": features_table(worlds={CASCADE: "personal, cascade"}),
         "horizons": horizons_table(),
         "search": search_table(),

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clickgym.agents import AGENTS, CompiledAgent, Learner
+from clickgym.agents import AGENTS
 from clickgym.bench.board import OURS, Line, published, scored_tasks
-from clickgym.bench.score import summarize
-from clickgym.bench.tasks import ABILITIES, Task, all_tasks
-
-LEARNERS = [name for name, agent in AGENTS.items() if issubclass(agent, Learner)]
-NETWORKS = [name for name, agent in AGENTS.items() if not issubclass(agent, CompiledAgent)]
+from clickgym.bench.tasks import ABILITIES, Task
 
 
 def recommended() -> list[list[str]]:
@@ -33,14 +29,3 @@ def _best(lines: Sequence[Line], tasks: Sequence[Task]) -> list[str]:
     able = {agent: summary for agent, summary in summaries.items() if summary is not None}
     agent = max(able, key=lambda name: able[name].value)
     return [agent, f"{able[agent].value:.2f}", f"{able[agent].worst_run:.2f}"]
-
-
-def learners() -> list[list[str]]:
-    """The scores of learners in the tasks that all of them play."""
-    lines = [line for line in published() if line.agent in LEARNERS]
-    rows = [["task", *(line.agent for line in lines)]]
-    for task in all_tasks():
-        if all(task.name in line.scores for line in lines):
-            scores = [summarize(line.scores, [task], intervals=False) for line in lines]
-            rows.append([task.name, *(f"{score.value:z.2f}" for score in scores)])
-    return rows
