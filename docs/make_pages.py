@@ -75,11 +75,7 @@ def pages() -> dict[Path, str]:
         PAPERS / "results" / f"{name}.md": text for name, text in study_pages(has_picture=False)
     }
     made = {
-        "agents": {
-            "agents": _table(
-                ["agent", "paper", "made for", "requires", "any list"], *agents_table()
-            )
-        },
+        "agents": {"agents": _table(["agent", "paper", "made for", "requires"], *agents_table())},
         "environments": {
             "models": _table(
                 ["id", "how users read and click", "random lists", "best list"], *models_table()

@@ -96,12 +96,11 @@ def agents_table() -> list[list[str]]:
     """Return the rows of the table in docs/agents.md."""
     rows = []
     for family, members in FAMILIES.items():
-        rows.append([f"**{family}**", "", "", "", ""])
+        rows.append([f"**{family}**", "", "", ""])
         for agent in members:
             name = f"[`{agent.__name__}`](../{code_of(agent)})"
             requires = ", ".join(agent.requires) or "–"
-            any_list = "yes" if getattr(agent, "learns_from_any_list", False) else ""
-            rows.append([name, agent.paper, agent.click_models, requires, any_list])
+            rows.append([name, agent.paper, agent.click_models, requires])
     return rows
 
 

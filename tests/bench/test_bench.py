@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import polars
 import pytest
-import scorecard_page
 from play_scorecard import anchor_table, learner_tasks
 from replay import replay, unlikely
 from scipy.stats import ttest_1samp
@@ -365,13 +364,10 @@ def test_anchors_are_those_of_their_runs():
     assert anchor_table(list(AGENTS)).equals(shipped)
 
 
-@pytest.mark.parametrize(
-    ("agent", "part"), [("NeuralGreedy", 0.5), ("NeuralGreedy:feedback=reward", 0.65)]
-)
-def test_a_network_on_the_scorecard(agent, part):
+@pytest.mark.parametrize("agent", ["NeuralGreedy", "NeuralGreedy:feedback=reward"])
+def test_a_network_on_the_scorecard(agent):
     """LinearTS has the higher scores with features, but in one task, where attraction is not linear
-    in them. In tasks without a score the network loses less than a part of what the best agent
-    without one loses.
+    in them.
     """
     lines = {line.agent: line.scores for line in board.published()}
     better = set()
@@ -381,10 +377,6 @@ def test_a_network_on_the_scorecard(agent, part):
         if linear.max() < network.min():
             better.add(task.name)
     assert better == {"features-26"}
-    header, *rows = scorecard_page.unscored()
-    for row in rows:
-        others, lost = (int(row[column].split()[0]) for column in (3, header.index(agent)))
-        assert lost < part * others
 
 
 KINDS = {
