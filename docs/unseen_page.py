@@ -80,21 +80,6 @@ def difference(
     return estimate(differences.mean(axis=0)), differences
 
 
-def paired_table() -> Rows:
-    """Return the paired differences between trained policies and their rivals."""
-    rows = [["policy", "rival", "queries", "difference", "each training", "queries won"]]
-    for agent in TRAINED:
-        for rival in RIVALS:
-            for split in SPLITS:
-                if not len(lost(agent, split)):
-                    continue
-                found, each = difference(agent, rival, split)
-                trainings = ", ".join(f"{row.mean():+.1f}" for row in each)
-                won = f"{(each.mean(axis=0) < 0).sum()} of {each.shape[1]}"
-                rows.append([agent, rival, split, _shown(found, "+"), trainings, won])
-    return rows
-
-
 def others_table() -> Rows:
     """Return the clicks lost with other users than those of the training."""
     envs = {"CM": "QueriesCMRank-v0", "DBN": "QueriesDBNRank-v0"}
@@ -105,22 +90,11 @@ def others_table() -> Rows:
     return rows
 
 
-def sizes_table() -> Rows:
-    """Return the clicks lost by networks that were trained on fewer queries."""
-    rows = [["training queries", "trainings", *(f"{split} queries" for split in SPLITS)]]
-    for size in (1, 10, 100, 1000):
-        of_split = [lost("network", split, n_queries=size) for split in SPLITS]
-        rows.append([f"{size:,}", str(len(of_split[0])), *map(mean, of_split)])
-    return rows
-
-
 def tables() -> dict[str, Rows]:
     """Return the tables of the page by the names of their marks."""
     return {
         "lost": main_table(),
-        "paired": paired_table(),
         "others": others_table(),
-        "sizes": sizes_table(),
     }
 
 
