@@ -48,8 +48,6 @@ README_PPO = "PPO:n_envs=64,n_steps=4,batch_size=256,n_epochs=10,learning_rate=0
 """With the settings of the README's example, which takes the epochs of stable-baselines3."""
 FEWER_EPOCHS = "PPO:n_envs=64,n_steps=4,batch_size=256,learning_rate=0.003"
 """The same with four epochs, as PPO has by name."""
-EARLIER = (1_067, 11_385, 25_000, 50_000)
-"""Sessions of the table of shorter horizons."""
 UNDRAWN = ("PBMLinUCB", "TD3", *UNSHARED)
 """Agents that the figure leaves out, for lines that can be told apart; nor has it other settings
 than the defaults."""
@@ -188,25 +186,6 @@ def searched_networks() -> tuple[str, str]:
     return clicks, clicks.replace(f"{CLICKS}:", f"{BIT},")
 
 
-def horizons_table() -> Rows:
-    """Return regret so far as a share of that of random lists, after several numbers of sessions:
-    means over runs and worlds.
-    """
-    frame = read_results(FILE)[0].filter(col("step").is_in(EARLIER), env=CONTEXTUAL)
-    random = frame.filter(agent=RANDOM).select("instance", "run", "step", "regret")
-    shares = frame.join(random, on=["instance", "run", "step"], suffix="_random").with_columns(
-        share=100 * col("regret") / col("regret_random")
-    )
-    rows = [["world", "agent", *(f"{step:,}" for step in EARLIER)]]
-    for world in ("personal:features=outer", "personal"):
-        of = shares.filter(col("instance").str.contains(rf"^{world}[:,]seed="))
-        for agent in (LINEAR, *searched_networks(), found("PPO"), README_PPO, "SAC", "A2C"):
-            means = of.filter(agent=agent).group_by("step").agg(col("share").mean()).sort("step")
-            cells = map(number, means["share"])
-            rows.append([WORLDS[world], _short(agent), *cells])
-    return rows
-
-
 def _short(agent: str) -> str:
     """A name without settings."""
     clicks, bit = searched_networks()
@@ -249,7 +228,6 @@ def tables() -> dict[str, Rows]:
     return {
         "features": features_table(),
         "cascade": features_table(worlds={CASCADE: "personal, cascade"}),
-        "horizons": horizons_table(),
         "search": search_table(),
         "plain": plain_table(),
     }
