@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from polars import col
 
-from clickgym.agents import AGENTS, ContextualAgent, Learner
+from clickgym.agents import AGENTS, Learner
 from clickgym.bench.results import read_results
 from clickgym.runner.reports.figures import write_figure
 
@@ -100,49 +100,25 @@ def _gets(agent: str) -> str:
     return "; ".join(["clicks", *(f"told {known}" for known in requires)])
 
 
-def _assumption(agent: str) -> str:
-    """What an agent assumes about the best order, or about clicks."""
-    if agent.startswith(CLICKS):
-        return "position-based clicks"
-    if agent in UNSHARED:
-        return "none; no shared row function"
-    if is_learner(agent):
-        return "none"
-    kind = AGENTS[agent.partition(":")[0]]
-    return "linear in the features" if issubclass(kind, ContextualAgent) else "none"
-
-
-def _rows_of(world: str, unshared: bool) -> Iterator[tuple[str, polars.DataFrame]]:
-    """Yield the agents of a world and their runs, the lowest regret first."""
+def _rows_of(world: str) -> Iterator[tuple[str, polars.DataFrame]]:
+    """Yield the agents of a world and their runs, the lowest regret first; without those that
+    choose numbers of rows, which mean other items in each session.
+    """
     frame = runs().filter(world=world)
     for (agent,), part in frame.sort(col("share").mean().over("agent")).group_by(
         "agent", maintain_order=True
     ):
-        if (agent in UNSHARED) == unshared:
+        if agent not in UNSHARED:
             yield str(agent), part
 
 
-def features_table(unshared: bool = False, worlds: Mapping[str, str] = WORLDS) -> Rows:
+def features_table(worlds: Mapping[str, str] = WORLDS) -> Rows:
     """Return regret where users have features: means over runs and worlds, and the worst run."""
-    rows = [
-        [
-            "world",
-            "agent",
-            "gets",
-            "assumption",
-            "regret",
-            "second half",
-            "frozen",
-            "runs",
-            "seconds",
-        ]
-    ]
+    rows = [["world", "agent", "gets", "regret", "second half", "frozen", "runs"]]
     for world, name in worlds.items():
-        for agent, part in _rows_of(world, unshared):
+        for agent, part in _rows_of(world):
             shares = [_percent(part[column]) for column in ("share", "late", "frozen")]
-            seconds = number(float(part["seconds"].median()))  # type: ignore[arg-type]
-            about = [name, f"`{agent}`", _gets(agent), _assumption(agent)]
-            rows.append([*about, *shares, str(len(part)), seconds])
+            rows.append([name, f"`{agent}`", _gets(agent), *shares, str(len(part))])
     return rows
 
 
