@@ -305,10 +305,11 @@ def _play(job: Job, call: Call, on_chunk: OnChunk | None) -> dict[str, Result]:
     (label, instance, agent_label), runs = call
     setting, steps = job.setting, np.array(job.setting.checkpoints)
     Users.classes.update(job.users)
-    env, results = make_env(job.envs[label], job.instances[instance]), {}
+    env, engine = make_env(job.envs[label], job.instances[instance]), ""
+    results: dict[str, Result] = {}
     for run, key in runs:
         seed = run_seed(setting.seed, instance, run, job.queries.get(instance, 1))
         agent = make_agent(job.agents[agent_label], env, horizon=setting.horizon, seed=seed)
-        engine = engine_of(agent, env, job.engine)
+        engine = engine or engine_of(agent, env, job.engine)
         results[key] = play(agent, env, engine, steps, Metrics(setting.metrics), seed, on_chunk)
     return results
