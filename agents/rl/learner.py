@@ -321,6 +321,7 @@ def adopt(algorithm: type) -> type[Learner]:
         "__doc__": f"`{algorithm.__module__}.{algorithm.__name__}` on the stream of sessions.",
         "actions": known[0] if known else "codes",
         "algorithm": lambda self: algorithm,
+        "adopted": algorithm,  # by whose name the runner knows it
     }
     return type(algorithm.__name__, (Learner,), members)
 

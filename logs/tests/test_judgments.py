@@ -374,13 +374,11 @@ def with_test(folder, **options):
 METRIC, AT = "held_out_ndcg@3", [1, 2, 40, 41, 150, 700]
 
 
-@pytest.mark.parametrize(
-    ("name", "delay"), [("PDGD", None), ("LinearTS", "batch:7"), (Preferences, None)]
-)
-def test_the_metric_is_the_value_of_the_agent_at_each_checkpoint(name, delay, tmp_path):
+@pytest.mark.parametrize("name", ["PDGD", "LinearTS", Preferences])
+def test_the_metric_is_the_value_of_the_agent_at_each_checkpoint(name, tmp_path):
     """Of an agent that is stopped there, on both engines; the others metrics stay as they are."""
     env, test = with_test(tmp_path)
-    options = {"seed": 1, "checkpoints": AT, "delay": delay}
+    options = {"seed": 1, "checkpoints": AT}
 
     def agent():
         return clickgym.make_agent(name, env, seed=2)
@@ -393,7 +391,7 @@ def test_the_metric_is_the_value_of_the_agent_at_each_checkpoint(name, delay, tm
     values = []
     for step in AT:
         stopped = agent()
-        clickgym.run(stopped, env, step, seed=1, delay=delay, metrics=["ndcg@2"])
+        clickgym.run(stopped, env, step, seed=1, metrics=["ndcg@2"])
         values.append(held_out_ndcg(stopped.best, test, 3))
     for result in results:
         np.testing.assert_allclose(result.metrics[METRIC], values, rtol=1e-12)

@@ -416,7 +416,7 @@ def test_sweep_after_an_edit(tmp_path, monkeypatch, engine):
     users = PositionBasedModel([0.9, 0.1], [1.0, 0.5])
     shop = Instance("shop", {users.kind: users}, 2)
 
-    def regret(rules):
+    def regret(rules, **arguments):
         (tmp_path / "of_a_user.py").write_text(OF_A_USER)
         (tmp_path / "user_rules.py").write_text(rules)
         for name in ("of_a_user", "user_rules"):
@@ -432,12 +432,13 @@ def test_sweep_after_an_edit(tmp_path, monkeypatch, engine):
             n_jobs=1,
             engine=engine,
             progress=False,
+            **arguments,
         )
         return results.rows["regret"][-1]
 
     assert regret(RULES_OF_A_USER) == pytest.approx(4.0)
-    with pytest.warns(UserWarning, match="1 run is played anew"):
-        assert regret(RULES_OF_A_USER.replace("1 - position", "position")) == 0.0
+    edited = RULES_OF_A_USER.replace("1 - position", "position")
+    assert regret(edited, again=["of_a_user:Mine"]) == 0.0
 
 
 @kernel
