@@ -22,12 +22,12 @@ help:  ## this list
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c $(1)
 
 # The pip of a new environment may be too old for groups of dependencies (--group).
-$(INSTALLED): pyproject.toml logs/pyproject.toml lab/pyproject.toml $(CONSTRAINTS)
+$(INSTALLED): pyproject.toml $(CONSTRAINTS)
 	@test -n "$(PYTHON)" || { echo "clickgym needs Python 3.11 or later, and there is none (PYTHON=... names one elsewhere)" >&2; exit 1; }
 	@echo "Making $(VENV) with the versions of $(CONSTRAINTS) (once, a few minutes) ..."
 	$(PYTHON) -m venv --clear $(VENV)
 	$(call INSTALL,constraints.txt) pip
-	$(call INSTALL,$(CONSTRAINTS)) -e . -e ./logs -e ./lab
+	$(call INSTALL,$(CONSTRAINTS)) -e .
 	@touch $@
 
 # What tests, lint, pages and the site need: the tools, and the libraries of the extras (PyTorch is large, so `make run` does without).
@@ -52,14 +52,14 @@ PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile
 # in the files that have such tests.
 AS_PYTHON := uncompiled and not compiled
 UNCOMPILED := tests/agents tests/envs tests/test_digits.py tests/test_docstrings.py tests/test_outsiders.py \
-	tests/runner/test_metrics.py tests/runner/test_runs_of_queries.py logs/tests/test_logs_imports.py logs/tests/test_reading.py \
+	tests/runner/test_metrics.py tests/runner/test_runs_of_queries.py tests/logs/test_reading.py \
 	tests/docs \
 	--ignore tests/agents/test_frozen_policy.py --ignore tests/agents/test_neural_greedy.py \
 	--ignore tests/agents/test_plackett_luce.py # which load torch
 
-test: $(TESTED)  ## the tests of all three distributions, without those of test-slow
+test: $(TESTED)  ## all tests but those of test-slow
 	NUMBA_DISABLE_JIT=1 $(PYTEST) -m "$(AS_PYTHON) and not slow" $(UNCOMPILED); python=$$?; \
-	$(PYTEST) -m "not ($(AS_PYTHON)) and not slow" tests logs/tests lab/tests && exit $$python
+	$(PYTEST) -m "not ($(AS_PYTHON)) and not slow" tests && exit $$python
 
 # Other people's libraries are installed here and not before, each by itself: where one cannot be, the tests that need it are
 # skipped, and its name stands at the end.
@@ -74,7 +74,7 @@ test-slow: $(TESTED)  ## long tests: statistics, all pairs of agent and click mo
 lint: $(TESTED)  ## ruff and mypy
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/mypy src/clickgym logs/src/clickgym_logs lab/src/clickgym_lab
+	$(BIN)/mypy src/clickgym
 
 pages: $(TESTED)  ## the pages and tables made from shipped results
 	$(BIN)/python docs/make_pages.py

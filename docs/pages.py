@@ -272,7 +272,7 @@ def package_page(module: str) -> str:
     parts = [f"# API of {module}", (inspect.getdoc(package) or "").partition("\n\n")[0]]
     for name in package.__all__:
         thing = getattr(package, name)
-        if name in pages and module != "clickgym_logs":
+        if name in pages and module != "clickgym.logs":
             parts.append(f"- [`{name}`](../{pages[name]})")
         elif callable(thing):
             parts.append(f"## {name}\n\n{described(thing)}")

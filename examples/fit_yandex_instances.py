@@ -18,7 +18,7 @@ import numpy as np
 
 from clickgym.envs import ClickModel, TrustBiasModel
 from clickgym.envs.instances import Instance
-from clickgym_logs import (
+from clickgym.logs import (
     CCMEstimator,
     ClickLog,
     CMEstimator,

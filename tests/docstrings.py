@@ -16,15 +16,11 @@ EXTRAS = {"import stable_baselines3": "stable_baselines3"}
 PYPROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"
 
 
-def module_names(*packages: str) -> list[str]:
-    """Every module of some packages and of those within them; of those of the library, if none is
-    named.
-    """
+def module_names() -> list[str]:
+    """Every module of the library."""
     names: dict[str, None] = {}
-    for package in (
-        packages
-        or tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["tool"]["setuptools"]["packages"]
-    ):
+    settings = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["tool"]["setuptools"]
+    for package in settings["packages"]:
         names[package] = None
         path = importlib.import_module(package).__path__
         names |= {module.name: None for module in pkgutil.walk_packages(path, f"{package}.")}

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SETUPTOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
     "setuptools"
 ]
-ROOMS = ("core", "envs", "agents", "runner", "bench", "")
+ROOMS = ("core", "envs", "agents", "runner", "logs", "bench", "")
 """A room imports from those to its left; the last is the package itself."""
 SHARED_ENVS = ("codecs", "scan", "spaces", "wrappers")
 """What agents know of environments."""
@@ -185,12 +185,6 @@ def is_untyped(node):
     return is_argument and node.annotation is None
 
 
-def test_library_names_no_other_distribution():
-    """Commands of others plug in by entry points."""
-    texts = [file.read_text(encoding="utf-8") for file in FILES.values()]
-    assert not [text for text in texts if "clickgym_logs" in text or "clickgym_lab" in text]
-
-
 def test_every_package_is_listed():
     packages = {name for name, file in FILES.items() if file.name == "__init__.py"}
     assert packages == set(SETUPTOOLS["packages"])
@@ -204,28 +198,17 @@ def test_uncompiled_tests_are_run():
     named = re.sub(r"--ignore \S+|\\", "", words)
     folders = [ROOT / name for name in named.split()]
     assert all(folder.exists() for folder in folders)
-    for file in (
-        file for tests in ("tests", "*/tests") for file in ROOT.glob(f"{tests}/**/test_*.py")
-    ):
+    for file in ROOT.glob("tests/**/test_*.py"):
         if "mark.uncompiled" in file.read_text(encoding="utf-8") and file != Path(__file__):
             assert any(file.is_relative_to(folder) for folder in folders), file
             assert file not in left_out
 
 
-@pytest.mark.parametrize(
-    ("packages", "files"),
-    [
-        ((), [*FILES.values()]),
-        (("clickgym_logs",), [*ROOT.glob("logs/src/clickgym_logs/**/*.py")]),
-        (("clickgym_lab",), [*ROOT.glob("lab/src/clickgym_lab/**/*.py")]),
-    ],
-    ids=["library", "logs", "lab"],
-)
-def test_examples_of_every_module_are_run(packages, files):
+def test_examples_of_every_module_are_run():
     """The names by which tests run the examples in docstrings are those of all files."""
-    names = module_names(*packages)
-    assert {find_spec(name).origin for name in names} == set(map(str, files))
-    assert len(names) == len(files)
+    names = module_names()
+    assert {find_spec(name).origin for name in names} == set(map(str, FILES.values()))
+    assert len(names) == len(FILES)
 
 
 @pytest.mark.parametrize("package", ["clickgym", "clickgym.envs", "clickgym.agents"])

@@ -32,7 +32,7 @@ from pairs import PAIRS
 from registries import CONTEXTUAL_AGENTS, STATE_AGENTS
 
 import clickgym
-import clickgym_logs
+import clickgym.logs
 from clickgym.agents import AGENTS
 from clickgym.envs import ENVIRONMENTS
 
@@ -191,17 +191,17 @@ def read_log() -> Any:
         items[row, : len(clicked)] = [int(item) for item in listed.split()]
         clicks[row, : len(clicked)] = [int(click) for click in clicked]
     queries = [int(query) for query, _, _ in rows]
-    return clickgym_logs.ClickLog(
+    return clickgym.logs.ClickLog(
         items, clicks, queries, tuple(map(str, range(items.max() + 1))), ("0", "1")
     )
 
 
 def fit(case: dict[str, Any], log: Any) -> Any:
     """A fitted estimator, with the settings that version 3 had without any."""
-    kind, settings = getattr(clickgym_logs, case["estimator"]), {"prior": (1, 1)}
+    kind, settings = getattr(clickgym.logs, case["estimator"]), {"prior": (1, 1)}
     if "iterations" in inspect.signature(kind).parameters:
         settings |= {"iterations": 50, "tol": None}
-    if kind is clickgym_logs.DCMEstimator:
+    if kind is clickgym.logs.DCMEstimator:
         settings["method"] = "last_click"
     return kind(**settings | case["kwargs"]).fit(log)
 

@@ -21,7 +21,7 @@ from clickgym.envs import LehmerAction
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "libraries.md").read_text(encoding="utf-8")
 CODE = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
-LOOPS = "needs pip install 'clickgym[loops]'"
+LOOPS = "needs the libraries of make test-slow"
 
 
 def program(library):

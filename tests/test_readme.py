@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import gymnasium as gym
 import pytest
 
 import clickgym
@@ -12,9 +13,9 @@ import clickgym
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 LOOP, *OTHERS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-AGENT, SIMPLE, LISTS = (
+AGENT, SIMPLE, LISTS, RECORD = (
     next(code for code in OTHERS if word in code)
-    for word in ("class ", "MlpPolicy", "PlackettLuceActorCritic")
+    for word in ("class ", "MlpPolicy", "PlackettLuceActorCritic", "write_tidy")
 )
 PRINTED, TABLE, *_ = re.findall(r"```text\n(.*?)```", README, flags=re.DOTALL)
 SHELL = "".join(re.findall(r"```(?:sh|console)\n(.*?)```", README, flags=re.DOTALL))
@@ -31,7 +32,7 @@ def test_programs(capsys):
     exec(LOOP, names)
     assert capsys.readouterr().out == PRINTED
     for code in OTHERS:
-        if "stable_baselines3" not in code:
+        if "stable_baselines3" not in code and code != RECORD:
             exec(code, names)
     assert clickgym.run(names["ThompsonSampling"], "PBMRank-v0", 1_000, seed=0).steps[-1] == 1_000
 
@@ -61,10 +62,11 @@ def assert_shown(text, output, rows):
 def test_click_log(tmp_path, monkeypatch, printed):
     """Each command reads what the one before has written; `fit` names the model of the users."""
     monkeypatch.chdir(tmp_path)
-    outputs = [printed(command, 100) for command in OF_LOGS]
-    assert [command[0] for command in OF_LOGS] == ["record", "check-models", "fit", "run"]
-    assert "DBN predicts the held-out sessions best" in outputs[2]
-    assert re.search(r"^CascadeTS .*\n(?:.*\n)*Fixed ", outputs[3], re.MULTILINE)
+    exec(RECORD, {"gym": gym, "clickgym": clickgym})
+    outputs = {command[0]: printed(command, 100) for command in OF_LOGS}
+    assert [*outputs] == ["check-models", "fit", "run"]
+    assert "DBN predicts the held-out sessions best" in outputs["fit"]
+    assert re.search(r"^CascadeTS .*\n(?:.*\n)*Fixed ", outputs["run"], re.MULTILINE)
 
 
 def test_beside_a_clone(tmp_path):

@@ -27,7 +27,7 @@ from clickgym.core.files import FileError
 
 OURS = tuple(
     str(Path(spec.origin).parent)
-    for name in ("clickgym", "clickgym_logs")
+    for name in ("clickgym", "clickgym.logs")
     if (spec := find_spec(name)) and spec.origin
 )
 """The folders of our packages."""

@@ -40,7 +40,7 @@ from clickgym.envs import ENVIRONMENTS
 HERE, ROOT = Path(__file__).parent, Path(__file__).resolve().parents[2]
 OUT, SOURCE = ROOT / "build" / "site", ROOT / "build" / "site-source"
 RESULTS = "examples/papers/results"
-PACKAGES = ("clickgym", "clickgym.envs", "clickgym.agents", "clickgym_logs")
+PACKAGES = ("clickgym", "clickgym.envs", "clickgym.agents", "clickgym.logs")
 PAGES = (
     "docs/*.*",
     "examples/**/*.*",

@@ -1,20 +1,15 @@
 """Command line: the table of commands, which are loaded when they are called, and one-line messages
 for their errors.
 
-A command is a function that parses, calls one Python function, and prints. Other packages add
-commands as entry points of the group `PLUGS`, ``name = "module:function"``.
+A command is a function that parses, calls one Python function, and prints.
 """
 
 from __future__ import annotations
 
-import ast
 import sys
 from collections.abc import Container, Iterable, Sequence
-from contextlib import suppress
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points, version
-from importlib.util import find_spec
-from pathlib import Path
+from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
@@ -26,48 +21,52 @@ from .core.formats import one_line
 from .runner.console import USAGE_ERROR, interruptible, one_line_warnings, print_anywhere
 
 BAD_INPUT, FAULT, INTERRUPTED = 2, 1, 130
-PLUGS = "clickgym.commands"
-LOGS = ("fit", "check-models", "evaluate", "features")
-COMPANIONS = dict.fromkeys(LOGS, "./logs")
-"""Commands of the other distribution of this repository, and what installs them."""
-COMMANDS = {
-    "run": "Play every agent in every environment, and print the table of regret.",
-    "report": "Print the table of the results in a folder, and draw their figure.",
-    "list": "List the environments, instances, agents and metrics.",
-    "show": "Explain one of them: print the docstring of an agent or environment.",
-    "bench": "Find out where an agent is strong and where it is weak.",
+SECTIONS = {
+    "Compare algorithms": {
+        "run": (
+            "runner.commands.run:run",
+            "Play every agent in every environment, and print the table of regret.",
+        ),
+        "report": (
+            "runner.commands.report:report",
+            "Print the table of the results in a folder, and draw their figure.",
+        ),
+        "list": (
+            "runner.commands.list:list_",
+            "List the environments, instances, agents and metrics.",
+        ),
+        "show": (
+            "runner.commands.show:show",
+            "Explain one of them: print the docstring of an agent or environment.",
+        ),
+        "bench": (
+            "bench.command:bench",
+            "Find out where an agent is strong and where it is weak.",
+        ),
+    },
+    "Click logs": {
+        "check-models": (
+            "logs.commands.check_models:check",
+            "Find out whether you can trust simulated users of your click log.",
+        ),
+        "fit": (
+            "logs.commands.fit:fit",
+            "Make simulated users from your click log, and see which click model predicts it best.",
+        ),
+        "evaluate": (
+            "logs.commands.evaluate:evaluate",
+            "Estimate from your click log what another list would have earned.",
+        ),
+        "features": (
+            "logs.commands.features:features",
+            "Make users of items with features, from ratings or judged queries.",
+        ),
+    },
 }
-"""The commands of this package, in the order of the help text, with their short help. The command
-``name`` is the function ``name`` in the module ``runner.commands.name``, but for the scorecard's.
+"""The commands in the sections and in the order of the help text: of each the function, which is
+imported when the command is called, and what the help text says.
 """
-SECTIONS = {"Compare algorithms": (*COMMANDS,), "Click logs": LOGS}
-"""The sections of the help text; commands of other packages stand in one of their own."""
-
-
-def _plugged() -> dict[str, EntryPoint]:
-    """Return the commands of other packages; they cannot replace a command of this package."""
-    plugs = sorted(entry_points(group=PLUGS), key=lambda plug: plug.name)
-    return {plug.name: plug for plug in plugs if plug.name not in COMMANDS}
-
-
-def _package(plug: EntryPoint) -> str:
-    return plug.dist.name if plug.dist else plug.value
-
-
-def _summary(plug: EntryPoint) -> str:
-    """Return the first paragraph of the docstring of a command. Its module is read and not
-    imported, which would take seconds.
-    """
-    text = f"A command of {_package(plug)}."
-    package, *modules = plug.module.split(".")
-    spec = find_spec(package)
-    for folder in spec.submodule_search_locations or () if spec else ():
-        file = Path(folder, *modules).with_suffix(".py")
-        with suppress(OSError, SyntaxError):
-            for node in ast.parse(file.read_bytes()).body:
-                if isinstance(node, ast.FunctionDef) and node.name == plug.attr:
-                    text = ast.get_docstring(node) or text
-    return " ".join(text.partition("\n\n")[0].split())
+COMMANDS = {name: command for section in SECTIONS.values() for name, command in section.items()}
 
 
 class _Commands(TyperGroup):
@@ -75,34 +74,20 @@ class _Commands(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = {name: TyperCommand(name, short_help=COMMANDS[name]) for name in COMMANDS}
+        self.commands = {
+            name: TyperCommand(name, short_help=text) for name, (_, text) in COMMANDS.items()
+        }
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return [*COMMANDS, *_plugged()]
+        return [*COMMANDS]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the commands, section by section, and then the options."""
-        names = self.list_commands(ctx)
-        known = [name for section in SECTIONS.values() for name in section]
-        others = tuple(name for name in names if name not in known)
-        for title, section in {**SECTIONS, "Commands of other packages": others}.items():
-            rows = [
-                (name, self.get_command(ctx, name).short_help) for name in section if name in names
-            ]
-            _write(formatter, title, rows)
+        for title, section in SECTIONS.items():
+            _write(formatter, title, [(name, text) for name, (_, text) in section.items()])
         _write(formatter, "Options", _records(ctx, self.get_params(ctx)))
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        plug = _plugged().get(cmd_name)
-        if plug is None:
-            return super().get_command(ctx, cmd_name)
-        return TyperCommand(cmd_name, short_help=_summary(plug))
-
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args[0] in COMPANIONS and args[0] not in _plugged():
-            rooms = COMPANIONS[args[0]]
-            added = f"the command {args[0]!r} comes with: pip install {rooms} (in a clone)"
-            raise typer.Exit(_fail(added, BAD_INPUT))
         name, command, rest = super().resolve_command(ctx, args)
         return name, command and _load(str(command.name)), rest
 
@@ -120,21 +105,13 @@ def _write(formatter: Any, title: str, rows: list[tuple[str, str]]) -> None:
 
 
 def _load(name: str) -> Any:
-    if name in COMMANDS:
-        place = ".bench.command" if name == "bench" else f".runner.commands.{name}"
-        module = import_module(place, __package__)
-        function = getattr(module, f"{name}_" if name == "list" else name)
-    else:
-        try:
-            function = _plugged()[name].load()
-        except Exception as error:  # code of another package
-            package = _package(_plugged()[name])
-            problem = f"the command {name!r} of {package} cannot be loaded: {error}"
-            raise typer.Exit(_fail(problem, BAD_INPUT)) from error
+    place, _ = COMMANDS[name]
+    module, _, function = place.partition(":")
+    command = getattr(import_module(f".{module}", __package__), function)
     loaded = typer.Typer(
         pretty_exceptions_enable=False, add_completion=False, rich_markup_mode=None
     )
-    loaded.command(name, cls=_Command)(function)
+    loaded.command(name, cls=_Command)(command)
     return typer.main.get_command(loaded)
 
 

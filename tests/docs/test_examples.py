@@ -11,7 +11,7 @@ import pytest
 from made_judgments import write_judgments
 
 import clickgym
-import clickgym_logs
+import clickgym.logs
 from clickgym.bench import tasks
 from clickgym.envs import load_instance
 
@@ -187,11 +187,11 @@ def reader(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reader")
     rng = np.random.default_rng(0)
     env = gym.make("PBMRank-v0")
-    log = clickgym_logs.record(clickgym.make_agent("Random", env, seed=0), env, 2000, seed=0)
+    log = clickgym.logs.record(clickgym.make_agent("Random", env, seed=0), env, 2000, seed=0)
     queries = np.zeros(len(log.items), int)
-    shoes = clickgym_logs.ClickLog(log.items, log.clicks, queries, log.item_labels, ("shoes",))
-    clickgym_logs.write_tidy(log, folder / "log.csv")
-    clickgym_logs.write_tidy(shoes, folder / "shoes.csv")
+    shoes = clickgym.logs.ClickLog(log.items, log.clicks, queries, log.item_labels, ("shoes",))
+    clickgym.logs.write_tidy(log, folder / "log.csv")
+    clickgym.logs.write_tidy(shoes, folder / "shoes.csv")
     ratings = [f"{user},{film},{rng.integers(1, 6)}" for user in range(30) for film in range(40)]
     (folder / "ratings.csv").write_text("\n".join(["userId,movieId,rating", *ratings]) + "\n")
     load_instance("linear:n_items=4,n_positions=4,n_pool=50").save(folder / "four.json")
@@ -233,7 +233,7 @@ ELSEWHERE = {
     "libraries": "tests/test_loops.py",
     "another_reward": "below",
     "idea_to_table": "tests/test_idea_to_table.py",
-    "first_log": "logs/tests/test_first_log.py",
+    "first_log": "tests/logs/test_first_log.py",
     "rl": "above",
     "rl_reference": "above",
 }

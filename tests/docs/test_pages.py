@@ -33,7 +33,7 @@ from pages import (
 )
 from PIL import Image
 
-import clickgym_logs
+import clickgym.logs
 from clickgym.agents import AGENTS
 from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, load_instance
 from clickgym.runner.reports.figures import PLACES, figure_bytes, line_styles
@@ -160,7 +160,7 @@ def test_contents_of_the_page_of_an_agent():
 
 def test_every_paper_is_named():
     """A class or the paper about the package names each entry of the bibliography."""
-    folders = ("agents", "envs", "src", "logs/src", "lab/src", "examples/papers")
+    folders = ("agents", "envs", "src", "examples/papers")
     files = [file for folder in folders for file in (ROOT / folder).rglob("*.py")]
     text = plain(" ".join(" ".join(file.read_text(encoding="utf-8").split()) for file in files))
     cited = re.findall(r"@(\w+)", (ROOT / "paper.md").read_text(encoding="utf-8"))
@@ -175,8 +175,8 @@ def test_every_id_has_a_page():
 
 
 def test_public_names_have_a_page():
-    page = package_page("clickgym_logs")
-    assert all(re.search(rf"\b{name}\b", page) for name in clickgym_logs.__all__)
+    page = package_page("clickgym.logs")
+    assert all(re.search(rf"\b{name}\b", page) for name in clickgym.logs.__all__)
 
 
 def test_each_page_is_in_the_contents_of_the_site():
@@ -241,7 +241,7 @@ def test_no_link_is_dead():
     """Each link of a page or a notebook into the repository leads to a file, and to a heading if
     one is named.
     """
-    rooms = ("docs", "examples", "benchmarks", "lab", "logs", ".github")
+    rooms = ("docs", "examples", "benchmarks", ".github")
     pages = [*ROOT.glob("*.md"), *(file for room in rooms for file in (ROOT / room).rglob("*.md"))]
     dead = []
     for file in [*pages, *(ROOT / "examples").rglob("*.ipynb")]:

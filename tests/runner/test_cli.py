@@ -12,7 +12,7 @@ import pytest
 
 import clickgym
 from clickgym.agents import AGENTS
-from clickgym.command_line import COMMANDS, LOGS, main
+from clickgym.command_line import COMMANDS, main
 from clickgym.envs import ENVIRONMENTS, list_instances
 from clickgym.runner.play.metrics import METRICS
 
@@ -22,7 +22,7 @@ NAMES = [*ENVIRONMENTS, *list_instances(), *AGENTS, *METRICS]
 # ------------------------------------------------------------------------------------------- help
 
 
-@pytest.mark.parametrize("command", ["", *COMMANDS, *LOGS])
+@pytest.mark.parametrize("command", ["", *COMMANDS])
 def test_help_is_right_at_80_columns(command, printed):
     """No line is longer, no word is broken, nothing is padded, and no markup is left."""
     unlimited = printed([*command.split(), "--help"], 300)
@@ -43,14 +43,14 @@ def test_help_and_version(printed):
 def test_what_is_not_loaded():
     code = """
 import sys
-sys.modules["clickgym_lab"] = None  # whose commands need more
 from clickgym.command_line import main
 for word in ("--help", "list"):
     main([word])
     print(*sys.modules, file=sys.stderr)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"polars", "matplotlib", "joblib", "scipy.special", "torch"} & {*done.stderr.split()}
+    heavy = {"polars", "matplotlib", "joblib", "scipy.special", "torch"}
+    assert not (heavy | {"clickgym.logs", "clickgym.bench"}) & {*done.stderr.split()}
 
 
 # ------------------------------------------------------------------------------------ list, show
@@ -146,9 +146,20 @@ def test_a_table_of_environments_with_other_instances_names_them(capsys):
     assert changes in warning
 
 
-def test_commands_of_other_distributions_say_what_installs_them(monkeypatch, refused):
-    monkeypatch.setattr(sys, "path", [])  # where they are found, if they are installed
-    assert "pip install ./logs" in refused(["fit", "log.csv"])
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [(ValueError("bad\ninput"), 2, "bad input"), (MemoryError(), 1, "memory")],
+)
+def test_an_error_of_a_command_is_a_line(error, code, words, monkeypatch, capsys):
+    def fail() -> None:
+        raise error
+
+    monkeypatch.setattr("clickgym.runner.commands.list.list_", fail)
+    assert main(["list"]) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    [line] = err.splitlines()
+    assert words in line
 
 
 def test_run_takes_several_values_after_one_flag(tmp_path, capsys):

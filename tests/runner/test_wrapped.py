@@ -18,7 +18,7 @@ from gymnasium.wrappers import (
 )
 
 import clickgym
-import clickgym_logs
+import clickgym.logs
 from clickgym.command_line import main
 from clickgym.envs import (
     ItemByItem,
@@ -212,7 +212,7 @@ def test_wrappers_that_change_clicks(wrapper):
     recorded = clickgym.RecordRegret(wrapper(users()), checkpoints=[200])
     clickgym.run(best(), recorded, 200, seed=1)
     assert recorded.meter.clicks == shown.sum()
-    log = clickgym_logs.record(agents[0], wrapper(users()), 200, seed=1)
+    log = clickgym.logs.record(agents[0], wrapper(users()), 200, seed=1)
     np.testing.assert_array_equal(log.clicks, shown)
 
 

@@ -1,1 +1,0 @@
-"""MixTS, an agent of ours."""

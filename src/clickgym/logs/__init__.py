@@ -1,0 +1,53 @@
+"""Click logs: read them, fit click models to them, and estimate what other lists would earn; and
+judged queries.
+
+Example:
+    >>> from clickgym.logs import ClickLog, CMEstimator
+    >>> log = ClickLog([[0, 1]] * 2, [[1, 0], [0, 0]], [0, 0], ("a", "b"), ("q",))
+    >>> CMEstimator(prior=(1, 1)).fit(log).click_model("q", ["a", "b"]).attraction.round(3)
+    array([0.5  , 0.333])
+"""
+
+from .contextual import contextual_instance, read_ratings
+from .estimation.browsing import PBMEstimator, UBMEstimator
+from .estimation.cascading import CMEstimator, DBNEstimator, DCMEstimator, SDBNEstimator
+from .estimation.click_chain import CCMEstimator
+from .estimation.estimator import Estimator
+from .fitting import fit_models, train_test_split
+from .judgments import GRADED_USERS, Judgments, held_out_ndcg, judged_instance, read_judgments
+from .log import ClickLog, write_tidy
+from .off_policy.evaluation import evaluate
+from .off_policy.policies import FixedPolicy, ListPolicy, UniformPolicy, empirical_policy
+from .reading import read_log
+from .record import record
+from .trust import check_models
+
+__all__ = [
+    "GRADED_USERS",
+    "CCMEstimator",
+    "CMEstimator",
+    "ClickLog",
+    "DBNEstimator",
+    "DCMEstimator",
+    "Estimator",
+    "FixedPolicy",
+    "Judgments",
+    "ListPolicy",
+    "PBMEstimator",
+    "SDBNEstimator",
+    "UBMEstimator",
+    "UniformPolicy",
+    "check_models",
+    "contextual_instance",
+    "empirical_policy",
+    "evaluate",
+    "fit_models",
+    "held_out_ndcg",
+    "judged_instance",
+    "read_judgments",
+    "read_log",
+    "read_ratings",
+    "record",
+    "train_test_split",
+    "write_tidy",
+]

@@ -1,0 +1,152 @@
+"""``clickgym evaluate``: what another policy would have earned."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from ...runner.console import announce_compiling, errors, output
+from ...runner.terminal import Column, print_table, say
+from ..off_policy.evaluation import ESTIMATORS, Evaluation, check_estimator
+from ..off_policy.evaluation import evaluate as evaluate_
+from ..off_policy.policies import FixedPolicy, check_query, read_policy
+from ..reading import read_log
+from .options import Columns, Cutoff, Log, Reward, Seed, names
+
+HEADS = [
+    Column("estimator"),
+    Column("estimate", right=True),
+    Column("interval", right=True),
+    Column("effective sessions", rank=2, right=True),
+    Column("effective clicks", rank=1, right=True),
+    Column("difference", right=True),
+    Column("interval", right=True),
+]
+EARNED = {"clicks": "Clicks", "any_click": "Lists with a click"}
+
+
+def evaluate(
+    log: Log,
+    policy: Annotated[
+        list[str],
+        typer.Option(
+            "--policy",
+            "-p",
+            metavar="uniform|fixed:ITEM,...|FILE.json:MODEL...",
+            help="The policies to evaluate. uniform shows random lists, fixed: one list, and "
+            "FILE.json:MODEL the best list of a click model that clickgym fit has written.",
+        ),
+    ],
+    estimator: Annotated[
+        list[str],
+        typer.Option(
+            "--estimator",
+            "-e",
+            metavar="NAME...",
+            help=f"One or more of {', '.join(ESTIMATORS)}. ips weighs whole lists, cascade their "
+            "beginnings, and item-position single items. The others are click models.",
+        ),
+    ],
+    columns: Columns = "",
+    query: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The query to evaluate. You need it if the log has several.",
+            show_default=False,
+        ),
+    ] = None,
+    logging: Annotated[
+        str | None,
+        typer.Option(
+            metavar="POLICY",
+            show_default="what the log recorded",
+            help="The policy that chose the lists of the log, written as for --policy. empirical "
+            "takes the frequencies of the lists in the log.",
+        ),
+    ] = None,
+    reward: Reward = "clicks",
+    cutoff: Cutoff = None,
+    level: Annotated[
+        float, typer.Option(metavar="P", help="How often the intervals should hold the true value.")
+    ] = 0.95,
+    seed: Seed = 0,
+) -> None:
+    """Estimate from your click log what another list would have earned.
+
+    One list for one query, by a click model and by an estimator that assumes less:
+
+    \b
+    clickgym evaluate log.csv --query shoes --policy fixed:a,c,b \\
+        --estimator pbm item-position --logging empirical
+
+    The first five positions of the best list of a fitted click model:
+
+    \b
+    clickgym evaluate log.csv --query shoes --policy shoes.json:UBM \\
+        --cutoff 5 --estimator pbm ubm
+
+    Take two estimators that assume different things. If their intervals do not overlap, one of
+    them assumes something false.
+
+    The output warns you if an estimate rests on few clicks. The command refuses a policy that
+    shows what the log never shows.
+
+    Intervals count sessions as independent. Give the log a column user if your users have more
+    than about ten sessions each.
+    """
+    for name in estimator:
+        check_estimator(name, reward)
+    with announce_compiling(errors()):
+        sessions = read_log(log, columns=names(columns))
+        sessions = sessions if query is None else sessions.of_query(query)
+        check_query(sessions)
+        targets = {spec: read_policy(spec, sessions, reward, cutoff) for spec in policy}
+        settings: dict[str, Any] = {
+            "logging": None if logging is None else read_policy(logging, sessions),
+            "reward": reward,
+            "cutoff": cutoff,
+            "level": level,
+            "seed": seed,
+        }
+    console = output()
+    positions = f", first {cutoff} positions" if cutoff else ""
+    unit = "session" if sessions.users is None else "user"
+    title = f"{EARNED[reward]} per session{positions}; intervals at {level:.4g}, by {unit}"
+    say(console, title, "bold")
+    earned = sessions.earned(reward, cutoff).sum(axis=1).mean()
+    say(console, f"In the log ({len(sessions):,} sessions): {earned:.7g}")
+    for spec, target in targets.items():
+        results, remarks = [], []
+        for name in estimator:
+            try:
+                with announce_compiling(errors()):
+                    results.append(evaluate_(sessions, target, name, **settings))
+            except ValueError as error:
+                remarks.append(f"Refused: {name}: {error}")
+        if not results:
+            raise ValueError(remarks[0].removeprefix("Refused: "))
+        remarks += [f"Caution: {text}" for result in results for text in result.cautions]
+        console.print()
+        if isinstance(target, FixedPolicy):
+            shown = ", ".join(sessions.item_labels[item] for item in target.ranking)
+            say(console, f"{spec} shows: {shown}")
+        print_table(console, HEADS, [_row(result) for result in results], title=spec)
+        for remark in dict.fromkeys(remarks):
+            say(console, remark)
+
+
+def _row(result: Evaluation) -> list[str]:
+    intervals = [
+        "{:.4g} to {:.4g}".format(*ends) for ends in (result.interval, result.difference_interval)
+    ]
+    return [
+        result.estimator,
+        f"{result.value:.7g}",
+        intervals[0],
+        f"{result.effective_sample_size:,.0f}",
+        f"{result.effective_clicks:,.0f}",
+        f"{result.difference:+.4g}",
+        intervals[1],
+    ]

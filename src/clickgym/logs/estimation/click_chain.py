@@ -1,0 +1,213 @@
+"""The estimator of the click chain model.
+
+After a click on item i the user goes on with probability ``(1 - α(i)) τ2 + α(i) τ3``. This is the
+same as a second coin: the clicked item is relevant with probability α(i), independently of the
+click, and the user goes on with τ3 if it is and with τ2 if not. Then all that is unknown are
+successes and failures of α, τ1, τ2 and τ3, and EM has a closed form in which both coins count for
+α.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.kernels import entry
+from ...envs import ClickChainModel, ClickModel
+from .cascading import CascadingEstimator, CascadingLaw
+from .counting import count_certain, in_parallel, last_clicks, list_length
+from .estimator import (
+    Clicks,
+    EMEstimator,
+    Floats,
+    Indices,
+    Prior,
+    fitted_prior,
+    log_prior,
+    smoothed,
+    without,
+)
+
+
+class CCMEstimator(CascadingEstimator, EMEstimator):
+    """Estimator of the click chain model, by exact EM.
+
+    The log distinguishes τ2 and τ3 only if attraction differs between items, and with it the share
+    of users who go on after a click. If all attractions are equal, the log determines only ``(1 -
+    α) τ2 + α τ3``. If no item attracts nearly always, τ3 is uncertain. If no item attracts nearly
+    never, τ2 is uncertain. The prior then keeps them inside (0, 1).
+
+    Args:
+        iterations, tol, prior: see `EMEstimator`.
+
+    Attributes:
+        attraction_: ``(P + 1,)``, see `Estimator`.
+        continue_after_skip_: probability τ1 that the user goes on below an item that was not
+            clicked.
+        continue_after_click_: probability τ2 that the user goes on below a click on an item that
+            was not relevant.
+        continue_after_relevant_: probability τ3 that the user goes on below a click on a relevant
+            item.
+        n_iter_, log_posterior_, converged_: the course of EM, see `EMEstimator`.
+
+    Source: the model of Guo, Liu, Kannan, Minka, Taylor, Wang, Faloutsos, *Click chain model in web
+    search*, WWW 2009, with α(i) a parameter as in Chuklin, Markov, de Rijke, *Click models for web
+    search*, Morgan & Claypool 2015.
+
+    Example:
+        >>> from clickgym.logs import ClickLog
+        >>> log = ClickLog([[0, 1]] * 3, [[1, 0], [0, 1], [1, 1]], [0] * 3, ("a", "b"), ("q",))
+        >>> 0 < CCMEstimator().fit(log).continue_after_relevant_ < 1
+        True
+    """
+
+    model_class = ClickChainModel
+    continue_after_skip_: float
+    continue_after_click_: float
+    continue_after_relevant_: float
+
+    def _fit(self, pairs: Indices, clicks: Clicks) -> None:
+        n_sessions, n_positions = pairs.shape
+        last = last_clicks(clicks)
+        displays, clicked, skipped, passed, asked, at_end = count_certain(
+            pairs, clicks, last, len(self._codes) + 1, by_pair=True
+        )
+        # positions above the last click without one
+        passed_skips = np.maximum(last, 0).sum() - passed.sum()
+        # Of a click at the end of a list it is not seen, so not asked, whether it was relevant.
+        coins = asked - at_end
+        pairs, last, weights, first = self._merged_tails(pairs, last)
+        n_blocks = len(first) - 1
+        examined, relevant = np.empty((2, len(displays)))
+        work, sums = np.empty((n_blocks, 2, n_positions)), np.empty((n_blocks, 7))
+
+        def step(now: list[Floats], then: list[Floats]) -> float:
+            α, τ = now
+            (prior,) = self._priors
+            # with the relevant clicks as they are expected
+            successes = prior[0] + clicked + coins * α
+
+            def expect(block: int) -> None:
+                part, sessions = (first[block], first[block + 1]), (pairs, last, weights)
+                of_block = work[block], examined, relevant, sums[block]
+                chain_step(part, sessions, α, τ, self._leaves_out, successes, prior, *of_block)
+
+            examined[:], relevant[:] = 0.0, 0.0
+            in_parallel(expect, n_blocks)
+            after_click = (1.0 - α) * τ[1] + α * τ[2]
+            likelihood, *users = sums.sum(axis=0)
+            likelihood += (
+                clicked @ np.log(α) + skipped @ np.log1p(-α) + passed @ np.log(after_click)
+            )
+            likelihood += passed_skips * np.log(τ[0])
+            passed_relevant = passed * α * τ[2] / after_click
+            certain = np.array(
+                [passed_skips, (passed - passed_relevant).sum(), passed_relevant.sum()]
+            )
+            then[0][:] = smoothed(
+                clicked + relevant + passed_relevant, clicked + skipped + examined + coins, prior
+            )
+            then[1][:] = smoothed(certain + users[3:], certain + users[:3])
+            if self._leaves_out:
+                self._counts = clicked[:-1], (skipped + examined)[:-1]
+            return float(likelihood) + log_prior(α, prior) + log_prior(τ)
+
+        self.attraction_, τ = self._climb(step, 1, 3, n_sessions)
+        self.continue_after_skip_, self.continue_after_click_, self.continue_after_relevant_ = (
+            τ.tolist()
+        )
+
+    def _fitted_priors(self) -> list[Prior]:
+        return [fitted_prior(*self._counts, *self._priors)]
+
+    def _law(self) -> CascadingLaw:
+        α, after_click = self.attraction_, self.continue_after_click_
+        below_click = (1.0 - α) * after_click + α * self.continue_after_relevant_
+        return α, below_click, True, self.continue_after_skip_
+
+    def _click_model(self, pairs: Indices) -> ClickModel:
+        return ClickChainModel(
+            self.attraction_[pairs],
+            self.continue_after_skip_,
+            self.continue_after_click_,
+            self.continue_after_relevant_,
+            self.n_positions_,
+        )
+
+
+@entry
+def chain_step(part, sessions, α, τ, leaves_out, successes, prior, work, examined, relevant, sums):
+    """The expectations of one EM step over some sessions, of what lies at the last click and below.
+
+    Args:
+        part: which sessions, the first and the last.
+        sessions: pairs, last clicks, and how many sessions each of them stands for.
+        leaves_out: whether a session is explained by what the others say: by ``successes`` of each
+            pair, with those of the prior.
+        work: ``(2, K)`` working memory.
+        examined: of the displays below the part surely examined, the expected number examined is
+            added for each pair.
+        relevant: last clicks that were relevant are added for each pair.
+        sums: set to the log-likelihood of what follows the last clicks; then to the users who could
+            go on with τ1, τ2 and τ3, and to those who did.
+    """
+    after_skip, after_click, after_relevant = τ[0], τ[1], τ[2]
+    likelihood = skips = irrelevants = relevants = 0.0
+    skips_passed = irrelevants_passed = relevants_passed = 0.0
+    tail, skip = work
+    pairs, last, weights = sessions
+    for session in range(part[0], part[1]):
+        certain = max(last[session], 0)
+        weight = float(weights[session])
+        end_of_list = list_length(pairs[session]) - 1
+        if certain == end_of_list:
+            continue
+        # tail[k]: probability of no click at k and below, given that k is examined.
+        tail[end_of_list] = skip[end_of_list] = 1.0 - α[pairs[session, end_of_list]]
+        for k in range(end_of_list - 1, certain, -1):
+            skip[k] = 1.0 - α[pairs[session, k]]
+            tail[k] = skip[k] * (1.0 - after_skip + after_skip * tail[k + 1])
+        below = tail[certain + 1]
+        if leaves_out:
+            on = after_skip
+            if last[session] >= 0:
+                mean = α[pairs[session, certain]]
+                on = mean * after_relevant + (1.0 - mean) * after_click
+            reached = on * below / (1.0 - on + on * below)
+            for k in range(certain + 1, end_of_list + 1):
+                pair = pairs[session, k]
+                further = after_skip * skip[k] * tail[k + 1] / tail[k] if k < end_of_list else 0.0
+                skip[k] = 1.0 - without(reached, α[pair], successes[pair], prior[1])
+                reached *= further
+            tail[end_of_list] = skip[end_of_list]
+            for k in range(end_of_list - 1, certain, -1):
+                tail[k] = skip[k] * (1.0 - after_skip + after_skip * tail[k + 1])
+            below = tail[certain + 1]
+        if last[session] >= 0:
+            pair = pairs[session, certain]
+            went_on_relevant = α[pair] * after_relevant * below
+            was_relevant = α[pair] * (1.0 - after_relevant) + went_on_relevant
+            went_on_irrelevant = (1.0 - α[pair]) * after_click * below
+            end = was_relevant + (1.0 - α[pair]) * (1.0 - after_click) + went_on_irrelevant
+            relevant[pair] += weight * (was_relevant / end)
+            relevants += weight * (was_relevant / end)
+            relevants_passed += weight * (went_on_relevant / end)
+            irrelevants += weight * (1.0 - was_relevant / end)
+            irrelevants_passed += weight * (went_on_irrelevant / end)
+            # posterior probability that position k was examined
+            reached = (went_on_relevant + went_on_irrelevant) / end
+        else:
+            end = 1.0 - after_skip + after_skip * below
+            reached = after_skip * below / end
+            skips += weight
+            skips_passed += weight * reached
+        likelihood += weight * np.log(end)
+        for k in range(certain + 1, end_of_list):
+            pair = pairs[session, k]
+            examined[pair] += weight * reached
+            skips += weight * reached
+            reached *= after_skip * skip[k] * tail[k + 1] / tail[k]
+            skips_passed += weight * reached
+        examined[pairs[session, end_of_list]] += weight * reached
+    sums[0] = likelihood
+    sums[1], sums[2], sums[3] = skips, irrelevants, relevants
+    sums[4], sums[5], sums[6] = skips_passed, irrelevants_passed, relevants_passed

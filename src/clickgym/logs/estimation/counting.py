@@ -1,0 +1,179 @@
+"""Passes over the sessions of a log: numbering its (query, item) pairs, and what the estimators
+count.
+
+Where a list ends before the last position, its items are followed by -1, and so are the numbers of
+its pairs: nothing is counted there. The sessions are taken in the order of their queries. A pair
+belongs to one query, so whatever is summed by pair can be summed for several ranges of queries at
+once, with no lock and in the same order for any number of workers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ...core.kernels import kernel
+from ..distinct import distinct
+
+Long = NDArray[np.int64]
+Ints = NDArray[np.int32]
+
+
+def by_query(queries: Ints, items: Ints, n_items: int) -> tuple[Long, Long, Ints]:
+    """Sort the sessions by query and number the pairs.
+
+    Args:
+        queries: ``(N,)``.
+        items: ``(N, K)``, -1 below the end of a list.
+        n_items: items are numbered below this.
+
+    Returns:
+        ``(N,)`` the sessions in the order of their queries; ``(P,)`` the code ``query * n_items +
+        item`` of each pair, ascending; ``(N, K)`` int32 the number of the pair at each position, -1
+        where there is none, sessions in that order.
+    """
+    order = np.argsort(queries, kind="stable")
+    shown = items[order]
+    cells = np.where(shown < 0, -1, queries[order, None] * np.int64(n_items) + shown)
+    codes, numbers = np.unique(cells, return_inverse=True)
+    n_gaps = int(codes[:1].sum() < 0)  # the code -1, of what lies below the end of a list
+    return order, codes[n_gaps:], numbers.reshape(items.shape).astype(np.int32) - n_gaps
+
+
+@kernel
+def list_length(row):
+    """How many positions of a list there are, of its items or the numbers of its pairs; at least
+    one.
+    """
+    n = len(row)
+    while n > 1 and row[n - 1] < 0:
+        n -= 1
+    return n
+
+
+def last_clicks(clicks: NDArray[np.int8]) -> Ints:
+    """``(N,)`` the position of each session's last click, -1 without clicks."""
+    last = np.full(len(clicks), -1, np.int32)
+    for k, clicked in enumerate(clicks.T):
+        last[clicked > 0] = k
+    return last
+
+
+def last_clicks_above(clicks: NDArray[np.int8]) -> Ints:
+    """``(N, K)`` the position, from 1, of the last click above each position; 0 where there is
+    none.
+    """
+    marks = np.where(clicks > 0, np.arange(1, clicks.shape[1] + 1, dtype=np.int32), np.int32(0))
+    return np.pad(np.maximum.accumulate(marks, axis=1)[:, :-1], ((0, 0), (1, 0)))
+
+
+def counted(numbers: Ints, where: NDArray[np.bool_], size: int) -> NDArray[np.float64]:
+    """How often each number below ``size`` stands at the places ``where``."""
+    return np.bincount(numbers[where], minlength=size).astype(np.float64)
+
+
+def count_certain(
+    pairs: Ints, clicks: NDArray[np.int8], last: Ints, n_pairs: int, by_pair: bool
+) -> list[NDArray[np.float64]]:
+    """What exact EM need not count again.
+
+    Args:
+        pairs, clicks: ``(N, K)``.
+        last: ``(N,)`` as from `last_clicks`.
+        n_pairs: pairs are numbered below this.
+        by_pair: whether a group is a pair, or a position.
+
+    Returns:
+        Of each pair the displays, the clicks, and the skips above a last click or on the first
+        position; of each group the clicks that were not the last, all clicks, and those at the end
+        of a list.
+    """
+    positions = np.broadcast_to(np.arange(pairs.shape[1], dtype=np.int32), pairs.shape)
+    groups, n_groups = (pairs, n_pairs) if by_pair else (positions, pairs.shape[1])
+    shown, clicked, is_last = pairs >= 0, clicks > 0, positions == last[:, None]
+    is_certain = positions <= np.maximum(last, 0)[:, None]
+    is_end = positions == shown.sum(axis=1, keepdims=True) - 1
+    of_pairs = (shown, clicked, shown & ~clicked & is_certain)
+    of_groups = (clicked & ~is_last, clicked, is_last & is_end)
+    return [
+        *(counted(pairs, where, n_pairs) for where in of_pairs),
+        *(counted(groups, where, n_groups) for where in of_groups),
+    ]
+
+
+def merge_tails(pairs: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:
+    """Merge the sessions of which exact EM sees the same: the last click, the item that it was on,
+    and all items below.
+
+    Args:
+        pairs: ``(N, K)``, sorted by query.
+        last: ``(N,)`` as from `last_clicks`.
+
+    Returns:
+        ``(M, K)`` pairs and ``(M,)`` last clicks of the first session of each kind, in their order,
+        and ``(M,)`` how many sessions there are of each.
+    """
+    # Without a click all is known of the first position.
+    start = np.where(last < 0, 1, last)
+    tails = np.where(np.arange(pairs.shape[1]) < start[:, None], -1, pairs)
+    first, _, counts = distinct(np.column_stack([last, tails]))
+    order = np.argsort(first)
+    first = first[order]
+    return pairs[first], last[first], counts[order].astype(np.int32)
+
+
+def count_cells(
+    pairs: Ints, clicks: NDArray[np.int8], n_pairs: int, after_click: bool
+) -> tuple[Long, Ints, Ints, Ints]:
+    """Displays and clicks of each pair in each context, without the contexts in which it never
+    stood.
+
+    Args:
+        pairs, clicks: ``(N, K)``.
+        n_pairs: P.
+        after_click: the context is the position k and the last click above it, numbered ``k * K +
+            last`` with ``last`` as in `UserBrowsingModel`; else it is the position alone.
+
+    Returns:
+        ``(P + 1,)`` the first cell of each pair; then for each cell the context, the clicks, and
+        the displays without click.
+    """
+    n_positions = pairs.shape[1]
+    context = np.broadcast_to(np.arange(n_positions, dtype=np.int32), pairs.shape)
+    if after_click:
+        context = context * n_positions + last_clicks_above(clicks)
+    shown = pairs >= 0
+    shape = n_pairs, n_positions**2 if after_click else n_positions
+    # A display counts 1, and a click 2**32 more, so that one pass sums both.
+    counts = 1 + (clicks[shown].astype(np.int64) << 32)
+    cells = sparse.coo_array((counts, (pairs[shown], context[shown])), shape).tocsr()
+    clicked, displays = (part.astype(np.int32) for part in np.divmod(cells.data, 2**32))
+    return cells.indptr.astype(np.int64), cells.indices, clicked, displays - clicked
+
+
+def cut(first: Long, size: int) -> Long:
+    """Cut a row of groups into blocks of whole groups, about ``size`` elements each.
+
+    Args:
+        first: ``(n + 1,)`` ascending, the first element of each group, and the number of elements.
+        size: elements of a block, unless a single group is larger.
+
+    Returns:
+        The group with which each block begins, and n.
+    """
+    marks = np.searchsorted(first, np.arange(0, max(int(first[-1]), 1), size))
+    return np.unique(np.append(marks, len(first) - 1)).astype(np.int64)
+
+
+def in_parallel(work: Callable[[int], None], n_blocks: int) -> None:
+    """Call ``work`` with the number of each block, in as many threads as there are processors."""
+    if n_blocks == 1:
+        work(0)
+        return
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(work, range(n_blocks)))

@@ -1,0 +1,330 @@
+"""From a click log to instances: estimators, held-out sessions, and standard errors."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.checks import (
+    check_between,
+    check_choice,
+    check_count,
+    check_kind,
+    check_labels,
+    check_seed,
+    check_share,
+    short,
+)
+from ..envs import ClickModel, Instance
+from .distinct import sorted_distinct
+from .estimation.estimator import MODEL_ESTIMATORS, Estimator
+from .log import ClickLog, frequent_queries
+
+SHOWN = 0.01
+"""The share of the sessions of a query that show an item of its instance."""
+REFIT_SESSIONS = 20_000
+"""A refit draws a quarter of the sessions, but not fewer than these, if there are so many."""
+ORIGIN = "estimated by clickgym from a click log"
+
+Fit = Callable[..., Estimator]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Click models fitted to a log.
+
+    Attributes:
+        train, test: the sessions that the models to be scored were fitted to, and those held out
+            for their scores; all sessions and none, if none are held out.
+        scored: the estimators fitted to ``train``, by the short names of their models.
+        estimators: those fitted to the whole log.
+        instances: what the latter say of each query, by its label. With a ``bootstrap``
+            ``estimation["standard_errors"]`` has the standard error of each parameter by model and
+            name, None where clicks do not tell it (see `fit_models`).
+    """
+
+    train: ClickLog
+    test: ClickLog
+    scored: dict[str, Estimator]
+    estimators: dict[str, Estimator]
+    instances: dict[str, Instance]
+
+
+def fit_models(
+    log: ClickLog,
+    models: Sequence[str | Estimator],
+    queries: Sequence[str] = (),
+    *,
+    n_items: int | None = None,
+    test_share: float = 0.2,
+    seed: int = 0,
+    bootstrap: int = 0,
+    origin: str = ORIGIN,
+) -> Fitted:
+    """Fit click models to a log, score them on held-out sessions, and make instances of queries.
+
+    The instances contain parameters estimated from all sessions, equal to those that the estimator
+    finds by itself. The scores come from estimators that were fitted without the held-out sessions.
+
+    Args:
+        log: the sessions.
+        models: estimators, whose settings are taken; or their short names, which are CM, DCM, SDBN,
+            PBM, UBM, DBN and those of other estimators with a ``model_class``; or ``["all"]``. If
+            two estimate the same click model, as SDBN and DBN do, an instance holds the one that
+            predicts better.
+        queries: labels of the queries that become instances; without any, the most frequent one.
+        n_items: L, the number of items, those that were displayed most. None takes all items that
+            are in at least one of a hundred sessions of the query. The fit itself uses all items.
+        test_share: the share of sessions that are held out; 0 for none.
+        seed: of the split and of the bootstrap.
+        bootstrap: the number of refits to resampled sessions, which give the instances standard
+            errors; 0 for none. Clicks do not tell about items that no session has shown, nor about
+            leaving after the last position (DCM). In PBM and UBM they do not tell the common factor
+            of attraction and examination. There the errors hold for the examination at position 1
+            as the instance has it.
+        origin: where the instances say that they come from.
+
+    Raises:
+        ValueError: on wrong input, before any model is fitted.
+
+    Warns:
+        ConvergenceWarning: as `Estimator.fit`.
+
+    Example:
+        >>> log = ClickLog([[0, 1], [1, 0]] * 5, [[1, 0], [0, 1]] * 5, [0] * 10, ("a", "b"), ("q",))
+        >>> fitted = fit_models(log, ["CM", "SDBN"], n_items=2)
+        >>> fitted.instances["q"].model("CM").attraction.round(2)
+        array([0.97, 0.05])
+        >>> fitted.scored["SDBN"].score(fitted.test) < 0
+        True
+    """
+    check_kind("log", log, ClickLog, "a ClickLog")
+    settings = _named(models)
+    check_seed(seed)
+    check_share("test_share", test_share)
+    if n_items is not None:
+        check_count("n_items", n_items)
+    if check_count("bootstrap", bootstrap, 0) == 1:
+        raise ValueError("bootstrap is 1; expected 0 or at least 2 refits, as one has no spread")
+    labels = check_labels("queries", queries) or frequent_queries(log)
+    items = {label: _items_of(log, label, n_items) for label in labels}
+    train, test = log, log[:0]
+    if test_share:
+        train, test = train_test_split(log, test_share, random_state=seed)
+
+    def fit(name: str, log: ClickLog, start: Estimator | None = None) -> Estimator:
+        return copy.copy(settings[name]).fit(log, start=start)
+
+    scored = {name: fit(name, train) for name in settings}
+    estimators = {name: fit(name, log) for name in settings} if test_share else scored
+    best = {name: estimators[name] for name in _one_of_each(scored, test if len(test) else train)}
+    instances = {}
+    for label in labels:
+        made = {name: it.click_model(label, sorted(items[label])) for name, it in best.items()}
+        instances[label] = _instance(log, label, items[label], made, origin)
+    if bootstrap:
+        instances = _with_standard_errors(instances, best, log, fit, bootstrap, seed)
+    return Fitted(train, test, scored, estimators, instances)
+
+
+def _named(models: Sequence[str | Estimator]) -> dict[str, Estimator]:
+    """Estimators by their short names, from estimators or names."""
+    check_kind("models", models, list | tuple, "names of click models, as ['PBM', 'UBM']")
+    named = {}
+    for model in MODEL_ESTIMATORS if list(models) == ["all"] else models:
+        if not isinstance(model, Estimator):
+            model = MODEL_ESTIMATORS[check_choice("model", model, MODEL_ESTIMATORS)]()
+        named[model.short] = model
+    return named
+
+
+def _one_of_each(scored: Mapping[str, Estimator], log: ClickLog) -> list[str]:
+    """Of the estimators of one click model the one that predicts a log better, for an instance has
+    room for one.
+    """
+    rivals: dict[type[ClickModel], list[str]] = {}
+    for name, estimator in scored.items():
+        rivals.setdefault(estimator.model_class, []).append(name)
+    return [max(names, key=lambda name: scored[name].score(log)) for names in rivals.values()]
+
+
+# -------------------------------------------------------------------- instances
+
+
+def _items_of(log: ClickLog, query: str, n_items: int | None) -> list[str]:
+    """The labels of the items that a query displayed in most sessions, most first; without a
+    number, those in at least `SHOWN` of its sessions, and at least as many as there are positions.
+    """
+    if query not in log.query_labels:
+        frequent = ", ".join(frequent_queries(log, 10))
+        raise ValueError(
+            f"the log has no query {short(query)}; its most frequent ones are {frequent}"
+        )
+    if n_items is not None and n_items < log.n_positions:
+        raise ValueError(f"n_items is {n_items}, but the log has {log.n_positions} positions")
+    sessions = log.of_query(query).items
+    displays = np.bincount(sessions[sessions >= 0], minlength=len(log.item_labels))
+    shown = {log.item_labels[item]: int(displays[item]) for item in np.flatnonzero(displays)}
+    if len(shown) < log.n_positions:
+        raise ValueError(
+            f"the query {query!r} has {len(shown)} items, but the log has {log.n_positions} "
+            "positions"
+        )
+    if n_items is None:
+        often = sum(count >= SHOWN * len(sessions) for count in shown.values())
+        n_items = max(often, log.n_positions)
+    return sorted(shown, key=lambda item: (-shown[item], item))[:n_items]
+
+
+def _instance(
+    log: ClickLog, query: str, items: Sequence[str], models: Mapping[str, ClickModel], origin: str
+) -> Instance:
+    """The instance of one query, from models over the items in the order of their labels.
+
+    Its items are numbered in this order, so the numbers say nothing about positions and clicks. The
+    initial ranking is the most frequent list, without documents that are not items. Items that this
+    list lacks follow, most displayed first.
+    """
+    labels = sorted(items)
+    sessions = log.of_query(query).items
+    lists, _, counts = sorted_distinct(sessions)
+    production = [log.item_labels[item] for item in lists[counts.argmax()].tolist() if item >= 0]
+    initial = dict.fromkeys([*filter(set(items).__contains__, production), *items])
+    return Instance(
+        name=query,
+        models={model.kind: model for model in models.values()},
+        n_positions=log.n_positions,
+        description=f"query {query}, {len(sessions)} sessions, {len(items)} items "
+        f"({', '.join(models)})",
+        origin=origin,
+        initial_ranking=np.array([labels.index(item) for item in initial]),
+        estimation={
+            "query": query,
+            "items": labels,
+            "sessions": len(sessions),
+            "sessions_of_all_queries": len(log),
+        },
+    )
+
+
+# -------------------------------------------------------------------- standard errors
+
+
+def _with_standard_errors(
+    instances: Mapping[str, Instance],
+    estimators: Mapping[str, Estimator],
+    log: ClickLog,
+    fit: Fit,
+    n: int,
+    seed: int,
+) -> dict[str, Instance]:
+    """The instances of queries with the standard errors of their parameters, by click model and
+    parameter, from n refits.
+    """
+    errors: dict[str, dict[str, Any]] = {label: {} for label in instances}
+    size = max(len(log) // 4, min(len(log), REFIT_SESSIONS))
+    for name, estimator in estimators.items():
+        kind = estimator.model_class.short
+        draws: dict[str, list[dict[str, Any]]] = {label: [] for label in instances}
+        for number in range(n):
+            # The same sessions are drawn for every model; sorted rows are copied faster.
+            sample = np.random.default_rng([seed, number]).integers(len(log), size=size)
+            drawn = fit(name, log[np.sort(sample)], estimator)
+            for label, instance in instances.items():
+                items = instance.estimation["items"]
+                model = drawn.click_model(label, items, unseen=True)
+                draws[label].append(_parameters(model, instance.model(kind)))
+        for label, instance in instances.items():
+            sessions = log.of_query(label)
+            shown = [sessions.items == log.item_labels.index(item) for item in instance.labels]
+            expected = estimator.predict_proba(sessions)
+            clicks = [(expected[where].sum(), sessions.clicks[where].sum()) for where in shown]
+            model, scale = instance.model(kind), np.sqrt(size / len(log))
+            errors[label][kind] = {
+                key: _identified(
+                    estimator,
+                    model,
+                    key,
+                    np.std([draw[key] for draw in draws[label]], axis=0, ddof=1) * scale,
+                    np.array(clicks),
+                )
+                for key in draws[label][0]
+            }
+    return {
+        label: replace(
+            instance,
+            estimation={**instance.estimation, "refits": n, "standard_errors": errors[label]},
+        )
+        for label, instance in instances.items()
+    }
+
+
+def _parameters(model: ClickModel, like: ClickModel) -> dict[str, Any]:
+    """Its parameters, those of PBM and UBM with the examination at position 1 of another."""
+    values = {name: np.asarray(getattr(model.parameters, name)) for name in model.shapes}
+    if "examination" in values:
+        factor = values["examination"].flat[0] / like.parameters.examination.flat[0]
+        values["attraction"] = values["attraction"] * factor
+        values["examination"] = values["examination"] / factor
+    return values
+
+
+def _identified(
+    estimator: Estimator, model: ClickModel, name: str, errors: Any, clicks: NDArray[np.float64]
+) -> Any:
+    """Standard errors as an instance holds them: None where clicks do not tell the parameter.
+
+    ``clicks`` are those of each item, expected and seen, ``(L, 2)``.
+    """
+    values = np.asarray(getattr(model.parameters, name))
+    untold = (errors == 0.0) & (values == 0.5)  # nothing has moved it from where EM starts
+    if name in ("examination", "termination"):
+        untold.flat[0 if name == "examination" else -1] = True
+    if name in model.item_parameters():
+        of_pairs = getattr(estimator, f"{name}_", None)
+        if of_pairs is not None:
+            untold = np.isclose(values, of_pairs[-1], 1e-9, 0.0)  # as of a pair never shown
+        # No item is known better than from its examined displays, or its clicks, under the prior.
+        trials = clicks[:, 0] / np.maximum(values, 1e-9) if name == "attraction" else clicks[:, 1]
+        size = trials + sum(estimator.prior_) + 1
+        errors = np.maximum(errors, np.sqrt(values * (1 - values) / size))
+    identified: Any = np.where(untold, None, errors.round(6))
+    return identified.tolist()
+
+
+def train_test_split(
+    log: ClickLog, test_size: float = 0.2, *, random_state: int = 0
+) -> tuple[ClickLog, ClickLog]:
+    """Split a log at random.
+
+    Args:
+        log: at least two sessions.
+        test_size: in (0, 1), the share of the sessions that are held out. At least one is held out,
+            and at least one is not.
+        random_state: the same seed gives the same split.
+
+    Returns:
+        The sessions to learn from and those held out, both in the order of the log.
+
+    Raises:
+        ValueError: on fewer than two sessions, or another share.
+
+    Example:
+        >>> log = ClickLog([[0]] * 5, [[1]] * 5, [0] * 5, ("a",), ("q",))
+        >>> [len(part) for part in train_test_split(log, 0.2)]
+        [4, 1]
+    """
+    check_kind("log", log, ClickLog, "a ClickLog")
+    check_between("test_size", test_size, 0, 1)
+    check_seed(random_state)
+    if len(log) < 2:
+        raise ValueError(f"a log of {len(log)} sessions cannot be split")
+    size = min(max(round(test_size * len(log)), 1), len(log) - 1)
+    held_out = np.zeros(len(log), bool)
+    held_out[np.random.default_rng(random_state).choice(len(log), size, replace=False)] = True
+    return log[~held_out], log[held_out]

@@ -1,0 +1,415 @@
+"""Judged queries: documents with relevance grades and features, and users who click by grades.
+
+*File*, the SVMlight format of LETOR, MSLR, Yahoo and Istella: ``grade qid:Q i:v ... # comment``, a
+line for each document, those of a query one after another. Features count from 1; one that is
+absent is 0, and so is one with the largest double, which stands for a missing value in Istella.
+
+*Users* click an examined document with a probability by its grade, and a click satisfies them with
+another; then they leave. So they are those of a dynamic Bayesian network of perseverance 1. The
+numbers are those of the literature (`GRADED_USERS`).
+
+*Instance*: a user of the environment is a query, and its documents are the candidates. In a session
+with more candidates than L, L of them are drawn. A query with fewer gets **blank rows**, of which
+features, attraction, satisfaction and gain are 0. In the cascade a blank row changes nothing for
+the documents below it, and the ideal list stays the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+
+from ..core.checks import (
+    as_call,
+    check_choice,
+    check_count,
+    check_kind,
+    check_labels,
+    check_positions,
+    integers,
+    is_sequence,
+    numbers,
+    short,
+)
+from ..core.files import reading
+from ..core.sums import weighted_sums
+from ..envs import DynamicBayesianModel, Instance, LabelledModel
+from ..runner.play.held_out import mean_ndcg
+from .reading import unzipped
+
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+Ints = NDArray[np.int64]
+
+EXPECTED = "expected lines grade qid:Q feature:value ... # comment"
+LARGEST_GRADE = 30
+MISSING = 1.79e308
+"""Of a value that is missing: Istella writes the largest double, 1.797...e308."""
+ROWS = 4096
+"""Documents whose features are worked on at once."""
+BLOCK = 1 << 22
+"""Bytes of a file that are read at once."""
+GRADED_USERS: Mapping[int, Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]]] = {
+    2: {
+        "perfect": ((0, 1), (0, 0)),
+        "navigational": ((0.05, 0.95), (0.2, 0.9)),
+        "informational": ((0.4, 0.9), (0.1, 0.5)),
+        "near_random": ((0.4, 0.6), (0.5, 0.5)),
+    },
+    3: {
+        "perfect": ((0, 0.5, 1), (0, 0, 0)),
+        "navigational": ((0.05, 0.5, 0.95), (0.2, 0.5, 0.9)),
+        "informational": ((0.4, 0.7, 0.9), (0.1, 0.3, 0.5)),
+        "near_random": ((0.4, 0.5, 0.6), (0.5, 0.5, 0.5)),
+    },
+    5: {
+        "perfect": ((0, 0.2, 0.4, 0.8, 1), (0, 0, 0, 0, 0)),
+        "navigational": ((0.05, 0.3, 0.5, 0.7, 0.95), (0.2, 0.3, 0.5, 0.7, 0.9)),
+        "informational": ((0.4, 0.6, 0.7, 0.8, 0.9), (0.1, 0.2, 0.3, 0.4, 0.5)),
+        "near_random": ((0.4, 0.45, 0.5, 0.55, 0.6), (0.5, 0.5, 0.5, 0.5, 0.5)),
+    },
+}
+"""By number of grades and name of the users: the probabilities, by grade, of a click on an examined
+document, and of leaving satisfied after a click (Hofmann et al. 2013, Oosterhuis and de Rijke 2018;
+``near_random`` is "almost random" there)."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Judgments:
+    """Judged queries with N documents of d features; those of query i are ``starts[i]`` to
+    ``starts[i + 1] - 1``.
+
+    Args:
+        queries: the names of the queries, distinct texts.
+        starts: ``(Q+1,)`` the first document of each query, then N. Each query has at least one
+            document.
+        grades: ``(N,)`` integers from 0 to 30.
+        features: ``(N, d)`` finite numbers, kept as float32.
+
+    Attributes:
+        scale: c, by which features are divided in an environment, so that no norm exceeds 1.
+
+    Raises:
+        ValueError: naming the field and what was expected.
+
+    Example:
+        >>> judged = Judgments(("a", "b"), [0, 2, 3], [2, 0, 1], [[3, 4], [0, 1], [0, 0]])
+        >>> judged
+        Judgments(queries=2, documents=3, features=2)
+        >>> round(judged.scale, 4)
+        5.0
+    """
+
+    queries: tuple[str, ...]
+    starts: Ints
+    grades: Ints
+    features: Singles
+
+    def __post_init__(self) -> None:
+        queries = check_labels("queries", self.queries)
+        starts = integers("starts", self.starts, (len(queries) + 1,))
+        grades = integers("grades", self.grades, (None,), 0, LARGEST_GRADE + 1)
+        if starts[0] or (np.diff(starts) < 1).any() or starts[-1] != len(grades):
+            expected = f"increasing numbers from 0 to the number of grades, {len(grades)}"
+            raise ValueError(f"starts are {short(self.starts)}; expected {expected}")
+        shape = (len(grades), None)
+        features = numbers("features", self.features, shape, copy=False, single=True)
+        object.__setattr__(self, "queries", queries)
+        object.__setattr__(self, "starts", starts)
+        object.__setattr__(self, "grades", grades)
+        object.__setattr__(self, "features", features.astype(np.float32, copy=False))
+        if not self.scale < float(np.finfo(np.float32).max):
+            raise ValueError("features has a number, or a row of a norm, that float32 cannot hold")
+
+    @cached_property
+    def scale(self) -> float:
+        chunks = range(0, len(self.features), ROWS)
+        rows = (self.features[first : first + ROWS].astype(np.float64) for first in chunks)
+        norm = max(float(weighted_sums(part, part).max()) for part in rows) ** 0.5
+        return max(1.0, norm) * (1 + 1e-6)
+
+    def __repr__(self) -> str:
+        n, d = self.features.shape
+        return as_call(self, queries=len(self.queries), documents=n, features=d)
+
+
+# ------------------------------------------------------------------------------------------ reading
+
+
+def read_judgments(
+    paths: str | PathLike[str] | Sequence[str | PathLike[str]],
+    *,
+    normalize: bool = False,
+    n_features: int | None = None,
+) -> Judgments:
+    """Read judged queries from files in SVMlight format.
+
+    Args:
+        paths: a text file, perhaps gzipped, or several that are one set. A line is ``grade qid:Q
+            feature:value ... # comment``, separated by blanks or tabs; the documents of a query are
+            one after another, their features in any order. Empty lines and comments are skipped.
+        normalize: move and scale each feature to [0, 1] within each query, with 0 for a feature
+            that is constant there (all features of a query with one document).
+        n_features: d; None: the largest feature number of all files. Files that are used together,
+            such as of training and test, must have the same: give that of the first to the others.
+
+    Returns:
+        The queries in the order of the files.
+
+    Raises:
+        ValueError: naming file and line: no qid; a grade that is no integer from 0 to 30; a feature
+            whose number is below 1 or above ``n_features``, or whose value is no number; naming a
+            query whose documents are not one after another.
+        FileNotFoundError: there is no such file.
+
+    Source: Qin, Liu, *Introducing LETOR 4.0 datasets*, 2013.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = Path(folder, "train.txt")
+        ...     _ = file.write_text("2 qid:7 1:0.5 3:1 # best\\n0 qid:7 2:0.25\\n")
+        ...     judged = read_judgments(file)
+        >>> judged.features
+        array([[0.5 , 0.  , 1.  ],
+               [0.  , 0.25, 0.  ]], dtype=float32)
+    """
+    most = 2**31 if n_features is None else check_count("n_features", n_features)
+    heads, blocks = [], []
+    files: Any = paths if is_sequence(paths) else [paths]
+    for path in map(Path, files):
+        with reading(path, "cannot be read", EXPECTED), unzipped(path) as file:
+            line = 0
+            while block := file.readlines(BLOCK):
+                documents, features = _read_block(line, block, most)
+                line += len(block)
+                heads.append(documents)
+                blocks.append(features)
+    documents = pl.concat(heads)
+    if not documents.height:
+        raise ValueError(f"{short(paths)}: no documents; {EXPECTED}")
+    runs = documents["query"].rle()
+    queries, lengths = runs.struct["value"], runs.struct["len"].cast(pl.Int64).to_numpy()
+    if queries.n_unique() < len(queries):
+        again = queries.filter(~queries.is_first_distinct())[0]
+        raise ValueError(f"the documents of query {again!r} are not one after another")
+    starts = np.concatenate([[0], lengths.cumsum()])
+    width = n_features or max(block.shape[1] for block in blocks)
+    features, last = np.zeros((documents.height, width), np.float32), documents.height
+    while blocks:  # which are freed as they are copied
+        part = blocks.pop()
+        features[last - len(part) : last, : part.shape[1]] = part
+        last -= len(part)
+    if normalize:
+        for first, stop in pairwise(starts):
+            query = features[first:stop].astype(np.float64)
+            least, span = query.min(axis=0), np.ptp(query, axis=0)
+            features[first:stop] = (query - least) / np.where(span > 0, span, 1.0)
+    return Judgments(tuple(queries), starts, documents["grade"].to_numpy(), features)
+
+
+def _read_block(before: int, block: list[bytes], most: int) -> tuple[pl.DataFrame, Singles]:
+    """The grade and the query of the documents of some lines, and their features."""
+    text = pl.Series("text", block).cast(pl.String).str.replace_all("\t", " ")
+    body = text.str.replace("#.*", "").str.strip_chars().to_frame()
+    parts = pl.col("text").str.splitn(" ", 3).struct
+    documents = (
+        body.with_row_index("line", before + 1)
+        .filter(pl.col("text") != "")
+        .with_columns(
+            grade=parts[0].cast(pl.Float64, strict=False),
+            query=parts[1].str.strip_prefix("qid:"),
+            pairs=parts[2].fill_null(""),
+        )
+    )
+    grade = pl.col("grade")
+    is_grade = (grade == grade.floor()) & grade.is_between(0, LARGEST_GRADE)
+    is_grade &= parts[1].str.starts_with("qid:")
+    _refuse_first(documents, is_grade, f"a grade from 0 to {LARGEST_GRADE} and qid:Q")
+    documents = documents.with_row_index("row")
+    pair = pl.col("pair").str.splitn(":", 2).struct
+    pairs = (
+        documents.select("row", "line", pair=pl.col("pairs").str.split(" "))
+        .explode("pair")
+        .filter(pl.col("pair") != "")
+        .with_columns(
+            text="pair",
+            place=pair[0].cast(pl.UInt32, strict=False),
+            value=pair[1].cast(pl.Float64, strict=False),
+        )
+    )
+    is_pair = pl.col("place").is_between(1, most) & pl.col("value").is_not_null()
+    _refuse_first(pairs, is_pair, "feature:value" + f", features 1 to {most}" * (most < 2**31))
+    places, values = pairs["place"].to_numpy(), pairs["value"].to_numpy()
+    features = np.zeros((documents.height, int(places.max(initial=0))), np.float32)
+    is_missing = np.isfinite(values) & (np.abs(values) >= MISSING)
+    features[pairs["row"].to_numpy(), places - 1] = np.where(is_missing, 0.0, values)
+    return documents.select("query", pl.col("grade").cast(pl.Int64)), features
+
+
+def _refuse_first(rows: pl.DataFrame, is_right: pl.Expr, expected: str) -> None:
+    """Raise the ValueError for the first row whose text is not right."""
+    wrong = rows.filter(~is_right.fill_null(value=False)).head(1)
+    for line, text in wrong.select("line", "text").iter_rows():
+        raise ValueError(f"line {line} has {short(text)}; expected {expected}")
+
+
+# ---------------------------------------------------------------------------------------- instances
+
+
+def judged_instance(
+    judgments: Judgments,
+    users: str = "navigational",
+    *,
+    test: Judgments | None = None,
+    n_items: int | None = None,
+    n_positions: int = 10,
+    n_grades: int | None = None,
+    name: str = "judged",
+    origin: str = "",
+) -> Instance:
+    """Make a contextual instance from judged queries, for ``ContextualDBNRank-v0``.
+
+    Args:
+        judgments: the queries; one is drawn for each session, all with the same probability.
+        users: who clicks: ``"perfect"``, ``"navigational"``, ``"informational"`` or
+            ``"near_random"``, as in `GRADED_USERS`.
+        test: held-out queries with the same features, which no user sees: those of the metric
+            ``held_out_ndcg@k``. All their documents count.
+        n_items: L, the number of rows of a session. From a query with more documents L are drawn. A
+            query with fewer gets blank rows, which are the items from N on. None takes the largest
+            number of documents of a query.
+        n_positions: K.
+        n_grades: 2, 3 or 5; None takes the least that holds the largest grade.
+        name, origin: of the instance.
+
+    Returns:
+        The instance, whose features are ``x / c``, c the ``scale`` of the judgments. A learning
+        rate η of the literature, for x itself, is ``PDGD:learning_rate=`` η c². Its
+        ``estimation`` has c (``"scale"``) and the share of rows that are blank (``"blank"``).
+
+    Raises:
+        ValueError: unknown users; a grade above 4 or ``n_grades - 1``; fewer items than positions;
+            test queries with another number of features.
+
+    Source: Oosterhuis, de Rijke, *Differentiable unbiased online learning to rank*, CIKM 2018,
+        section 5.
+
+    Example:
+        >>> judged = Judgments(("a", "b"), [0, 2, 3], [2, 0, 1], [[3, 4], [0, 1], [1, 0]])
+        >>> instance = judged_instance(judged, "perfect", n_positions=2)
+        >>> instance.description
+        '2 queries, 3 documents, 2 features; perfect users, 3 grades; 25 % of the rows are blank'
+    """
+    check_kind("judgments", judgments, Judgments, "Judgments, as read_judgments returns them")
+    click, stop = _chances(judgments, users, n_grades)
+    sizes = np.diff(judgments.starts)
+    n_rows = check_count("n_items", int(sizes.max()) if n_items is None else n_items)
+    check_positions(n_positions, n_rows)
+    n, d = judgments.features.shape
+    n_blank = n_rows if sizes.min() < n_rows else 0
+    if test is not None and test.features.shape[1] != d:
+        raise ValueError(
+            f"the test queries have {test.features.shape[1]} features, and the judgments {d}; read "
+            f"the test file with n_features={d}"
+        )
+    n_test = 0 if test is None else len(test.grades)
+    items = np.zeros((n + n_blank + n_test, d), np.float32)
+    np.divide(judgments.features, np.float32(judgments.scale), out=items[:n])
+    if test is not None:
+        np.divide(test.features, np.float32(judgments.scale), out=items[n + n_blank :])
+    items.flags.writeable = False  # so that it is not copied
+    bounds = list(pairwise(judgments.starts))
+    blanks = np.arange(n, n + n_blank)
+    labels: dict[str, Any] = {
+        "candidates": [
+            np.concatenate([np.arange(a, b), blanks[: max(n_rows - (b - a), 0)]]) for a, b in bounds
+        ],
+        "gain": np.concatenate([np.exp2(judgments.grades) - 1.0, np.zeros(n_blank)]),
+    }
+    if test is not None:
+        labels["held_out"] = [n + n_blank + np.arange(a, b) for a, b in pairwise(test.starts)]
+        labels["gain"] = np.concatenate([labels["gain"], np.exp2(test.grades) - 1.0])
+    grades = np.concatenate([judgments.grades, np.full(n_blank, len(click))])
+    for parameter, values in (("attraction", click), ("satisfaction", stop)):
+        by_item = np.array([*values, 0.0])[grades]
+        labels[parameter] = [by_item[row] for row in labels["candidates"]]
+    nothing = np.zeros(n_rows)
+    base = DynamicBayesianModel(nothing, nothing, 1.0, n_positions=n_positions)
+    model = LabelledModel(base, items=items, **labels)
+    share = float(np.maximum(n_rows - sizes, 0).sum()) / (len(sizes) * n_rows)
+    what = (
+        f"{len(sizes):,} queries, {n:,} documents, {d} features; {users} users, {len(click)} grades"
+    )
+    if test is not None:
+        what += f"; {len(test.queries):,} held-out queries"
+    return Instance(
+        name,
+        {model.kind: model},
+        n_positions,
+        description=f"{what}; {share:.0%} of the rows are blank".replace("%", " %"),
+        origin=origin,
+        estimation={"scale": judgments.scale, "blank": round(share, 4)},
+    )
+
+
+def _chances(judgments: Judgments, users: str, n_grades: int | None) -> Any:
+    """The probabilities of a click and of leaving satisfied, by grade."""
+    largest = int(judgments.grades.max())
+    fitting = [n for n in GRADED_USERS if n > largest]
+    if not fitting:
+        raise ValueError(
+            f"the largest grade is {largest}; expected at most {max(GRADED_USERS) - 1}"
+        )
+    n_grades = fitting[0] if n_grades is None else n_grades
+    if n_grades not in fitting:
+        raise ValueError(f"n_grades is {short(n_grades)}; expected one of {fitting}")
+    return GRADED_USERS[n_grades][check_choice("users", users, GRADED_USERS[n_grades])]
+
+
+# ----------------------------------------------------------------------------------------- held out
+
+
+def held_out_ndcg(rank: Callable[[Floats], ArrayLike], judgments: Judgments, k: int = 10) -> float:
+    """Return the mean nDCG@k of a ranking function over judged queries, over all their documents.
+
+    The gain of a document is ``2^grade - 1``, the discount of position p ``1 / log2(p + 1)``.
+    Queries without a relevant document are left out of the mean.
+
+    Args:
+        rank: maps features ``(n, d)`` float64 to the order of the n rows, the best first; such as
+            ``agent.best`` of an agent with features. They are the features x of the file. Linear
+            agents give the same order for x / c; others need x divided by the ``scale`` of the
+            training set, as in the environment.
+        judgments: the queries, such as a test fold.
+        k: the number of positions that count.
+
+    Raises:
+        ValueError: it returned no order of the rows, or no query has a relevant document.
+
+    Source: Järvelin, Kekäläinen, *Cumulated gain-based evaluation of IR techniques*, TOIS 2002; the
+        gain is that of Burges et al., ICML 2005.
+
+    Example:
+        >>> judged = Judgments(("a", "b"), [0, 2, 3], [0, 1, 0], [[3, 4], [0, 1], [1, 0]])
+        >>> round(held_out_ndcg(lambda features: range(len(features)), judged), 4)
+        0.6309
+    """
+    check_kind("judgments", judgments, Judgments, "Judgments, as read_judgments returns them")
+    check_count("k", k)
+    gains = np.exp2(judgments.grades) - 1.0
+    rows = zip(judgments.queries, judgments.starts[:-1], judgments.starts[1:], strict=True)
+    queries = (
+        (f"query {short(query)}", judgments.features[first:stop], gains[first:stop])
+        for query, first, stop in rows
+    )
+    return mean_ndcg(rank, queries, k)

@@ -1,0 +1,227 @@
+"""Click logs in memory, and as tidy tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from copy import copy
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ..core.checks import (
+    as_call,
+    check_choice,
+    check_count,
+    check_kind,
+    check_labels,
+    check_path,
+    integers,
+    numbers,
+)
+from ..core.files import parquet, write_whole
+
+REWARDS = ("clicks", "any_click")
+"""What a session may earn: its clicks, or 1 if it has any."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClickLog:
+    """A click log: the ranked lists of many sessions, and which positions were clicked.
+
+    A click vector says *which* positions were clicked. The log does not keep how often or in which
+    order. If a list has fewer than K items, nothing is examined below its end.
+
+    Args:
+        items: ``(N, K)`` integers, the list of each session as distinct indices into
+            ``item_labels``, at least one; below its end -1.
+        clicks: ``(N, K)`` 0 or 1, 1 where the position was clicked.
+        queries: ``(N,)`` integers, the query of each session as an index into ``query_labels``.
+        item_labels, query_labels: what the indices stand for, distinct strings. Logs are matched by
+            these labels, so a model fitted to one log can be scored on another.
+        propensities: ``(N, K)`` in (0, 1], the probability with which the logging policy shows this
+            item at this position, and 1 below the end of a list; None if unknown.
+        list_propensities: ``(N,)`` in (0, 1], the probability of the whole list; None if unknown.
+        users: ``(N,)`` integers, the user of each session; None if unknown. If users are known,
+            standard errors are clustered by user.
+
+    Raises:
+        ValueError: naming the array and what was expected.
+
+    Example:
+        >>> log = ClickLog([[0, 1], [1, -1]], [[1, 0], [0, 0]], [0, 0], ("a", "b"), ("q",))
+        >>> len(log), log.n_positions, log[[0]].clicks.tolist()
+        (2, 2, [[1, 0]])
+        >>> log.lengths
+        array([2, 1])
+    """
+
+    items: NDArray[np.int32]
+    clicks: NDArray[np.int8]
+    queries: NDArray[np.int32]
+    item_labels: tuple[str, ...]
+    query_labels: tuple[str, ...]
+    propensities: NDArray[np.float64] | None = None
+    list_propensities: NDArray[np.float64] | None = None
+    users: NDArray[np.int64] | None = None
+
+    def __post_init__(self) -> None:
+        def check(name: str, checked: Callable[..., Any], *arguments: Any, **options: Any) -> None:
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, checked(name, value, *arguments, **options))
+
+        whole: dict[str, Any] = {"empty": True, "whole": True}
+        share: dict[str, Any] = {"most": 1.0, "above": 0.0, "empty": True, "copy": False}
+        share["expected"] = "a probability in (0, 1]"
+        check("item_labels", check_labels)
+        check("query_labels", check_labels)
+        n_items, n_queries = len(self.item_labels), len(self.query_labels)
+        shape: Any = ("sessions", "positions")
+        check("items", integers, shape, -1, n_items, dtype=np.int32, **whole)
+        shape = self.items.shape
+        if isinstance(self.clicks, np.ndarray) and self.clicks.dtype == np.bool_:
+            object.__setattr__(self, "clicks", self.clicks.view(np.int8))
+        check("clicks", integers, shape, 0, 2, dtype=np.int8, **whole)
+        check("queries", integers, shape[:1], 0, n_queries, dtype=np.int32, **whole)
+        check("propensities", numbers, shape, **share)
+        check("list_propensities", numbers, shape[:1], **share)
+        check("users", integers, shape[:1], 0, **whole)
+        self._check_lists()
+
+    def _check_lists(self) -> None:
+        """Refuse a list that has an item twice, a gap, or a click below its end."""
+        ended, ranked = self.items < 0, np.sort(self.items, axis=1)
+        twice = (ranked[:, 1:] == ranked[:, :-1]) & (ranked[:, 1:] >= 0)
+        gap = ended[:, :1] | (ended[:, :-1] & ~ended[:, 1:]).any(axis=1, keepdims=True)
+        for faults, what in (
+            (twice, "shows an item twice; expected distinct items in a list"),
+            (gap, "has a gap; expected one item or more, then -1 for the rest"),
+            (ended & (self.clicks > 0), "has a click below the end of its list"),
+        ):
+            if faults.any():
+                session = int(faults.any(axis=1).argmax())
+                raise ValueError(f"items[{session}] {what}: {self.items[session].tolist()}")
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __repr__(self) -> str:
+        return as_call(
+            self,
+            n_sessions=len(self),
+            n_positions=self.n_positions,
+            n_queries=len(self.query_labels),
+            n_items=len(self.item_labels),
+            n_clicks=int(self.clicks.sum()),
+        )
+
+    @property
+    def n_positions(self) -> int:
+        """K, the number of positions of the longest lists."""
+        return self.items.shape[1]
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """The length of each list, ``(N,)``."""
+        return (self.items >= 0).sum(axis=1)
+
+    @property
+    def order(self) -> NDArray[np.int64]:
+        """The sessions as they stand, ``(N,)``: so agents that start from a log take them."""
+        return np.arange(len(self))
+
+    def earned(self, reward: str = "clicks", cutoff: int | None = None) -> NDArray[np.int8]:
+        """What each click counts, ``(N, cutoff)``.
+
+        Args:
+            reward: ``"clicks"``: each click 1; ``"any_click"``: only the first of its list.
+            cutoff: count only the first ``cutoff`` positions, in ``1..K``; None counts all.
+
+        Raises:
+            ValueError: on another reward, or a cutoff beyond the positions.
+
+        Example:
+            >>> log = ClickLog([[0, 1]], [[1, 1]], [0], ("a", "b"), ("q",))
+            >>> log.earned(), log.earned("any_click"), log.earned(cutoff=1)
+            (array([[1, 1]], dtype=int8), array([[1, 0]], dtype=int8), array([[1]], dtype=int8))
+        """
+        check_choice("reward", reward, REWARDS)
+        if cutoff is not None and check_count("cutoff", cutoff) > self.n_positions:
+            raise ValueError(f"cutoff is {cutoff}, but the log has {self.n_positions} positions")
+        counted = self.clicks[:, :cutoff]
+        return counted * (counted.cumsum(axis=1) == 1) if reward == "any_click" else counted
+
+    def of_query(self, query: str) -> ClickLog:
+        """The log of the sessions of a query, which is named by its label."""
+        check_choice("query", query, self.query_labels)
+        return self[self.queries == self.query_labels.index(query)]
+
+    def __getitem__(self, sessions: Any) -> ClickLog:
+        """The log of some sessions: a boolean mask, a slice or a sequence of indices."""
+        rows, part = np.atleast_1d(np.arange(len(self))[sessions]), copy(self)
+        for name, values in vars(self).items():
+            if isinstance(values, np.ndarray):
+                object.__setattr__(part, name, values[rows])  # which needs no further checks
+        return part
+
+    def to_frame(self) -> pl.DataFrame:
+        """The log as a tidy data frame with one row per session and position.
+
+        Returns:
+            Columns ``session`` (from 0), ``query``, ``position`` (from 1), ``item``, ``clicked``,
+            and where they are known ``propensity``, ``list_propensity`` and ``user`` (its number).
+
+        Example:
+            >>> ClickLog([[1, 0]], [[1, 0]], [0], ("a", "b"), ("q",)).to_frame().rows()
+            [(0, 'q', 1, 'b', 1), (0, 'q', 2, 'a', 0)]
+        """
+        sessions, positions = np.nonzero(self.items >= 0)
+        shown = self.items[sessions, positions]
+        columns: dict[str, Any] = {
+            "session": sessions,
+            "query": pl.Series(self.query_labels, dtype=pl.String).gather(self.queries[sessions]),
+            "position": positions.astype(np.int32) + 1,
+            "item": pl.Series(self.item_labels, dtype=pl.String).gather(shown),
+            "clicked": self.clicks[sessions, positions],
+        }
+        if self.propensities is not None:
+            columns["propensity"] = self.propensities[sessions, positions]
+        if self.list_propensities is not None:
+            columns["list_propensity"] = self.list_propensities[sessions]
+        if self.users is not None:
+            columns["user"] = self.users[sessions]
+        return pl.DataFrame(columns)
+
+
+def frequent_queries(log: ClickLog, most: int = 1) -> list[str]:
+    """The labels of the most frequent queries, the most frequent one first."""
+    order = np.argsort(-np.bincount(log.queries, minlength=1), kind="stable")[:most]
+    return [log.query_labels[query] for query in order]
+
+
+def item_numbers(log: ClickLog, labels: Iterable[str]) -> list[int]:
+    """The numbers of the items with these labels, of which the log must have each."""
+    number = {label: item for item, label in enumerate(log.item_labels)}
+    return [number[check_choice("item", label, number)] for label in labels]
+
+
+def write_tidy(log: ClickLog, path: str | PathLike[str]) -> None:
+    """Write a log as a table, which `read_log` reads back; no half-written file is left.
+
+    Args:
+        log: the sessions; see `ClickLog.to_frame` for the columns.
+        path: a file whose name ends with ``.csv`` or ``.parquet``.
+
+    Raises:
+        ValueError: the name ends otherwise.
+    """
+    path = check_path("path", path)
+    check_kind("log", log, ClickLog, "a ClickLog")
+    if path.suffix not in (".csv", ".parquet"):
+        raise ValueError(f"{path}: expected a file that ends with .csv or .parquet")
+    frame = log.to_frame()
+    write_whole(path, parquet(frame) if path.suffix == ".parquet" else frame.write_csv())

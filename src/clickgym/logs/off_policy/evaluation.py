@@ -1,0 +1,397 @@
+"""Off-policy evaluation: estimate the reward of a ranking policy from a log of one query that
+another policy made.
+
+The value of a policy is its expected reward per list, by default the number of clicks. Every
+estimator here weighs the logged clicks,
+
+    V = mean over sessions of Σ_k weight(n, k) c(n, k),
+
+and they differ in what the weight compares between the target policy Φ and the logging policy π,
+hence in what they assume about users, and in variance:
+
+| estimator | weight of a click on the item a_k at position k | unbiased if |
+|---|---|---|
+| `ips` | Φ(list) / π(list) | always |
+| `cascade` | Φ(first k items) / π(first k items) | nothing below influences a click |
+| `item-position` | Φ(a_k at k) / π(a_k at k) | a click depends on the item and its position: PBM |
+| `pbm`, `cm`, `dcm`, … | examinations of a_k per list under Φ / π | that click model |
+
+⚠ `sdbn` is fitted as if the last click of a session had satisfied, as its closed form assumes;
+where users go on unsatisfied to the end of the list, take `dbn`.
+
+*Click-model estimators.* In each of these models a click is an examination times an attraction
+α(a), whatever the list. So the value is ``Σ_a α(a) X_Φ(a)`` with X(a) the expected number of
+examinations of item a per list, and clicks weighed by ``X_Φ(a) / X_π(a)`` estimate it. For the PBM
+``X_Φ(a) = Σ_k χ_k Φ(a at k)``; for the UBM ``X_Φ(a) = Σ_{k,k'} γ_{k,k'} Φ(a, k, k')``, which makes
+this the inner product ``<W, Φ(a,·,·)>`` of He et al. 2020, equation 10.
+
+1. Equation 10 sums k' from 0 to k; the last click above position k is at most at k - 1, as the
+   paper's own W says.
+2. Φ(a, k, k') and π(a, k, k') depend on the users' clicks, so outside the PBM a policy alone does
+   not determine X. With a ``logging`` policy, both are computed from the click model (unbiased if
+   its parameters are right). Without one, X_π is that of the log's own lists.
+3. `ubm` without a ``logging`` policy is the paper's procedure (its equation 11 and what follows):
+   π(a, k, k') is counted in the log, the attraction of an item is its clicks over the sum of its
+   examination weights, and Φ(a, k, k') follows from these attractions. The paper draws the clicks
+   under Φ one position after the other; here their expectation is taken, which has the same mean
+   and no noise. An estimated attraction above 1 counts as 1 in Φ(a, k, k'); the paper cuts its
+   product with the weight off at 1.
+
+*Other rewards.* With a ``cutoff`` m only the first m positions count. ``any_click`` is 1 for a list
+with a click; `ips` and `cascade` count the first click alone (for the others it is not a sum over
+clicks).
+
+*Lists of unequal length.* How many results there are belongs to the session: a policy is a law over
+lists given a length, and the propensities of a list, a prefix or an item-position are those among
+the sessions of its length. Nothing below the end is examined: a whole list, or a prefix, is as long
+as the session's, an item-position below has the weight 1, and X counts the positions by the share
+of the sessions that have them.
+
+*Infinite weights*, and those above 1e100, are refused: a list (prefix, item at a position, examined
+item) that the target shows and the logging policy never does, or with unknown probability; and a
+log in which no session has a positive weight.
+Recorded propensities tell only of what was logged: a ``mean_weight`` far below 1 shows that
+something was not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri, stdtrit
+
+from ...core.checks import (
+    check_between,
+    check_choice,
+    check_kind,
+    check_seed,
+    short,
+)
+from ...envs import ClickModel
+from ..distinct import grouped
+from ..estimation.estimator import Estimator
+from ..log import ClickLog
+from .intervals import (
+    LEAST_CLICKS,
+    Interval,
+    Users,
+    by_user,
+    deviations,
+    effective_number,
+    interval_of_clicks,
+    interval_of_difference,
+)
+from .model_weights import MODEL_BASED, model_weights
+from .policies import Policy, check_query, empirical_policy
+from .weights import WEIGHTS, Contributions, Floats, Sessions
+
+ESTIMATORS = (*WEIGHTS, *MODEL_BASED)
+"""The names of the estimators."""
+
+CAN_ESTIMATE = {"clicks": ESTIMATORS, "any_click": ("ips", "cascade")}
+"""The estimators of each reward."""
+
+LEAST_SESSIONS = 100
+"""An effective sample size below it is worth a caution: the interval of so few is itself
+uncertain.
+"""
+GROUPS = 30
+"""Of sessions; a click model is fitted again with each of them counted twice."""
+MOST_OFF = 0.1
+"""A mean weight that is farther than this from 1 is worth a caution."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """An off-policy estimate.
+
+    Attributes:
+        estimator: its name.
+        value: the estimated expected reward per session.
+        standard_error: of ``value``, from the variance between sessions, or between users where the
+            log knows them; where the click model is fitted to the log, that of refits if it is
+            larger; NaN for a single session or user, which has none.
+        interval: confidence interval of ``value``; NaN for a single session or user.
+        on_policy: the logged reward per session, which is the value of the logging policy.
+        on_policy_interval: confidence interval of ``on_policy``.
+        difference: ``value`` minus ``on_policy``.
+        difference_interval: its confidence interval. Both sides of the difference come from the
+            same sessions, so that what they share cancels.
+        effective_clicks: ``(Σx)²/Σx²`` of what sessions contribute, or users where the log knows
+            them, how many weighted clicks of equal size would vary as much. Below 10 the difference
+            tells neither better nor worse.
+        n_sessions: N.
+        effective_sample_size: ``(Σw)²/Σw²``, how many sessions of equal weight would vary as much
+            (at the worst position, where weights are normalised by position).
+        mean_weight: 1 in expectation; far below 1, the log rarely shows what the target policy
+            would show.
+    """
+
+    estimator: str
+    value: float
+    standard_error: float
+    interval: Interval
+    on_policy: float
+    on_policy_interval: Interval
+    difference: float
+    difference_interval: Interval
+    n_sessions: int
+    effective_clicks: float
+    effective_sample_size: float
+    mean_weight: float
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Reasons to distrust the estimate, one sentence each.
+
+        There is one if the mean weight differs from 1 by more than 0.1, another if the effective
+        sample size is below 100 sessions, and one if fewer than 10 effective clicks tell of the
+        policy.
+        """
+        sentences = []
+        if abs(self.mean_weight - 1.0) > MOST_OFF:
+            sentences.append(
+                f"the mean weight of {self.estimator} is {self.mean_weight:.3f}, where 1 is "
+                "expected: the log hardly shows what the policy would show."
+            )
+        if self.effective_sample_size < LEAST_SESSIONS:
+            sentences.append(
+                f"the effective size of {self.estimator} is {self.effective_sample_size:.0f}, "
+                f"below {LEAST_SESSIONS}: the intervals of so few sessions are rough."
+            )
+        if self.effective_clicks < LEAST_CLICKS:
+            sentences.append(
+                f"{self.effective_clicks:.0f} effective clicks tell of this policy by "
+                f"{self.estimator}, below {LEAST_CLICKS}: too few to call it better or worse."
+            )
+        return tuple(sentences)
+
+
+def evaluate(
+    log: ClickLog,
+    target: Policy,
+    estimator: str = "ips",
+    *,
+    logging: Policy | None = None,
+    model: ClickModel | Estimator | None = None,
+    reward: str = "clicks",
+    cutoff: int | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Evaluation:
+    """Estimate the value of a policy from the log of another policy.
+
+    The intervals are in closed form (`intervals.interval_of_clicks`), that of the difference from
+    the intervals of its two sides. A click model that is fitted to the log is fitted again to 30
+    logs, in each of which a random group of sessions counts twice. Their spread tells the
+    uncertainty of sessions and parameters together. The interval is by the larger variance: this
+    one, or that of sessions with the parameters held fixed.
+
+    Args:
+        log, target, estimator, logging, model, reward, cutoff: as in `contributions`.
+        level: confidence level of the intervals.
+        seed: of the groups.
+
+    Returns:
+        The estimate with its interval, the difference that the target makes to what was logged, and
+        diagnostics.
+
+    Raises:
+        ValueError: as `contributions`; on a bad number; if no session has a positive weight.
+
+    Source: Li, Abbasi-Yadkori, Kveton, Muthukrishnan, Vinay, Wen, *Offline evaluation of ranking
+    policies with click models*, KDD 2018 (lists, item-positions, PBM); McInerney, Brost, Chandar,
+    Mehrotra, Carterette, *Counterfactual evaluation of slate recommendations with sequential reward
+    interactions*, KDD 2020 (prefixes); He, An, Li, Chen, Guo, Li, Wang, *Contextual user browsing
+    bandits for large-scale online mobile recommendation*, RecSys 2020 (UBM).
+
+    Example:
+        >>> from clickgym.logs import ClickLog, FixedPolicy, UniformPolicy
+        >>> log = ClickLog([[0, 1], [1, 0]], [[1, 0], [0, 0]], [0, 0], ("a", "b"), ("q",))
+        >>> logging = UniformPolicy(2, n_positions=2)
+        >>> result = evaluate(log, FixedPolicy([0, 1]), "ips", logging=logging)
+        >>> result.value, result.on_policy, result.difference
+        (1.0, 0.5, 0.5)
+    """
+    check_between("level", level, 0.0, 1.0)
+    check_seed(seed)
+    settings: dict[str, Any] = {"logging": logging, "reward": reward, "cutoff": cutoff}
+    values, weights, largest = contributions(log, target, estimator, model=model, **settings)
+    diagnostics = _diagnostics(weights)
+    per_session = values.sum(axis=1)
+    earned = log.earned(reward, cutoff)
+    logged = earned.sum(axis=1).astype(np.float64)
+    gains = per_session - logged
+    value, gain, on_policy = (float(part.mean()) for part in (per_session, gains, logged))
+    users = None if log.users is None else np.unique(log.users, return_inverse=True)[1]
+    errors = np.array([_standard_error(part, users) for part in (per_session, gains, logged)])
+    variance = 0.0
+    if estimator in MODEL_BASED and model is None and len(by_user(gains, users)) > 1:
+
+        def refit(part: ClickLog) -> tuple[float, float]:
+            rewards = contributions(part, target, estimator, **settings).values.sum(axis=1)
+            gains = rewards - part.earned(reward, cutoff).sum(axis=1)
+            return float(rewards.mean()), float(gains.mean())
+
+        refit_errors = _errors_of_refits(log, refit, seed, users)
+        errors[:2] = np.fmax(errors[:2], refit_errors)
+        # Student's quantile for the normal one, since the error is of few refits.
+        tail = (1 + level) / 2
+        ratio = stdtrit(min(GROUPS, len(by_user(gains, users))) - 1, tail) / ndtri(tail)
+        variance = float(len(log) * refit_errors[0] * ratio) ** 2
+    effective_clicks = effective_number(by_user(per_session, users))
+    correlation = _correlation(*errors.tolist()) if effective_clicks >= LEAST_CLICKS else 0.0
+    interval = interval_of_clicks(per_session, largest, level, variance, users)
+    low, high = interval_of_clicks(logged, 1.0, level, users=users)
+    difference_interval = interval_of_difference(
+        value, interval, on_policy, (low, high), correlation
+    )
+    return Evaluation(
+        estimator=estimator,
+        value=value,
+        standard_error=float(errors[0]),
+        interval=interval,
+        on_policy=on_policy,
+        on_policy_interval=(low, min(high, 1.0 if reward == "any_click" else earned.shape[1])),
+        difference=gain,
+        difference_interval=difference_interval,
+        n_sessions=len(log),
+        effective_clicks=effective_clicks,
+        **diagnostics,
+    )
+
+
+def _standard_error(per_session: Floats, users: Users) -> float:
+    """Of the mean of what sessions contribute; NaN for a single session or user."""
+    if len(by_user(per_session, users)) < 2:
+        return np.nan
+    return float(np.sqrt((deviations(per_session, users) ** 2).sum()) / len(per_session))
+
+
+def _correlation(error: float, error_of_gain: float, error_of_logged: float) -> float:
+    """The correlation of an estimate and what was logged, at least 0, from their errors and that of
+    their difference.
+    """
+    product = 2 * error * error_of_logged
+    shared = error**2 + error_of_logged**2 - error_of_gain**2
+    return min(max(shared / product, 0.0), 1.0) if product > 0 else 0.0
+
+
+def _errors_of_refits(
+    log: ClickLog, refit: Callable[[ClickLog], tuple[float, float]], seed: int, users: Users
+) -> Floats:
+    """Standard errors of two estimates, from the log with a random group of its sessions counted
+    twice, one group after the other: so nothing that the log shows is missing. The sessions of one
+    user are in one group.
+
+    With G groups an estimate moves by 1/(G + 1) of what the sessions of the group are above the
+    mean.
+    """
+    sessions = np.arange(len(log))
+    owners = sessions if users is None else users
+    n_groups = min(GROUPS, int(owners.max()) + 1)
+    group = (np.random.default_rng(seed).permutation(owners.max() + 1) % n_groups)[owners]
+    estimates = [
+        refit(log[np.sort(np.append(sessions, np.flatnonzero(group == number)))])
+        for number in range(n_groups)
+    ]
+    errors: Floats = (n_groups + 1) / np.sqrt(n_groups) * np.std(estimates, axis=0, ddof=1)
+    return errors
+
+
+def _diagnostics(weights: Floats) -> dict[str, Any]:
+    """The fields of `Evaluation` about weights, of which some must be positive."""
+    sums = weights.sum(axis=0)
+    if not (sums > 0).all():
+        where = f" at position {np.argmin(sums > 0) + 1}" if len(sums) > 1 else ""
+        raise ValueError(
+            f"no session of the log shows anything that the target policy would show{where}; "
+            "there is nothing to estimate from"
+        )
+    return {
+        "effective_sample_size": float((sums**2 / (weights**2).sum(axis=0)).min()),
+        "mean_weight": float(sums.min() / len(weights)),
+    }
+
+
+def contributions(
+    log: ClickLog,
+    target: Policy,
+    estimator: str = "ips",
+    *,
+    logging: Policy | None = None,
+    model: ClickModel | Estimator | None = None,
+    reward: str = "clicks",
+    cutoff: int | None = None,
+) -> Contributions:
+    """The contribution of each session to an estimate.
+
+    Args:
+        log: the logged sessions, of a single query.
+        target: the policy to evaluate, over the log's item indices.
+        estimator: one of `ESTIMATORS`.
+        logging: the policy that made the log. None: `ips` and `item-position` use the propensities
+            that the log recorded, the click-model estimators the log's own lists
+            (`empirical_policy`), and `cascade` refuses.
+        model: the click model of a click-model estimator: a `ClickModel` over the log's item
+            indices, a fitted `Estimator`, or None to fit one to this log.
+        reward: ``"clicks"`` (their number) or ``"any_click"`` (1 if there is one); see the module's
+            docstring for which estimators can tell.
+        cutoff: count only the first ``cutoff`` positions, in ``1..K``; None counts all.
+
+    Returns:
+        Values, weights and the largest weight; G is 1, or K (the cutoff) where each position has
+        its own weight.
+
+    Raises:
+        ValueError: on what does not fit together, and where a weight would be infinite, naming the
+            session or the item.
+    """
+    check_query(log)
+    check_estimator(estimator, reward)
+    if model is not None and estimator in WEIGHTS:
+        raise ValueError(f"model is {short(model)}, but {estimator} takes none")
+    _check_policy("target", target, log)
+    if logging is not None:
+        _check_policy("logging", logging, log)
+    earned = log.earned(reward, cutoff)
+    if estimator in MODEL_BASED:
+        made_by = empirical_policy(log) if logging is None else logging
+        sessions = Sessions(log, np.arange(len(log)), target, made_by, earned)
+        return model_weights(sessions, estimator, model, counted=logging is None)
+    parts = []
+    for length, rows in zip(*grouped(log.lengths), strict=True):
+        laws = target.of_length(length), None if logging is None else logging.of_length(length)
+        part = Sessions(log, rows, *laws, earned[rows])
+        parts.append((rows, WEIGHTS[estimator](part)))
+    values, weights = np.empty((2, len(log), parts[0][1].values.shape[1]))
+    for rows, of_rows in parts:
+        values[rows], weights[rows], _ = of_rows
+    return Contributions(values, weights, max(part.largest for _, part in parts))
+
+
+def check_estimator(estimator: str, reward: str = "clicks") -> None:
+    """Check the names of an estimator and a reward, and that the estimator supports the reward."""
+    check_choice("estimator", estimator, ESTIMATORS)
+    check_choice("reward", reward, CAN_ESTIMATE)
+    if estimator not in CAN_ESTIMATE[reward]:
+        raise ValueError(
+            f"the estimator {estimator!r} cannot tell {reward!r}; "
+            f"{', '.join(CAN_ESTIMATE[reward])} can"
+        )
+
+
+def _check_policy(name: str, policy: Policy, log: ClickLog) -> None:
+    check_kind(name, policy, Policy, "a policy")
+    if policy.n_positions != log.n_positions:
+        raise ValueError(
+            f"the {name} policy fills {policy.n_positions} positions; the log has {log.n_positions}"
+        )
+    if not 0 <= policy.items[0] <= policy.items[-1] < len(log.item_labels):
+        raise ValueError(
+            f"the {name} policy has items from {policy.items[0]} to {policy.items[-1]}; those of "
+            f"the log are numbered 0 to {len(log.item_labels) - 1}"
+        )

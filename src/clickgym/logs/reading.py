@@ -1,0 +1,211 @@
+"""Click logs from tables: columns by their roles, rows by session."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Mapping, Sequence
+from glob import glob
+from os import PathLike
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ..core.checks import check_choice, is_sequence
+from ..core.files import reading
+from .log import ClickLog
+from .yandex import is_yandex, yandex_table
+
+Source = str | PathLike[str] | Sequence[str | PathLike[str]] | pl.DataFrame
+"""A file, a glob (``logs/*.parquet``) or several of these; or a data frame."""
+
+NEEDED = ("session", "position", "item", "clicked")
+ROLES = (*NEEDED, "query", "propensity", "list_propensity", "user")
+LABELS = ("session", "item", "query", "user")
+"""Roles of which the values are labels: 7 and 007 differ."""
+ONE_QUERY = "all"
+EXPECTED = "expected CSV, perhaps gzipped, or Parquet"
+
+
+def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> ClickLog:
+    """Read a click log: a table with one row per session and position.
+
+    The columns are ``session``, ``position`` (from 0 or 1), ``item`` and ``clicked`` (0 or 1); and
+    if there are ``query`` (else all sessions are of the query ``"all"``), ``propensity``,
+    ``list_propensity`` and ``user``. The sessions of the log stand in the order of their first
+    rows. Query, user and list propensity are those of the first row of a session.
+
+    Args:
+        source: a data frame of Polars, pandas or pyarrow; or files: CSV with commas, tabs,
+            semicolons or bars, perhaps gzipped, Parquet, or the format of the Yandex Relevance
+            Prediction Challenge 2011. Several files, or a glob, are one table.
+        columns: names of columns that differ, such as ``{"item": "doc_id"}``. ``{"user": ""}``
+            means that there is no user.
+
+    Raises:
+        ValueError: a file is of another format or damaged, a column is missing or has wrong values,
+            a session lacks a position, or has a position or an item twice. The message names the
+            column, or the session.
+        FileNotFoundError: there is no such file.
+
+    Example:
+        >>> columns = {"session": [7, 7], "position": [1, 2], "doc": ["b", "a"], "clicked": [1, 0]}
+        >>> read_log(pl.DataFrame(columns), columns={"item": "doc"}).item_labels
+        ('b', 'a')
+    """
+    names = {role: role for role in ROLES}
+    for role, column in (columns or {}).items():
+        names[check_choice("column", role, ROLES)] = column
+    if isinstance(source, str | PathLike) or is_sequence(source):
+        name = log_name(source)
+        with reading(name, "cannot be read", EXPECTED):
+            table = _scan(_files(source), [names[role] for role in LABELS])
+    else:
+        name, table = "the frame", pl.DataFrame(source).lazy()
+    needed = [*NEEDED, *(columns or {})]
+    return _log_of(name, _rows(name, table, names, needed))
+
+
+def log_name(source: Any) -> str:
+    """What a log is called: by its file, or the first of several."""
+    first, *others = source if is_sequence(source) else [source]
+    name = Path(first).name
+    return f"{name} and {len(others)} more" if others else name
+
+
+def _files(source: Any) -> list[Path]:
+    sources = source if is_sequence(source) else [source]
+    return [Path(file) for one in sources for file in sorted(glob(str(one))) or [str(one)]]
+
+
+def unzipped(path: Path) -> IO[bytes]:
+    """The content of a file, also of one that is gzipped."""
+    with path.open("rb") as file:
+        is_zipped = file.read(2) == b"\x1f\x8b"
+    return gzip.open(path) if is_zipped else path.open("rb")  # type: ignore[return-value]
+
+
+def _scan(files: list[Path], labels: Sequence[str]) -> pl.LazyFrame:
+    """The table that files are together; the first one tells the format of all."""
+    with unzipped(files[0]) as file:
+        head = file.readline()
+    if head.startswith(b"PAR1"):
+        return pl.scan_parquet(files, glob=False)
+    if is_yandex(head):
+        return pl.concat([yandex_table(file) for file in files]).lazy()
+    separator = max(",\t;|", key=lambda mark: head.count(mark.encode()))
+    return pl.scan_csv(
+        files,
+        separator=separator,
+        schema_overrides=dict.fromkeys(labels, pl.String),
+        infer_schema_length=10_000,
+        glob=False,
+    )
+
+
+def _rows(
+    name: str, table: pl.LazyFrame, names: Mapping[str, str], needed: Sequence[str]
+) -> pl.DataFrame:
+    """The columns of a table by their roles, with the types that a log needs."""
+    with reading(name, "cannot be read", EXPECTED):
+        schema = table.collect_schema()
+    missing = [names[role] for role in needed if names[role] and names[role] not in schema]
+    if missing:
+        raise ValueError(
+            f"{name}: no column {', '.join(missing)}; the columns are {', '.join(schema)}, and "
+            "--columns names others, as in item=doc_id"
+        )
+    found = [role for role in ROLES if names[role] in schema]
+    types: dict[str, Any] = dict.fromkeys(LABELS, pl.String) | {"position": pl.Int32}
+    values = {}
+    for role in found:
+        values[role] = pl.col(names[role]).cast(types.get(role, pl.Float64))
+    with reading(name, "cannot be read", "see docs/log_formats.md"):
+        rows = table.select(**values).collect()
+    for role in found:
+        gaps = rows[role].is_null()
+        if gaps.any():
+            row = gaps.arg_true()[0] + 1
+            raise ValueError(f"{name}: row {row} has no value in the column {names[role]}")
+    if not rows.height:
+        raise ValueError(f"{name}: there is no row in the log")
+    return rows
+
+
+def _log_of(name: str, rows: pl.DataFrame) -> ClickLog:
+    """The log of rows that are in any order."""
+    numbers, _ = coded(rows["session"])
+    rows = rows.with_columns(number=numbers)
+    if not rows.select(pl.struct("number", "position").is_sorted()).item():
+        rows = rows.sort("number", "position", maintain_order=True)
+        numbers = rows["number"].to_numpy()
+    starts = np.flatnonzero(np.diff(numbers, prepend=-1))
+    lengths = np.diff(starts, append=len(rows))
+    heads, filled = rows[starts], np.arange(lengths.max()) < lengths[:, None]
+
+    def padded(values: NDArray[Any], below: float) -> NDArray[Any]:
+        result = np.full(filled.shape, below, values.dtype)
+        result[filled] = values
+        return result
+
+    items, item_labels = coded(rows["item"])
+    rows = rows.with_columns(code=items)
+    _check_sessions(name, rows, padded(rows["position"].to_numpy(), -1), filled)
+    lists = padded(items, -1)
+    query_labels: tuple[str, ...] = (ONE_QUERY,)
+    queries, facts = np.zeros(len(starts), np.int32), dict[str, Any]()
+    if "query" in rows.columns:
+        queries, query_labels = coded(heads["query"])
+    if "user" in rows.columns:
+        facts["users"] = heads["user"].rank("dense").cast(pl.Int64).to_numpy()
+    if "list_propensity" in rows.columns:
+        facts["list_propensities"] = heads["list_propensity"].to_numpy()
+    if "propensity" in rows.columns:
+        facts["propensities"] = padded(rows["propensity"].to_numpy(), 1.0)
+    clicks = padded(rows["clicked"].to_numpy(), 0.0)
+    try:
+        return ClickLog(lists, clicks, queries, item_labels, query_labels, **facts)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def _check_sessions(
+    name: str, rows: pl.DataFrame, positions: NDArray[np.int32], filled: NDArray[np.bool_]
+) -> None:
+    """Refuse a session that lacks a position, or has a position or an item twice.
+
+    Args:
+        name: of the log.
+        rows: by session and position.
+        positions: ``(N, K)`` those of each session, ascending.
+        filled: ``(N, K)`` where there are any.
+    """
+    first = int(positions[:, 0].min())
+    if first not in (0, 1):
+        raise ValueError(f"{name}: the first position is {first}; expected 0 or 1")
+    wrong = filled & (positions != np.arange(first, first + filled.shape[1]))
+    if wrong.any():
+        session, k = np.argwhere(wrong)[0].tolist()
+        label = rows["session"].unique(maintain_order=True)[session]
+        here, above = positions[session, k], positions[session, k - 1]
+        what = "twice" if k and here == above else f"but not {first + k}"
+        raise ValueError(f"{name}: the session {label!r} has the position {here}, {what}")
+    twice = rows.select("number", "code").is_duplicated()
+    if twice.any():
+        session, item = rows.select("session", "item").filter(twice).row(0)
+        raise ValueError(f"{name}: the session {session!r} shows the item {item!r} twice")
+
+
+def coded(values: pl.Series) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+    """The number of each label, and the distinct labels, in order of appearance.
+
+    Example:
+        >>> coded(pl.Series(["b", "a", "b"]))
+        (array([0, 1, 0], dtype=int32), ('b', 'a'))
+    """
+    values = values.cast(pl.String)
+    labels = values.unique(maintain_order=True)
+    numbers = values.cast(pl.Enum(labels)).to_physical().cast(pl.Int32).to_numpy()
+    return numbers, tuple(labels)

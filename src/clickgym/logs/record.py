@@ -1,0 +1,91 @@
+"""Record the lists of an agent in an environment, and the clicks on them, as a click log."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from ..agents import Agent, Random
+from ..core.checks import AN_ENV, check_count, check_kind
+from ..envs import ClickEnv
+from ..envs.any_env import checked_clicks, clicks_shown, sizes_of
+from ..runner.run import run
+from .log import ClickLog
+
+RANKS = "an agent that ranks session by session; RL algorithms have a loop of their own"
+
+
+def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None) -> ClickLog:
+    """Let an agent rank in an environment, and return its lists and clicks as a log.
+
+    Args:
+        agent: any `Agent`, in its present state; it learns while it ranks.
+        env: an environment of this package, wrapped or not, or one of another origin, as in `run`;
+            without features. It is reset first.
+        sessions: the number of sessions.
+        seed: of ``env.reset``; the agent has its own.
+
+    Returns:
+        The log: the items labelled by their ids, the query by the environment's instance. For
+        `Random` the log holds the exact propensities, 1/L of every item at every position and
+        (L - K)!/L! of every list; for other agents none.
+
+    Raises:
+        ValueError: on a number of sessions below 1, or an environment whose items have features,
+            whose actions are no lists or whose observations are no clicks.
+        AgentError: the agent proposed a bad list, or failed; the message names the step and the
+            fault.
+
+    Example:
+        >>> import gymnasium as gym, clickgym, clickgym.logs
+        >>> env = gym.make("PBMRank-v0")
+        >>> log = record(clickgym.make_agent("Random", env, seed=0), env, 20, seed=0)
+        >>> log.items.shape, float(log.propensities[0, 0]), log.query_labels
+        ((20, 5), 0.1, ('yandex-9982',))
+    """
+    check_count("sessions", sessions)
+    check_kind("agent", agent, Agent, RANKS)
+    check_kind("env", env, gym.Env, AN_ENV)
+    n_items, n_positions, n_features, _ = sizes_of(env)
+    if n_features:
+        raise ValueError("the items of this environment have features, which a click log has not")
+    core: Any = env.unwrapped
+    recorder = _Recorder(env, sessions, n_positions)
+    run(agent, recorder, sessions, seed=seed, engine="python")
+    query: str = getattr(core, "instance", "custom") or core.model.kind
+    facts: dict[str, Any] = {}
+    if type(agent) is Random:
+        facts["propensities"] = np.full(recorder.items.shape, 1 / n_items)
+        facts["list_propensities"] = np.full(sessions, 1 / math.perm(n_items, n_positions))
+    return ClickLog(
+        recorder.items,
+        recorder.clicks,
+        np.zeros(sessions, np.int32),
+        tuple(map(str, range(n_items))),
+        (query,),
+        **facts,
+    )
+
+
+class _Recorder(gym.Wrapper[Any, Any, Any, Any]):
+    """Keeps the list and the clicks of each session."""
+
+    def __init__(self, env: gym.Env, sessions: int, n_positions: int) -> None:
+        super().__init__(env)
+        self.items = np.empty((sessions, n_positions), np.int32)
+        self.clicks = np.empty((sessions, n_positions), np.int8)
+        self.session = 0
+
+    def step(self, action: Any) -> Any:
+        result = self.env.step(action)
+        core, n_positions = self.unwrapped, self.clicks.shape[1]
+        if isinstance(core, ClickEnv) and clicks_shown(self.observation_space) != n_positions:
+            clicks = core.last_session()[1]  # a wrapper shows none
+        else:
+            clicks = checked_clicks(result[0], n_positions)
+        self.items[self.session], self.clicks[self.session] = action, clicks
+        self.session += 1
+        return result

@@ -1,0 +1,240 @@
+"""Check whether the users of a log can be simulated: lists are left out, and click models predict
+the clicks on them from the other lists.
+
+Each list is left out once, never two of a query at the same time. Its click rates by position are
+predicted by click models that were fitted to the sessions of all other lists, and by the rates that
+the other lists of the query had at these positions, as if no item were better than another. What a
+model gains on the latter is what it knows of the order of lists. Squared errors hold the noise of
+the clicks, too, which is known, and taken off.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ..core.checks import check_choice, check_kind, check_labels, check_seed
+from .distinct import distinct
+from .estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning, Estimator
+from .log import ClickLog
+
+MODELS = ("CM", "DCM", "SDBN", "PBM", "UBM", "DBN", "CCM")
+MOST_LISTS = 5
+"""Lists that a query leaves out, one after the other."""
+ROUNDS = 10
+"""In each, some of the queries leave out a list. If all did at once, queries of two lists
+would have one each, and no model could tell attraction from examination."""
+LEAST_SESSIONS = 100
+"""Sessions of a list that is left out."""
+LEAST_DISPLAYS = 30
+"""Sessions with other lists that must show an item, or nothing is predicted of it."""
+TRUSTED = 0.5
+"""The share of the differences between lists that a model must predict."""
+LEAST_QUERIES = 5
+"""Queries with which there are intervals."""
+RESAMPLES = 1000
+"""Of the queries, for an interval."""
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True)
+class Simulability:
+    """The answer whether click models predict the clicks on lists that were left out.
+
+    Attributes:
+        table: a row per model: ``error`` of its click rates by position (root of the mean square);
+            ``noise``, the error of a model that knows the truth; ``predicted``, the share of the
+            squared differences between a list and the others that it predicts, both without noise
+            (1 is all, and of a model whose error is below the noise; 0 is what click rates of
+            positions predict); its interval, ``low`` and ``high`` (0.95, bootstrap over queries),
+            which is NaN below 5 queries.
+        n_queries, n_lists: that were left out.
+        verdict: ``"can"``, ``"cannot"``, or ``"unknown"`` where the interval of the best model
+            contains one half.
+        sentence: the same in words.
+    """
+
+    table: pl.DataFrame
+    n_queries: int
+    n_lists: int
+    verdict: str
+    sentence: str
+
+
+def check_models(log: ClickLog, models: Sequence[str] = MODELS, *, seed: int = 0) -> Simulability:
+    """Check whether simulations of a log can be trusted to order lists.
+
+    ⚠ Each query counts with at most five of its own lists. All lists and positions count alike,
+    however often they were shown. Items that other lists of the query showed in fewer than 30
+    sessions are left out.
+
+    Args:
+        log: sessions of any queries, of which some have two lists or more.
+        models: short names of click models. ⚠ The answer is about the best of them. If you leave
+            out the right ones, a wrong one may predict the rates of lists that are swaps of each
+            other, and order them wrongly.
+        seed: of the bootstrap.
+
+    Raises:
+        ValueError: on wrong input, and if no query has two lists, one of them in 100 sessions.
+
+    Example:
+        >>> import gymnasium as gym, clickgym, clickgym.logs
+        >>> env = gym.make("PBMRank-v0", attraction=[0.1, 0.3, 0.6], examination=[0.9, 0.5])
+        >>> agent = clickgym.make_agent("Random", env, seed=0)
+        >>> log = clickgym.logs.record(agent, env, 3000, seed=0)
+        >>> check_models(log, ["PBM"]).table.select("model", "predicted").rows()[0][1] > 0.9
+        True
+    """
+    check_kind("log", log, ClickLog, "a ClickLog")
+    models = check_labels("models", models)
+    for name in models or ("",):
+        check_choice("model", name, MODEL_ESTIMATORS)
+    check_seed(seed)
+    first, index, counts = distinct(np.column_stack([log.queries, log.items]))
+    rounds = _rounds(log.queries[first], counts)
+    n_lists = int((rounds >= 0).sum())
+    if not n_lists:
+        raise ValueError(
+            f"no query has two lists, one of them in {LEAST_SESSIONS} sessions or more; none can "
+            "be left out"
+        )
+    # Columns: query, noise, noise of both rates, squared error of the others' rates, of each model.
+    cells = []
+    for number in np.unique(rounds[rounds >= 0]):
+        out = np.flatnonzero(rounds == number)
+        train = log[~np.isin(index, out)]
+        cells.append(_errors(log, train, _fitted(models, train), index, first, out))
+    all_cells = np.concatenate(cells)
+    labels, rows = np.unique(all_cells[:, 0], return_inverse=True)
+    if not len(labels):
+        raise ValueError(
+            "no item of a list that can be left out is in other lists of its query often enough"
+        )
+    sums = np.zeros((len(labels), all_cells.shape[1]))
+    np.add.at(sums, rows, np.column_stack([np.ones(len(all_cells)), all_cells[:, 1:]]))
+    shares = np.full(len(labels), 1 / len(labels))
+    draws = np.random.default_rng(seed).multinomial(len(labels), shares, RESAMPLES) @ sums
+    error, predicted = (figures[0] for figures in _figures(sums.sum(axis=0, keepdims=True)))
+    low, high = np.percentile(_figures(draws)[1], [2.5, 97.5], axis=0)
+    few = len(labels) < LEAST_QUERIES
+    table = pl.DataFrame(
+        {
+            "model": models,
+            "error": error,
+            "noise": np.full(len(models), np.sqrt(sums[:, 1].sum() / sums[:, 0].sum())),
+            "predicted": predicted,
+            "low": np.where(few, np.nan, low),
+            "high": np.where(few, np.nan, high),
+        }
+    )
+    return Simulability(table, len(labels), n_lists, *_verdict(table, len(labels), n_lists))
+
+
+def _rounds(queries: Indices, counts: Indices) -> Indices:
+    """The round in which each list is left out, another one for each list of a query; -1 for never:
+    only the most frequent lists are.
+    """
+    order = np.lexsort((-counts, queries))
+    _, starts, sizes = np.unique(queries[order], return_index=True, return_counts=True)
+    place = np.arange(len(order)) - np.repeat(starts, sizes)
+    left_out = (
+        (np.repeat(sizes, sizes) > 1) & (counts[order] >= LEAST_SESSIONS) & (place < MOST_LISTS)
+    )
+    rounds = np.empty(len(order), np.int64)
+    rounds[order] = np.where(left_out, (place + queries[order]) % ROUNDS, -1)
+    return rounds
+
+
+def _fitted(models: Sequence[str], train: ClickLog) -> list[Estimator]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return [MODEL_ESTIMATORS[name]().fit(train) for name in models]
+
+
+def _errors(
+    log: ClickLog,
+    train: ClickLog,
+    fits: Sequence[Estimator],
+    index: Indices,
+    first: Indices,
+    lists: Indices,
+) -> Floats:
+    """A row for each position of the lists that are left out at once, as `check_models` adds them
+    up.
+    """
+    out = np.isin(index, lists)
+    shown, n_items = log[first[lists]], np.int64(len(log.item_labels))
+    pairs, displays = np.unique(
+        (train.queries[:, None] * n_items + train.items)[train.items >= 0], return_counts=True
+    )
+    wanted = shown.queries[:, None] * n_items + shown.items
+    place = np.minimum(np.searchsorted(pairs, wanted), len(pairs) - 1)
+    often = (pairs[place] == wanted) & (displays[place] >= LEAST_DISPLAYS)
+    rates, noise = _rates(log[out], np.searchsorted(lists, index[out]), len(lists))
+    others, others_noise = (
+        table[shown.queries] for table in _rates(train, train.queries, len(log.query_labels))
+    )
+    errors = [(fit.predict_proba(shown) - rates) ** 2 for fit in fits]
+    columns = np.broadcast_arrays(
+        shown.queries[:, None], noise, noise + others_noise, (others - rates) ** 2, *errors
+    )
+    return np.stack([column[often & (shown.items >= 0)] for column in columns], axis=1)
+
+
+def _rates(log: ClickLog, groups: Indices, n: int) -> tuple[Floats, Floats]:
+    """``(n, K)`` click rates of groups of sessions by position, and the variances of these, by user
+    where users make them larger.
+    """
+    seen = np.array([np.bincount(groups, column, n) for column in (log.items >= 0).T]).T
+    clicks = np.array([np.bincount(groups, column, n) for column in log.clicks.T]).T
+    rate = (clicks + 0.5) / (seen + 1)  # so that no rate is without noise
+    noise = rate * (1 - rate) / np.maximum(seen, 1)
+    if log.users is not None:
+        deviations = (log.clicks - rate[groups]) * (log.items >= 0)
+        first, index, _ = distinct(np.stack([log.users, groups], axis=1))
+        sums = np.array([np.bincount(index, column, len(first)) for column in deviations.T]) ** 2
+        of_users = np.array([np.bincount(groups[first], column, n) for column in sums]).T
+        noise = np.maximum(noise, of_users / np.maximum(seen, 1) ** 2)
+    return clicks / np.maximum(seen, 1), noise
+
+
+def _figures(sums: Floats) -> tuple[Floats, Floats]:
+    """Of sums over positions, in rows: the error of each model, and the share that it predicts."""
+    cells, noise, both, others = (column[:, None] for column in sums.T[:4])
+    differences = np.where(others > both, others - both, np.nan)
+    missed = np.maximum(sums[:, 4:] - noise, 0)
+    return np.sqrt(sums[:, 4:] / cells), 1 - missed / differences
+
+
+def _verdict(table: pl.DataFrame, n_queries: int, n_lists: int) -> tuple[str, str]:
+    """Whether simulations can be trusted, and the sentence that says it."""
+    best = table.sort("error")
+    model, share, low, high = best.select("model", "predicted", "low", "high").row(0)
+    basis = f"{n_lists:,} lists of {n_queries:,} queries, each left out once"
+    unknown = "This log cannot tell whether simulations can be trusted to order lists"
+    if np.isnan(share):
+        return "unknown", f"{unknown}: its lists differ by chance alone ({basis})."
+    what = f"{share:.0%}" if np.isnan(low) else f"{share:.0%} ({low:.0%} to {high:.0%})"
+    fact = f"the best model, {model}, predicts {what} of the differences between lists ({basis})"
+    if low > TRUSTED:
+        return "can", (
+            f"Simulations of this log can be trusted to order lists: {fact}. How much a list gains "
+            "they tell less well."
+        )
+    if high < TRUSTED:
+        return "cannot", f"Simulations of this log cannot be trusted to order lists: {fact}."
+    why = ""
+    if np.isnan(low):
+        why = "; without some of these queries, lists differ by chance alone"
+    if n_queries < LEAST_QUERIES:
+        why = f"; intervals need {LEAST_QUERIES} queries"
+    return "unknown", f"{unknown}: {fact}{why}."

@@ -1,0 +1,250 @@
+"""EM: equal sessions are counted once, convergence is reached on a shorter way, and one fit may
+begin where another ended.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import betaln
+from slow import slow
+from test_offline import ALL, EM, TRUTH, UNIFORM, penalised, simulated, small_log
+
+from clickgym.logs import (
+    ClickLog,
+    CMEstimator,
+    DBNEstimator,
+    DCMEstimator,
+    PBMEstimator,
+    SDBNEstimator,
+    UBMEstimator,
+    fit_models,
+)
+from clickgym.logs.estimation.counting import by_query, last_clicks, merge_tails
+from clickgym.logs.estimation.estimator import MODEL_ESTIMATORS, fitted_prior
+
+# ------------------------------------------------------------------------------------------------
+# --- equal sessions
+
+
+def test_merged_sessions():
+    log = small_log(7, 500)
+    order, _, pairs = by_query(log.queries, log.items, len(log.item_labels))
+    last = last_clicks(log.clicks[order])
+    expected: dict[tuple[int, ...], int] = {}
+    for end, row in zip(last.tolist(), pairs.tolist(), strict=True):
+        kind = (end, *row[end if end >= 0 else 1 :])
+        expected[kind] = expected.get(kind, 0) + 1
+    merged, last, weights = merge_tails(pairs, last)
+    kinds = [
+        (end, *row[end if end >= 0 else 1 :])
+        for end, row in zip(last.tolist(), merged.tolist(), strict=True)
+    ]
+    assert dict(zip(kinds, weights.tolist(), strict=True)) == expected
+    assert len(kinds) == len(expected) < 200
+
+
+@pytest.mark.parametrize("name", ["DCM EM", "DBN", "CCM"])
+def test_lists_of_a_single_position(name):
+    log = ClickLog([[0], [1], [0]] * 4, [[1], [0], [0]] * 4, [0, 1, 0] * 4, ("a", "b"), ("p", "q"))
+    np.testing.assert_allclose(ALL[name]().fit(log).attraction_, [5 / 10, 1 / 6, 0.5])
+
+
+# ------------------------------------------------------------------------------------------------
+# ---- the shorter way
+
+
+def plain(make, log, tol):
+    """The penalised likelihood where plain EM first gains less than ``tol`` per session, and the
+    steps to there.
+    """
+    heights, estimator = [-np.inf], None
+    while True:
+        estimator = make(500).fit(log, start=estimator)
+        heights += estimator.log_posterior_[len(heights) > 1 :]
+        small = np.diff(heights) < tol * len(log)
+        if small.any():
+            steps = int(small.argmax())
+            return heights[steps + 1], steps
+
+
+def check_shorter(make, log):
+    height, steps = plain(make, log, 1e-12)
+    fitted = make(10_000, 1e-12).fit(log)
+    assert fitted.converged_
+    assert min(np.diff(fitted.log_posterior_)[:-1]) >= -1e-9  # a plain step may fall by rounding
+    assert fitted.log_posterior_[-1] >= height - 1e-9
+    assert fitted.n_iter_ < steps
+    return fitted, steps
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", EM)
+def test_extrapolation_against_plain_em(name, seed):
+    log = small_log(seed, 200)
+    fitted, _ = check_shorter(ALL[name], log)
+    assert fitted.log_posterior_[-1] == pytest.approx(penalised(fitted, log), abs=1e-8)
+
+
+@pytest.mark.parametrize("name", [name for name in EM if name != "DCM EM"] + slow("DCM EM"))
+def test_extrapolation_on_the_real_log(yandex, name):
+    fitted, steps = check_shorter(ALL[name], yandex[0])
+    assert fitted.n_iter_ < steps / 3
+
+
+@pytest.mark.parametrize("steps", range(1, 9))
+def test_any_number_of_steps_ends_with_a_plain_one(steps):
+    log = small_log(3)
+    with pytest.warns(match="has not converged"):
+        fitted = UBMEstimator(steps, 1e-15, UNIFORM).fit(log)
+    assert fitted.n_iter_ == steps
+    height = fitted.log_posterior_[-1]
+    assert height == pytest.approx(penalised(fitted, log), abs=1e-9)
+    assert UBMEstimator(1, None, UNIFORM).fit(log, start=fitted).log_posterior_[0] == height
+
+
+# ------------------------------------------------------------------------------------------------
+# -------------- start
+
+
+@pytest.mark.parametrize("name", EM)
+def test_a_fit_goes_on_where_another_ended(name):
+    log = small_log(9, 150)
+    through = ALL[name](7).fit(log)
+    half = ALL[name](3).fit(log)
+    on = ALL[name](4).fit(log, start=half)
+    assert on.log_posterior_ == through.log_posterior_[3:]
+    assert on.attraction_.tolist() == through.attraction_.tolist()
+    half.iterations = 4
+    assert half.fit(log, start=half).log_posterior_ == on.log_posterior_
+
+
+def test_what_the_start_does_not_know_begins_at_one_half():
+    whole = small_log(1)
+    start = PBMEstimator(prior=UNIFORM).fit(whole[whole.queries == 0])
+    labels = whole.item_labels, whole.query_labels
+    log = ClickLog([[0, 1, 2], [2, 0, 1]], [[1, 0, 0], [0, 0, 0]], [0, 1], *labels)
+    fitted = PBMEstimator(1, prior=UNIFORM).fit(log, start=start)
+    known = [start.attraction_[start.pairs_.index(("p", item))] for item in "abc"]
+    prior = np.array([*known, *[0.5] * (len(fitted.attraction_) - 3), *start.examination_])
+    height = start.log_likelihood(log).sum() + np.log(prior * (1 - prior)).sum()
+    assert fitted.log_posterior_[0] == pytest.approx(height, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "start"),
+    [
+        (PBMEstimator(), lambda: UBMEstimator().fit(small_log(0))),
+        (DBNEstimator(), lambda: SDBNEstimator().fit(small_log(0))),
+        (PBMEstimator(), PBMEstimator),
+        (DCMEstimator(), lambda: DCMEstimator("last_click").fit(small_log(0))),
+        (PBMEstimator(), lambda: PBMEstimator().fit(simulated(TRUTH["PBM"], 9, 0))),
+    ],
+)
+def test_a_start_of_another_kind_is_refused(estimator, start):
+    with pytest.raises(ValueError, match=r"^start is a \w+; expected a \w+ that EM fitted to"):
+        estimator.fit(small_log(0), start=start())
+
+
+def test_a_closed_form_needs_no_start():
+    log = small_log(2)
+    assert CMEstimator().fit(log, start=CMEstimator().fit(log)).score(log[:1]) == CMEstimator().fit(
+        log
+    ).score(log[:1])
+
+
+# ------------------------------------------------------------------------------------------------
+# ------ many rare pairs
+
+
+def rare_log(users, n_sessions, seed, order):
+    """200 queries of 8 items each; at random, or attractive items mostly above."""
+    rng = np.random.default_rng(seed)
+    lists, clicks = [], []
+    for _ in range(200):
+        attraction = rng.beta(1.0, 2.5, 8)
+        model = users.with_items(attraction=attraction)
+        scores = order * np.log(attraction) + rng.gumbel(size=(n_sessions, 8))
+        rankings = np.argsort(-scores, axis=1)[:, : users.n_positions]
+        lists.append(rankings)
+        clicks += [model.sample(ranking, rng) for ranking in rankings]
+    queries = np.repeat(np.arange(200), n_sessions)
+    return ClickLog(
+        np.concatenate(lists), clicks, queries, tuple("abcdefgh"), tuple(map(str, range(200)))
+    )
+
+
+def shared_parameter(name, estimator):
+    """The mean examination before a click relative to position 1, or the mean termination."""
+    if name == "DCM EM":
+        return estimator.termination_[:3].mean()
+    before_click = estimator.examination_.reshape(4, -1)[:, 0]
+    return (before_click / before_click[0])[1:].mean()
+
+
+@pytest.mark.parametrize(
+    ("name", "order", "truth", "published"),
+    [("PBM", 1.0, 5 / 9, 0.51), ("UBM", 1.0, 5 / 9, 0.51), ("DCM EM", 0.0, 0.3, 0.36)],
+)
+def test_rare_pairs_do_not_bias_what_all_share(name, order, truth, published):
+    """Ten sessions a query; the standard error of the means over six logs is 0.009 at most."""
+    kind = type(ALL[name]())
+    logs = [rare_log(TRUTH[name], 10, seed, order) for seed in range(6)]
+    fitted, uniform = (
+        np.mean([shared_parameter(name, kind(prior=prior).fit(log)) for log in logs])
+        for prior in (None, UNIFORM)
+    )
+    assert fitted == pytest.approx(truth, abs=0.03)
+    assert (uniform - published) * (published - truth) > 0  # so the log is hard
+
+
+def test_fitted_prior_is_the_most_likely():
+    """By a grid; and of no counts, Beta(1, 1)."""
+    rng = np.random.default_rng(0)
+    trials = rng.integers(1, 20, 2000)
+    clicks = rng.binomial(trials, rng.beta(0.8, 3.8, 2000)).astype(float)
+    a, b = fitted_prior(clicks, trials - clicks)
+    around = [
+        (betaln(a * x + clicks, b * y + trials - clicks) - betaln(a * x, b * y)).sum()
+        for x in (0.98, 1.0, 1.02)
+        for y in (0.98, 1.0, 1.02)
+    ]
+    assert np.argmax(around) == 4
+    assert (a, b) == pytest.approx((0.8, 3.8), rel=0.25)
+    assert fitted_prior(np.zeros(0), np.zeros(0)) == pytest.approx((1, 1))
+
+
+def test_examinations_are_compared_within_pairs():
+    """The equations that the estimate solves, without the passes of the package."""
+    log = small_log(6, 400)
+    fitted = PBMEstimator(tol=1e-12).fit(log)
+    γ, pairs = fitted.examination_, log.queries[:, None] * 5 + log.items
+    clicks = np.bincount(pairs.ravel(), log.clicks.ravel())
+    rate = (clicks / np.bincount(pairs.ravel(), np.tile(γ, len(log))))[pairs]
+    mean = (1 + rate.sum()) / (2 + rate.size)
+    shape = (mean + log.clicks.sum(axis=0)) / (2 * mean + rate.sum(axis=0))
+    np.testing.assert_allclose(shape / shape[0], γ / γ[0], atol=1e-4)
+
+
+# ------------------------------------------------------------------------------------------------
+# ------------ one door
+
+
+@pytest.mark.parametrize("name", MODEL_ESTIMATORS)
+def test_all_ways_to_fit_give_equal_parameters(name):
+    log = small_log(4, 300)
+    estimator = MODEL_ESTIMATORS[name]().fit(log)
+    instance = fit_models(log, [name], ["q"], test_share=0.3).instances["q"]
+    model = instance.model(estimator.model_class.short)
+    assert model == estimator.click_model("q", list(instance.labels))
+    given = MODEL_ESTIMATORS[name](prior=(2, 3))
+    (passed,) = fit_models(log, [given], ["q"], test_share=0).estimators.values()
+    assert passed.prior_ == (2.0, 3.0)
+
+
+@pytest.mark.parametrize("name", MODEL_ESTIMATORS)
+def test_logs_without_clicks(name):
+    log = ClickLog([[0, 1], [1, 0]] * 15, np.zeros((30, 2)), [0, 1] * 15, tuple("ab"), tuple("pq"))
+    estimator = MODEL_ESTIMATORS[name]().fit(log)
+    assert (estimator.predict_proba(log) < 0.1).all()
+    assert -0.2 < estimator.score(log) < 0

@@ -1,0 +1,91 @@
+"""What an estimate says of itself: error, effective sample size and weights, by hand."""
+
+import math
+
+import numpy as np
+import pytest
+
+from clickgym.logs import ClickLog, FixedPolicy, UniformPolicy, evaluate
+
+# of the list (a, b), which of its items is where in each session
+WEIGHTS = [[2, 2], [4, 0], [0, 0], [1, 4]]
+
+
+def log():
+    items = [[0, 1], [0, 2], [1, 0], [0, 1]]
+    propensities = [[1 / weight if weight else 0.5 for weight in row] for row in WEIGHTS]
+    return ClickLog(
+        items,
+        [[1, 0], [0, 1], [1, 1], [1, 1]],
+        [0] * 4,
+        ("a", "b", "c"),
+        ("q",),
+        propensities=propensities,
+        list_propensities=[0.5, 0.5, 0.5, 0.2],
+    )
+
+
+def test_diagnostics_are_those_of_the_worst_position():
+    """Σw and Σw² are 7 and 21 at the first position, 6 and 20 at the second; sessions earn 2, 0, 0
+    and 1 + 4.
+    """
+    result = evaluate(log(), FixedPolicy([0, 1]), "item-position")
+    assert result.value == pytest.approx(7 / 4)
+    assert result.standard_error == pytest.approx(math.sqrt((4 + 25) / 4 - (7 / 4) ** 2) / 2)
+    assert result.effective_sample_size == pytest.approx(36 / 20)
+    assert result.mean_weight == pytest.approx(6 / 4)
+    assert result.on_policy == 6 / 4
+    assert result.n_sessions == 4
+
+
+def test_diagnostics_of_weights_of_lists():
+    """Of the list (a, b) itself, shown in the first and the last session, with weights 2 and 5."""
+    result = evaluate(log(), FixedPolicy([0, 1]), "ips")
+    assert result.value == pytest.approx((2 * 1 + 5 * 2) / 4)
+    assert result.effective_sample_size == pytest.approx(49 / 29)
+    assert result.mean_weight == pytest.approx(7 / 4)
+
+
+# ------------------------------------------------------------------------------------------------
+# ---------- the decision
+
+
+def test_the_difference_is_that_of_the_same_sessions():
+    """Sessions earn 2, 0, 0 and 10 by `ips` where they were logged to earn 1, 1, 2 and 2."""
+    result = evaluate(log(), FixedPolicy([0, 1]), "ips", level=0.8)
+    gains = np.array([1, -1, -2, 8])
+    assert (
+        result.difference
+        == pytest.approx(gains.mean())
+        == pytest.approx(result.value - result.on_policy)
+    )
+    low, high = result.difference_interval
+    assert low < -1 < gains.mean() < 4 < high
+
+
+def test_what_varies_together_cancels_in_the_difference():
+    """A policy that is all but the logging one: its value is as uncertain as the log's, its
+    difference is not.
+    """
+    rng = np.random.default_rng(0)
+    items = rng.permuted(np.tile([0, 1], (500, 1)), axis=1)
+    many = ClickLog(items, rng.random((500, 2)) < 0.5, [0] * 500, ("a", "b"), ("q",))
+    result = evaluate(many, UniformPolicy(2, 2), "ips", logging=UniformPolicy(2, 2))
+    low, high = result.difference_interval
+    assert low < 0.0 == result.difference < high
+    assert high - low < 0.15 * (result.interval[1] - result.interval[0])
+    assert result.interval == result.on_policy_interval
+
+
+def test_what_tells_little_is_said_in_words():
+    found = evaluate(log(), FixedPolicy([0, 1]), "ips").cautions
+    assert len(found) == 3
+    for number, caution in zip(("1.750", "ips is 2", "1 effective click"), found, strict=True):
+        assert number in caution
+    items = np.tile([[0, 1], [1, 0]], (100, 1))
+    many = ClickLog(items, items == 0, [0] * 200, ("a", "b"), ("q",))
+    assert evaluate(many, FixedPolicy([0, 1]), "ips", logging=UniformPolicy(2, 2)).cautions == ()
+    assert (
+        len(evaluate(many[:198], FixedPolicy([0, 1]), "ips", logging=UniformPolicy(2, 2)).cautions)
+        == 1
+    )

@@ -1,0 +1,294 @@
+"""``clickgym fit``: from a log to an instance file, in one command."""
+
+import re
+import shlex
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from clickgym.command_line import main
+from clickgym.envs import PositionBasedModel, load_instance
+from clickgym.logs import (
+    ClickLog,
+    DBNEstimator,
+    PBMEstimator,
+    fit_models,
+    read_log,
+    train_test_split,
+    write_tidy,
+)
+from clickgym.logs.estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
+from clickgym.logs.off_policy.evaluation import ESTIMATORS
+
+ATTRACTION, EXAMINATION = [0.7, 0.5, 0.4, 0.3, 0.2, 0.1], [0.9, 0.7, 0.5, 0.3]
+
+
+@pytest.fixture(scope="module")
+def log_file(tmp_path_factory):
+    """Two queries, one of them with twice the sessions, simulated from the same position-based
+    model.
+    """
+    path = tmp_path_factory.mktemp("log") / "log.csv"
+    rng = np.random.default_rng(1)
+    items = rng.permuted(np.tile(np.arange(6), (9000, 1)), axis=1)[:, :4]
+    clicks = rng.random(items.shape) < np.array(ATTRACTION)[items] * EXAMINATION
+    write_tidy(
+        ClickLog(items, clicks, np.arange(9000) % 3 // 2, tuple("abcdef"), ("often", "some/times")),
+        path,
+    )
+    return path
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_fitted_instance_is_the_truth_and_can_be_run(log_file, tmp_path, capsys):
+    out = tmp_path / "the query.json"
+    assert (
+        main(["fit", str(log_file), "--model", "PBM", "UBM", "CM", "-m", "DCM", "--out", str(out)])
+        == 0
+    )
+    printed, progress = capsys.readouterr()
+    assert "7,200 sessions" in printed
+    assert "1,800 held out" in printed
+    rows = {
+        name: re.findall(rf"^{name} .*$", printed, re.MULTILINE)[-1].split()
+        for name in ("PBM", "UBM", "DCM", "CM")
+    }
+    assert float(rows["PBM"][2]) == pytest.approx(held_out_score(log_file), abs=1e-5)
+    assert len(rows["PBM"]) == 4 + 4
+    assert rows["CM"][1:4] == ["closed", "form", "-inf"]
+    assert "read 9,000 sessions" in progress
+    instance = load_instance(out)
+    assert (instance.name, instance.n_items, instance.n_positions) == ("often", 6, 4)
+    assert instance.estimation["items"] == list("abcdef")
+    assert instance.estimation["sessions"] == 6000
+    assert instance.estimation["sessions_of_all_queries"] == 9000
+    assert "log.csv" in instance.origin
+    model = instance.model("PBM")
+    truth = PositionBasedModel(ATTRACTION, EXAMINATION)
+    ranking = [3, 0, 5, 1]
+    np.testing.assert_allclose(
+        model.click_probabilities(ranking), truth.click_probabilities(ranking), atol=0.06
+    )
+    assert instance.models["DCM"].termination[-1] == instance.models["DCM"].termination[-2]
+    assert gym.make("UBMRank-v0", instance=str(out)).unwrapped.model.n_items == 6
+    run = tmp_path / "run"
+    command = re.search("\nclickgym (run PBM.*) --horizon 1e5 --out results/users\n", printed)[1]
+    assert main(shlex.split(f"{command} --horizon 1e3 --runs 1 --out {run}")) == 0
+
+
+def held_out_score(path):
+    train, test = train_test_split(read_log(path), 0.2)
+    return PBMEstimator().fit(train).score(test)
+
+
+@pytest.mark.parametrize("share", [0.01, 0.5, 0.99])
+def test_at_least_one_session_is_held_out_and_one_is_not(share):
+    log = ClickLog([[0], [1]], [[0], [1]], [0, 0], ("a", "b"), ("q",))
+    assert [len(part) for part in train_test_split(log, share)] == [1, 1]
+
+
+def test_fewer_items_are_those_displayed_most(tmp_path):
+    items = [[0, 1], [1, 2], [2, 1], [1, 2], [3, 1]]
+    log = ClickLog(items, np.zeros((5, 2)), [0] * 5, ("x", "c", "b", "a"), ("q",))
+    instance = fit_models(log, ["PBM"], n_items=3, test_share=0).instances["q"]
+    assert instance.estimation["items"] == ["a", "b", "c"]
+    assert instance.initial_ranking.tolist() == [
+        2,
+        1,
+        0,
+    ]  # c and b as in the most frequent list, then a
+
+
+@pytest.mark.parametrize(("n_items", "kept"), [(None, "abcd"), (3, "abc"), (5, "abcde")])
+def test_items_in_one_of_a_hundred_sessions_are_kept(n_items, kept):
+    """The clicks on the others stay their own: the estimates are the same."""
+    rng = np.random.default_rng(0)
+    lists = rng.permuted(np.tile([0, 1, 2], (4000, 1)), axis=1)
+    lists[:400:10, 2], lists[400:800:11, 0] = 3, 4  # in 1 % of the sessions, and in fewer
+    clicks = rng.random(lists.shape) < np.array([0.3, 0.2, 0.4, 0.5, 0.9])[lists]
+    log = ClickLog(lists, clicks, np.zeros(4000), tuple("abcde"), ("q",))
+    fitted = fit_models(log, ["PBM"], n_items=n_items, test_share=0)
+    assert fitted.instances["q"].labels == tuple(kept)
+    whole = PBMEstimator().fit(log).click_model("q", list("abcde"))
+    np.testing.assert_array_equal(
+        fitted.instances["q"].model("PBM").attraction, whole.attraction[: len(kept)]
+    )
+
+
+def test_production_list_is_the_most_frequent_one():
+    """Not the first or the rarest; what it lacks follows, most displayed first."""
+    items = [[3, 0, 1]] + [[2, 1, 4]] * 3 + [[0, 1, 2]] * 2
+    log = ClickLog(items, np.zeros((6, 3)), [0] * 6, tuple("abcde"), ("q",))
+    instance = fit_models(log, ["CM"], n_items=5, test_share=0).instances["q"]
+    labels = [instance.labels[item] for item in instance.initial_ranking]
+    assert labels == ["c", "b", "e", "a", "d"]
+
+
+def test_better_of_two_estimators_of_one_model_is_kept(log_file):
+    fitted = fit_models(read_log(log_file), ["all"])
+    scores = {name: fitted.scored[name].score(fitted.test) for name in ("SDBN", "DBN")}
+    kept = max(scores, key=scores.get)
+    assert f" {kept}," in fitted.instances["often"].description
+    models = {estimator.model_class.short for estimator in MODEL_ESTIMATORS.values()}
+    assert set(fitted.instances["often"].models) == models
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("LOG --model PMB --out x.json", "unknown model 'PMB'; did you mean 'PBM'?"),
+        (
+            "LOG --model PBM --out x.json --columns item",
+            "--columns is 'item'; expected NAME=COLUMN",
+        ),
+        ("LOG --model PBM --out x.json --items 3", "n_items is 3, but the log has 4 positions"),
+        (
+            "LOG --model PBM --out x.json --query never",
+            "the log has no query 'never'; its most frequent ones are often",
+        ),
+        (
+            "LOG --model PBM --out x.json --query often some/times",
+            "--out is x.json for 2 queries; expected a folder",
+        ),
+        ("NOTHING --model PBM --out x.json", "nothing: no column session"),
+        (
+            "LOG --model PBM --out nothing",
+            "nothing is a file, or lies below a file; expected a folder",
+        ),
+    ],
+)
+def test_wrong_input_is_one_line_and_writes_nothing(
+    log_file, tmp_path, monkeypatch, capsys, words, message
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "nothing").write_text("hello\n")
+    files = {"LOG": str(log_file), "NOTHING": "nothing"}
+    assert main(["fit", *(files.get(word, word) for word in words.split())]) == 2
+    printed, refused = capsys.readouterr()
+    assert message in refused.splitlines()[-1]
+    assert refused.splitlines()[-1].startswith("clickgym: ")
+    assert printed == ""
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["nothing"]
+
+
+def test_python_fits_as_the_command_does(log_file, tmp_path, printed):
+    queries = ["often", "some/times"]
+    words = ["fit", str(log_file), "--model", "PBM", "DCM", "--query", *queries]
+    out = printed([*words, "--out", str(tmp_path / "queries")])
+    origin = "estimated by clickgym from the click log log.csv"
+    fitted = fit_models(read_log(log_file), ["PBM", "DCM"], queries, bootstrap=10, origin=origin)
+    best, command = out.splitlines()[:2]
+    assert best.startswith("PBM predicts")
+    typed = shlex.split(command)
+    first = typed.index("--instance") + 1
+    assert [load_instance(file).name for file in typed[first : first + 2]] == queries
+    assert (len(fitted.train), len(fitted.test)) == (7200, 1800)
+    assert f"{fitted.scored['PBM'].score(fitted.test):.5f}" in out
+    for query, name in (("often", "often.json"), ("some/times", "some%2Ftimes.json")):
+        fitted.instances[query].save(tmp_path / "again.json")
+        assert (tmp_path / "again.json").read_bytes() == (tmp_path / "queries" / name).read_bytes()
+    assert load_instance(tmp_path / "queries" / "some%2Ftimes.json").estimation["sessions"] == 3000
+
+
+def test_missing_convergence_is_a_warning(log_file):
+    with pytest.warns(ConvergenceWarning, match="DBNEstimator has not converged"):
+        fit_models(read_log(log_file), [DBNEstimator(3)])
+
+
+def test_help_names_what_the_registries_hold(printed, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")  # so that no name is broken at the end of a line
+    for command, names in {
+        "fit": MODEL_ESTIMATORS,
+        "evaluate": ESTIMATORS,
+    }.items():
+        shown = printed([command, "--help"])
+        assert [name for name in names if name not in shown] == []
+
+
+# ------------------------------------------------------------------------------------------------
+# ---------- intervals
+
+
+def test_fit_prints_intervals_and_what_clicks_do_not_tell(log_file, tmp_path, printed):
+    out = tmp_path / "query.json"
+    text = printed(["fit", str(log_file), "--model", "PBM", "UBM", "DCM", "--out", str(out)])
+    assert "PBM, often: estimates ± half of their 0.95 intervals, from 10 refits" in text
+    assert re.search(r"^examination: 1 0\.\d{3}\*, 2 0\.\d{3} ± 0\.\d{3}, 3 ", text, re.MULTILINE)
+    assert re.search(r"^examination after a click at 3: 4 0\.\d{3} ± 0\.\d{3}$", text, re.MULTILINE)
+    assert re.search(r"^termination: 1 .* ± 0\.\d{3}, 4 0\.\d{3}\*$", text, re.MULTILINE)
+    assert "* Clicks do not tell this one" in text
+    assert "Caution" not in text
+    instance = load_instance(out)
+    errors, model = instance.estimation["standard_errors"]["PBM"], instance.models["PBM"]
+    # clicks tell only the products: attraction times this is comparable
+    factor = model.examination[0] / EXAMINATION[0]
+    deviations = (model.attraction * factor - ATTRACTION) / np.array(errors["attraction"])
+    assert np.abs(deviations).max() < 4
+    least = np.sqrt(model.attraction * (1 - model.attraction) / 4000).min() / 2
+    assert least < min(errors["attraction"])
+    assert max(errors["attraction"]) < 4 * min(errors["attraction"])
+    assert (
+        errors["examination"][0]
+        is instance.estimation["standard_errors"]["DCM"]["termination"][-1]
+        is None
+    )
+    assert instance.estimation["standard_errors"]["UBM"]["examination"][0][0] is None
+
+
+def test_refits_to_a_quarter_of_the_sessions_have_the_errors_of_all():
+    """Of 80,000 sessions each refit draws a quarter; their errors are half of those of 20,000.
+    Standard deviations over 60 refits each, so within 20 % (two standard errors) of each other's
+    truth.
+    """
+    rng = np.random.default_rng(2)
+    items = rng.permuted(np.tile(np.arange(6), (80_000, 1)), axis=1)[:, :4]
+    clicks = rng.random(items.shape) < np.array(ATTRACTION)[items] * EXAMINATION
+    log = ClickLog(items, clicks, np.zeros(80_000), tuple("abcdef"), ("q",))
+
+    def standard_errors(log):
+        fitted = fit_models(log, ["PBM"], bootstrap=60)
+        return fitted.instances["q"].estimation["standard_errors"]["PBM"]
+
+    large, small = standard_errors(log), standard_errors(log[:20_000])
+    for name, first in (("examination", 1), ("attraction", 0)):  # the first examination is the unit
+        ratios = np.array(large[name][first:], float) / np.array(small[name][first:], float)
+        assert ratios == pytest.approx(0.5, rel=0.4)
+
+
+def test_what_no_session_shows_keeps_the_prior_and_says_so(tmp_path, printed):
+    """The item c stands at the last position alone, where nothing tells whether a click
+    satisfied.
+    """
+    rng = np.random.default_rng(0)
+    items = np.where(rng.random((2000, 1)) < 0.5, [[0, 1, 2]], [[1, 0, 2]])
+    clicks = rng.random(items.shape) < [0.5, 0.4, 0.3]
+    write_tidy(ClickLog(items, clicks, np.zeros(2000), tuple("abc"), ("q",)), tmp_path / "log.csv")
+    words = ["fit", str(tmp_path / "log.csv"), "--out", str(tmp_path / "q.json")]
+    out = printed([*words, "--model", "SDBN", "DBN"])
+    assert re.search(r"^satisfaction: a .* ± .*, b .* ± .*, c 0\.\d+\*$", out, re.MULTILINE)
+
+
+def test_a_log_whose_items_hardly_change_places_is_warned_about(tmp_path, printed, refused):
+    """As an agent leaves it that has found its list; in three of a hundred sessions it shows a
+    random one.
+    """
+    rng = np.random.default_rng(0)
+    items = rng.permuted(np.tile(np.arange(6), (20_000, 1)), axis=1)[:, :4]
+    items[rng.random(20_000) > 0.03] = [0, 1, 2, 3]
+    clicks = rng.random(items.shape) < np.array(ATTRACTION)[items] * EXAMINATION
+    write_tidy(
+        ClickLog(items, clicks, np.zeros(20_000), tuple("abcdef"), ("q",)), tmp_path / "log.parquet"
+    )
+    words = ["fit", str(tmp_path / "log.parquet"), "--model", "PBM"]
+    words += ["--out", str(tmp_path / "q.json"), "--bootstrap", "0"]
+    out = printed(words)
+    assert re.search(
+        r"Caution: q: in 97\.\d% of the displays an item is where it mostly is\.",
+        out,
+    )
+    assert "refits" not in out
+    assert "standard_errors" not in load_instance(tmp_path / "q.json").estimation
+    assert "bootstrap is 1; expected 0 or at least 2 refits, as one has no spread" in refused(
+        [*words[:-1], "1"]
+    )

@@ -1,0 +1,450 @@
+"""Click logs: the readers, the laws and estimates of each click model, and the reference figures on
+the real log.
+"""
+
+import itertools
+import json
+import runpy
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clickgym.envs import (
+    CascadeModel,
+    ClickChainModel,
+    DependentClickModel,
+    DynamicBayesianModel,
+    PositionBasedModel,
+    UserBrowsingModel,
+    load_instance,
+)
+from clickgym.logs import (
+    CCMEstimator,
+    ClickLog,
+    CMEstimator,
+    DBNEstimator,
+    DCMEstimator,
+    PBMEstimator,
+    SDBNEstimator,
+    UBMEstimator,
+    read_log,
+)
+from clickgym.logs.estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
+
+UNIFORM = (1, 1)
+
+
+def published(kind, *method):
+    """EM as published: 50 plain steps, and the prior Beta(1, 1)."""
+    return lambda iterations=50, tol=None: kind(*method, iterations, tol, UNIFORM)
+
+
+ALL = {
+    "CM": lambda: CMEstimator(UNIFORM),
+    "DCM": lambda: DCMEstimator("last_click", prior=UNIFORM),
+    "DCM EM": published(DCMEstimator, "em"),
+    "SDBN": lambda: SDBNEstimator(UNIFORM),
+    "PBM": published(PBMEstimator),
+    "UBM": published(UBMEstimator),
+    "DBN": published(DBNEstimator),
+    "CCM": published(CCMEstimator),
+}
+EM = ("DCM EM", "PBM", "UBM", "DBN", "CCM")
+
+ATTRACTION = [0.7, 0.5, 0.4, 0.3, 0.2, 0.1]
+TRUTH = {
+    "CM": CascadeModel(ATTRACTION, 4),
+    "DCM EM": DependentClickModel(ATTRACTION, [0.3, 0.3, 0.3, 0.3]),
+    "PBM": PositionBasedModel(ATTRACTION, [0.9, 0.7, 0.5, 0.3]),
+    "UBM": UserBrowsingModel(
+        ATTRACTION, [[0.9, 0, 0, 0], [0.7, 0.8, 0, 0], [0.5, 0.6, 0.8, 0], [0.3, 0.4, 0.6, 0.8]]
+    ),
+    "DBN": DynamicBayesianModel(ATTRACTION, [0.2, 0.6, 0.4, 0.5, 0.3, 0.7], 0.8, n_positions=4),
+    "CCM": ClickChainModel(ATTRACTION, 0.9, 0.8, 0.3, 4),
+}
+
+
+def simulated(model, n_sessions, seed):
+    rng = np.random.default_rng(seed)
+    items = rng.permuted(np.tile(np.arange(model.n_items), (n_sessions, 1)), axis=1)[
+        :, : model.n_positions
+    ]
+    clicks = [model.sample(ranking, rng) for ranking in items]
+    return ClickLog(items, clicks, np.zeros(n_sessions), tuple("abcdefgh"[: model.n_items]), ("q",))
+
+
+def small_log(seed, n_sessions=60):
+    """Two queries that share items, arbitrary clicks."""
+    rng = np.random.default_rng(seed)
+    items = rng.permuted(np.tile(np.arange(5), (n_sessions, 1)), axis=1)[:, :3]
+    clicks = rng.random((n_sessions, 3)) < [0.6, 0.4, 0.3]
+    return ClickLog(items, clicks, rng.integers(2, size=n_sessions), tuple("abcde"), ("p", "q"))
+
+
+# ------------------------------------------------------------------------------------------------
+# ------------- laws
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_likelihood_and_perplexity_of_the_fitted_model(name):
+    log = small_log(0)
+    estimator = ALL[name]().fit(log)
+    vectors = np.array(list(itertools.product([0, 1], repeat=3)), np.int8)
+    ranking = [4, 0, 2]
+    every = ClickLog([ranking] * 8, vectors, [1] * 8, log.item_labels, log.query_labels)
+    joint = np.exp(estimator.log_likelihood(every))
+    marginals = estimator.click_model("q", list("abcde")).click_probabilities(ranking)
+    assert joint.sum() == pytest.approx(1, abs=1e-12)
+    np.testing.assert_allclose(joint @ vectors, marginals, atol=1e-12)
+    expected = 2 ** -np.log2(np.where(vectors == 1, marginals, 1 - marginals)).mean(axis=0)
+    np.testing.assert_allclose(estimator.perplexity_by_rank(every), expected)
+    assert estimator.perplexity(every) == pytest.approx(expected.mean())
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_pairs_never_shown_keep_one_half_and_labels_match_logs(name):
+    log = small_log(1)
+    estimator = ALL[name]().fit(log)
+    renumbered = ClickLog(4 - log.items, log.clicks, 1 - log.queries, tuple("edcba"), ("q", "p"))
+    np.testing.assert_array_equal(
+        estimator.log_likelihood(renumbered), estimator.log_likelihood(log)
+    )
+    swapped = ClickLog(log.items, log.clicks, 1 - log.queries, tuple("abcde"), ("p", "q"))
+    assert (estimator.log_likelihood(swapped) != estimator.log_likelihood(log)).any()
+    unknown = ClickLog([[0, 1, 2]], [[0, 0, 0]], [0], ("x", "y", "z"), ("elsewhere",))
+    first = np.log2(estimator.perplexity_by_rank(unknown)[0])
+    examined = np.ravel(estimator.examination_)[0] if name in ("PBM", "UBM") else 1.0
+    assert first == pytest.approx(-np.log2(1 - 0.5 * examined))
+
+
+@pytest.mark.parametrize("name", MODEL_ESTIMATORS)
+def test_an_item_of_another_query_is_scored_like_one_of_no_query(name):
+    """In the order of labels "b" lies between the two items of "p", which are clicked never and
+    always.
+    """
+    lists = np.tile([[0, 2], [1, 3]], (20, 1))
+    log = ClickLog(
+        lists, np.tile([[0, 1], [1, 0]], (20, 1)), np.tile([0, 1], 20), tuple("abcd"), ("p", "q")
+    )
+    estimator = MODEL_ESTIMATORS[name]().fit(log)
+    elsewhere, nowhere = (
+        ClickLog([[0, 1]] * 2, [[0, 0], [0, 1]], [0, 0], ("a", other), ("p",)) for other in "bz"
+    )
+    np.testing.assert_array_equal(
+        estimator.log_likelihood(elsewhere), estimator.log_likelihood(nowhere)
+    )
+
+
+@pytest.mark.parametrize("name", MODEL_ESTIMATORS)
+def test_what_is_no_log_is_refused_in_one_line(name):
+    fresh, fitted = (MODEL_ESTIMATORS[name]() for _ in range(2))
+    fitted.fit(small_log(0))
+    for attempt in (fresh.fit, fitted.score, fitted.predict_proba):
+        with pytest.raises(TypeError, match=r"^log is .*; expected a ClickLog$"):
+            attempt([[0, 1]])
+    with pytest.raises(ValueError, match=r"^this \w+ is not fitted; call fit\(log\) first$"):
+        fresh.predict_proba(small_log(0))
+
+
+# ------------------------------------------------------------------------------------------------
+# ----------------- EM
+
+
+PARAMETERS = {
+    "DCM EM": ["attraction_", "termination_"],
+    "PBM": ["attraction_", "examination_"],
+    "UBM": ["attraction_", "examination_"],
+    "DBN": ["attraction_", "satisfaction_", "perseverance_"],
+    "CCM": [
+        "attraction_",
+        "continue_after_skip_",
+        "continue_after_click_",
+        "continue_after_relevant_",
+    ],
+}
+
+
+def penalised(estimator, log):
+    """The log-likelihood and the log of the Beta(2, 2) prior, from the public parts; unused UBM
+    contexts are 0.5.
+    """
+    prior = 0.0
+    for name in PARAMETERS[
+        {DCMEstimator: "DCM EM"}.get(type(estimator), type(estimator).__name__[:3])
+    ]:
+        values = np.array(getattr(estimator, name))
+        if name == "termination_":
+            values[-1] = 0.5  # what EM leaves where nothing follows
+        unused = values.size - np.count_nonzero(values)
+        values = values[values > 0]
+        prior += np.log(values * (1 - values)).sum() + unused * np.log(0.25)
+    return estimator.log_likelihood(log).sum() + prior
+
+
+def assert_no_parameter_can_improve(estimator, log, parameters):
+    best = penalised(estimator, log)
+    for parameter in parameters:
+        fitted = getattr(estimator, parameter)
+        for index in np.argwhere(np.atleast_1d(fitted) > 0):
+            for step in (-1e-3, 1e-3):
+                moved = np.array(fitted, float, ndmin=1)
+                moved[tuple(index)] += step
+                setattr(estimator, parameter, moved if np.ndim(fitted) else float(moved[0]))
+                assert penalised(estimator, log) < best + 1e-8, (parameter, index)
+        setattr(estimator, parameter, fitted)
+
+
+# The largest error of the click probabilities that the fitted model predicts had, over 20 logs of
+# 8,000 sessions, a
+# mean of at most 0.021 and a standard deviation of at most 0.006: the tolerance lies 5.5 of them
+# above, a false alarm
+# of about 1e-7.
+@pytest.mark.parametrize("name", TRUTH)
+def test_estimates_recover_the_model_that_made_the_log(name):
+    truth = TRUTH[name]
+    fitted = ALL[name]().fit(simulated(truth, 8000, seed=1)).click_model("q", list("abcdef"))
+    rankings = list(itertools.permutations(range(6), 4))[::7]
+    errors = [
+        fitted.click_probabilities(ranking) - truth.click_probabilities(ranking)
+        for ranking in rankings
+    ]
+    assert np.abs(errors).max() < 0.055
+
+
+def test_the_click_chain_estimator_recovers_every_parameter():
+    truth = TRUTH["CCM"]
+    fitted = (
+        CCMEstimator(1000, 1e-9, UNIFORM)
+        .fit(simulated(truth, 40_000, seed=3))
+        .click_model("q", list("abcdef"))
+    )
+    # Six standard deviations, measured over six logs: .004 of attractions; .002, .010 and .012.
+    np.testing.assert_allclose(fitted.attraction, truth.attraction, atol=0.025)
+    for value, true, tolerance in zip(
+        fitted.parameters[1:], (0.9, 0.8, 0.3), (0.015, 0.06, 0.075), strict=True
+    ):
+        assert value == pytest.approx(true, abs=tolerance)
+
+
+def test_bias_of_the_last_click_estimator():
+    log = simulated(TRUTH["DCM EM"], 8000, seed=2)
+    biased, exact = ALL["DCM"]().fit(log), ALL["DCM EM"]().fit(log)
+    assert biased.termination_[1] > 0.45
+    np.testing.assert_allclose(exact.termination_[:3], 0.3, atol=0.15)  # six standard deviations
+    assert exact.score(log) > biased.score(log)
+
+
+@pytest.mark.parametrize("name", EM)
+def test_em_stops_at_the_tolerance_or_warns(name):
+    log = small_log(3)
+    estimator = ALL[name](3000, 1e-6).fit(log)
+    gains = np.diff(estimator.log_posterior_) / len(log)
+    assert estimator.converged_
+    assert estimator.n_iter_ == len(gains) < 3000
+    cycles = [gains[0], *(gains[1::2] + gains[2::2])]  # an extrapolated step and a plain one
+    assert cycles[-1] < 1e-6 <= min(cycles[:-1])
+    with pytest.warns(
+        ConvergenceWarning,
+        match="the last of 5 steps changed the log-likelihood per session by .* allow more",
+    ):
+        short = ALL[name](5, 1e-6).fit(log)
+    assert short.converged_ is False
+    assert short.n_iter_ == 5
+    np.testing.assert_array_equal(short.log_posterior_, estimator.log_posterior_[:6])
+    assert ALL[name](5).fit(log).converged_ is None
+
+
+@pytest.mark.parametrize("name", EM)
+def test_a_large_log_is_worked_off_in_parts(name):
+    """After one step, what is estimated of a query depends on its own sessions alone: on those of a
+    log that fills several blocks as on those of a tenth of it, which fills one.
+    """
+    rng = np.random.default_rng(4)
+    items = rng.permuted(np.tile(np.arange(5), (50_000, 1)), axis=1)[:, :3]
+    clicks, queries = rng.random(items.shape) < [0.6, 0.4, 0.3], np.arange(50_000) // 5
+    log = ClickLog(items, clicks, queries, tuple("abcde"), tuple(map(str, range(10_000))))
+    whole = ALL[name](1).fit(log)
+    parts = [log[start : start + 5_000] for start in range(0, 50_000, 5_000)]
+    pieces = [ALL[name](1).fit(part) for part in parts]
+    assert whole.pairs_ == [pair for piece in pieces for pair in piece.pairs_]
+    attraction = [piece.attraction_[: len(piece.pairs_)] for piece in pieces]
+    np.testing.assert_allclose(
+        whole.attraction_[: len(whole.pairs_)], np.concatenate(attraction), rtol=1e-12
+    )
+    likelihood = whole.log_likelihood(log)
+    np.testing.assert_array_equal(
+        likelihood, np.concatenate([whole.log_likelihood(part) for part in parts])
+    )
+    assert whole.log_posterior_[-1] == pytest.approx(penalised(whole, log), rel=1e-10)
+
+
+def test_steps_and_tolerance_are_checked():
+    with pytest.raises(ValueError, match="iterations is 0; expected a positive integer"):
+        PBMEstimator(0)
+    with pytest.raises(ValueError, match="tol is 0; expected a finite number > 0"):
+        DBNEstimator(tol=0)
+    for prior, message in (
+        ((1, 0), r"prior is 0; expected a finite number > 0"),
+        (1.0, r"prior is 1.0; expected two numbers > 0, or None"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            SDBNEstimator(prior)
+
+
+def test_a_refused_fit_and_a_refused_score():
+    with pytest.raises(ValueError, match="the log has no sessions"):
+        PBMEstimator().fit(small_log(0)[[]])
+    with pytest.raises(ValueError, match="the log has 4 positions; the model was fitted to 3"):
+        PBMEstimator().fit(small_log(0)).score(simulated(TRUTH["PBM"], 2, seed=0))
+    with pytest.raises(ValueError, match="unknown method 'mle' \\(available: last_click, em\\)"):
+        DCMEstimator("mle")
+
+
+# ------------------------------------------------------------------------------------------------
+# ------ logs and
+# readers
+
+
+# ------------------------------------------------------------------------------------------------
+# ------- reference
+# figures
+
+# Log-likelihood per session, perplexity, perplexity by rank: from an independent implementation.
+REFERENCE = dict(
+    line.split(": ")
+    for line in """\
+CM: -1.5358 1.540882 1.7957 1.8509 1.7219 1.6232 1.5255 1.4609 1.4043 1.3439 1.3464 1.3362
+DCM: -3.77615 1.441648 1.7760 1.7269 1.5734 1.4792 1.4005 1.3464 1.3122 1.2650 1.2717 1.2653
+DCM EM: -3.57026 1.443947 1.7804 1.7302 1.5743 1.4780 1.3996 1.3461 1.3154 1.2667 1.2753 1.2734
+SDBN: -3.71286 1.435931 1.7760 1.7205 1.5680 1.4727 1.3945 1.3420 1.3072 1.2596 1.2635 1.2553
+PBM: -3.52481 1.433664 1.7720 1.7154 1.5677 1.4736 1.3917 1.3403 1.3052 1.2588 1.2602 1.2517
+UBM: -3.24050 1.434168 1.7717 1.7147 1.5691 1.4751 1.3927 1.3411 1.3061 1.2586 1.2610 1.2516
+DBN: -3.30502 1.438612 1.7712 1.7166 1.5693 1.4771 1.3957 1.3452 1.3099 1.2627 1.2705 1.2680
+CCM: -3.29240 1.437128 1.7728 1.7169 1.5703 1.4778 1.3961 1.3437 1.3087 1.2611 1.2654 1.2584
+""".splitlines()
+)
+EXAMINATION = [0.8112, 0.5592, 0.4635, 0.3859, 0.2932, 0.2595, 0.2420, 0.1960, 0.2044, 0.1901]
+
+
+@pytest.mark.parametrize("name", REFERENCE)
+def test_reference_figures_of_the_real_log(yandex, name):
+    train, test = yandex
+    likelihood, perplexity, *by_rank = map(float, REFERENCE[name].split())
+    estimator = ALL[name]().fit(train)
+    # The cascade model excludes several clicks; its figure is that of the other sessions.
+    scored = test[test.clicks.sum(axis=1) <= 1] if name == "CM" else test
+    assert estimator.score(scored) == pytest.approx(
+        likelihood, abs=5.1e-5 if name == "CM" else 5.1e-6
+    )
+    assert estimator.perplexity(test) == pytest.approx(perplexity, abs=5.1e-7)
+    np.testing.assert_allclose(estimator.perplexity_by_rank(test), by_rank, atol=5.1e-5)
+    if name == "PBM":
+        np.testing.assert_allclose(estimator.examination_, EXAMINATION, atol=5.1e-5)
+    if name == "DBN":
+        assert estimator.perseverance_ == pytest.approx(0.8223, abs=5.1e-5)
+
+
+def test_both_readers_see_the_same_sessions(yandex, data_folder):
+    whole = read_log(data_folder / "yandex_sample" / "yandex_sample_relpred_format.tsv.gz")
+    assert len(whole) == 56477 == sum(map(len, yandex))
+    np.testing.assert_array_equal(
+        whole.clicks.sum(axis=0), sum(log.clicks.sum(axis=0, dtype=int) for log in yandex)
+    )
+    assert sorted(whole.query_labels) == sorted(yandex[0].query_labels)
+
+
+# ------------------------------------------------------------------------------------------------
+# ------------ 60
+# queries
+
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "convert_queries.py"
+
+
+@pytest.fixture(scope="module")
+def convert():
+    """The converters of the example, by the names of their data."""
+    return runpy.run_path(str(EXAMPLE))["CONVERTERS"]
+
+
+def sixty(queries):
+    rng = np.random.default_rng(0)
+    browsing = np.full((10, 10), 0.2)
+    browsing[:, 9] = np.linspace(0.9, 0.1, 10)  # the last column: no click yet
+    browsing[2, :2] = 0.31, 0.32
+    item_parameters = ("CM", "PBM", "DCM", "UBM", "DBN", "DBN_satisfaction", "CCM")
+    return {
+        "shared": {
+            "PBM_examination": rng.random(10).tolist(),
+            "DCM_termination": rng.random(10).tolist(),
+            "UBM_gamma_rank_prev": browsing.tolist(),
+            "DBN_perseverance": 0.99999,
+            "CCM": [0.9, 0.8, 0.1],
+        },
+        "queries": {
+            query: {name: rng.random(10).tolist() for name in item_parameters} for query in queries
+        },
+    }
+
+
+def test_conversion_of_ubm_and_dbn(log_file, convert):
+    path = log_file("sixty.json", json.dumps(sixty(["401", "1153"])))
+    first, second = convert["yandex60"](path)
+    assert (first.name, second.name, first.n_positions) == ("yandex60-401", "yandex60-1153", 5)
+    examination = first.models["UBM"].examination
+    np.testing.assert_allclose(examination[:, 0], np.linspace(0.9, 0.1, 10))
+    np.testing.assert_allclose(examination[2, :4], [examination[2, 0], 0.31, 0.32, 0])
+    assert first.models["DBN"].perseverance == 1
+    assert first.initial_ranking.tolist() == list(range(10))
+
+
+ADS = {
+    "19": {"thetas": [0.05, 0.03, 0.04, 0.06], "kappas": [1.0, 0.5]},
+    "2": {"thetas": [0.1, 0.2], "kappas": [1.0, 0.4]},
+}
+
+
+def test_advertising_queries_become_position_based_models(tmp_path, monkeypatch, convert):
+    (tmp_path / "ads.json").write_text(json.dumps(ADS))
+    first, second = convert["kdd_pbm"](tmp_path / "ads.json")
+    assert (first.name, second.name, first.n_positions) == ("kdd-19", "kdd-2", 2)
+    assert first.models == {"PBM": PositionBasedModel([0.05, 0.03, 0.04, 0.06], [1.0, 0.5])}
+    monkeypatch.setattr(
+        sys,
+        "argv",
+        [str(EXAMPLE), "kdd_pbm", str(tmp_path / "ads.json"), "--out", str(tmp_path / "out")],
+    )
+    runpy.run_path(str(EXAMPLE), run_name="__main__")
+    assert load_instance(tmp_path / "out" / "kdd-2.json").model("PBM") == second.models["PBM"]
+
+
+@pytest.fixture
+def queries(data_folder, convert):
+    """The published queries."""
+    path = data_folder / "yandex60_clickmodels.json"
+    if not path.is_file():
+        pytest.skip(f"no parameters of the 60 queries: {path} is absent")
+    return convert["yandex60"](path)
+
+
+def test_sixty_queries_reach_the_reference_rewards(queries):
+    assert len(queries) == 60
+
+    def mean(kind, n_positions, optimal):
+        models = [instance.model(kind, n_positions) for instance in queries]
+        lists = [model.optimal_ranking() if optimal else np.arange(n_positions) for model in models]
+        return np.mean(
+            [model.expected_reward(ranking) for model, ranking in zip(models, lists, strict=True)]
+        )
+
+    for (kind, n_positions, optimal), reward in {
+        ("CM", 5, True): 0.666278,
+        ("CM", 5, False): 0.636449,
+        ("PBM", 5, True): 1.045830,
+        ("PBM", 5, False): 0.918410,
+        ("UBM", 10, False): 1.145159,
+        ("PBM", 10, False): 1.136672,
+    }.items():
+        assert mean(kind, n_positions, optimal) == pytest.approx(reward, abs=6e-7)

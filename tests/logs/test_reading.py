@@ -1,0 +1,228 @@
+"""Click logs as tables and files: what is written is read back, and what is malformed is refused in
+one line.
+"""
+
+import gzip
+import math
+
+import gymnasium as gym
+import numpy as np
+import polars as pl
+import pytest
+
+import clickgym
+from clickgym.envs import LehmerAction
+from clickgym.logs import ClickLog, read_log, record, write_tidy
+
+HEAD = "session,query,position,item,clicked\n"
+LINES = HEAD + "s1,q,1,b,0\ns1,q,2,a,1\ns2,r,1,007,true\n".replace("true", "1")
+ROWS = [("q", ["b", "a"], [0, 1]), ("r", ["007"], [1])]
+
+
+def rows(log):
+    """A log as ``(query, items, clicks)`` of each session, by labels."""
+    return [
+        (
+            log.query_labels[query],
+            [log.item_labels[item] for item in items[:length]],
+            clicks[:length].tolist(),
+        )
+        for query, items, clicks, length in zip(
+            log.queries, log.items, log.clicks, log.lengths.tolist(), strict=True
+        )
+    ]
+
+
+def some_log(**fields):
+    items, clicks = [[0, 1], [2, 0], [1, -1]], [[1, 0], [0, 0], [1, 0]]
+    return ClickLog(items, clicks, [0, 1, 0], ("a", "b,c", 'd"e'), ("q", "r"), **fields)
+
+
+FACTS = {
+    "propensities": [[0.1, 0.2], [1.0, 1 / 3], [1e-9, 1.0]],
+    "list_propensities": [0.01, 1.0, 1 / 7],
+    "users": [1, 2, 1],
+}
+
+# ------------------------------------------------------------------------------------------------
+# ------ logs in memory
+
+
+def test_parts_of_a_log_keep_what_belongs_to_their_sessions():
+    part = some_log(**FACTS)[[2, 0]]
+    np.testing.assert_array_equal(part.propensities, [[1e-9, 1.0], [0.1, 0.2]])
+    assert part.users.tolist() == [1, 1]
+    assert rows(part) == [("q", ["b,c"], [1]), ("q", ["a", "b,c"], [1, 0])]
+    assert rows(some_log()[1]) == rows(some_log().of_query("r"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"items": [[0, 0], [2, 0], [1, 2]]}, r"items\[0\] shows an item twice"),
+        ({"items": [[0, 1], [-1, 0], [1, 2]]}, r"items\[1\] has a gap"),
+        ({"clicks": [[0, 0], [0, 0], [0, 1]]}, r"items\[2\] has a click below the end"),
+        ({"clicks": [[0, 2], [0, 0], [0, 0]]}, r"clicks\[0, 1\] is 2; expected an integer"),
+        ({"queries": [0, 1, 2]}, r"queries\[2\] is 2; expected an integer from 0 to 1"),
+        ({"propensities": [[0.1, 0.2]]}, r"propensities has shape \(1, 2\); expected \(3, 2\)"),
+        (
+            {"propensities": [[0.1, 0.2], [0.0, 1.0], [1, 1]]},
+            r"propensities\[1, 0\] is 0.0; expected a probability in \(0, 1\]",
+        ),
+        ({"list_propensities": [1.0, 0.5, math.nan]}, r"list_propensities\[2\] is nan"),
+        ({"users": [1, 2, -1]}, r"users\[2\] is -1; expected an integer from 0"),
+    ],
+)
+def test_wrong_arrays_are_refused(fields, message):
+    log = some_log()
+    arrays = {name: getattr(log, name) for name in ("items", "clicks", "queries")}
+    with pytest.raises(ValueError, match=message):
+        ClickLog(**{**arrays, **fields}, item_labels=log.item_labels, query_labels=log.query_labels)
+
+
+def test_what_each_click_counts():
+    log = ClickLog([[0, 1, 2]] * 2, [[0, 1, 1], [0, 0, 0]], [0, 0], tuple("abc"), ("q",))
+    assert log.earned().tolist() == [[0, 1, 1], [0, 0, 0]]
+    assert log.earned("any_click").tolist() == [[0, 1, 0], [0, 0, 0]]
+    assert log.earned(cutoff=2).tolist() == [[0, 1], [0, 0]]
+    with pytest.raises(ValueError, match="cutoff is 4, but the log has 3 positions"):
+        log.earned(cutoff=4)
+
+
+# ------------------------------------------------------------------------------------------------
+# ------------ recording
+
+
+def test_a_recorded_random_agent_has_the_propensities_it_shows():
+    env = gym.make("PBMRank-v0", attraction=[0.9, 0.5, 0.3, 0.1], examination=[1.0, 0.5])
+    log = record(clickgym.make_agent("Random", env, seed=1), env, 2400, seed=2)
+    assert np.all(log.propensities == 1 / 4)
+    assert np.all(log.list_propensities == 1 / 12)
+    lists, counts = np.unique(log.items, axis=0, return_counts=True)
+    assert len(lists) == 12
+    assert np.abs(counts - 200).max() < 5.5 * math.sqrt(200 * 11 / 12)
+    shown_first = log.items[:, 0] == 0
+    assert abs(log.clicks[shown_first, 0].mean() - 0.9) < 5.5 * math.sqrt(0.09 / shown_first.sum())
+
+
+@pytest.mark.uncompiled
+def test_recording_is_what_the_runner_plays():
+    env = gym.make("DCMRank-v0")
+    log = record(clickgym.make_agent("TopRank", env, horizon=300, seed=3), env, 300, seed=4)
+    result = clickgym.run(
+        clickgym.make_agent("TopRank", env, horizon=300, seed=3), env, 300, seed=4
+    )
+    assert log.clicks.sum() == result.clicks[-1]
+    assert log.propensities is None
+    assert log.query_labels == ("yandex-9982",)
+
+
+def test_recording_refuses_what_it_cannot_record():
+    env = gym.make("ContextualPBMRank-v0")
+    with pytest.raises(ValueError, match="have features, which a click log has not"):
+        record(clickgym.make_agent("Random", env, seed=0), env, 5)
+    env = LehmerAction(gym.make("PBMRank-v0"))
+    with pytest.raises(ValueError, match="action"):
+        record(clickgym.agents.Random(10, 5, seed=0), env, 5)
+
+
+# ------------------------------------------------------------------------------------------------
+# ------------ tables
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_what_is_written_is_read_back(tmp_path, ending):
+    log = some_log(**FACTS)
+    write_tidy(log, tmp_path / f"log.{ending}")
+    again = read_log(tmp_path / f"log.{ending}")
+    assert rows(again) == rows(log)
+    for name, values in FACTS.items():
+        np.testing.assert_array_equal(getattr(again, name), values)
+    with pytest.raises(ValueError, match=r"expected a file that ends with \.csv or \.parquet"):
+        write_tidy(log, tmp_path / "log.json")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        LINES,
+        LINES.replace(",", "\t"),
+        LINES.replace(",", ";").replace("\n", "\r\n"),
+        gzip.compress(LINES.encode()),
+        # rows in any order, positions from 0, clicks as true and false
+        HEAD + "s1,q,1,a,true\ns2,r,0,007,true\ns1,q,0,b,false\n",
+    ],
+)
+def test_tables_as_text(log_file, content):
+    assert rows(read_log(log_file("log.txt", content))) == ROWS
+
+
+def test_a_frame_with_other_names_and_types():
+    columns = {"id": [7, 7, 8], "rank": [1.0, 2, 1], "doc": [3, 4, 4], "clicked": [1.0, 0, 1]}
+    frame = pl.DataFrame({**columns, "user": [1, 1, 2]})
+    names = {"session": "id", "position": "rank", "item": "doc", "user": ""}
+    log = read_log(frame, columns=names)
+    assert rows(log) == [("all", ["3", "4"], [1, 0]), ("all", ["4"], [1])]
+    assert log.users is None
+
+
+def test_several_files_and_a_glob_are_one_table(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.csv").write_text(LINES.replace("s1", f"{name}1").replace("s2", name))
+    files = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    assert rows(read_log(files)) == rows(read_log(tmp_path / "*.csv")) == ROWS * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("session,position,doc,clicked\n1,1,a,0\n", "no column item; the columns are session, po"),
+        (HEAD + "1,q,1,a,0\n1,q,2,b,maybe\n", r"in column 'clicked' .* \[\"maybe\"\]"),
+        (HEAD + "1,q,1,a,0\n1,q,2,b,2\n", r"log.csv: clicks\[0, 1\] is 2.0; expected an integer"),
+        (HEAD + "1,q,first,a,0\n", r"in column 'position' .* \[\"first\"\]"),
+        (HEAD + "1,q,1,a,0\n1,q,1,b,1\n", "log.csv: the session '1' has the position 1, twice"),
+        (HEAD + "1,q,1,a,0\n1,q,3,b,1\n", "the session '1' has the position 3, but not 2"),
+        (HEAD + "1,q,2,a,0\n1,q,3,b,1\n", "the first position is 2; expected 0 or 1"),
+        (HEAD + "1,q,1,a,0\n1,q,2,a,1\n", "the session '1' shows the item 'a' twice"),
+        (HEAD + "1,q,1,a,0\n1,q,2,,1\n", "row 2 has no value in the column item"),
+        (HEAD, "there is no row in the log"),
+        ("", "empty CSV"),
+        ("\0\1\2", "no column session"),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_said_in_a_line(log_file, text, message):
+    with pytest.raises(ValueError, match=message) as error:
+        read_log(log_file("log.csv", text))
+    assert "\n" not in str(error.value)
+    assert "log.csv" in str(error.value)
+
+
+def test_what_is_no_file_or_no_column(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"nothing\.csv"):
+        read_log(tmp_path / "nothing.csv")
+    with pytest.raises(ValueError, match="unknown column 'itm'; did you mean 'item'"):
+        read_log(pl.DataFrame(), columns={"itm": "doc"})
+
+
+# ------------------------------------------------------------------------------------------------
+# ------------ Yandex
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+def test_a_click_belongs_to_the_last_query_that_showed_the_url(log_file, compress):
+    lines = ["0 0 Q 7 1 11 12", "0 5 C 12", "0 6 Q 8 1 12 13", "0 7 C 12", "0 8 C 11", "0 9 C 99"]
+    lines += ["1 0 Q 7 1 12 11", "1 1 C 13", "1 2 C 11", "1 3 C 11"]
+    text = "".join("\t".join(line.split()) + "\n" for line in lines)
+    log = read_log(log_file("log", compress(text.encode())))
+    first, second, third = [1, 1], [1, 0], [0, 1]
+    assert rows(log) == [
+        ("7-1", ["11", "12"], first),
+        ("8-1", ["12", "13"], second),
+        ("7-1", ["12", "11"], third),
+    ]
+    assert log.users is None
+
+
+def test_a_malformed_log_of_yandex_is_refused(log_file):
+    with pytest.raises(ValueError, match="cannot be read"):
+        read_log(log_file("log.txt", "0\t0\tQ\t7\t1\t11\t12\n0\t5\tC\tx\n0\t5\tC\t1\t2\t3\t4\t5\n"))

@@ -1,0 +1,288 @@
+"""Lists of unequal length: below the end of a list nothing is examined, in every estimator, score
+and off-policy estimator.
+"""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from test_evaluation import (
+    HOLDS,
+    MODELS,
+    TARGETS,
+    K,
+    click_log,
+    every_session,
+    logging_policy,
+    model_of,
+    users,
+    value,
+)
+from test_offline import ALL, EM, PARAMETERS, assert_no_parameter_can_improve, penalised, small_log
+
+from clickgym.envs import PositionBasedModel, UserBrowsingModel
+from clickgym.logs import (
+    CMEstimator,
+    DCMEstimator,
+    FixedPolicy,
+    ListPolicy,
+    PBMEstimator,
+    SDBNEstimator,
+    UniformPolicy,
+    empirical_policy,
+    evaluate,
+    fit_models,
+)
+from clickgym.logs.off_policy.evaluation import contributions
+from clickgym.logs.off_policy.policies import read_policy
+
+
+def cut(log, lengths):
+    """The log with lists of the given lengths: what was below their ends has not been shown."""
+    shown = np.arange(log.n_positions) < np.asarray(lengths)[:, None]
+    return replace(log, items=np.where(shown, log.items, -1), clicks=log.clicks * shown)
+
+
+def unequal_log(seed, n_sessions=60):
+    log = small_log(seed, n_sessions)
+    return cut(log, np.random.default_rng(seed).integers(1, 4, n_sessions))
+
+
+HAND = click_log([[0, 1, 2], [1, 0, -1], [2, -1, -1]], [[0, 1, 0], [1, 0, 0], [0, 0, 0]])
+
+# ------------------------------------------------------------------------------------------------
+# ---------------- the log
+
+
+def test_a_log_knows_its_lengths_and_shows_no_rows_below_an_end():
+    assert HAND.lengths.tolist() == [3, 2, 1]
+    rows = HAND.to_frame().select("session", "position", "item", "clicked").rows()
+    assert rows == [
+        (0, 1, "a", 0),
+        (0, 2, "b", 1),
+        (0, 3, "c", 0),
+        (1, 1, "b", 1),
+        (1, 2, "a", 0),
+        (2, 1, "c", 0),
+    ]
+
+
+# ------------------------------------------------------------------------------------------------
+# ------------- estimators
+
+
+def test_closed_forms_by_hand():
+    # Examined down to the first click, or to the end of the list: a twice (once above a
+    # click), b twice, c once.
+    assert CMEstimator((1, 1)).fit(HAND).attraction_.tolist() == [1 / 3, 3 / 4, 1 / 3, 0.5]
+    sdbn = SDBNEstimator((1, 1)).fit(HAND)
+    assert sdbn.attraction_.tolist() == [1 / 3, 3 / 4, 1 / 3, 0.5]
+    assert sdbn.satisfaction_.tolist() == [0.5, 3 / 4, 0.5, 0.5]
+    dcm = DCMEstimator("last_click", prior=(1, 1)).fit(HAND)
+    assert dcm.termination_.tolist() == [2 / 3] * 3  # the last repeats the one above
+
+
+def test_one_step_of_the_position_based_model_by_hand():
+    """From 0.5: a click was examined and attractive, a skip each with probability (1/2 - 1/4)/(3/4)
+    = 1/3.
+    """
+    fitted = PBMEstimator(iterations=1, tol=None, prior=(1, 1)).fit(HAND)
+    third = 1 / 3
+    np.testing.assert_allclose(
+        fitted.attraction_[:3], [(1 + 2 * third) / 4, (1 + 2) / 4, (1 + 2 * third) / 4]
+    )
+    # Position 1: a click and two skips; position 2: a click and a skip; position 3: a skip,
+    # of the one list that has it.
+    expected = [(1 + 1 + 2 * third) / 5, (1 + 1 + third) / 4, (1 + third) / 3]
+    np.testing.assert_allclose(fitted.examination_, expected)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_position_that_no_list_has_changes_nothing(name):
+    log = small_log(3)
+    wide = cut(
+        replace(
+            log,
+            items=np.hstack([log.items, log.items[:, :1] * 0 + 5]),
+            clicks=np.hstack([log.clicks, log.clicks[:, :1] * 0]),
+            item_labels=(*log.item_labels, "never"),
+        ),
+        [3] * 60,
+    )
+    narrow, padded = ALL[name]().fit(log), ALL[name]().fit(wide)
+    np.testing.assert_array_equal(padded.attraction_, narrow.attraction_)
+    np.testing.assert_array_equal(padded.log_likelihood(wide), narrow.log_likelihood(log))
+    np.testing.assert_array_equal(
+        padded.perplexity_by_rank(wide), [*narrow.perplexity_by_rank(log), np.nan]
+    )
+    assert padded.perplexity(wide) == narrow.perplexity(log)
+
+
+@pytest.mark.parametrize("name", EM)
+def test_em_ends_where_no_parameter_can_improve(name):
+    log = unequal_log(5)
+    estimator = ALL[name](3000).fit(log)
+    assert np.diff(estimator.log_posterior_).min() > -1e-9
+    assert estimator.log_posterior_[-1] == pytest.approx(penalised(estimator, log), abs=1e-8)
+    assert_no_parameter_can_improve(estimator, log, PARAMETERS[name])
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_short_list_is_as_probable_as_all_that_may_follow_it(name):
+    log = unequal_log(1)
+    estimator = ALL[name]().fit(log)
+    for session in range(12):
+        one = log[[session]]
+        n = int(one.lengths[0])
+        below = np.array(list(itertools.product([0, 1], repeat=3 - n)), np.int8).reshape(
+            2 ** (3 - n), 3 - n
+        )
+        rest = np.setdiff1d(np.arange(5), one.items[0])[: 3 - n]
+        ranking = [*one.items[0, :n], *rest]
+        clicks = np.hstack([np.repeat(one.clicks[:, :n], len(below), axis=0), below])
+        queries = np.repeat(one.queries, len(below))
+        every = replace(log, items=[ranking] * len(below), clicks=clicks, queries=queries)
+        assert np.exp(estimator.score(one)) == pytest.approx(
+            np.exp(estimator.log_likelihood(every)).sum(), abs=1e-12
+        )
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_perplexity_counts_the_lists_that_have_a_position(name):
+    log = unequal_log(2)
+    estimator = ALL[name]().fit(log)
+    logs = [[], [], []]
+    for session in range(len(log)):
+        n, query = int(log.lengths[session]), log.query_labels[log.queries[session]]
+        model = estimator.click_model(query, [log.item_labels[i] for i in range(5)])
+        filled = [*log.items[session, :n], *np.setdiff1d(np.arange(5), log.items[session])[: 3 - n]]
+        marginals = model.click_probabilities(filled)
+        for k in range(n):
+            logs[k].append(np.log(marginals[k] if log.clicks[session, k] else 1 - marginals[k]))
+    expected = [np.exp(-np.mean(values)) for values in logs]
+    np.testing.assert_allclose(estimator.perplexity_by_rank(log), expected)
+    assert estimator.perplexity(log) == pytest.approx(np.mean(expected))
+
+
+def test_an_instance_of_a_log_with_short_lists():
+    instance = fit_models(HAND, ["PBM"], test_share=0).instances["q"]
+    assert instance.estimation["items"] == ["a", "b", "c"]
+    assert instance.initial_ranking.tolist() in ([0, 1, 2], [1, 0, 2], [2, 0, 1])
+
+
+# ------------------------------------------------------------------------------------------------
+# -------------- off-policy
+
+LENGTHS = range(1, K + 1)
+CASES = [(name, estimator) for name in MODELS for estimator in sorted(HOLDS[name])]
+
+
+def every_session_of_every_length(model):
+    """Each session of the enumeration cut to each length, all lengths alike."""
+    log, probabilities = every_session(model, logging_policy())
+    logs = [cut(log, [n] * len(log)) for n in LENGTHS]
+    items, clicks = (
+        np.concatenate([getattr(part, name) for part in logs]) for name in ("items", "clicks")
+    )
+    return click_log(items, clicks), np.tile(probabilities, K) / K
+
+
+def mean_value(model, policy, reward="clicks", cutoff=K):
+    """What the first positions of the policy's lists earn, as many as there are."""
+    return np.mean([value(model, policy, reward, min(n, cutoff)) for n in LENGTHS])
+
+
+@pytest.mark.parametrize("target", ["fixed", "plackett-luce", "lists"])
+@pytest.mark.parametrize(("name", "estimator"), CASES)
+def test_the_expectation_is_the_value_where_the_model_holds(name, estimator, target):
+    log, probabilities = every_session_of_every_length(users(name))
+    model = model_of(name, estimator)
+    any_click = [{"reward": "any_click"}] if estimator in ("ips", "cascade") else []
+    for more in ({}, {"cutoff": 2}, *any_click):
+        values, weights, _ = contributions(
+            log, TARGETS[target], estimator, logging=logging_policy(), model=model, **more
+        )
+        assert probabilities @ values.sum(axis=1) == pytest.approx(
+            mean_value(users(name), TARGETS[target], **more), abs=1e-10
+        )
+        assert probabilities @ weights == pytest.approx(1.0, abs=1e-10)
+
+
+SHORT = click_log([[0, 1], [1, 0], [2, -1], [0, -1]], [[1, 0], [0, 1], [1, 0], [0, 0]])
+
+
+def test_weights_of_lists_and_prefixes_by_hand():
+    target, logging = FixedPolicy([0, 1]), UniformPolicy(3, 2)
+    _, whole, _ = contributions(SHORT, target, "ips", logging=logging)
+    assert whole.ravel() == pytest.approx([6, 0, 0, 3])
+    _, prefixes, _ = contributions(SHORT, target, "cascade", logging=logging)
+    np.testing.assert_allclose(prefixes, [[3, 6], [0, 0], [0, 0], [3, 3]])
+    _, places, _ = contributions(SHORT, target, "item-position", logging=logging)
+    np.testing.assert_allclose(places, [[3, 3], [0, 0], [0, 1], [3, 1]])
+
+
+def test_recorded_propensities_of_short_lists():
+    log = click_log(
+        SHORT.items,
+        SHORT.clicks,
+        propensities=[[0.5, 0.5], [0.25, 0.5], [0.25, 1], [0.5, 1]],
+        list_propensities=[0.25, 0.25, 0.125, 0.5],
+    )
+    target = FixedPolicy([0, 1])
+    assert contributions(log, target, "ips")[1].ravel() == pytest.approx([4, 0, 0, 2])
+    np.testing.assert_allclose(
+        contributions(log, target, "item-position")[1], [[2, 2], [0, 0], [0, 1], [2, 1]]
+    )
+
+
+def test_empirical_policy_of_short_lists():
+    policy = empirical_policy(SHORT)
+    np.testing.assert_allclose(policy.item_positions, [[0.5, 0.5], [0.25, 0.5], [0.25, 0.0]])
+    prefixes = policy.prefix_probabilities(SHORT.items)
+    np.testing.assert_allclose(prefixes[:, 0], [0.5, 0.25, 0.25, 0.5])
+    np.testing.assert_allclose(prefixes[:2, 1], [0.5, 0.5])
+    lists, shares = ListPolicy([[0, 1], [1, -1], [2, -1]], [0.5, 0.25, 0.25]).of_length(1).support()
+    assert (lists.tolist(), shares.tolist()) == ([[1, -1], [2, -1]], [0.5, 0.5])
+    # The policy that made the log earns what was logged.
+    for estimator in ("item-position", "pbm"):
+        result = evaluate(SHORT, policy, estimator, logging=policy)
+        assert result.value == pytest.approx(result.on_policy)
+    assert set(read_policy("uniform", SHORT).items) == {0, 1, 2}
+
+
+def test_examinations_of_short_lists_by_hand():
+    """Of four sessions two have the second position: X under the fixed list is 1 for its first
+    item, χ_2 / 2 for its second.
+    """
+    model = PositionBasedModel([0.5, 0.5, 0.5], [1.0, 0.4])
+    target = FixedPolicy([0, 1])
+    shown = np.array([1 + 1 + 0.4, 1 + 0.4, 1.0]) / 4  # of a, b and c, per session of the log
+    ratio = np.array([1.0, 0.2, 0.0]) / shown
+    values, weights, _ = contributions(SHORT, target, "pbm", model=model)
+    assert values.ravel() == pytest.approx([ratio[0], ratio[0], 0, 0])
+    examined = [ratio[0] + 0.4 * ratio[1], ratio[1] + 0.4 * ratio[0], 0.0, ratio[0]]
+    assert weights.ravel() == pytest.approx(np.array(examined) / 1.2)
+    # The same with the UBM whose examination is that of the position, by the procedure of He et al.
+    same = UserBrowsingModel(model.attraction, [[1.0, 0.0], [0.4, 0.4]])
+    np.testing.assert_allclose(contributions(SHORT, target, "ubm", model=same)[0], values)
+
+
+@pytest.mark.parametrize("estimator", ["cm", "dcm", "ubm", "sdbn", "dbn", "ccm"])
+def test_a_fitted_model_values_the_logs_own_policy_as_logged(estimator):
+    """Weights of 1, for both policies are the same."""
+    log = click_log(np.tile(SHORT.items, (5, 1)), np.tile(SHORT.clicks, (5, 1)))
+    policy = empirical_policy(log)
+    values, *_ = contributions(log, policy, estimator, logging=policy)
+    assert values.sum() / len(log) == pytest.approx(log.clicks.sum() / len(log))
+
+
+def test_query_whose_lists_are_all_short():
+    log = click_log([[0, -1], [1, -1]], [[1, 0], [0, 0]])
+    logging = ListPolicy([[0, 1], [1, 0]], [0.5, 0.5])
+    for estimator in ("ips", "cascade", "item-position"):
+        assert evaluate(log, FixedPolicy([0, 1]), estimator, logging=logging).value == 1.0
+        assert (
+            evaluate(log, FixedPolicy([0, 1]), estimator, logging=empirical_policy(log)).value
+            == 1.0
+        )
