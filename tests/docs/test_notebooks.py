@@ -1,4 +1,4 @@
-"""The notebooks run from the first cell to the last and hold no outputs; the checks of the course
+"""The notebooks of the course run from the first cell to the last and hold no outputs; their checks
 refuse empty answers and take the solutions.
 """
 
@@ -16,21 +16,8 @@ import pytest
 pytestmark = pytest.mark.usefixtures("undrawn")
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDER = ROOT / "examples"
-NOTEBOOKS = {file.stem: file for file in sorted(FOLDER.rglob("*.ipynb"))}
-LESSONS = [name for name, file in NOTEBOOKS.items() if file.parent.name == "course"]
-OWN_CLASSES = "02_own_agent_and_click_model"
-"""Its kernels take longer to compile than its sessions as Python."""
-SIZES = {"SESSIONS": "3000", "HORIZON": "300", "RUNS": "2"}
-
-
-def small(source):
-    """A cell with the sizes of a test in place of those that it sets."""
-    names = re.search(r"^([A-Z]+(?:, [A-Z]+)*) = [\d_, ]*\d\b", source, re.MULTILINE)
-    if names is None:
-        return source
-    sizes = ", ".join(SIZES[name] for name in names[1].split(", "))
-    return source.replace(names[0], f"{names[1]} = {sizes}")
+FOLDER = ROOT / "examples" / "course"
+NOTEBOOKS = {file.stem: file for file in sorted(FOLDER.glob("*.ipynb"))}
 
 
 def cells_of(name):
@@ -42,24 +29,6 @@ def test_notebook_has_no_outputs(name):
     for cell in cells_of(name):
         assert not cell.get("outputs")
         assert cell.get("execution_count") is None
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[pytest.mark.uncompiled] * (name == OWN_CLASSES))
-        for name in NOTEBOOKS
-        if name not in LESSONS
-    ],
-)
-def test_notebook_runs_in_plain_python(name, program, tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(FOLDER)
-    code = ["".join(cell["source"]) for cell in cells_of(name) if cell["cell_type"] == "code"]
-    smaller = [small(source) for source in code]
-    assert smaller != code
-    (tmp_path / "script.py").write_text("\n\n".join(smaller), encoding="utf-8")
-    program(tmp_path / "script.py", folder=tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["script.py"]
 
 
 def installed_by(name):
@@ -93,7 +62,7 @@ def test_installation_of_notebooks(words, tmp_path):
 
 
 def test_check_of_an_answer(capsys):
-    checks = runpy.run_path(str(FOLDER / "course" / "checks.py"))
+    checks = runpy.run_path(str(FOLDER / "checks.py"))
     check = checks["Check"](lambda answer: answer + 1 == 3, "Half of four.")
     answers = (..., 1, "two", 2)
     for answer in answers:
@@ -111,7 +80,7 @@ def test_check_of_a_method_that_is_not_written(capsys):
         def index(self):
             raise NotImplementedError
 
-    checks = runpy.run_path(str(FOLDER / "course" / "checks.py"))
+    checks = runpy.run_path(str(FOLDER / "checks.py"))
     check = checks["Check"](lambda answer: answer().index() == 3, "Half of six.")
     check(Exercise)
     assert capsys.readouterr().out.startswith("No answer yet")
@@ -119,7 +88,7 @@ def test_check_of_a_method_that_is_not_written(capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", LESSONS)
+@pytest.mark.parametrize("name", NOTEBOOKS)
 def test_checks_of_a_lesson(name):
     """An exercise has an empty answer, a check and a solution: without an answer a check says so
     and gives no hint, with the solutions all say "Right.".
