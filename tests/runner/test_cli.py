@@ -162,6 +162,11 @@ def test_an_error_of_a_command_is_a_line(error, code, words, monkeypatch, capsys
     assert words in line
 
 
+def test_run_has_a_horizon_by_itself(printed):
+    out = printed(["run", "PBMRank-v0", "--agents", "Random", "--runs", "1", "--jobs", "1"])
+    assert out.startswith("Regret after 10,000 sessions")
+
+
 def test_run_takes_several_values_after_one_flag(tmp_path, capsys):
     words = "run PBMRank-v0 PBMRank-v0:reward=any_click --agents TopRank Random -a Oracle --seed 3"
     words += " --instance yandex-9 yandex-990 --horizon 1e3 --runs 2 --metrics ndcg window_regret"

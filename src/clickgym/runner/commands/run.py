@@ -72,9 +72,9 @@ def run(
             rich_help_panel=COMPARED,
             metavar="T",
             show_default=False,
-            help="Sessions per run, as 100000 or 1e5.",
+            help="Sessions per run, as 100000 or 1e5; 10,000 by default.",
         ),
-    ],
+    ] = 10_000,
     instance: Instances = None,
     out: Annotated[
         Path | None,
