@@ -136,19 +136,6 @@ class Agent(BaseAgent, ABC):
             raise ValueError(f"engine='compiled' cannot play {env.name}: {reason}")
         return "python"
 
-    def learn_sessions(
-        self, rankings: NDArray[np.int64], clicks: NDArray[np.int8], rewards: NDArray[np.float64]
-    ) -> None:
-        """Learn from the sessions of a log, in their order, as by `update` without an observation.
-
-        Args:
-            rankings: ``(n, K)`` the lists, each of distinct item ids.
-            clicks: ``(n, K)`` 0 or 1 for each position.
-            rewards: ``(n,)`` the reward of each session.
-        """
-        for ranking, clicked, reward in zip(rankings, clicks, rewards.tolist(), strict=True):
-            self.update(None, ranking, clicked, reward)
-
     @abstractmethod
     def rank(self, observation: Any) -> NDArray[np.int64]:
         """Choose the list to show.
