@@ -63,18 +63,6 @@ class BaseClickEnv:
         return self.streams.task.observation_space
 
     @property
-    def query(self) -> str:
-        """The query's name in a log from which the instance was fitted; else the instance's."""
-        return self.instance if self._source is None else self._source.query
-
-    @property
-    def item_labels(self) -> tuple[str, ...]:
-        """``(L,)`` the items' names in that log; else their ids."""
-        if self._source is None:
-            return tuple(map(str, range(self.model.n_items)))
-        return self._source.labels
-
-    @property
     def feature_scale(self) -> float:
         """What the features of the instance's file were divided by; 1 if they were not."""
         return 1.0 if self._source is None else float(self._source.estimation.get("scale", 1.0))

@@ -243,8 +243,6 @@ def _arguments(name: str, users: Users, rng: np.random.Generator) -> dict[str, A
         "variance": lambda: float(rng.choice([0.05, 8.0])),
         "bias": lambda: float(rng.choice([0.05, 8.0])),
         "fix_first": lambda: bool(rng.random() < 0.5),
-        "detect": lambda: bool(rng.random() < 0.5),
-        "prior_skips": lambda: None,
         "n_features": lambda: users.n_features,  # type: ignore[attr-defined]
     }
     arguments = {}

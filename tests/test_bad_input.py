@@ -322,7 +322,6 @@ HYPERPARAMETERS = {
     "ridge": 0.01,
     "tau": 50,
     "max_batches": 2,
-    "prior_skips": 2,
 }
 
 

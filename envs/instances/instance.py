@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, lru_cache
@@ -159,12 +158,6 @@ class Instance:
             return tuple(map(str, range(self.n_items)))
         return tuple(map(str, items))
 
-    @property
-    def query(self) -> str:
-        """The query of the log from which the instance was estimated; without a log, its name."""
-        query = self.estimation.get("query")
-        return query if isinstance(query, str) else self.name
-
     def __repr__(self) -> str:
         sizes = {"n_items": self.n_items, "n_positions": self.n_positions}
         return as_call(self, name=self.name, **sizes, models=list(self.models))
@@ -214,10 +207,6 @@ class Instance:
             estimation["items"] = [self.labels[item] for item in order]
         return replace(self, models=models, initial_ranking=initial, estimation=estimation)
 
-    def refit(self, number: int) -> str:
-        """Return the name of an instance of the same query with parameters from other sessions."""
-        return f"{self.name} (refit {number})"
-
     def save(self, path: str | PathLike[str]) -> None:
         """Write the instance to a JSON file, atomically; `load_instance` reads it."""
         initial = self.initial_ranking
@@ -235,11 +224,6 @@ class Instance:
         models = ",\n".join(f"  {json.dumps(model.to_dict())}" for model in self.models.values())
         text = "{\n" + ",\n".join([*lines, f' "models": [\n{models}\n ]']) + "\n}\n"
         write_whole(check_path("path", path), text)
-
-
-def is_refit(name: str) -> bool:
-    """Whether the name of an instance is one that `Instance.refit` made."""
-    return re.search(r" \(refit [0-9]+\)$", name) is not None
 
 
 def instance_of(

@@ -252,7 +252,6 @@ def plain(state: Any) -> dict[str, Any]:
 def reference_of(agent: CompiledAgent) -> Reference:
     """The reference of an agent that has not played yet."""
     arguments = dict(agent.hyperparameters)
-    assert arguments.pop("prior_skips", None) is None, "references have no prior"
     if "n_features" in arguments:
         sizes = (agent.n_items, agent.n_positions, arguments.pop("n_features"))
     else:

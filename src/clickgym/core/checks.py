@@ -338,27 +338,6 @@ def integers(
     return array.astype(dtype, copy=False)
 
 
-MOST_SKIPS = 10**12
-"""The largest number of ``prior_skips`` of an item."""
-
-
-def check_prior_skips(prior_skips: ArrayLike | None, n_items: int) -> NDArray[np.int64] | None:
-    """Return the hyper-parameter ``prior_skips`` as an array, ``(L,)``; None as it is.
-
-    With n skips on top, where all users look, a uniform prior of an attraction becomes Beta(1,
-    1 + n), whose mean is 1 / (2 + n).
-
-    Raises:
-        ValueError: it is neither a number of displays nor one for each item.
-    """
-    if prior_skips is None:
-        return None
-    shape = (check_count("n_items", n_items),)
-    is_number = isinstance(prior_skips, int | float | np.number | np.bool_)
-    values = np.full(shape, prior_skips) if is_number else prior_skips
-    return integers("prior_skips", values, shape, 0, MOST_SKIPS + 1).copy()
-
-
 def numbers(
     name: str,
     values: Any,

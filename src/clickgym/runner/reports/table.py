@@ -15,7 +15,6 @@ from polars import col
 from rich.console import Console
 
 from ...core.formats import duration, regret_text
-from ...envs.instances.instance import is_refit
 from ..make import agent_maker, requirements
 from ..play.metrics import is_sum
 from ..play.pair import ENGINES
@@ -261,8 +260,3 @@ def _comparisons(results: Results) -> Iterator[str]:
             parts.append(f"than {other} in {won} of {both.sum()}")
         if parts:
             yield f"{env}: by instance, {best} lost less {', '.join(parts)}."
-    if all(map(is_refit, instances)):
-        yield (
-            "The instances are refits of one click model to resampled sessions: they show what so "
-            "few sessions leave open, and not whether the click model is right."
-        )
