@@ -18,15 +18,6 @@ MADE = "clickgym"
 """The key of the metadata."""
 
 
-def replayed(folder: Path) -> dict[str, str]:
-    """The version that last replayed each result of a folder, by the name of its file without
-    suffix, from ``replayed.txt``.
-    """
-    path = folder / "replayed.txt"
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return dict(line.split() for line in lines)
-
-
 def write_results(path: Path, table: polars.DataFrame, made: Mapping[str, Any]) -> None:
     """Write a table whole, or not at all.
 
@@ -52,4 +43,4 @@ def read_results(path: Path) -> tuple[polars.DataFrame, dict[str, Any]]:
         made = polars.read_parquet_metadata(path)[MADE]
         return polars.read_parquet(path, memory_map=False), json.loads(made)
     except (KeyError, polars.exceptions.PolarsError):
-        raise ValueError(f"{path} holds no results of the lab, or is damaged") from None
+        raise ValueError(f"{path} holds no results, or is damaged") from None
