@@ -14,7 +14,7 @@ from ..core.checks import check_horizon
 from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints
 from .agent import Seed
-from .kernels import kl_upper, show, shuffle_front, topological_layers
+from .kernels import kl_upper, show, shuffle_front
 from .leaders import LeaderAgent, find_leader, level_of
 
 TIE = 1e-10  # indices this close are equal
@@ -28,6 +28,7 @@ class State(NamedTuple):
     evidence: Annotated[Floats, "L L", UNKNOWN]
     # whether i is certainly better than j: τ_ji + sqrt(log log(t + 3) / n_ji) < 0
     beats: Annotated[Flags, "L L"]
+    may_win: Annotated[Flags, "L", True]  # false only of an item that beats no other
     # a lower bound of difference² / n of these pairs; a relation ends when the threshold exceeds it
     weakest: Annotated[Floats, "1", np.inf]
     settled: Annotated[Flags, "1"]  # whether the leader partition is up to date with the relation
@@ -68,32 +69,86 @@ def set_relation(state, i, j, i_beats):
     """Write whether i beats j. The partition stays if i is in a part above j, unless it was one
     just above, which may have kept j out of it.
     """
-    if i_beats != state.beats[i, j]:
+    if i_beats != (state.may_win[i] and state.beats[i, j]):
         state.beats[i, j] = i_beats
+        state.may_win[i] = state.may_win[i] or i_beats
         if state.part[i] + (not i_beats) >= state.part[j]:
             state.settled[0] = False
 
 
 @kernel
-def end_relations(state):
-    """End the relations that are no longer certain."""
-    state.weakest[0] = np.inf
-    for i in range(len(state.order)):
-        for j in range(len(state.order)):
-            if state.beats[i, j]:
-                if strength(state, i, j) > log_log_t(state):
-                    state.weakest[0] = min(state.weakest[0], strength(state, i, j))
-                else:
-                    set_relation(state, i, j, False)
+def check_wins(state, i):
+    """End the relations of an item that are no longer certain, and return whether any remains."""
+    remains = False
+    for j in range(len(state.order)):
+        if state.beats[i, j]:
+            if strength(state, i, j) > log_log_t(state):
+                state.weakest[0] = min(state.weakest[0], strength(state, i, j))
+                remains = True
+            else:
+                set_relation(state, i, j, False)
+    return remains
+
+
+@kernel
+def count_beaten(beats, item, layer, sign):
+    """Add ``sign`` for each item that an item beats."""
+    for other in range(len(layer)):
+        layer[other] += sign * beats[item, other]
+
+
+@kernel
+def layers_of_few(beats, n_above, layer, order, start):
+    """`topological_layers`, faster in large catalogues, of a relation in which only the first
+    ``n_above`` items of ``order`` may beat another: the rows of all others are not read.
+    """
+    n_items = len(order)
+    # An item that has no layer yet, and is beaten by n others without one, holds -1 - n.
+    layer[:] = -1
+    for place in range(n_above):
+        count_beaten(beats, order[place], layer, -1)
+    placed, n_layers, done, circular = 0, 0, 0, False
+    while placed < n_items:
+        for place in range(done, n_above):
+            item = order[place]
+            if layer[item] >= 0:  # of the last layer
+                order[place], order[done] = order[done], item
+                done += 1
+                count_beaten(beats, item, layer, 1)
+        placed_before = placed
+        for item in range(n_items):
+            if layer[item] == -1 or (circular and layer[item] < 0):
+                layer[item] = n_layers
+                placed += 1
+        circular = placed == placed_before
+        n_layers += not circular
+
+    start[: n_layers + 1] = 0
+    for item in range(n_items):
+        start[layer[item]] += 1
+    for number in range(n_layers):
+        start[number + 1] += start[number]  # the ends
+    for item in range(n_items - 1, -1, -1):
+        start[layer[item]] -= 1
+        order[start[layer[item]]] = item
+    return n_layers
 
 
 @kernel
 def choose_leader(state):
     """Write the leader partition of this session, and count the session for it."""
     if state.weakest[0] <= log_log_t(state):  # some relations may have ended
-        end_relations(state)
+        state.weakest[0] = np.inf
+        for i in range(len(state.order)):
+            if state.may_win[i]:
+                state.may_win[i] = check_wins(state, i)
     if not state.settled[0]:
-        state.n_parts[0] = topological_layers(state.beats, state.part, state.order, state.start)
+        n_above = 0
+        for i in range(len(state.order)):
+            if state.may_win[i]:
+                state.order[n_above] = i
+                n_above += 1
+        state.n_parts[0] = layers_of_few(state.beats, n_above, state.part, state.order, state.start)
         state.leader_number[0] = find_leader(state, state.part)
         state.settled[0] = True
     state.counts[state.leader_number[0]] += 1
