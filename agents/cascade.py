@@ -13,6 +13,7 @@ from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from .agent import Seed
 from .compiled import CompiledAgent, rates
+from .count_classes import IndexAgent
 from .kernels import FEEDBACK, Feedback, examined_positions, rank_by_draw, rank_by_index, show
 
 
@@ -82,7 +83,7 @@ def update_ucb1(state, ranking, clicks):
         state.width[item] = 1.0 / math.sqrt(state.examined[item])
 
 
-class CascadeUCB1(CascadeAgent):
+class CascadeUCB1(IndexAgent, CascadeAgent):
     """CascadeUCB1: show the K items of largest ``ŵ + sqrt(1.5 log t / N)``, in decreasing order.
 
     Idea:

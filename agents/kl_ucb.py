@@ -21,7 +21,8 @@ from ..core.state import Floats, Ints
 from ..envs.spaces import check_ranking
 from .agent import Seed
 from .cascade import CascadeAgent
-from .compiled import CompiledAgent, rates
+from .compiled import rates
+from .count_classes import IndexAgent
 from .kernels import (
     LAST_CLICK,
     Feedback,
@@ -145,7 +146,7 @@ def forget_klucb(state, item):
     state.indices[item] = np.inf
 
 
-class CascadeKLUCB(CascadeAgent):
+class CascadeKLUCB(IndexAgent, CascadeAgent):
     """CascadeKL-UCB: show the K items of largest ``kl_upper(ŵ, (log t + c log log t) / N)``, in
     decreasing order.
 
@@ -229,7 +230,7 @@ def check_position_order(name: str, position_order: Any, n_positions: int) -> ND
         raise ValueError(f"{name} must be a permutation of the positions: {error}") from None
 
 
-class DCMKLUCB(CompiledAgent):
+class DCMKLUCB(IndexAgent):
     """dcmKL-UCB: put the items of largest KL-UCB index at the positions where a click most likely
     ends a session.
 
@@ -311,4 +312,4 @@ class DCMKLUCB(CompiledAgent):
     def first_values(self) -> dict[str, Any]:
         order = self.hyperparameters["position_order"]
         positions = {} if order is None else {"positions": order.copy()}
-        return {"feedback": LAST_CLICK, "c": C} | positions
+        return super().first_values() | {"feedback": LAST_CLICK, "c": C} | positions

@@ -1,0 +1,86 @@
+"""Classes of items of equal counts: against the references, their invariants, saving, and ties."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+
+import numpy as np
+import pytest
+from reference_agents import MODELS, follow, reference_of
+from scipy.stats import chisquare
+
+from clickgym.agents import DCMKLUCB, CascadeKLUCB, CascadeUCB1, count_classes
+
+pytestmark = pytest.mark.uncompiled
+
+KINDS = [CascadeUCB1, CascadeKLUCB, DCMKLUCB]
+FALSE_ALARM = 1e-5
+
+
+@pytest.fixture
+def classes(monkeypatch):
+    """Classes in any catalogue."""
+    monkeypatch.setattr(count_classes, "LARGE", 1)
+
+
+def assert_classes(state):
+    """The order is by counts, and each class holds the items of equal counts."""
+    counts = [(state.examined[item], state.clicks[item]) for item in state.order]
+    assert counts == sorted(counts)
+    starts = state.start[: state.n_classes[0]].tolist()
+    assert [counts[start] for start in starts] == sorted(set(counts))
+    assert state.start[state.n_classes[0]] == len(counts)
+    assert np.array_equal(state.place[state.order], np.arange(len(counts)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("model", ["CM", "PBM"])
+def test_lists_and_counts_of_the_reference(kind, model, classes):
+    agent = kind(5, 3, seed=1)
+    assert isinstance(agent.state, count_classes.ClassState)
+    follow(agent, reference_of(agent), MODELS[model], 400)
+    assert_classes(agent.state)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_list_and_a_saved_agent(kind, classes):
+    rng, agent = np.random.default_rng(3), kind(6, 6, seed=2)
+    for _ in range(60):
+        clicks = (rng.random(6) < 0.4).astype(np.int8)
+        agent.update(None, rng.permutation(6), clicks)
+        assert_classes(agent.state)
+    file = io.BytesIO()
+    agent.save(file)
+    file.seek(0)
+    again = kind.load(file)
+    for _ in range(20):
+        assert np.array_equal(agent.rank(), again.rank())
+
+
+def test_ties_are_uniform_between_classes(classes):
+    """Null: items with 1 of 1 and 2 of 2 clicks have the index 1, and the 12 ordered pairs of four
+    such items are shown equally often; 6,000 sessions.
+    """
+    agent = CascadeKLUCB(4, 2, seed=5)
+    for items in ([0, 1], [0, 1], [2, 3]):
+        agent.update(None, items, [1, 1])
+    assert agent.state.n_classes[0] == 2
+    shown = Counter(tuple(agent.rank().tolist()) for _ in range(6000))
+    assert len(shown) == 12
+    assert chisquare(list(shown.values())).pvalue > FALSE_ALARM
+
+
+def test_other_kernels_keep_every_index(classes):
+    """A subclass that ranks by kernels of its own gets the state that these expect."""
+
+    class Own(CascadeUCB1):
+        def rank_kernel(state, rng, ranking):
+            ranking[:] = state.order[: len(ranking)]
+
+    assert not isinstance(Own(4, 2).state, count_classes.ClassState)
+
+
+def test_small_catalogues_keep_every_index():
+    assert isinstance(CascadeUCB1(1000, 2).state, count_classes.ClassState)
+    assert not isinstance(CascadeUCB1(999, 2).state, count_classes.ClassState)
