@@ -13,7 +13,7 @@ from ..core.checks import check_choice, check_positions, short, unexpected
 from .click_model import ClickModel
 from .contextual.labelled import LabelledModel
 from .contextual.linear import LinearModel
-from .instances.instance import AnyInstance, Instance, load_instance
+from .instances.instance import AnyInstance, load_instance
 from .piecewise_stationary import PiecewiseStationaryModel
 from .queries import QueryUsers
 from .users import Users, build, users_class
@@ -56,8 +56,8 @@ class Described(NamedTuple):
     """The name of the instance."""
     initial_ranking: NDArray[np.int64] | None = None
     """All L items in the order of the production list, if the instance has one."""
-    source: Instance | None = None
-    """The instance, which knows how a log names its query and its items."""
+    feature_scale: float = 1.0
+    """What the features of the instance's file were divided by; 1 if they were not."""
 
 
 def described_users(
@@ -131,8 +131,8 @@ def _of_instance(
         raise ValueError(f"the instance {loaded.name!r} has no {kind}; it has {has}")
     # Candidates change from session to session: a production list would be of none of them.
     initial_ranking = None if form == "Contextual" else loaded.initial_ranking
-    users = loaded.model(kind, n_positions)
-    return Described(users, loaded.name, initial_ranking, loaded)
+    scale = float(loaded.estimation.get("scale", 1.0))
+    return Described(loaded.model(kind, n_positions), loaded.name, initial_ranking, scale)
 
 
 def _kind(users: type[Users], click_model: type[ClickModel]) -> str:

@@ -28,6 +28,7 @@ class BaseClickEnv:
         model, instance: the users, and the name of their instance.
         initial_ranking: ``(L,)`` all items in the order of the production list; None if the
             instance has none.
+        feature_scale: what the features of the instance's file were divided by.
         reward, cutoff: as in `ClickEnv`; ``cutoff`` None counts all positions.
         streams: the streams of sessions, with all that they advance.
     """
@@ -54,18 +55,13 @@ class BaseClickEnv:
         self.render_mode = None
         if render_mode is not None:
             self.render_mode = check_choice("render_mode", render_mode, RENDER_MODES)
-        self.model, self.instance, self.initial_ranking, self._source = users
+        self.model, self.instance, self.initial_ranking, self.feature_scale = users
         self.reward = self.model.default_reward if reward is None else reward
         self.cutoff = cutoff
         self.streams = Streams(self.model, self.reward, cutoff, reference, n_streams)
         self._lists = RankedList(self.model.n_items, self.model.n_positions)
         self._last: Any = None
         return self.streams.task.observation_space
-
-    @property
-    def feature_scale(self) -> float:
-        """What the features of the instance's file were divided by; 1 if they were not."""
-        return 1.0 if self._source is None else float(self._source.estimation.get("scale", 1.0))
 
     @property
     def task(self) -> Any:

@@ -2,17 +2,15 @@
 spreadsheet computes.
 """
 
-import csv
 import re
 import shlex
 from xml.etree import ElementTree
 
-import polars
 import pytest
 from rich.text import Text
 
 from clickgym.command_line import main, one_line_warnings
-from clickgym.core.formats import HIDDEN, to_csv, visible
+from clickgym.core.formats import HIDDEN, visible
 from clickgym.envs import Instance, PositionBasedModel
 from clickgym.runner.console import errors
 from clickgym.runner.terminal import Column, print_table, say
@@ -106,12 +104,3 @@ def test_tables_sentences_and_warnings(capsys):
     assert re.search(r"two\\n=HYPER.* one *\n.*two\\x1b", err), (
         "of names no line ends, of the package's own words they stay"
     )
-
-
-def test_cells_that_a_spreadsheet_computes():
-    cells = [NAME, "=1", "+a", "-a", "@a", "\ta", "\ra", "-5", "+1.5e3", "a=1", "", None]
-    frame = polars.DataFrame({"text": cells, "number": [-1.0] * len(cells)})
-    name, *read = [row["text"] for row in csv.DictReader(to_csv(frame).splitlines())]
-    assert name == f"'{visible(NAME)}"
-    assert read == ["'=1", "'+a", "'-a", "'@a", "\\ta", "\\ra", "-5", "+1.5e3", "a=1", "", ""]
-    assert "-1.0" in to_csv(frame)

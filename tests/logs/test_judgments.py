@@ -12,6 +12,7 @@ import clickgym
 from clickgym.agents import Agent, OwnLoop
 from clickgym.agents.agent import UnsuitedError
 from clickgym.command_line import main
+from clickgym.envs import load_instance
 from clickgym.logs import (
     GRADED_USERS,
     Judgments,
@@ -405,7 +406,8 @@ def test_the_metric_in_a_sweep(tmp_path):
     """Resumed, in threads and processes, as single runs; a value of the end, and no mean."""
     env, _ = with_test(tmp_path, name="tested")
     arguments = (["ContextualDBNRank-v0"], ["PDGD", Preferences], 200, 2)
-    options = {"instances": [env.unwrapped._source], "checkpoints": [100], "progress": False}
+    instance = load_instance(tmp_path / "judged.json")
+    options = {"instances": [instance], "checkpoints": [100], "progress": False}
     metrics = options["metrics"] = ["ndcg@2", METRIC]
     alone = clickgym.sweep(*arguments, n_jobs=1, **options)
     clickgym.sweep(*arguments[:3], 1, n_jobs=2, out=tmp_path / "out", **options)

@@ -1,11 +1,9 @@
-"""Formats of numbers, times, regret with its interval, tables in Markdown, and values in JSON."""
+"""Formats of numbers, times, regret with its interval, and tables in Markdown."""
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Invisible characters: control characters of a terminal, characters that change the direction of
@@ -75,53 +73,6 @@ def one_line(text: str) -> str:
         'two lines'
     """
     return " ".join(visible(text, keep="\t\n\v\f\r").split())
-
-
-def finite(value: Any) -> Any:
-    """Return a value that JSON can hold: nan and infinities become None.
-
-    Example:
-        >>> finite({"score": float("-inf"), "interval": (0.5, float("nan"))})
-        {'score': None, 'interval': [0.5, None]}
-    """
-    if isinstance(value, Mapping):
-        return {str(key): finite(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def to_csv(frame: Any) -> str:
-    """Return a Polars data frame as CSV for spreadsheets: a cell that a spreadsheet would read as a
-    formula gets a leading apostrophe.
-
-    Args:
-        frame: the data frame; its texts are written as `visible` shows them.
-
-    Example:
-        >>> import polars
-        >>> to_csv(polars.DataFrame({"query": ["=1+1", "-5", "shoes"]})).splitlines()
-        ['query', "'=1+1", '-5', 'shoes']
-    """
-    texts = [name for name, kind in frame.schema.items() if str(kind) == "String"]
-    return str(
-        frame.with_columns(
-            frame[name].map_elements(_cell, frame.schema[name]) for name in texts
-        ).write_csv()
-    )
-
-
-def _cell(text: str) -> str:
-    text = visible(text)
-    return f"'{text}" if text.startswith(("=", "+", "-", "@")) and not _is_number(text) else text
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def markdown_text(text: str) -> str:

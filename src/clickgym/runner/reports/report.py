@@ -14,7 +14,7 @@ from pathlib import Path
 import polars
 
 from ...core.files import parquet, reading, write_whole
-from ...core.formats import to_csv, visible
+from ...core.formats import visible
 from ..config import Config
 from ..results import Results
 from .figures import figure_bytes, save_figure
@@ -54,7 +54,7 @@ def write_files(
     Returns:
         The names of the files.
     """
-    write_whole(out / SUMMARY, to_csv(results.table(reference)))
+    write_whole(out / SUMMARY, results.table(reference).write_csv())
     config = results.configuration
     figures = save_figure(results.plot(), out / FIGURE, config.origin if config else None)
     if html:
