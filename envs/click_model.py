@@ -43,7 +43,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import check_kind, check_positions, is_sequence, short
 from ..core.faults import cause
 from ..core.kernels import entry, kernel, static_kernels
-from .order import best_first, smaller_by_digits
+from .order import best_first
 from .scan import best_scan
 from .spaces import check_order, check_ranking, named_ranking
 from .task import REWARDS, ClickTask
@@ -58,6 +58,9 @@ MAX_SEARCH = 10_000_000
 """The largest number of lists, ``L! / (L - m)!``, that `ClickModel.optimal_ranking` searches if no
 theorem gives the best list; a model may have another limit (`ClickModel.max_search`).
 """
+
+MORE = 1.0 + 1e-12
+"""The factor by which a list must be better than the best so far: rounding alone is not enough."""
 
 
 class BestListRule(NamedTuple):
@@ -534,7 +537,7 @@ def branch_and_bound(
             ranking[depth] = candidates[choice[depth]]
             value = expected(parameters, ranking, reward, depth + 1, scratch)
             if depth + 1 == depth_limit:
-                if smaller_by_digits(best_value, value):
+                if value > best_value * MORE:
                     best_value = value
                     for k in range(depth_limit):
                         best[k] = ranking[k]
@@ -546,7 +549,7 @@ def branch_and_bound(
                     j += 1
                     if j == depth_limit - depth - 1:
                         break
-            if smaller_by_digits(best_value, bound):
+            if bound > best_value * MORE:
                 depth += 1
 
     return search

@@ -11,77 +11,100 @@ finds the choice.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import LARGEST, check_at_least, check_within, numbers, probabilities
 from ..core.kernels import entry, kernel
-from .order import smaller, smaller_by_digits, sort, sort_by_digits
+from .order import best_first
 
 
-@cache
-def scan_by(sort: Callable[..., None], smaller: Callable[..., bool]) -> Callable[..., float]:
-    """Return the kernel of the best list, with this sort and this comparison of values."""
+@kernel
+def sort(values, order):
+    """Sort ``(L,)`` values so that they decrease, and write their ids into ``order``; of equal
+    values the smaller id comes first. Shell's sort, which allocates no memory.
+    """
+    n_items = len(order)
+    for item in range(n_items):
+        order[item] = item
+    gap = 1
+    while gap < n_items // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, n_items):
+            item, value, place = order[i], values[i], i
+            while place >= gap:
+                above = values[place - gap]
+                if above > value or (above == value and order[place - gap] < item):
+                    break
+                order[place], values[place] = order[place - gap], above
+                place -= gap
+            order[place], values[place] = item, value
+        gap //= 3
 
-    @kernel
-    def scan(gain, continuation, terminal, ratio, order, values, ranking):
-        """Write the best list into ``ranking`` and return its value, in O(L·K) beyond sorting.
 
-        Args:
-            gain, continuation: ``(L,)``; gains are finite, continuations in ``[0, 1]``.
-            terminal: the value of reaching the end of the list.
-            ratio: ``(L,)`` working memory: gain over leaving, decreasing.
-            order: ``(L,)`` integers, working memory: the best order of all items.
-            values: ``(L + 1, K + 1)`` working memory: ``values[i, m]`` is the value of the best
-                list of m items from ``order[i:]``.
-            ranking: ``(K,)`` output, the best list. Ties: the smaller item id comes first.
-        """
-        n_items, n_chosen = len(gain), len(ranking)
-        for item in range(n_items):
-            if continuation[item] < 1.0:
-                ratio[item] = gain[item] / (1.0 - continuation[item])
-            elif gain[item] == 0.0:  # has no effect: any position is the same
-                ratio[item] = 0.0
-            else:  # does not end the scan: first if the gain is positive, last if it is negative
-                ratio[item] = np.inf if gain[item] > 0.0 else -np.inf
-        sort(ratio, order)
-        values[n_items, 0] = terminal
-        for i in range(n_items - 1, -1, -1):
-            item = order[i]
-            values[i, 0] = terminal
-            for m in range(1, min(n_chosen, n_items - i) + 1):
-                values[i, m] = gain[item] + continuation[item] * values[i + 1, m - 1]
-                if m < n_items - i:  # otherwise all remaining items are needed
-                    values[i, m] = max(values[i, m], values[i + 1, m])
-        i = 0
-        for k in range(n_chosen):
-            m = n_chosen - k
-            while m < n_items - i and smaller(
-                gain[order[i]] + continuation[order[i]] * values[i + 1, m - 1], values[i, m]
-            ):
-                i += 1
-            ranking[k] = order[i]
+@kernel
+def weigh_items(gain, continuation, ratio):
+    """Write for each item the gain over leaving, by which items are ordered."""
+    for item in range(len(gain)):
+        if continuation[item] < 1.0:
+            ratio[item] = gain[item] / (1.0 - continuation[item])
+        elif gain[item] == 0.0:  # has no effect: any position is the same
+            ratio[item] = 0.0
+        else:  # does not end the scan: first if the gain is positive, last if it is negative
+            ratio[item] = np.inf if gain[item] > 0.0 else -np.inf
+
+
+@kernel
+def choose_items(gain, continuation, terminal, order, values, ranking):
+    """Write the best list into ``ranking`` and return its value, in O(L·K), from the best ``order``
+    of all items; arguments as of `scan`.
+    """
+    n_items, n_chosen = len(gain), len(ranking)
+    values[n_items, 0] = terminal
+    for i in range(n_items - 1, -1, -1):
+        item = order[i]
+        values[i, 0] = terminal
+        for m in range(1, min(n_chosen, n_items - i) + 1):
+            values[i, m] = gain[item] + continuation[item] * values[i + 1, m - 1]
+            if m < n_items - i:  # otherwise all remaining items are needed
+                values[i, m] = max(values[i, m], values[i + 1, m])
+    i = 0
+    for k in range(n_chosen):
+        m = n_chosen - k
+        while (
+            m < n_items - i
+            and gain[order[i]] + continuation[order[i]] * values[i + 1, m - 1] < values[i, m]
+        ):
             i += 1
-        return values[0, n_chosen]
+        ranking[k] = order[i]
+        i += 1
+    return values[0, n_chosen]
 
-    return scan
 
+@kernel
+def scan(gain, continuation, terminal, ratio, order, values, ranking):
+    """Write the best list into ``ranking`` and return its value, in O(L·K) beyond sorting.
 
-scan = scan_by(sort, smaller)
-"""For agents: values of estimates, compared as they are."""
-
-scan_by_digits = scan_by(sort_by_digits, smaller_by_digits)
-"""For environments: values compared as `clickgym.envs.order` says."""
+    Args:
+        gain, continuation: ``(L,)``; gains are finite, continuations in ``[0, 1]``.
+        terminal: the value of reaching the end of the list.
+        ratio: ``(L,)`` working memory: gain over leaving, decreasing.
+        order: ``(L,)`` integers, working memory: the best order of all items.
+        values: ``(L + 1, K + 1)`` working memory: ``values[i, m]`` is the value of the best list of
+            m items from ``order[i:]``.
+        ranking: ``(K,)`` output, the best list. Ties: the smaller item id comes first.
+    """
+    weigh_items(gain, continuation, ratio)
+    sort(ratio, order)
+    return choose_items(gain, continuation, terminal, order, values, ranking)
 
 
 def best_scan(
     gain: ArrayLike, continuation: ArrayLike, n_chosen: int, terminal: float = 0.0
 ) -> NDArray[np.int64]:
     """Return the best list of exactly ``n_chosen`` items for users who scan from the top without
-    memory.
+    memory; its items are in the order that `best_first` gives them.
 
     Args:
         gain: ``(L,)`` the expected reward of each item if examined.
@@ -107,14 +130,8 @@ def best_scan(
     continuation = probabilities("continuation", continuation, (n_items,))
     n_chosen = check_within("n_chosen", n_chosen, 1, n_items, "the number of items, ")
     terminal = check_at_least("terminal", terminal, -LARGEST)
-    ranking, order = np.empty(n_chosen, np.int64), np.empty(n_items, np.int64)
-    entry(scan_by_digits)(
-        gain,
-        continuation,
-        terminal,
-        np.empty(n_items),
-        order,
-        np.empty((n_items + 1, n_chosen + 1)),
-        ranking,
-    )
+    ratio, values = np.empty(n_items), np.empty((n_items + 1, n_chosen + 1))
+    ranking: NDArray[np.int64] = np.empty(n_chosen, np.int64)
+    weigh_items(gain, continuation, ratio)
+    entry(choose_items)(gain, continuation, terminal, best_first(ratio), values, ranking)
     return ranking

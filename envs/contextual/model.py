@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..click_model import ClickModel, click_model_of
-from ..order import may_be_equal
 from ..users import Users
 from .catalogue import Catalogue
 from .task import CandidateTask, Pool
@@ -76,7 +75,6 @@ class ContextualModel(Users, abstract=True):
             user_attraction=np.ascontiguousarray(user_attraction),  # or kernels compile once more
             values=np.array(values),
             pairs=interactions,
-            has_ties=any(map(may_be_equal, catalogue.split(values[0]))),
         )
         attraction, *others = map(catalogue.mean, self.pool.values)
         means = [user_attraction.mean() + attraction, *others]

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from ...core.kernels import kernel
 from ...core.state import Flags, Floats, Ints, first_arrays
 from ..click_model import ClickModel
-from ..order import order_ties
-from ..scan import scan_by_digits
+from ..scan import scan
 from ..task import Kernels, Task, click_session
 
 
@@ -35,7 +34,6 @@ class Pool(NamedTuple):
     user_attraction: NDArray[np.float64]  # (M,) is added to the attraction of the entries
     values: NDArray[np.float64]  # (p, E) item parameters of the entries, attraction first
     pairs: NDArray[np.int64]  # (Q, 2) features whose products over the first are features, too
-    has_ties: bool  # whether some attractions of a user may differ in their last digits alone
 
 
 class State(NamedTuple):
@@ -136,18 +134,6 @@ def draw_candidates(users, state, b, rng):
 
 
 @kernel
-def draw_near_ties(users, state, b, rng):
-    """As `draw_candidates`, where attractions may differ in their last digits alone: those are in
-    the order of the candidates. A kernel of its own, because it is rare and would slow the other.
-    """
-    draw_candidates(users, state, b, rng)
-    order, ratio = users.work.order, users.work.ratio
-    for a in range(len(order)):
-        ratio[a] = users.values[0][order[a]]
-    order_ties(ratio, order)
-
-
-@kernel
 def match_places(users, best):
     """Write the best list if it follows from the order of the candidates."""
     work = users.work
@@ -164,7 +150,7 @@ def scan_candidates(weigh: Callable[..., Any]) -> Callable[..., None]:
         work = users.work
         gain, continuation, ratio, chosen = work.gain, work.continuation, work.ratio, work.chosen
         weigh(users.model, users.reward, gain, continuation)
-        scan_by_digits(gain, continuation, 0.0, ratio, work.scanned, work.scan_values, chosen)
+        scan(gain, continuation, 0.0, ratio, work.scanned, work.scan_values, chosen)
         complete_list(work, best)
 
     return find
@@ -202,13 +188,13 @@ def complete_list(work, best):
 
 @cache
 def draw_session(
-    draw: Callable[..., None], find_best: Callable[..., None], expected: Callable[..., float]
+    find_best: Callable[..., None], expected: Callable[..., float]
 ) -> Callable[..., bool]:
     """Return the kernel that draws a session, with its best list and the expected reward of it."""
 
     @kernel
     def begin(users, state, b, rng):
-        draw(users, state, b, rng)
+        draw_candidates(users, state, b, rng)
         best = state.best[b]
         find_best(users, best)
         state.optimum[b] = expected(users.model, best, users.reward, users.cutoff, users.scratch)
@@ -297,8 +283,7 @@ class CandidateTask(Task):
             find = scan_candidates(rule.scan)
         elif rule.search is not None:
             find = search_candidates(rule.search)
-        draw = draw_near_ties if self.users.pool.has_ties else draw_candidates
-        draw = draw_session(draw, find, base.expected_kernel)
+        draw = draw_session(find, base.expected_kernel)
         simulate = click_session(base.sample_kernel, base.expected_kernel)
         return Kernels(session_of_stream(simulate), draw, draw)
 
