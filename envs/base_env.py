@@ -1,7 +1,10 @@
-"""Base of `ClickEnv` and `ClickVectorEnv`: users, streams of sessions, generator, checks."""
+"""Base of `ClickEnv` and `ClickVectorEnv`: users, and the streams of their sessions."""
 
 from __future__ import annotations
 
+import bisect
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
@@ -9,11 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_call, check_choice, check_seed
-from ..core.faults import Fault, SessionError, cause
+from ..core.draws import Bound, source_of
+from ..core.faults import SessionError, cause
 from .arguments import Described
 from .rendering import RENDER_MODES, ResultPage
+from .session import begin_streams
 from .spaces import RankedList, without_repeats
-from .streams import Streams
+from .task import draw_nothing
 
 
 def name_of(env: Any) -> str:
@@ -22,7 +27,11 @@ def name_of(env: Any) -> str:
 
 
 class BaseClickEnv:
-    """The part that both environments share: users and their sessions.
+    """The part that both environments share: users, and B streams of their sessions, each with the
+    same number of steps.
+
+    A step is a session; with ``NEXT_STEP`` it is the draw of another user on a stream whose episode
+    has ended.
 
     Attributes:
         model, instance: the users, and the name of their instance.
@@ -30,17 +39,27 @@ class BaseClickEnv:
             instance has none.
         feature_scale: what the features of the instance's file were divided by.
         reward, cutoff: as in `ClickEnv`; ``cutoff`` None counts all positions.
-        streams: the streams of sessions, with all that they advance.
+        task: the law of the users in the current step (see `Task`); users who change have a task
+            for each epoch.
+        state: of the next session on each stream, as the task declares it. It is new with a seed
+            and where the users change.
+        steps, regret: the steps of each stream since the seed, and their regret: of one stream, or
+            ``(B,)``.
+        next_change: the step at which the users change.
     """
 
     spec: Any
     np_random: Any
     _np_random: Any
     _np_random_seed: Any
+    task: Any
+    state: Any
     _is_open: bool = False
     """Whether a list can be shown: from `reset` until a stateful user leaves."""
     _has_warned = False
     """Whether a warning has said what is shown where a list repeats an item."""
+    _bound: Bound
+    """The machine code for the present task, by the function that makes its entry."""
 
     def _set_up(
         self,
@@ -58,22 +77,27 @@ class BaseClickEnv:
         self.model, self.instance, self.initial_ranking, self.feature_scale = users
         self.reward = self.model.default_reward if reward is None else reward
         self.cutoff = cutoff
-        self.streams = Streams(self.model, self.reward, cutoff, reference, n_streams)
+        self._tasks = self.model.tasks(self.reward, cutoff, reference)
+        self._changes = [*self.model.starts[1:], sys.maxsize]
+        self._all = np.ones(n_streams, np.bool_)
         self._lists = RankedList(self.model.n_items, self.model.n_positions)
+        self.task = None
+        self._start_streams()
+        return self.task.observation_space
+
+    def _start_streams(self) -> None:
+        """Start new streams; nothing is drawn."""
+        self.steps, self.regret, self._is_begun = 0, 0.0, False
         self._last: Any = None
-        return self.streams.task.observation_space
+        self._select_task()
 
-    @property
-    def task(self) -> Any:
-        """The law of the users in the current step (see `Task`); users who change have a task for
-        each epoch.
-        """
-        return self.streams.task
-
-    @property
-    def state(self) -> Any:
-        """The state of the next session on each stream, as the task declares it."""
-        return self.streams.state
+    def _select_task(self) -> None:
+        """Select the task of the present step, in its first state."""
+        epoch = bisect.bisect_right(self._changes, self.steps)
+        if self.task is not self._tasks[epoch]:
+            self.task, self._bound = self._tasks[epoch], Bound()
+        self.next_change = self._changes[epoch]
+        self.state = self.task.first_state(len(self._all))
 
     def _restart(self, seed: int | None) -> None:
         """Start an episode; with a seed, or the first time, also new streams of sessions."""
@@ -87,11 +111,56 @@ class BaseClickEnv:
             child = np.random.SeedSequence(seed, spawn_key=(0xC11C,))
             self._np_random = np.random.Generator(np.random.PCG64(child))
             self._np_random_seed = seed
-            self.streams.start()
+            self._start_streams()
             self.task.start(self.state, seed)
-            self._last = None
-        self.streams.start_episode(self._np_random)
-        self._is_open = True
+        if self.model.may_leave or not self._is_begun:
+            self._begin(self._all)
+        self._is_begun = self._is_open = True
+
+    def _begin(self, which: NDArray[np.bool_]) -> None:
+        """Draw the first session of a new user on the streams ``which``, ``(B,)``."""
+        begin, rng, bound = self.task.kernels.begin, self._np_random, self._bound
+        if begin is draw_nothing:
+            return
+        source = bound.source if rng is bound.rng else source_of(rng)
+        arguments = self.task.users, self.state, source, which
+        if begin_streams not in bound.code:
+            bound.code[begin_streams] = begin_streams(begin).bound(*arguments)
+        bound.code[begin_streams](*arguments)
+
+    def _bind(self, step: Callable[..., Any], *rest: Any) -> Bound:
+        """Return the machine code of a step, bound to the generator: ``code[step]`` gets
+        ``task.users, state, source``, and then arguments of the types of the ``rest``.
+        """
+        self._bound = bound = self._bound.drawing_from(self._np_random)
+        if step not in bound.code:
+            arguments = self.task.users, self.state, bound.source, *rest
+            bound.code[step] = step(*self.task.kernels).bound(*arguments)
+        return bound
+
+    def _count(self, steps: int, regret: Any, left: int) -> None:
+        """Count steps, which end at or before a change of the users; at a change draw the first
+        session of the new users on every stream.
+
+        Args:
+            steps: their number on each stream.
+            regret: their regret, as in ``regret``.
+            left: in which of these steps, counted from 1, a user left for good first; 0: none.
+
+        Raises:
+            SessionError: users have left who may not.
+        """
+        if left and not self.model.may_leave:
+            name = type(self.model).__name__
+            raise SessionError(
+                f"{name_of(self)}, step {self.steps + left}: advance of a {name} returned True, "
+                f"that the user has left; expected False, because {name}.may_leave is False"
+            )
+        self.regret += regret
+        self.steps += steps
+        if self.steps == self.next_change:
+            self._select_task()
+            self._begin(self._all)
 
     def _without_repeats(self, lists: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return what is shown for ``(n, K)`` lists of which some repeat items; the first of them
@@ -108,13 +177,8 @@ class BaseClickEnv:
             )
         return shown
 
-    def _leaving_error(self, fault: Fault, left: int) -> SessionError:
-        """Return the error of a user who left after so many sessions, and may not."""
-        return SessionError(f"{name_of(self)}, step {self.streams.steps + left}: {fault}")
-
     def _session_error(self, error: Exception, users: str) -> SessionError:
-        step = self.streams.steps + 1
-        return SessionError(f"{name_of(self)}, step {step}: {cause(error)}, in {users}")
+        return SessionError(f"{name_of(self)}, step {self.steps + 1}: {cause(error)}, in {users}")
 
     def _warn_of_no_mode(self, maker: str) -> None:
         choices = (
@@ -129,8 +193,8 @@ class BaseClickEnv:
             title=f"{self.spec.id if self.spec else type(self.model).__name__} · {title}",
             n_items=self.model.n_items,
             n_positions=self.model.n_positions,
-            step=self.streams.steps,
-            best=self.streams.task.optimal_ranking.tolist() if has_one_best else None,
+            step=self.steps,
+            best=self.task.optimal_ranking.tolist() if has_one_best else None,
             **last,
         )
 

@@ -9,7 +9,6 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.faults import Fault
 from .arguments import described_users
 from .base_env import BaseClickEnv
 from .base_env import name_of as name_of
@@ -111,7 +110,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
             candidates change also with ``user`` and ``candidates``, as in `step`.
         """
         self._restart(seed)
-        task, state = self.streams.task, self.streams.state
+        task, state = self.task, self.state
         info = {"optimal_ranking": task.best(state)[0], "optimal_reward": float(state.optimum[0])}
         info |= task.info(state, 0)
         return task.observe(state, 0, np.zeros(self._shape, np.int8)), info
@@ -149,13 +148,12 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
             ranking = action.copy()
         else:
             ranking = check_items(action, *self._sizes)
-        streams, rng = self.streams, self._np_random
-        bound = streams.bound
-        if bound.rng is not rng:
-            bound = streams.bind(rng, single_step, self.shown, ranking)
+        bound = self._bound
+        if bound.rng is not self._np_random:
+            bound = self._bind(single_step, self.shown, ranking)
         try:
             is_list, reward, expectation, optimum, satisfied, has_left = bound.code[single_step](
-                streams.task.users, streams.state, bound.source, self.shown, ranking
+                self.task.users, self.state, bound.source, self.shown, ranking
             )
         except Exception as error:
             raise self._session_error(error, f"a {type(self.task.model).__name__}") from error
@@ -170,8 +168,9 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
             "regret": regret,
             "optimal_reward": optimum,
         }
-        info |= streams.task.info(streams.state, 0)
-        observation = streams.task.observe(streams.state, 0, self.shown.clicks.copy())
+        task, state = self.task, self.state  # of the next session
+        info |= task.info(state, 0)
+        observation = task.observe(state, 0, self.shown.clicks.copy())
         return observation, reward, has_left, False, info
 
     def finish_sessions(
@@ -183,19 +182,16 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         satisfied: int,
         left: int,
     ) -> None:
-        """Finish sessions that were simulated with ``streams`` and ``shown``: count them, and draw
-        the next one where the users change. Of the last one keep the list, which is not copied,
-        its reward, and where the user left satisfied.
+        """Finish sessions that were simulated with ``task``, ``state`` and ``shown``: count them,
+        and draw the next one where the users change. Of the last one keep the list, which is not
+        copied, its reward, and where the user left satisfied.
 
         Args:
             left: the first of these sessions, counted from 1, after which a user left for good; 0
                 if none did.
         """
         self._last = ranking, reward, satisfied, regret
-        try:
-            self.streams.finish_sessions(steps, regret, left, self._np_random)
-        except Fault as fault:
-            raise self._leaving_error(fault, left) from None
+        self._count(steps, regret, left)
 
     def last_session(self) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
         """Return the list of the last session and the clicks on it, both ``(K,)`` copies: what was
@@ -241,7 +237,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         ranking, reward, satisfied, _ = self._last
         page = self._page(
             self.instance,
-            regret=self.streams.regret,
+            regret=self.regret,
             ranking=ranking.tolist(),
             clicks=self.shown.clicks.tolist(),
             examined=self.shown.examined.tolist(),

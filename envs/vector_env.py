@@ -12,7 +12,6 @@ from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_array, check_choice, check_count, is_integer
-from ..core.faults import Fault
 from .arguments import described_users
 from .base_env import BaseClickEnv
 from .instances.instance import AnyInstance
@@ -163,13 +162,13 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
             raise gym.error.ResetNeeded("call reset() before the first step()")
         if self._all_ended:  # NEXT_STEP: this call is the reset
             observations, infos = self._start_episode()
-            no_stream = ~self.streams.all
+            no_stream = ~self._all
             return observations, np.zeros(self.num_envs), no_stream, no_stream.copy(), infos
         restarting = None  # the streams on which this call starts an episode, if any
         if self.model.may_leave and self._batch.begins.any():
             restarting = self._batch.begins.copy()
         clicks, rewards, infos = self._simulate(self._lists_of(actions, restarting))
-        active = self.streams.all if restarting is None else ~restarting
+        active = self._all if restarting is None else ~restarting
         infos = _masked(active, infos | self.task.info(self.state, ALL))
         if restarting is not None:
             infos = _merged(infos, self._reset_infos(restarting))
@@ -213,19 +212,18 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         Returns:
             The clicks, the rewards, and the infos.
         """
-        streams, rng = self.streams, self._np_random
         batch = self._batch._replace(  # what the caller gets is new at every step
             clicks=np.zeros(self._shape, np.int8),
             realised=np.empty(self.num_envs),
             expectation=np.empty(self.num_envs),
             optimum=np.empty(self.num_envs),
         )
-        bound = streams.bound
-        if bound.rng is not rng:
-            bound = streams.bind(rng, batch_step, batch, rankings)
+        bound = self._bound
+        if bound.rng is not self._np_random:
+            bound = self._bind(batch_step, batch, rankings)
         try:
             bad, has_left = bound.code[batch_step](
-                streams.task.users, streams.state, bound.source, batch, rankings
+                self.task.users, self.state, bound.source, batch, rankings
             )
         except Exception as error:
             users = f"a {type(self.model).__name__}, on one of {self.num_envs} streams"
@@ -235,10 +233,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         regret = batch.optimum - batch.expectation
         if self.render_mode is not None:  # copies: the caller may modify the returned arrays
             self._last = rankings.copy(), batch.clicks.copy(), batch.realised.copy()
-        try:
-            streams.finish_sessions(1, regret, has_left, rng)
-        except Fault as fault:
-            raise self._leaving_error(fault, 1) from None
+        self._count(1, regret, has_left)
         infos = {
             "ranking": rankings,
             "expected_reward": batch.expectation,
@@ -268,7 +263,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         """Count a session of every stream; return ``(B,)`` terminations, ``(B,)`` truncations, and
         whether any episode has ended.
         """
-        every = self.streams.all
+        every = self._all
         if not self.model.may_leave:
             self._episode_steps += 1
             is_over = self._episode_steps == self.max_episode_steps
@@ -296,7 +291,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         if not self.model.may_leave:
             observations, firsts = self._start_episode()
             return observations, finals | firsts
-        self.streams.begin(over, self._np_random)
+        self._begin(over)
         self._batch.begins[over] = False
         clicks = clicks.copy()
         clicks[over] = 0
@@ -309,7 +304,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         self._restart(seed)
         self._reset_steps()
         clicks = np.zeros(self._shape, np.int8)
-        return self.task.observe(self.state, ALL, clicks), self._reset_infos(self.streams.all)
+        return self.task.observe(self.state, ALL, clicks), self._reset_infos(self._all)
 
     def _reset_infos(self, streams: Masks) -> Infos:
         """Return the infos of a reset of some streams."""
@@ -332,7 +327,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
 
     def _page_of(self, b: int) -> Any:
         title = f"{self.instance} · {b}"
-        regret = float(np.broadcast_to(self.streams.regret, self.num_envs)[b])
+        regret = float(np.broadcast_to(self.regret, self.num_envs)[b])
         if self._last is None:
             return render(self._page(title, regret=regret), str(self.render_mode))
         rankings, clicks, rewards = self._last

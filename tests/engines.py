@@ -103,7 +103,7 @@ def state_of(agent: CompiledAgent, env: gym.Env) -> list[object]:
     """All that determines what an agent and an environment do next, comparable with ==."""
     inner: Any = env.unwrapped
     generators = agent.rng.bit_generator.state, inner.np_random.bit_generator.state
-    shown = agent.ranking.tolist(), inner.last_session()[0].tolist(), inner.streams.steps
+    shown = agent.ranking.tolist(), inner.last_session()[0].tolist(), inner.steps
     return [plain(agent.state), plain(inner.state), plain(inner.shown), generators, shown]
 
 

@@ -109,7 +109,7 @@ def test_users_change_at_the_same_sessions_whatever_the_episodes():
     model = env.unwrapped.task.model
     play(env, int(starts[1] - starts[0]))
     assert model is not env.unwrapped.task.model
-    assert env.unwrapped.streams.next_change == env.unwrapped.model.starts[3]
+    assert env.unwrapped.next_change == env.unwrapped.model.starts[3]
 
 
 def test_a_user_who_left_or_was_cut_off_is_followed_by_a_new_one():
@@ -192,7 +192,7 @@ def test_native_reset_without_a_seed(env_id):
     if env_id == FEATURES:
         np.testing.assert_array_equal(fresh["features"], observations["features"])
     assert not (fresh if env_id in (STATIONARY, CHANGING) else fresh["clicks"]).any()
-    assert envs.unwrapped.streams.steps == 1
+    assert envs.unwrapped.steps == 1
 
 
 def test_a_reset_with_options_goes_on_with_the_stream():

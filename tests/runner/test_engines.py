@@ -390,7 +390,7 @@ def test_interrupt_leaves_agent_and_environment_consistent(engine):
     twin, twin_env = make("BatchRank", PBM), ClickEnv(PBM)
     clickgym.run(twin, twin_env, n, seed=0, engine="compiled")
     assert state_of(agent, env) == state_of(twin, twin_env)
-    assert env.streams.steps == twin_env.streams.steps == n
+    assert env.steps == twin_env.steps == n
     clickgym.run(agent, env, 300)
     clickgym.run(twin, twin_env, 300)
     assert state_of(agent, env) == state_of(twin, twin_env)

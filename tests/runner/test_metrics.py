@@ -243,7 +243,7 @@ def test_violations_need_an_initial_list(engine):
     env = ClickEnv(MODELS["CM"])
     with pytest.raises(ValueError, match="'violations' needs an initial list"):
         clickgym.run(make("Random", MODELS["CM"]), env, 10, engine=engine, metrics=["violations"])
-    assert env.streams.steps == 0
+    assert env.steps == 0
 
 
 @pytest.mark.usefixtures("undrawn")

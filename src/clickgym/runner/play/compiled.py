@@ -103,16 +103,16 @@ def play_compiled(run: Run) -> float:
     """
     agent, meter, metrics = run.agent, run.meter, run.metrics
     env: Any = run.env.unwrapped
-    streams, state, chunk, seconds = env.streams, None, FIRST_CHUNK, 0.0
+    state, chunk, seconds = None, FIRST_CHUNK, 0.0
     while meter.step < meter.horizon:
-        if streams.state is not state:  # at the start, and where the users change
-            task, state = streams.task, streams.state
+        if env.state is not state:  # at the start, and where the users change
+            task, state = env.task, env.state
             observed = task.observed(state, agent.observes)
             contexts = metrics.contexts(env)
             fixed = task.users, state, observed, env.shown, contexts, meter.totals
             kernels = agent.rank_kernel, agent.update_kernel, metrics.kernel, *task.kernels
             loop = entry(session_loop(*kernels))
-        size = min(chunk, meter.horizon - meter.step, streams.next_change - streams.steps)
+        size = min(chunk, meter.horizon - meter.step, env.next_change - env.steps)
         if metrics.held_out:
             size = min(size, meter.next_checkpoint - meter.step)
         agent.make_room(size)

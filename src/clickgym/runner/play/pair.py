@@ -116,7 +116,7 @@ def traits_of(env: gym.Env) -> EnvTraits:
     space = env.observation_space
     shown = tuple(space) if isinstance(space, Dict) else ()
     if not obstacle:
-        shown += tuple(layer.streams.task.fields)
+        shown += tuple(layer.task.fields)
     users = users_of(env)
     n_queries = 1 if users is None else users.n_queries
     return EnvTraits(name_of(env), name, obstacle, changing, shown, sizes, n_queries)
