@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_choice, check_positions, short, unexpected
+from ..core.checks import check_choice, short, unexpected
 from .click_model import ClickModel
 from .contextual.labelled import LabelledModel
 from .contextual.linear import LinearModel
@@ -22,11 +22,9 @@ from .users import Users, build, users_class
 class Form(NamedTuple):
     """A kind of environment of a click model, by the prefix of its id."""
 
-    users: type[Users] | None
-    """The class of its users; None: the click model itself."""
-    labelled: type[Users] | None
-    """The class of users whose attraction is a label of each item; the parameter ``attraction``, or
-    an instance without ``users``, asks for it.
+    classes: tuple[type[Users], ...]
+    """The classes of its users; none: the click model itself. Of two classes, the parameter
+    ``attraction``, or an instance without the first, asks for the second.
     """
     family: str
     """A family of instances of any size."""
@@ -37,10 +35,10 @@ class Form(NamedTuple):
 
 
 FORMS = {
-    "": Form(None, None, "uniform", None),
-    "NonStationary": Form(PiecewiseStationaryModel, None, "abrupt", "li2019-switching", 100_000),
-    "Contextual": Form(LinearModel, LabelledModel, "linear", "linear"),
-    "Queries": Form(QueryUsers, None, "queries", "queries", None),
+    "": Form((), "uniform", None),
+    "NonStationary": Form((PiecewiseStationaryModel,), "abrupt", "li2019-switching", 100_000),
+    "Contextual": Form((LinearModel, LabelledModel), "linear", "linear"),
+    "Queries": Form((QueryUsers,), "queries", "queries", None),
 }
 """The forms by the prefixes of ids."""
 
@@ -95,8 +93,8 @@ def _of_parameters(
     n_positions: int | None,
     parameters: Mapping[str, Any],
 ) -> Described:
-    labelled = FORMS[form].labelled if "attraction" in parameters else None
-    users = labelled or FORMS[form].users or click_model
+    classes = FORMS[form].classes or (click_model,)
+    users = classes[-1 if "attraction" in parameters else 0]
     accepted = _names(users, click_model)
     for parameter, value in parameters.items():
         if parameter not in accepted:
@@ -115,20 +113,16 @@ def _of_parameters(
 def _of_instance(
     click_model: type[ClickModel], form: str, instance: AnyInstance | None, n_positions: int | None
 ) -> Described:
-    users, labelled = FORMS[form].users or click_model, FORMS[form].labelled
+    classes = FORMS[form].classes or (click_model,)
     chosen = instance if instance is not None else default_instance(form, click_model)
     if chosen is None:
         raise ValueError(
             f"a {click_model.__name__} has no default instance: give instance=... or the "
-            f"parameters {', '.join(_names(users, click_model))}"
+            f"parameters {', '.join(_names(classes[0], click_model))}"
         )
     loaded = load_instance(chosen)
-    kind = _kind(users, click_model)
-    if kind not in loaded.models and labelled and _kind(labelled, click_model) in loaded.models:
-        kind = _kind(labelled, click_model)
-    if kind not in loaded.models:
-        has = ", ".join(loaded.models)
-        raise ValueError(f"the instance {loaded.name!r} has no {kind}; it has {has}")
+    kinds = [_kind(users, click_model) for users in classes]
+    kind = next((kind for kind in kinds if kind in loaded.models), kinds[0])
     # Candidates change from session to session: a production list would be of none of them.
     initial_ranking = None if form == "Contextual" else loaded.initial_ranking
     scale = float(loaded.estimation.get("scale", 1.0))
@@ -174,12 +168,10 @@ def _click_model(name: Any, form: str) -> type[ClickModel]:
 def _from_parameters(
     users: type[Users], parameters: dict[str, Any], n_positions: int | None
 ) -> Users:
-    if n_positions is None:
-        return build(users, parameters)
-    if "n_positions" in inspect.signature(users).parameters:
+    if n_positions is not None and "n_positions" in inspect.signature(users).parameters:
         return build(users, parameters | {"n_positions": n_positions})
-    model = build(users, parameters)
-    return model.with_positions(check_positions(n_positions, model.n_items, model.n_positions))
+    model: Users = build(users, parameters)
+    return model if n_positions is None else model.with_positions(n_positions)
 
 
 def _names(users: type[Users], click_model: type[ClickModel]) -> list[str]:

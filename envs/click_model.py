@@ -63,17 +63,6 @@ MORE = 1.0 + 1e-12
 """The factor by which a list must be better than the best so far: rounding alone is not enough."""
 
 
-class BestListRule(NamedTuple):
-    """How best lists follow from item parameters: by one of the three, the others are None."""
-
-    places: NDArray[np.int64] | None = None
-    """The item at each position, as its place in the order of decreasing attraction."""
-    scan: Callable[..., Any] | None = None
-    """The ``scan_kernel`` of the model."""
-    search: Callable[..., None] | None = None
-    """The kernel of the exact search."""
-
-
 class Search(NamedTuple):
     """Working memory of the exact search, and its result."""
 
@@ -273,17 +262,6 @@ class ClickModel(Users, abstract=True):
         """
         return self._best_list(*self.check_reward(reward, cutoff))
 
-    def best_list_rule(self, reward: int, cutoff: int) -> BestListRule:
-        """Return how the first ``cutoff`` items of a best list follow from the item parameters; a
-        theorem goes before a scan, and a scan before a search.
-        """
-        places = self._places(reward, cutoff)
-        if places is not None:
-            return BestListRule(places=places)
-        if self.scan_kernel is not None:
-            return BestListRule(scan=self.scan_kernel)
-        return BestListRule(search=branch_and_bound(self.expected_kernel, self.below_kernel))
-
     def search_bounds(self, cutoff: int) -> NDArray[np.float64]:
         """Return ``(m, m)`` for a search: row k has the bounds on the examination of the positions
         from k on, decreasing.
@@ -402,13 +380,13 @@ class ClickModel(Users, abstract=True):
 
     def _optimal(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
         """Return the first ``cutoff`` items of a best list; None if no theorem gives it."""
-        rule = self.best_list_rule(reward, cutoff)
-        if rule.places is not None:
-            return best_first(self._merits())[rule.places]
-        if rule.scan is None:
+        places = self._places(reward, cutoff)
+        if places is not None:
+            return best_first(self._merits())[places]
+        if self.scan_kernel is None:
             return None
         gain, continuation = np.empty((2, self.n_items))
-        entry(rule.scan)(self.parameters, reward, gain, continuation)
+        entry(self.scan_kernel)(self.parameters, reward, gain, continuation)
         return best_scan(gain, continuation, cutoff)
 
     def _examination_bounds(self) -> NDArray[np.float64]:

@@ -64,8 +64,8 @@ class Environment(NamedTuple):
 
     @property
     def users(self) -> type[Users]:
-        """The class of the users, of whom the click model may be a part."""
-        return FORMS[self.form].users or users_class(self.model, imports=True)
+        """The (first) class of the users, of whom the click model may be a part."""
+        return (FORMS[self.form].classes or (self.click_model,))[0]
 
     @property
     def default_instance(self) -> str | None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ...core.kernels import kernel
 from ...core.state import Flags, Floats, Ints, first_arrays
-from ..click_model import ClickModel
+from ..click_model import ClickModel, branch_and_bound
 from ..scan import scan
 from ..task import Kernels, Task, click_session
 
@@ -253,10 +253,10 @@ class CandidateTask(Task):
             "p": len(names),
         }
         work = Work(**first_arrays(Work, self.sizes))
-        rule = base.best_list_rule(code, counted)
-        if rule.places is not None:
-            work.places[:] = rule.places
-        elif rule.search is not None:
+        places = base._places(code, counted)
+        if places is not None:
+            work.places[:] = places
+        elif base.scan_kernel is None:
             of = f"reward={reward!r} in a {kind}"
             base.check_search(counted, of, "choose another reward or a smaller cutoff", "session")
             work.bounds[:] = base.search_bounds(counted)
@@ -277,12 +277,13 @@ class CandidateTask(Task):
 
     @property
     def kernels(self) -> Kernels:  # type: ignore[override]
-        base, find = self.model, match_places
-        rule = base.best_list_rule(self.users.reward, self.users.cutoff)
-        if rule.scan is not None:
-            find = scan_candidates(rule.scan)
-        elif rule.search is not None:
-            find = search_candidates(rule.search)
+        base = self.model
+        if base._places(self.users.reward, self.users.cutoff) is not None:
+            find = match_places
+        elif base.scan_kernel is not None:
+            find = scan_candidates(base.scan_kernel)
+        else:
+            find = search_candidates(branch_and_bound(base.expected_kernel, base.below_kernel))
         draw = draw_session(find, base.expected_kernel)
         simulate = click_session(base.sample_kernel, base.expected_kernel)
         return Kernels(session_of_stream(simulate), draw, draw)
