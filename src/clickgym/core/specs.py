@@ -2,32 +2,49 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from .checks import short
-from .files import parse_json
 
 
-def json_or_word(key: str, text: str) -> Any:
-    """The value of an argument: what it says in JSON, or the text itself."""
-    try:
-        json.JSONDecoder().raw_decode(text)
-    except ValueError:
-        return text
-    return parse_json(text)
+def plain_value(text: str) -> Any:
+    """Return what a text says in JSON or as a constant of Python; other text as it is.
+
+    Example:
+        >>> [plain_value(text) for text in ("[1, 2]", "false", "False", "None", ".5", "word")]
+        [[1, 2], False, False, None, 0.5, 'word']
+    """
+    for read in (json.loads, ast.literal_eval):
+        with suppress(ValueError, SyntaxError):
+            return read(text)
+    return text
+
+
+def argument(key: str, text: str) -> Any:
+    """The value of an argument, as `plain_value` reads it.
+
+    Raises:
+        ValueError: another argument follows a colon.
+    """
+    value, _, rest = text.partition(":")
+    if "=" in rest and not isinstance(plain_value(value), str):
+        raise ValueError(f"separate arguments by commas, as in {key}={value},{rest}")
+    return plain_value(text)
 
 
 def parse_spec(
-    spec: str, value_of: Callable[[str, str], Any] = json_or_word
+    spec: str, value_of: Callable[[str, str], Any] = argument
 ) -> tuple[str, dict[str, Any]]:
     """Split a spec into the name and its arguments.
 
     Args:
-        spec: ``"Name"`` or ``"Name:key=value,key=value"``. A value is JSON or a plain word. The
-            name may itself be ``module:Class``.
+        spec: ``"Name"`` or ``"Name:key=value,key=value"``. A value is as
+            `plain_value` reads it. The name may itself be ``module:Class``.
         value_of: called with each key and the text of its value; its ValueError gets the spec in
             front.
 

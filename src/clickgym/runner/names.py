@@ -18,8 +18,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from ..agents import AGENTS
 from ..core.checks import short
-from ..core.files import parse_json
-from ..core.specs import parse_spec
+from ..core.specs import parse_spec, plain_value
 from ..envs import Users
 
 Spec = str | tuple[str, Mapping[str, Any]]
@@ -102,11 +101,8 @@ def own_label(thing: Any) -> str | None:
 
 def written(value: Any) -> str:
     """An argument in the form that `parse_spec` reads; a text with commas is quoted."""
-    if isinstance(value, str) and "," not in value:
-        try:
-            parse_json(value)
-        except json.JSONDecodeError:
-            return value
+    if isinstance(value, str) and "," not in value and plain_value(value) == value:
+        return value
     return json.dumps(value, separators=(",", ":"))
 
 
