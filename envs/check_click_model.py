@@ -23,11 +23,8 @@ from .piecewise_stationary import PiecewiseStationaryModel
 from .task import REWARDS
 from .vector_env import ClickVectorEnv
 
-DEEP = (6, 5)
-"""A size at which something can happen below the third position."""
-SIZES = ((1, 1), (2, 2), DEEP, (4, 3))
-FEW = 6
-"""Items of which all lists are searched."""
+SIZES = ((1, 1), (2, 2), (4, 3), (6, 5))
+"""Items and positions of the models; most checks take the last two, and some only the third."""
 SESSIONS = 10_000
 PYTHON_SESSIONS = 200
 """Sessions of each list in which kernels run as Python functions."""
@@ -38,7 +35,7 @@ HEADS = ([2, 0, 3], [1, 3, 0])
 """The first items of the lists that are checked, one for each list."""
 
 
-def check_click_model(model: type[ClickModel] | ClickModel) -> None:
+def check_click_model(model: type[ClickModel]) -> None:
     """Check that a click model is complete and consistent.
 
     The checks are: the class attributes; the kernels as Python functions, which notice an index out
@@ -52,13 +49,11 @@ def check_click_model(model: type[ClickModel] | ClickModel) -> None:
 
     Args:
         model: the class; small models are made with random parameters of the shapes that the class
-            declares, or by its ``example_parameters``. You can also pass a model with at least four
-            items and three positions.
+            declares, or by its ``example_parameters``.
 
     Raises:
         AssertionError: the model has faults; the message has a line for each.
-        TypeError: ``model`` is not a click model.
-        ValueError: ``model`` is an object with fewer items or positions.
+        TypeError: ``model`` is not a class of click models.
 
     Example:
         >>> import clickgym
@@ -72,14 +67,14 @@ def check_click_model(model: type[ClickModel] | ClickModel) -> None:
         - optimal list: for clicks, cutoff 1 it is [3, 2, 1], which earns 0.551; [2, 0, 1] ...
         ...
     """
-    model_class = model if isinstance(model, type) else type(model)
-    if not issubclass(model_class, ClickModel):
+    if not isinstance(model, type) or not issubclass(model, ClickModel):
         raise TypeError(f"model is {short(model)}; expected a subclass of ClickModel")
-    if isinstance(model, ClickModel) and (model.n_items < 4 or model.n_positions < 3):
-        raise ValueError(f"model is {short(model)}; expected at least 4 items and 3 positions")
-    checks = _Checks(model_class, model if isinstance(model, ClickModel) else None)
-    first = {"class attributes": checks.attributes, "constructor": checks.constructor}
-    kernels = {"kernels": checks.kernels}
+    checks = _Checks(model)
+    first = {
+        "class attributes": checks.attributes,
+        "constructor": checks.constructor,
+        "kernels": checks.kernels,
+    }
     others = {
         "parameters": checks.parameters,
         "sessions (sample, marginals)": checks.sessions,
@@ -89,16 +84,16 @@ def check_click_model(model: type[ClickModel] | ClickModel) -> None:
         "descriptions, positions and items": checks.files,
         "environments": checks.environments,
     }
-    first = kernels if checks.model else first | kernels
-    run_checks(f"{model_class.__name__} breaks the interface of click models", first, others)
+    run_checks(f"{model.__name__} breaks the interface of click models", first, others)
 
 
 class _Checks:
-    """The checks of a class, on small models with random parameters, or of one model."""
+    """The checks of a class, on small models with random parameters."""
 
-    def __init__(self, model_class: type[ClickModel], model: ClickModel | None) -> None:
-        self.model_class, self.is_drawn = model_class, model is None
-        self.model: Any = model
+    def __init__(self, model_class: type[ClickModel]) -> None:
+        self.model_class = model_class
+        self.models: list[Any] = []
+        self.model: Any = None
 
     def attributes(self) -> None:
         for name in ("short", "title", *KERNELS[:3]):
@@ -116,17 +111,17 @@ class _Checks:
 
     def constructor(self) -> None:
         for sizes in SIZES:
-            self.model = drawn_model(self.model_class, {}, *sizes, seed=0)
-            made = (self.model.n_items, self.model.n_positions)
+            model = drawn_model(self.model_class, {}, *sizes, seed=0)
+            self.models.append(model)
+            made = (model.n_items, model.n_positions)
             expect(made == sizes, f"n_items, n_positions are {made}; expected {sizes}")
+        self.model = self.models[-2]
 
     def kernels(self) -> None:
-        sizes, rng = SIZES if self.is_drawn else (), np.random.default_rng(0)
-        drawn = [drawn_model(self.model_class, {}, *size, seed=0) for size in sizes]
+        rng = np.random.default_rng(0)
         with kernels_in_python():
-            for model in drawn or [self.model]:
-                if hasattr(model, "marginals_kernel"):  # it does not consist of other models
-                    self._run_kernels(model, rng)
+            for model in self.models:
+                self._run_kernels(model, rng)
 
     def _run_kernels(self, model: ClickModel, rng: np.random.Generator) -> None:
         """Run all kernels of a model as Python functions."""
@@ -150,8 +145,7 @@ class _Checks:
         for code, reward in rewards:
             if model.scan_kernel is not None:
                 model.scan_kernel(parameters, code, *values)
-            if n_items <= FEW:
-                model._search(reward, model.n_positions, run=lambda kernel: kernel)
+            model._search(reward, model.n_positions, run=lambda kernel: kernel)
 
     def parameters(self) -> None:
         for name, value in self.model.parameters._asdict().items():
@@ -159,13 +153,8 @@ class _Checks:
             expect(not is_open, f"{name} is writeable; copy it and set its writeable flag to False")
 
     def sessions(self) -> None:
-        for model in self._models():
+        for model in self.models[-2:]:
             self._sessions_of(model)
-
-    def _models(self) -> list[ClickModel]:
-        """The model, and a drawn one with more positions."""
-        deep = [drawn_model(self.model_class, {}, *DEEP, seed=1)] if self.is_drawn else []
-        return [self.model, *deep]
 
     def _sessions_of(self, model: ClickModel) -> None:
         for ranking in _lists(model):
@@ -185,7 +174,7 @@ class _Checks:
             _compare(f"the examination probability of {ranking.tolist()}", exact, examined)
 
     def rewards(self) -> None:
-        for model in self._models():
+        for model in self.models[-2:]:
             self._rewards_of(model)
 
     def _rewards_of(self, model: ClickModel) -> None:
@@ -211,11 +200,7 @@ class _Checks:
             expect(value == other, f"{which} depends on lower positions: {value}, {other}")
 
     def optimum(self) -> None:
-        seeds = range(1, 5 if self.is_drawn else 1)
-        drawn = [drawn_model(self.model_class, {}, 4, 3, seed) for seed in seeds]
-        for model in [self.model, *drawn]:
-            if model.n_items > FEW:
-                continue
+        for model in [drawn_model(self.model_class, {}, 4, 3, seed) for seed in range(5)]:
             lists = list(itertools.permutations(range(model.n_items), model.n_positions))
             for reward, cutoff in _questions(model):
                 best = model.optimal_ranking(reward, cutoff)
@@ -227,7 +212,7 @@ class _Checks:
                 expect(value >= max(values) - EXACT, f"{what} {better}")
 
     def weights(self) -> None:
-        for model in self._models():
+        for model in self.models[-2:]:
             self._weights_of(model)
 
     def _weights_of(self, model: ClickModel) -> None:
@@ -236,7 +221,7 @@ class _Checks:
         if weights is not None:
             _same("it", weights, first)
             _same("it", weights, second)
-        elif self.is_drawn:
+        else:
             what = "position_weights() is None, but the examination depends on no list; return it"
             depends = np.abs(first - second).max() > EXACT
             expect(depends, f"{what}: agents of the position-based model require it")

@@ -8,27 +8,21 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pytest
-from click_stories import TOLD, make_model
 
 import clickgym
-from clickgym.envs import CLICK_MODELS, ClickModel, MixtureModel, PositionBasedModel, kernel
+from clickgym.envs import CLICK_MODELS, ClickModel, kernel
 
 pytestmark = pytest.mark.uncompiled
 
 
-@pytest.mark.parametrize("model", TOLD, ids=lambda model: model.__name__)
+@pytest.mark.parametrize("model", CLICK_MODELS.values(), ids=lambda model: model.__name__)
 def test_click_models_of_the_package(model):
-    rng = np.random.default_rng(0)
-    is_mixture = model is MixtureModel
-    clickgym.check_click_model(make_model(model, 4, 3, rng.random) if is_mixture else model)
+    clickgym.check_click_model(model)
 
 
-def test_object_in_place_of_a_class():
-    clickgym.check_click_model(PositionBasedModel([0.5, 0.4, 0.3, 0.2, 0.1], [1.0, 0.5, 0.25]))
+def test_what_is_no_class_of_click_models():
     with pytest.raises(TypeError, match="model is <class 'int'>; expected a subclass"):
         clickgym.check_click_model(int)
-    with pytest.raises(ValueError, match="expected at least 4 items and 3 positions"):
-        clickgym.check_click_model(PositionBasedModel([0.5, 0.4, 0.3], [1.0, 0.5]))
 
 
 class Parameters(NamedTuple):
@@ -309,10 +303,6 @@ def test_faults(model, line):
     heading, *faults = str(caught.value).splitlines()
     assert model.__name__ in heading
     assert any(fault.startswith(line) for fault in faults), faults
-
-
-def test_rare_clicks():
-    clickgym.check_click_model(Charming([1e-6] * 4, [1.0, 0.5, 0.25]))
 
 
 def test_fixed_item_ids(monkeypatch):
