@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 import numpy as np
 
 from ..core.checks import check_path
-from ..core.files import FORMAT, check_format, parse_json, read_arrays, reading, write_whole
+from ..core.files import FORMAT, check_format, read_arrays, reading, write_whole
 from ..envs.spaces import check_ranking
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def load_agent(agent_class: type[Saved], path: str | Path | BinaryIO) -> Saved:
     fault = "is not a saved agent, or damaged", "restore it from a backup"
     with reading(path, *fault):
         arrays = read_arrays(path)
-        described = parse_json(str(arrays["description"]))
+        described = json.loads(str(arrays["description"]))
         name = str(described["agent"])
     check_format(path, described.get("format"))
     if name != agent_class.__qualname__:

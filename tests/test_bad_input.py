@@ -44,7 +44,6 @@ class Clumsy(Agent):
 class NoAgent:
     pass
 """
-NESTED = "[" * 100_000 + "]" * 100_000
 CM = '{"model": "CM", "attraction": [0.5, %s], "n_positions": %s}'
 INSTANCES = {
     "broken": "{",
@@ -52,7 +51,6 @@ INSTANCES = {
     "long": CM % ("0.4", "3"),
     "infinite": CM % ("0.4", "Infinity"),
     "digits": CM % ("0.4", "9" * 5000),
-    "deep": NESTED,
     "list": "[1, 2]",
     "epochs": '{"model": "PiecewiseStationaryModel", "starts": [0], "models": [' * 2 + "{}]}]}",
 }
@@ -92,7 +90,7 @@ RUNS = {  # the first word of a line below
 }
 COMMANDS = """
 lst                               No such command 'lst'. Did you mean 'list'?
-list agent                        unknown kind 'agent'; did you mean 'agents'?
+list agnts                        unknown kind 'agnts'; did you mean 'agents'?
 run                               Missing argument 'ENVS'
 run PBMRank-v0 --horizon 100      Missing option '--agents'
 report nowhere                    nowhere is not a results folder
@@ -140,12 +138,11 @@ AGENT clumsy:NoAgent              is not a subclass of clickgym.agents.Agent
 INSTANCE yandex-9935              unknown instance 'yandex-9935'; did you mean 'yandex-99357'?
 INSTANCE none.json                the instance file none.json does not exist
 INSTANCE uniform:n_item=3         unknown argument 'n_item'; did you mean 'n_items'?
-INSTANCE broken.json              broken.json is not JSON
+INSTANCE broken.json              broken.json cannot be read as JSON
 INSTANCE nan.json                 attraction[1] is nan; expected a probability in [0, 1]
 INSTANCE long.json                n_positions is 3, but there are only n_items = 2 items
 INSTANCE infinite.json            n_positions is inf; expected a positive integer
 INSTANCE digits.json              digits.json cannot be read
-INSTANCE deep.json                deep.json cannot be read: it is nested too deep
 INSTANCE list.json                list.json holds a list; expected a JSON object
 INSTANCE epochs.json              models[0]: it is a PiecewiseStationaryModel
 OUT file                          file is a file, or lies below a file; expected a folder

@@ -250,18 +250,6 @@ def test_clock_stands_still_while_kernels_compile(tmp_path, monkeypatch):
     assert clock() - counted < 0.1 * (time.perf_counter() - wall)
 
 
-def test_old_files_are_removed(play, monkeypatch):
-    play()
-    for file in [*cache_folder().glob("*.py"), *cache_folder().glob("__pycache__/*")]:
-        os.utime(file, (0, 0))
-    os.utime(cache_folder() / "last-cleanup", (0, 0))
-    assert play([("constants_of_it", "3.0", "5.0")]) == (
-        20.0,
-        0,
-    )  # one is compiled, and one is gone
-    assert len(list(cache_folder().glob("*.py"))) == 1
-
-
 def test_folder_that_cannot_be_written(play, tmp_path):
     """Kernels are compiled all the same, and one warning says what it costs."""
     (tmp_path / "cache").write_text("a file")

@@ -392,7 +392,7 @@ def test_wrong_arguments_of_an_id():
         ValueError, match="the parameters make a LinearModel of CM; expected a LinearModel of UBM"
     ):
         gym.make("ContextualUBMRank-v0", base=BASES["CM"], theta=THETA, items=ITEMS, users=USERS)
-    with pytest.raises(ValueError, match="has no LinearModel of UBM; it has CM"):
+    with pytest.raises(ValueError, match="has no 'LinearModel of UBM'; it has CM"):
         gym.make("ContextualUBMRank-v0", instance="yandex-9982")
 
 

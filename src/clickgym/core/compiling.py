@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
@@ -13,8 +12,6 @@ from typing import Any, Self
 from numba.core import event
 
 COMPILING = "compiling …"
-NOTE_AFTER = 1.0
-"""Seconds of compilation after which a note is printed."""
 
 Listener: Any = event.Listener
 
@@ -60,32 +57,21 @@ class Compiling(Listener):
 
 @contextmanager
 def compilation_note() -> Iterator[None]:
-    """Context that prints a note on stderr, if it is a terminal, once compilation has taken a
-    second.
+    """Context that prints a note on stderr, if it is a terminal, when compilation first starts.
 
     It prints nothing in worker processes, or where a sweep or a command prints its own note.
     """
-    if multiprocessing.current_process().name != "MainProcess" or Compiling.listening:
+    is_worker = multiprocessing.current_process().name != "MainProcess"
+    if is_worker or Compiling.listening or not sys.stderr.isatty():
         yield
         return
-    note = _Note()
-    event.register("numba:compile", note)
-    try:
-        yield
-    finally:
-        event.unregister("numba:compile", note)
+    is_noted = False
 
-
-class _Note(Listener):
-    due = 0.0
-    """The time at which the note is due; set by the first compilation."""
-
-    def on_start(self, _: Any) -> None:
-        now = time.monotonic()
-        self.due = self.due or now + NOTE_AFTER
-        if now >= self.due and sys.stderr.isatty():
-            self.due = float("inf")
+    def note(is_compiling: bool) -> None:
+        nonlocal is_noted
+        if not is_noted:
             print(COMPILING, file=sys.stderr)
+        is_noted = True
 
-    def on_end(self, _: Any) -> None:
-        """Nothing to do: another kernel may follow."""
+    with Compiling(note):
+        yield

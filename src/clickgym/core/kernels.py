@@ -39,11 +39,6 @@ from .parts import compiled_entry, compiled_part, without_garbage_collection
 
 NUMBA: Any = numba.config
 
-MAX_AGE = 90
-"""Days after which an entry is removed; if it is still in use, it is compiled again."""
-DAY = 86_400
-"""Seconds."""
-
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Let compiled code call a function; Python still calls it as it is.
@@ -216,22 +211,9 @@ def _kept_file(name: str) -> Path | None:
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not file.exists():
-            _remove_old_files(file.parent)
             with suppress(FileExistsError):
                 file.open("x").close()  # stays empty: numba compares its size and its time
     except OSError as error:
         warnings.warn(f"compiled kernels are not kept on disk: {error}", stacklevel=2)
         return None
     return file
-
-
-def _remove_old_files(folder: Path) -> None:
-    """Remove old entries, once a day; an entry that is still in use is compiled again."""
-    stamp = folder / "last-cleanup"
-    if stamp.exists() and time.time() - stamp.stat().st_mtime < DAY:
-        return
-    stamp.touch()
-    for file in [*folder.glob("*.py"), *folder.glob("__pycache__/*")]:
-        with suppress(OSError):  # another process may be removing it, too
-            if time.time() - file.stat().st_mtime > MAX_AGE * DAY:
-                file.unlink()
