@@ -20,7 +20,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from os import PathLike
 from pathlib import Path
@@ -118,16 +118,11 @@ class Instance:
             if self.initial_ranking is not None:
                 object.__setattr__(self, "initial_ranking", np.array(self.initial_ranking))
             return
-        for key in ("name", "description", "origin"):
-            if not isinstance(getattr(self, key), str):
-                raise ValueError(f"{key} is {short(getattr(self, key))}; expected text")
         users = list(self.models.values()) if isinstance(self.models, Mapping) else []
         if not users or not all(isinstance(model, Users) for model in users):
             raise ValueError(
                 f"models is {short(self.models)}; expected click models by their kinds"
             )
-        if not isinstance(self.estimation, Mapping):
-            raise ValueError(f"estimation is {short(self.estimation)}; expected a JSON object")
         object.__setattr__(self, "models", dict(self.models))
         sizes = {name: model.n_items for name, model in self.models.items()}
         if len(set(sizes.values())) > 1:
@@ -173,14 +168,10 @@ class Instance:
         Raises:
             ValueError: the instance has no such model, or fewer positions.
         """
-        is_class = isinstance(model_class, type) and issubclass(model_class, Users)
-        if not (is_class or isinstance(model_class, str)):
-            expected = "a click model class or its name"
-            raise TypeError(f"model_class is {short(model_class)}; expected {expected}")
         name = model_class if isinstance(model_class, str) else model_class.name()
         if name not in self.models:
             has = f"it has {', '.join(self.models)}"
-            raise ValueError(f"the instance {self.name!r} has no {short(name)}; {has}")
+            raise ValueError(f"the instance {self.name!r} has no {name!r}; {has}")
         length = self.n_positions if n_positions is None else n_positions
         return self.models[name].with_positions(length)
 
@@ -384,21 +375,14 @@ def _from_content(name: str, content: Mapping[str, Any], where: object) -> Insta
             model = Users.from_dict(content)
             origin = "a user's click model"
             return Instance(name, {model.kind: model}, model.n_positions, origin=origin)
-        names = [entry.name for entry in fields(Instance)]
-        entries = {key: value for key, value in content.items() if key not in ("format", "version")}
-        if not content.keys() & {"format", "name", "models"}:
+        if (content.get("format"), content.get("version")) != (FORMAT, VERSION):
             raise ValueError(
-                'no field "model", such as "PBM", beside the parameters; no instance either'
+                f'it has neither a field "model", such as "PBM", nor the format {FORMAT!r} in '
+                f"version {VERSION}"
             )
-        for key, expected in (("format", FORMAT), ("version", VERSION)):
-            if content.get(key) != expected:
-                raise ValueError(f"{key} is {content.get(key)!r}; expected {expected!r}")
-        for key in entries.keys() - names:
-            raise ValueError(unknown("field", key, names))
-        for key in {"name", "n_positions", "models"} - entries.keys():
-            raise ValueError(f"the field {key!r} is missing")
-        return Instance(**entries | {"models": _models(content["models"])})
-    except ValueError as error:
+        entries = {key: value for key, value in content.items() if key not in ("format", "version")}
+        return Instance(**entries | {"models": _models(content.get("models"))})
+    except (TypeError, ValueError) as error:
         raise ValueError(f"{where}: {error}") from None
 
 

@@ -44,7 +44,7 @@ def test_an_instance_is_taken_in_every_form_and_means_the_same(tmp_path, form):
     ("given", "words"),
     [
         ({"model": "PBM", "attraction": [0.5]}, "the instance: PBM"),
-        ({"name": "x"}, "format is None"),
+        ({"name": "x"}, "neither a field .model., such as .PBM., nor the format"),
         (7, "instance is 7; expected a name, path, dict or Instance"),
         ([SMALL.to_dict()], "expected a name, path, dict or Instance"),
     ],
