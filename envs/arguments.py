@@ -30,15 +30,27 @@ class Form(NamedTuple):
     """A family of instances of any size."""
     instance: str | None
     """The default instance, if the click model has one; None: that of the click model."""
+    about: str = ""
+    """What the form adds to the title of a click model."""
     episode: int | None = 1000
     """The number of sessions after which an id truncates an episode; None: it does not."""
 
 
 FORMS = {
     "": Form((), "uniform", None),
-    "NonStationary": Form((PiecewiseStationaryModel,), "abrupt", "li2019-switching", 100_000),
-    "Contextual": Form((LinearModel, LabelledModel), "linear", "linear"),
-    "Queries": Form((QueryUsers,), "queries", "queries", None),
+    "NonStationary": Form(
+        (PiecewiseStationaryModel,),
+        "abrupt",
+        "li2019-switching",
+        "with parameters that change abruptly at given steps",
+        100_000,
+    ),
+    "Contextual": Form(
+        (LinearModel, LabelledModel), "linear", "linear", "with new candidates in every session"
+    ),
+    "Queries": Form(
+        (QueryUsers,), "queries", "queries", "with another query in every episode", None
+    ),
 }
 """The forms by the prefixes of ids."""
 

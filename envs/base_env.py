@@ -15,7 +15,7 @@ from ..core.checks import as_call, check_choice, check_seed
 from ..core.draws import Bound, source_of
 from ..core.faults import SessionError, cause
 from .arguments import Described
-from .rendering import RENDER_MODES, ResultPage
+from .rendering import RENDER_MODES, ResultPage, render
 from .session import begin_streams
 from .spaces import RankedList, without_repeats
 from .task import draw_nothing
@@ -186,10 +186,10 @@ class BaseClickEnv:
         )
         gym.logger.warn(f"render() requires a render_mode: {choices}")
 
-    def _page(self, title: str, **last: Any) -> ResultPage:
-        """Return the data that `render` draws: the last session of a stream, and its totals."""
+    def _page(self, title: str, **last: Any) -> Any:
+        """Return the result page of the last session of a stream, with its totals."""
         has_one_best = self.model.are_alike and not self.model.may_leave
-        return ResultPage(
+        page = ResultPage(
             title=f"{self.spec.id if self.spec else type(self.model).__name__} · {title}",
             n_items=self.model.n_items,
             n_positions=self.model.n_positions,
@@ -197,6 +197,7 @@ class BaseClickEnv:
             best=self.task.optimal_ranking.tolist() if has_one_best else None,
             **last,
         )
+        return render(page, str(self.render_mode))
 
     def __repr__(self) -> str:
         return as_call(

@@ -13,7 +13,7 @@ from .arguments import described_users
 from .base_env import BaseClickEnv
 from .base_env import name_of as name_of
 from .instances.instance import AnyInstance
-from .rendering import RENDER_MODES, render
+from .rendering import RENDER_MODES
 from .session import nothing_shown, single_step
 from .spaces import RankedList, check_items
 from .users import Users
@@ -233,9 +233,9 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
             self._warn_of_no_mode("gym.make")
             return None
         if self._last is None:
-            return render(self._page(self.instance), self.render_mode)
+            return self._page(self.instance)
         ranking, reward, satisfied, _ = self._last
-        page = self._page(
+        return self._page(
             self.instance,
             regret=self.regret,
             ranking=ranking.tolist(),
@@ -244,4 +244,3 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
             satisfied=satisfied >= 0 if "satisfaction" in self.model.rewards else None,
             reward=reward,
         )
-        return render(page, self.render_mode)

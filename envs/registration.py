@@ -82,15 +82,8 @@ class Environment(NamedTuple):
     @property
     def about(self) -> str:
         """A description of the users in one line."""
-        users = self.click_model
-        title = f"{users.title} ({users.name()})"
-        if self.form == "NonStationary":
-            return f"{title}, with parameters that change abruptly at given steps"
-        if self.form == "Contextual":
-            return f"{title}, with new candidates in every session"
-        if self.form == "Queries":
-            return f"{title}, with another query in every episode"
-        return users.about()
+        users, added = self.click_model, FORMS[self.form].about
+        return f"{users.title} ({users.name()}), {added}" if added else users.about()
 
 
 ENVIRONMENTS: dict[str, Environment] = {}

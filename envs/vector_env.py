@@ -15,7 +15,7 @@ from ..core.checks import as_array, check_choice, check_count, is_integer
 from .arguments import described_users
 from .base_env import BaseClickEnv
 from .instances.instance import AnyInstance
-from .rendering import RENDER_MODES, render
+from .rendering import RENDER_MODES
 from .session import Batch, batch_step, nothing_shown
 from .spaces import RankedList, check_items
 from .users import Users
@@ -329,9 +329,9 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         title = f"{self.instance} · {b}"
         regret = float(np.broadcast_to(self.regret, self.num_envs)[b])
         if self._last is None:
-            return render(self._page(title, regret=regret), str(self.render_mode))
+            return self._page(title, regret=regret)
         rankings, clicks, rewards = self._last
-        page = self._page(
+        return self._page(
             title,
             regret=regret,
             ranking=rankings[b].tolist(),
@@ -339,7 +339,6 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
             examined=self._batch.examined[b].tolist(),
             reward=float(rewards[b]),
         )
-        return render(page, str(self.render_mode))
 
 
 def _checked_mode(mode: AutoresetMode | str) -> AutoresetMode:

@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 
 CONFIDENCE = 0.95
-POWER = 7.848879734
-"""``(z(0.975) + z(0.8))²``: for a two-sided test at 5 % with a power of 80 %."""
 
 
 def t_quantile(freedom: int, confidence: float = CONFIDENCE) -> float:
