@@ -11,11 +11,10 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_call, check_choice, check_seed
+from ..core.checks import as_call, check_seed
 from ..core.draws import Bound, source_of
 from ..core.faults import SessionError, cause
 from .arguments import Described
-from .rendering import RENDER_MODES, ResultPage, render
 from .session import begin_streams
 from .spaces import RankedList, without_repeats
 from .task import draw_nothing
@@ -43,8 +42,7 @@ class BaseClickEnv:
             for each epoch.
         state: of the next session on each stream, as the task declares it. It is new with a seed
             and where the users change.
-        steps, regret: the steps of each stream since the seed, and their regret: of one stream, or
-            ``(B,)``.
+        steps: the number of steps of each stream since the seed.
         next_change: the step at which the users change.
     """
 
@@ -68,12 +66,8 @@ class BaseClickEnv:
         reward: str | None,
         cutoff: int | None,
         reference: ArrayLike | None,
-        render_mode: str | None,
     ) -> gym.Space[Any]:
         """Make the streams of the users; return the observation space of one."""
-        self.render_mode = None
-        if render_mode is not None:
-            self.render_mode = check_choice("render_mode", render_mode, RENDER_MODES)
         self.model, self.instance, self.initial_ranking, self.feature_scale = users
         self.reward = self.model.default_reward if reward is None else reward
         self.cutoff = cutoff
@@ -87,8 +81,7 @@ class BaseClickEnv:
 
     def _start_streams(self) -> None:
         """Start new streams; nothing is drawn."""
-        self.steps, self.regret, self._is_begun = 0, 0.0, False
-        self._last: Any = None
+        self.steps, self._is_begun = 0, False
         self._select_task()
 
     def _select_task(self) -> None:
@@ -138,13 +131,12 @@ class BaseClickEnv:
             bound.code[step] = step(*self.task.kernels).bound(*arguments)
         return bound
 
-    def _count(self, steps: int, regret: Any, left: int) -> None:
+    def _count(self, steps: int, left: int) -> None:
         """Count steps, which end at or before a change of the users; at a change draw the first
         session of the new users on every stream.
 
         Args:
             steps: their number on each stream.
-            regret: their regret, as in ``regret``.
             left: in which of these steps, counted from 1, a user left for good first; 0: none.
 
         Raises:
@@ -156,7 +148,6 @@ class BaseClickEnv:
                 f"{name_of(self)}, step {self.steps + left}: advance of a {name} returned True, "
                 f"that the user has left; expected False, because {name}.may_leave is False"
             )
-        self.regret += regret
         self.steps += steps
         if self.steps == self.next_change:
             self._select_task()
@@ -179,25 +170,6 @@ class BaseClickEnv:
 
     def _session_error(self, error: Exception, users: str) -> SessionError:
         return SessionError(f"{name_of(self)}, step {self.steps + 1}: {cause(error)}, in {users}")
-
-    def _warn_of_no_mode(self, maker: str) -> None:
-        choices = (
-            f"{maker}(..., render_mode={RENDER_MODES[-1]!r}) (available: {', '.join(RENDER_MODES)})"
-        )
-        gym.logger.warn(f"render() requires a render_mode: {choices}")
-
-    def _page(self, title: str, **last: Any) -> Any:
-        """Return the result page of the last session of a stream, with its totals."""
-        has_one_best = self.model.are_alike and not self.model.may_leave
-        page = ResultPage(
-            title=f"{self.spec.id if self.spec else type(self.model).__name__} · {title}",
-            n_items=self.model.n_items,
-            n_positions=self.model.n_positions,
-            step=self.steps,
-            best=self.task.optimal_ranking.tolist() if has_one_best else None,
-            **last,
-        )
-        return render(page, str(self.render_mode))
 
     def __repr__(self) -> str:
         return as_call(

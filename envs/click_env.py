@@ -9,11 +9,12 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..core.checks import check_choice
 from .arguments import described_users
 from .base_env import BaseClickEnv
 from .base_env import name_of as name_of
 from .instances.instance import AnyInstance
-from .rendering import RENDER_MODES
+from .rendering import RENDER_MODES, ResultPage, render
 from .session import nothing_shown, single_step
 from .spaces import RankedList, check_items
 from .users import Users
@@ -51,6 +52,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         **parameters: the parameters of the named model; they cannot be combined with an instance.
 
     Attributes:
+        regret: the regret of all sessions since the seed.
         shown: the clicks and examinations ``(K,)`` of the last session, and its uniform numbers.
 
     Raises:
@@ -69,7 +71,8 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
     metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 4}
 
     action_space: RankedList
-    _last: tuple[NDArray[np.int64], float, int, float] | None
+    regret: float = 0.0
+    _last: tuple[NDArray[np.int64], float, int, float] | None = None
     """The last list, its reward, the position at which the user left satisfied, and the regret."""
 
     def __init__(
@@ -86,7 +89,10 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         **parameters: Any,
     ) -> None:
         users = described_users(model, form, instance, n_positions, parameters)
-        self.observation_space = self._set_up(users, 1, reward, cutoff, reference, render_mode)
+        self.render_mode = None
+        if render_mode is not None:
+            self.render_mode = check_choice("render_mode", render_mode, RENDER_MODES)
+        self.observation_space = self._set_up(users, 1, reward, cutoff, reference)
         self.action_space = self._lists
         self._sizes = self._lists.n_items, self._lists.n_positions
         self._shape = self._sizes[1:]
@@ -110,6 +116,8 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
             candidates change also with ``user`` and ``candidates``, as in `step`.
         """
         self._restart(seed)
+        if seed is not None:
+            self._last, self.regret = None, 0.0
         task, state = self.task, self.state
         info = {"optimal_ranking": task.best(state)[0], "optimal_reward": float(state.optimum[0])}
         info |= task.info(state, 0)
@@ -191,7 +199,8 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
                 if none did.
         """
         self._last = ranking, reward, satisfied, regret
-        self._count(steps, regret, left)
+        self.regret += regret
+        self._count(steps, left)
 
     def last_session(self) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
         """Return the list of the last session and the clicks on it, both ``(K,)`` copies: what was
@@ -230,17 +239,30 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         is for the next user; with a ``reference`` it is that list.
         """
         if self.render_mode is None:
-            self._warn_of_no_mode("gym.make")
+            modes = ", ".join(RENDER_MODES)
+            gym.logger.warn(
+                f"render() requires a render_mode: gym.make(..., render_mode={RENDER_MODES[-1]!r}) "
+                f"(available: {modes})"
+            )
             return None
-        if self._last is None:
-            return self._page(self.instance)
-        ranking, reward, satisfied, _ = self._last
-        return self._page(
-            self.instance,
+        has_one_best = self.model.are_alike and not self.model.may_leave
+        shown: dict[str, Any] = {}
+        if self._last is not None:
+            ranking, reward, satisfied, _ = self._last
+            shown = {
+                "ranking": ranking.tolist(),
+                "clicks": self.shown.clicks.tolist(),
+                "examined": self.shown.examined.tolist(),
+                "satisfied": satisfied >= 0 if "satisfaction" in self.model.rewards else None,
+                "reward": reward,
+            }
+        page = ResultPage(
+            title=f"{self.spec.id if self.spec else type(self.model).__name__} · {self.instance}",
+            n_items=self.model.n_items,
+            n_positions=self.model.n_positions,
+            step=self.steps,
             regret=self.regret,
-            ranking=ranking.tolist(),
-            clicks=self.shown.clicks.tolist(),
-            examined=self.shown.examined.tolist(),
-            satisfied=satisfied >= 0 if "satisfaction" in self.model.rewards else None,
-            reward=reward,
+            best=self.task.optimal_ranking.tolist() if has_one_best else None,
+            **shown,
         )
+        return render(page, self.render_mode)

@@ -11,11 +11,10 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_array, check_choice, check_count, is_integer
+from ..core.checks import as_array, check_choice, check_count
 from .arguments import described_users
 from .base_env import BaseClickEnv
 from .instances.instance import AnyInstance
-from .rendering import RENDER_MODES
 from .session import Batch, batch_step, nothing_shown
 from .spaces import RankedList, check_items
 from .users import Users
@@ -38,7 +37,8 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
     Args:
         model, reward, cutoff, instance, form, n_positions, reference, **parameters: as in
             `ClickEnv`.
-        render_mode: None, ``"ansi"`` or ``"rgb_array"``.
+        render_mode: None; environments that ``gym.make_vec(..., vectorization_mode="sync")`` steps
+            one by one are rendered.
         num_envs: B, the number of streams.
         max_episode_steps: the number of sessions after which an episode is truncated; None and -1:
             never.
@@ -61,11 +61,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         ((4, 5), (4,))
     """
 
-    metadata: dict[str, Any] = {
-        "render_modes": list(RENDER_MODES),
-        "render_fps": 4,
-        "autoreset_mode": AutoresetMode.NEXT_STEP,
-    }
+    metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.NEXT_STEP}
 
     single_action_space: RankedList
     action_space: RankedList
@@ -90,9 +86,10 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         **parameters: Any,
     ) -> None:
-        if (
-            is_integer(max_episode_steps) and max_episode_steps == -1
-        ):  # Gymnasium's word for no limit
+        if render_mode is not None:
+            sync = "vectorization_mode='sync'"
+            raise ValueError(f"render_mode is {render_mode!r}; expected None, or {sync}")
+        if max_episode_steps == -1:  # Gymnasium's word for no limit
             max_episode_steps = None
         if max_episode_steps is not None:
             check_count("max_episode_steps", max_episode_steps)
@@ -101,7 +98,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         self.autoreset_mode = _checked_mode(autoreset_mode)
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
         users = described_users(model, form, instance, n_positions, parameters)
-        space = self._set_up(users, num_envs, reward, cutoff, reference, render_mode)
+        space = self._set_up(users, num_envs, reward, cutoff, reference)
         self.single_observation_space = space
         self.observation_space = batch_space(space, num_envs)
         self.single_action_space = self._lists
@@ -231,9 +228,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         if bad >= 0:  # nothing was drawn
             return self._simulate(self._shown_for(rankings))
         regret = batch.optimum - batch.expectation
-        if self.render_mode is not None:  # copies: the caller may modify the returned arrays
-            self._last = rankings.copy(), batch.clicks.copy(), batch.realised.copy()
-        self._count(1, regret, has_left)
+        self._count(1, has_left)
         infos = {
             "ranking": rankings,
             "expected_reward": batch.expectation,
@@ -317,28 +312,6 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         self._batch.begins.fill(False)
         self._episode_steps = np.zeros(self.num_envs, np.int64) if self.model.may_leave else 0
         self._all_ended = False
-
-    def render(self) -> tuple[Any, ...] | None:
-        """Return the result page of every stream, as in `ClickEnv.render`."""
-        if self.render_mode is None:
-            self._warn_of_no_mode("gym.make_vec")
-            return None
-        return tuple(self._page_of(b) for b in range(self.num_envs))
-
-    def _page_of(self, b: int) -> Any:
-        title = f"{self.instance} · {b}"
-        regret = float(np.broadcast_to(self.regret, self.num_envs)[b])
-        if self._last is None:
-            return self._page(title, regret=regret)
-        rankings, clicks, rewards = self._last
-        return self._page(
-            title,
-            regret=regret,
-            ranking=rankings[b].tolist(),
-            clicks=clicks[b].tolist(),
-            examined=self._batch.examined[b].tolist(),
-            reward=float(rewards[b]),
-        )
 
 
 def _checked_mode(mode: AutoresetMode | str) -> AutoresetMode:

@@ -169,7 +169,6 @@ WRONG = {
     "the parameters cover only 2 positions": ("PBMRank-v0", PBM | {"n_positions": 3}),
     "does not define the reward": ("PBMRank-v0", {"reward": "satisfaction"}),
     "position 1 shows item 1 again": ("PBMRank-v0", PBM | {"reference": [1, 1]}),
-    "unknown render_mode 'svg'": ("PBMRank-v0", {"render_mode": "svg"}),
 }
 
 
@@ -179,6 +178,11 @@ def test_wrong_arguments_are_named(message, env_class):
     env_id, given = WRONG[message]
     with pytest.raises((ValueError, TypeError), match=re.escape(message)):
         env_class(**gym.spec(env_id).kwargs, **given)
+
+
+def test_unknown_render_mode():
+    with pytest.raises(ValueError, match="unknown render_mode 'svg'"):
+        ClickEnv("PBM", render_mode="svg")
 
 
 @pytest.mark.parametrize("env_id", ENVIRONMENTS)

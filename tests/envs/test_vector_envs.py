@@ -235,13 +235,12 @@ BAD_ACTIONS = {
 @pytest.mark.parametrize(("actions", "error", "message"), BAD_ACTIONS.values(), ids=BAD_ACTIONS)
 def test_bad_actions(env_id, actions, error, message):
     """The error names environment and position, and leaves no trace."""
-    envs = make(env_id, render_mode="ansi")
+    envs = make(env_id)
     envs.reset(seed=0)
     envs.step([[0, 1, 2]] * B)
-    state, pages = copy.deepcopy(envs.unwrapped.np_random.bit_generator.state), envs.render()
+    state = copy.deepcopy(envs.unwrapped.np_random.bit_generator.state)
     with pytest.raises(error, match=message):
         envs.step(actions)
-    assert envs.render() == pages
     assert envs.unwrapped.np_random.bit_generator.state == state
 
 
@@ -265,22 +264,9 @@ def test_lists_that_repeat_an_item(env_id, reset_mode):
 # rendering and measuring -------------------------------------------
 
 
-def test_every_stream_has_its_page():
-    envs = make("PBMRank-v0", render_mode="ansi")
-    envs.reset(seed=0)
-    assert all("no session yet" in page for page in envs.render())
-    clicks, *_ = envs.step([[0, 1, 2], [2, 1, 0], [4, 3, 2]])
-    for page, row, shown in zip(
-        envs.render(), clicks, [[0, 1, 2], [2, 1, 0], [4, 3, 2]], strict=True
-    ):
-        lines = page.splitlines()[1 : 1 + K]
-        assert [f"item {item}" in line for item, line in zip(shown, lines, strict=True)] == [
-            True
-        ] * K
-        assert ["clicked" in line for line in lines] == row.astype(bool).tolist()
-    pictures = make("PBMRank-v0", render_mode="rgb_array")
-    pictures.reset(seed=0)
-    assert [picture.dtype for picture in pictures.render()] == [np.uint8] * B
+def test_pages_are_those_of_single_environments():
+    with pytest.raises(ValueError, match="expected None, or vectorization_mode='sync'"):
+        make("PBMRank-v0", render_mode="ansi")
 
 
 @by_id
