@@ -114,28 +114,24 @@ def clock() -> float:
 class _Entry:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.kernel, self.__name__, self.__doc__ = function, function.__name__, function.__doc__
-        self._compiled: dict[tuple[type, ...], Any] = {}
         self._bound: dict[Any, Callable[..., Any]] = {}
 
     def __call__(self, *arguments: Any) -> Any:
-        compiled = self._compiled.get(tuple(map(type, arguments)))
-        return (compiled or self._compile(arguments)[0])(*arguments)
+        return self.bound(*arguments)(*arguments)
 
     def bound(self, *arguments: Any) -> Callable[..., Any]:
         form = form_of(arguments)
         code = self._bound.get(form)
         if code is None:
-            self._bound[form] = code = self._compile(arguments)[1]
+            self._bound[form] = code = self._compile(arguments)
         return code
 
-    def _compile(self, arguments: tuple[Any, ...]) -> tuple[Any, Callable[..., Any]]:
-        """Compile for the types of these arguments, or read from disk what was; return the
-        function that looks at types, and the machine code for these.
-        """
-        before, classes = time.perf_counter(), tuple(map(type, arguments))
+    def _compile(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
+        """Return the machine code for the types of these arguments, compiled or read from disk."""
+        before = time.perf_counter()
         reached, records = reached_by(self.kernel), list(records_among(arguments))
         key, is_kept = key_of(reached, records), may_be_kept(reached, records)
-        compiled: Any = self._compiled.get(classes) or _named_entry(self.kernel, key, is_kept)
+        compiled: Any = _named_entry(self.kernel, key, is_kept)
         try:
             with without_garbage_collection():
                 code = compiled.compile(tuple(map(compiled.typeof_pyval, arguments)))
@@ -146,9 +142,8 @@ class _Entry:
             warnings.warn(f"{text} {cache_folder()}", stacklevel=2)
             compiled = _named_entry(self.kernel, key, is_kept=False)
             code = compiled.compile(tuple(map(compiled.typeof_pyval, arguments)))
-        self._compiled[classes] = compiled
         _first_calls.seconds += time.perf_counter() - before
-        return compiled, code
+        return code
 
 
 def form_of(value: Any) -> Any:
