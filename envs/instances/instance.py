@@ -172,8 +172,9 @@ class Instance:
         if name not in self.models:
             has = f"it has {', '.join(self.models)}"
             raise ValueError(f"the instance {self.name!r} has no {name!r}; {has}")
+        users = self.models[name]
         length = self.n_positions if n_positions is None else n_positions
-        return self.models[name].with_positions(length)
+        return users if length == users.n_positions else users.with_positions(length)
 
     def shuffled(self, seed: int) -> Instance:
         """Return the same instance with item ids in random order, so that an id carries no
