@@ -35,7 +35,7 @@ from .checks import short
 from .kernel_errors import KernelError as KernelError
 from .kernel_errors import explanation
 from .kernel_key import key_of, may_be_kept, reached_by, records_among
-from .parts import compiled_entry, compiled_part, without_garbage_collection
+from .parts import compiled_part, without_garbage_collection
 
 NUMBA: Any = numba.config
 
@@ -153,9 +153,9 @@ def form_of(value: Any) -> Any:
     return (type(value), *map(form_of, value)) if isinstance(value, tuple) else type(value)
 
 
-def _named_entry(function: Callable[..., Any], key: str, is_kept: bool) -> Callable[..., Any]:
-    """Return a function of one line that calls the kernel. It has a file of its own, beside which
-    numba stores the machine code.
+def _named_entry(function: Callable[..., Any], key: str, is_kept: bool) -> Any:
+    """Return a function of one line that calls the kernel, compiled without the GIL. It has a file
+    of its own, beside which numba stores the machine code, if it is to be kept.
     """
     name = f"{re.sub('[^A-Za-z0-9]', '_', function.__name__)}_{key}"
     arguments = ", ".join(inspect.signature(function).parameters)
@@ -163,7 +163,7 @@ def _named_entry(function: Callable[..., Any], key: str, is_kept: bool) -> Calla
     file = _kept_file(f"{name}.py") if is_kept else None
     scope: dict[str, Any] = {"kernel": function, "__name__": __name__}
     exec(compile(text, str(file or "<entry>"), "exec"), scope)
-    return compiled_entry(scope[name], file is not None)
+    return numba.njit(nogil=True, cache=file is not None)(scope[name])
 
 
 def static_kernels(cls: type, names: Iterable[str]) -> None:

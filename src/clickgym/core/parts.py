@@ -65,14 +65,6 @@ def compiled_part(function: Any) -> Callable[..., Any]:
     return function
 
 
-def compiled_entry(function: Any, is_kept: bool) -> Any:
-    """Return the entry of a kernel: compiled without the GIL, and kept on disk if it has a file."""
-    compiled: Any = numba.njit(nogil=True, cache=is_kept)(function)
-    if SHORT:
-        compiled.__class__ = _QuickEntry
-    return compiled
-
-
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
     """Context without garbage collection, which would take a tenth of the time of compilation and
@@ -131,13 +123,6 @@ def made_generator(function: Any, record: type) -> None:
 
 
 if SHORT:
-
-    class _QuickEntry(CPUDispatcher):
-        def typeof_pyval(self, val: Any) -> Any:
-            """Return the type of an argument. numba's own method takes longer for a random
-            generator than most kernels run.
-            """
-            return GENERATOR if type(val) is np.random.Generator else super().typeof_pyval(val)
 
     class _Part(JITCodeLibrary):
         """Code that is optimised together with its callers."""
