@@ -19,7 +19,6 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 import clickgym
 from clickgym.agents import as_vec_env
-from clickgym.envs import LehmerAction, LehmerVectorAction
 
 OURS, THEIRS = "PBMRank-v0", "CartPole-v1"
 REPEATS = 2
@@ -44,11 +43,11 @@ SETTINGS = [
 
 
 def native(n_envs: int) -> VecEnv:
-    return as_vec_env(LehmerVectorAction(gym.make_vec(OURS, n_envs, autoreset_mode="SameStep")))
+    return as_vec_env(gym.make_vec(OURS, n_envs, autoreset_mode="SameStep"))
 
 
 def scalar(n_envs: int) -> VecEnv:
-    return DummyVecEnv([lambda: LehmerAction(gym.make(OURS))] * n_envs)
+    return DummyVecEnv([lambda: gym.make(OURS)] * n_envs)
 
 
 def cart_pole(n_envs: int) -> VecEnv:

@@ -26,8 +26,6 @@ from .user_browsing import UserBrowsingModel
 from .users import Users
 from .vector_env import ClickVectorEnv
 from .wrappers.actions import (
-    LehmerAction,
-    LehmerVectorAction,
     ScoresAction,
     ScoresVectorAction,
 )
@@ -62,8 +60,6 @@ __all__ = [
     "KernelError",
     "Kernels",
     "LabelledModel",
-    "LehmerAction",
-    "LehmerVectorAction",
     "LinearModel",
     "ListAwareObservation",
     "MixtureModel",

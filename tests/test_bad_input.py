@@ -293,7 +293,7 @@ def test_action(action):
     env.reset(seed=0)
     vector.reset(seed=0)
     steps = [lambda: env.step(action), lambda: vector.step([action, action])]
-    for wrapper in (envs.LehmerAction, envs.ItemByItem):
+    for wrapper in (envs.ScoresAction, envs.ItemByItem):
         wrapped = wrapper(ClickEnv(MODEL))
         wrapped.reset()
         steps.append(partial(wrapped.step, action))

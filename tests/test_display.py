@@ -18,7 +18,7 @@ OBJECTS = {
     "BatchRank(n_items=10, n_positions=5, horizon=1000)": (
         clickgym.agents.BatchRank(10, 5, horizon=1000)
     ),
-    "FrozenPolicy(n_items=10, n_positions=5, model='<lambda>', actions='codes')": (
+    "FrozenPolicy(n_items=10, n_positions=5, model='<lambda>', actions='rankings')": (
         FrozenPolicy(10, 5, model=lambda observation: [0] * 5)
     ),
 }

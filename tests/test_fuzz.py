@@ -162,15 +162,11 @@ def of_environments(folder: Any) -> dict[str, Call]:
         ),
         **{
             name: Call(getattr(envs, name), lambda: {"env": env(), "items": [3, 2, 1, 0]})
-            for name in ("LehmerAction", "ScoresAction", "ItemByItem")
+            for name in ("ScoresAction", "ItemByItem")
         },
         **{
             name: Call(getattr(envs, name), lambda: {"env": streams(), "items": [3, 2, 1, 0]})
-            for name in (
-                "LehmerVectorAction",
-                "ScoresVectorAction",
-                "ItemByItemVector",
-            )
+            for name in ("ScoresVectorAction", "ItemByItemVector")
         },
     }
 

@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 import clickgym
-from clickgym.envs import LehmerAction
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "libraries.md").read_text(encoding="utf-8")
@@ -203,7 +202,7 @@ def test_minari_reads_back_what_it_recorded(tmp_path, monkeypatch):
 def test_normalised_rewards_and_clicks():
     """Rewards can be normalised, clicks are refused, as the page says."""
     normalise = pytest.importorskip("stable_baselines3.common.vec_env")
-    make = lambda: normalise.DummyVecEnv([lambda: LehmerAction(gym.make("PBMRank-v0"))])  # noqa: E731
+    make = lambda: normalise.DummyVecEnv([lambda: gym.make("PBMRank-v0")])
     with pytest.raises(ValueError, match="only supports"):
         normalise.VecNormalize(make())
     envs = normalise.VecNormalize(make(), norm_obs=False)

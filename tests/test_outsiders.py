@@ -30,12 +30,7 @@ from registries import default_ids
 from slow import slow
 
 import clickgym
-from clickgym.envs import (
-    ItemByItem,
-    LehmerAction,
-    ScoresAction,
-    ScoresVectorAction,
-)
+from clickgym.envs import ItemByItem, ScoresAction, ScoresVectorAction
 
 pytestmark = pytest.mark.uncompiled
 
@@ -100,7 +95,6 @@ WRAPPED = {
     "dtype": lambda env: DtypeObservation(env, np.float32),
     "observation": lambda env: TransformObservation(env, lambda x: 1 - x, env.observation_space),
     "action": lambda env: TransformAction(env, lambda ranking: ranking[::-1], env.action_space),
-    "codes": lambda env: DtypeObservation(LehmerAction(env), np.float32),
     "scores": lambda env: RescaleAction(ScoresAction(env), np.float32(0), np.float32(1)),
     "items": lambda env: FrameStackObservation(FlattenObservation(ItemByItem(env)), 4),
 }
@@ -141,11 +135,11 @@ def test_rescaled_scores():
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
 def test_vector_environments_of_gymnasium(kind):
-    envs = gym.make_vec("PBMRank-v0", num_envs=3, vectorization_mode=kind, wrappers=[LehmerAction])
+    envs = gym.make_vec("PBMRank-v0", num_envs=3, vectorization_mode=kind, wrappers=[ScoresAction])
     try:
         envs.reset(seed=0)
         envs.action_space.seed(0)
-        one = LehmerAction(gym.make("PBMRank-v0"))
+        one = ScoresAction(gym.make("PBMRank-v0"))
         one.reset(seed=1)  # the seed of the second stream
         for _ in range(10):
             actions = envs.action_space.sample()

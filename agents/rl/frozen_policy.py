@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from gymnasium.spaces import Dict, Discrete
@@ -20,7 +20,7 @@ from ...core.checks import (
     generator,
     short,
 )
-from ...envs.codecs import CODECS, Draft, WeightsCodec, flat_draft, next_left, order_of_items
+from ...envs.codecs import Draft, ScoresCodec, WeightsCodec, flat_draft, order_of_items
 from ...envs.spaces import RankedList, check_items, without_repeats
 from ...envs.wrappers.episode_counts import Counts
 from ..agent import Agent, Seed
@@ -55,10 +55,9 @@ class FrozenPolicy(Agent):
             observation, and with those of ``state``, ``episode_start``, ``deterministic`` and (item
             by item) ``action_masks`` that it accepts. It returns the action; if it accepts
             ``state``, a tuple of the action and the next state.
-        actions: the kind of its actions, by the wrapper of its training: ``"codes"``
-            (`LehmerAction`), ``"scores"`` (`ScoresAction`), ``"items"`` (`ItemByItem`),
-            ``"weights"`` (`FeatureWeightsAction`), or ``"rankings"`` (no wrapper: actions are
-            lists, as those of `PlackettLuceActorCritic`).
+        actions: the kind of its actions, by the wrapper of its training: ``"rankings"`` (none:
+            actions are lists), ``"scores"`` (`ScoresAction`), ``"items"`` (`ItemByItem`), or
+            ``"weights"`` (`FeatureWeightsAction`).
         items: ``(L,)`` the argument ``items`` of the wrapper; None is ``0..L-1``. A trained
             `Learner` has it as an attribute. Weights number no items.
         horizon: T, the sessions of an episode, for a policy that observes the ``counts`` of
@@ -76,7 +75,7 @@ class FrozenPolicy(Agent):
 
     Example:
         >>> import gymnasium as gym, clickgym
-        >>> agent = FrozenPolicy(10, 5, model=lambda observation: [9, 0, 0, 0, 0], actions="codes")
+        >>> agent = FrozenPolicy(10, 5, model=lambda observation: [9, 0, 1, 2, 3])
         >>> agent.rank([0, 0, 0, 0, 0])
         array([9, 0, 1, 2, 3])
         >>> result = clickgym.run(agent, gym.make("PBMRank-v0"), 100, seed=0)
@@ -90,7 +89,7 @@ class FrozenPolicy(Agent):
         n_positions: int,
         *,
         model: Any,
-        actions: Actions = "codes",
+        actions: Actions = "rankings",
         items: ArrayLike | None = None,
         horizon: int | None = None,
         deterministic: bool = True,
@@ -99,7 +98,7 @@ class FrozenPolicy(Agent):
         self.n_items = check_count("n_items", n_items)
         self.n_positions = check_positions(n_positions, self.n_items)
         self.model = model
-        self.actions = check_choice("actions", actions, ("rankings", *CODECS, "weights", "items"))
+        self.actions = check_choice("actions", actions, get_args(Actions))
         self.deterministic = check_flag("deterministic", deterministic)
         self._predict = getattr(model, "predict", model)
         if isinstance(model, type) or not callable(self._predict):
@@ -116,7 +115,7 @@ class FrozenPolicy(Agent):
         self._counts = Counts(1, self.n_items, self.n_positions, n_sessions)
         self._lists = RankedList(self.n_items, self.n_positions)
         self._items = order_of_items(items, self.n_items)
-        self._codec = CODECS[actions](self._lists, items) if actions in CODECS else None
+        self._scores = ScoresCodec(self._lists, items)
         self._check_actions()
         self._rng, self._is_seeded = generator(seed), False
         self._state: Any = None  # of a recurrent policy
@@ -136,8 +135,8 @@ class FrozenPolicy(Agent):
         """Check that the action space of the model is that of its kind of actions."""
         if self.actions == "weights" or not hasattr(self.model, "action_space"):
             return
-        others = {"rankings": self._lists, "items": Discrete(self.n_items)}
-        expected = self._codec.space if self._codec is not None else others[self.actions]
+        spaces = {"rankings": self._lists, "items": Discrete(self.n_items)}
+        expected = spaces.get(self.actions, self._scores.space)
         if self.model.action_space != expected:
             raise ValueError(
                 f"the actions of the model are {self.model.action_space}; "
@@ -157,8 +156,8 @@ class FrozenPolicy(Agent):
         if self.actions == "weights":
             features = self._features(observation, np.size(action))
             return WeightsCodec(self._lists, features.shape[-1]).decode(action, features)
-        if self._codec is not None:
-            return self._codec.decode(action)
+        if self.actions == "scores":
+            return self._scores.decode(action)
         items = check_items(action, self.n_items, self.n_positions)
         return self._items[without_repeats(items, self.n_items)]
 
@@ -226,10 +225,12 @@ class FrozenPolicy(Agent):
         if not isinstance(observation, Mapping):
             last = {"observation": np.asarray(observation)}
         while not draft.complete:
-            drafted, mask = {**last, "placed": draft.placed.copy()}, draft.left
-            observed = flat_draft(drafted) if self._is_flat else drafted
-            choice = np.asarray(self._act(observed, draft.position == 0, mask))
-            draft.place(next_left(choice.reshape(1), mask[None])[0] if self._is_flat else choice)
+            placed = draft.placed.copy()
+            if self._is_flat:
+                observed = flat_draft(placed, np.ravel(last["observation"]))
+            else:
+                observed = {**last, "placed": placed}
+            draft.place(np.asarray(self._act(observed, draft.position == 0, draft.left)))
         return draft.rankings
 
     def _features(self, observation: Any, n_features: int) -> NDArray[np.float64]:

@@ -25,16 +25,15 @@ from ..agent import BaseAgent, EnvTraits, Seed, UnsuitedError
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
 
-Actions = Literal["rankings", "codes", "scores", "weights", "items"]
+Actions = Literal["rankings", "scores", "weights", "items"]
 """The kinds of actions that represent a list.
 
 | actions | an action is | its space | wrapper | used by |
 |---|---|---|---|---|
-| `rankings` | the list itself | `RankedList` | none | PPO, A2C (`PlackettLuceActorCritic`) |
-| `codes` | K counts of items left | `MultiDiscrete` | `LehmerVectorAction` | TRPO, RecurrentPPO |
+| `rankings` | the list itself | `RankedList` | none | PPO, A2C, TRPO, RecurrentPPO |
 | `scores` | L numbers that sort the items | `Box` | `ScoresVectorAction` | SAC, TD3 |
 | `weights` | d weights of the features | `Box` | `FeatureWeightsVectorAction` | SAC, TD3 |
-| `items` | one item; a list takes K steps | `Discrete` | `ItemByItemArray` | DQN, MaskablePPO |
+| `items` | one item; a list takes K steps | `Discrete` | `ItemByItemVector` | DQN, MaskablePPO |
 """
 
 ACTIONS_OF: dict[str, Actions] = {
@@ -47,7 +46,7 @@ ACTIONS_OF: dict[str, Actions] = {
     "MaskablePPO": "items",
     "ARS": "items",  # learns from whole episodes: with items, a list is one
 }
-"""The actions of the algorithms that cannot act by ``codes``."""
+"""The actions of the algorithms that cannot act by ``rankings``."""
 
 _OF_POLICY = ("net_arch", "lstm_hidden_size", "log_std_init")
 """Hyper-parameters of the library's policies, not of its algorithms."""
@@ -143,8 +142,9 @@ class Learner(OwnLoop):
         n_envs: the number of parallel streams.
         items: ``(L,)`` a random order of the items, in which actions number them. Item ids
             therefore carry no information, even if an instance is stored in order of attraction.
-            For ``rankings`` it is ``0..L-1``: the policy treats all ids alike, because the initial
-            weights of its outputs are exchangeable; for ``weights`` too, which number no items.
+            It is ``0..L-1`` for a policy that draws whole lists, which treats all ids alike,
+            because the initial weights of its outputs are exchangeable; and for ``weights``, which
+            number no items.
         model: the library's object; None before the first training.
 
     Raises:
@@ -159,7 +159,7 @@ class Learner(OwnLoop):
     engine = "stable-baselines3"
     paper: ClassVar[str] = "your own"
     """A short reference to the paper and the library of the algorithm."""
-    actions: Actions = "codes"
+    actions: Actions = "rankings"
     """The kind of its actions."""
     defaults: ClassVar[Mapping[str, Any]] = {"n_envs": 8}
     """The hyper-parameters with their defaults."""
@@ -205,8 +205,17 @@ class Learner(OwnLoop):
     @property
     def items(self) -> NDArray[np.int64]:
         """``(L,)`` the order of the items in which actions number them."""
-        numbers_none = self.actions in ("rankings", "weights")
+        numbers_none = self.actions == "weights" or self.draws_lists
         return np.arange(self.n_items) if numbers_none else self._order
+
+    @property
+    def draws_lists(self) -> bool:
+        """Whether the policy draws whole lists (`PlackettLuceActorCritic`): PPO, A2C and their
+        subclasses; imports torch.
+        """
+        from stable_baselines3 import A2C, PPO
+
+        return "policy" not in self.hyperparameters and issubclass(self.algorithm(), (PPO, A2C))
 
     @property
     def choices(self) -> int:
@@ -233,7 +242,7 @@ class Learner(OwnLoop):
         if policy_kwargs:
             arguments["policy_kwargs"] = policy_kwargs
         policy = next(iter(self.algorithm().policy_aliases), "MlpPolicy")
-        if self.actions == "rankings":
+        if self.draws_lists:
             from .plackett_luce import PlackettLuceActorCritic as policy
         gamma = 1.0 if self.actions == "items" else 0.0
         if discount is not None:  # that of a session, divided among its choices
@@ -258,9 +267,9 @@ class Learner(OwnLoop):
         with_features = shows_features(envs.single_observation_space)
         if self.actions in ("scores", "weights"):
             self.actions = "weights" if with_features else "scores"
-        if with_features and self.actions in ("rankings", "weights") and self.model is None:
+        if with_features and self.model is None:
             self.hyperparameters |= self._of_features
-        streams, choices = adapted(envs, self.actions, self.items), self.choices
+        streams, choices = adapted(envs, self.actions, self.items, self.draws_lists), self.choices
 
         def after_step(*_: Any) -> bool:
             if not on_step():
@@ -319,7 +328,7 @@ def adopt(algorithm: type) -> type[Learner]:
     members = {
         "__module__": algorithm.__module__,
         "__doc__": f"`{algorithm.__module__}.{algorithm.__name__}` on the stream of sessions.",
-        "actions": known[0] if known else "codes",
+        "actions": known[0] if known else "rankings",
         "algorithm": lambda self: algorithm,
         "adopted": algorithm,  # by whose name the runner knows it
     }

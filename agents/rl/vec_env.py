@@ -15,8 +15,7 @@ def as_vec_env(envs: VectorEnv) -> VecEnv:
 
     Args:
         envs: a vector environment of B streams with ``autoreset_mode="SameStep"``: the library
-            resets a finished stream in the same step. A policy that samples positions independently
-            requires a wrapper, such as `LehmerVectorAction`, around it.
+            resets a finished stream in the same step.
 
     Returns:
         A vector environment of the library with B environments; its attribute ``infos`` holds the

@@ -1,19 +1,12 @@
-"""Wrappers with which a policy for a plain action space chooses ranked lists by one action.
+"""Wrappers with which a policy of continuous actions chooses ranked lists: SAC, TD3, DDPG.
 
-| wrapper | action | for |
-|---|---|---|
-| `LehmerAction` | `MultiDiscrete([L, L - 1, ...])` | policies that draw independently: PPO |
-| `ScoresAction` | `Box(-1, 1, (L,))` | policies with continuous actions: SAC, TD3, DDPG |
-
-Each has a version for vector environments; both use one codec (`codecs.py`). `ItemByItem`
-(`item_by_item.py`) takes K steps for a list. In all of them number j represents the item
-``items[j]``. Draw this order at random if ids carry information, for example if an instance is
-stored in order of attraction. `FeatureWeightsAction` (`feature_weights.py`) numbers no items.
+Number j of an action represents the item ``items[j]``. Draw this order at random if ids carry
+information, for example if an instance is stored in order of attraction.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -23,7 +16,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.checks import A_VECTOR_ENV, AN_ENV, check_kind
-from ..codecs import Codec, LehmerCodec, ScoresCodec
+from ..codecs import ScoresCodec
 
 
 def recorded(values: ArrayLike | None) -> list[Any] | None:
@@ -33,92 +26,13 @@ def recorded(values: ArrayLike | None) -> list[Any] | None:
     return None if values is None else np.asarray(values).tolist()
 
 
-class _ListAction(gym.ActionWrapper, RecordConstructorArgs):
-    codec_class: ClassVar[type[Codec]]
-
-    def __init__(self, env: gym.Env, items: ArrayLike | None = None) -> None:
-        check_kind("env", env, gym.Env, AN_ENV)
-        self._codec = self.codec_class(env.action_space, items)
-        RecordConstructorArgs.__init__(self, items=recorded(items))
-        gym.ActionWrapper.__init__(self, env)
-        self.action_space = self._codec.space
-
-    def action(self, action: ArrayLike) -> NDArray[np.int64]:
-        """Return the ``(K,)`` list that an action represents."""
-        return self._codec.decode(action)
-
-
-class _ListVectorAction(VectorActionWrapper):
-    codec_class: ClassVar[type[Codec]]
-
-    def __init__(self, env: VectorEnv, items: ArrayLike | None = None) -> None:
-        check_kind("env", env, VectorEnv, A_VECTOR_ENV)
-        super().__init__(env)
-        self.autoreset_mode = env.metadata.get("autoreset_mode")
-        self._codec = self.codec_class(env.single_action_space, items, (env.num_envs,))
-        self.single_action_space = self._codec.space
-        self.action_space = batch_space(self._codec.space, env.num_envs)
-
-    def actions(self, actions: ArrayLike) -> NDArray[np.int64]:
-        """Return the ``(B, K)`` lists that the actions of B streams represent."""
-        return self._codec.decode(actions)
-
-
-class LehmerAction(_ListAction):
-    """Actions are Lehmer codes: number k chooses one of the L - k items that are not yet on the
-    list.
-
-    Use it for a policy that takes a plain `MultiDiscrete` and draws its numbers independently (PPO
-    and A2C of stable-baselines3). On `RankedList` itself such a policy repeats items (44 % of
-    uniform draws at L = 6, K = 3), and the environment shows others at the free places. Codes and
-    lists correspond one to one. So no list is favoured, and the probability of a code is the
-    probability of its list.
-
-    Args:
-        env: an environment whose action space is a `RankedList`.
-        items: ``(L,)`` all items, in the order in which codes count them; None is ``0..L-1``. The
-            meaning of a number depends on this order. Draw the order at random if item ids carry
-            information, for example if an instance is stored in order of attraction.
-
-    Raises:
-        TypeError: the action space is not a `RankedList`.
-        ValueError: ``items`` is not a permutation; in ``step``, a code is out of range.
-
-    Example:
-        >>> import gymnasium as gym, clickgym
-        >>> from clickgym.envs import LehmerAction
-        >>> users = {"attraction": [0.5, 0.4, 0.3, 0.2], "examination": [1.0, 0.5]}
-        >>> env = LehmerAction(gym.make("PBMRank-v0", **users))
-        >>> env.action_space
-        MultiDiscrete([4 3])
-        >>> env.action([1, 1])
-        array([1, 2])
-    """
-
-    codec_class = LehmerCodec
-
-
-class LehmerVectorAction(_ListVectorAction):
-    """`LehmerAction` for a vector environment.
-
-    Args:
-        env: a vector environment whose single action space is a `RankedList`.
-        items: ``(L,)`` as in `LehmerAction`, the same for all streams.
-
-    Raises:
-        TypeError, ValueError: as `LehmerAction`.
-    """
-
-    codec_class = LehmerCodec
-
-
-class ScoresAction(_ListAction):
+class ScoresAction(gym.ActionWrapper, RecordConstructorArgs):
     """Actions are scores of the items: the list shows the K items with the largest scores, the
     largest first.
 
     Use it for a policy with continuous actions (SAC, TD3, DDPG). If scores are uniform, every list
     is equally likely. Many different scores give the same list, and the reward is a step function
-    of the scores. PPO supports both kinds of actions, and learns faster with `LehmerAction`.
+    of the scores.
 
     Only the order of the scores counts, so scores beyond -1 and 1 are valid, too. Exact ties are
     common if a policy clips its actions (several scores are 1). Then the item that comes first in
@@ -146,10 +60,19 @@ class ScoresAction(_ListAction):
         array([1, 3])
     """
 
-    codec_class = ScoresCodec
+    def __init__(self, env: gym.Env, items: ArrayLike | None = None) -> None:
+        check_kind("env", env, gym.Env, AN_ENV)
+        self._codec = ScoresCodec(env.action_space, items)
+        RecordConstructorArgs.__init__(self, items=recorded(items))
+        gym.ActionWrapper.__init__(self, env)
+        self.action_space = self._codec.space
+
+    def action(self, action: ArrayLike) -> NDArray[np.int64]:
+        """Return the ``(K,)`` list that an action represents."""
+        return self._codec.decode(action)
 
 
-class ScoresVectorAction(_ListVectorAction):
+class ScoresVectorAction(VectorActionWrapper):
     """`ScoresAction` for a vector environment.
 
     Args:
@@ -160,4 +83,14 @@ class ScoresVectorAction(_ListVectorAction):
         TypeError, ValueError: as `ScoresAction`.
     """
 
-    codec_class = ScoresCodec
+    def __init__(self, env: VectorEnv, items: ArrayLike | None = None) -> None:
+        check_kind("env", env, VectorEnv, A_VECTOR_ENV)
+        super().__init__(env)
+        self.autoreset_mode = env.metadata.get("autoreset_mode")
+        self._codec = ScoresCodec(env.single_action_space, items, (env.num_envs,))
+        self.single_action_space = self._codec.space
+        self.action_space = batch_space(self._codec.space, env.num_envs)
+
+    def actions(self, actions: ArrayLike) -> NDArray[np.int64]:
+        """Return the ``(B, K)`` lists that the actions of B streams represent."""
+        return self._codec.decode(actions)

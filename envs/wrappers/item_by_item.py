@@ -1,5 +1,5 @@
-"""Wrappers with which a policy chooses a ranked list item by item, in K steps of `Discrete(L)`
-with masks: MaskablePPO, DQN.
+"""Wrappers with which a policy chooses a ranked list item by item, in K steps of `Discrete(L)`:
+DQN, and with masks MaskablePPO.
 """
 
 from __future__ import annotations
@@ -41,8 +41,10 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
     """Wrapper in which an episode is one list of K steps: each step chooses the item of the next
     position, from the top down.
 
-    Use it for a policy that supports masks (MaskablePPO of sb3-contrib): `action_masks` forbids the
-    items that are already on the list. The policy sees the items above when it chooses the next
+    Use it for a policy of discrete actions (DQN). A choice that is already on the list stands for
+    the next one, in the order of ``items``, that is not, so each item is shown once; ``placed``
+    says what was placed. `action_masks` has the choices that are left, for a policy that supports
+    masks (MaskablePPO of sb3-contrib). The policy sees the items above when it chooses the next
     one. A session costs K passes through the network. The reward comes with the last item. Set the
     discount to 1, because a smaller discount would reduce the reward for the items at the top.
 
@@ -67,8 +69,7 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
 
     Raises:
         TypeError: the action space is not a `RankedList`.
-        ValueError: ``items`` is not a permutation; in ``step``, a forbidden choice, naming the
-            item.
+        ValueError: ``items`` is not a permutation; in ``step``, a number that is no choice.
         gymnasium.error.ResetNeeded: in ``step``, before `reset` starts a list.
 
     Example:
@@ -118,7 +119,8 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         """Choose the item of the next position.
 
         Args:
-            action: an integer j, which represents the item ``items[j]``.
+            action: an integer j, which represents the item ``items[j]``, or the next one that is
+                left.
 
         Returns:
             The observation; the reward, 0 before the last item; whether the list is complete, or a
@@ -139,7 +141,7 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         return self._observe(), float(reward), is_over, truncated, info
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Return ``(L,)`` booleans: the allowed choices of the next step."""
+        """Return ``(L,)`` booleans: the choices that are left for the next step."""
         return self._draft.left
 
     def _observe(self) -> dict[str, Any]:
@@ -221,7 +223,7 @@ class ItemByItemVector(VectorWrapper):
         """Choose the item of the next position on each stream.
 
         Args:
-            actions: ``(B,)`` integers j, which represent the items ``items[j]``.
+            actions: ``(B,)`` integers j, as in `ItemByItem`.
 
         Returns:
             The observations; the rewards, 0 before the last item; whether the lists are complete;
@@ -247,7 +249,9 @@ class ItemByItemVector(VectorWrapper):
         return self._observe(), rewards, ~no_stream, truncations, infos
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Return ``(B, L)`` booleans: the allowed choices of the next step on each stream."""
+        """Return ``(B, L)`` booleans: the choices that are left for the next step of each
+        stream.
+        """
         return self._draft.left
 
     def _end(self, infos: dict[str, Any], ended: NDArray[np.bool_]) -> None:

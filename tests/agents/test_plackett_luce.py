@@ -272,7 +272,7 @@ def test_each_learner_has_its_natural_actions():
     }
     assert {name: LEARNERS[name].actions for name in named} == named
     with pytest.raises(TypeError, match="PPO: unknown hyper-parameter 'actions'"):
-        LEARNERS["PPO"](5, 2, actions="codes")
+        LEARNERS["PPO"](5, 2, actions="scores")
 
 
 @pytest.mark.parametrize(

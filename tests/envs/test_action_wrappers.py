@@ -5,7 +5,6 @@ every list reached.
 from __future__ import annotations
 
 import itertools
-import math
 import warnings
 
 import gymnasium as gym
@@ -23,8 +22,6 @@ from clickgym.envs import (
     ClickVectorEnv,
     ItemByItem,
     ItemByItemVector,
-    LehmerAction,
-    LehmerVectorAction,
     PositionBasedModel,
     ScoresAction,
     ScoresVectorAction,
@@ -32,14 +29,6 @@ from clickgym.envs import (
 )
 
 pytestmark = pytest.mark.uncompiled
-
-ALL = {
-    "lehmer": (LehmerAction, LehmerVectorAction),
-    "scores": (ScoresAction, ScoresVectorAction),
-}
-by_wrapper = pytest.mark.parametrize("name", ALL)
-
-sizes = pytest.mark.parametrize(("n_items", "n_positions"), [(1, 1), (4, 1), (5, 3), (4, 4)])
 
 
 def model(n_items, n_positions):
@@ -64,35 +53,17 @@ def lists(n_items, n_positions):
 # --------------------------------------------------------------------------------------------------
 
 
-@sizes
-@pytest.mark.parametrize("items", ["in order", "shuffled"])
-def test_a_code_is_one_to_one_with_lists(n_items, n_positions, items):
-    order = None if items == "in order" else np.random.default_rng(0).permutation(n_items)
-    env = LehmerAction(scalar(n_items, n_positions), order)
-    codes = itertools.product(*(range(n) for n in env.action_space.nvec))
-    decoded = [tuple(env.action(code).tolist()) for code in codes]
-    assert len(decoded) == math.perm(n_items, n_positions)
-    assert set(decoded) == set(lists(n_items, n_positions))
-    # sorted, lists of the renamed items are in the lexicographic order of the codes
-    if order is not None:
-        decoded = [tuple(np.argsort(order)[list(ranking)].tolist()) for ranking in decoded]
-    assert decoded == lists(n_items, n_positions)
+def action_of(ranking):
+    """Scores of four items for a list in order."""
+    return [-ranking.index(item) if item in ranking else -99 for item in range(4)]
 
 
-def action_of(env, ranking):
-    """An action for a list of item ids in order."""
-    if isinstance(env.action_space, Box):
-        return [-ranking.index(item) if item in ranking else -99 for item in range(4)]
-    return [item - sum(above < item for above in ranking[:k]) for k, item in enumerate(ranking)]
-
-
-@by_wrapper
 @given(data=st.data())
-def test_every_action_is_a_list_of_distinct_items(name, data):
+def test_every_action_is_a_list_of_distinct_items(data):
     n_items = data.draw(st.integers(1, 30))
     n_positions = data.draw(st.integers(1, n_items))
     order = data.draw(st.permutations(range(n_items)))
-    env = ALL[name][0](scalar(n_items, n_positions, reference=range(n_positions)), order)
+    env = ScoresAction(scalar(n_items, n_positions, reference=range(n_positions)), order)
     env.action_space.seed(data.draw(st.integers(0, 1000)))
     ranking = env.action(env.action_space.sample())
     assert check_ranking(ranking, n_items, n_positions) is ranking
@@ -115,21 +86,16 @@ def test_scores_sort_items_and_ties_fall_in_the_order_of_items(scores):
 
 
 def test_action_spaces():
-    assert LehmerAction(scalar()).action_space == MultiDiscrete([4, 3, 2])
     assert ScoresAction(scalar()).action_space == Box(-1, 1, (4,), np.float32)
     assert ItemByItem(scalar()).action_space == Discrete(4)
-    assert LehmerVectorAction(vector()).action_space == Box(
-        0, np.tile([3, 2, 1], (3, 1)), dtype=np.int64
-    )
     assert ScoresVectorAction(vector()).action_space == Box(-1, 1, (3, 4), np.float32)
     assert ItemByItemVector(vector()).action_space == MultiDiscrete([4] * 3)
 
 
-@by_wrapper
 @pytest.mark.parametrize("items", [None, [2, 0, 3, 1]])
-def test_vector_wrapper_equals_scalar_wrappers(name, items):
-    one = [ALL[name][0](scalar(), items) for _ in range(3)]
-    many = ALL[name][1](vector(), items)
+def test_vector_wrapper_equals_scalar_wrappers(items):
+    one = [ScoresAction(scalar(), items) for _ in range(3)]
+    many = ScoresVectorAction(vector(), items)
     many.action_space.seed(0)
     for _ in range(20):
         actions = many.action_space.sample()
@@ -139,11 +105,10 @@ def test_vector_wrapper_equals_scalar_wrappers(name, items):
         ]
 
 
-@by_wrapper
-def test_a_step_shows_the_list(name):
-    env, many = ALL[name][0](scalar()), ALL[name][1](vector())
+def test_a_step_shows_the_list():
+    env, many = ScoresAction(scalar()), ScoresVectorAction(vector())
     best = env.reset(seed=0)[1]["optimal_ranking"].tolist()
-    good, bad = action_of(env, best), action_of(env, best[::-1])
+    good, bad = action_of(best), action_of(best[::-1])
     assert env.step(good)[-1]["regret"] == 0
     assert env.step(bad)[-1]["regret"] > 0
     many.reset(seed=0)
@@ -151,7 +116,7 @@ def test_a_step_shows_the_list(name):
     assert (regret > 0).tolist() == [False, True, False]
 
 
-@pytest.mark.parametrize("wrapper", [LehmerAction, ScoresAction, ItemByItem])
+@pytest.mark.parametrize("wrapper", [ScoresAction, ItemByItem])
 def test_the_checkers_pass(wrapper):
     env = wrapper(scalar())
     with warnings.catch_warnings():
@@ -160,13 +125,10 @@ def test_the_checkers_pass(wrapper):
         warnings.filterwarnings("ignore", ".*is different from the unwrapped version")
         check_env(env, skip_render_check=True)
     checker = pytest.importorskip("stable_baselines3.common.env_checker")
-    # that checker knows no masks: with one position no choice is forbidden
-    if wrapper is ItemByItem:
-        env = ItemByItem(scalar(4, 1))
     checker.check_env(env)
 
 
-@pytest.mark.parametrize("wrapper", [LehmerAction, ScoresAction, ItemByItem])
+@pytest.mark.parametrize("wrapper", [ScoresAction, ItemByItem])
 def test_the_spec_makes_the_wrapped_environment_again(wrapper):
     order = np.random.default_rng(0).permutation(10)
     env = wrapper(gym.make("PBMRank-v0", n_positions=3), items=order)
@@ -184,37 +146,29 @@ def test_the_spec_makes_the_wrapped_environment_again(wrapper):
 
 def test_caller_and_wrapper_share_no_order():
     items = np.array([2, 0, 3, 1])
-    env = LehmerAction(scalar(), items)
+    env = ScoresAction(scalar(), items)
     items[:] = 0
-    assert env.action([0, 0, 0]).tolist() == [2, 0, 3]
+    assert env.action([0, 0, 0, 0]).tolist() == [2, 0, 3]
 
 
 # refusals
 # --------------------------------------------------------------------------------------------------
 
-WRONG = [
-    ("lehmer", [0, 3, 0], "the code at position 1 is 3; expected 0 to 2"),
-    ("scores", [0.1, 0.2, np.nan, 0.3], "score 2 is nan"),
-]
-
-
-@pytest.mark.parametrize(("name", "action", "message"), WRONG)
-def test_bad_action(name, action, message):
+def test_bad_scores():
     """The fault is named, in a vector environment with its stream."""
-    env, envs = ALL[name][0](scalar()), ALL[name][1](vector())
+    env, envs = ScoresAction(scalar()), ScoresVectorAction(vector())
     env.reset(seed=0)
-    with pytest.raises(ValueError, match=message):
-        env.step(action)
-    good = action_of(env, [0, 1, 2])
-    with pytest.raises(ValueError, match=f"environment 1: {message}"):
-        envs.actions(np.array([good, action, good]))
+    bad, good = [0.1, 0.2, np.nan, 0.3], action_of([0, 1, 2])
+    with pytest.raises(ValueError, match="score 2 is nan"):
+        env.step(bad)
+    with pytest.raises(ValueError, match="environment 1: score 2 is nan"):
+        envs.actions(np.array([good, bad, good]))
 
 
 @pytest.mark.parametrize(
     ("wrapper", "message"),
     [
-        (LehmerAction, "Lehmer codes represent ranked lists; the action space is Discrete"),
-        (ScoresAction, "Scores represent ranked lists"),
+        (ScoresAction, "Scores represent ranked lists; the action space is Discrete"),
         (ItemByItem, "Items chosen one by one represent ranked lists"),
     ],
 )
@@ -257,8 +211,7 @@ def test_item_by_item_plays_the_sessions_of_the_environment(order):
         assert info == {}
 
 
-def test_masks():
-    """They leave the items that are not yet placed."""
+def test_masks_leave_the_items_that_are_not_yet_placed():
     env = ItemByItem(scalar())
     env.reset(seed=0)
     for choices in lists(4, 3):
@@ -268,27 +221,32 @@ def test_masks():
         env.reset()
 
 
-def test_a_forbidden_choice_is_named():
+def test_a_choice_that_is_on_the_list_stands_for_the_next_one_that_is_not():
+    """In the order of the choices, from the last to the first, and on each stream by itself."""
     env = ItemByItem(scalar(), [2, 0, 3, 1])
     env.reset(seed=0)
-    env.step(1)
-    env.step(3)
-    with pytest.raises(
-        ValueError,
-        match=r"choice 1 \(item 0\) is forbidden at position 2: position 0 holds that item; ",
-    ):
-        env.step(1)
+    for choice in (3, 3):
+        env.step(choice)
+    observation, *_, info = env.step(0)
+    assert observation["placed"].argmax(axis=1).tolist() == [3, 0, 1]
+    assert info["ranking"].tolist() == [1, 2, 0]
+    envs = ItemByItemVector(vector())
+    envs.reset(seed=0)
+    for choices in ([0, 1, 3], [0, 2, 3], [0, 1, 3]):
+        *_, infos = envs.step(choices)
+    assert infos["final_info"]["ranking"].tolist() == [[0, 1, 2], [1, 2, 3], [3, 0, 1]]
+
+
+def test_a_number_that_is_no_choice_is_named():
+    env, envs = ItemByItem(scalar()), ItemByItemVector(vector())
+    env.reset(seed=0)
+    envs.reset(seed=0)
     for action in (4, -1):
         with pytest.raises(ValueError, match=f"the choice is {action}; expected 0 to 3"):
             env.step(action)
-    assert env.step(0)[2], "the refused choices left no trace"
-    envs = ItemByItemVector(vector())
-    envs.reset(seed=0)
-    envs.step([0, 1, 2])
-    with pytest.raises(
-        ValueError, match=r"environment 1: choice 1 \(item 1\) is forbidden at position 1"
-    ):
-        envs.step([1, 1, 2])
+        with pytest.raises(ValueError, match=f"environment 2: the choice is {action}"):
+            envs.step([0, 1, action])
+    play_list(env, [0, 1, 2])  # the refused choices left no trace
 
 
 def test_a_list_begins_with_reset():

@@ -16,9 +16,9 @@ from clickgym.envs import (
     ClickVectorEnv,
     FeatureWeightsAction,
     FeatureWeightsVectorAction,
-    LehmerAction,
     LinearModel,
     PositionBasedModel,
+    ScoresAction,
 )
 
 pytestmark = pytest.mark.uncompiled
@@ -185,8 +185,8 @@ def test_other_environments_are_refused():
         FeatureWeightsAction(gym.make("CartPole-v1"))
     with pytest.raises(TypeError, match="Weights represent ranked lists; the action space is Box"):
         FeatureWeightsAction(FeatureWeightsAction(env))
-    with pytest.raises(TypeError, match="Lehmer codes represent ranked lists; the action space is"):
-        LehmerAction(FeatureWeightsAction(env))
+    with pytest.raises(TypeError, match="Scores represent ranked lists; the action space is"):
+        ScoresAction(FeatureWeightsAction(env))
     for wrapper, made in ((FeatureWeightsAction, vector()), (FeatureWeightsVectorAction, env)):
         with pytest.raises(TypeError, match=r"env is .*; expected a"):
             wrapper(made)

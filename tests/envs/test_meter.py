@@ -9,7 +9,7 @@ from gymnasium.vector import VectorActionWrapper
 from gymnasium.wrappers.vector import FlattenObservation
 
 import clickgym
-from clickgym.envs import ClickEnv, ClickVectorEnv, LehmerVectorAction, PositionBasedModel
+from clickgym.envs import ClickEnv, ClickVectorEnv, PositionBasedModel, ScoresVectorAction
 from clickgym.envs.meter import Meter
 from clickgym.envs.wrappers.regret import RecordVectorRegret
 
@@ -39,7 +39,7 @@ def test_regret_missing_in_one_session():
     assert meter.reward.tolist() == [1, 2, 3]
 
 
-@pytest.mark.parametrize("wrapper", [FlattenObservation, LehmerVectorAction])
+@pytest.mark.parametrize("wrapper", [FlattenObservation, ScoresVectorAction])
 def test_streams_whose_lists_or_observations_are_changed(wrapper):
     """They are measured inside of the wrapper, where clicks are clicks and lists are lists."""
     envs = gym.make_vec("ContextualPBMRank-v0", num_envs=2, reward="clicks")
@@ -49,7 +49,7 @@ def test_streams_whose_lists_or_observations_are_changed(wrapper):
     recorded = RecordVectorRegret(envs)
     envs = wrapper(recorded)
     envs.reset(seed=0)
-    lists = np.zeros((2, 5), int) if wrapper is LehmerVectorAction else [range(5)] * 2
+    lists = np.zeros((2, 10)) if wrapper is ScoresVectorAction else [range(5)] * 2
     clicks = sum(envs.step(lists)[1].sum() for _ in range(20))
     assert recorded.meter.totals[2] == clicks > 0
 

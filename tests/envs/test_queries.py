@@ -315,7 +315,7 @@ def test_counts_of_other_environments_are_refused():
     with pytest.raises(TypeError, match="expected an environment of clickgym"):
         EpisodeCounts(gym.make("CartPole-v1"))
     with pytest.raises(ValueError, match="expected lists, and their clicks"):
-        EpisodeCounts(clickgym.envs.LehmerAction(gym.make("PBMRank-v0")))
+        EpisodeCounts(clickgym.envs.ScoresAction(gym.make("PBMRank-v0")))
 
 
 @pytest.mark.compiled  # as all that loads torch

@@ -15,7 +15,7 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from registries import SAME_ITEMS, default_ids
 
 import clickgym
-from clickgym.envs import ENVIRONMENTS, ClickVectorEnv, LehmerVectorAction, RecordVectorRegret
+from clickgym.envs import ENVIRONMENTS, ClickVectorEnv, RecordVectorRegret, ScoresVectorAction
 
 pytestmark = pytest.mark.uncompiled
 
@@ -107,7 +107,7 @@ def test_structure_is_that_of_sync_vectors(env_id, reset_mode):
     assert isinstance(sync, SyncVectorEnv)
     assert native.metadata["autoreset_mode"] is sync.metadata["autoreset_mode"] is reset_mode
     assert native.autoreset_mode is sync.autoreset_mode is reset_mode
-    assert LehmerVectorAction(RecordVectorRegret(native)).autoreset_mode is reset_mode
+    assert ScoresVectorAction(RecordVectorRegret(native)).autoreset_mode is reset_mode
     for space in (
         "single_action_space",
         "single_observation_space",

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import clickgym
-from clickgym.envs import LehmerAction
+from clickgym.envs import ScoresAction
 from clickgym.logs import ClickLog, read_log, record, write_tidy
 
 HEAD = "session,query,position,item,clicked\n"
@@ -121,7 +121,7 @@ def test_recording_refuses_what_it_cannot_record():
     env = gym.make("ContextualPBMRank-v0")
     with pytest.raises(ValueError, match="have features, which a click log has not"):
         record(clickgym.make_agent("Random", env, seed=0), env, 5)
-    env = LehmerAction(gym.make("PBMRank-v0"))
+    env = ScoresAction(gym.make("PBMRank-v0"))
     with pytest.raises(ValueError, match="action"):
         record(clickgym.agents.Random(10, 5, seed=0), env, 5)
 

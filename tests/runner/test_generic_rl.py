@@ -22,8 +22,6 @@ from clickgym.envs import (
     CascadeModel,
     ClickEnv,
     ClickVectorEnv,
-    LehmerAction,
-    LehmerVectorAction,
     PiecewiseStationaryModel,
     PositionBasedModel,
     RecordVectorRegret,
@@ -40,11 +38,9 @@ SMALL = PositionBasedModel([0.6, 0.5, 0.3, 0.1], [1.0, 0.7, 0.4])
 QUICK: dict[str, Any] = {"n_envs": 8, "n_steps": 8, "batch_size": 32, "n_epochs": 2}
 
 
-def streams(n_envs: int = 4, **arguments: Any) -> LehmerVectorAction:
-    return LehmerVectorAction(
-        RecordVectorRegret(
-            ClickVectorEnv(SMALL, n_envs, autoreset_mode=AutoresetMode.SAME_STEP, **arguments)
-        )
+def streams(n_envs: int = 4, **arguments: Any) -> RecordVectorRegret:
+    return RecordVectorRegret(
+        ClickVectorEnv(SMALL, n_envs, autoreset_mode=AutoresetMode.SAME_STEP, **arguments)
     )
 
 
@@ -59,9 +55,9 @@ def test_adapter_steps_like_the_vector_environment() -> None:
     assert adapter.reset_infos[2]["optimal_ranking"].tolist() == [0, 1, 2]
     envs.action_space.seed(0)
     for _ in range(20):
-        codes = envs.action_space.sample()
-        observations, rewards, _, _, infos = envs.step(codes)
-        got = adapter.step(codes)
+        lists = envs.action_space.sample()
+        observations, rewards, _, _, infos = envs.step(lists)
+        got = adapter.step(lists)
         assert np.array_equal(got[0], observations)
         assert np.array_equal(got[1], rewards)
         assert got[1].dtype == np.float32
@@ -76,9 +72,9 @@ def test_adapter_final_observation() -> None:
     adapter.seed(1)
     adapter.reset()
     envs.reset(seed=1)
-    codes = np.zeros((4, 3), np.int64)
+    lists = np.tile([2, 0, 1], (4, 1))
     for step in range(1, 10):
-        raw, (observations, _, dones, infos) = envs.step(codes), adapter.step(codes)
+        raw, (observations, _, dones, infos) = envs.step(lists), adapter.step(lists)
         assert dones.tolist() == [step % 3 == 0] * 4
         if step % 3 == 0:
             assert not observations.any()
@@ -206,7 +202,7 @@ def test_reward_and_cutoff_reach_the_streams() -> None:
 def test_library_steps_contextual_environments() -> None:
     recorded = clickgym.RecordRegret(gym.make("ContextualPBMRank-v0"))
     model = sb3.PPO(
-        "MultiInputPolicy", LehmerAction(recorded), n_steps=32, batch_size=32, gamma=0.0, seed=0
+        "MultiInputPolicy", recorded, n_steps=32, batch_size=32, gamma=0.0, seed=0
     )
     model.learn(64)
     assert recorded.meter.step == 64

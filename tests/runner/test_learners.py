@@ -17,7 +17,13 @@ from slow import slow
 import clickgym
 from clickgym.agents import Learner, OwnLoop
 from clickgym.core.specs import parse_spec
-from clickgym.envs import ClickEnv, ClickVectorEnv, PositionBasedModel, RecordVectorRegret
+from clickgym.envs import (
+    ClickEnv,
+    ClickVectorEnv,
+    ItemByItemVector,
+    PositionBasedModel,
+    RecordVectorRegret,
+)
 from clickgym.envs.meter import Meter
 from clickgym.runner.names import own_label
 
@@ -87,7 +93,7 @@ def test_horizon_in_mid_list(name: str, n_items: int, n_positions: int, horizon:
     assert sum(reported) == horizon
 
 
-@pytest.mark.parametrize("way", ["rankings", "codes", "scores", "items"])
+@pytest.mark.parametrize("way", ["rankings", "scores", "items"])
 def test_actions_cover_every_list(way: Any) -> None:
     """Random policies of 8 streams show each of the 24 lists in 3200 sessions; one is missing by
     chance with probability below 24 (1 - 1/200)^3200 = 3e-6, were no list rarer than 1 in 200.
@@ -131,9 +137,10 @@ def test_further_arguments_of_the_library_reach_it() -> None:
 
 def test_masks_of_each_stream_reach_the_library() -> None:
     from clickgym.agents import as_vec_env
-    from clickgym.envs.wrappers.item_by_item_array import ItemByItemArray
+    from clickgym.agents.rl.streams import FlatObservation
 
-    envs = as_vec_env(ItemByItemArray(ClickVectorEnv(SMALL, 2, autoreset_mode="SameStep")))
+    streams = ClickVectorEnv(SMALL, 2, autoreset_mode="SameStep")
+    envs = as_vec_env(FlatObservation(ItemByItemVector(streams)))
     envs.reset()
     envs.step(np.array([1, 3]))
     assert envs.has_attr("action_masks")
@@ -190,17 +197,17 @@ def test_a_learner_that_ends_early_has_no_result() -> None:
 @pytest.mark.parametrize(
     ("spec", "actions"),
     [
-        ("stable_baselines3:PPO:n_steps=8,batch_size=64,n_epochs=2", "codes"),
+        ("stable_baselines3:PPO:n_steps=8,batch_size=64,n_epochs=2", "rankings"),
         ("stable_baselines3:DQN:learning_starts=16", "items"),
         ("sb3_contrib:MaskablePPO:n_steps=10,batch_size=64,n_epochs=2", "items"),
-        ("sb3_contrib:RecurrentPPO:n_steps=8,batch_size=64,n_epochs=2", "codes"),
+        ("sb3_contrib:RecurrentPPO:n_steps=8,batch_size=64,n_epochs=2", "rankings"),
         ("stable_baselines3:TD3:learning_starts=16", "scores"),
         ("sb3_contrib:ARS", "items"),
         *slow(
-            ("sb3_contrib:TRPO:n_steps=8,batch_size=64", "codes"),
+            ("sb3_contrib:TRPO:n_steps=8,batch_size=64", "rankings"),
             ("sb3_contrib:TQC:learning_starts=16,n_envs=4", "scores"),
             ("sb3_contrib:QRDQN:learning_starts=16", "items"),
-            ("sbx:PPO:n_steps=8,batch_size=64", "codes"),
+            ("sbx:PPO:n_steps=8,batch_size=64", "rankings"),
             ("sbx:DQN:learning_starts=16", "items"),
             ("sbx:SAC:learning_starts=16,n_envs=4", "scores"),
         ),

@@ -15,7 +15,7 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.monitor import Monitor
 
-from clickgym.envs import ItemByItem, LehmerAction
+from clickgym.envs import ItemByItem
 
 SMALL = partial(gym.make, "PBMRank-v0", attraction=[0.6, 0.5, 0.3, 0.1], examination=[1.0, 0.7])
 
@@ -33,7 +33,7 @@ class Kept(Logger):
 
 @pytest.mark.parametrize("env_id", ["PBMRank-v0", "CascadeMDPRank-v0"])
 def test_the_evaluation_of_stable_baselines3_returns(env_id):
-    env = Monitor(LehmerAction(gym.make(env_id)))
+    env = Monitor(gym.make(env_id))
     policy = "MultiInputPolicy" if env_id == "CascadeMDPRank-v0" else "MlpPolicy"
     model = PPO(policy, env, n_steps=64, seed=0, device="cpu")
     n = 1 if env_id == "PBMRank-v0" else 2
@@ -46,7 +46,7 @@ def test_the_evaluation_of_stable_baselines3_returns(env_id):
 
 @pytest.mark.parametrize(
     ("algorithm", "wrapper", "policy"),
-    [(PPO, LehmerAction, "MlpPolicy"), (MaskablePPO, ItemByItem, "MultiInputPolicy")],
+    [(PPO, gym.Wrapper, "MlpPolicy"), (MaskablePPO, ItemByItem, "MultiInputPolicy")],
 )
 def test_the_log_of_stable_baselines3_has_returns(algorithm, wrapper, policy):
     """Of episodes of twenty sessions, so that it takes less time; item by item, of a list."""
@@ -54,7 +54,7 @@ def test_the_log_of_stable_baselines3_has_returns(algorithm, wrapper, policy):
     model = algorithm(policy, env, n_steps=32, batch_size=32, n_epochs=1, device="cpu")
     model.set_logger(logger)
     model.learn(96, log_interval=1)
-    assert logger.values["rollout/ep_len_mean"] == (20 if wrapper is LehmerAction else 2)
+    assert logger.values["rollout/ep_len_mean"] == (2 if wrapper is ItemByItem else 20)
     assert 0 < logger.values["rollout/ep_rew_mean"] <= 40
 
 

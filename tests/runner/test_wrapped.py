@@ -22,7 +22,6 @@ import clickgym.logs
 from clickgym.command_line import main
 from clickgym.envs import (
     ItemByItem,
-    LehmerAction,
     ScoresAction,
     SessionError,
 )
@@ -53,8 +52,6 @@ def best(n_positions=2):
 
 
 ACTIONS = {
-    "codes": LehmerAction,
-    "codes of one position": lambda env: LehmerAction(users(n_positions=1), [3, 2, 1, 0]),
     "scores": ScoresAction,
     "scaled": lambda env: RescaleAction(ScoresAction(env), np.float32(0), np.float32(1)),
     "items": ItemByItem,
@@ -87,12 +84,12 @@ def test_wrappers_of_actions_are_refused(name, tmp_path):
 
 
 def test_wrappers_of_actions_on_the_command_line(tmp_path, capsys):
-    gym.register("WrappedShop-v0", entry_point=lambda: LehmerAction(users()))
+    gym.register("WrappedShop-v0", entry_point=lambda: ScoresAction(users()))
     try:
         words = "run WrappedShop-v0 --agents Random --horizon 100 --runs 1 --out"
         assert main([*words.split(), str(tmp_path / "out")]) == 2
         error = capsys.readouterr().err
-        assert error.startswith("clickgym: under LehmerAction the action of an agent")
+        assert error.startswith("clickgym: under ScoresAction the action of an agent")
         assert error.count("\n") == 1
         assert not list(tmp_path.iterdir())
     finally:
