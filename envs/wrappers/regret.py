@@ -1,4 +1,6 @@
-"""Wrappers that measure regret, reward and clicks of any code that calls ``env.step``."""
+"""Wrappers that measure regret, reward and clicks of any code that calls ``env.step``, and make a
+`Result` of them.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...core.checks import A_VECTOR_ENV, AN_ENV, check_kind, integers, short
 from ...core.faults import Fault, SessionError
+from ...core.kernels import clock
 from ..any_env import (
     changing_layers,
     check_shows_clicks,
@@ -25,12 +28,72 @@ from ..any_env import (
     shows_clicks,
 )
 from ..click_env import name_of
-from ..meter import Meter
+from ..meter import CLICKS, REGRET, REWARD, Meter
+from ..result import Result
 from .actions import recorded
 from .item_by_item import ItemByItem
 
 
-class RecordRegret(gym.Wrapper, RecordConstructorArgs):
+class _Recorded:
+    """What both wrappers measure, as a `Result`."""
+
+    meter: Meter
+    _seed: int | None = None
+    _started: float | None = None
+    _seconds = 0.0
+
+    def _start(self, seed: Any) -> None:
+        """Note a reset: its seed is that of the run before the first session, and none later."""
+        self._started = clock() if self._started is None else self._started
+        if seed is not None or not self.meter.step:
+            self._seed = int(seed) if isinstance(seed, int) and not self.meter.step else None
+
+    def result(self, agent: str) -> Result:
+        """Return what was measured so far as the result of a run, which `clickgym.Results` shows
+        beside others.
+
+        Its steps are the checkpoints so far, and the present session. Its seconds are those from
+        the first reset to the last step, the training included.
+
+        Args:
+            agent: a name for what chose the lists.
+
+        Raises:
+            ValueError: there was no session.
+
+        Example:
+            >>> import gymnasium as gym, clickgym
+            >>> env = clickgym.RecordRegret(gym.make("PBMRank-v0"))
+            >>> observation, info = env.reset(seed=0)
+            >>> for _ in range(1234):
+            ...     outcome = env.step([0, 1, 2, 3, 4])
+            >>> mine = env.result("mine")
+            >>> int(mine.steps[-1]), mine.seed, round(mine.regret[-1])
+            (1234, 0, 482)
+        """
+        meter, core = self.meter, self.unwrapped  # type: ignore[attr-defined]
+        if not meter.step:
+            raise ValueError("no session was measured; step the environment first")
+        steps, totals = meter.steps, meter.at_checkpoints[: len(meter.steps)]
+        if not len(steps) or steps[-1] < meter.step <= meter.horizon:
+            steps, totals = np.append(steps, meter.step), np.vstack([totals, meter.totals])
+        first = getattr(core, "envs", [core])[0].unwrapped  # of a vector of single environments
+        return Result(
+            env=name_of(self),
+            instance=getattr(first, "instance", "custom"),
+            agent=agent,
+            seed=self._seed,
+            steps=steps,
+            regret=totals[:, REGRET].copy(),
+            reward=totals[:, REWARD].copy(),
+            clicks=totals[:, CLICKS].astype(np.int64),
+            metrics={},
+            seconds=self._seconds,
+            engine="own loop",
+        )
+
+
+class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
     """Wrapper that measures regret, reward and clicks of any code that steps the environment: your
     own loop, an agent, an RL library.
 
@@ -43,8 +106,8 @@ class RecordRegret(gym.Wrapper, RecordConstructorArgs):
             ``regret``, or ``expected_reward`` and ``optimal_reward``. Without them the measured
             regret is nan. It is also nan behind a wrapper that changes the reward, unless this
             wrapper puts a ``regret`` of its own into ``info``.
-        checkpoints: increasing numbers of sessions at which the totals are kept; None keeps 1, 2,
-            5, 10, 20, ... up to 10¹².
+        checkpoints: increasing numbers of sessions at which the totals are kept; sessions after
+            the last one are not counted. None keeps about 60 in each power of ten.
 
     Attributes:
         meter: the totals, over all episodes, and their values at the checkpoints.
@@ -62,8 +125,10 @@ class RecordRegret(gym.Wrapper, RecordConstructorArgs):
         >>> for _ in range(10):
         ...     ranking = env.action_space.sample()
         ...     observation, reward, terminated, truncated, info = env.step(ranking)
-        >>> env.meter.steps
-        array([ 1,  2,  5, 10])
+        >>> env.meter.step, env.meter.regret.shape
+        (10, (10,))
+        >>> env.result("mine").agent
+        'mine'
     """
 
     def __init__(self, env: gym.Env, checkpoints: ArrayLike | None = None) -> None:
@@ -83,6 +148,10 @@ class RecordRegret(gym.Wrapper, RecordConstructorArgs):
         RecordConstructorArgs.__init__(self, checkpoints=recorded(checkpoints))
         gym.Wrapper.__init__(self, env)
 
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        self._start(seed)
+        return self.env.reset(seed=seed, options=options)
+
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         observation, reward, terminated, truncated, info = self.env.step(action)
         try:
@@ -97,16 +166,21 @@ class RecordRegret(gym.Wrapper, RecordConstructorArgs):
         except Fault as fault:
             session = self.meter.step + 1
             raise SessionError(f"{name_of(self)}, session {session}: {fault}") from None
+        self._seconds = clock() - (self._started or 0.0)
         return observation, reward, terminated, truncated, info
 
 
-class RecordVectorRegret(VectorWrapper):
-    """`RecordRegret` for a native vector environment; sessions are counted step by step, and within
-    a step stream by stream.
+class RecordVectorRegret(_Recorded, VectorWrapper):
+    """`RecordRegret` for a vector environment; sessions are counted step by step, and within a step
+    stream by stream.
+
+    The streams have users of their own, so `result` has no seed: they are not those of a run of
+    `clickgym.run` with the same seed.
 
     Args:
-        env: a `ClickVectorEnv`; a wrapper of it may change rewards, but neither lists nor
-            observations. The regret stays that of the users' own reward.
+        env: a vector environment of this package, native or of Gymnasium's (``"sync"``,
+            ``"async"``); a wrapper of it may change rewards, but neither lists nor observations.
+            The regret stays that of the users' own reward.
         checkpoints: as in `RecordRegret`, in sessions over all streams together.
 
     Attributes:
@@ -132,6 +206,10 @@ class RecordVectorRegret(VectorWrapper):
         self.on_session: Callable[[int, NDArray[np.int64], NDArray[np.int8], float], object] | None
         self.on_session = None
 
+    def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        self._start(None)
+        return self.env.reset(seed=seed, options=options)
+
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         observations, rewards, terminations, truncations, infos = self.env.step(actions)
         final = infos.get("final_info", {})
@@ -146,13 +224,14 @@ class RecordVectorRegret(VectorWrapper):
             if self.on_session is not None and self.meter.step < self.meter.horizon:
                 self.on_session(b, last["ranking"][b], clicks, last["expected_reward"][b])
             self.meter.add(last["regret"][b], rewards[b], clicks.sum())
+        self._seconds = clock() - (self._started or 0.0)
         return observations, rewards, terminations, truncations, infos
 
 
 def _checked_checkpoints(checkpoints: ArrayLike | None) -> NDArray[np.int64]:
-    """Return the checkpoints of a wrapper; None is 1, 2, 5, 10, 20, ..., 10¹²."""
+    """Return the checkpoints of a wrapper; None is about 60 in each power of ten, up to 10¹²."""
     if checkpoints is None:
-        checkpoints = [m * 10**e for e in range(12) for m in (1, 2, 5)] + [10**12]
+        return np.unique(np.geomspace(1, 10**12, 12 * 60 + 1).round().astype(np.int64))
     steps = integers("checkpoints", checkpoints, (None,), 1, whole=True)
     if not (np.diff(steps) > 0).all():
         raise ValueError(

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from . import agents, envs
 from .envs import RecordRegret, RecordVectorRegret, register_click_model
 from .envs.check_click_model import check_click_model
+from .envs.result import Result
 from .runner.check_agent import check_agent
 from .runner.make import make_agent
 from .runner.play.faults import AgentError
-from .runner.play.run import Result
 from .runner.run import run
 
 if TYPE_CHECKING:

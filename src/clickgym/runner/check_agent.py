@@ -18,6 +18,7 @@ from ..agents import Agent, CompiledAgent
 from ..core.faults import Fault, expect, kernels_in_python, run_checks
 from ..envs import CascadeMDP, ClickEnv, Instance, LinearModel, PositionBasedModel, load_instance
 from ..envs.any_env import clicks_of
+from ..envs.result import Result
 from .make import (
     agent_maker,
     make_agent,
@@ -28,7 +29,6 @@ from .make import (
 )
 from .names import AgentLike
 from .play.faults import AgentError, check_list
-from .play.run import Result
 from .run import run
 
 ATTRACTION = np.array([0.2, 0.7, 0.1, 0.5, 0.3])

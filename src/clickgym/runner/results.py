@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from ..core.checks import (
     entries,
     is_sequence,
 )
+from ..envs.result import Result
 from .config import Config, run_seed, shown_of
 from .store import RUNS, Row, files_of, read
 from .summaries import MEASURED, QUERY, TIMED, final_table, metrics_of
@@ -105,13 +107,50 @@ def table_of(rows: Mapping[str, Row], config: Config) -> polars.DataFrame:
     )
 
 
+def rows_of(results: Sequence[Result]) -> polars.DataFrame:
+    """The rows of single runs, as `Results.rows` has them. Runs with the same seed get the same
+    number, because they met the same users; a run without a seed has its number for itself.
+
+    Raises:
+        ValueError: runs have different numbers of sessions, or an agent has two runs with one seed.
+    """
+    horizons = {f"{it.agent} {it.steps[-1]:,}": it.steps[-1] for it in results}
+    if len({*horizons.values()}) > 1:
+        listed = ", ".join(horizons)
+        raise ValueError(
+            f"runs have different numbers of sessions, and are not comparable: {listed}"
+        )
+    seeds = sorted({it.seed for it in results if it.seed is not None})
+    agents = list(dict.fromkeys(it.agent for it in results))
+    unseeded, frames, seen = Counter[Any](), [], set[Any]()
+    for it in results:
+        cell = it.env, it.instance, it.agent
+        if it.seed is None:
+            run = len(seeds) + unseeded[cell] * len(agents) + agents.index(it.agent)
+            unseeded[cell] += 1
+        else:
+            run = seeds.index(it.seed)
+        if (cell, run) in seen:
+            raise ValueError(
+                f"two runs of {it.agent} in {it.env} have the seed {it.seed}; if they are of two "
+                "agents, name one of them: dataclasses.replace(result, agent=...)"
+            )
+        seen.add((cell, run))
+        timed = {"engine": polars.lit(it.engine), "seconds": polars.lit(it.seconds)}
+        frames.append(it.to_frame(run).with_columns(**timed))
+    frame = polars.concat(frames, how="diagonal")
+    return frame.select(polars.exclude(TIMED), *TIMED)
+
+
 class Results:
     """The results of a sweep: rows, table and figure. `sweep` returns them; they can also be read
-    from a folder.
+    from a folder, or be made of single runs.
 
     Args:
         source: the folder of a `sweep` or of ``clickgym run``, finished or not; several of them,
-            whose results stand in one table; or `rows` of such results.
+            whose results stand in one table; a list of what `clickgym.run` and
+            `RecordRegret.result` return; or `rows` of such results. Differences and p values of
+            single runs are of those with the same seed.
         config: the configuration of rows, if it is known, as ``config.json`` holds it.
 
     Attributes:
@@ -122,7 +161,8 @@ class Results:
         configuration: of the sweep; None if it is unknown.
 
     Raises:
-        ValueError: the folder is not one of results, or the rows are not those of a sweep.
+        ValueError: the folder is not one of results, the rows are not those of a sweep, or single
+            runs have different numbers of sessions.
 
     Example:
         >>> import clickgym
@@ -136,12 +176,19 @@ class Results:
 
     def __init__(
         self,
-        source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | polars.DataFrame,
+        source: str
+        | os.PathLike[str]
+        | Sequence[str | os.PathLike[str]]
+        | Sequence[Result]
+        | polars.DataFrame,
         config: Config | Mapping[str, Any] | None = None,
     ) -> None:
         if isinstance(config, Mapping):
             config = Config.from_json("config", config) if config else None
         check_kind("config", config, Config | None, "a configuration, as in config.json")
+        runs: Any = source if is_sequence(source) else []
+        if len(runs) and all(isinstance(it, Result) for it in runs):
+            source = rows_of(runs)
         if not isinstance(source, polars.DataFrame):
             folders: Any = source if is_sequence(source) else [source]
             source, config = read_folders([check_path("source", it) for it in folders])

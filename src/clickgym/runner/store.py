@@ -21,7 +21,7 @@ import numpy as np
 from ..core.files import append, make_folder, write_whole
 
 if TYPE_CHECKING:
-    from .play.run import Result
+    from ..envs.result import Result
 
 RUNS = "runs"
 """The folder of the files within a results folder."""

@@ -33,6 +33,7 @@ from ..core.faults import WorkerError
 from ..core.files import make_folder
 from ..core.formats import counted
 from ..envs import Users
+from ..envs.result import Result
 from .config import Config, Setting, Trial, run_seed, shown_of, versions
 from .identity import UNKNOWN
 from .make import make_agent, make_env
@@ -40,7 +41,7 @@ from .names import AgentLike, EnvLike, by_label
 from .plan import Job, Labels, Plan, plan_of
 from .play.metrics import Metrics
 from .play.pair import Engine, OnChunk, engine_of
-from .play.run import Result, checkpoint_steps, play
+from .play.run import checkpoint_steps, play
 from .progress import Progress
 from .results import Results, check_folder, table_of
 from .store import Journal, Row, forget, read

@@ -1,0 +1,113 @@
+"""Training loops of one's own beside the agents of clickgym: one table, one figure."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import clickgym
+
+T = 300
+
+
+def played(seed, env_id="PBMRank-v0"):
+    """A loop of one's own, which shows what `Random` shows."""
+    env = clickgym.RecordRegret(gym.make(env_id))
+    agent = clickgym.make_agent("CascadeUCB1", env, seed=seed)
+    observation, _ = env.reset(seed=seed)
+    for _ in range(T):
+        ranking = agent.rank(observation)
+        seen = observation
+        observation, reward, *_ = env.step(ranking)
+        agent.update(seen, ranking, observation, reward)
+    return env.result("mine")
+
+
+def streams(vectorization_mode=None):
+    envs = gym.make_vec("PBMRank-v0", num_envs=3, vectorization_mode=vectorization_mode)
+    recorded = clickgym.RecordVectorRegret(envs)
+    recorded.reset(seed=0)
+    recorded.action_space.seed(0)
+    for _ in range(T // 3):
+        recorded.step(recorded.action_space.sample())
+    return recorded.result("streams")
+
+
+def test_the_result_of_a_loop_is_that_of_run():
+    mine = played(4)
+    run = clickgym.run("CascadeUCB1", "PBMRank-v0", T, seed=4, checkpoints=mine.steps)
+    assert (mine.env, mine.instance, mine.seed) == (run.env, run.instance, run.seed)
+    for name in ("steps", "regret", "reward", "clicks"):
+        np.testing.assert_array_equal(getattr(mine, name), getattr(run, name))
+    assert mine.engine == "own loop"
+    assert mine.seconds > 0
+
+
+def test_its_steps_end_with_the_last_session():
+    mine = played(0)
+    assert mine.steps[-1] == T
+    assert len(mine.steps) == 90
+    env = clickgym.RecordRegret(gym.make("PBMRank-v0"), checkpoints=[5, 20])
+    env.reset()
+    with pytest.raises(ValueError, match="no session"):
+        env.result("mine")
+    for n, steps in ((1, [1]), (6, [5, 7]), (30, [5, 20])):
+        for _ in range(n):
+            env.step(range(5))
+        assert env.result("mine").steps.tolist() == steps
+
+
+@pytest.mark.parametrize("mode", [None, "sync"])
+def test_streams_have_users_of_their_own(mode):
+    result = streams(mode)
+    assert (result.env, result.instance, result.seed) == ("PBMRank-v0", "yandex-9982", None)
+    assert result.steps[-1] == T
+    env = clickgym.RecordRegret(gym.make("PBMRank-v0"))
+    env.reset(seed=0)
+    env.step(range(5))
+    assert env.result("mine").seed == 0
+    env.reset()
+    assert env.result("mine").seed == 0
+    env.reset(seed=1)  # other users from here on
+    assert env.result("mine").seed is None
+
+
+def test_own_runs_stand_in_a_table_and_a_figure_with_others(tmp_path):
+    """Compared run by run where the users were the same, and else without a difference."""
+    seeds = (7, 3, 5)
+    mine, vector = [played(seed) for seed in seeds], [streams() for _ in range(2)]
+    others = [
+        clickgym.run(agent, "PBMRank-v0", T, seed=seed)
+        for agent in ("CascadeUCB1", "Random")
+        for seed in sorted(seeds)
+    ]
+    results = clickgym.Results([*mine, *vector, *others])
+    table = {row["agent"]: row for row in results.table("mine").iter_rows(named=True)}
+    assert {name: row["runs"] for name, row in table.items()} == {
+        "mine": 3,
+        "streams": 2,
+        "CascadeUCB1": 3,
+        "Random": 3,
+    }
+    assert table["CascadeUCB1"]["difference"] == 0
+    lost = np.array([run.regret[-1] for run in others[3:]])
+    gaps = lost - [run.regret[-1] for run in sorted(mine, key=lambda run: run.seed)]
+    assert table["Random"]["difference"] == pytest.approx(gaps.mean())
+    assert 0 < table["Random"]["p"] < 1
+    assert table["streams"]["difference"] is table["streams"]["p"] is None
+    figure = results.plot(tmp_path / "four.png")
+    lines = {line.get_label(): line for line in figure.axes[0].get_lines()}
+    assert lines.keys() == table.keys()
+    assert lines["mine"].get_ydata()[-1] == pytest.approx(table["mine"]["regret"])
+
+
+def test_runs_that_cannot_be_compared_are_refused():
+    runs = [clickgym.run("Random", "PBMRank-v0", n, seed=0) for n in (100, 200)]
+    with pytest.raises(ValueError, match=r"different numbers of sessions.*Random 100, Random 200"):
+        clickgym.Results(runs)
+    with pytest.raises(ValueError, match="two runs of Random in PBMRank-v0 have the seed 0"):
+        clickgym.Results([runs[0], runs[0]])
+    clickgym.Results([runs[0], dataclasses.replace(runs[0], agent="other")])
