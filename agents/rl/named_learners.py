@@ -56,7 +56,7 @@ class PPO(Learner):
         "clip_range": 0.2,
         "net_arch": (64, 64),
     }
-    with_features: ClassVar = {"learning_rate": 3e-4}  # with 1e-3 training collapses after long
+    with_features: ClassVar = {"batch_size": 256, "n_epochs": 10, "learning_rate": 3e-3}
 
 
 class A2C(Learner):
@@ -99,6 +99,7 @@ class A2C(Learner):
         "ent_coef": 0.0,
         "net_arch": (64, 64),
     }
+    with_features: ClassVar = {"learning_rate": 3e-3}
 
 
 class DQN(Learner):

@@ -92,6 +92,17 @@ def test_wrong_name_suggests_across_all_kinds(refused):
         assert f"did you mean '{meant}" in refused(["show", wrong])
 
 
+def test_show_prints_the_defaults_of_a_learner(printed):
+    text = printed(["show", "PPO"])
+    assert "n_steps=4, batch_size=128" in text
+    assert "batch_size=256, n_epochs=10, learning_rate=0.003" in text.split("features:")[-1]
+
+
+def test_show_says_what_a_policy_without_memory_needs(printed):
+    assert "EpisodeCounts" in printed(["show", "QueriesPBMRank-v0"])
+    assert "EpisodeCounts" not in printed(["show", "PBMRank-v0"])
+
+
 def test_show_describes_what_a_user_wrote(tmp_path, monkeypatch, printed, refused):
     (tmp_path / "shown.py").write_text(
         "import clickgym, gymnasium\nfrom clickgym.envs import CascadeModel\n"

@@ -27,6 +27,9 @@ MEASURES = {
     "over sessions",
 }
 """Of every run, beside metrics."""
+OF_QUERIES = """An observation shows the clicks of one session, and nothing of those before it.
+So a policy without memory cannot learn from it which items the users of the query like.
+The wrapper clickgym.envs.EpisodeCounts shows what was counted in the episode."""
 SYMBOLS = {"prod": "∏", "sum": "∑", "mid": "|", "top": "⊤"}
 """The commands of LaTeX in docstrings that are no words."""
 
@@ -76,12 +79,23 @@ def text_of(name: str) -> str:
     if name in ids or re.fullmatch(r"[\w.]+:[\w.-]+-v\d+", name):
         return _of_environment(name)
     if name in AGENTS or re.fullmatch(r"[\w.]+:[\w.]+", name):
-        return _documented(agent_maker(name)[0])
+        agent = agent_maker(name)[0]
+        return _documented(agent) + _defaults(agent)
     raise ValueError(unknown("name", name, [*AGENTS, *ids, *instances, *MEASURES, *METRICS]))
 
 
 def _documented(thing: Any) -> str:
     return inspect.getdoc(thing) or "It has no docstring."
+
+
+def _defaults(agent: Any) -> str:
+    """The hyper-parameters of an algorithm of a library, as `Learner` has them; else nothing."""
+    parts = {
+        "Defaults": getattr(agent, "defaults", {}),
+        "Where items have features": getattr(agent, "with_features", {}),
+    }
+    words = {name: ", ".join(f"{key}={it}" for key, it in of.items()) for name, of in parts.items()}
+    return "".join(f"\n\n{name}:\n    {text}" for name, text in words.items() if text)
 
 
 def _of_environment(env_id: str) -> str:
@@ -91,7 +105,10 @@ def _of_environment(env_id: str) -> str:
     if environment is None:
         raise ValueError(f"{env_id} has no click model of clickgym, whose docstring could be shown")
     text = re.sub(r"\$\$(.+?)\$\$", _formula, _documented(environment.users), flags=re.DOTALL)
-    return f"{environment.about}\n\n{text}" if environment.form else text
+    about = environment.about
+    if environment.form == "Queries":
+        about += f"\n\n{OF_QUERIES}"
+    return f"{about}\n\n{text}" if environment.form else text
 
 
 def _formula(found: re.Match[str]) -> str:
