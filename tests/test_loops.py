@@ -202,9 +202,9 @@ def test_minari_reads_back_what_it_recorded(tmp_path, monkeypatch):
 def test_normalised_rewards_and_clicks():
     """Rewards can be normalised, clicks are refused, as the page says."""
     normalise = pytest.importorskip("stable_baselines3.common.vec_env")
-    make = lambda: normalise.DummyVecEnv([lambda: gym.make("PBMRank-v0")])
+    made = normalise.DummyVecEnv([lambda: gym.make("PBMRank-v0")])
     with pytest.raises(ValueError, match="only supports"):
-        normalise.VecNormalize(make())
-    envs = normalise.VecNormalize(make(), norm_obs=False)
+        normalise.VecNormalize(made)
+    envs = normalise.VecNormalize(made, norm_obs=False)
     assert envs.reset().tolist() == [[0] * 5]
     assert envs.step(envs.action_space.sample()[None])[0].max() <= 1

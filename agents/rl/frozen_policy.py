@@ -226,10 +226,9 @@ class FrozenPolicy(Agent):
             last = {"observation": np.asarray(observation)}
         while not draft.complete:
             placed = draft.placed.copy()
+            observed: Any = {**last, "placed": placed}
             if self._is_flat:
                 observed = flat_draft(placed, np.ravel(last["observation"]))
-            else:
-                observed = {**last, "placed": placed}
             draft.place(np.asarray(self._act(observed, draft.position == 0, draft.left)))
         return draft.rankings
 

@@ -4,10 +4,11 @@ torch.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Dict, MultiDiscrete, Space
+from gymnasium.spaces import Box, Dict, MultiDiscrete, Space
 
 try:
     import torch
@@ -194,7 +195,8 @@ class PlackettLuceActorCritic(ActorCriticPolicy):
             sizes of the hidden layers, by default (64, 64).
 
     Raises:
-        ValueError: the policy does not support the spaces.
+        ValueError: the policy does not support the spaces. A warning says so if the observation is
+            one array of more numbers than items, as under ``FlattenObservation``.
 
     Source: Plackett, *The analysis of permutations*, Applied Statistics 1975; the policy class is
         of this package.
@@ -230,6 +232,7 @@ class PlackettLuceActorCritic(ActorCriticPolicy):
             )
         _check_spaces(type(self).__name__, observation_space, action_space)
         self.sees_features = bool(_rows_of(observation_space))
+        _warn_of_flat_features(type(self).__name__, observation_space, action_space)
         super().__init__(
             observation_space,
             action_space,
@@ -270,6 +273,19 @@ def _check_spaces(name: str, observation_space: Space, action_space: Space) -> N
         raise ValueError(
             f"{name} cannot read the observation {rows!r} of shape {shape}: expected one row for "
             f"each of {sizes[0]} items"
+        )
+
+
+def _warn_of_flat_features(name: str, observation_space: Space, action_space: Any) -> None:
+    """Warn if an observation may hold the features of all items one after another."""
+    size, n_items = get_flattened_obs_dim(observation_space), int(action_space.nvec[0])
+    is_real = isinstance(observation_space, Box) and observation_space.dtype.kind == "f"
+    if is_real and size > n_items:
+        warnings.warn(
+            f"{name} reads one array of {size} numbers, and hardly learns if they are features of "
+            f"{n_items} items: leave out FlattenObservation, so that it scores each item by its "
+            "own features",
+            stacklevel=3,
         )
 
 

@@ -34,7 +34,7 @@ class NumberedLists(VectorActionWrapper):
         self.autoreset_mode = env.metadata.get("autoreset_mode")
         self._items = items
 
-    def actions(self, actions: NDArray[np.integer]) -> NDArray[np.int64]:
+    def actions(self, actions: NDArray[np.int64]) -> NDArray[np.int64]:
         return self._items[without_repeats(actions, len(self._items))]
 
 

@@ -13,6 +13,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from ..any_env import users_of
+from ..spaces import RankedList
 
 Infos = dict[str, Any]
 
@@ -68,7 +69,7 @@ def _counts_of(env: Any, space: gym.Space[Any], lists: Any, n_streams: int) -> t
     if users is None:
         raise TypeError(f"env is {env}; expected an environment of clickgym")
     n_items, n_positions = users.n_items, users.n_positions
-    if space != MultiBinary(n_positions) or lists.nvec.tolist() != [n_items] * n_positions:
+    if space != MultiBinary(n_positions) or lists != RankedList(n_items, n_positions):
         raise ValueError(
             f"{env} observes {space}, and its actions are {lists}; expected lists, and their clicks"
         )

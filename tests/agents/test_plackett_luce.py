@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 
 import gymnasium as gym
 import numpy as np
@@ -277,11 +278,24 @@ def test_each_learner_has_its_natural_actions():
 
 @pytest.mark.parametrize(
     ("name", "given", "rate"),
-    [("PPO", {}, 3e-4), ("PPO", {"learning_rate": 2e-3}, 2e-3), ("A2C", {}, 1e-3)],
+    [("PPO", {}, 3e-3), ("PPO", {"learning_rate": 2e-3}, 2e-3), ("A2C", {}, 3e-3)],
 )
 def test_learning_rate_with_features(name, given, rate):
-    """The default of PPO is smaller with features."""
+    """The defaults are larger with features, and an argument is kept."""
     envs = gym.make_vec("ContextualPBMRank-v0", num_envs=64, autoreset_mode="SameStep")
     learner = LEARNERS[name](20, 5, seed=0, **given)
     learner.learn(envs, 256, lambda: True)
     assert learner.model.learning_rate == learner.hyperparameters["learning_rate"] == rate
+
+
+def test_flattened_features_get_a_warning():
+    """In one array it cannot score items by their own features."""
+    from gymnasium.wrappers import FlattenObservation
+
+    env = gym.make("ContextualPBMRank-v0")
+    with pytest.warns(UserWarning, match="leave out FlattenObservation"):
+        PPO(PlackettLuceActorCritic, FlattenObservation(env), device="cpu")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for made in (env, gym.make("PBMRank-v0"), FlattenObservation(gym.make("PBMRank-v0"))):
+            PPO(PlackettLuceActorCritic, made, device="cpu")

@@ -154,6 +154,7 @@ def test_caller_and_wrapper_share_no_order():
 # refusals
 # --------------------------------------------------------------------------------------------------
 
+
 def test_bad_scores():
     """The fault is named, in a vector environment with its stream."""
     env, envs = ScoresAction(scalar()), ScoresVectorAction(vector())

@@ -201,9 +201,7 @@ def test_reward_and_cutoff_reach_the_streams() -> None:
 
 def test_library_steps_contextual_environments() -> None:
     recorded = clickgym.RecordRegret(gym.make("ContextualPBMRank-v0"))
-    model = sb3.PPO(
-        "MultiInputPolicy", recorded, n_steps=32, batch_size=32, gamma=0.0, seed=0
-    )
+    model = sb3.PPO("MultiInputPolicy", recorded, n_steps=32, batch_size=32, gamma=0.0, seed=0)
     model.learn(64)
     assert recorded.meter.step == 64
     assert recorded.meter.totals[0] > 0

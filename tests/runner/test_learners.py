@@ -20,6 +20,7 @@ from clickgym.core.specs import parse_spec
 from clickgym.envs import (
     ClickEnv,
     ClickVectorEnv,
+    ItemByItem,
     ItemByItemVector,
     PositionBasedModel,
     RecordVectorRegret,
@@ -226,6 +227,35 @@ def test_classes_of_the_libraries_run_as_they_are(spec: str, actions: str) -> No
         assert agent.model.gamma == (1.0 if actions == "items" else 0.0)
     again = clickgym.make_agent(name, env, seed=0, **arguments)
     assert clickgym.run(again, env, 80, seed=0).regret.tolist() == result.regret.tolist()
+
+
+@pytest.mark.parametrize("name", ["stable_baselines3:PPO", "stable_baselines3:A2C"])
+@pytest.mark.parametrize("env_id", ["PBMRank-v0", "ContextualPBMRank-v0"])
+def test_ppo_and_a2c_of_the_library_draw_whole_lists(name: str, env_id: str) -> None:
+    """By the policy of the named learners, which reads the features of each item; another policy
+    may be named.
+    """
+    from clickgym.agents import PlackettLuceActorCritic
+
+    env = gym.make(env_id)
+    agent = clickgym.make_agent(name, env, seed=0, n_envs=4, n_steps=4)
+    clickgym.run(agent, env, 16, seed=0)
+    assert isinstance(agent.model.policy, PlackettLuceActorCritic)
+    assert agent.model.policy.sees_features == (env_id == "ContextualPBMRank-v0")
+    agent = clickgym.make_agent(name, env, seed=0, n_envs=4, n_steps=4, policy="MlpPolicy")
+    clickgym.run(agent, env, 16, seed=0)
+    assert not isinstance(agent.model.policy, PlackettLuceActorCritic)
+    assert sorted(agent.items) == list(range(env.action_space.n_items)) != agent.items.tolist()
+
+
+def test_dqn_in_a_program_of_ones_own() -> None:
+    """Its choices need no masks: one that is on the list stands for the next that is not."""
+    from stable_baselines3 import DQN
+
+    recorded = clickgym.RecordRegret(ClickEnv(SMALL))
+    env = ItemByItem(recorded)
+    DQN("MultiInputPolicy", env, learning_starts=50, gamma=1.0, seed=0, device="cpu").learn(300)
+    assert recorded.meter.step == 100
 
 
 OWN = """

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import gymnasium as gym
+import numpy as np
 from numpy.typing import ArrayLike
 
 from ..agents.agent import BaseAgent
 from ..core.checks import check_horizon, check_seed
 from ..core.compiling import compilation_note
+from ..envs.any_env import own_step_of
+from ..envs.result import Result
 from .make import make_agent, make_env
 from .names import AgentLike, EnvLike
 from .play.metrics import Metrics
 from .play.pair import Engine, check_episode, engine_of
-from .play.run import Result, checkpoint_steps, play
+from .play.run import checkpoint_steps, play
 
 
 def run(
@@ -52,7 +56,8 @@ def run(
             an error.
 
     Returns:
-        The measured run; ``result.engine`` says which engine ran.
+        The measured run; ``result.engine`` says which engine ran. A warning says why, if its regret
+        is unknown.
 
     Raises:
         ValueError: on a bad horizon, checkpoint or engine, if ``engine="compiled"`` cannot serve
@@ -80,4 +85,10 @@ def run(
             agent = make_agent(agent, env, horizon=horizon, seed=seed)
         played_by = engine_of(agent, env, engine)
         check_episode(env, horizon)
-        return play(agent, env, played_by, steps, measured, seed)
+        result = play(agent, env, played_by, steps, measured, seed)
+    if np.isnan(result.regret[-1]):
+        cause = "info has neither regret, nor expected_reward and optimal_reward"
+        if own_step_of(env) is not None:
+            cause = "a wrapper changes the reward, and puts no regret of its own into info"
+        warnings.warn(f"the regret in {result.env} is unknown (nan): {cause}", stacklevel=2)
+    return result
