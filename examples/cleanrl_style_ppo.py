@@ -13,27 +13,27 @@ import numpy as np
 import torch
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from torch import nn
-from torch.distributions import Categorical
 
 import clickgym
-from clickgym.envs import LehmerVectorAction, RecordVectorRegret
+from clickgym.envs import RecordVectorRegret
 
 
 class Agent(nn.Module):
-    """An actor, whose outputs are the logits of a categorical distribution for each number of the
-    action, and a critic.
+    """An actor, whose outputs are scores of the items, and a critic. A list is drawn from the top:
+    each item in proportion to exp(score), among the items that are left (Plackett–Luce).
     """
 
     def __init__(self, envs: gym.vector.VectorEnv) -> None:
         super().__init__()
         n_inputs = int(np.prod(envs.single_observation_space.shape))
-        self.choices = envs.single_action_space.nvec.tolist()
+        self.n_positions = len(envs.single_action_space.nvec)
+        self.n_items = int(envs.single_action_space.nvec[0])
         self.actor = nn.Sequential(
             nn.Linear(n_inputs, 64),
             nn.Tanh(),
             nn.Linear(64, 64),
             nn.Tanh(),
-            nn.Linear(64, sum(self.choices)),
+            nn.Linear(64, self.n_items),
         )
         self.critic = nn.Sequential(
             nn.Linear(n_inputs, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 1)
@@ -43,19 +43,18 @@ class Agent(nn.Module):
     def forward(
         self, observation: torch.Tensor, action: torch.Tensor | None = None
     ) -> tuple[torch.Tensor, ...]:
-        """Return the action, its log-probability, the entropy of its distribution, and the value of
-        the observation.
+        """Return the list, its log-probability, the entropy of its choices, and the value of the
+        observation.
         """
-        heads = [
-            Categorical(logits=logits)
-            for logits in self.actor(observation).split(self.choices, dim=-1)
-        ]
-        if action is None:
-            action = torch.stack([head.sample() for head in heads], dim=-1)
-        log_prob = torch.stack(
-            [head.log_prob(number) for head, number in zip(heads, action.unbind(-1), strict=True)]
-        ).sum(0)
-        entropy = torch.stack([head.entropy() for head in heads]).sum(0)
+        scores = self.actor(observation)
+        if action is None:  # the largest sums of a score and Gumbel noise
+            noise = -torch.empty_like(scores).exponential_().log()
+            action = (scores + noise).topk(self.n_positions).indices
+        shown = nn.functional.one_hot(action, self.n_items)
+        placed = (shown.cumsum(1) - shown).bool()  # above each position
+        logs = scores[:, None].masked_fill(placed, -torch.inf).log_softmax(2)
+        log_prob = logs.gather(2, action[..., None])[..., 0].sum(1)
+        entropy = -(logs.exp() * logs.masked_fill(placed, 0)).sum((1, 2))
         return action, log_prob, entropy, self.critic(observation).squeeze(-1)
 
 
@@ -87,8 +86,7 @@ def main() -> None:
     recorded = RecordVectorRegret(
         gym.make_vec(args.env, num_envs=args.num_envs, autoreset_mode="SameStep")
     )
-    items = np.random.default_rng(args.seed).permutation(recorded.single_action_space.n_items)
-    envs = RecordEpisodeStatistics(LehmerVectorAction(recorded, items))
+    envs = RecordEpisodeStatistics(recorded)
     agent = Agent(envs)
     optimizer = torch.optim.Adam(agent.parameters(), lr=args.learning_rate, eps=1e-5)
 
@@ -156,15 +154,14 @@ def main() -> None:
                 nn.utils.clip_grad_norm_(agent.parameters(), 0.5)
                 optimizer.step()
 
-    meter = recorded.meter
     best = 1000 * envs.reset()[1]["optimal_reward"].mean()
     print(f"the best list earns {best:,.0f} in an episode of 1,000 sessions")
-    print(f"PPO    regret {meter.totals[0]:9,.0f} in {meter.step:,} sessions")
-    random = clickgym.make_agent("Random", gym.make(args.env), horizon=meter.step, seed=args.seed)
-    print(
-        f"Random regret "
-        f"{clickgym.run(random, gym.make(args.env), meter.step, seed=args.seed).regret[-1]:9,.0f}"
-    )
+    runs = [recorded.result("PPO")]
+    sessions = int(runs[0].steps[-1])
+    for agent in ("CascadeKLUCB", "Random"):
+        runs.append(clickgym.run(agent, args.env, sessions, seed=args.seed))
+    for agent, regret in clickgym.Results(runs).table().select("agent", "regret").iter_rows():
+        print(f"{agent:12} regret {regret:9,.0f} in {sessions:,} sessions")
 
 
 if __name__ == "__main__":

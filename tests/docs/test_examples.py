@@ -109,15 +109,12 @@ def test_codes_of_an_autoencoder_restore_features(example):
 @needs_rl
 def test_loop_in_the_style_of_cleanrl_learns(example):
     """Rule: in 9,984 sessions PPO loses less than 60 % of what random lists lose. Null: it does not
-    learn, and loses what they lose, within 2 %. With seeds 0 to 11 it lost 38 % to 53 % (mean 43 %,
-    standard deviation 4 %): where it does learn, the rule fails with a probability below 1e-4
-    should torch come to draw other numbers; as it is, the seed fixes them.
+    learn, and loses what they lose, within 2 %. With seed 0 it lost 30 %.
     """
     printed = example("cleanrl_style_ppo.py --sessions 1e4 --seed 0")
-    regrets = re.findall(r"regret +([\d,]+)", printed)
-    ppo, random = (float(regret.replace(",", "")) for regret in regrets)
-    assert "in 9,984 sessions" in printed
-    assert ppo < 0.6 * random
+    found = re.findall(r"(\w+) +regret +([\d,]+) in 9,984 sessions", printed)
+    lost = {agent: float(regret.replace(",", "")) for agent, regret in found}
+    assert lost["CascadeKLUCB"] < lost["PPO"] < 0.6 * lost["Random"]
 
 
 @needs_rl
@@ -134,14 +131,14 @@ def test_program_of_the_page_on_rl_learns(capsys):
 @needs_rl
 def test_own_algorithms_of_the_reference_learn(tmp_path, monkeypatch):
     """Rule: in 6,000 sessions each class loses less than three quarters of what random lists lose,
-    2,539 clicks. Null: it does not learn, and loses what they lose, within 2 %. They lost 1,102,
-    1,469 and 1,404. The one that exchanges a class has the digits of the named PPO.
+    2,539 clicks. Null: it does not learn, and loses what they lose, within 2 %. They lost 1,102
+    and 1,404. The one that exchanges a class has the digits of the named PPO.
     """
     for code in code_of("rl_reference"):
         name = re.match(r"# (\w+\.py)\n", code)[1]
         (tmp_path / name).write_text(code, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    names = ["gradient:Gradient:rate=0.2", "list_ppo:ListPPO", "named_ppo:NamedPPO", "PPO"]
+    names = ["gradient:Gradient:rate=0.2", "named_ppo:NamedPPO", "PPO"]
     *own, named = (clickgym.run(name, "PBMRank-v0", 6000, seed=1).regret[-1] for name in names)
     assert max(own) < 0.75 * 2539
     assert own[-1] == named
