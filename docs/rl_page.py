@@ -47,7 +47,7 @@ GONE = ("TD3", "MaskablePPO", "RecurrentPPO")
 README_PPO = "PPO:n_envs=64,n_steps=4,batch_size=256,n_epochs=10,learning_rate=0.003"
 """With the settings of the README's example, which takes the epochs of stable-baselines3."""
 FEWER_EPOCHS = "PPO:n_envs=64,n_steps=4,batch_size=256,learning_rate=0.003"
-"""The same with four epochs, as PPO has by name."""
+"""The same with four epochs."""
 UNDRAWN = ("PBMLinUCB", "TD3", *UNSHARED)
 """Agents that the figure leaves out, for lines that can be told apart; nor has it other settings
 than the defaults."""
@@ -186,7 +186,7 @@ def plain_table() -> Rows:
 
 def defaults_table() -> Rows:
     """Return the defaults of the learners; those that score items weigh their features instead."""
-    rows = [["name", "actions", "defaults"]]
+    rows = [["name", "actions", "defaults", "where items have features"]]
     for name, agent in AGENTS.items():
         if issubclass(agent, Learner):
             kinds = [agent.actions, *["weights"] * (agent.actions == "scores")]
@@ -195,7 +195,8 @@ def defaults_table() -> Rows:
                 f"{key}={value}" for key, value in (discount | dict(agent.defaults)).items()
             )
             actions = ", ".join(f"`{kind}`" for kind in kinds)
-            rows.append([f"`{name}`", actions, f"`{settings}`"])
+            others = ", ".join(f"{key}={value}" for key, value in agent.with_features.items())
+            rows.append([f"`{name}`", actions, f"`{settings}`", f"`{others}`" if others else ""])
     return rows
 
 
