@@ -94,7 +94,8 @@ def main() -> None:
     model.save(options.out)
 
     splits = ("test", "real") if options.final else ("valid",)
-    figure, panels = plt.subplots(1, len(splits), figsize=(4.5 * len(splits), 3.5), squeeze=False)
+    size = (4.5 * len(splits), 3.5)
+    figure, panels = plt.subplots(1, len(splits), figsize=size, squeeze=False, layout="constrained")
     for axes, split in zip(panels[0], splits, strict=True):
         lost = play(lambda seen: model.predict(seen)[0], make_envs(split, horizon, 200))
         curves = {"PPO, trained": (range(1, horizon + 1), lost.cumsum(axis=0).mean(axis=1))}
