@@ -44,22 +44,11 @@ run: $(INSTALLED)  ## play the comparison of the README; results and figures in 
 # rewrite all of them again.
 export PYTHONDONTWRITEBYTECODE :=
 
-# The workers share the cache of kernels. Each takes whole files, so that fixtures are made once, and together those that need the same
-# kernels (conftest.py), so that hardly two compile the same at the same time.
+# The workers share the cache of kernels, and each takes whole files, so that what the tests of a file share is made once.
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
-# Compiling was two fifths of the time: what says nothing of compiled code and has few sessions runs first, its kernels as Python,
-# in the files that have such tests.
-AS_PYTHON := uncompiled and not compiled
-UNCOMPILED := tests/agents tests/envs tests/test_digits.py tests/test_docstrings.py tests/test_outsiders.py \
-	tests/runner/test_metrics.py tests/runner/test_runs_of_queries.py tests/logs/test_reading.py \
-	tests/docs \
-	--ignore tests/agents/test_frozen_policy.py --ignore tests/agents/test_neural_greedy.py \
-	--ignore tests/agents/test_plackett_luce.py # which load torch
-
 test: $(TESTED)  ## all tests but those of test-slow
-	NUMBA_DISABLE_JIT=1 $(PYTEST) -m "$(AS_PYTHON) and not slow" $(UNCOMPILED); python=$$?; \
-	$(PYTEST) -m "not ($(AS_PYTHON)) and not slow" tests && exit $$python
+	$(PYTEST) -m "not slow"
 
 # Other people's libraries are installed here and not before, each by itself: where one cannot be, the tests that need it are
 # skipped, and its name stands at the end.

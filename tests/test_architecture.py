@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import inspect
 import os
-import re
 import tomllib
 from graphlib import TopologicalSorter
 from importlib import import_module
@@ -188,20 +187,6 @@ def is_untyped(node):
 def test_every_package_is_listed():
     packages = {name for name, file in FILES.items() if file.name == "__init__.py"}
     assert packages == set(SETUPTOOLS["packages"])
-
-
-def test_uncompiled_tests_are_run():
-    """`make test` has the tests that are marked so in some files only."""
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    words = re.search(r"^UNCOMPILED := (.+?) #", makefile, re.MULTILINE | re.DOTALL)[1]
-    left_out = [ROOT / name for name in re.findall(r"--ignore (\S+)", words)]
-    named = re.sub(r"--ignore \S+|\\", "", words)
-    folders = [ROOT / name for name in named.split()]
-    assert all(folder.exists() for folder in folders)
-    for file in ROOT.glob("tests/**/test_*.py"):
-        if "mark.uncompiled" in file.read_text(encoding="utf-8") and file != Path(__file__):
-            assert any(file.is_relative_to(folder) for folder in folders), file
-            assert file not in left_out
 
 
 def test_examples_of_every_module_are_run():

@@ -4,6 +4,11 @@ them is killed.
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+import time
+
 import polars
 import pytest
 
@@ -16,6 +21,38 @@ SHORT = "run PBMRank-v0 --agents Random --horizon 10"
 @pytest.fixture(autouse=True)
 def distributed():
     return pytest.importorskip("distributed")
+
+
+@pytest.fixture
+def cluster(distributed):
+    """A scheduler and two workers, processes that are started anew when they die."""
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+    ) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def killing(cluster, distributed):
+    """Kills one worker of the cluster as soon as it works, and tells afterwards whether it did."""
+    killed, ended = [], threading.Event()
+
+    def kill():
+        with distributed.Client(cluster) as client:
+            while not ended.wait(0.02):
+                busy = [worker for worker, tasks in client.processing().items() if tasks]
+                if busy:
+                    time.sleep(0.2)
+                    killed.append(client.run(os.getpid, workers=busy[:1])[busy[0]])
+                    os.kill(killed[0], signal.SIGKILL)
+                    return
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    yield killed
+    ended.set()
+    thread.join()
+    assert killed, "no worker was killed while it worked"
 
 
 def assert_results_are_those_of_this_machine(command, cluster, folder):

@@ -298,7 +298,6 @@ def test_places_by_reward(swept):
         assert of_env["reward_ci95"].null_count() == 0
 
 
-@pytest.mark.usefixtures("only_svg")
 @pytest.mark.parametrize("which", ["mixed", "unknown"])
 def test_reports_of_unknown_regret(swept, which):
     from rich.console import Console

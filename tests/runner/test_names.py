@@ -27,7 +27,7 @@ class Mine(clickgym.agents.Random):
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory, undrawn_here):
+def played(tmp_path_factory):
     folder = tmp_path_factory.mktemp("labels")
     (folder / "own_random.py").write_text(OWN)
     words = ["--horizon", "50", "--runs", "2", "--jobs", "1", "--out", str(folder / "out")]

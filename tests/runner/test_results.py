@@ -65,7 +65,7 @@ def state(folder):
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory, undrawn_here):
+def whole(tmp_path_factory):
     """The folder of one sweep over everything."""
     folder = tmp_path_factory.mktemp("whole") / "out"
     sweep(folder)

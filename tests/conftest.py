@@ -1,0 +1,105 @@
+"""What all tests share: property tests that try the same examples every time, and fixtures."""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("clickgym", derandomize=True, deadline=None)  # first calls compile
+settings.load_profile("clickgym")
+os.environ.pop("COLUMNS", None)  # pytest-xdist sets it, and commands follow it
+os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")  # processes only where a test asks for some
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+gc.set_threshold(1_000_000, 20, 20)  # looking for garbage took a tenth of the time
+
+
+@pytest.fixture(autouse=True)
+def kernels_as_python(request, monkeypatch):
+    """Compiling takes longer than most tests play: those marked so run kernels as Python."""
+    marks = [mark.name for mark in request.node.iter_markers()]
+    if "uncompiled" in marks and "compiled" not in marks:
+        from clickgym.core import draws, kernels
+
+        monkeypatch.setattr(kernels._Entry, "__call__", lambda self, *given: self.kernel(*given))
+        monkeypatch.setattr(kernels._Entry, "bound", lambda self, *given: self.kernel)
+        monkeypatch.setattr(draws, "has_members", lambda names: False)
+
+
+@pytest.fixture(autouse=True)
+def restored(tmp_path_factory):
+    """What a test registers is gone after it, and so are the modules that it wrote."""
+    from registries import restored
+
+    before, paths = set(sys.modules), list(sys.path)
+    with restored():
+        yield
+    written = str(tmp_path_factory.getbasetemp())
+    for name in sys.modules.keys() - before:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(written):
+            del sys.modules[name]
+    sys.path[:] = paths
+
+
+@pytest.fixture(scope="session")
+def data_folder():
+    """The folder of real click logs, which the project does not contain."""
+    folder = Path(os.environ.get("CLICKGYM_DATA", Path(__file__).parents[1] / "shared" / "data"))
+    return folder if folder.is_dir() else pytest.skip("CLICKGYM_DATA names no folder of real logs")
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Files of figures are empty: for tests that say nothing of pictures."""
+    monkeypatch.setattr(
+        "clickgym.runner.reports.figures.figure_bytes", lambda *arguments, **options: b""
+    )
+
+
+@pytest.fixture
+def printed(monkeypatch, capsys):
+    """What a command prints: in a terminal of some columns, or where there is none."""
+    from clickgym.command_line import main
+
+    def run(words, width=None):
+        with monkeypatch.context() as patch:
+            if width is not None:
+                for setting in (f"COLUMNS={width}", "TTY_COMPATIBLE=1", "TERM=xterm", "NO_COLOR=1"):
+                    patch.setenv(*setting.split("="))
+            assert main(words) == 0
+        return re.sub("\x1b[^m]*m", "", capsys.readouterr().out)
+
+    return run
+
+
+@pytest.fixture
+def refused(capsys):
+    """What a command says that refuses its words."""
+    from clickgym.command_line import main
+
+    def run(words):
+        assert main(words) == 2
+        return capsys.readouterr().err
+
+    return run
+
+
+@pytest.fixture
+def program(monkeypatch, capsys):
+    """What a Python program prints, run in a folder and in this process, which has all imports."""
+
+    def run(file, *words, folder):
+        with monkeypatch.context() as patch:
+            patch.chdir(folder)
+            patch.syspath_prepend(Path(file).parent)
+            patch.setattr(sys, "argv", [str(file), *words])
+            runpy.run_path(str(file), run_name="__main__")
+        return capsys.readouterr().out
+
+    return run
