@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import math
 import re
 import shutil
@@ -187,12 +186,6 @@ def test_error_of_an_agent(workplace, capsys):
 # ------------------------------------------------------------ calls
 
 
-def endless():
-    """A description that holds itself."""
-    description = {"model": "PiecewiseStationaryModel", "starts": [0]}
-    return description | {"models": [description]}
-
-
 def batch_rank(**arguments):
     return clickgym.make_agent("BatchRank", ClickEnv(MODEL), horizon=100, seed=0, **arguments)
 
@@ -224,7 +217,6 @@ CALLS = {
     "no environment was named": lambda: short([], ["Random"]),
     "no agent was named": lambda: short(["PBMRank-v0"], []),
     "unknown click model '../x:Y'": lambda: ClickModel.from_dict({"model": "../x:Y"}),
-    "^models.0.: it is a Piecewise": lambda: ClickModel.from_dict(endless()),
     "expected a list of agents": lambda: short(["PBMRank-v0"], agents.TopRank),
     "expected a list of env": lambda: short(MODEL, ["Random"]),
     "has no name; give it one": lambda: short(["PBMRank-v0"], [planner()]),
@@ -281,24 +273,6 @@ def test_list_is_learned_from_once(tmp_path):
     run(agent, ClickEnv(MODEL), 5)
     with pytest.raises(ValueError, match="no list is pending"):
         agent.update(None, ranking, [1, 0])
-
-
-ACTIONS = [[True, False], [0.0, 1.0], ["0", "1"], [[0], [1, 2]], None, "01", [0, 10**30], {0, 1}]
-
-
-@pytest.mark.parametrize("action", ACTIONS)
-def test_action(action):
-    """An action that is no list of integers, plain and in wrappers."""
-    env, vector = ClickEnv(MODEL), ClickVectorEnv(MODEL, 2, autoreset_mode="SameStep")
-    env.reset(seed=0)
-    vector.reset(seed=0)
-    steps = [lambda: env.step(action), lambda: vector.step([action, action])]
-    for wrapper in (envs.ScoresAction, envs.ItemByItem):
-        wrapped = wrapper(ClickEnv(MODEL))
-        wrapped.reset()
-        steps.append(partial(wrapped.step, action))
-    for step in steps:
-        assert refusal(step) is None
 
 
 # ------------------------------------------------------------ arguments
@@ -407,24 +381,3 @@ def test_argument(function, arguments):
             if fault is not None:
                 faults.append(f"{name}={wrong!r}: {fault}")
     assert not faults, "\n".join(faults)
-
-
-@pytest.mark.parametrize("name", [*CLICK_MODELS, "PiecewiseStationaryModel", "LinearModel"])
-def test_description_of_a_model(name):
-    """A wrong kind at each key of the JSON object is refused."""
-    spec = {
-        "PiecewiseStationaryModel": "abrupt:n_items=4,n_positions=2,n_epochs=2",
-        "LinearModel": "linear:n_items=3,n_positions=2,n_features=3,n_pool=4,n_users=2",
-    }.get(name, "uniform:n_items=4,n_positions=2")
-    models = envs.load_instance(spec).models.items()
-    description = next(
-        json.loads(json.dumps(model.to_dict()))
-        for kind, model in models
-        if name in (kind.partition(" ")[0], type(model).__name__)
-    )
-    for key in description.keys() - {"model", "users", "candidates"}:
-        for value in (True, "x", {"a": 1}, [[[]]], [None], -3, math.nan):
-            wrong = description | {key: value}
-            assert refusal(lambda wrong=wrong: ClickModel.from_dict(wrong)) is None, wrong
-    for wrong in ({"model": name}, {"model": [name]}, {"model": None}, {}, [], "x", None):
-        assert refusal(lambda wrong=wrong: ClickModel.from_dict(wrong)) is None, wrong

@@ -123,48 +123,9 @@ def test_lowest_versions():
     }
 
 
-def test_versions_of_python():
-    """The package names those with which continuous integration tests."""
-    workflow = (ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8")
-    named = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
-    assert named == re.findall(r"3\.\d+", re.search(r" python: \[(.*)\]", workflow)[1])
-    assert PROJECT["requires-python"] == f">={named[0]}"
-
-
-def test_libraries_that_did_not_install_are_named(tmp_path):
-    """At the end of the slow tests, which install other people's libraries one by one."""
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    libraries = re.search(r"^LOOPS := (.*)$", makefile, re.MULTILINE)[1].replace("'", "").split()
-    python = tmp_path / "bin" / "python"
-    python.parent.mkdir()
-    for missing in ((), ("notebooks", "skrl")):
-        failing = "|".join(f"*install*{name}" for name in missing or ["nothing"])
-        python.write_text(f'#!/bin/sh\necho "$@"\ncase "$*" in {failing}) exit 1 ;; esac\n')
-        python.chmod(0o755)
-        for mark in (".installed", ".tested"):
-            (tmp_path / mark).touch()
-        lines = output("make", "--silent", "test-slow", f"VENV={tmp_path}", cwd=ROOT).splitlines()
-        installed = [line for line in lines if " install " in line]
-        for name in libraries:
-            assert any(line.endswith(f" {name}") for line in installed), name
-        named = [line for line in lines if line.startswith("Not installed")]
-        assert named == [f"Not installed, and not tested: {' '.join(missing)}"] * bool(missing)
-    assert lines[-1] == named[0]
-
-
 def test_one_version():
     for file in ("CHANGELOG.md", "CITATION.cff"):
         text = (ROOT / file).read_text(encoding="utf-8")
         assert re.search(
             rf"^(## |version: ){PROJECT['version'].removesuffix('.0')}\b", text, re.MULTILINE
         )
-
-
-def test_rights_of_workflows():
-    """A workflow may only read; what publishes may more, in its own job."""
-    for file in (ROOT / ".github" / "workflows").iterdir():
-        rights, jobs = file.read_text(encoding="utf-8").split("\njobs:\n")
-        assert "permissions:\n  contents: read\n" in rights, file.name
-        assert "write" not in rights, file.name
-        writers = [job for job in re.split(r"\n(?=  \w+:\n)", jobs) if ": write" in job]
-        assert all(re.match(r"  (deploy|publish):\n", job) for job in writers), file.name

@@ -36,7 +36,6 @@ from clickgym.agents import (
     RankedKLUCB,
     StateAgent,
 )
-from clickgym.core.state import declared
 from clickgym.envs import CascadeModel, ClickEnv, PositionBasedModel
 
 pytestmark = pytest.mark.uncompiled
@@ -89,22 +88,6 @@ def test_signature(name):
     assert {*parameters} == {*first, "seed", *made(name).hyperparameters}
     with pytest.raises(TypeError, match="got an unexpected keyword argument 'colour'"):
         made(name, colour="red")
-
-
-@by_name
-def test_first_state(name):
-    """Values are those of the references, which `test_edges` compares; here, what these do not
-    see: whole arrays of the declared kinds, which nothing else shares.
-    """
-    agent = made(name)
-    assert all(
-        array.flags.c_contiguous and array.flags.writeable for array in agent.arrays.values()
-    )
-    dtypes = {field.name: field.dtype for field in declared(agent.state_type)}
-    assert {field: agent.arrays[field].dtype.name for field in dtypes} == dtypes
-    given = [value for value in agent.hyperparameters.values() if isinstance(value, np.ndarray)]
-    for one, other in itertools.combinations([*agent.arrays.values(), *given], 2):
-        assert not np.shares_memory(one, other)
 
 
 @by_name

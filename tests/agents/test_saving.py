@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from pathlib import Path
@@ -12,7 +11,6 @@ import pytest
 from reference_agents import MODELS, make, plain
 
 from clickgym.agents import (
-    AGENTS,
     PBMUCB,
     BatchRank,
     EpsilonGreedy,
@@ -125,14 +123,3 @@ def test_nothing_is_unpickled(entry, tmp_path):
 def test_another_class(tmp_path):
     with pytest.raises(ValueError, match=r"agent\.npz holds a TopRank, not a BatchRank"):
         BatchRank.load(saved(tmp_path))
-
-
-@pytest.mark.parametrize("name", ["GRAB", "UniRank"])
-def test_grown_arrays(name):
-    agent = AGENTS[name](8, 4, seed=0)
-    agent.make_room(1000)
-    agent.save(file := io.BytesIO())
-    file.seek(0)
-    again = AGENTS[name].load(file)
-    assert len(again.state.counts) == 1024
-    assert plain(again.state) == plain(agent.state)

@@ -96,25 +96,3 @@ def test_a_transition_across_two_users_is_no_transition():
     agent.rank({"state": 1})
     assert agent.state.moves.sum() == 2
     assert agent.state.moves[0, :, 1].sum() == 1
-
-
-def test_a_plan_is_made_anew_after_a_hundredth_more_sessions():
-    agent = CascadeVI(3, 1, n_states=2, mean_sessions=5, click_rewards=np.ones((2, 3)), seed=0)
-    planned, following = [], 1
-    for t in range(1, 400):
-        if t >= following:
-            following = int(t * 1.01) + 1
-        agent.update({"state": 0}, agent.rank({"state": 0}), [t % 2])
-        planned.append(int(agent.state.next_plan[0]) == following)
-    assert all(planned)
-    assert following == 402
-
-
-def test_files_tell_whether_a_session_is_the_first(tmp_path):
-    agent = CascadeVI(3, 1, n_states=2, mean_sessions=5, click_rewards=np.ones((2, 3)), seed=0)
-    agent.update({"state": 0}, agent.rank({"state": 0}), [0])
-    for leaves in (False, True):
-        if leaves:
-            agent.leave()
-        agent.save(tmp_path / "agent.npz")
-        assert CascadeVI.load(tmp_path / "agent.npz").user[1] == agent.user[1] == leaves

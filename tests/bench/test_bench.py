@@ -1,8 +1,6 @@
 """The scorecard: its tasks, its scores, its board."""
 
 import inspect
-import re
-from pathlib import Path
 
 import numpy as np
 import polars
@@ -11,7 +9,7 @@ from play_scorecard import anchor_table, learner_tasks
 from replay import replay, unlikely
 from scipy.stats import ttest_1samp
 
-from clickgym.agents import AGENTS, Agent, Random, TopRank
+from clickgym.agents import AGENTS, Agent, TopRank
 from clickgym.bench import board
 from clickgym.bench.board import DATA, ENDS, HEADER, line_of, save_line
 from clickgym.bench.play import play, playable, told
@@ -167,18 +165,6 @@ def test_finished_tasks_are_kept_and_no_name_matters(tmp_path, monkeypatch):
         assert (table["loss"] != first["loss"]).any()
     monkeypatch.setattr("clickgym.bench.play.run", None)
     assert play("TopRank", tasks, 2, tmp_path / "a", n_jobs=1).equals(first)
-
-
-def test_agent_without_identity_is_played_again(tmp_path):
-    task = quick_tasks()[0]._replace(horizon=10)
-
-    def agent(**sizes):
-        return Random(**sizes)
-
-    for _ in range(2):
-        with pytest.warns(UserWarning, match="agent agent is run, but not resumed"):
-            play(agent, [task], 2, tmp_path, n_jobs=1)
-    assert len(list(tmp_path.glob("*.parquet"))) == 2
 
 
 def test_agents_keep_the_examination_that_they_are_given():
@@ -362,45 +348,3 @@ def test_learners_are_compared_with_other_runs():
 def test_anchors_are_those_of_their_runs():
     shipped, _ = read_results(DATA / "anchors.parquet")
     assert anchor_table(list(AGENTS)).equals(shipped)
-
-
-@pytest.mark.parametrize("agent", ["NeuralGreedy", "NeuralGreedy:feedback=reward"])
-def test_a_network_on_the_scorecard(agent):
-    """LinearTS has the higher scores with features, but in one task, where attraction is not linear
-    in them.
-    """
-    lines = {line.agent: line.scores for line in board.published()}
-    better = set()
-    for task in board.scored_tasks(features=True):
-        linear, network = (lines[name][task.name] for name in ("LinearTS", agent))
-        assert network.max() < linear.min() or linear.max() < network.min()
-        if linear.max() < network.min():
-            better.add(task.name)
-    assert better == {"features-26"}
-
-
-KINDS = {
-    "50 to 1,000 items": "large catalogues",
-    "Few bad lists allowed": "safety",
-    "What users like changes abruptly": "change",
-}
-"""The ability of each row of the README; other rows are over all abilities but features."""
-
-
-def test_scoreboard_of_the_readme():
-    """Its rows are those of the board; a row over all abilities names the scores of the two worst,
-    which its score leaves out.
-    """
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    text = readme.partition("| Your situation |")[2].partition("\n\n")[0]
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()[2:]]
-    assert len(rows) == 5
-    lines = {line.agent.rpartition(":")[2]: line for line in board.published()}
-    for situation, take, figure, weak in rows:
-        line, ability = lines[re.match(r"\[?(\w+)", take)[1]], KINDS.get(situation)
-        tasks = board.scored_tasks(ability == "features", ability)
-        summary = line.summary(tasks, intervals=False)
-        assert figure == f"{summary.value:.2f}"
-        if ability is None:
-            values = sorted(each.value for each in line.abilities(tasks).values())
-            assert sorted(re.findall(r"\((\d\.\d\d)\)", weak)) == [f"{v:.2f}" for v in values[:2]]

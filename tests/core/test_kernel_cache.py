@@ -5,20 +5,16 @@ line.
 import importlib
 import json
 import os
-import re
 import subprocess
 import sys
-import time
 from textwrap import dedent
 
 import numba
 import numpy as np
 import pytest
 
-import clickgym
 from clickgym.core import parts
-from clickgym.core.kernels import KernelError, cache_folder, clock, entry, kernel
-from clickgym.envs import Instance, PositionBasedModel
+from clickgym.core.kernels import KernelError, cache_folder, entry, kernel
 
 FILES = {
     "constants_of_it": "FACTOR = 3.0\n",
@@ -180,162 +176,11 @@ def test_edit_elsewhere(play):
         assert play([edit]) == (12.0, 0), name
 
 
-OTHER = "@kernel\ndef other"
-UNKNOWN = [
-    (
-        "number of a module",
-        ("callee_of_it", "x = known.SCALE", "it = known\n    x = it.SCALE"),
-    ),
-    *(
-        ("kernel of a module", (RULES, OTHER, f"{decorator}\ndef other"))
-        for decorator in (
-            "@numba.vectorize",
-            "@numba.njit",
-            '@numba.njit(locals={"x": numba.float64})',
-            '@numba.njit("float64(float64)")',
-            "@numba.extending.register_jitable(error_model='numpy')",
-        )
-    ),
-]
-"""An edit in `EDITS` that the key would miss, and what makes a kernel read it in another way."""
-
-
-@pytest.mark.parametrize(("name", "way"), UNKNOWN)
-def test_kernel_that_reads_the_unknown(play, name, way):
-    """It is compiled in every process, so that an edit runs new code there, too."""
-    *edit, result = EDITS[name]
-    assert play([way]) == (12.0, 0)
-    assert play([way, edit]) == (result, 0)
-
-
-def test_kernel_that_moved(tmp_path, monkeypatch):
-    """The same code elsewhere names its own module and its own file when it raises."""
-    code = """
-        from clickgym.core.kernels import entry, kernel
-
-        @kernel
-        def refuse(x):
-            if x > 0.0:
-                raise ValueError("too large")
-            return x
-    """
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    for place in ("a/it.py", "a/that.py", "b/it.py"):
-        file = tmp_path / place
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(dedent(code))
-        sys.modules.pop(file.stem, None)
-        with monkeypatch.context() as patch:
-            patch.syspath_prepend(file.parent)
-            module = importlib.import_module(file.stem)
-        with pytest.raises(ValueError, match="too large") as error:
-            entry(module.refuse)(1.0)
-        last = error.traceback[-1]
-        assert (str(last.path), last.lineno + 1, last.name) == (str(file), 7, "refuse")
-        file.unlink()
-
-
-def test_clock_stands_still_while_kernels_compile(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # nothing comes from the disk
-
-    @kernel
-    def total(values):
-        result = 0.0
-        for value in values:
-            result += value
-        return result
-
-    wall, counted = time.perf_counter(), clock()
-    assert entry(total)(np.ones(3)) == 3.0
-    assert clock() - counted < 0.1 * (time.perf_counter() - wall)
-
-
 def test_folder_that_cannot_be_written(play, tmp_path):
     """Kernels are compiled all the same, and one warning says what it costs."""
     (tmp_path / "cache").write_text("a file")
     with pytest.warns(UserWarning, match="not kept on disk"):
         assert play() == (12.0, 0)
-
-
-def doubled():
-    """Call a new kernel, which finds its machine code on disk if it is there."""
-
-    @kernel
-    def double(x):
-        return 2.0 * x
-
-    return entry(double)(3.0)
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """The folder of the cache, with one kernel in it."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
-    assert doubled() == 6.0
-    return cache_folder()
-
-
-@pytest.mark.parametrize("kind", ["nbi", "nbc"])
-def test_truncated_entry(folder, kind):
-    """It is compiled again, and a warning names the folder."""
-    [file] = folder.glob(f"__pycache__/*.{kind}")
-    file.write_bytes(file.read_bytes()[:-100])
-    with pytest.warns(UserWarning, match=f"you can delete {re.escape(str(folder))}"):
-        assert doubled() == 6.0
-
-
-def test_without_parts(play, monkeypatch):
-    """Where numba lacks what parts rely on, kernels are compiled by its documented door."""
-    monkeypatch.setattr(parts, "SHORT", False)
-    assert play() == (12.0, 1)
-
-
-def test_state_of_main(program, tmp_path, monkeypatch):
-    """A state of a script is compiled in memory: its class cannot be found by its name."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    script = dedent(FILES["it"]).replace(
-        "from callee_of_it import scaled", "scaled = kernel(lambda x: 3.0 * x)"
-    )
-    file = tmp_path / "script.py"
-    file.write_text(f"{script}\nprint(result())\n")
-    assert program(file, folder=tmp_path) == "12.0\n"
-    assert not list((tmp_path / "cache").rglob("*.nbc"))
-
-
-def test_value_that_changes_in_the_process(play):
-    """The process goes on with the old value. Another one, whose file has the new value, does not
-    find what this one compiled.
-    """
-    assert play() == (12.0, 1)
-    sys.modules["callee_of_it"].FACTOR = 5.0
-    assert sys.modules["it"].result() == 12.0
-    constant = "constants_of_it", "3.0", "5.0"
-    assert play([constant]) == (20.0, 1)
-    assert play([constant]) == (20.0, 0)
-
-
-def test_value_that_changes_after_a_kernel_that_is_not_kept(play):
-    play()
-    module, unknown = importlib.reload(sys.modules["callee_of_it"]), numba.njit(lambda x: x)
-    scaled, before = module.scaled, _machine_codes()
-    assert entry(kernel(lambda x: unknown(scaled(x))))(1.0) == 3.0
-    module.FACTOR = 5.0
-    assert entry(kernel(lambda x: scaled(x) + 1.0))(1.0) == 4.0
-    assert _machine_codes() == before
-
-
-def test_value_that_comes_back(play):
-    """It was read from disk first, so another value was the first that was compiled."""
-    play()
-    play()
-    module = sys.modules["callee_of_it"]
-    scaled, before = module.scaled, _machine_codes()
-    module.FACTOR = 5.0
-    assert entry(kernel(lambda x: scaled(x) + 1.0))(1.0) == 6.0
-    module.FACTOR = 3.0
-    assert entry(kernel(lambda x: scaled(x) + 2.0))(1.0) == 7.0
-    assert _machine_codes() == before
 
 
 STEPS_OF_ALL_KINDS = """
@@ -361,72 +206,6 @@ def test_second_process_compiles_nothing():
     first, second = (subprocess.run(command, stdout=-1, check=True) for _ in range(2))
     assert first.stdout
     assert second.stdout == b"0\n"
-
-
-OF_A_USER = """
-from typing import Annotated, NamedTuple
-import user_rules
-from clickgym.agents import CompiledAgent
-from clickgym.core.state import Ints
-
-class State(NamedTuple):
-    updates: Annotated[Ints, "1"]
-
-def rank(state, rng, ranking):
-    for position in range(len(ranking)):
-        ranking[position] = user_rules.item_at(position)
-
-def update(state, ranking, clicks):
-    state.updates[0] += 1
-
-class Mine(CompiledAgent):
-    state_type, rank_kernel, update_kernel = State, rank, update
-
-    def __init__(self, n_items, n_positions, *, seed=None):
-        super().__init__(n_items, n_positions, seed)
-"""
-RULES_OF_A_USER = """
-from clickgym.envs import kernel
-
-@kernel
-def item_at(position):
-    return 1 - position
-"""
-
-
-@pytest.mark.usefixtures("undrawn")
-@pytest.mark.parametrize("engine", ["compiled", "python"])
-def test_sweep_after_an_edit(tmp_path, monkeypatch, engine):
-    """What is played anew after an edit is the new code: here the best list, without regret."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    users = PositionBasedModel([0.9, 0.1], [1.0, 0.5])
-    shop = Instance("shop", {users.kind: users}, 2)
-
-    def regret(rules, **arguments):
-        (tmp_path / "of_a_user.py").write_text(OF_A_USER)
-        (tmp_path / "user_rules.py").write_text(rules)
-        for name in ("of_a_user", "user_rules"):
-            sys.modules.pop(name, None)
-        importlib.invalidate_caches()
-        results = clickgym.sweep(
-            ["PBMRank-v0"],
-            ["of_a_user:Mine"],
-            10,
-            1,
-            instances=[shop],
-            out=tmp_path / "out",
-            n_jobs=1,
-            engine=engine,
-            progress=False,
-            **arguments,
-        )
-        return results.rows["regret"][-1]
-
-    assert regret(RULES_OF_A_USER) == pytest.approx(4.0)
-    edited = RULES_OF_A_USER.replace("1 - position", "position")
-    assert regret(edited, again=["of_a_user:Mine"]) == 0.0
 
 
 @kernel

@@ -257,30 +257,3 @@ def test_another_reward_prints_what_the_page_shows(program, tmp_path):
         table.splitlines() for table in re.findall(r"```text\n(.*?)```", page, flags=re.DOTALL)
     ]
     assert printed == [line for table in shown for line in table]
-
-
-def test_tuned_agents_are_reported_on_users_that_the_search_has_not_seen(monkeypatch, capsys):
-    """Beside the default, with other instances and another seed than all trials."""
-    optuna = pytest.importorskip("optuna")
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    played, sweep = [], clickgym.sweep
-
-    def recorded(envs, agents, *sizes, instances, seed, **settings):
-        played.append((agents, instances, seed))
-        return sweep(envs, agents, *sizes, instances=instances, seed=seed, **settings)
-
-    monkeypatch.setattr(clickgym, "sweep", recorded)
-    (code,) = (code for code in code_of("runner") if "optuna" in code)
-    names: dict = {}
-    exec(smaller(code), names)
-    *trials, (agents, reported, seed) = played
-    best = names["study"].best_params
-    assert agents == {"default": "EpsilonGreedy", "tuned": ("EpsilonGreedy", best)}
-    assert best in [given["trial"][1] for given, _, _ in trials]
-    assert len(trials) == 2
-    for _, searched, other in trials:
-        assert not {*searched} & {*reported}
-        assert other != seed
-    printed = capsys.readouterr().out
-    assert "tuned" in printed
-    assert "default" in printed

@@ -3,40 +3,24 @@ of users is what the kernels do.
 """
 
 import inspect
-import io
 import json
 import re
 import textwrap
 from collections import Counter
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import unquote
 
 import numpy as np
 import pytest
-import rl_page
-import unseen_page
-from make_pages import pages, study_figures
-from matplotlib.colors import to_hex
-from matplotlib.container import BarContainer, ErrorbarContainer
-from matplotlib.lines import Line2D
+from make_pages import pages
 from pages import (
     SECTION,
-    agent_page,
     bibliography,
-    environment_page,
-    home,
-    models,
-    package_page,
     plain,
 )
-from PIL import Image
 
-import clickgym.logs
-from clickgym.agents import AGENTS
 from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, load_instance
-from clickgym.runner.reports.figures import PLACES, figure_bytes, line_styles
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -53,111 +37,6 @@ def test_made_pages_are_up_to_date():
         assert file.read_text(encoding="utf-8") == text, f"{file.name}: run make pages"
 
 
-def test_figure_and_shares_of_reinforcement_learning():
-    """They are those of the shipped runs (the made tables are compared above)."""
-    shipped = Image.open(rl_page.FIGURE)
-    assert shipped.text["Description"] == rl_page.about()
-    drawn = Image.open(io.BytesIO(figure_bytes(rl_page.figure(), "png")))
-    pixels = [np.asarray(image.convert("RGB"), float) for image in (shipped, drawn)]
-    assert pixels[0].shape == pixels[1].shape
-    drawn_by = f"matplotlib=={version('matplotlib')}\n"
-    if drawn_by in (ROOT / "constraints.txt").read_text(encoding="utf-8"):  # others move the axes
-        assert np.abs(pixels[0] - pixels[1]).mean() < 1  # of 255: other fonts, no other curves
-    text = (ROOT / "README.md").read_text(encoding="utf-8").partition("| Users | A bandit |")[2]
-    text = text.partition("\n## ")[0]
-    rows = re.findall(r"^\| .*%.* \|$", text, re.MULTILINE)
-    searched, from_bit = rl_page.searched_networks()
-    for row, world, bandits in zip(
-        rows,
-        ("PBMRank-v0", "personal", "personal:features=outer"),
-        (("CascadeKLUCB", ""), *2 * ((rl_page.LINEAR, searched),)),
-        strict=True,
-    ):
-        shares, learner = rl_page.shares(world), rl_page.best_learner(world)
-        for cell, agent in zip(row.split("|")[2:5], (*bandits, learner), strict=True):
-            assert not agent or rl_page.percent(shares[agent]) in cell, row
-            assert agent.partition(":")[0] in cell, row
-    assert f"NeuralGreedy loses {rl_page.percent(rl_page.shares('personal')[from_bit])}" in text
-    lost = [f"{values.mean():,.0f}" for values in rl_page.stateful().values()]
-    with_memory = text.partition("[Users with a memory]")[2].partition("\n")[0]
-    assert {*re.findall(r"\d+,\d{3}", with_memory)} - {"100,000"} <= {*lost}
-
-
-@pytest.mark.slow
-def test_an_agent_has_one_look_in_all_figures():
-    """Of studies, of the page on reinforcement learning, and of the runner; and another look than
-    all that is drawn with it.
-    """
-    looks = {}
-    own = [("rl", rl_page.figure()), ("unseen", unseen_page.figure())]
-    for name, figure in [*study_figures(), *own]:
-        curves = {}
-        for handle, label in (
-            pair
-            for axes in figure.axes
-            for pair in zip(*axes.get_legend_handles_labels(), strict=True)
-            if not isinstance(pair[0], BarContainer)
-        ):
-            line = handle.lines[0] if isinstance(handle, ErrorbarContainer) else handle
-            dashes = line._unscaled_dash_pattern if line.get_linestyle() != "None" else None
-            curves[label] = (to_hex(line.get_color()), dashes)
-            assert looks.setdefault(label, curves[label]) == curves[label], (name, label)
-        assert len(set(curves.values())) == len(curves), name
-    for label in looks.keys() & PLACES.keys():
-        line = Line2D([], [], **line_styles([label])[label])
-        assert looks[label] == (to_hex(line.get_color()), line._unscaled_dash_pattern), label
-    assert {"TopRank", "PPO", "CascadeKLUCB:feedback=first_click"} <= looks.keys()
-
-
-@pytest.mark.parametrize("name", AGENTS)
-def test_page_of_an_agent(name):
-    """It has the parts in their order, and the bibliography has its papers."""
-    text = agent_page(name)
-    picture = f"in {home(name)}]({name}.png)"
-    parts = [f"# {name}", "Made for: ", picture, f"{name}(n_items", "## Idea", "## BibTeX"]
-    places = [text.index(part) for part in parts]
-    assert places == sorted(places)
-    assert home(name) in ENVIRONMENTS
-
-
-def test_home_of_an_agent_is_what_its_paper_assumes():
-    homes = {
-        "CascadeKLUCB": "CMRank-v0",
-        "GLRCascadeKLUCB": "NonStationaryCMRank-v0",
-        "PBMHB": "PBMRank-v0",
-        "Random": "PBMRank-v0",
-        "UBMLinUCB": "ContextualUBMRank-v0",
-        "PDGD": "ContextualPBMRank-v0",
-        "CascadeVI": "CascadeMDPRank-v0",
-    }
-    assert {name: home(name) for name in homes} == homes
-
-
-def test_animation_begins_with_a_curve():
-    """In its first frame, which stands alone where nothing moves: in most columns of the chart."""
-    frame = np.asarray(Image.open(ROOT / "docs" / "animation.gif").convert("RGB"), float)
-    chart = frame[10:215, 340:]
-    is_drawn = chart.min(axis=2) < 235
-    assert is_drawn.any(axis=0).mean() > 0.9
-
-
-def test_page_of_an_agent_that_differs_from_another():
-    """It has the algorithm of the other and, below it, the difference."""
-    text = agent_page("DCMLinUCB")
-    common = text.index("    p_a = θᵀx_a + α_t sqrt(x_aᵀ A⁻¹ x_a)")
-    assert common < text.index(
-        "\nwhere\n    w_k = 1,  φ' = K\n    e = the position of the last click"
-    )
-
-
-def test_contents_of_the_page_of_an_agent():
-    text = agent_page("BCMPTS")
-    assert "@inproceedings{mpts,\n" in text
-    assert "@inproceedings{pbmbandits,\n" in text
-    assert "[lagree2016_synthetic](../../examples/papers/results/lagree2016_synthetic.md)" in text
-    assert re.search(r"## Args\n\n- `n_items`", agent_page("TopRank"))
-
-
 def test_every_paper_is_named():
     """A class or the paper about the package names each entry of the bibliography."""
     folders = ("agents", "envs", "src", "examples/papers")
@@ -166,17 +45,6 @@ def test_every_paper_is_named():
     cited = re.findall(r"@(\w+)", (ROOT / "paper.md").read_text(encoding="utf-8"))
     for title, entry in bibliography().items():
         assert title in text or re.match(r"@\w+{(\w+)", entry)[1] in cited, title
-
-
-def test_every_id_has_a_page():
-    made = "".join(environment_page(name) for name in models())
-    assert "| action space | `RankedList(" in made
-    assert set(re.findall(r"`(\w+-v0)`", made)) == set(ENVIRONMENTS)
-
-
-def test_public_names_have_a_page():
-    page = package_page("clickgym.logs")
-    assert all(re.search(rf"\b{name}\b", page) for name in clickgym.logs.__all__)
 
 
 def test_each_page_is_in_the_contents_of_the_site():

@@ -23,13 +23,11 @@ from registries import restored
 
 import clickgym
 from clickgym.agents import CompiledAgent, Random
-from clickgym.agents.agent import UnsuitedError
 from clickgym.core.state import Floats, Ints
 from clickgym.envs import (
     ClickEnv,
     ClickVectorEnv,
     Kernels,
-    PositionBasedModel,
     SessionError,
     Task,
     Users,
@@ -270,48 +268,6 @@ def test_users_who_leave_although_they_may_not(how):
         sessions()
 
 
-@pytest.mark.compiled
-def test_the_step_at_which_users_leave_is_the_same_in_both_engines():
-    told = []
-    for engine in ("compiled", "python"):
-        env = ClickEnv(StayingUsers(ATTRACTION, 2))
-        with pytest.raises(SessionError) as caught:
-            clickgym.run(Random(4, 2, seed=0), env, 2000, seed=0, engine=engine)
-        told.append(str(caught.value))
-    assert told[0] == told[1]
-
-
-@kernel
-def advance_or_fail(users, state, b, rng):
-    """Fails about once in 50 sessions."""
-    state.interest[b, 0] += 0.0 / (rng.random() // 0.02)
-    return False
-
-
-class FragileTask(BoredTask):
-    kernels = Kernels(session, begin, advance_or_fail)
-
-
-class FragileUsers(BoredUsers):
-    def tasks(self, reward, cutoff, reference):
-        return [FragileTask(self)]
-
-
-@pytest.mark.compiled
-def test_advance_that_fails():
-    """The environment is named, at the same step in both engines; then the agent can be, too."""
-    told, env = [], ClickEnv(FragileUsers(ATTRACTION, 2))
-    for engine in ("compiled", "python"):
-        with pytest.raises(SessionError) as caught:
-            clickgym.run(Random(4, 2, seed=0), env, 2000, seed=0, engine=engine)
-        assert type(caught.value) is SessionError
-        told.append(str(caught.value))
-    fault = "ZeroDivisionError: division by zero, in a FragileUsers, facing Random"
-    assert told[0] == told[1]
-    assert re.fullmatch(rf"ClickEnv, step \d+: {fault}", told[0])
-    assert not env.shown.draws[0]
-
-
 def test_users_of_a_file():
     again = Users.from_dict(users().to_dict() | {"model": "BoredUsers"})
     assert again == users()
@@ -347,100 +303,3 @@ def test_kind_of_users_of_the_page(tmp_path, monkeypatch, capsys):
     found = clicks / clicks.sum()
     assert found.ravel() == pytest.approx(np.array([0.6, 0, 0, 0.5]) / 1.1, abs=0.02)
     assert np.mean(lasts) == pytest.approx(0.9 + 0.1 / 2, abs=0.01)
-
-
-class Counts(NamedTuple):
-    tired: Annotated[Ints, "1"]
-
-
-@kernel
-def count_tired(state, ranking, clicks, tired):
-    state.tired[0] += tired[0]
-
-
-class Counting(CompiledAgent):
-    """Counts the sessions after which the user was seen tired, of a state with a value a stream."""
-
-    observes, state_type = ("interest",), Counts
-    rank_kernel, update_kernel = rank, count_tired
-
-    def seen(self, observation):
-        return (np.atleast_1d(observation["interest"]),)
-
-
-class SleepyState(NamedTuple):
-    optimum: Annotated[Floats, "B"]
-    interest: Annotated[Floats, "B"]
-    clicks: Annotated[Ints, "B"]
-
-
-@kernel
-def sleepy_session(users, state, b, ranking, uniforms, clicks, examined):
-    for k in range(len(ranking)):
-        examined[k], clicks[k] = 1, uniforms[k] < users.attraction[ranking[k]]
-    state.clicks[b] = clicks.sum()
-    return float(state.clicks[b]), users.top, -1
-
-
-@kernel
-def sleepy_advance(users, state, b, rng):
-    state.interest[b], state.optimum[b] = state.clicks[b] == 0, users.top
-    return False
-
-
-class SleepyTask(BoredTask):
-    kernels, state_type = Kernels(sleepy_session, sleepy_advance, sleepy_advance), SleepyState
-
-
-class SleepyUsers(BoredUsers):
-    """Users whose state has one value a stream."""
-
-    observes, may_leave = ("interest",), False
-
-    def tasks(self, reward, cutoff, reference):
-        return [SleepyTask(self)]
-
-
-@pytest.mark.compiled
-def test_a_value_for_a_stream_is_seen_as_it_changes():
-    counts = []
-    for engine in ("compiled", "python"):
-        agent = Counting(4, 2, seed=0)
-        clickgym.run(agent, ClickEnv(SleepyUsers(ATTRACTION, 2)), 200, seed=0, engine=engine)
-        counts.append(int(agent.state.tired[0]))
-    assert counts[0] == counts[1] > 20
-
-
-class HiddenTask(SleepyTask):
-    def __init__(self, model):
-        super().__init__(model)
-        self.observation_space = MultiBinary(model.n_positions)
-
-    def observe(self, state, b, clicks):
-        return clicks
-
-
-class HiddenUsers(SleepyUsers):
-    """Users whose state is not shown."""
-
-    observes = ()
-
-    def tasks(self, reward, cutoff, reference):
-        return [HiddenTask(self)]
-
-
-@pytest.mark.parametrize("engine", ["compiled", "python"])
-def test_what_is_not_shown_is_not_seen(engine):
-    """Also by compiled agents, which get fields of the state."""
-    for users in (HiddenUsers(ATTRACTION, 2), PositionBasedModel(ATTRACTION, [1.0, 0.5])):
-        with pytest.raises(UnsuitedError, match="Counting observes interest, which ClickEnv does"):
-            clickgym.run(Counting(4, 2, seed=0), ClickEnv(users), 9, seed=0, engine=engine)
-
-
-def test_what_is_known_of_users_whose_state_is_hidden():
-    """Sessions differ, although the clicks alone are observed: there is no single best list."""
-    env = ClickEnv(HiddenUsers(ATTRACTION, 2))
-    with pytest.raises(ValueError, match=r"requires ranking, which .* does not have"):
-        clickgym.run("Oracle", env, 10, seed=0)
-    with pytest.raises(ValueError, match="needs the same items and users in every session"):
-        clickgym.run(Random(4, 2, seed=0), env, 10, metrics=["optimal_lists"], seed=0)

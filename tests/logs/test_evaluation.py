@@ -20,7 +20,6 @@ from clickgym.envs import (
     CascadeModel,
     DependentClickModel,
     DynamicBayesianModel,
-    Instance,
     PositionBasedModel,
     UserBrowsingModel,
     load_instance,
@@ -38,7 +37,6 @@ from clickgym.logs import (
 )
 from clickgym.logs.off_policy.evaluation import contributions
 from clickgym.logs.off_policy.model_weights import MODEL_BASED
-from clickgym.logs.off_policy.policies import read_policy
 
 L, K = 5, 3
 LISTS = np.array(list(itertools.permutations(range(L), K)))
@@ -512,12 +510,6 @@ def test_policies_that_make_no_sense_are_refused(attempt, message):
         attempt()
 
 
-def test_list_that_neither_policy_shows():
-    """It counts nothing."""
-    odd, policy = click_log([[0, 1], [1, 0]], [[0, 0], [0, 1]]), FixedPolicy([0, 1])
-    assert evaluate(odd, policy, logging=policy).value == 0.0
-
-
 # ------------------------------------------------------------------------------------------------
 # -------------- command
 
@@ -589,29 +581,3 @@ def test_policy_from_a_fitted_file(tidy, printed, refused):
         assert message in refused([*words, str(policy)])
     words[words.index("hats")] = "shoes"
     assert "h.json has no list for the query 'shoes' of the log" in refused([*words, f"{file}:PBM"])
-
-
-@pytest.mark.parametrize(
-    ("reward", "cutoff", "best"),
-    [("clicks", None, [1, 2, 3]), ("clicks", 2, [2, 3]), ("any_click", 1, [3])],
-)
-def test_policy_of_a_file_is_the_best_for_reward_and_cutoff(tmp_path, reward, cutoff, best):
-    """The third position is examined most: the best item is there, if it counts."""
-    users = PositionBasedModel([0.1, 0.3, 0.45, 0.6], [0.3, 0.6, 0.9])
-    facts = {"query": "q", "items": list("abcd")}
-    Instance("q", {"PBM": users}, 3, estimation=facts).save(tmp_path / "q.json")
-    items = np.array(list(itertools.permutations(range(4), 3)))
-    log = click_log(items, np.ones(items.shape))
-    spec = f"{tmp_path / 'q.json'}:PBM"
-    assert read_policy(spec, log, reward, cutoff).ranking[:cutoff].tolist() == best
-
-
-def test_evaluate_refuses_in_one_line(tidy, refused):
-    words = ["evaluate", str(tidy[0]), "--query", "hats", "--estimator", "pbm", "--policy"]
-    for policy, message in (
-        ("unifrom", "unknown policy 'unifrom'"),
-        ("fixed:a,b,z", "unknown item 'z'"),
-    ):
-        said = refused([*words, policy])
-        assert (message in said, said.count("\n")) == (True, 1)
-    assert "choose one with --query" in refused([*words[:2], *words[4:], "uniform"])

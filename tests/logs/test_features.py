@@ -166,32 +166,6 @@ def test_products_of_ratings_are_those_of_user_and_item(interactions, n_products
     assert np.linalg.norm(x, axis=1).max() <= 1.0
 
 
-def test_linear_attraction_may_be_linear_in_products():
-    arguments = {"n_items": 8, "n_positions": 3, "dimension": 2, "interactions": "products"}
-    given, linear = (
-        contextual_instance(some_ratings(), linear=linear, **arguments) for linear in (False, True)
-    )
-    model, labelled = linear.model("LabelledModel of UBM"), given.model("LabelledModel of UBM")
-    x = with_products(fitted(model), model.interactions)
-    y = np.concatenate(model.attractions)
-    np.testing.assert_allclose(x @ np.linalg.lstsq(x, y, rcond=None)[0], y, atol=1e-9)
-    best = x @ np.linalg.lstsq(x, np.concatenate(labelled.attractions), rcond=None)[0]
-    assert np.corrcoef(y, best)[0, 1] == pytest.approx(1.0)
-    without = contextual_instance(some_ratings(), **arguments | {"interactions": "none"})
-    assert (
-        linear.estimation["explained_by_linear_fit"]
-        >= without.estimation["explained_by_linear_fit"]
-    )
-
-
-def test_equal_attractions_are_wholly_explained():
-    """Their variance is rounding error, and nothing is to be divided by it."""
-    ratings = full_ratings(np.full((12, 12), 3.0))
-    assert contextual_instance(ratings, dimension=1).estimation["explained_by_linear_fit"] == 1.0
-    with pytest.raises(ValueError, match="the ratings have a rank below dimension = 2"):
-        contextual_instance(ratings, dimension=2)
-
-
 # ------------------------------------------------------------------------------------------------
 # ----------- the command
 

@@ -161,26 +161,6 @@ def test_rows_of_a_judged_instance():
     assert model.with_positions(2).items is model.items
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"users": "angry"}, "unknown users 'angry'"),
-        ({"n_items": 2, "n_positions": 3}, "n_positions is 3, but there are only n_items = 2"),
-        ({"n_grades": 3}, r"n_grades is 3; expected one of \[5\]"),
-    ],
-)
-def test_wrong_arguments_of_a_judged_instance(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        judged_instance(judged(), **arguments)
-    with pytest.raises(ValueError, match="the largest grade is 5; expected at most 4"):
-        judged_instance(Judgments(("a",), [0, 1], [5], [[1.0]]))
-
-
-def test_features_that_float32_cannot_hold():
-    with pytest.raises(ValueError, match="a row of a norm, that float32 cannot hold"):
-        Judgments(("a",), [0, 1], [1], [[3e38, 3e38]])
-
-
 # ------------------------------------------------------------ nDCG
 
 
@@ -508,11 +488,3 @@ def test_the_command_makes_an_instance_that_runs(log_file, tmp_path, printed, re
         ["features", path, "--users", "perfect", "--out", out]
     )
     assert main(["show", "ndcg@7"]) == 0
-
-
-def test_files_that_would_be_too_large_are_refused(log_file, tmp_path, refused):
-    out = tmp_path / "letor.json"
-    path = log_file("a.txt", "1 qid:a 2000000:1\n" * 3)
-    words = ["features", "--judgments", str(path), "--out", str(out)]
-    assert "6,000,000 numbers: make it in Python with judged_instance" in refused(words)
-    assert not out.exists()

@@ -29,7 +29,6 @@ from clickgym.logs import (
     PBMEstimator,
     SDBNEstimator,
     UBMEstimator,
-    read_log,
 )
 from clickgym.logs.estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
 
@@ -135,17 +134,6 @@ def test_an_item_of_another_query_is_scored_like_one_of_no_query(name):
     np.testing.assert_array_equal(
         estimator.log_likelihood(elsewhere), estimator.log_likelihood(nowhere)
     )
-
-
-@pytest.mark.parametrize("name", MODEL_ESTIMATORS)
-def test_what_is_no_log_is_refused_in_one_line(name):
-    fresh, fitted = (MODEL_ESTIMATORS[name]() for _ in range(2))
-    fitted.fit(small_log(0))
-    for attempt in (fresh.fit, fitted.score, fitted.predict_proba):
-        with pytest.raises(TypeError, match=r"^log is .*; expected a ClickLog$"):
-            attempt([[0, 1]])
-    with pytest.raises(ValueError, match=r"^this \w+ is not fitted; call fit\(log\) first$"):
-        fresh.predict_proba(small_log(0))
 
 
 # ------------------------------------------------------------------------------------------------
@@ -280,28 +268,6 @@ def test_a_large_log_is_worked_off_in_parts(name):
     assert whole.log_posterior_[-1] == pytest.approx(penalised(whole, log), rel=1e-10)
 
 
-def test_steps_and_tolerance_are_checked():
-    with pytest.raises(ValueError, match="iterations is 0; expected a positive integer"):
-        PBMEstimator(0)
-    with pytest.raises(ValueError, match="tol is 0; expected a finite number > 0"):
-        DBNEstimator(tol=0)
-    for prior, message in (
-        ((1, 0), r"prior is 0; expected a finite number > 0"),
-        (1.0, r"prior is 1.0; expected two numbers > 0, or None"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            SDBNEstimator(prior)
-
-
-def test_a_refused_fit_and_a_refused_score():
-    with pytest.raises(ValueError, match="the log has no sessions"):
-        PBMEstimator().fit(small_log(0)[[]])
-    with pytest.raises(ValueError, match="the log has 4 positions; the model was fitted to 3"):
-        PBMEstimator().fit(small_log(0)).score(simulated(TRUTH["PBM"], 2, seed=0))
-    with pytest.raises(ValueError, match="unknown method 'mle' \\(available: last_click, em\\)"):
-        DCMEstimator("mle")
-
-
 # ------------------------------------------------------------------------------------------------
 # ------ logs and
 # readers
@@ -344,15 +310,6 @@ def test_reference_figures_of_the_real_log(yandex, name):
         np.testing.assert_allclose(estimator.examination_, EXAMINATION, atol=5.1e-5)
     if name == "DBN":
         assert estimator.perseverance_ == pytest.approx(0.8223, abs=5.1e-5)
-
-
-def test_both_readers_see_the_same_sessions(yandex, data_folder):
-    whole = read_log(data_folder / "yandex_sample" / "yandex_sample_relpred_format.tsv.gz")
-    assert len(whole) == 56477 == sum(map(len, yandex))
-    np.testing.assert_array_equal(
-        whole.clicks.sum(axis=0), sum(log.clicks.sum(axis=0, dtype=int) for log in yandex)
-    )
-    assert sorted(whole.query_labels) == sorted(yandex[0].query_labels)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -418,33 +375,3 @@ def test_advertising_queries_become_position_based_models(tmp_path, monkeypatch,
     )
     runpy.run_path(str(EXAMPLE), run_name="__main__")
     assert load_instance(tmp_path / "out" / "kdd-2.json").model("PBM") == second.models["PBM"]
-
-
-@pytest.fixture
-def queries(data_folder, convert):
-    """The published queries."""
-    path = data_folder / "yandex60_clickmodels.json"
-    if not path.is_file():
-        pytest.skip(f"no parameters of the 60 queries: {path} is absent")
-    return convert["yandex60"](path)
-
-
-def test_sixty_queries_reach_the_reference_rewards(queries):
-    assert len(queries) == 60
-
-    def mean(kind, n_positions, optimal):
-        models = [instance.model(kind, n_positions) for instance in queries]
-        lists = [model.optimal_ranking() if optimal else np.arange(n_positions) for model in models]
-        return np.mean(
-            [model.expected_reward(ranking) for model, ranking in zip(models, lists, strict=True)]
-        )
-
-    for (kind, n_positions, optimal), reward in {
-        ("CM", 5, True): 0.666278,
-        ("CM", 5, False): 0.636449,
-        ("PBM", 5, True): 1.045830,
-        ("PBM", 5, False): 0.918410,
-        ("UBM", 10, False): 1.145159,
-        ("PBM", 10, False): 1.136672,
-    }.items():
-        assert mean(kind, n_positions, optimal) == pytest.approx(reward, abs=6e-7)

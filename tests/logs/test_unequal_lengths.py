@@ -32,7 +32,6 @@ from clickgym.logs import (
     UniformPolicy,
     empirical_policy,
     evaluate,
-    fit_models,
 )
 from clickgym.logs.off_policy.evaluation import contributions
 from clickgym.logs.off_policy.policies import read_policy
@@ -165,12 +164,6 @@ def test_perplexity_counts_the_lists_that_have_a_position(name):
     assert estimator.perplexity(log) == pytest.approx(np.mean(expected))
 
 
-def test_an_instance_of_a_log_with_short_lists():
-    instance = fit_models(HAND, ["PBM"], test_share=0).instances["q"]
-    assert instance.estimation["items"] == ["a", "b", "c"]
-    assert instance.initial_ranking.tolist() in ([0, 1, 2], [1, 0, 2], [2, 0, 1])
-
-
 # ------------------------------------------------------------------------------------------------
 # -------------- off-policy
 
@@ -222,20 +215,6 @@ def test_weights_of_lists_and_prefixes_by_hand():
     np.testing.assert_allclose(places, [[3, 3], [0, 0], [0, 1], [3, 1]])
 
 
-def test_recorded_propensities_of_short_lists():
-    log = click_log(
-        SHORT.items,
-        SHORT.clicks,
-        propensities=[[0.5, 0.5], [0.25, 0.5], [0.25, 1], [0.5, 1]],
-        list_propensities=[0.25, 0.25, 0.125, 0.5],
-    )
-    target = FixedPolicy([0, 1])
-    assert contributions(log, target, "ips")[1].ravel() == pytest.approx([4, 0, 0, 2])
-    np.testing.assert_allclose(
-        contributions(log, target, "item-position")[1], [[2, 2], [0, 0], [0, 1], [2, 1]]
-    )
-
-
 def test_empirical_policy_of_short_lists():
     policy = empirical_policy(SHORT)
     np.testing.assert_allclose(policy.item_positions, [[0.5, 0.5], [0.25, 0.5], [0.25, 0.0]])
@@ -266,23 +245,3 @@ def test_examinations_of_short_lists_by_hand():
     # The same with the UBM whose examination is that of the position, by the procedure of He et al.
     same = UserBrowsingModel(model.attraction, [[1.0, 0.0], [0.4, 0.4]])
     np.testing.assert_allclose(contributions(SHORT, target, "ubm", model=same)[0], values)
-
-
-@pytest.mark.parametrize("estimator", ["cm", "dcm", "ubm", "sdbn", "dbn", "ccm"])
-def test_a_fitted_model_values_the_logs_own_policy_as_logged(estimator):
-    """Weights of 1, for both policies are the same."""
-    log = click_log(np.tile(SHORT.items, (5, 1)), np.tile(SHORT.clicks, (5, 1)))
-    policy = empirical_policy(log)
-    values, *_ = contributions(log, policy, estimator, logging=policy)
-    assert values.sum() / len(log) == pytest.approx(log.clicks.sum() / len(log))
-
-
-def test_query_whose_lists_are_all_short():
-    log = click_log([[0, -1], [1, -1]], [[1, 0], [0, 0]])
-    logging = ListPolicy([[0, 1], [1, 0]], [0.5, 0.5])
-    for estimator in ("ips", "cascade", "item-position"):
-        assert evaluate(log, FixedPolicy([0, 1]), estimator, logging=logging).value == 1.0
-        assert (
-            evaluate(log, FixedPolicy([0, 1]), estimator, logging=empirical_policy(log)).value
-            == 1.0
-        )

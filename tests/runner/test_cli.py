@@ -40,19 +40,6 @@ def test_help_and_version(printed):
     assert printed(["--version"]) == f"clickgym {version('clickgym')}\n"
 
 
-def test_what_is_not_loaded():
-    code = """
-import sys
-from clickgym.command_line import main
-for word in ("--help", "list"):
-    main([word])
-    print(*sys.modules, file=sys.stderr)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    heavy = {"polars", "matplotlib", "joblib", "scipy.special", "torch"}
-    assert not (heavy | {"clickgym.logs", "clickgym.bench"}) & {*done.stderr.split()}
-
-
 # ------------------------------------------------------------------------------------ list, show
 
 

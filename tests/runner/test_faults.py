@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engines import chunks_of, run_reporting
+from engines import chunks_of
 
 import clickgym
 from clickgym.agents import Agent, CompiledAgent, Random
 from clickgym.agents.baselines import ListState, show_front
 from clickgym.command_line import main
 from clickgym.core.kernels import kernel
-from clickgym.envs import CascadeModel, ClickEnv, ClickVectorEnv, PositionBasedModel, SessionError
+from clickgym.envs import ClickEnv, PositionBasedModel, SessionError
 from clickgym.envs.position_based import sample as sample_pbm
 
 PBM = PositionBasedModel([0.2, 0.7, 0.1, 0.5], [0.9, 0.4])
@@ -94,15 +94,6 @@ def test_fault_in_compiled_code(chunk):
         assert part in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("chunk", "when"), [(1000, "after the list of step 136"), (136, "step 137")]
-)
-def test_an_error_before_the_list(chunk, when):
-    fault = f"^FailingToRank in ClickEnv, {when}: ZeroDivisionError: integer division by zero$"
-    with chunks_of(chunk), pytest.raises(clickgym.AgentError, match=fault):
-        clickgym.run(FailingToRank(4, 2), ClickEnv(PBM), 1000, seed=0, engine="compiled")
-
-
 @pytest.mark.parametrize("agent_class", [Failing, FailingToRank])
 def test_the_python_engine_names_the_same(agent_class):
     fault = f"^{agent_class.__name__} in ClickEnv, step 137: ZeroDivisionError: integer div"
@@ -116,19 +107,6 @@ def test_what_a_kernel_raises_itself_is_told_with_its_line(engine):
     wanted = rf"step 137: IndexError: nothing left {line}$"
     with pytest.raises(clickgym.AgentError, match=wanted):
         clickgym.run(GivingUp(4, 2), ClickEnv(PBM), 1000, seed=0, engine=engine)
-
-
-class Calling(Plain):
-    """Fails in a library that it calls."""
-
-    def update(self, observation: Any, ranking: Any, clicks: Any, reward: float) -> None:
-        np.linalg.solve(np.zeros((2, 2)), [1.0, 1.0])
-
-
-def test_where_a_library_fails_the_call_is_named():
-    wanted = r"LinAlgError: Singular matrix \(.*test_faults\.py:\d+ in update: 'np\.linalg\.solve"
-    with pytest.raises(clickgym.AgentError, match=wanted):
-        clickgym.run(Calling(ValueError()), ClickEnv(PBM), 10, seed=0)
 
 
 OWN = """
@@ -160,17 +138,6 @@ def test_errors_of_plain_agents_are_told_in_one_line(error):
     assert "'raise self.error')" in str(caught.value)
     assert "\n" not in str(caught.value)
     assert caught.value.__cause__ is error
-
-
-def test_what_the_caller_raises_is_not_the_agents_fault():
-    def stop(sessions: int) -> None:
-        raise InterruptedError
-
-    for engine in ("compiled", "python"):
-        with pytest.raises(InterruptedError):
-            run_reporting(
-                Random(4, 2, seed=0), ClickEnv(PBM), 1000, seed=0, engine=engine, on_chunk=stop
-            )
 
 
 # ------------------------------------------------------------------------------ what makes a pair
@@ -215,13 +182,6 @@ def test_makers_that_fail():
         clickgym.run("Random", (int, {"base": None, "word": 1}), 10)
 
 
-def test_a_learner_that_fails():
-    pytest.importorskip("stable_baselines3")
-    wanted = "^PPO in ClickEnv, step 1: AssertionError: `batch_size` must be greater than 1"
-    with pytest.raises(clickgym.AgentError, match=wanted):
-        clickgym.run("PPO:n_steps=1,batch_size=1,n_envs=1", ClickEnv(PBM), 10, seed=0)
-
-
 # ------------------------------------------------------------------------------------- click models
 
 
@@ -230,11 +190,6 @@ def sample_or_fail(parameters, ranking, uniforms, clicks, examined):
     """Fails where the first number is below 0.02."""
     uniforms[0] = uniforms[0] + 0.0 / (uniforms[0] // 0.02)
     return sample_pbm(parameters, ranking, uniforms, clicks, examined)
-
-
-@kernel
-def expect_too_much(parameters, ranking, reward, cutoff, scratch):
-    return 1 / parameters.attraction[ranking[0]]
 
 
 @cache
@@ -257,29 +212,6 @@ def test_click_model_that_fails():
     assert told[0] == told[1]
     wanted = r"ClickEnv, step \d+: ZeroDivisionError: division by zero, in a Fragile, facing Random"
     assert re.fullmatch(wanted, told[0])
-
-
-def test_click_model_that_fails_on_streams():
-    envs = ClickVectorEnv(fragile()([0.2, 0.7, 0.1, 0.5], [0.9, 0.4]), num_envs=3)
-    envs.reset(seed=0)
-    fault = "ZeroDivisionError: division by zero, in a Fragile, on one of 3 streams"
-    wanted = rf"^ClickVectorEnv, step \d+: {fault}$"
-    lists = np.tile([0, 1], (3, 1))
-    with pytest.raises(SessionError, match=wanted):  # noqa: PT012 (which step fails is drawn)
-        for _ in range(10_000):
-            envs.step(lists)
-
-
-def test_click_model_whose_optimum_fails():
-    class Vain(CascadeModel):
-        short = "VAIN"
-        expected_kernel = expect_too_much
-
-    with pytest.raises(
-        ValueError,
-        match=r"best reward of a Vain .*ZeroDivisionError",
-    ):
-        ClickEnv(Vain([0.0, 0.0], n_positions=1))
 
 
 def test_sweep_with_a_click_model_that_fails(tmp_path):

@@ -123,13 +123,6 @@ def test_regret_that_is_known_sometimes():
     assert np.isnan(result.regret).tolist() == (result.steps >= 60).tolist()
 
 
-def test_requirements_in_foreign_environments():
-    with pytest.raises(ValueError, match="PBMUCB requires examination"):
-        clickgym.make_agent("PBMUCB", Shop(), seed=0)
-    with pytest.raises(ValueError, match="ranks by features"):
-        clickgym.make_agent("C2UCB", Shop(), seed=0)
-
-
 def test_a_guest_that_shows_features_is_ranked_by_them():
     class Catalogue(Shop):
         def __init__(self):
@@ -258,19 +251,6 @@ def test_faults_of_a_reset(answer, told):
 
     with pytest.raises(SessionError, match=f"^Broken, reset: {told}.*, facing TopRank$"):
         clickgym.run(agent(), TimeLimit(Broken(), 10), 95, seed=0)
-
-
-def test_an_environment_that_writes_into_what_it_is_given():
-    """Neither the list nor the last observation changes for the agent."""
-
-    class Careless(Shop):
-        def step(self, action):
-            answer = super().step(action)
-            action[:] = 0
-            return answer
-
-    careless, plain = (clickgym.run(agent(), env("regret"), 50, seed=1) for env in (Careless, Shop))
-    np.testing.assert_array_equal(careless.regret, plain.regret)
 
 
 # ---------------------------------------------------------------------------------- sweeps, reports

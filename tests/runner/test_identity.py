@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from clickgym.agents import Random, TopRank
-from clickgym.envs import CLICK_MODELS, Instance, PiecewiseStationaryModel, Users, load_instance
+from clickgym.envs import CLICK_MODELS, Instance, load_instance
 from clickgym.runner.identity import NoIdentityError, identity
-from clickgym.runner.make import agent_maker, env_maker
+from clickgym.runner.make import env_maker
 
 AGENT = "from clickgym.agents import Random\n\nclass Mine(Random):\n    c = 1.0\n"
 
@@ -131,14 +131,6 @@ def test_what_cannot_be_compared():
             of(Random, given=given)
 
 
-def test_learners_of_libraries():
-    """A spec and a pair are alike."""
-    pytest.importorskip("stable_baselines3")
-    names = ["PPO", "stable_baselines3:PPO", "stable_baselines3:A2C", "TopRank:delta=0.1"]
-    assert len({identity(agent_maker(name)) for name in names}) == len(names)
-    assert identity(agent_maker("TopRank:delta=0.1")) == of(TopRank, delta=0.1)
-
-
 # ------------------------------------------------------------------------------ users
 
 
@@ -162,29 +154,6 @@ def test_instance_by_content(tmp_path):
     toy(0.2).save(tmp_path / "users.json")
     after = identity(env_maker(("PBMRank-v0", {"instance": str(tmp_path / "users.json")})))
     assert before != after
-
-
-def test_instance_of_a_family_beside_own_click_models():
-    """A family holds all click models that this process knows."""
-    first = identity(load_instance("uniform:seed=3"))
-
-    class Own(CLICK_MODELS["CM"]):
-        short = "Own"
-
-    assert "Own" in load_instance("uniform:seed=3").models
-    assert identity(load_instance("uniform:seed=3")) == first
-
-
-def test_own_click_model_within_others(imported):
-    """Its code counts where users change, too."""
-    text = "from clickgym.envs import CascadeModel\nclass Part(CascadeModel):\n    short = 'Part'\n"
-    hashes = []
-    for more in ("", "", "    more = 1\n"):
-        part = imported(text + more, "part").Part
-        users = PiecewiseStationaryModel([part([0.5, 0.2], 1), part([0.2, 0.5], 1)], [0, 10])
-        hashes.append(of(users))
-        Users.classes.pop("Part")
-    assert hashes[0] == hashes[1] != hashes[2]
 
 
 SHOP = """

@@ -2,15 +2,11 @@
 and folders hang on them.
 """
 
-import html
-from pathlib import Path
-
 import polars
 import pytest
 from polars.testing import assert_frame_equal
 
 import clickgym
-from clickgym.agents import CascadeTS
 from clickgym.command_line import main
 from clickgym.core.specs import parse_spec
 from clickgym.runner.names import by_label, split_label
@@ -111,24 +107,3 @@ def test_a_label_is_only_a_name(here):
     assert own.equals(rows.filter(agent="mine").drop("agent"))
     named = clickgym.sweep({"other": "CMRank-v0"}, ["Random"], 50, 2, n_jobs=1).frame
     assert named.drop("env").equals(rows.filter(agent="Random").drop("env"))
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_labels_in_reports(here, capsys, printed):
-    capsys.readouterr()
-    out = printed(["report", "out", "--html"])
-    assert "easy users" in out
-    assert "b c" in out
-    page = html.unescape(Path("out/report.html").read_text(encoding="utf-8"))
-    assert (
-        f"clickgym run '{ENVS[0]}' CMRank-v0 --agents {AGENTS[0]} 'b c=TopRank' told=Oracle Random"
-        in page
-    )
-    assert main(["report", "out", "--agents", "told", "b c", "--environments", "easy users"]) == 0
-    assert "CMRank-v0" not in capsys.readouterr().out
-
-
-def test_labels_that_cannot_be_typed(tmp_path):
-    agents = {"a/b": "Random", "x=1": (CascadeTS, {"feedback": "first_click"})}
-    results = clickgym.sweep(["PBMRank-v0"], agents, 20, 1, out=tmp_path / "out")
-    assert results.config["agents"] == {"a/b": "Random", "x=1": "CascadeTS:feedback=first_click"}

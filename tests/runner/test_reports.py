@@ -19,7 +19,7 @@ from slow import slow
 import clickgym
 from clickgym.core.formats import regret_text
 from clickgym.runner.reports import figures
-from clickgym.runner.reports.figures import PLACES, apart, line_styles
+from clickgym.runner.reports.figures import PLACES, line_styles
 from clickgym.runner.reports.latex import to_latex
 from clickgym.runner.reports.report import to_html
 
@@ -167,17 +167,6 @@ def test_colour_of_an_agent_is_the_same_in_every_figure(results):
     assert len(set(map(str, line_styles(AGENTS).values()))) == len(AGENTS)
 
 
-def test_title_and_axes_of_ones_own(results):
-    assert results.plot(title="Two click models").get_suptitle() == "Two click models"
-    figure = Figure()
-    ax = figure.add_subplot()
-    assert results.select(environments=ENVS[:1]).plot(title="$5", ax=ax) is figure
-    assert ax.get_title() == r"\$5"
-    assert {text.get_text() for text in ax.get_legend().get_texts()} == set(AGENTS[:3])
-    with pytest.raises(ValueError, match="ax holds one environment, and there are 2; see select"):
-        results.plot(ax=ax)
-
-
 @pytest.mark.parametrize("results", ["returned", *slow("rows")], indirect=True)
 def test_files_of_figures(results, tmp_path):
     """In the format of the suffix, with TrueType fonts, and version and command in the metadata."""
@@ -263,23 +252,6 @@ def test_metrics_are_drawn_per_session_of_a_window(results):
     assert len(line.get_xdata()) <= 50
 
 
-@pytest.mark.parametrize(
-    "agents",
-    [
-        "BatchRank Random TopRank CascadeKLUCB CascadeTS PBMUCB PBMHB EpsilonGreedy",
-        "RankedExp3 RankedKLUCB Oracle Random C2UCB TopRank TopRank:delta=0.1 mine",
-    ],
-)
-def test_eight_agents_have_eight_colours(agents):
-    agents = agents.split()
-    for names in (agents, agents[::-1], agents[1:6]):
-        looks = apart(line_styles(names))
-        colours = {name: look["color"] for name, look in looks.items()}
-        assert len(set(colours.values())) == len(names)
-        assert colours["Random"] == "#888888"
-    assert apart(line_styles(PLACES)) == line_styles(PLACES)
-
-
 # ---------------------------------------------------------------------------------- a single run
 
 
@@ -349,18 +321,6 @@ def test_selection_never_overwrites_the_whole(returned, folder, tmp_path, printe
 # --------------------------------------------------------------------------------------- the page
 
 
-class Tags(html.parser.HTMLParser):
-    """The tags of a page with their attributes."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.found = []
-        self.feed(page)
-
-    def handle_starttag(self, tag, attrs):
-        self.found.append((tag, dict(attrs)))
-
-
 def cells_of(page):
     """The cells of the rows of the tables of a page."""
     for table in page.split("<table")[1:]:
@@ -392,20 +352,6 @@ def test_page_says_what_python_says(page):
     ]
     assert results.config["command"] in html.unescape(text)
     assert json.dumps(results.config["versions"]["numba"]) in html.unescape(text)
-
-
-def test_no_name_becomes_code_and_nothing_is_loaded(page):
-    text = page[1]
-    tags = Tags(text).found
-    pictures = [attrs["src"] for tag, attrs in tags if tag == "img"]
-    assert len(set(pictures)) == 2  # the mean of two instances, and each of them
-    assert all(source.startswith("data:image/svg+xml;base64,") for source in pictures)
-    assert not {"script", "link", "a"} & {tag for tag, _ in tags}
-    assert not [attrs for _, attrs in tags if "onerror" in attrs]
-    assert "default-src 'none'" in text
-    assert to_html(page[0]) == text
-    one = page[0].rows.filter(instance=INSTANCES[0])
-    assert to_html(clickgym.Results(one)).count("<img") == 1
 
 
 @pytest.mark.usefixtures("undrawn")

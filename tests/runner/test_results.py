@@ -6,7 +6,6 @@ import importlib
 import json
 import shutil
 import sys
-import threading
 import warnings
 from types import SimpleNamespace
 
@@ -16,7 +15,7 @@ from polars.testing import assert_frame_equal
 
 import clickgym
 from clickgym.__main__ import main
-from clickgym.agents import Agent, EpsilonGreedy
+from clickgym.agents import EpsilonGreedy
 
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
 INSTANCES = ["yandex-9", "yandex-990"]
@@ -97,12 +96,6 @@ def test_command_repeats_the_numbers(tmp_path):
     assert_frame_equal(numbers(tmp_path / "a"), numbers(tmp_path / "b"))
 
 
-@pytest.mark.parametrize("label", ["a/b", "..", "café ~", "x" * 300])
-def test_any_label(label, tmp_path):
-    clickgym.sweep({label: "PBMRank-v0"}, {label: "Random"}, 10, 1, out=tmp_path)
-    assert clickgym.Results(tmp_path).names("agent") == [label]
-
-
 # ------------------------------------------------------------------------------ growing, resuming
 
 
@@ -169,26 +162,6 @@ def test_changed_agent_is_played_anew_and_comes_back(tmp_path, played):
     assert played.count == 6
 
 
-def test_what_never_finished_is_not_played_anew(tmp_path):
-    """An agent that fails, and is mended: nothing had been measured of it."""
-
-    class Fails(Agent):
-        def __init__(self, n_items, n_positions, *, seed=None):
-            """It does not get beyond its first list."""
-
-        def rank(self, observation):
-            return None
-
-        def update(self, observation, ranking, clicks, reward):
-            pass
-
-    with pytest.raises(clickgym.AgentError):
-        sweep(tmp_path, **FIRST | {"agents": {"other": "Random", "mine": Fails}})
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        sweep(tmp_path, **FIRST | {"agents": epsilon(0.2)})
-
-
 @pytest.mark.parametrize(
     "changed",
     [
@@ -224,12 +197,6 @@ def test_repeated_without_a_change(whole, tmp_path, played, again):
     folder = shutil.copytree(whole, tmp_path / "out")
     assert_frame_equal(sweep(folder, again=again), numbers(whole))
     assert played.count == 12
-
-
-def test_unknown_label_is_not_repeated(tmp_path):
-    with pytest.raises(ValueError, match="label of again 'TopRnak'; did you mean 'TopRank'"):
-        sweep(tmp_path / "out", **FIRST, again=["TopRnak"])
-    assert not (tmp_path / "out").exists()
 
 
 def test_what_cannot_be_compared_is_run_but_not_resumed(tmp_path, played):
@@ -293,16 +260,6 @@ def test_line_that_is_cut_short_is_played_again(whole, tmp_path, played, damage)
     assert_frame_equal(numbers(folder), numbers(whole))
 
 
-def test_twins_and_drafts_do_not_count(whole, tmp_path, played):
-    folder = shutil.copytree(whole, tmp_path / "out")
-    for file in list((folder / "runs").iterdir()):
-        file.with_name(f"._{file.name}").write_bytes(b"\x00\x05\x16\x07Mac OS X")
-        file.with_name(f".{file.name}.0123.partial").write_bytes(b"half")
-    assert_frame_equal(numbers(folder), numbers(whole))
-    assert_frame_equal(sweep(folder), numbers(whole))
-    assert played.count == 0
-
-
 def test_folders_are_merged_by_copying_or_by_report(whole, tmp_path, printed):
     a, b = tmp_path / "a", tmp_path / "b"
     sweep(a, agents=AGENTS[:1])
@@ -314,23 +271,6 @@ def test_folders_are_merged_by_copying_or_by_report(whole, tmp_path, printed):
     assert (tmp_path / "c" / "summary.csv").exists()
     shutil.copytree(b / "runs", a / "runs", dirs_exist_ok=True)
     assert_frame_equal(numbers(a).sort(order), both.sort(order))
-
-
-def test_several_sweeps_fill_a_folder_at_once(whole, tmp_path):
-    """No label of any is lost."""
-    barrier = threading.Barrier(4)
-
-    def part(number):
-        barrier.wait()
-        sweep(tmp_path, envs=ENVS[number % 2 :][:1], agents=AGENTS[number // 2 :])
-
-    threads = [threading.Thread(target=part, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    columns = ["env", "instance", "agent", "run", "step"]
-    assert_frame_equal(numbers(tmp_path).sort(columns), numbers(whole).sort(columns))
 
 
 @pytest.mark.parametrize(

@@ -4,19 +4,14 @@ import io
 import re
 import sys
 import time
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba.core import event
 from rich.cells import cell_len
 from rich.console import Console
 
 import clickgym
-from clickgym.agents import Random
-from clickgym.command_line import main
-from clickgym.core.compiling import Compiling
 from clickgym.runner.progress import Progress
 from clickgym.runner.terminal import Column, print_table
 
@@ -53,48 +48,6 @@ def test_a_table_loses_nothing(rows, width):
         assert cell in out
 
 
-def test_words_make_room_for_names_and_numbers():
-    columns = [Column("agent"), Column("regret", right=True), Column("paper", words=True)]
-    rows = [("CascadeKLUCB", "4,231 ± 39", "Kveton et al. 2015, Algorithm 1")]
-    text = io.StringIO()
-    print_table(Console(file=text, width=40), columns, rows)
-    heading, *lines = [line.rstrip() for line in text.getvalue().splitlines()]
-    assert heading == "agent             regret  paper"
-    assert lines[0] == "CascadeKLUCB  4,231 ± 39  Kveton et al."
-    assert max(map(cell_len, lines)) <= 40
-    assert " ".join(" ".join(lines).split()).endswith("2015, Algorithm 1")
-
-
-def test_the_word_about_what_is_left_out_is_true():
-    rows = [("CascadeKLUCB:feedback=first_click", "4,231 ± 39", "1.0595", "compiled")]
-    columns = [Column("agent"), Column("regret", right=True)]
-    columns += [Column("reward", rank=1), Column("engine", rank=2)]
-
-    def at(width):
-        text = io.StringIO()
-        print_table(Console(file=text, width=width), columns, rows)
-        return text.getvalue()
-
-    assert "at 63 columns also: engine" in at(55)
-    assert "also" not in at(63)
-    assert "also: engine" in at(62)
-    assert "also: reward, engine" in at(50)
-    longer = at(30).splitlines()[1]  # what always stays is longer than the terminal
-    assert longer.rstrip() == "CascadeKLUCB:feedback=first_click  4,231 ± 39"
-
-
-@pytest.mark.parametrize("words", [["show", "LinearTS"], ["list", "Ω"]])
-def test_commands_in_a_terminal_without_unicode(words, monkeypatch):
-    """What it cannot show is escaped, also in an error."""
-    streams = [io.TextIOWrapper(io.BytesIO(), encoding="ascii") for _ in range(2)]
-    monkeypatch.setattr(sys, "stdout", streams[0])
-    monkeypatch.setattr(sys, "stderr", streams[1])
-    main(words)
-    for stream in streams:
-        stream.flush()
-    assert b"\\u03" in b"".join(stream.buffer.getvalue() for stream in streams)
-
-
 # ------------------------------------------------------------------------------------- the commands
 
 
@@ -111,14 +64,6 @@ def test_no_name_and_no_number_is_cut(words, printed, results):
         out = printed(words, width)
         assert "…" not in out
         assert numbers <= set(out.split()) or (width and "columns also:" in out)
-
-
-@pytest.mark.usefixtures("undrawn")
-@pytest.mark.parametrize("width", WIDTHS)
-def test_regret_and_interval_stand_first(width, printed, results):
-    out = printed(["report", str(results)], width)
-    assert len(re.findall(r"\nagent +regret", out)) == 2
-    assert len(re.findall(r"^\S+ +[\d,.]+ ± [\d,.]+", out, re.MULTILINE)) == 6
 
 
 # ----------------------------------------------------------------------------------------- progress
@@ -168,28 +113,6 @@ def test_progress_in_a_file_is_a_line_now_and_then(monkeypatch):
     assert len(stderr.getvalue().splitlines()) == 2
 
 
-def test_compiling_is_noted_unless_progress_is_shown(monkeypatch):
-    monkeypatch.setenv("TERM", "xterm")
-    terminal = io.StringIO()
-    terminal.isatty = lambda: True
-    monkeypatch.setattr(sys, "stderr", terminal)
-
-    class Slow(Random):
-        """It compiles before each list."""
-
-        def rank(self, observation=None):
-            with event.trigger_event("numba:compile"):
-                pass
-            return super().rank(observation)
-
-    clickgym.sweep(["PBMRank-v0"], {"slow": Slow}, 2, 1, n_jobs=1, engine="python", progress=False)
-    with Compiling(lambda going_on: None):
-        clickgym.run(Slow, "PBMRank-v0", 2, seed=0, engine="python")
-    assert terminal.getvalue() == ""
-    clickgym.run(Slow, "PBMRank-v0", 2, seed=0, engine="python")
-    assert terminal.getvalue() == "compiling …\n"
-
-
 def test_progress_is_a_bar_where_one_can_be_drawn(monkeypatch, capsys):
     words = {"envs": ["PBMRank-v0"], "agents": ["TopRank"], "horizon": 300, "runs": 2}
     clickgym.sweep(**words)
@@ -202,16 +125,3 @@ def test_progress_is_a_bar_where_one_can_be_drawn(monkeypatch, capsys):
         assert bool(terminal.getvalue()) == progress
         terminal.seek(0)
         terminal.truncate()
-
-
-def test_progress_in_a_notebook_without_its_widgets(monkeypatch):
-    shown = []
-    handle = SimpleNamespace(update=shown.append)
-    display = SimpleNamespace(display=lambda table, display_id: shown.append(table) or handle)
-    monkeypatch.setitem(sys.modules, "IPython.display", display)
-    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
-    monkeypatch.setattr("clickgym.runner.progress.DRAWN_EVERY", 0.0)
-    with Progress(True, 100, 2, 2) as progress:
-        progress.played(100)
-        progress.finished()
-    assert len(shown) >= 2
