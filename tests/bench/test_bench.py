@@ -11,8 +11,8 @@ from scipy.stats import ttest_1samp
 
 from clickgym.agents import AGENTS, Agent, TopRank
 from clickgym.bench import board
-from clickgym.bench.board import DATA, ENDS, HEADER, line_of, save_line
-from clickgym.bench.play import play, playable, told
+from clickgym.bench.board import DATA, ENDS, HEADER, save_line
+from clickgym.bench.play import play, playable
 from clickgym.bench.results import read_results, write_results
 from clickgym.bench.score import Anchor, anchors_of, is_scored, score, scores_of, summarize
 from clickgym.bench.tasks import (
@@ -41,12 +41,6 @@ def test_tasks_are_few_and_share_no_seed():
         for n in range(1, len(group.models) * len(group.places) + 1)
     ]
     assert len(set(seeds)) == len(seeds) == len(names)
-
-
-@pytest.mark.slow
-def test_all_tasks_can_be_made():
-    for task in all_tasks():
-        assert task.make().observation_space is not None
 
 
 @pytest.fixture
@@ -167,18 +161,6 @@ def test_finished_tasks_are_kept_and_no_name_matters(tmp_path, monkeypatch):
     assert play("TopRank", tasks, 2, tmp_path / "a", n_jobs=1).equals(first)
 
 
-def test_agents_keep_the_examination_that_they_are_given():
-    """Others are told that of random lists: of a cascade model's users, those examine the second
-    position who do not click a random item.
-    """
-    given, env = [1.0, 0.5, 0.25, 0.2, 0.1], quick_tasks()[0].make()
-    agent = told(("PBMUCB", {"examination": given}), env, 100, 0)
-    assert agent.hyperparameters["examination"].tolist() == given
-    measured = told("PBMUCB", env, 100, 0).hyperparameters["examination"]
-    expected = [1.0, 1.0 - env.unwrapped.model.attraction.mean()]
-    assert measured[:2].tolist() == pytest.approx(expected, abs=0.02)
-
-
 # ------------------------------------------------------------------------------------------- scores
 
 TASK = Task("standard-01", "standard", "CMRank-v0", "yandex-9:shuffle=1", 1000)
@@ -271,16 +253,6 @@ def test_board_has_the_best_first():
     assert len(board.board(board.published(), features=True)) == 1
     header, *rows = board.board(board.published(), ability="ties")
     assert {len(header), *map(len, rows)} == {len(HEADER)}  # nothing is best or worst
-
-
-@pytest.mark.usefixtures("small")
-def test_partial_lines_have_no_overall_score():
-    tasks = board.scored_tasks()[:6]
-    for n, has_score in ((2, False), (3, True)):  # half of the tasks is enough
-        line = board.Line("A", "", {task.name: np.ones(2) for task in tasks[:n]}, 0.0)
-        assert (line.summary(tasks, intervals=False) is not None) == has_score
-    quick = line_of("A", "", runs_of([task.name for task in quick_tasks()], 1, 100.0))
-    assert board.board([quick]) == [[*HEADER, *ENDS]]
 
 
 @pytest.mark.usefixtures("undrawn")

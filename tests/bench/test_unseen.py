@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hand
 import numpy as np
 import polars
 import pytest
@@ -49,28 +48,11 @@ def test_noise_falls_to_zero_at_the_horizon():
     np.testing.assert_allclose(agent.state.worth, [1 / 4, 1 / 2])
 
 
-def test_both_engines_play_the_rules_alike():
-    env = make_env(ENV, SMALL.instance)
-    for kind in (Greedy, Sampling):
-        regrets = [
-            clickgym.run(kind, env, 30, seed=4, engine=engine).regret
-            for engine in ("compiled", "python")
-        ]
-        np.testing.assert_array_equal(*regrets)
-
-
 def test_the_prior_of_the_sampling_rule_is_that_of_the_training_split():
     users = clickgym.envs.load_instance("queries").model("QueryUsers of PBM")
     prior = prior_of(np.concatenate([model.attraction for model in users.models]))
     agent = Sampling(10, 5, examination=np.ones(5))
     assert (agent.state.alpha, agent.state.beta) == tuple(round(value, 2) for value in prior)
-
-
-def test_cells_play_each_query_equally_often():
-    for cell in CELLS:
-        users = make_env(ENV, cell.instance).unwrapped.model
-        assert users.n_sessions == cell.horizon
-        assert cell.runs % users.n_queries == 0
 
 
 def test_agents_are_told_nothing_of_the_query():
@@ -130,16 +112,6 @@ def test_an_agent_of_ones_own_plays_what_it_can(tmp_path, monkeypatch):
         for run in (3, 19)
     ]
     assert table["regret"][3] == pytest.approx(np.mean(regrets))
-
-
-def test_told_meets_the_same_episodes(monkeypatch):
-    monkeypatch.setattr(hand, "CELLS", (SMALL._replace(runs=16),))
-    table = hand.play_told()
-    assert table["query"].to_list() == list(range(16))
-    env = make_env(ENV, SMALL.instance)
-    seed = run_seed(0, SMALL.instance, 5, 16)
-    result = clickgym.run(told(env, 5, SMALL, seed), env, 30, seed=seed)
-    assert table["regret"][5] == result.regret[-1]
 
 
 def test_what_ships_is_complete():

@@ -3,8 +3,6 @@ line.
 """
 
 import importlib
-import json
-import os
 import subprocess
 import sys
 from textwrap import dedent
@@ -13,7 +11,6 @@ import numba
 import numpy as np
 import pytest
 
-from clickgym.core import parts
 from clickgym.core.kernels import KernelError, cache_folder, entry, kernel
 
 FILES = {
@@ -259,63 +256,7 @@ def calls(x):
         (reads, "test_kernel_cache:reads: .*, does not compile: Untyped global name 'FILES'"),
     ],
 )
-@pytest.mark.parametrize("is_short", [True, False])
-def test_error_names_kernel_and_line(monkeypatch, function, message, is_short):
-    monkeypatch.setattr(parts, "SHORT", is_short)
+def test_error_names_kernel_and_line(function, message):
     with pytest.raises(KernelError, match=message) as error:
         entry(function)(1.0)
     assert "\n" not in str(error.value)
-
-
-PLAIN = """
-import json, sys
-import clickgym, gymnasium as gym
-from clickgym.runner.make import make_agent
-
-lists, stepped = [], {}
-
-
-def note(frame, event, argument):
-    stepped[name].append(frame.f_code.co_filename + " " + frame.f_code.co_name)
-
-
-for name, env_id in json.loads(sys.argv[1]):
-    env, stepped[name] = gym.make(env_id, disable_env_checker=True), []
-    observation, _ = env.reset(seed=0)
-    agent = make_agent(name, env, horizon=1000, seed=1)
-    for _ in range(30):
-        sys.settrace(note)
-        ranking = agent.rank(observation)
-        last, (observation, reward, terminated, *_) = observation, env.step(ranking)
-        sys.settrace(None)
-        clicks = observation["clicks"] if isinstance(observation, dict) else observation
-        agent.update(last, ranking, clicks, reward)
-        lists.append([ranking.tolist(), clicks.tolist()])
-        if terminated:
-            observation, _ = env.reset()
-print(json.dumps([lists, stepped]))
-"""
-KERNELS = {"TopRank": "top_rank.py", "C2UCB": "linear.py", "CascadeVI": "cascade_vi.py"}
-
-
-def test_lists_without_compilation(program, tmp_path):
-    """With NUMBA_DISABLE_JIT=1 a debugger steps into the kernels' source, and the lists are the
-    same: of users who do not change, of candidates that do, and of users with a memory.
-    """
-    pairs = zip(KERNELS, ("PBMRank-v0", "ContextualCMRank-v0", "CascadeMDPRank-v0"), strict=True)
-    file, arguments = tmp_path / "plain.py", json.dumps([*pairs])
-    file.write_text(PLAIN)
-    lists, compiled = json.loads(program(file, arguments, folder=tmp_path))
-    done = subprocess.run(
-        [sys.executable, file, arguments],
-        env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    plain_lists, stepped = json.loads(done.stdout)
-    assert lists == plain_lists
-    for name in KERNELS:
-        in_kernels = set(stepped[name]) - set(compiled[name])
-        assert any(KERNELS[name] in place for place in in_kernels), f"{name}: rank"
-        assert any("/envs/" in place for place in in_kernels), f"{name}: env.step"

@@ -19,7 +19,6 @@ from slow import slow
 
 import clickgym
 from clickgym.envs import (
-    ENVIRONMENTS,
     CascadeModel,
     ClickEnv,
     ClickModel,
@@ -28,7 +27,6 @@ from clickgym.envs import (
     Instance,
     LabelledModel,
     LinearModel,
-    PiecewiseStationaryModel,
     PositionBasedModel,
     UserBrowsingModel,
     load_instance,
@@ -60,7 +58,6 @@ REWARDS = [
 ]
 by_id = pytest.mark.parametrize("env_id", default_ids("Contextual"))
 by_model = pytest.mark.parametrize("name", MODELS)
-by_reward = pytest.mark.parametrize(("name", "reward", "cutoff"), REWARDS)
 
 
 def session_of(model, now):
@@ -108,33 +105,6 @@ def test_description(name):
     assert shorter.base == BASES[name].with_positions(2)
 
 
-WRONG = [
-    ({"theta": [0.3, 0.2]}, "theta"),
-    ({"items": ITEMS[:4]}, "items"),
-    ({"items": [[np.nan, 0], *ITEMS]}, "items"),
-    ({"items": [[1.0, 0.5], *ITEMS]}, "norm"),
-    ({"users": [[0.2, 0.1], [0.9, 0.0]]}, "norm"),
-    ({"users": [[0.0, 0.5]]}, "attractions theta @ x range from -0"),
-    ({"theta": [3.0, 0.0, 0.0, 0.0]}, "attractions theta @ x range from 0.6 to 1.2"),
-    ({"base": DynamicBayesianModel(np.zeros(L), np.zeros(L), n_positions=K)}, "satisfaction"),
-    ({"base": PiecewiseStationaryModel([BASES["PBM"], BASES["PBM"]], [0, 9])}, "base"),
-]
-
-
-@pytest.mark.parametrize(("changed", "name"), WRONG)
-def test_wrong_parameters_of_a_linear_model(changed, name):
-    right = {"base": BASES["PBM"], "theta": THETA, "items": ITEMS, "users": USERS}
-    with pytest.raises(ValueError, match=name):
-        LinearModel(**(right | changed))
-
-
-def test_unknown_parameters_of_items():
-    """The first of them is named, whatever the order in a set."""
-    unknown = dict.fromkeys(["charm", "wit", "age", "size"], [0.5] * len(ITEMS))
-    with pytest.raises(TypeError, match=r"^charm is not a parameter of a LinearModel of CM$"):
-        LinearModel(BASES["CM"], THETA, ITEMS, USERS, **unknown)
-
-
 @by_model
 def test_attraction_of_labels(name):
     model = LABELLED[name]
@@ -154,26 +124,6 @@ def test_attraction_of_labels(name):
         ValueError, match=r"items are \[0, 1, 2, 3, 4\]; expected 5 of candidates\[0\]"
     ):
         model.at(0, [0, 1, 2, 3, 4])
-
-
-WRONG_LABELS = [
-    ({"candidates": [CANDIDATES[0]]}, "candidates"),
-    ({"candidates": [], "users": None}, "candidates"),
-    ({"candidates": [CANDIDATES[0], [0, 1, 2, 3]]}, r"candidates\[1\]"),
-    ({"candidates": [CANDIDATES[0], [0, 1, 2, 3, 7]]}, r"candidates\[1\]"),
-    ({"candidates": [CANDIDATES[0], [0, 1, 2, 3, 1, 4]]}, r"candidates\[1\]"),
-    ({"attraction": [[0.5] * 5]}, "attraction"),
-    ({"attraction": [[0.5] * 5, [0.5] * 5]}, r"attraction\[1\]"),
-    ({"attraction": [[0.5] * 5, [0.5] * 5 + [1.5]]}, r"attraction\[1\]"),
-]
-
-
-@pytest.mark.parametrize(("changed", "name"), WRONG_LABELS)
-def test_wrong_parameters_of_a_labelled_model(changed, name):
-    attraction = LABELLED["PBM"].labels["attraction"]
-    right = {"candidates": CANDIDATES, "attraction": attraction, "items": ITEMS, "users": USERS}
-    with pytest.raises(ValueError, match=name):
-        LabelledModel(BASES["PBM"], **(right | changed))
 
 
 def test_only_candidates_of_a_user_are_checked():
@@ -329,22 +279,6 @@ def test_search_beyond_the_limit():
 # ---------------------------------------------------------------------------------------- instances
 
 
-@by_id
-def test_default_instance(env_id):
-    env = gym.make(env_id).unwrapped
-    assert env.instance == "linear"
-    assert (env.action_space.n_items, env.action_space.n_positions, env.model.n_features) == (
-        20,
-        5,
-        10,
-    )
-    assert env.model.kind == f"LinearModel of {ENVIRONMENTS[env_id].model}"
-    query = load_instance("yandex-9982")
-    known = query.model(type(env.model.base), 5).to_dict()
-    of_items = dict.fromkeys(type(env.model.base).item_parameters(), 0)
-    assert env.model.base.to_dict() | of_items == known | of_items
-
-
 def test_arguments_of_the_family():
     one = load_instance(
         "linear:n_items=8,n_positions=4,n_features=5,n_pool=30,n_users=3,query=uniform,seed=3"
@@ -354,21 +288,6 @@ def test_arguments_of_the_family():
     assert (model.items.shape, model.users.shape) == ((30, 3), (3, 2))
     assert model.base.examination[0, 0] == load_instance("uniform").model("UBM").examination[0, 0]
     assert load_instance("linear:n_features=1").model("LinearModel of CM").users is None
-
-
-def test_instance_file(tmp_path):
-    instance = load_instance(
-        "linear:n_items=6,n_positions=2,n_features=4,n_pool=9,n_users=2,seed=1"
-    )
-    instance.save(tmp_path / "mine.json")
-    again = gym.make("ContextualDCMRank-v0", instance=str(tmp_path / "mine.json")).unwrapped.model
-    assert again == instance.model("LinearModel of DCM")
-    one = gym.make(
-        "ContextualDCMRank-v0",
-        **{key: value for key, value in again.to_dict().items() if key != "model"},
-    )
-    assert one.unwrapped.model == again
-    assert one.unwrapped.instance == "custom"
 
 
 def test_instance_file_with_labels(tmp_path):
@@ -385,15 +304,6 @@ def test_instance_file_with_labels(tmp_path):
         _, infos = envs.reset(seed=0)
         *_, later = envs.step(infos["optimal_ranking"])
         np.testing.assert_allclose(later["regret"], 0, atol=1e-12)
-
-
-def test_wrong_arguments_of_an_id():
-    with pytest.raises(
-        ValueError, match="the parameters make a LinearModel of CM; expected a LinearModel of UBM"
-    ):
-        gym.make("ContextualUBMRank-v0", base=BASES["CM"], theta=THETA, items=ITEMS, users=USERS)
-    with pytest.raises(ValueError, match="has no 'LinearModel of UBM'; it has CM"):
-        gym.make("ContextualUBMRank-v0", instance="yandex-9982")
 
 
 def test_lists_of_items_that_do_not_stay_are_not_asked_for():
@@ -473,21 +383,3 @@ def test_dbn_of_equal_items_is_a_ubm(perseverance):
     )
     assert of_dbn == pytest.approx(of_ubm, rel=1e-12)
     assert DynamicBayesianModel([0.4, 0.5], [0.3, 0.3], n_positions=1).browsing_weights() is None
-
-
-@by_model
-def test_working_memory_carries_nothing_between_sessions(name):
-    """What the next session depends on lies in the state."""
-    env, twin = ClickEnv(MODELS[name]), ClickEnv(MODELS[name])
-    env.reset(seed=1)
-    twin.reset(seed=1)
-    for t in range(20):
-        users = twin.task.users
-        for memory in (*users.values, users.scratch):
-            memory.fill(np.nan)
-        ranking = (np.arange(K) + t) % L
-        seen, *_, info = env.step(ranking)
-        again, *_, expected = twin.step(ranking)
-        np.testing.assert_equal(info, expected)
-        assert seen["clicks"].tolist() == again["clicks"].tolist()
-        np.testing.assert_array_equal(seen["features"], again["features"])

@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 import clickgym
-from clickgym.envs import LabelledModel, PositionBasedModel, load_instance
+from clickgym.envs import load_instance
 from clickgym.envs.contextual.interactions import with_products
 
 pytestmark = pytest.mark.uncompiled
@@ -98,19 +98,6 @@ def test_attractions_and_features_by_definition(family, d, arguments, options, f
     assert model.n_features == x.shape[2]
 
 
-def test_examination_and_satisfaction():
-    sizes = "n_pool=60,n_users=4,seed=2"
-    ours, linear = load_instance(f"personal:{sizes}"), load_instance(f"linear:{sizes}")
-    assert [kind.split()[-1] for kind in ours.models] == [
-        kind.split()[-1] for kind in linear.models
-    ]
-    for kind, model in ours.models.items():
-        other = linear.models[f"LinearModel of {kind.split()[-1]}"]
-        assert model.base == other.base
-        for name, values in other.others.items():
-            np.testing.assert_array_equal(model.labels[name], [values] * 4)
-
-
 # ------------------------------------------------------------- what can be learned, and what cannot
 
 
@@ -164,41 +151,3 @@ def test_instance_file(name, tmp_path):
         np.testing.assert_array_equal(again.models[kind].pool.pairs, model.interactions)
         shorter = again.model(kind, 2)
         assert (shorter.n_positions, shorter.n_features) == (2, model.n_features)
-
-
-BASE = PositionBasedModel([0, 0], [1.0, 0.5])
-ITEMS = [[0.5, 0.2], [0.5, 0.4]]
-
-
-@pytest.mark.parametrize(
-    ("items", "pairs", "message"),
-    [
-        (ITEMS, [[1, 2]], "interactions"),
-        (ITEMS, [1, 1], "interactions"),
-        ([[0.5, 0.2], [0.4, 0.4]], [[1, 1]], "the first feature ranges from 0.4 to 0.5"),
-        ([[0.0, 0.2], [0.0, 0.4]], [[1, 1]], "the first feature ranges from 0 to 0"),
-        ([[0.1, 0.2], [0.1, 0.9]], [[1, 1]], "norm 8"),
-    ],
-)
-def test_wrong_interactions(items, pairs, message):
-    with pytest.raises(ValueError, match=message):
-        LabelledModel(BASE, [[0, 1]], [[0.9, 0.1]], items, interactions=pairs)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "personal:form=cubic",
-        "personal:d_v=4,features=products",
-        "personal:d_v=4,form=inner",
-        "personal:rate=0",
-        "personal:popularity=1.5",
-        "personal:n_pool=5",
-        "personal:n_users=1,n_pool=1,n_items=1,n_positions=1",
-        "network:gain=0",
-        "linear:n_features=0",
-    ],
-)
-def test_wrong_arguments_of_families(name):
-    with pytest.raises(ValueError, match=name):
-        load_instance(name)

@@ -62,31 +62,3 @@ def test_copy_plays_on_like_the_original(env_id, form, how):
     assert history(early, lists) == expected
     assert flat(late.reset()) == flat(early.reset())
     assert repr(late) == repr(env)
-
-
-def arrays(value: Any, name: str = "") -> dict[str, np.ndarray]:
-    """The arrays in users and their records, by name."""
-    if isinstance(value, np.ndarray):
-        return {name: value}
-    if isinstance(value, tuple):
-        parts = zip(getattr(value, "_fields", range(len(value))), value, strict=True)
-    else:
-        of_ours = type(value).__module__.startswith("clickgym")
-        parts = vars(value).items() if of_ours and hasattr(value, "__dict__") else ()
-    found = {}
-    for part, of_part in parts:
-        found |= arrays(of_part, f"{name}.{part}")
-    return found
-
-
-@pytest.mark.parametrize("how", COPIES)
-@pytest.mark.parametrize("env_id", IDS)
-def test_copies_need_no_kernels_of_their_own(env_id, how):
-    """Which arrays are read-only is in the types that kernels are compiled for."""
-    env = make(env_id, "scalar").unwrapped
-    env.reset(seed=0)
-    both = [arrays((of.model, of.task.users)) for of in (env, COPIES[how](env))]
-    flags = [{name: array.flags.writeable for name, array in of.items()} for of in both]
-    assert flags[0] == flags[1]
-    if "Queries" not in env_id:  # whose record has copies of all parameters
-        assert set(flags[0].values()) == {True, False}

@@ -14,8 +14,7 @@ from click_stories import arguments_of
 from gymnasium.utils.env_checker import check_env
 from registries import SAME_ITEMS
 
-import clickgym
-from clickgym.envs import ENVIRONMENTS, ClickEnv, ClickVectorEnv, DependentClickModel, RankedList
+from clickgym.envs import ENVIRONMENTS, ClickEnv, ClickVectorEnv, DependentClickModel
 
 pytestmark = pytest.mark.uncompiled
 
@@ -41,18 +40,6 @@ def test_the_checkers_pass_without_a_warning(env_id, given, capfd):
     if given:
         pytest.importorskip("stable_baselines3.common.env_checker").check_env(env.unwrapped)
     assert capfd.readouterr() == ("", "")
-
-
-@by_id
-def test_default_instance_sizes(env_id):
-    """A real query with ten items on five positions; three where users change."""
-    env = gym.make(env_id).unwrapped
-    changing = env_id.startswith("NonStationary")
-    named = "two-kinds" if env_id == "MixtureRank-v0" else "yandex-"
-    assert env.instance.startswith("li2019-switching" if changing else named)
-    assert env.action_space == RankedList(10, 3 if changing else 5)
-    assert env.observation_space == gym.spaces.MultiBinary(3 if changing else 5)
-    assert sorted(env.initial_ranking.tolist()) == list(range(10))
 
 
 # one step ----------------------------------------------------------
@@ -201,16 +188,6 @@ def test_unexpected_keywords(env_id, make):
     assert set(names) >= parameters - {"others", "n_positions"}
 
 
-@pytest.mark.parametrize("name", ["n_items", "frameskip"])
-def test_unexpected_keywords_of_an_object(name):
-    model = DependentClickModel([0.5, 0.4], [0.5])
-    for env_class in (ClickEnv, ClickVectorEnv):
-        with pytest.raises(TypeError, match=rf"got an unexpected keyword argument '{name}'"):
-            env_class(model, **{name: None})
-        with pytest.raises(TypeError, match=rf"got an unexpected keyword argument '{name}'"):
-            env_class("DCM", **{name: None})
-
-
 def test_optimum_out_of_reach():
     """It is refused, and a reference list measures regret instead."""
     model = DependentClickModel(np.linspace(0.9, 0.1, 30), np.full(10, 0.5))
@@ -226,17 +203,6 @@ def test_optimum_out_of_reach():
 
 
 # ways to make one --------------------------------------------------
-
-
-@by_id
-@pytest.mark.parametrize("given", [False, True], ids=["instance", "parameters"])
-def test_n_positions_cuts_the_model(env_id, given):
-    whole = gym.make(env_id, **(arguments(env_id) if given else {})).unwrapped.model
-    cut = gym.make(
-        env_id, **({**arguments(env_id), "n_positions": 2} if given else {"n_positions": 2})
-    ).unwrapped
-    assert cut.model == whole.with_positions(2)
-    assert cut.action_space == RankedList(whole.n_items, 2)
 
 
 # rendering and measuring -------------------------------------------
@@ -262,24 +228,3 @@ def test_the_page_shows_the_last_session_and_the_regret_so_far(env_id):
         assert all("examined" in line for line in lines if "clicked" in line)
     env.reset(seed=1)
     assert "no session yet" in env.render()
-
-
-@by_id
-def test_record_regret_adds_up_what_info_says(env_id):
-    checkpoints = [1, 4, 10, 25]
-    env = clickgym.RecordRegret(
-        gym.make(env_id, max_episode_steps=4, **arguments(env_id)), checkpoints
-    )
-    env.reset(seed=0)
-    sums = []
-    for _ in range(30):
-        clicks, reward, _, truncated, info = env.step(env.action_space.sample())
-        sums.append((info["regret"], reward, clicks.sum()))
-        if truncated:
-            env.reset()
-    totals = np.cumsum(sums, axis=0)[np.array(checkpoints) - 1]
-    assert env.meter.steps.tolist() == checkpoints
-    np.testing.assert_array_equal(
-        np.stack([env.meter.regret, env.meter.reward, env.meter.clicks], axis=1), totals
-    )
-    assert env.meter.step == 25, "sessions after the last checkpoint are not counted"

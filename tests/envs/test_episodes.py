@@ -7,12 +7,11 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import RecordEpisodeStatistics as RecordVectorEpisodeStatistics
 
 import clickgym
-from clickgym.envs import ENVIRONMENTS, ItemByItemVector
+from clickgym.envs import ENVIRONMENTS
 
 pytestmark = pytest.mark.uncompiled
 
@@ -195,16 +194,6 @@ def test_native_reset_without_a_seed(env_id):
     assert envs.unwrapped.steps == 1
 
 
-def test_a_reset_with_options_goes_on_with_the_stream():
-    for env in gym.make(FEATURES), gym.make_vec(FEATURES, num_envs=2):
-        env.reset(seed=0)
-        before = state_of(env)
-        env.reset(options={"difficulty": 3, "seed": 3})
-        assert state_of(env) == before
-    with pytest.raises(ValueError, match="reset_mask"):  # Gymnasium's, for single streams
-        env.reset(options={"reset_mask": np.array([True, False])})
-
-
 @pytest.mark.parametrize("kind", ["sync", "vector_entry_point"])
 @pytest.mark.parametrize(("limit", "ends"), [(1, [1, 3, 5]), (2, [2, 5]), (-1, [])])
 def test_limit_of_vector_environments(kind, limit, ends):
@@ -213,18 +202,6 @@ def test_limit_of_vector_environments(kind, limit, ends):
     envs.reset(seed=0)
     lists = np.tile(np.arange(5), (2, 1))
     assert [step for step in range(1, 7) if envs.step(lists)[3].all()] == ends
-
-
-@pytest.mark.parametrize(
-    ("limit", "kept"),
-    [({}, 1000), ({"max_episode_steps": 1}, 1), ({"max_episode_steps": -1}, None)],
-)
-def test_a_spec_keeps_its_limit_through_json(limit, kept):
-    spec = EnvSpec.from_json(gym.make(FEATURES, **limit).spec.to_json())
-    env = gym.make(spec)
-    assert spec.max_episode_steps == env.spec.max_episode_steps == kept
-    env.reset(seed=0)
-    assert env.step(first_list(env))[3] == (kept == 1)
 
 
 @pytest.mark.parametrize("env_id", [STATIONARY, CHANGING, FEATURES])
@@ -240,18 +217,6 @@ def test_the_streams_of_a_native_vector_environment_go_on(env_id):
     assert regrets[0] == regrets[1]
 
 
-def test_item_by_item_ends_with_the_stream_of_a_user():
-    envs = gym.make_vec(USERS, num_envs=3, autoreset_mode="SameStep", max_episode_steps=2)
-    n_positions = envs.single_action_space.n_positions
-    envs = ItemByItemVector(envs)
-    envs.reset(seed=0)
-    over = [envs.step(envs.action_masks().argmax(axis=1))[2:4] for _ in range(2 * n_positions)]
-    assert all(
-        (terminated | truncated).all() == (step == 2 * n_positions)
-        for step, (terminated, truncated) in enumerate(over, 1)
-    )
-
-
 @pytest.mark.compiled
 @pytest.mark.parametrize("engine", ["compiled", "python"])
 @pytest.mark.parametrize("env_id", [STATIONARY, CHANGING, USERS])
@@ -265,30 +230,6 @@ def test_the_runner_plays_the_endless_stream(env_id, engine):
     assert result.engine == engine
     np.testing.assert_array_equal(result.regret, expected.regret)
     assert isinstance(env, gym.wrappers.TimeLimit)
-
-
-@pytest.mark.compiled
-def test_runner_keeps_users_beyond_the_limit():
-    """Stateful users who stay longer than an episode of the id are not replaced at its end."""
-    loyal = {"instance": "independent:mean_sessions=5000,seed=0"}
-    env, endless = gym.make(USERS, **loyal), gym.make(USERS, **loyal, max_episode_steps=-1)
-    results = [
-        clickgym.run("CascadeVI", which, 2500, seed=0, engine=engine)
-        for which, engine in ((env, "python"), (endless, "python"), (env, "compiled"))
-    ]
-    np.testing.assert_array_equal(results[0].reward, results[1].reward)
-    np.testing.assert_array_equal(results[0].reward, results[2].reward)
-
-
-@pytest.mark.compiled
-def test_runner_and_the_limit_below_wrappers():
-    """The runner takes the limit off, and puts it back."""
-    env = clickgym.RecordRegret(gym.make(USERS))
-    result = clickgym.run("CascadeVI", env, 2500, seed=0)
-    np.testing.assert_array_equal(
-        result.regret, clickgym.run("CascadeVI", USERS, 2500, seed=0).regret
-    )
-    assert isinstance(env.env, gym.wrappers.TimeLimit)
 
 
 def test_a_limit_of_the_callers_own_stays():

@@ -55,18 +55,6 @@ def test_item_ids_say_nothing():
         assert abs(correlation) < 0.33
 
 
-@pytest.mark.parametrize("name", ["yandex-9982", "li2019-switching:query=yandex-990,seed=1"])
-def test_random_ids_change_no_item(name):
-    """The production list shows the same items, of the same attractions."""
-    plain, shuffled = load_instance(name), load_instance(name).shuffled(3)
-    assert shuffled.initial_ranking.tolist() != plain.initial_ranking.tolist()
-    for kind, model in plain.models.items():
-        for one, other in zip(model.epochs, shuffled.models[kind].epochs, strict=True):
-            np.testing.assert_array_equal(
-                other.attraction[shuffled.initial_ranking], one.attraction[plain.initial_ranking]
-            )
-
-
 def test_shipped_files_are_those_of_the_fit_script(data_folder, tmp_path, monkeypatch):
     log = data_folder / "yandex_sample" / "yandex_sample_relpred_format.tsv.gz"
     if not log.is_file():
@@ -100,21 +88,6 @@ def test_shipped_files_are_valid():
         assert (by_name.name, by_name.n_positions) == (whole.name, whole.n_positions)
 
 
-@pytest.mark.parametrize("name", ["uniform", "yandex-9982"])
-def test_cached_instance_cannot_be_changed(name):
-    first, again = load_instance(name), load_instance(name)
-    assert again.models["PBM"] is first.models["PBM"]
-    if isinstance(first.models, dict):  # those of a shipped file have no method that changes them
-        first.models.clear()
-    first.estimation["sessions"] = -1
-    if first.initial_ranking is not None:
-        first.initial_ranking[:] = 0
-    third = load_instance(name)
-    assert third.models.keys() == again.models.keys() != set()
-    assert third.estimation == again.estimation
-    np.testing.assert_array_equal(third.initial_ranking, again.initial_ranking)
-
-
 def test_family_of_a_file(tmp_path):
     name = f"li2019-switching:query={tmp_path / 'mine.json'},seed=1"
     made = []
@@ -122,17 +95,6 @@ def test_family_of_a_file(tmp_path):
         load_instance(query).save(tmp_path / "mine.json")
         made.append(load_instance(name).models["PiecewiseStationaryModel of CM"])
     assert made[0] != made[1]
-
-
-def test_family_of_the_user(monkeypatch):
-    asked = []
-
-    def mine(n_items: int = 4) -> Instance:
-        asked.append(n_items)
-        return Instance("mine", {"PBM": PositionBasedModel([1 / len(asked)] * n_items, [1.0])}, 1)
-
-    monkeypatch.setitem(FAMILIES, "mine", mine)
-    assert load_instance("mine").models != load_instance("mine").models
 
 
 def test_families_have_new_click_models():
@@ -231,33 +193,11 @@ def test_file_of_one_model(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "yandex-98435:seed=1",
-        "uniform:n_items=3.5",
-        "uniform:seed=1,seed=2",
-        "uniform:n_items=3,n_positions=4",
-        "kveton2015:p=0.1",
-        "li2019-chi-min:i=0",
-    ],
-)
-def test_wrong_arguments(name):
-    """A message begins with the name that was asked for."""
-    with pytest.raises(ValueError, match=name):
-        load_instance(name)
-
-
-@pytest.mark.parametrize(
     "changes",
     [
         {"format": "other"},
-        {"version": 2},
-        {"n_positions": 4},
         {"initial_ranking": [0, 0, 1]},
-        {"models": []},
-        {"inital_ranking": [0, 1, 2]},
         {"models": [{"model": "PBM", "attraction": [0.5, 1.5, 0.1], "examination": [1]}]},
-        {"models": [{"model": "CM", "attraction": [0.5, 0.1, 0.1], "n_positions": 3}] * 2},
     ],
 )
 def test_corrupt_files(tmp_path, changes):
@@ -268,16 +208,6 @@ def test_corrupt_files(tmp_path, changes):
     with pytest.raises(ValueError, match=next(iter(changes))) as error:
         load_instance(path)
     assert str(error.value).startswith(str(path))
-
-
-def test_parameters_without_a_model(tmp_path):
-    path = tmp_path / "shop.json"
-    parameters = {"attraction": [0.5, 0.1], "examination": [1.0]}
-    path.write_text(json.dumps(parameters))
-    with pytest.raises(ValueError, match=r'shop\.json: it has neither a field "model"'):
-        load_instance(path)
-    path.write_text(json.dumps({"model": "PBM", **parameters}))
-    assert load_instance(path).n_items == 2
 
 
 def test_model_that_an_instance_lacks():

@@ -281,27 +281,3 @@ def test_engines_agree(agent, metrics):
     ]
     for column in ("regret", "reward", "clicks"):
         np.testing.assert_array_equal(getattr(results[0], column), getattr(results[1], column))
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"transition": [[[1.0], [0.99], [1.0]]]},
-        {"transition": [[[1.0]] * 2]},
-        {"first": [0.99]},
-        {"mean_sessions": 0.5},
-        {"n_sessions": 0},
-        {"click_rewards": [[1, -1]]},
-        {"n_positions": 3},
-    ],
-)
-def test_wrong_users(wrong):
-    right = {"attraction": [[0.5, 0.2]], "transition": [[[1.0]] * 3], "n_positions": 1}
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        CascadeMDP(**(right | wrong))
-
-
-@pytest.mark.parametrize("wrong", [{"cutoff": 1}, {"reference": [0, 1, 2, 3]}])
-def test_arguments_that_a_memory_excludes(wrong):
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        gym.make("CascadeMDPRank-v0", **wrong)

@@ -51,26 +51,6 @@ def changing(*starts: int) -> PiecewiseStationaryModel:
 # ---------------------------------------------------------------------------------------- the model
 
 
-@pytest.mark.parametrize(
-    ("models", "starts", "name"),
-    [
-        ([], [], "models"),
-        ([FIRST, SECOND], [0], "starts"),
-        ([FIRST, SECOND], [0.0, 1.0], "starts"),
-        ([FIRST, SECOND], [1, 2], "starts"),
-        ([FIRST, SECOND], [0, 0], "starts"),
-        ([FIRST, SECOND, THIRD], np.array([0, 5, 3], np.uint64), "starts"),
-        ([FIRST, CascadeModel([0.1, 0.2], 2)], [0, 1], r"models\[1\]"),
-        ([FIRST, FIRST.with_positions(1)], [0, 1], r"models\[1\]"),
-        ([FIRST, CHANGING], [0, 1], r"models\[1\]"),
-        ([FIRST, {"model": "CMM", "attraction": [0.1]}], [0, 1], r"models\[1\]"),
-    ],
-)
-def test_wrong_models_and_starts(models, starts, name):
-    with pytest.raises(ValueError, match=name):
-        PiecewiseStationaryModel(models, starts)
-
-
 def test_model_of_a_step():
     """The first step of an epoch is the epoch's own."""
     for step, epoch in [
@@ -307,29 +287,3 @@ def test_seeds_of_families(family):
     longer = attractions(f"{family}:n_epochs=9,length=3,n_positions=3,seed=1")
     # a longer future leaves the past alone
     np.testing.assert_array_equal(longer[:6], attractions(f"{small}1"))
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "abrupt:n_epochs=0",
-        "li2019-switching:n_positions=8",
-        "li2019-switching:query=abrupt",
-        "li2019-two-changes:gap=0.6",
-    ],
-)
-def test_wrong_families(name):
-    with pytest.raises(ValueError, match=name):
-        load_instance(name)
-
-
-def test_instance_file(tmp_path):
-    kinds = {model.kind: model for model in (CHANGING, FIRST)}
-    Instance("mine", kinds, 2).save(tmp_path / "mine.json")
-    again = load_instance(tmp_path / "mine.json")
-    assert again.model("PiecewiseStationaryModel of CM") == CHANGING
-    assert again.model(CascadeModel) == FIRST
-    (tmp_path / "bare.json").write_text(json.dumps(CHANGING.to_dict()))
-    for name in ("mine", "bare"):
-        env = gym.make("NonStationaryCMRank-v0", instance=str(tmp_path / f"{name}.json"))
-        assert env.unwrapped.model == CHANGING

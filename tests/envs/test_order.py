@@ -66,18 +66,6 @@ def test_last_digits_decide_no_list(model, reward):
     assert 4 in more
 
 
-def test_equal_lists_of_a_search():
-    """The last two items of a DCM earn the same in either order; what they earn is rounded."""
-    model = load_instance("yandex-like:n_items=20").model("DCM")
-    best = model.optimal_ranking()
-    assert best.tolist() == [7, 10, 12, 0, 13]
-    for seed in range(5):
-        order = np.random.default_rng(seed).permutation(20)
-        assert order[model.relabelled(order).optimal_ranking()].tolist() == best.tolist()
-        factors = 1 + 1e-15 * np.random.default_rng(seed).integers(-9, 9, 20)
-        assert nudged(model, factors).optimal_ranking().tolist() == best.tolist()
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_stateful_users_whose_next_state_is_independent_of_clicks(seed):
     """Any order of the most attractive items is best: they are in the order of their ids, also with

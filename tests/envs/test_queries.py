@@ -18,7 +18,6 @@ from clickgym.envs import (
     ClickEnv,
     EpisodeCounts,
     EpisodeCountsVector,
-    PositionBasedModel,
     QueryUsers,
     Users,
     load_instance,
@@ -182,42 +181,6 @@ def test_splits_share_no_query():
     assert len(set(items)) == 1316
 
 
-def test_a_split_is_the_same_in_all_click_models():
-    first = load_instance("queries:split=test").model("QueryUsers of CM").models
-    for kind in ("PBM", "DBN"):
-        models = load_instance("queries:split=test").model(f"QueryUsers of {kind}").models
-        pairs = zip(first, models, strict=True)
-        assert all((one.attraction == other.attraction).all() for one, other in pairs)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("split=tests", "unknown split 'tests'"),
-        ("split=real,n_items=20", "real queries have 10 items"),
-        ("split=real,most=0.1", "attractions of their own"),
-        ("n_positions=11", "n_positions"),
-        ("n_sessions=0", "n_sessions"),
-        ("most=1.0", "most"),
-    ],
-)
-def test_bad_arguments_of_the_family(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        load_instance(f"queries:{arguments}")
-
-
-def test_bad_users():
-    one, other = CascadeModel([0.5, 0.1], 1), PositionBasedModel([0.5, 0.1], [1.0])
-    with pytest.raises(ValueError, match=r"models\[1\] is a PositionBasedModel; expected a Cas"):
-        QueryUsers([one, other])
-    with pytest.raises(ValueError, match="unknown entry of told 'attraction'"):
-        QueryUsers([one], told={"attraction": [0.5, 0.1]})
-    with pytest.raises(ValueError, match="examination"):
-        QueryUsers([one], told={"examination": [0.5, 0.1]})
-    with pytest.raises(ValueError, match="reference is a list; expected None"):
-        ClickEnv(QueryUsers([one]), reference=[0])
-
-
 def test_users_as_a_file_and_with_other_items(tmp_path):
     instance = load_instance("queries:split=real,n_sessions=3")
     many = instance.model("QueryUsers of PBM", 2)
@@ -307,15 +270,6 @@ def test_counts_of_streams_are_those_of_single_ones(env_id, limit, mode):
                     history[b] = []
             np.testing.assert_array_equal(observed["counts"][b], rows_of(history[b], 10))
         was_over = over
-
-
-def test_counts_of_other_environments_are_refused():
-    with pytest.raises(ValueError, match="expected lists, and their clicks"):
-        EpisodeCounts(gym.make("ContextualPBMRank-v0"))
-    with pytest.raises(TypeError, match="expected an environment of clickgym"):
-        EpisodeCounts(gym.make("CartPole-v1"))
-    with pytest.raises(ValueError, match="expected lists, and their clicks"):
-        EpisodeCounts(clickgym.envs.ScoresAction(gym.make("PBMRank-v0")))
 
 
 @pytest.mark.compiled  # as all that loads torch

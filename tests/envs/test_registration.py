@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -23,7 +22,6 @@ from clickgym.envs import (
     ClickEnv,
     ClickModel,
     ClickVectorEnv,
-    PositionBasedModel,
     Users,
 )
 from clickgym.envs.arguments import forms_of
@@ -81,31 +79,6 @@ def test_a_specification_can_be_written_and_read(env_id):
     assert type(gym.make_vec(env_id, num_envs=2).unwrapped) is ClickVectorEnv
 
 
-def test_short_name_of_two_models():
-    """It is refused, but a cell of a notebook that is run again replaces its class."""
-
-    def cell(version):
-        class Twin(PositionBasedModel):
-            short = "TWIN"
-            title = f"twin {version}"
-
-        return Twin
-
-    first, again = cell(1), cell(2)
-    assert first is not again
-    assert CLICK_MODELS["TWIN"] is again
-    with pytest.raises(ValueError, match=r"Other: .*Twin.* already has the short name 'TWIN'"):
-
-        class Other(PositionBasedModel):
-            short = "TWIN"
-
-    with pytest.raises(ValueError, match=r"PositionBasedModel.* already has the short name 'PBM'"):
-
-        class Another(ClickModel):
-            short = "PBM"
-            shapes: ClassVar = {}
-
-
 def test_registration_by_name(tmp_path):
     """The class is imported when the environment is made."""
     (tmp_path / "shymodule.py").write_text(OWN)
@@ -141,24 +114,6 @@ for form, wanted in needs.items():
         raise AssertionError
 """
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
-
-
-def test_a_bad_registration_is_refused():
-    message = "env_id is 'Mine'; expected a name with a version: MyRank-v0"
-    with pytest.raises(ValueError, match=message):
-        clickgym.register_click_model("Mine", "PBM")
-    message = "model is <class 'int'>; expected a subclass of clickgym.envs.ClickModel, or its name"
-    with pytest.raises(TypeError, match=message):
-        clickgym.register_click_model("Mine-v0", int)
-
-
-def test_model_that_cannot_be_imported():
-    """It is named when the environment is made."""
-    clickgym.register_click_model("GhostRank-v0", "no_such_module:Ghost")
-    with pytest.raises(
-        ValueError, match="click model 'no_such_module:Ghost': there is no module 'no_such_module'"
-    ):
-        gym.make("GhostRank-v0")
 
 
 # ------------------------------------------------------------------------ models without attraction

@@ -6,7 +6,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from clickgym.envs.rendering import RENDER_MODES, ResultPage, render, to_ansi, to_rgb
+from clickgym.envs.rendering import ResultPage, to_ansi, to_rgb
 
 
 def make_page(n_positions=3, **changes):
@@ -42,14 +42,6 @@ def test_the_best_list_stands_below():
     assert changed.min() >= 80 + 3 * 48
 
 
-@pytest.mark.parametrize(
-    ("satisfied", "words"),
-    [(True, "| user satisfied"), (False, "| user not satisfied"), (None, "regret 5.68")],
-)
-def test_the_text_says_whether_the_user_left_satisfied(satisfied, words):
-    assert to_ansi(make_page(satisfied=satisfied)).splitlines()[0].endswith(words)
-
-
 def test_before_the_first_session_there_is_no_list():
     assert to_ansi(ResultPage(title="PBMRank-v0", n_items=8, n_positions=3)) == (
         "PBMRank-v0 | no session yet | 8 items for 3 positions"
@@ -81,22 +73,6 @@ def test_all_pictures_of_an_environment_have_one_size(n_positions):
 
 
 @pytest.mark.parametrize(
-    ("field", "value"),
-    [("examined", 1), ("clicks", 1), ("ranking", 7)],
-    ids=lambda value: str(value),
-)
-def test_below_the_heading_only_the_card_that_changed_changes(field, value):
-    page = make_page(5)
-    values = [*getattr(page, field)]
-    values[3] = value
-    changed = to_rgb(page) != to_rgb(make_page(5, **{field: values}))
-    rows = np.flatnonzero(changed.any(axis=(1, 2)))
-    rows = rows[rows >= 80]
-    assert rows.size
-    assert set(rows) <= set(range(80 + 3 * 48, 80 + 4 * 48))
-
-
-@pytest.mark.parametrize(
     ("name", "has_one"),
     [("PBMRank-v0", True), ("NonStationaryPBMRank-v0", True), ("ContextualPBMRank-v0", False)],
 )
@@ -107,10 +83,3 @@ def test_the_page_of_an_environment_has_its_best_list(name, has_one):
     env.step(info["optimal_ranking"])
     line = f"best list: {', '.join(map(str, info['optimal_ranking']))}"
     assert (env.render().splitlines()[-1] == line) is has_one
-
-
-def test_modes():
-    page = make_page()
-    assert RENDER_MODES == ("ansi", "rgb_array")
-    assert render(page, "ansi") == to_ansi(page)
-    assert np.array_equal(render(page, "rgb_array"), to_rgb(page))

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from click_stories import arguments_of
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from registries import SAME_ITEMS, default_ids
 
 import clickgym
@@ -181,22 +180,6 @@ def test_same_step_returns_the_last_observation_beside_the_first():
             np.testing.assert_array_equal(infos["final_info"]["regret"], same_infos["regret"])
         else:
             np.testing.assert_array_equal(clicks, same_clicks)
-
-
-@by_id
-@by_reset_mode
-def test_gymnasiums_episode_statistics_are_right(env_id, reset_mode):
-    envs = RecordEpisodeStatistics(make(env_id, max_episode_steps=4, autoreset_mode=reset_mode))
-    envs.reset(seed=0)
-    returns, episodes = np.zeros(B), 0
-    for _ in range(20):
-        _, rewards, _, truncations, infos = envs.step(envs.action_space.sample())
-        returns += rewards
-        if truncations.all():
-            assert infos["episode"]["l"].tolist() == [4] * B
-            np.testing.assert_allclose(infos["episode"]["r"], returns)
-            returns[:], episodes = 0, episodes + 1
-    assert episodes == (4 if reset_mode is AutoresetMode.NEXT_STEP else 5)
 
 
 @by_id

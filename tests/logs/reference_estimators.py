@@ -20,7 +20,6 @@ from click_stories import exact_law
 
 from clickgym.envs import ClickModel
 from clickgym.logs import ClickLog
-from clickgym.logs.off_policy.policies import Policy
 
 Coin: TypeAlias = tuple[Any, ...]
 Flip: TypeAlias = Callable[[Coin], bool]
@@ -235,48 +234,6 @@ def examinations(model: ClickModel, ranking: Sequence[int]) -> list[float]:
     for (_, examined, _), probability in exact_law(model, ranking).items():
         for k, looked in enumerate(examined):
             result[k] += looked * probability
-    return result
-
-
-def weights_of(
-    log: ClickLog, estimator: str, target: Policy, logging: Policy, model: ClickModel | None
-) -> list[list[float]]:
-    """``(N, K)`` what each logged click counts, by the definitions; infinite where it would be."""
-    shown = {
-        name: list(zip(*policy.support(), strict=True))
-        for name, policy in (("Φ", target), ("π", logging))
-    }
-
-    def probability(name: str, items: list[int], k: int) -> float:
-        return math.fsum(p for ranking, p in shown[name] if alike(ranking.tolist(), items, k))
-
-    def alike(ranking: list[int], items: list[int], k: int) -> bool:
-        """Whether two lists share what the estimator compares."""
-        if estimator == "item-position":
-            return ranking[k] == items[k]
-        end = len(items) if estimator == "ips" else k + 1
-        return ranking[:end] == items[:end]
-
-    def ratio(above: float, below: float) -> float:
-        return 0.0 if above == 0 else float(above) / float(below) if below > 0 else math.inf
-
-    looked: dict[str, dict[int, float]] = {}
-    for name in ("Φ", "π") if model is not None else ():
-        looked[name] = defaultdict(float)
-        for ranking, p in shown[name]:
-            for item, examined in zip(
-                ranking.tolist(), examinations(model, ranking.tolist()), strict=True
-            ):
-                looked[name][item] += p * examined
-    result = []
-    for items in log.items.tolist():
-        row = []
-        for k, item in enumerate(items):
-            if model is None:
-                row.append(ratio(*(probability(name, items, k) for name in "Φπ")))
-            else:
-                row.append(ratio(looked["Φ"][item], looked["π"][item]))
-        result.append(row)
     return result
 
 

@@ -8,15 +8,11 @@ import numpy as np
 import pytest
 from scipy.special import betaln
 from slow import slow
-from test_offline import ALL, EM, TRUTH, UNIFORM, penalised, simulated, small_log
+from test_offline import ALL, EM, TRUTH, UNIFORM, penalised, small_log
 
 from clickgym.logs import (
     ClickLog,
-    CMEstimator,
-    DBNEstimator,
-    DCMEstimator,
     PBMEstimator,
-    SDBNEstimator,
     UBMEstimator,
     fit_models,
 )
@@ -42,12 +38,6 @@ def test_merged_sessions():
     ]
     assert dict(zip(kinds, weights.tolist(), strict=True)) == expected
     assert len(kinds) == len(expected) < 200
-
-
-@pytest.mark.parametrize("name", ["DCM EM", "DBN", "CCM"])
-def test_lists_of_a_single_position(name):
-    log = ClickLog([[0], [1], [0]] * 4, [[1], [0], [0]] * 4, [0, 1, 0] * 4, ("a", "b"), ("p", "q"))
-    np.testing.assert_allclose(ALL[name]().fit(log).attraction_, [5 / 10, 1 / 6, 0.5])
 
 
 # ------------------------------------------------------------------------------------------------
@@ -129,28 +119,6 @@ def test_what_the_start_does_not_know_begins_at_one_half():
     prior = np.array([*known, *[0.5] * (len(fitted.attraction_) - 3), *start.examination_])
     height = start.log_likelihood(log).sum() + np.log(prior * (1 - prior)).sum()
     assert fitted.log_posterior_[0] == pytest.approx(height, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("estimator", "start"),
-    [
-        (PBMEstimator(), lambda: UBMEstimator().fit(small_log(0))),
-        (DBNEstimator(), lambda: SDBNEstimator().fit(small_log(0))),
-        (PBMEstimator(), PBMEstimator),
-        (DCMEstimator(), lambda: DCMEstimator("last_click").fit(small_log(0))),
-        (PBMEstimator(), lambda: PBMEstimator().fit(simulated(TRUTH["PBM"], 9, 0))),
-    ],
-)
-def test_a_start_of_another_kind_is_refused(estimator, start):
-    with pytest.raises(ValueError, match=r"^start is a \w+; expected a \w+ that EM fitted to"):
-        estimator.fit(small_log(0), start=start())
-
-
-def test_a_closed_form_needs_no_start():
-    log = small_log(2)
-    assert CMEstimator().fit(log, start=CMEstimator().fit(log)).score(log[:1]) == CMEstimator().fit(
-        log
-    ).score(log[:1])
 
 
 # ------------------------------------------------------------------------------------------------
@@ -240,11 +208,3 @@ def test_all_ways_to_fit_give_equal_parameters(name):
     given = MODEL_ESTIMATORS[name](prior=(2, 3))
     (passed,) = fit_models(log, [given], ["q"], test_share=0).estimators.values()
     assert passed.prior_ == (2.0, 3.0)
-
-
-@pytest.mark.parametrize("name", MODEL_ESTIMATORS)
-def test_logs_without_clicks(name):
-    log = ClickLog([[0, 1], [1, 0]] * 15, np.zeros((30, 2)), [0, 1] * 15, tuple("ab"), tuple("pq"))
-    estimator = MODEL_ESTIMATORS[name]().fit(log)
-    assert (estimator.predict_proba(log) < 0.1).all()
-    assert -0.2 < estimator.score(log) < 0

@@ -3,7 +3,6 @@ command.
 """
 
 import itertools
-import json
 import re
 from dataclasses import replace
 from functools import cache
@@ -22,7 +21,6 @@ from clickgym.envs import (
     DynamicBayesianModel,
     PositionBasedModel,
     UserBrowsingModel,
-    load_instance,
 )
 from clickgym.logs import (
     ClickLog,
@@ -31,7 +29,6 @@ from clickgym.logs import (
     ListPolicy,
     PBMEstimator,
     UniformPolicy,
-    empirical_policy,
     evaluate,
     write_tidy,
 )
@@ -403,16 +400,8 @@ REFUSED = {
         "ips",
         {"log": replace(LOG, queries=[0, 1, 0], query_labels=("q", "r"))},
     ),
-    "unknown estimator": ("ips", UNIFORM, "isp", {}),
     "no list propensities": ("no list_propensities", UNIFORM, "ips", {}),
-    "no propensities": ("no propensities", UNIFORM, "item-position", {}),
     "no prefix propensities": ("give the logging policy", UNIFORM, "cascade", {}),
-    "positions": (
-        "target policy fills 3 positions; the log has 2",
-        UniformPolicy(3, 3),
-        "ips",
-        {"logging": UNIFORM},
-    ),
     "a list never shown": (
         "list a, c: the target policy shows it, the logging policy never",
         FixedPolicy([0, 2]),
@@ -425,59 +414,17 @@ REFUSED = {
         "ips",
         {"logging": UniformPolicy(2, 2)},
     ),
-    "an item never shown at a position": (
-        "item 'c' at position 2: the target policy shows it",
-        UNIFORM,
-        "item-position",
-        {"logging": empirical_policy(LOG)},
-    ),
-    "an item never examined": (
-        "item 'c': the target policy shows it",
-        UNIFORM,
-        "pbm",
-        {"model": PositionBasedModel(ATTRACTED, [0.0, 1.0])},
-    ),
-    "an item not in the log": (
-        "item 'c': the target policy shows it",
-        FixedPolicy([2, 0]),
-        "pbm",
-        {"log": LOG[:2], "model": PositionBasedModel(ATTRACTED, [1.0, 1.0])},
-    ),
-    "no overlap": (
-        "no session of the log shows anything that the target policy would",
-        FixedPolicy([0, 2]),
-        "ips",
-        {"logging": UNIFORM},
-    ),
     "another click model": (
         "model is a PositionBasedModel; the estimator 'ubm' takes a UserBrowsingModel",
         UNIFORM,
         "ubm",
         {"model": PositionBasedModel(ATTRACTED, [1.0, 1.0])},
     ),
-    "too few items in the click model": (
-        "the click model has 2 items",
-        UNIFORM,
-        "pbm",
-        {"model": PositionBasedModel([0.5] * 2, [1.0, 1.0])},
-    ),
-    "an item the click model was not fitted to": (
-        "not fitted to the query and item",
-        UniformPolicy(2, 2),
-        "pbm",
-        {"model": PBMEstimator().fit(LOG[:2])},
-    ),
     "a reward no sum over items": (
         "the estimator 'pbm' cannot tell 'any_click'; ips, cascade can",
         UNIFORM,
         "pbm",
         {"reward": "any_click"},
-    ),
-    "cutoff": (
-        "cutoff is 3, but the log has 2 positions",
-        UNIFORM,
-        "ips",
-        {"logging": UNIFORM, "cutoff": 3},
     ),
 }
 
@@ -495,12 +442,6 @@ POLICIES_REFUSED = {
         "probabilities must be non-negative with sum 1",
     ),
     "an item twice": (lambda: FixedPolicy([1, 1]), "an item twice"),
-    "a hole": (lambda: ListPolicy([[-1, 0]], [1.0]), "has -1 at the first position, or above an"),
-    "ids that are no integers": (
-        lambda: FixedPolicy([0.5, 1.0]),
-        r"ranking\[0\] is 0.5; expected an integer",
-    ),
-    "more positions than items": (lambda: UniformPolicy(2, 3), "only n_items = 2"),
 }
 
 
@@ -549,35 +490,3 @@ def test_table_of_estimates(tidy, printed):
             assert int(effective) == round(wanted.effective_sample_size)
             assert int(clicks) == round(wanted.effective_clicks)
             assert float(difference) == pytest.approx(wanted.difference, rel=1e-3)
-
-
-def test_policy_from_a_fitted_file(tidy, printed, refused):
-    """The best list of its click model; a file must fit the log, and name one click model."""
-    path, log = tidy
-    file, linear, plain = (path.parent / f"{name}.json" for name in "hlp")
-    words = ["--model", "PBM", "DCM", "--query", "hats", "--bootstrap", "0", "--out", str(file)]
-    printed(["fit", str(path), *words])
-    fitted, hats = load_instance(file), log[log.queries == 0]
-    words = ["evaluate", str(path), "--query", "hats", "--estimator", "dcm", "--policy"]
-    out = printed([*words, f"{file}:dcm", "--cutoff", "2"])
-    assert "Clicks per session, first 2 positions" in out
-    best = [
-        log.item_labels.index(fitted.labels[item])
-        for item in fitted.model("DCM").optimal_ranking("clicks", 2)
-    ]
-    expected = evaluate(hats, FixedPolicy(best), "dcm", cutoff=2)
-    (row,) = [line for line in out.splitlines() if line.startswith("dcm")]
-    assert float(row.split()[1]) == pytest.approx(expected.value, rel=1e-6)
-    items = {"query": "hats", "items": ["a"] * 20}
-    replace(load_instance("linear"), estimation=items).save(linear)
-    plain.write_text(json.dumps(PositionBasedModel([0.5] * 5, [1.0] * 3).to_dict()))
-    for policy, message in (
-        (file, "h.json has the click models PBM, DCM; choose one, as in"),
-        (f"{file}:UBM", "h.json has the click models PBM, DCM; choose one, as in"),
-        (path.parent / "none.json:PBM", "the instance file"),
-        (plain, "p.json has no list for the query 'hats' of the log"),
-        (linear, "l.json has the click models ; choose one, as in"),
-    ):
-        assert message in refused([*words, str(policy)])
-    words[words.index("hats")] = "shoes"
-    assert "h.json has no list for the query 'shoes' of the log" in refused([*words, f"{file}:PBM"])

@@ -98,20 +98,6 @@ def test_linear_attraction_is_the_least_squares_fit():
     assert linear.estimation["explained_by_linear_fit"] == pytest.approx(share, abs=1e-4)
 
 
-def test_fitted_attractions_that_leave_the_unit_interval_are_moved_and_scaled():
-    """By one number each, so that their lowest is 0 and their highest at most 1."""
-    stars = np.random.default_rng(0).integers(0, 2, (20, 12))
-    stars[:10, :6] = 5  # half of the users like half of all
-    given, model = (
-        model_of(full_ratings(stars), dimension=4, linear=linear) for linear in (False, True)
-    )
-    x, y = fitted(given), np.concatenate(given.attractions)
-    best = x @ np.linalg.lstsq(x, y, rcond=None)[0]
-    assert best.min() < -0.01
-    expected = (best - best.min()) / (max(best.max(), 1.0) - best.min())
-    np.testing.assert_allclose(x @ model.theta, expected, atol=1e-9)
-
-
 def test_who_rated_too_little_is_left_out():
     ratings = full_ratings(np.random.default_rng(0).integers(1, 6, (6, 9)))
     fewer = ratings[np.setdiff1d(np.arange(54), [0, 1, 12])]
@@ -124,27 +110,6 @@ def test_who_rated_too_little_is_left_out():
     )
     with pytest.raises(ValueError, match="no user has 10 candidates, the most has 9"):
         contextual_instance(fewer, n_items=10, n_positions=3, dimension=2)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"models": ("DBN",)}, "unknown model 'DBN'"),
-        (
-            {"models": ("UBM", "UBM")},
-            r"models\[1\] is 'UBM', as models\[0\]; expected distinct strings",
-        ),
-        (
-            {"interactions": "plain"},
-            r"unknown interactions 'plain' \(available: none, products, outer\)",
-        ),
-        ({"n_positions": 11}, "n_positions is 11"),
-        ({"dimension": 13}, "dimension is 13; expected less than 12"),
-    ],
-)
-def test_wrong_arguments_of_an_instance_are_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        contextual_instance(some_ratings(), **arguments)
 
 
 @pytest.mark.parametrize(("interactions", "n_products"), [("products", 4), ("outer", 16)])

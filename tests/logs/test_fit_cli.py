@@ -11,15 +11,13 @@ from clickgym.command_line import main
 from clickgym.envs import PositionBasedModel, load_instance
 from clickgym.logs import (
     ClickLog,
-    DBNEstimator,
     PBMEstimator,
     fit_models,
     read_log,
     train_test_split,
     write_tidy,
 )
-from clickgym.logs.estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
-from clickgym.logs.off_policy.evaluation import ESTIMATORS
+from clickgym.logs.estimation.estimator import MODEL_ESTIMATORS
 
 ATTRACTION, EXAMINATION = [0.7, 0.5, 0.4, 0.3, 0.2, 0.1], [0.9, 0.7, 0.5, 0.3]
 
@@ -80,12 +78,6 @@ def test_a_fitted_instance_is_the_truth_and_can_be_run(log_file, tmp_path, capsy
 def held_out_score(path):
     train, test = train_test_split(read_log(path), 0.2)
     return PBMEstimator().fit(train).score(test)
-
-
-@pytest.mark.parametrize("share", [0.01, 0.5, 0.99])
-def test_at_least_one_session_is_held_out_and_one_is_not(share):
-    log = ClickLog([[0], [1]], [[0], [1]], [0, 0], ("a", "b"), ("q",))
-    assert [len(part) for part in train_test_split(log, share)] == [1, 1]
 
 
 def test_fewer_items_are_those_displayed_most(tmp_path):
@@ -191,21 +183,6 @@ def test_python_fits_as_the_command_does(log_file, tmp_path, printed):
     assert load_instance(tmp_path / "queries" / "some%2Ftimes.json").estimation["sessions"] == 3000
 
 
-def test_missing_convergence_is_a_warning(log_file):
-    with pytest.warns(ConvergenceWarning, match="DBNEstimator has not converged"):
-        fit_models(read_log(log_file), [DBNEstimator(3)])
-
-
-def test_help_names_what_the_registries_hold(printed, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "300")  # so that no name is broken at the end of a line
-    for command, names in {
-        "fit": MODEL_ESTIMATORS,
-        "evaluate": ESTIMATORS,
-    }.items():
-        shown = printed([command, "--help"])
-        assert [name for name in names if name not in shown] == []
-
-
 # ------------------------------------------------------------------------------------------------
 # ---------- intervals
 
@@ -254,19 +231,6 @@ def test_refits_to_a_quarter_of_the_sessions_have_the_errors_of_all():
     for name, first in (("examination", 1), ("attraction", 0)):  # the first examination is the unit
         ratios = np.array(large[name][first:], float) / np.array(small[name][first:], float)
         assert ratios == pytest.approx(0.5, rel=0.4)
-
-
-def test_what_no_session_shows_keeps_the_prior_and_says_so(tmp_path, printed):
-    """The item c stands at the last position alone, where nothing tells whether a click
-    satisfied.
-    """
-    rng = np.random.default_rng(0)
-    items = np.where(rng.random((2000, 1)) < 0.5, [[0, 1, 2]], [[1, 0, 2]])
-    clicks = rng.random(items.shape) < [0.5, 0.4, 0.3]
-    write_tidy(ClickLog(items, clicks, np.zeros(2000), tuple("abc"), ("q",)), tmp_path / "log.csv")
-    words = ["fit", str(tmp_path / "log.csv"), "--out", str(tmp_path / "q.json")]
-    out = printed([*words, "--model", "SDBN", "DBN"])
-    assert re.search(r"^satisfaction: a .* ± .*, b .* ± .*, c 0\.\d+\*$", out, re.MULTILINE)
 
 
 def test_a_log_whose_items_hardly_change_places_is_warned_about(tmp_path, printed, refused):

@@ -326,37 +326,6 @@ def convert():
     return runpy.run_path(str(EXAMPLE))["CONVERTERS"]
 
 
-def sixty(queries):
-    rng = np.random.default_rng(0)
-    browsing = np.full((10, 10), 0.2)
-    browsing[:, 9] = np.linspace(0.9, 0.1, 10)  # the last column: no click yet
-    browsing[2, :2] = 0.31, 0.32
-    item_parameters = ("CM", "PBM", "DCM", "UBM", "DBN", "DBN_satisfaction", "CCM")
-    return {
-        "shared": {
-            "PBM_examination": rng.random(10).tolist(),
-            "DCM_termination": rng.random(10).tolist(),
-            "UBM_gamma_rank_prev": browsing.tolist(),
-            "DBN_perseverance": 0.99999,
-            "CCM": [0.9, 0.8, 0.1],
-        },
-        "queries": {
-            query: {name: rng.random(10).tolist() for name in item_parameters} for query in queries
-        },
-    }
-
-
-def test_conversion_of_ubm_and_dbn(log_file, convert):
-    path = log_file("sixty.json", json.dumps(sixty(["401", "1153"])))
-    first, second = convert["yandex60"](path)
-    assert (first.name, second.name, first.n_positions) == ("yandex60-401", "yandex60-1153", 5)
-    examination = first.models["UBM"].examination
-    np.testing.assert_allclose(examination[:, 0], np.linspace(0.9, 0.1, 10))
-    np.testing.assert_allclose(examination[2, :4], [examination[2, 0], 0.31, 0.32, 0])
-    assert first.models["DBN"].perseverance == 1
-    assert first.initial_ranking.tolist() == list(range(10))
-
-
 ADS = {
     "19": {"thetas": [0.05, 0.03, 0.04, 0.06], "kappas": [1.0, 0.5]},
     "2": {"thetas": [0.1, 0.2], "kappas": [1.0, 0.4]},

@@ -12,7 +12,6 @@ import polars
 import pytest
 import study
 from he2020_figure2 import CataloguePBMUCB
-from when_rl_pays import BanditByState
 
 import clickgym
 from clickgym.bench.results import read_results
@@ -123,29 +122,6 @@ def test_no_lead_is_tested_without_room():
 def test_lower_bounds(module, function, env, expected):
     made = gym.make(env[0], **env[1])
     assert getattr(import_module(module), function)(made) == pytest.approx(expected)
-
-
-def test_last_clicks_are_those_of_simulated_users():
-    """Within four standard errors of 40,000 sessions."""
-    script = import_module("he2020_figure3")
-    env = gym.make_vec("UBMRank-v0", 40_000, n_positions=10, instance="yandex-990")
-    one = gym.make("UBMRank-v0", n_positions=10, instance="yandex-990")
-    env.reset(seed=1)
-    clicks = env.step(np.tile(one.unwrapped.initial_ranking, (40_000, 1)))[0]
-    clicked = clicks[clicks.any(axis=1)]
-    last = 10 - np.argmax(clicked[:, ::-1], axis=1)
-    expected = script.last_clicks(one)
-    found = np.bincount(last, minlength=11)[1:] / len(last)
-    error = np.sqrt(expected * (1 - expected) / len(last))
-    assert (np.abs(found - expected) < 4 * error + 1e-9).all()
-
-
-def test_bandit_by_state_takes_any_seed():
-    """A seed sequence gives the lists of its integer."""
-    env = gym.make("CascadeMDPRank-v0")
-    agents = (BanditByState(12, 4, 4, seed=seed) for seed in (1, np.random.SeedSequence(1)))
-    first, other = (clickgym.run(agent, env, 200, seed=0).regret[-1] for agent in agents)
-    assert first == other
 
 
 def test_pbm_ucb_of_a_catalogue():

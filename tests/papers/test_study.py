@@ -5,7 +5,7 @@ import polars
 import pytest
 import study
 from scipy.special import stdtrit
-from study import Curves, Estimate, Finding, Number, Statement, certain, estimate, less
+from study import Curves, Estimate, Finding, Statement, certain, estimate, less
 
 STEPS = [100, 5000, 9900, 10_000]
 
@@ -37,11 +37,6 @@ def test_what_is_kept_of_a_sweep():
     one = Curves(study.compact(table("A", lambda t: 0.5 * t), ()))
     assert len(one.values("E", "A")) == 3  # the runs, if there is a single instance
     assert one.by_instance("E", "A", end=0.0).tolist() == [[0.0, 0.0, 0.0]]
-
-
-def test_interval_of_a_mean():
-    assert str(estimate([1.0, 2.0, 3.0])) == "2 ± 2.5"
-    assert str(estimate([3742.3])) == "3,742 ± ?"
 
 
 def test_comparisons_are_within_queries():
@@ -119,15 +114,6 @@ def test_exact_interval_of_a_share():
     """Clopper and Pearson: of none of n the upper end is 1 - 0.025^{1/n}."""
     words = f"0 of 60 queries (0.0 to {100 * (1 - 0.025 ** (1 / 60)):.1f} %)"
     assert study.above_share(np.zeros(60, bool), 0.01).measured == words
-
-
-def test_difference_to_a_printed_number():
-    """The paper's standard error counts; without one, the interval is ours."""
-    values = np.array([1.0, 2.0, 3.0])
-    assert Number("x", 3.0, values).cells() == ["x", "3", "2 ± 2.5", "-1 ± 2.5"]
-    both = Number("x", 1.5, values, error=1.0)
-    assert both.cells()[1::2] == ["1.5 ± 1", "+0.5 ± 3.2"]
-    assert both._replace(is_comparable=False).cells()[3] == "+0.5"
 
 
 def initials(findings, full=True):

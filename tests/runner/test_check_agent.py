@@ -83,11 +83,6 @@ class TakesIntegers(Sampling):
         super().__init__(n_items, n_positions, seed=seed)
 
 
-class NoSeed(Sampling):
-    def __init__(self, n_items, n_positions):
-        super().__init__(n_items, n_positions)
-
-
 class Repeats(Sampling):
     def rank(self, observation):
         return super().rank(observation)[:1].repeat(self.n_positions)
@@ -96,11 +91,6 @@ class Repeats(Sampling):
 class CountsFromOne(Sampling):
     def rank(self, observation):
         return super().rank(observation) + 1
-
-
-class ShowsAll(Sampling):
-    def rank(self, observation):
-        return np.argsort(-self.rng.beta(self.clicked, self.skipped))
 
 
 class Unseeded(Sampling):
@@ -133,26 +123,6 @@ class WritesClicks(Sampling):
         clicks[:] = 1
 
 
-class SortsList(Sampling):
-    def update(self, observation, ranking, clicks, reward):
-        ranking.sort()
-
-
-class StopsAtHorizon(Sampling):
-    def __init__(self, n_items, n_positions, *, horizon, seed=None):
-        super().__init__(n_items, n_positions, seed=seed)
-        self.steps = iter(range(horizon))
-
-    def rank(self, observation):
-        next(self.steps)
-        return super().rank(observation)
-
-
-class Fails(Sampling):
-    def update(self, observation, ranking, clicks, reward):
-        raise KeyError("what update did")
-
-
 class ForgetsToLoad(Sampling):
     def save(self, path):
         path.write_bytes(b"")
@@ -163,19 +133,14 @@ class ForgetsToLoad(Sampling):
 
 
 PLAIN = {
-    NoSeed: "- constructor: it takes no argument seed",
     Repeats: "- lists: Repeats, session 1: bad ranking ",
     CountsFromOne: "- lists: CountsFromOne, session 1: bad ranking [3, 4, 5]: "
     "position 2 shows item 5",
-    ShowsAll: "- lists: ShowsAll, session 1: a ranking has shape (3,), one item for each position",
     Unseeded: "- seeds: two agents of one seed show different lists",
     GlobalDraws: "- agents side by side: it draws from the global generator",
     Shared: "- agents side by side: two agents disturb one another",
     TiesById: "- item ids: the regret of the first 1 sessions is ",
     WritesClicks: "- inputs: update changes the clicks that it is given",
-    SortsList: "- inputs: update changes the ranking that it is given",
-    StopsAtHorizon: "- lists: StopIteration",
-    Fails: "- lists: KeyError: 'what update did'",
     ForgetsToLoad: "- saving and loading: a saved agent and the loaded one differ from session ",
 }
 
@@ -251,16 +216,6 @@ class LosesState(Shuffles):
         return {"bonus": float(self.rng.random() > 0.63)}
 
 
-class HidesHyperparameter(Shuffles):
-    def __init__(self, n_items, n_positions, *, bonus=0.1, seed=None):
-        CompiledAgent.__init__(self, n_items, n_positions, seed)
-
-
-class TakesAnything(Shuffles):
-    def __init__(self, n_items, n_positions, *, bonus=0.1, seed=None):
-        CompiledAgent.__init__(self, n_items, n_positions, seed, bonus=str(bonus))
-
-
 class ReturnsItsOwn(Shuffles):
     def rank(self, observation=None):
         super().rank(observation)
@@ -288,31 +243,16 @@ def update_past_the_end(state, ranking, clicks):
     count(state.clicks, len(state.clicks))
 
 
-@kernel
-def rank_a_second_item(state, rng, ranking):
-    rank(state, rng, ranking)
-    ranking[0], ranking[1] = ranking[1], ranking[0]
-
-
 class WritesPastTheEnd(Shuffles):
     """Compiled, it writes over other memory, which may end the process."""
 
     update_kernel = update_past_the_end
 
 
-class NeedsTwoPositions(Shuffles):
-    """Its index is out of range for a list of one item only."""
-
-    rank_kernel = rank_a_second_item
-
-
 COMPILED = {
     WritesPastTheEnd: "- kernels: IndexError: index 5 is out of bounds for axis 0 with size 5 (",
-    NeedsTwoPositions: "- kernels: IndexError: index 1 is out of bounds for axis 0 with size 1 (",
     KeepsIntegers: "- hyper-parameters: bonus=1 stays an integer, which kernels cut",
     LosesState: "- saving and loading: ",
-    HidesHyperparameter: "- hyper-parameters: bonus is not passed to the constructor of the base",
-    TakesAnything: "- wrong arguments: the constructor takes bonus=object()",
     ReturnsItsOwn: "- methods: rank returns the agent's own array; return a copy",
     TeachesTwice: "- methods: update takes the clicks [1, 0]",
 }

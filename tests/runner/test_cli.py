@@ -90,27 +90,6 @@ def test_show_says_what_a_policy_without_memory_needs(printed):
     assert "EpisodeCounts" not in printed(["show", "PBMRank-v0"])
 
 
-def test_show_describes_what_a_user_wrote(tmp_path, monkeypatch, printed, refused):
-    (tmp_path / "shown.py").write_text(
-        "import clickgym, gymnasium\nfrom clickgym.envs import CascadeModel\n"
-        "from clickgym.agents import Random\n"
-        'class Mine(Random):\n    """Steps at random."""\n'
-        'class Users(CascadeModel):\n    """They click twice."""\n'
-        '    short, title = "Mine", "my model"\n'
-        'clickgym.register_click_model("ShownRank-v0", Users)\n'
-        'gymnasium.register("Plain-v0", entry_point="shown:Mine")\n'
-    )
-    monkeypatch.chdir(tmp_path)
-    assert printed(["show", "shown:Mine"]).splitlines() == ["shown:Mine", "Steps at random."]
-    out = printed(["show", "shown:ShownRank-v0"])
-    assert out.splitlines() == ["shown:ShownRank-v0", "They click twice."]
-    for form, about in {"NonStationary": "abruptly", "Contextual": "candidates"}.items():
-        out = printed(["show", f"shown:{form}ShownRank-v0"])
-        assert re.search(rf"my model \(Mine\).*{about}", out)
-    for wrong in ("shown:NoRank-v0", "shown:Plain-v0", "no_such_module:Mine"):
-        assert wrong.partition(":")[0] in refused(["show", wrong])
-
-
 # -------------------------------------------------------------------------------------------- run
 
 
@@ -123,25 +102,6 @@ def test_run_without_a_folder_prints_its_table(tmp_path, monkeypatch, printed):
     measured = r"Random +[\d.]+ ± [\d.]+ +[\d.]+"
     assert re.search(measured, table)[0] == re.search(measured, kept)[0]
     assert "--out" in note
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_a_table_of_environments_with_other_instances_names_them(capsys):
-    """It compares no agents by instances, of which each environment has one; users who change only
-    after the run are named.
-    """
-    ids = ["NonStationaryCMRank-v0", "CMRank-v0"]
-    words = ["--agents", "Fixed", "Random", "--horizon", "50", "--runs", "1"]
-    assert main(["run", *ids, *words]) == 0
-    text, warning = capsys.readouterr()
-    assert "NonStationaryCMRank-v0, li2019-switching" in text
-    assert "CMRank-v0, yandex-9982" in text
-    assert "by instance" not in text
-    assert "Beside clicks" not in text
-    assert main(["run", "CMRank-v0", "--agents", "Random", "PBMUCB", *words[3:]]) == 0
-    assert "Beside clicks, PBMUCB got examination from the" in capsys.readouterr().out
-    changes = "NonStationaryCMRank-v0 (li2019-switching) first change after session 10,000"
-    assert changes in warning
 
 
 @pytest.mark.parametrize(

@@ -359,10 +359,7 @@ def test_bad_list_is_refused_in_mid_run(engine, bad, fault):
         clickgym.run(agent, ClickEnv(PBM), 3000, seed=0, checkpoints=[1250], engine=engine)
 
 
-NO_LISTS = [[0.0, 1.0, 2.0], [True, False, True], [0, 1], [0, 1, 2, 3], [[0, 1, 2]], 7, None]
-
-
-@pytest.mark.parametrize("bad", [*NO_LISTS, ["a", "b", "c"], [0, [1], 2]], ids=str)
+@pytest.mark.parametrize("bad", [[0.0, 1.0, 2.0], [0, 1], None], ids=str)
 def test_what_is_no_list_is_refused(bad):
     with pytest.raises(clickgym.AgentError, match=r"^PlainBad, step 1501: "):
         clickgym.run(PlainBad(bad), ClickEnv(PBM), 3000, seed=0)

@@ -128,9 +128,7 @@ def test_command_ends_in_a_line_that_names_the_users_own(tmp_path, monkeypatch, 
         assert part in line
 
 
-@pytest.mark.parametrize(
-    "error", [ValueError("one\ntwo"), TypeError("x"), OSError("y"), KeyError("z"), StopIteration()]
-)
+@pytest.mark.parametrize("error", [ValueError("one\ntwo"), StopIteration()])
 def test_errors_of_plain_agents_are_told_in_one_line(error):
     with pytest.raises(clickgym.AgentError) as caught:
         clickgym.run(Plain(error), ClickEnv(PBM), 1000, seed=0)
@@ -147,8 +145,6 @@ def test_errors_of_plain_agents_are_told_in_one_line(error):
     ("text", "told"),
     [
         ("1 / 0", r"ZeroDivisionError: division by zero \(.*fails_at_import\.py:1 in <module>: "),
-        ("def (", r"SyntaxError: invalid syntax \(fails_at_import\.py, line 1\)$"),
-        ("import no_such_thing", "ModuleNotFoundError: No module named 'no_such_thing' "),
     ],
 )
 def test_a_module_that_cannot_be_imported(text, told, tmp_path, monkeypatch):

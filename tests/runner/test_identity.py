@@ -154,26 +154,3 @@ def test_instance_by_content(tmp_path):
     toy(0.2).save(tmp_path / "users.json")
     after = identity(env_maker(("PBMRank-v0", {"instance": str(tmp_path / "users.json")})))
     assert before != after
-
-
-SHOP = """
-import gymnasium as gym
-class Shop(gym.Env):
-    rate = RATE
-gym.register(id="Shop-v0", entry_point="shop:Shop")
-"""
-
-
-def test_environments(imported):
-    shops = []
-    for rate in ("0.1", "0.1", "0.2"):
-        gym.registry.pop("Shop-v0", None)
-        imported(SHOP.replace("RATE", rate), "shop")
-        shops.append(identity(env_maker("Shop-v0")))
-    assert shops[0] == shops[1] != shops[2]
-    specs = ["PBMRank-v0", "CMRank-v0", "PBMRank-v0:cutoff=2", "ContextualPBMRank-v0"]
-    assert len({identity(env_maker(spec)) for spec in specs}) == len(specs)
-    model = CLICK_MODELS["PBM"]
-    users = [model([0.5, last], [1.0, 0.5]) for last in (0.1, 0.1, 0.2)]
-    first, same, other = (of(user) for user in users)
-    assert first == same != other

@@ -129,20 +129,6 @@ def test_objects_and_names_give_the_same_table(mine, tmp_path, n_jobs):
     assert_frame_equal(sweep(envs[0], names, "b"), by_name)
 
 
-@pytest.mark.usefixtures("undrawn")
-@pytest.mark.parametrize("n_jobs", [1, *slow(2)])
-def test_labels_of_a_mapping(tmp_path, n_jobs):
-    """They stand for anything that makes an agent or has users."""
-    named = "PBMRank-v0:attraction=[0.5,0.4],examination=[1.0]"
-    envs = {"model": MODEL.with_positions(1), "named": named}
-    made, fixed = lambda **sizes: TopRank(horizon=200, **sizes), (Fixed, {"ranking": np.array([1])})
-    table = sweep(envs, {"made": made, "fixed": fixed}, tmp_path / "a", n_jobs=n_jobs)
-    assert table["env"].unique(maintain_order=True).to_list() == ["model", "named"]
-    assert table["agent"].unique(maintain_order=True).to_list() == ["made", "fixed"]
-    regret = table.filter(env="named", agent="fixed", step=200)["regret"].to_list()
-    assert regret == pytest.approx([200 * 0.1] * 2)
-
-
 # --------------------------------------------------------------------------------- worker processes
 
 SCRIPT = (

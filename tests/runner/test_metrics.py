@@ -21,7 +21,7 @@ from clickgym.envs import (
     PiecewiseStationaryModel,
     PositionBasedModel,
 )
-from clickgym.runner.play.metrics import METRICS, Metrics, nothing
+from clickgym.runner.play.metrics import METRICS
 
 pytestmark = pytest.mark.uncompiled
 
@@ -212,38 +212,11 @@ def optimal_lists(model, ranking, engine):
 
 
 @pytest.mark.parametrize("engine", ["compiled", "python"])
-def test_the_order_of_summation_does_not_make_a_list_suboptimal(engine):
-    """Where all positions are examined alike any order is optimal, but the sums differ in the last
-    digit.
-    """
-    model = PositionBasedModel([0.8, 0.1, 0.2, 0.3], [1.0, 1.0, 1.0, 1.0])
-    ranking = [0, 1, 3, 2]
-    assert model.expected_reward(ranking) < model.expected_reward(model.optimal_ranking())
-    assert optimal_lists(model, ranking, engine) == 10
-
-
-@pytest.mark.parametrize("engine", ["compiled", "python"])
 @pytest.mark.parametrize(("loss", "expected"), [(1e-14, 10), (1e-10, 0)])
 def test_a_list_that_is_worse_by_little_is_not_optimal(engine, loss, expected):
     model = PositionBasedModel([0.5, 0.5 - loss], [1.0])
     assert model.expected_reward([1]) < model.expected_reward([0])
     assert optimal_lists(model, [1], engine) == expected
-
-
-def test_no_metric_has_no_column():
-    """And the compiled loop measures nothing."""
-    assert Metrics().kernel is nothing
-    result = clickgym.run(make("Random", MODELS["CM"]), ClickEnv(MODELS["CM"]), 10, seed=0)
-    assert result.metrics == {}
-    assert result.to_frame().columns == COLUMNS
-
-
-@pytest.mark.parametrize("engine", ["compiled", "python"])
-def test_violations_need_an_initial_list(engine):
-    env = ClickEnv(MODELS["CM"])
-    with pytest.raises(ValueError, match="'violations' needs an initial list"):
-        clickgym.run(make("Random", MODELS["CM"]), env, 10, engine=engine, metrics=["violations"])
-    assert env.steps == 0
 
 
 @pytest.mark.usefixtures("undrawn")

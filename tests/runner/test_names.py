@@ -2,42 +2,10 @@
 and folders hang on them.
 """
 
-import polars
 import pytest
-from polars.testing import assert_frame_equal
 
-import clickgym
-from clickgym.command_line import main
 from clickgym.core.specs import parse_spec
 from clickgym.runner.names import by_label, split_label
-
-ENVS = ["easy users=PBMRank-v0:instance=uniform:seed=3", "CMRank-v0"]
-AGENTS = ["mine=own_random:Mine:boldness=2.0", "b c=TopRank", "told=Oracle", "Random"]
-OBJECTS = [("own_random:Mine", {"boldness": 2.0}), "TopRank", "Oracle", "Random"]
-OWN = """
-import clickgym
-class Mine(clickgym.agents.Random):
-    def __init__(self, n_items, n_positions, *, boldness=1.0, seed=None):
-        super().__init__(n_items, n_positions, seed=seed)
-"""
-
-
-@pytest.fixture(scope="module")
-def played(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("labels")
-    (folder / "own_random.py").write_text(OWN)
-    words = ["--horizon", "50", "--runs", "2", "--jobs", "1", "--out", str(folder / "out")]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        assert main(["run", *ENVS, "--agents", *AGENTS, *words]) == 0
-    return folder
-
-
-@pytest.fixture
-def here(played, monkeypatch):
-    monkeypatch.chdir(played)
-    return played
-
 
 # ------------------------------------------------------------------------------------------ grammar
 
@@ -85,25 +53,3 @@ def test_arguments_stand_between_commas():
 
 
 # ------------------------------------------------------------------------------------------ results
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_a_label_is_only_a_name(here):
-    """It changes no digit, neither that of an agent nor that of an environment."""
-    from_python = clickgym.sweep(
-        {"easy users": ("PBMRank-v0", {"instance": "uniform:seed=3"}), "CMRank-v0": "CMRank-v0"},
-        dict(zip(("mine", "b c", "told", "Random"), OBJECTS, strict=True)),
-        50,
-        2,
-    )
-    table = clickgym.Results("out").frame
-    assert_frame_equal(from_python.frame, table)
-    unlabelled = clickgym.sweep(
-        ["CMRank-v0"], ["own_random:Mine:boldness=2.0", "Random"], 50, 2, n_jobs=1
-    ).frame
-    rows = table.filter(env="CMRank-v0")
-    assert unlabelled.filter(agent="Random").equals(rows.filter(agent="Random"))
-    own = unlabelled.filter(polars.col("agent") != "Random").drop("agent")
-    assert own.equals(rows.filter(agent="mine").drop("agent"))
-    named = clickgym.sweep({"other": "CMRank-v0"}, ["Random"], 50, 2, n_jobs=1).frame
-    assert named.drop("env").equals(rows.filter(agent="Random").drop("env"))

@@ -1,10 +1,6 @@
 """Reports: `Results` in Python, the printed table, figures and the page."""
 
-import html
-import html.parser
-import json
 import os
-import pickle
 import re
 import shutil
 import subprocess
@@ -14,14 +10,12 @@ import polars
 import pytest
 from matplotlib.figure import Figure
 from polars.testing import assert_frame_equal
-from slow import slow
 
 import clickgym
 from clickgym.core.formats import regret_text
 from clickgym.runner.reports import figures
 from clickgym.runner.reports.figures import PLACES, line_styles
 from clickgym.runner.reports.latex import to_latex
-from clickgym.runner.reports.report import to_html
 
 ENVS, INSTANCES = ["PBMRank-v0", "PBMRank-v0:reward=any_click"], ["yandex-9", "yandex-990"]
 AGENTS = ["TopRank", "CascadeKLUCB", "Random", "Oracle"]
@@ -62,22 +56,6 @@ def test_results_of_a_folder_are_those_of_the_sweep(returned, folder):
     assert returned.table().equals(there.table())
 
 
-def test_results_are_copied_and_told_in_one_line(results):
-    text = "<Results: 4 agents, 2 environments, 2 instances, 3 runs, 2,000 sessions>"
-    copied = pickle.loads(pickle.dumps(results))
-    assert repr(results) == repr(copied) == text
-    assert copied.frame.equals(results.frame)
-
-
-def test_interval_stands_beside_regret_at_80_columns():
-    """As polars prints a table into a terminal."""
-    swept = clickgym.sweep(["PBMRank-v0", "NonStationaryPBMRank-v0"], ["TopRank", "Random"], 100, 2)
-    with polars.Config(tbl_width_chars=80):
-        printed = str(swept.table())
-    (heading,) = (line for line in printed.splitlines() if "agent" in line)
-    assert re.search(r"agent +┆ regret +┆ regret_", heading), printed
-
-
 def test_selection_in_the_order_of_its_names(results):
     chosen = results.select(["Random", "TopRank"], ENVS[1:])
     assert (chosen.names("agent"), chosen.names("env")) == (["Random", "TopRank"], ENVS[1:])
@@ -111,21 +89,6 @@ def test_panels_curves_and_metrics(results):
         heights = [y for x, y in band.get_paths()[0].vertices if x == 2000]
         low = max(mean - half, figures.FLOOR)
         assert (min(heights), max(heights)) == pytest.approx((low, mean + half))
-
-
-def test_chosen_measures(results):
-    """Their panels alone, in the order asked for, with the curves of the whole figure."""
-    whole = results.plot().axes
-    some = results.plot(measures=["window_regret", "regret"]).axes
-    for panel, same in zip(some, [*whole[4:], *whole[:2]], strict=True):
-        assert panel.get_ylabel() == same.get_ylabel()
-        for line, other in zip(panel.lines, same.lines, strict=True):
-            np.testing.assert_array_equal(line.get_xydata(), other.get_xydata())
-    panel = Figure().add_subplot()
-    results.select(environments=ENVS[:1]).plot(ax=panel, measures=["ndcg"])
-    assert panel.get_ylabel() == "ndcg per session"
-    with pytest.raises(ValueError, match="unknown measure 'ndgc'; did you mean 'ndcg'"):
-        results.plot(measures=["ndgc"])
 
 
 def test_panel_of_each_instance(results):
@@ -165,26 +128,6 @@ def test_colour_of_an_agent_is_the_same_in_every_figure(results):
             colour = line.get_color()
             assert colours.setdefault(line.get_label(), colour) == colour
     assert len(set(map(str, line_styles(AGENTS).values()))) == len(AGENTS)
-
-
-@pytest.mark.parametrize("results", ["returned", *slow("rows")], indirect=True)
-def test_files_of_figures(results, tmp_path):
-    """In the format of the suffix, with TrueType fonts, and version and command in the metadata."""
-    config = results.config and results.config | {"metrics": []}
-    results = clickgym.Results(results.rows.drop("ndcg", "window_regret"), config)
-    results = results.select(AGENTS[:2], ENVS[1:])
-    starts = {"regret.pdf": b"%PDF", "regret.svg": b"<?xml", "regret.PNG": b"\x89PNG"}
-    for name, start in starts.items():
-        figure = results.plot(tmp_path / name)
-        content = (tmp_path / name).read_bytes()
-        assert content.startswith(start)
-        assert (b"clickgym run" in content) == bool(results.config) or name.endswith("pdf")
-        results.plot(tmp_path / name)
-        assert (tmp_path / name).read_bytes() == content  # no time of writing stands in it
-    assert not [text for text in figure.findobj() if "clickgym" in getattr(text, "get_text", str)()]
-    assert b"/Type3" not in (tmp_path / "regret.pdf").read_bytes()
-    with pytest.raises(ValueError, match=r"has the suffix '.foo'; expected one of .*\.svg"):
-        results.plot("regret.foo")
 
 
 def test_emphasis_names_and_width(results):
@@ -263,18 +206,6 @@ def test_run_is_told_in_one_line():
     assert len(repr(result)) < 130
 
 
-def test_unknown_regret_is_drawn_as_reward():
-    steps = np.array([1, 10, 100])
-    unknown, reward = np.full(3, np.nan), steps * 0.5
-    names = ("Shop-v0", "custom", "Mine", 0)
-    result = clickgym.Result(*names, steps, unknown, reward, steps, {}, 0.1, "python")
-    assert "reward=50.0" in repr(result)
-    rows = result.to_frame().with_columns(engine=polars.lit("python"), seconds=0.1)
-    (axes,) = clickgym.Results(rows).plot().axes
-    assert axes.get_ylabel() == "cumulative reward"
-    assert axes.lines[0].get_ydata().tolist() == [0.5, 5.0, 50.0]
-
-
 # ---------------------------------------------------------------------------- the command report
 
 
@@ -302,9 +233,9 @@ def test_report_says_table_metrics_and_files(returned, folder, printed):
 
 
 @pytest.mark.usefixtures("undrawn")
-@pytest.mark.parametrize("words", [["--agents", "Random"], ["-e", ENVS[1], "-a", *AGENTS[:2]]])
-def test_selection_never_overwrites_the_whole(returned, folder, tmp_path, printed, refused, words):
+def test_selection_never_overwrites_the_whole(returned, folder, tmp_path, printed, refused):
     """It is printed, and written into another folder only."""
+    words = ["-e", ENVS[1], "-a", *AGENTS[:2]]
     before = files(folder)
     out = printed(["report", str(folder), *words])
     assert "No files of a selection" in out
@@ -319,39 +250,6 @@ def test_selection_never_overwrites_the_whole(returned, folder, tmp_path, printe
 
 
 # --------------------------------------------------------------------------------------- the page
-
-
-def cells_of(page):
-    """The cells of the rows of the tables of a page."""
-    for table in page.split("<table")[1:]:
-        rows = table.partition("</table>")[0].split("<tr")[1:]
-        yield [
-            list(map(html.unescape, re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row))) for row in rows
-        ]
-
-
-@pytest.fixture(scope="module")
-def page(returned, folder):
-    """A page with a name that is code in every language it could be read in."""
-    results = clickgym.Results(folder)
-    frame = results.rows.filter(env=ENVS[1]).with_columns(
-        polars.col("agent").replace("Random", HOSTILE)
-    )
-    config = results.config | {"agents": dict.fromkeys([*AGENTS[:2], HOSTILE, "Oracle"])}
-    results = clickgym.Results(frame, config)
-    return results, to_html(results)
-
-
-def test_page_says_what_python_says(page):
-    results, text = page
-    (final,) = cells_of(text)
-    table = results.table()
-    assert [row[:3] for row in final[1:]] == [
-        [row["env"], row["agent"], regret_text(row["regret"], row["regret_ci95"])]
-        for row in table.iter_rows(named=True)
-    ]
-    assert results.config["command"] in html.unescape(text)
-    assert json.dumps(results.config["versions"]["numba"]) in html.unescape(text)
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -8,7 +8,6 @@ from scipy.stats import ttest_1samp, ttest_rel
 import clickgym
 from clickgym.core.formats import regret_text
 from clickgym.core.statistics import half_width, holm, t_level
-from clickgym.runner.reports.table import in_words
 from clickgym.runner.summaries import average
 
 COLUMNS = ["env", "instance", "agent", "run", "seed", "step", "regret", "reward", "clicks"]
@@ -101,24 +100,6 @@ def test_p_of_several_agents_is_adjusted_and_of_two_units_unknown():
     assert table["difference_ci95"].null_count() == 1
     with pytest.raises(ValueError, match="unknown reference 'd'"):
         clickgym.Results(frame_of(two)).table("d")
-
-
-def test_the_notes_say_for_how_many_comparisons_p_is_adjusted():
-    """Of agents with a p: one that never differs from the reference has none."""
-    regrets = {"a": [1, 2, 3, 4], "b": [2, 4, 3, 6], "c": [9, 3, 8, 5], "same": [1, 2, 3, 4]}
-    one = in_words(clickgym.Results(frame_of({name: regrets[name] for name in "ab"}))).notes
-    assert any("There is one comparison with a." in note for note in one)
-    frames = [frame_of(regrets), frame_of(regrets, "F")]
-    two = in_words(clickgym.Results(polars.concat(frames))).notes
-    assert any("There are 2 comparisons with a in each environment." in note for note in two)
-
-
-def test_the_notes_name_agents_with_users_of_their_own():
-    rows = frame_of({"a": [1, 2, 3, 4], "PPO": [2, 4, 3, 6]})
-    library = polars.when(agent="PPO").then(polars.lit("stable_baselines3"))
-    rows = rows.with_columns(engine=library.otherwise("engine"))
-    notes = in_words(clickgym.Results(rows)).notes
-    assert "PPO met users of its own, not those of the others." in notes
 
 
 def test_holm_keeps_the_level_of_all_tests():

@@ -16,7 +16,7 @@ from polars.testing import assert_frame_equal
 
 import clickgym
 from clickgym.core.faults import WorkerError
-from clickgym.envs import ClickEnv, PositionBasedModel, list_instances
+from clickgym.envs import list_instances
 from clickgym.runner.config import run_seed
 
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
@@ -177,12 +177,6 @@ def test_two_sweeps_of_the_same_runs_at_once(tmp_path):
         assert_frame_equal(table, whole.filter(polars.col("run") <= table["run"].max()))
 
 
-@pytest.mark.parametrize("n_jobs", [0, 1001, -1001, True, 2.0, "2", None])
-def test_wrong_number_of_workers(n_jobs):
-    with pytest.raises(ValueError, match=f"n_jobs is {n_jobs!r}; "):
-        clickgym.sweep(ENVS, AGENTS, 10, 1, n_jobs=n_jobs)
-
-
 # --------------------------------------------------------------------------------------- own agents
 
 
@@ -194,20 +188,6 @@ def test_python_agents_run_in_processes(reference, own_agent):
     assert_frame_equal(table.filter(agent=own_agent, env="CMRank-v0", run=0), alone)
     engines = dict(results.rows.select("agent", "engine").iter_rows())
     assert engines == {own_agent: "python", "TopRank": "compiled", "Random": "compiled"}
-
-
-def test_environments_of_an_own_class_are_made_for_each_run():
-    """They may keep something from one seed to the next."""
-    made = []
-
-    class Worn(ClickEnv):
-        def __init__(self):
-            super().__init__(PositionBasedModel([0.5, 0.3], [1.0, 0.5]))
-            made.append(self)
-
-    results = clickgym.sweep({"worn": (Worn, {})}, AGENTS, 10, 3, n_jobs=1)
-    assert results.rows["engine"].unique().to_list() == ["compiled"]
-    assert len(made) == 1 + len(AGENTS) * 3  # one is for the plan
 
 
 def test_workers_know_a_module_that_is_newer(own_agent, tmp_path, monkeypatch):
