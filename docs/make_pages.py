@@ -118,7 +118,7 @@ def pages() -> dict[Path, str]:
     for name, parts in made.items():
         file = (DOCS / f"{name}.md").resolve()
         texts[file] = _filled(file, parts)
-    for file in (ROOT / "README.md", ROOT / "paper.md", *DOCS.glob("*.md")):
+    for file in (ROOT / "README.md", *DOCS.glob("*.md")):
         texts[file] = counted(texts.get(file) or file.read_text(encoding="utf-8"))
     return texts
 

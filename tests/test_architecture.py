@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import os
+import re
 import tomllib
 from graphlib import TopologicalSorter
 from importlib import import_module
@@ -126,6 +127,30 @@ def test_every_package_is_listed():
     assert packages == set(SETUPTOOLS["packages"])
 
 
+ROOMS_OF_USERS = ("clickgym", "clickgym.envs", "clickgym.agents", "clickgym.logs", "clickgym.bench")
+
+
+@pytest.mark.recipe
+@pytest.mark.parametrize("package", ROOMS_OF_USERS)
+def test_args_name_every_parameter(package):
+    """Of a docstring that has the section; the fields of a named tuple stand elsewhere."""
+    module, missing = import_module(package), []
+    for name in getattr(module, "__all__", ()):
+        thing = getattr(module, name)
+        text = inspect.cleandoc(vars(thing).get("__doc__") or "") if callable(thing) else ""
+        sections = re.findall(r"^(?:Args|Attributes):\n(.*?)(?=^\S|\Z)", text, re.M | re.S)
+        if "Args:\n" in text:
+            lines = re.findall(r"^    ([\w*, ]+):", "".join(sections), re.M)
+            named = {word.strip("* ") for line in lines for word in line.split(",")}
+            missing += [
+                f"{name}: {word}"
+                for word in inspect.signature(thing).parameters
+                if word not in named
+            ]
+    assert not missing, "\n".join(missing)
+
+
+@pytest.mark.recipe
 @pytest.mark.parametrize("package", ["clickgym", "clickgym.envs", "clickgym.agents"])
 def test_public_names_have_docstrings(package):
     """A class has its own, not that of its base or one that `dataclass` makes up."""

@@ -191,8 +191,9 @@ class PlackettLuceActorCritic(ActorCriticPolicy):
         action_space: `RankedList`, or ``MultiDiscrete([L] * K)``.
         lr_schedule: as for the library's policies.
         activation_fn: of the hidden layers; None is ReLU with features and tanh otherwise.
-        **others: as for ``ActorCriticPolicy``, without a features extractor; ``net_arch`` are the
-            sizes of the hidden layers, by default (64, 64).
+        features_extractor_class: the policy's own; another one is refused.
+        **others: as for ``ActorCriticPolicy``; ``net_arch`` are the sizes of the hidden layers, by
+            default (64, 64).
 
     Raises:
         ValueError: the policy does not support the spaces. A warning says so if the observation is

@@ -69,6 +69,7 @@ def observed(session=0):
     return {"features": np.random.default_rng(session).random((L, 2)), "state": session % 2}
 
 
+@pytest.mark.recipe
 def test_registries():
     assert {*EVERY, *NETWORK_AGENTS, *LEARNERS} == set(AGENTS)
     assert set(AGENTS) <= set(clickgym.agents.__all__)

@@ -31,12 +31,14 @@ def sections(text):
     return {name: textwrap.dedent(part).strip() for name, part in parts}
 
 
+@pytest.mark.recipe
 def test_made_pages_are_up_to_date():
     """The shipped results of all studies, judged again, give what the pages say."""
     for file, text in pages().items():
         assert file.read_text(encoding="utf-8") == text, f"{file.name}: run make pages"
 
 
+@pytest.mark.recipe
 def test_every_paper_is_named():
     """A class or the paper about the package names each entry of the bibliography."""
     folders = ("agents", "envs", "src", "examples/papers")

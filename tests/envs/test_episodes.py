@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import RecordEpisodeStatistics as RecordVectorEpisodeStatistics
+from registries import default_ids
 
 import clickgym
 from clickgym.envs import ENVIRONMENTS
@@ -59,7 +60,7 @@ def test_every_id_ends_after_a_thousand_sessions(env_id):
     assert gym.spec(env_id).max_episode_steps == limit
 
 
-@pytest.mark.parametrize("env_id", [it for it in IDS if it.startswith("NonStationary")])
+@pytest.mark.parametrize("env_id", default_ids("NonStationary"))
 def test_the_best_list_changes_within_an_episode(env_id):
     env = gym.make(env_id)
     _, first = env.reset(seed=0)

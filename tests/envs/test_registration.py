@@ -52,6 +52,7 @@ class Shy(PositionBasedModel):
 """
 
 
+@pytest.mark.recipe
 def test_every_click_model_has_a_story_and_four_ids():
     assert all(map(callable, map(story_of, TOLD)))
     own = {
