@@ -106,9 +106,10 @@ def test_seeds_of_runs():
 def test_a_run_is_repeated_by_its_seed(engine):
     settings = {"engine": engine, "metrics": ["ndcg"]}
     places = {"instances": ["yandex-990", "yandex-9982"], "seed": 9, "n_jobs": 1}
-    swept = clickgym.sweep(["PBMRank-v0"], ["Random", "CascadeTS"], 200, 2, **places, **settings)
+    env_id = "PBMRank-v0:reward=any_click"  # where clicks are not the reward
+    swept = clickgym.sweep([env_id], ["Random", "CascadeTS"], 200, 2, **places, **settings)
     for (instance, agent, _), rows in swept.frame.group_by("instance", "agent", "run"):
-        env = f"PBMRank-v0:instance={instance}"
+        env = f"{env_id},instance={instance}"
         alone = clickgym.run(agent, env, 200, seed=rows["seed"][0], **settings)
         assert alone.engine == engine
         repeated = alone.to_frame().select(rows.columns[4:])
