@@ -1,13 +1,10 @@
 """What all tests share: property tests that try the same examples every time, and fixtures."""
 
-from __future__ import annotations
-
 import gc
 import os
 import re
 import runpy
 import sys
-from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -15,8 +12,7 @@ from hypothesis import settings
 settings.register_profile("clickgym", derandomize=True, deadline=None)  # first calls compile
 settings.load_profile("clickgym")
 os.environ.pop("COLUMNS", None)  # pytest-xdist sets it, and commands follow it
-os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")  # processes only where a test asks for some
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.update(LOKY_MAX_CPU_COUNT="1", OMP_NUM_THREADS="1")  # workers where a test asks for some
 gc.set_threshold(1_000_000, 20, 20)  # looking for garbage took a tenth of the time
 
 
@@ -37,29 +33,20 @@ def restored(tmp_path_factory):
     """What a test registers is gone after it, and so are the modules that it wrote."""
     from registries import restored
 
-    before, paths = set(sys.modules), list(sys.path)
+    written, paths = str(tmp_path_factory.getbasetemp()), list(sys.path)
+    before = set(sys.modules)  # with the modules that fixtures of a whole file wrote
     with restored():
         yield
-    written = str(tmp_path_factory.getbasetemp())
-    for name in sys.modules.keys() - before:
-        if str(getattr(sys.modules[name], "__file__", "")).startswith(written):
+    for name, module in [*sys.modules.items()]:
+        if name not in before and str(getattr(module, "__file__", "")).startswith(written):
             del sys.modules[name]
     sys.path[:] = paths
-
-
-@pytest.fixture(scope="session")
-def data_folder():
-    """The folder of real click logs, which the project does not contain."""
-    folder = Path(os.environ.get("CLICKGYM_DATA", Path(__file__).parents[1] / "shared" / "data"))
-    return folder if folder.is_dir() else pytest.skip("CLICKGYM_DATA names no folder of real logs")
 
 
 @pytest.fixture
 def undrawn(monkeypatch):
     """Files of figures are empty: for tests that say nothing of pictures."""
-    monkeypatch.setattr(
-        "clickgym.runner.reports.figures.figure_bytes", lambda *arguments, **options: b""
-    )
+    monkeypatch.setattr("clickgym.runner.reports.figures.figure_bytes", lambda *_, **__: b"")
 
 
 @pytest.fixture
@@ -69,9 +56,9 @@ def printed(monkeypatch, capsys):
 
     def run(words, width=None):
         with monkeypatch.context() as patch:
-            if width is not None:
-                for setting in (f"COLUMNS={width}", "TTY_COMPATIBLE=1", "TERM=xterm", "NO_COLOR=1"):
-                    patch.setenv(*setting.split("="))
+            terminal = f"COLUMNS={width} TTY_COMPATIBLE=1 TERM=xterm NO_COLOR=1"
+            for setting in [] if width is None else terminal.split():
+                patch.setenv(*setting.split("="))
             assert main(words) == 0
         return re.sub("\x1b[^m]*m", "", capsys.readouterr().out)
 
@@ -95,11 +82,10 @@ def program(monkeypatch, capsys):
     """What a Python program prints, run in a folder and in this process, which has all imports."""
 
     def run(file, *words, folder):
-        with monkeypatch.context() as patch:
-            patch.chdir(folder)
-            patch.syspath_prepend(Path(file).parent)
-            patch.setattr(sys, "argv", [str(file), *words])
-            runpy.run_path(str(file), run_name="__main__")
+        monkeypatch.chdir(folder)
+        monkeypatch.syspath_prepend(os.path.dirname(file))
+        monkeypatch.setattr(sys, "argv", [str(file), *words])
+        runpy.run_path(str(file), run_name="__main__")
         return capsys.readouterr().out
 
     return run

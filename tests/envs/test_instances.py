@@ -5,8 +5,6 @@ and wrong ones.
 from __future__ import annotations
 
 import json
-import runpy
-import sys
 from pathlib import Path
 
 import gymnasium as gym
@@ -21,11 +19,6 @@ from clickgym.envs.instances.instance import FAMILIES, FOLDER, shipped_instances
 ROOT = Path(__file__).resolve().parents[2]
 KINDS = ["CM", "PBM", "DCM", "UBM", "DBN", "CCM", "TPBM"]
 REAL = sorted(file.stem for file in FOLDER.glob("yandex-*.json") if file.stem != "yandex-like")
-
-
-def run_example(name, *arguments, monkeypatch):
-    monkeypatch.setattr(sys, "argv", [name, *map(str, arguments)])
-    runpy.run_path(str(ROOT / "examples" / name), run_name="__main__")
 
 
 # --------------------------------------------------------------------------------- the real queries
@@ -53,19 +46,6 @@ def test_item_ids_say_nothing():
         ranks = [load_instance(name).models[kind].attraction.argsort().argsort() for name in REAL]
         correlation = np.mean([np.corrcoef(rank, np.arange(10))[0, 1] for rank in ranks])
         assert abs(correlation) < 0.33
-
-
-def test_shipped_files_are_those_of_the_fit_script(data_folder, tmp_path, monkeypatch):
-    log = data_folder / "yandex_sample" / "yandex_sample_relpred_format.tsv.gz"
-    if not log.is_file():
-        pytest.skip(f"no real log: {log} is absent")
-    run_example("fit_yandex_instances.py", log, "--out", tmp_path, monkeypatch=monkeypatch)
-    made, shipped = (
-        {file.name: file.read_bytes() for file in folder.glob("*.json")}
-        for folder in (tmp_path, FOLDER)
-    )
-    assert made.keys() == shipped.keys()
-    assert [name for name in made if made[name] != shipped[name]] == []
 
 
 # ------------------------------------------------------------------ the papers' and the random ones

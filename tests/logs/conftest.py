@@ -1,9 +1,19 @@
 """The real log."""
 
+import os
+from pathlib import Path
+
 import polars as pl
 import pytest
 
 from clickgym.logs import read_log
+
+
+@pytest.fixture(scope="session")
+def data_folder():
+    """The folder of real click logs, which the project does not contain."""
+    folder = Path(os.environ.get("CLICKGYM_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    return folder if folder.is_dir() else pytest.skip("CLICKGYM_DATA names no folder of real logs")
 
 
 @pytest.fixture(scope="session")

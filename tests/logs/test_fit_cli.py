@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from clickgym.command_line import main
 from clickgym.envs import PositionBasedModel, load_instance
+from clickgym.envs.instances.instance import FOLDER
 from clickgym.logs import (
     ClickLog,
     PBMEstimator,
@@ -19,6 +21,7 @@ from clickgym.logs import (
 )
 from clickgym.logs.estimation.estimator import MODEL_ESTIMATORS
 
+EXAMPLE = Path(__file__).parents[2] / "examples" / "fit_yandex_instances.py"
 ATTRACTION, EXAMINATION = [0.7, 0.5, 0.4, 0.3, 0.2, 0.1], [0.9, 0.7, 0.5, 0.3]
 
 
@@ -256,3 +259,16 @@ def test_a_log_whose_items_hardly_change_places_is_warned_about(tmp_path, printe
     assert "bootstrap is 1; expected 0 or at least 2 refits, as one has no spread" in refused(
         [*words[:-1], "1"]
     )
+
+
+def test_shipped_files_are_those_of_the_fit_script(data_folder, program, tmp_path):
+    log = data_folder / "yandex_sample" / "yandex_sample_relpred_format.tsv.gz"
+    if not log.is_file():
+        pytest.skip(f"no real log: {log} is absent")
+    program(EXAMPLE, str(log), "--out", str(tmp_path), folder=tmp_path)
+    made, shipped = (
+        {file.name: file.read_bytes() for file in folder.glob("*.json")}
+        for folder in (tmp_path, FOLDER)
+    )
+    assert made.keys() == shipped.keys()
+    assert [name for name in made if made[name] != shipped[name]] == []
