@@ -13,6 +13,9 @@ from clickgym.runner.summaries import average
 COLUMNS = ["env", "instance", "agent", "run", "seed", "step", "regret", "reward", "clicks"]
 COLUMNS += ["engine", "seconds"]
 TIMED = ("python", 0.1)
+TABLE = ["env", "agent", "regret", "regret_ci95", "regret_ci95_runs", "median", "worst"]
+TABLE += ["reference", "difference", "difference_ci95", "p", "reward", "reward_ci95", "runs"]
+TABLE += ["instances", "over", "ns_per_session", "engine"]
 
 
 def frame_of(regrets, env="E", instance="i", step=10):
@@ -46,6 +49,7 @@ def instances_of(values, env="E"):
 def test_intervals_over_instances_and_over_runs():
     """The first is over the instances, each averaged over its runs; the second over the runs."""
     table = clickgym.Results(instances_of(VALUES)).table()
+    assert table.columns == TABLE, "the pages that show a table have its header, too"
     assert table["over"].to_list() == ["instances"] * 2
     for row in table.iter_rows(named=True):
         values = np.array(VALUES[row["agent"]], float)
