@@ -168,6 +168,7 @@ def test_several_files_and_a_glob_are_one_table(tmp_path):
         (HEAD + "1,q,first,a,0\n", r"in column 'position' .* \[\"first\"\]"),
         (HEAD + "1,q,1,a,0\n1,q,1,b,1\n", "log.csv: the session '1' has the position 1, twice"),
         (HEAD + "1,q,1,a,0\n1,q,3,b,1\n", "the session '1' has the position 3, but not 2"),
+        (HEAD + "1,q,2,a,0\n1,q,3,b,1\n", "the first position is 2; expected 0 or 1"),
         (HEAD + "1,q,1,a,0\n1,q,2,a,1\n", "the session '1' shows the item 'a' twice"),
     ],
 )
