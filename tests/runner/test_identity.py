@@ -26,14 +26,18 @@ def imported(tmp_path, monkeypatch):
     """Import a module with a text as if for the first time, from a folder of its own."""
     count = iter(range(100))
 
-    def load(text, module="ag"):
+    def load(text, **others):
         folder = tmp_path / str(next(count))
         folder.mkdir()
-        (folder / f"{module}.py").write_text(text)
-        monkeypatch.delitem(sys.modules, module, raising=False)
+        for module, its_text in {"ag": text, **others}.items():
+            file = folder / f"{module.replace('.', '/')}.py"
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(its_text)
+            monkeypatch.delitem(sys.modules, module, raising=False)
+            monkeypatch.delitem(sys.modules, module.partition(".")[0], raising=False)
         monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
         importlib.invalidate_caches()
-        return importlib.import_module(module)
+        return importlib.import_module("ag")
 
     return load
 
@@ -45,14 +49,55 @@ def of(maker, **arguments):
 # ------------------------------------------------------------------------------ agents
 
 
-def test_agent_by_name_arguments_and_file(imported):
+def test_agent_by_name_arguments_and_code(imported):
     first = of(imported(AGENT).Mine)
     assert of(imported(AGENT).Mine) == first
-    assert of(imported(AGENT + "\n# anything\n").Mine) != first
+    commented = AGENT.replace("    c", '    """An agent."""\n\n    # a constant\n    c')
+    assert of(imported(commented).Mine) == first
+    assert of(imported(AGENT + "\nanything = 1\n").Mine) != first
     assert of(imported(AGENT.replace("Mine", "Other")).Other) != first
     mine = imported(AGENT).Mine
     assert of(mine, c=1.0) not in (first, of(mine, c=2.0))
     assert of(functools.partial(mine, c=1.0)) not in (first, of(functools.partial(mine, c=2.0)))
+
+
+BASE = "from clickgym.agents import Random\nclass Base(Random): c = 1\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "others", "edited"),
+    [
+        ("from base import Base\nclass Mine(Base): ...", {"base": BASE}, "base"),
+        ("import base\nclass Mine(base.Base): ...", {"base": BASE}, "base"),
+        (
+            AGENT + "import deep.one",
+            {"deep.one": "from . import two", "deep.two": "c = 1"},
+            "deep.two",
+        ),
+        (
+            AGENT + "from deep import *",
+            {"deep.__init__": "from .two import c", "deep.two": "c = 1"},
+            "deep.two",
+        ),
+        (AGENT + "    def rank(self, seen): from late import c", {"late": "c = 1"}, "late"),
+        (AGENT + "import one", {"one": "import two, ag", "two": "import one; c = 1"}, "two"),
+    ],
+)
+def test_own_modules_behind_an_agent(imported, text, others, edited):
+    """Files of base classes, and what files import: relatively, by a star, late, in a circle."""
+    first = of(imported(text, **others).Mine)
+    assert of(imported(text, **others, other="c = 1").Mine) == first
+    changed = others | {edited: others[edited].replace("c = 1", "c = 2")}
+    assert of(imported(text, **changed).Mine) != first
+
+
+def test_own_code_in_arguments(imported):
+    """A class, a function or an object of your own, at any depth."""
+    text = "def f(c): return c + 1\nclass C: ..."
+    for given in (lambda it: it.f, lambda it: {"nets": [it.C]}, lambda it: it.C()):
+        first = of(Random, given=given(imported(text)))
+        assert of(Random, given=given(imported(text))) == first
+        assert of(Random, given=given(imported(text.replace("1", "2")))) != first
 
 
 @pytest.mark.parametrize(
@@ -83,22 +128,24 @@ SCRIPT = """
 import sys
 from clickgym.agents import Random
 from clickgym.runner.identity import identity
-RUNS = 2
+
+def helper():
+    return 1
 
 class Mine(Random):
     c = 1.0
 
-print(identity((Mine, {"given": {"a", "b", "c"}})))
+print(identity((Mine, {"given": {"a", "b", "c"}})))  # printed
 """
 
 
 def test_class_of_a_script(tmp_path):
-    """The text of the class counts, and not that of the script; a set has another order there."""
+    """The whole script counts, but no comment; a set has another order there."""
     found = []
     for text, seed in (
         (SCRIPT, "1"),
-        (SCRIPT.replace("RUNS = 2", "RUNS = 3"), "2"),
-        (SCRIPT.replace("c = 1.0", "c = 2.0"), "1"),
+        (SCRIPT.replace("# printed", "# a set"), "2"),
+        (SCRIPT.replace("return 1", "return 2"), "1"),
     ):
         (tmp_path / "script.py").write_text(text)
         done = subprocess.run(

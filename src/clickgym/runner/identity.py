@@ -1,19 +1,19 @@
 """What a run is known by, so that it is not played again.
 
 A run is known by its setting and by its agent, environment and instance: name, arguments
-(`joblib.hash`) and, for a class of your own, the text of the file that it stands in. What clickgym
-cannot see, such as another file that your agent reads, needs ``--again`` or another folder.
+(`joblib.hash`) and, for a class of your own, its `own_code`. What clickgym cannot see, such as a
+file that your agent opens by itself, needs ``--again`` or another folder.
 
-A file that an argument names counts by its content. A class of a script or a notebook has the text
-of the class. What has no name in a module (a lambda, a class made within a function), no text or no
-content (an open file) is played, but not resumed.
+Classes, functions and objects of your own count in arguments, too, and a file that an argument
+names counts by its content. What has no name in a module (a lambda, a class made within a
+function), no text or no content (an open file) is played, but not resumed.
 """
 
 from __future__ import annotations
 
-import inspect
+import io
 import os
-import sys
+import pickle
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -22,6 +22,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from secrets import token_hex
+from types import FunctionType
 from typing import Any
 
 import joblib
@@ -32,6 +33,7 @@ from ..envs import Instance, Users, load_instance
 from ..envs.instances.instance import FAMILIES
 from ..envs.users import users_class
 from .names import RL_LIBRARIES, name_of_maker
+from .own_code import is_own, own_code
 
 UNKNOWN = "unknown"
 """How the identity of a thing begins that has none."""
@@ -64,7 +66,7 @@ def identity(thing: Any) -> str:
             return str(joblib.hash(_instance(thing)))
         maker, passed = thing
         arguments = {key: _argument(key, value) for key, value in passed.items()}
-        return str(joblib.hash([_code(maker), arguments]))
+        return str(joblib.hash([_code(maker), arguments, [_code(it) for it in _own_in(passed)]]))
     except NoIdentityError:
         raise
     except Exception as error:  # pickle and objects of any package raise many
@@ -92,6 +94,23 @@ def identities(column: str, things: Mapping[str, Any], *, warns: bool = True) ->
     return known
 
 
+def own_kinds(thing: tuple[Any, Mapping[str, Any]]) -> list[Any]:
+    """The own classes and functions of an agent or an environment, that which makes it first.
+
+    Args:
+        thing: a pair (maker, arguments).
+    """
+    maker, passed = thing
+    if isinstance(maker, EnvSpec):
+        maker = _users_or_creator(maker)
+    elif isinstance(maker, partial):
+        maker = maker.func
+    kinds = [type(maker) if isinstance(maker, Users) else getattr(maker, "adopted", maker)]
+    with suppress(Exception):  # what cannot be pickled has no identity
+        kinds += _own_in(passed)
+    return [kind for kind in kinds if is_own(kind)]
+
+
 def _code(maker: Any) -> Any:
     """What makes agents or environments: its name and, of your own, its text."""
     if isinstance(maker, Users):
@@ -108,11 +127,10 @@ def _code(maker: Any) -> Any:
         return name, [version(it) for it in OF_LEARNERS if find_spec(it)]
     if is_ours(maker):
         return name
-    with suppress(OSError, TypeError):  # a notebook, or a module of no file
-        if module == "__main__":
-            return name, inspect.getsource(maker)
-        return name, Path(inspect.getfile(sys.modules[module])).read_bytes()
-    raise NoIdentityError(f"the text of {name} is not known")
+    try:
+        return name, own_code(maker)
+    except (OSError, TypeError, SyntaxError):  # a class of a text that was not kept
+        raise NoIdentityError(f"the text of {name} is not known") from None
 
 
 def is_ours(thing: Any) -> bool:
@@ -122,12 +140,40 @@ def is_ours(thing: Any) -> bool:
 
 def _registered(spec: EnvSpec) -> Any:
     """What a registered id is, whatever it is called."""
-    entry, arguments = spec.entry_point, dict(spec.kwargs)
+    arguments = {key: value for key, value in spec.kwargs.items() if key != "model"}
+    layers = [
+        (_code(load_env_creator(it.entry_point)), it.kwargs) for it in spec.additional_wrappers
+    ]
+    return _code(_users_or_creator(spec)), arguments, layers, spec.max_episode_steps
+
+
+def _users_or_creator(spec: EnvSpec) -> Any:
+    """The class of the users of an id of this package, or what makes another environment."""
+    entry = spec.entry_point
     if str(entry).startswith("clickgym."):
-        arguments["model"] = _code(users_class(arguments["model"], imports=True))
-    creator = load_env_creator(entry) if isinstance(entry, str) else entry
-    layers = [(it.entry_point, it.kwargs) for it in spec.additional_wrappers]
-    return _code(creator), arguments, layers, spec.max_episode_steps
+        return users_class(spec.kwargs["model"], imports=True)
+    return load_env_creator(entry) if isinstance(entry, str) else entry
+
+
+def _own_in(arguments: Mapping[str, Any]) -> list[Any]:
+    """The own classes and functions in arguments, and the own classes of objects there."""
+    kinds = _Kinds()
+    kinds.dump(arguments)
+    return kinds.own
+
+
+class _Kinds(pickle.Pickler):
+    """Collects what is own while it pickles."""
+
+    def __init__(self) -> None:
+        super().__init__(io.BytesIO())
+        self.own: list[Any] = []
+
+    def reducer_override(self, thing: Any) -> Any:
+        kind = thing if isinstance(thing, type | FunctionType) else type(thing)
+        if is_own(kind) and kind not in self.own:
+            self.own.append(kind)
+        return NotImplemented
 
 
 def _argument(key: str, value: Any) -> Any:
