@@ -235,7 +235,7 @@ clickgym.register_click_model("ShopRank-v0", Shop)
 def test_changed_source_of_an_own_class(words, tmp_path, monkeypatch, played, capsys):
     monkeypatch.chdir(tmp_path)
     words = ["run", *words.split(), "--horizon", "10", "--runs", "1", "--out", "out", "--jobs", "1"]
-    for text, count in ((OWN, 1), (f"{OWN}added = 1", 2), (OWN, 2)):
+    for text, count, there in ((OWN, 1, 0), (f"{OWN}added = 1", 2, 0), (OWN, 2, 1)):
         (tmp_path / "changing.py").write_text(text)
         sys.modules.pop("changing", None)
         clickgym.envs.Users.classes.pop("Shop", None)
@@ -243,7 +243,10 @@ def test_changed_source_of_an_own_class(words, tmp_path, monkeypatch, played, ca
         importlib.invalidate_caches()
         assert main(words) == 0
         assert played.count == count
-        assert ("1 run is played anew" in capsys.readouterr().err) == ("added" in text)
+        said = capsys.readouterr().err
+        assert ("1 run is played anew" in said) == ("added" in text)
+        assert f"{there} of 1 runs were in out already" in said
+        assert str(tmp_path / "changing.py") in said
 
 
 # ---------------------------------------------------------------- damage, copies, other folders

@@ -10,13 +10,14 @@ from typing import Any, Literal, NamedTuple
 
 from ..agents.agent import UnsuitedError
 from ..core.checks import is_sequence, short
-from ..envs import ENVIRONMENTS, ClickEnv, Users
+from ..envs import ClickEnv, Users
 from ..envs.any_env import users_of
 from ..envs.instances.instance import shipped_instances
 from .config import Cell, Config, Setting, provenance
-from .identity import identities, is_ours, loaded
+from .identity import identities, is_ours, loaded, own_kinds
 from .make import AgentMaker, EnvMaker, agent_maker, env_maker, make_agent, make_env
 from .names import AgentLike, EnvLike, own_label
+from .own_code import file_of
 from .play.metrics import Metrics
 from .play.pair import Engine, check_episode, engine_of
 
@@ -61,12 +62,15 @@ class Plan(NamedTuple):
         config: of the results, with the cells.
         together: by the labels of a cell, how many of its runs are played in one call; 0 where
             worker processes play them, one by one.
+        own: of the labels that have one the file of your own class or function; None if it stands
+            in a notebook.
         code: hashes of your own agents and environments: workers that know others are left.
     """
 
     job: Job
     config: Config
     together: dict[Labels, int]
+    own: dict[str, Path | None]
     code: str
 
 
@@ -139,15 +143,13 @@ def plan_of(
     )
     users = {it: kind for it, kind in Users.classes.items() if not is_ours(kind)}
     job = Job(setting, engine, env_makers, agent_makers, named, queries, users)
-    own = [of_env[label] for label, (maker, _) in env_makers.items() if _is_own(maker)]
-    own += [of_agent[label] for label, (maker, _) in agent_makers.items() if _is_own(maker)]
-    return Plan(job, config, together, repr(own))
-
-
-def _is_own(maker: Any) -> bool:
-    """Whether what makes agents or environments is not of this package."""
-    known = ENVIRONMENTS.get(getattr(maker, "id", ""))
-    return not is_ours(known.users if known else maker)
+    own = {
+        label: file_of(kinds[0].__module__)
+        for label, pair in [*env_makers.items(), *agent_makers.items()]
+        if (kinds := own_kinds(pair))
+    }
+    code = [of[label] for of in (of_env, of_agent) for label in of if label in own]
+    return Plan(job, config, together, own, repr(code))
 
 
 def _instances(instances: Any) -> Sequence[Any]:

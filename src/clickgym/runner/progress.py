@@ -7,7 +7,9 @@ from __future__ import annotations
 import math
 import threading
 import time
+from collections.abc import Mapping
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Self
 
 import rich.progress
@@ -23,6 +25,25 @@ LINE_EVERY = 60.0
 """Seconds between two lines in a file or a pipe."""
 DRAWN_EVERY = 0.1
 """Seconds between two bars in a notebook."""
+
+
+def say_resumed(folder: Path, kept: str, own: Mapping[str, Path | None]) -> None:
+    """Say on stderr what a results folder has already, and which code of yours is played.
+
+    Args:
+        folder: of the results.
+        kept: what is there, as in "6 of 6 runs".
+        own: of the labels that have one the file of your own class; None if it is in a notebook.
+    """
+    files = "".join(f"; {label} is in {file or 'this notebook'}" for label, file in own.items())
+    console = Console(stderr=True)
+    console.print(
+        f"clickgym: {kept} were in {folder} already{files}",
+        highlight=False,
+        markup=False,
+        emoji=False,
+        soft_wrap=True,
+    )
 
 
 class Progress:

@@ -42,7 +42,7 @@ from .plan import Job, Labels, Plan, plan_of
 from .play.metrics import Metrics
 from .play.pair import Engine, OnChunk, engine_of
 from .play.run import checkpoint_steps, play
-from .progress import Progress
+from .progress import Progress, say_resumed
 from .results import Results, check_folder, table_of
 from .store import Journal, Row, forget, read
 from .workers import check_workers, in_parallel, what_broke
@@ -76,11 +76,13 @@ def sweep(
     array).
 
     A run is known by its setting (versions, horizon, seed, checkpoints, metrics) and by its agent,
-    environment and instance: name, arguments and, for a class of your own, the text of the file
-    that it stands in. If it is in the folder, it is not played again. What clickgym cannot see,
-    such as another file that your agent reads, needs ``again`` or another folder. An agent without
-    a name in a module (a lambda, a class made within a function), or with an argument such as an
-    open file, is played, but not resumed.
+    environment and instance: name, arguments and, for a class of your own, the code of its file, of
+    the files of its base classes, and of your own modules that these files import. A class of a
+    script counts by the whole script, one of a notebook by its own text. Comments and docstrings do
+    not count. If a run is in the folder, it is not played again. What clickgym cannot see, such as
+    a file that your agent opens by itself, needs ``again`` or another folder. An agent without a
+    name in a module (a lambda, a class made within a function), or with an argument such as an open
+    file, is played, but not resumed.
 
     Args:
         envs: ids or specs, as ``"PBMRank-v0"``, ``"PBMRank-v0:reward=any_click"`` or
@@ -165,6 +167,8 @@ def sweep(
     def kept() -> str:
         return f"{sum(key in rows for key in trials.values())} of {len(trials)} runs"
 
+    if folder is not None and is_shown:
+        say_resumed(folder, kept(), plan.own)
     with resumable(folder, kept):
         with Progress(is_shown, horizon, len(trials), len(left)) as bar:
             _play_all(left, plan, n_jobs, bar, keep)
