@@ -205,6 +205,28 @@ def test_second_process_compiles_nothing():
     assert second.stdout == b"0\n"
 
 
+RUN = """
+import clickgym
+from numba.core.event import install_recorder
+
+with install_recorder("numba:compile") as compiled:
+    result = clickgym.run("CascadeKLUCB", "PBMRank-v0", 100, seed=0)
+print(result.engine, result.regret[-1].hex(), len(compiled.buffer) > 0)
+"""
+
+
+def test_a_run_without_shortcuts_through_numba(tmp_path, monkeypatch):
+    """`CLICKGYM_PARTS=0` compiles anew, whatever the folder holds, and changes no digit."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    outputs = []
+    for parts in "10":
+        monkeypatch.setenv("CLICKGYM_PARTS", parts)
+        outputs.append(subprocess.run([sys.executable, "-c", RUN], stdout=-1, check=True).stdout)
+    assert outputs[0] == outputs[1]
+    engine, _, is_compiled = outputs[0].split()
+    assert (engine, is_compiled) == (b"compiled", b"True")
+
+
 @kernel
 def halve(x):
     return 0.5 * x

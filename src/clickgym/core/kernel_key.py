@@ -2,8 +2,9 @@
 
 That is the code of the functions that it calls, directly or not, with their files and the values
 that they read, also as attributes of modules; the fields of the named tuples among its arguments;
-the versions of Python, numba and NumPy. numba itself detects neither an edit in another file nor
-changed fields. A kernel that reads something whose content is unknown is not kept.
+the versions of Python, numba and NumPy; whether shortcuts through numba are taken (`parts`). numba
+itself detects neither an edit in another file nor changed fields. A kernel that reads something
+whose content is unknown is not kept.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import numba
 import numpy as np
 
 from .kernel_errors import KernelError, kernel_name
+from .parts import SHORT
 
 NUMBA: Any = numba.config
 LIBRARIES = ("_operator", "builtins", "cmath", "math", "numba", "numpy")
@@ -61,6 +63,7 @@ def key_of(reached: Reached, records: list[Any]) -> str:
         np.__version__,
         NUMBA.OPT,
         NUMBA.BOUNDSCHECK,
+        SHORT,
         *_unseen_code(),
     )
     kernel, *_ = reached.functions.values()
