@@ -55,7 +55,7 @@ class BaseClickEnv:
     _is_open: bool = False
     """Whether a list can be shown: from `reset` until a stateful user leaves."""
     _has_warned = False
-    """Whether a warning has said what is shown where a list repeats an item."""
+    """Whether this process has been told what is shown where a list repeats an item."""
     _bound: Bound
     """The machine code for the present task, by the function that makes its entry."""
 
@@ -155,17 +155,20 @@ class BaseClickEnv:
 
     def _without_repeats(self, lists: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return what is shown for ``(n, K)`` lists of which some repeat items; the first of them
-        gets a warning, once in the life of an environment.
+        gets a warning, once in a process.
         """
         shown = without_repeats(lists, self.model.n_items)
-        if not self._has_warned:
-            self._has_warned = True
+        if not BaseClickEnv._has_warned:
             first = (shown != lists).any(axis=1).argmax()
             gym.logger.warn(
                 f"{name_of(self)}: the list {lists[first].tolist()} repeats an item, so "
-                f"{shown[first].tolist()} was shown, as info['ranking'] says; the policy "
-                "clickgym.agents.PlackettLuceActorCritic draws whole lists"
+                f"{shown[first].tolist()} is shown: a repeated item at its first place, and at the "
+                "free places the items that are not listed, in order of their numbers. "
+                "info['ranking'] is always what was shown. The policy "
+                "clickgym.agents.PlackettLuceActorCritic draws whole lists. This warning comes "
+                "once in a process."
             )
+            BaseClickEnv._has_warned = True  # where warnings are errors, each such list raises
         return shown
 
     def _session_error(self, error: Exception, users: str) -> SessionError:

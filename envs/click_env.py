@@ -130,7 +130,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
             action: ``(K,)`` item ids, the top of the list first. If candidates change, an id is the
                 row of a candidate in the last observed features. An item that is repeated is shown
                 once, at its first place; the free places get the items that are not listed, in
-                order of their numbers. A warning says so the first time.
+                order of their numbers. A warning says so once in a process.
 
         Returns:
             The observation (the clicks ``(K,)``, or a dict of the clicks with the features of the

@@ -147,7 +147,9 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
             ``(B,)``, and infos with the lists shown, ``ranking`` ``(B, K)``, and with the arrays
             ``expected_reward``, ``regret`` and ``optimal_reward`` ``(B,)`` (with masks, as in
             Gymnasium's vector environments). If candidates change also ``user`` ``(B,)`` and
-            ``candidates`` ``(B, L)``, of the returned observations.
+            ``candidates`` ``(B, L)``, of the returned observations. A stream that is only reset
+            (``NEXT_STEP``) shows no list: the mask ``_ranking`` is False there, or the infos have
+            no ``ranking``. With ``SAME_STEP`` the last list of an episode is in ``final_info``.
 
         Raises:
             ValueError, TypeError: a bad list; the message names the stream, the position and the

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import inspect
 import re
-import warnings
+import subprocess
+import sys
 
 import gymnasium as gym
 import numpy as np
@@ -62,19 +63,39 @@ def test_every_step_returns_fresh_arrays(env_id):
 
 @by_id
 def test_a_list_that_repeats_an_item(env_id):
-    """What is shown instead is a list like any other, and info tells which; one warning says so."""
+    """What is shown instead is a list like any other, and info tells which."""
     env, twin = (gym.make(env_id, **arguments(env_id), render_mode="ansi") for _ in range(2))
     env.reset(seed=0), twin.reset(seed=0)
     action = np.array([4, 1, 4])
-    with pytest.warns(UserWarning, match=re.escape("[4, 1, 4] repeats an item, so [4, 1, 0] was")):
-        first = env.step(action)
-    assert first[4]["ranking"].tolist() == [4, 1, 0]
+    for _ in range(2):
+        step = env.step(action)
+        assert step[4]["ranking"].tolist() == [4, 1, 0]
+        np.testing.assert_equal(step, twin.step([4, 1, 0]))
     assert action.tolist() == [4, 1, 4]
-    np.testing.assert_equal(first, twin.step([4, 1, 0]))
     assert env.render() == twin.render()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        np.testing.assert_equal(env.step([5, 5, 5]), twin.step([5, 0, 1]))
+
+
+REPEATED_ITEMS = """
+import gymnasium as gym
+import numpy as np
+import clickgym
+
+def repeat_items(**kind):
+    envs = gym.make_vec("PBMRank-v0", num_envs=64, **kind)
+    envs.reset(seed=0)
+    for _ in range(3):
+        envs.step(np.zeros((64, 5), np.int64))
+
+repeat_items(vectorization_mode="sync")
+repeat_items()
+"""
+
+
+def test_repeated_items_get_one_warning_for_all_environments_of_a_process():
+    command = [sys.executable, "-c", REPEATED_ITEMS]
+    said = subprocess.run(command, capture_output=True, check=True, text=True).stderr
+    assert said.count("repeats an item") == 1
+    assert "PlackettLuceActorCritic" in said
 
 
 @pytest.mark.compiled  # to load torch takes longer than the test

@@ -235,8 +235,7 @@ def test_lists_that_repeat_an_item(env_id, reset_mode):
     envs.reset(seed=0), twins.reset(seed=0)
     actions = np.array([[0, 1, 2], [3, 1, 3], [4, 4, 4]])
     shown = np.array([[0, 1, 2], [3, 1, 0], [4, 0, 1]])
-    with pytest.warns(UserWarning, match=r"\[3, 1, 3\] repeats an item, so \[3, 1, 0\] was shown"):
-        steps = [envs.step(actions) for _ in range(5)]
+    steps = [envs.step(actions) for _ in range(5)]
     assert actions[1].tolist() == [3, 1, 3]
     for step in steps:
         for mine, its in zip(step, twins.step(shown), strict=True):
