@@ -166,7 +166,8 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         except Exception as error:
             raise self._session_error(error, f"a {type(self.task.model).__name__}") from error
         if not is_list:  # nothing was drawn
-            return self.step(self._without_repeats(check_items(ranking, *self._sizes)[None])[0])
+            shown = self._without_repeats(check_items(ranking, *self._sizes)[None])[0]
+            return ClickEnv.step(self, shown)  # a subclass may have called this step
         regret = optimum - expectation
         self.finish_sessions(1, regret, ranking, reward, satisfied, has_left)
         self._is_open = not has_left
