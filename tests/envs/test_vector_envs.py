@@ -243,6 +243,25 @@ def test_lists_that_repeat_an_item(env_id, reset_mode):
     np.testing.assert_array_equal(steps[0][4]["ranking"], shown)
 
 
+@by_reset_mode
+@pytest.mark.parametrize("env_id", ["ContextualPBMRank-v0", "CascadeMDPRank-v0"])
+def test_repeated_items_of_candidates_and_of_users_who_leave(env_id, reset_mode):
+    """Rows of streams that are only reset count for nothing."""
+    envs, twins = (
+        gym.make_vec(env_id, num_envs=8, max_episode_steps=4, autoreset_mode=reset_mode)
+        for _ in range(2)
+    )
+    envs.reset(seed=0), twins.reset(seed=0)
+    space = envs.single_action_space
+    actions = np.zeros(envs.action_space.shape, np.int64)
+    actions[::2, 0] = 3
+    shown = np.tile(np.arange(space.n_positions), (8, 1))
+    shown[::2] = [3, *range(space.n_positions - 1)]
+    for _ in range(12):
+        for mine, its in zip(envs.step(actions), twins.step(shown), strict=True):
+            assert repr(mine) == repr(its)
+
+
 # rendering and measuring -------------------------------------------
 
 
