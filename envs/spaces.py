@@ -21,6 +21,8 @@ from ..core.checks import as_array, as_call, check_count, check_positions, short
 from ..core.kernels import entry, kernel
 
 _INT64 = np.dtype(np.int64)
+SORTED = 400
+"""Up to so many items, a list is drawn faster by sorting random numbers."""
 
 
 def check_order(name: str, order: ArrayLike, n_items: int) -> NDArray[np.int64]:
@@ -157,33 +159,6 @@ def _refuse(items: list[int], fault: str) -> NoReturn:
     raise ValueError(f"bad ranking {items}: {fault} (positions count from 0)")
 
 
-def decode_lehmer(codes: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
-    """Turn Lehmer codes into ranked lists: code k picks the codes[k]-th smallest of the items not
-    yet shown.
-
-    With codes[k] in 0..L-1-k this is a bijection onto the lists of K distinct items out of L, so
-    uniform codes give uniform lists.
-
-    Args:
-        codes: (..., K) integers.
-
-    Returns:
-        (..., K) int64 lists, a new array.
-
-    Example:
-        >>> decode_lehmer(np.array([[2, 0, 0], [0, 0, 0], [3, 2, 1]]))
-        array([[2, 0, 1],
-               [0, 1, 2],
-               [3, 2, 1]])
-    """
-    ranking = np.array(codes, dtype=np.int64)
-    # From the right: when position k is inserted, the items after it that are not smaller than its
-    # code increase by 1.
-    for k in range(ranking.shape[-1] - 2, -1, -1):
-        ranking[..., k + 1 :] += ranking[..., k + 1 :] >= ranking[..., k : k + 1]
-    return ranking
-
-
 class RankedList(MultiDiscrete):
     """The action space of one session: lists of K items out of L.
 
@@ -240,8 +215,10 @@ class RankedList(MultiDiscrete):
             raise ValueError(
                 "sample takes no mask and no probability: every list is equally likely"
             )
-        sizes = self.n_items - np.arange(self.n_positions)
-        return decode_lehmer(self.np_random.integers(sizes, size=self.shape))
+        rng, (*streams, n_positions) = self.np_random, self.shape
+        if not streams and self.n_items > SORTED:
+            return rng.choice(self.n_items, n_positions, replace=False)
+        return rng.random((*streams, self.n_items)).argsort(axis=-1)[..., :n_positions]
 
     def contains(self, x: Any) -> bool:
         """Whether ``x`` is an array-like of integers from 0 to L - 1, of the shape of a sample."""
