@@ -298,8 +298,10 @@ def test_folder_of_something_else(tmp_path, read):
     (tmp_path / "notes.txt").touch()
     with pytest.raises(ValueError, match="is not a results folder: it has no runs of this version"):
         read(tmp_path)
-    (tmp_path / "config.json").write_text('{"format": 6, "horizon": 3}')
     (tmp_path / "runs").mkdir()
-    with pytest.raises(ValueError, match="is not a results folder: it has no runs of this version"):
+    (tmp_path / "runs" / "sweep-0123.json").write_text('{"format": 6, "horizon": 3}')
+    with pytest.raises(
+        ValueError, match=r"of clickgym 6.0; install that version, or read .*parquet"
+    ):
         read(tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {"notes.txt", "config.json", "runs"}
+    assert {path.name for path in tmp_path.iterdir()} == {"notes.txt", "runs"}

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 FORMAT = 7
-"""Format number of results folders and saved agents."""
+"""Format number of results folders and saved agents: the first version that writes it."""
 
 
 class FileError(OSError):
@@ -119,11 +119,11 @@ def reading(path: object, what: str, cure: str) -> Iterator[None]:
 
 
 def check_format(where: object, number: object) -> None:
-    """Raise a ValueError for a file of another version; it names the file and both formats."""
+    """Raise a ValueError for a file of another version; it says which version reads the file."""
     if number != FORMAT:
         raise ValueError(
-            f"{where} is of another version of clickgym: "
-            f"its format is {number!r}; expected {FORMAT}"
+            f"{where} is of another version of clickgym: its format is {number!r}; expected "
+            f"{FORMAT}, or install clickgym {number}.0"
         )
 
 

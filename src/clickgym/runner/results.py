@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 ALWAYS = ("regret", "reward", "clicks")
 """What every run measures."""
-NO_RUNS = "it has no runs of this version of clickgym"
 
 
 def check_folder(folder: Path) -> None:
@@ -45,7 +44,7 @@ def check_folder(folder: Path) -> None:
     """
     names = {file.name for file in folder.glob("[!.]*")}
     if names - {RUNS} and not files_of([folder]):
-        raise ValueError(f"{folder} is not a results folder: {NO_RUNS}; choose another (--out)")
+        raise ValueError(f"{_unreadable(folder)}; choose another (--out)")
 
 
 def read_folders(folders: Sequence[Path]) -> tuple[polars.DataFrame, Config]:
@@ -59,10 +58,20 @@ def read_folders(folders: Sequence[Path]) -> tuple[polars.DataFrame, Config]:
     frame = table_of(rows, shown_of(configs)) if configs else polars.DataFrame()
     where = ", ".join(map(str, folders))
     if not configs:
-        raise ValueError(f"{where} is not a results folder: {NO_RUNS}")
+        raise ValueError("; ".join(map(_unreadable, folders)))
     if frame.is_empty():
         raise ValueError(f"{where} holds no finished run yet")
     return frame, shown_of(configs)
+
+
+def _unreadable(folder: Path) -> str:
+    """Why a folder that has no file of a sweep cannot be read, in words."""
+    if any((folder / RUNS).glob("sweep-*.json")):
+        return (
+            f"{folder} has results of clickgym 6.0; install that version, or read "
+            f"{folder / 'results.parquet'} with Polars"
+        )
+    return f"{folder} is not a results folder: it has no runs of this version of clickgym"
 
 
 def table_of(rows: Mapping[str, Row], config: Config) -> polars.DataFrame:
