@@ -201,9 +201,9 @@ def _studies() -> str:
     rows = []
     for name, script in scripts().items():
         title, paper, *_ = (" ".join(part.split()) for part in (script.__doc__ or "").split("\n\n"))
-        results, made = study.read(study.shipped_file(script))
+        results, _ = study.read(study.shipped_file(script))
         said = script.statements(results) if hasattr(script, "statements") else []
-        found = Counter(verdict for _, verdict in study.verdicts(said, made["full"]))
+        found = Counter(verdict for _, verdict in study.verdicts(said))
         counts = [str(found[verdict] or "–") for verdict in VERDICTS]
         link = f"[{paper.removesuffix('.')}](../examples/papers/results/{name}.md)"
         rows.append([link, title.removesuffix("."), *counts])

@@ -84,13 +84,15 @@ def lower_bound(curves):
 
 def table(results):
     """Regret at the end, and as a multiple of the bound."""
+    horizon = results[next(iter(results))].horizon
     rows = [["part", "agent", "regret at the end", "times the bound"]]
     for part, curves in results.items():
         for agent in AGENTS:
             regret = estimate(curves.values(PBM, agent))
             mean = estimate(curves.by_run(PBM, agent)[:, -1]).mean
             rows.append([part, agent, str(regret), number(mean / lower_bound(curves)[-1])])
-    return "Regret after a million sessions, and its mean as a multiple of the lower bound", rows
+    title = f"Regret after {horizon:,} sessions, and its mean as a multiple of the lower bound"
+    return title, rows
 
 
 def draw(results):

@@ -27,8 +27,8 @@ import clickgym
 from clickgym.agents.kernels import kl
 
 AGENTS = [*ADAPTIVE, "GLRCascadeKLUCB", "RankedExp3", "CascadeKLUCB"]
-LENGTHS = {30_000: 10_000, 300_000: 100_000, 3_000_000: 1_000_000}
-"""Users change after so many of n sessions, and once more after as many."""
+HORIZONS = (30_000, 300_000, 3_000_000)
+"""n: users change after a third of n sessions, and once more after two thirds."""
 
 
 def bound_per_root(env) -> float:
@@ -54,23 +54,29 @@ def bound_per_root(env) -> float:
 
 
 def play(options):
-    """The users of the theorem, with each n."""
-    parts = {}
-    for n, length in LENGTHS.items():
-        horizon = min(n, options.horizon or n)
-        users = ["li2019-two-changes" + (f":length={length}" if n != 300_000 else "")]
+    """The users of the theorem, with each n. The longest of a first look has the sessions that are
+    asked for.
+    """
+    parts, longest = {}, options.horizon or HORIZONS[-1]
+    for n in (max(3, n * longest // HORIZONS[-1]) for n in HORIZONS):
+        users = ["li2019-two-changes" + (f":length={n // 3}" if n != 300_000 else "")]
         results = clickgym.sweep(
             [CM],
             AGENTS,
-            horizon,
+            n,
             options.runs or 20,
             instances=users,
-            checkpoints=study.checkpoints(horizon),
+            checkpoints=study.checkpoints(n),
             out=options.out / f"n {n}",
         )
         table = study.with_fact(results.frame, "lower_bound", bound_per_root, [CM], users)
         parts[f"n {n}"] = study.compact(table, (1.0,), ["regret", "lower_bound"])
     return parts
+
+
+def lengths(results):
+    """Each n."""
+    return [curves.horizon for curves in results.values()]
 
 
 def lower_bound(curves):
@@ -104,11 +110,12 @@ def statements(results):
 
 def table(results):
     """Regret as a multiple of the bound, as n grows."""
-    rows = [["agent", *(f"n = {n:,}" for n in LENGTHS)]]
+    ns = lengths(results)
+    rows = [["agent", *(f"n = {n:,}" for n in ns)]]
     for agent in AGENTS:
         rows.append([agent, *(str(estimate(values)) for values in times_bound(results, agent))])
-    rows.append(["ln n", *(number(np.log(n)) for n in LENGTHS)])
-    rows.append(["√(ln n)", *(number(np.log(n) ** 0.5) for n in LENGTHS)])
+    rows.append(["ln n", *(number(np.log(n)) for n in ns)])
+    rows.append(["√(ln n)", *(number(np.log(n) ** 0.5) for n in ns)])
     return "Regret as a multiple of the lower bound", rows
 
 
@@ -117,17 +124,17 @@ def seen(results):
     for agent in AGENTS:
         ratios = [estimate(values) for values in times_bound(results, agent)]
         if ratios[-1].mean + ratios[-1].half < 1:
-            at = ", ".join(f"{n:,}" for n in LENGTHS)
+            at = ", ".join(f"{n:,}" for n in lengths(results))
             yield f"{agent} has {', '.join(map(str, ratios))} times the bound at n = {at}."
 
 
 def draw(results):
     """Regret and the bound, with the middle epoch shaded; and their ratio as n grows."""
-    curves = results["n 300000"]
+    _, curves, _ = results.values()
     figure, [axes, growth] = figures.grid(2, label="cumulative regret", width=4.0)
     for agent in AGENTS:
         figures.band(axes, curves.steps, curves.by_run(CM, agent), agent)
-        figures.points(growth, list(LENGTHS), times_bound(results, agent), agent)
+        figures.points(growth, lengths(results), times_bound(results, agent), agent)
     axes.plot(curves.steps, lower_bound(curves), label="lower bound (Theorem 3)", **figures.BOUND)
     axes.axvspan(curves.horizon / 3, 2 * curves.horizon / 3, color="0.93", zorder=0)
     axes.set(xlabel="session (grey: the other items attract more)", yscale="log", ylim=(1, None))

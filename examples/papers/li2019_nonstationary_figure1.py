@@ -29,8 +29,8 @@ CM = "NonStationaryCMRank-v0"
 ADAPTIVE = ("CascadeDUCB", "CascadeSWUCB")
 STUBBORN = ("RankedExp3", "CascadeKLUCB", "BatchRank")
 AGENTS = [*ADAPTIVE, *STUBBORN]
-LENGTH = 10_000
-"""Sessions of an epoch in the paper."""
+SESSIONS, LENGTH = 100_000, 10_000
+"""Of a run and of an epoch in the paper."""
 HORIZONS = (20_000, 80_000, 320_000, 1_280_000)
 """n of the runs with ten epochs of n / 10 sessions."""
 LATE_EPOCHS = (0.6, 0.7, 0.8, 0.9)
@@ -41,21 +41,23 @@ PRINTED = {0.0: (111.50, 1.12), 0.8: (447.82, 137.16)}
 
 
 def play(options):
-    """The runs of the paper, and runs with ten longer and longer epochs."""
-    horizon = options.horizon or 100_000
+    """The runs of the paper, and runs with ten longer and longer epochs. All runs have ten epochs,
+    also in a first look.
+    """
+    horizon = options.horizon or SESSIONS
     results = clickgym.sweep(
         [CM],
         AGENTS,
         horizon,
         options.runs or 10,
-        instances=switching(options.queries[:100]),
+        instances=switching(options.queries[:100], horizon // 10),
         checkpoints=study.checkpoints(horizon, 50),
         out=options.out / "changes",
     )
     return {"changes": study.compact(results.frame, ENDS), **growing(options, AGENTS)}
 
 
-def switching(queries, length=LENGTH):
+def switching(queries, length):
     """The paper's changes of each query, every so many sessions."""
     other = "" if length == LENGTH else f"length={length},"
     return [
@@ -64,26 +66,32 @@ def switching(queries, length=LENGTH):
 
 
 def growing(options, agents):
-    """The same changes, ten epochs, in a longer and longer run: what the theorems are about."""
-    parts = {}
-    for n in HORIZONS:
-        horizon = min(n, options.horizon or n)
+    """The same changes, ten epochs, in a longer and longer run: what the theorems are about. The
+    longest of a first look has the sessions that are asked for.
+    """
+    parts, longest = {}, options.horizon or HORIZONS[-1]
+    for n in (max(10, n * longest // HORIZONS[-1]) for n in HORIZONS):
         results = clickgym.sweep(
             [CM],
             agents,
-            horizon,
+            n,
             options.runs or 3,
             instances=switching(options.queries[:100], n // 10),
-            checkpoints=study.checkpoints(horizon, 10),
+            checkpoints=study.checkpoints(n, 10),
             out=options.out / f"n {n}",
         )
         parts[f"n {n}"] = study.compact(results.frame, (1.0,))
     return parts
 
 
+def longer(results):
+    """The runs with longer and longer epochs, by n."""
+    return {curves.horizon: curves for part, curves in results.items() if part.startswith("n ")}
+
+
 def grown(results, agent):
     """For each n ``(queries,)`` regret per session."""
-    return [results[f"n {n}"].rate(CM, agent, 0.0, 1.0) for n in HORIZONS]
+    return [curves.rate(CM, agent, 0.0, 1.0) for curves in longer(results).values()]
 
 
 def in_words(rates):
@@ -217,15 +225,17 @@ def draw(results):
     """Regret of all agents, with the epochs shaded; and regret per session as n grows."""
     curves = results["changes"]
     figure, [axes, growth] = figures.grid(2, label="cumulative regret", width=4.0)
-    for start in range(LENGTH, curves.horizon, 2 * LENGTH):
-        axes.axvspan(start, start + LENGTH, color="0.93", zorder=0)
+    length = curves.horizon // 10
+    for start in range(length, curves.horizon, 2 * length):
+        axes.axvspan(start, start + length, color="0.93", zorder=0)
     for agent in AGENTS:
         figures.band(axes, curves.steps, curves.by_run(CM, agent), agent)
-        figures.points(growth, HORIZONS, grown(results, agent), agent)
-    regret = curves.by_run(CM, "CascadeKLUCB").mean(axis=0)
-    ends = np.interp(80_000, curves.steps, regret) + np.array([0.0, PRINTED[0.8][0]])
-    label = "CascadeKLUCB in the paper, 80,000 to 90,000"
-    axes.plot([80_000, 90_000], ends, marker="*", color="black", linewidth=1, label=label)
+        figures.points(growth, list(longer(results)), grown(results, agent), agent)
+    if curves.horizon == SESSIONS:
+        regret = curves.by_run(CM, "CascadeKLUCB").mean(axis=0)
+        ends = np.interp(80_000, curves.steps, regret) + np.array([0.0, PRINTED[0.8][0]])
+        label = "CascadeKLUCB in the paper, 80,000 to 90,000"
+        axes.plot([80_000, 90_000], ends, marker="*", color="black", linewidth=1, label=label)
     axes.set(xlabel="session (grey: other items attract)", xlim=(0, curves.horizon))
     growth.set(xscale="log", yscale="log", xlabel="n, ten epochs", ylabel="regret per session")
     return figures.finish(figure, "Regret where the users change")

@@ -19,7 +19,16 @@ import sys
 
 import figures
 import study
-from li2019_nonstationary_figure1 import ADAPTIVE, CM, HORIZONS, growing, grown, in_words, switching
+from li2019_nonstationary_figure1 import (
+    ADAPTIVE,
+    CM,
+    SESSIONS,
+    growing,
+    grown,
+    in_words,
+    longer,
+    switching,
+)
 from study import Statement
 
 import clickgym
@@ -29,13 +38,13 @@ RIVALS = ("RankedExp3", "CascadeKLUCB", "BubbleRank")
 
 def play(options):
     """The changes of figure 1 on 20 queries, each for itself; and BubbleRank as n grows."""
-    horizon = options.horizon or 100_000
+    horizon = options.horizon or SESSIONS
     results = clickgym.sweep(
         [CM],
         [*ADAPTIVE, *RIVALS],
         horizon,
         options.runs or 10,
-        instances=switching(options.queries[:20]),
+        instances=switching(options.queries[:20], horizon // 10),
         checkpoints=study.checkpoints(horizon),
         out=options.out / "changes",
     )
@@ -63,7 +72,7 @@ def seen(results):
         for rival in RIVALS:
             ahead = (ours < curves.values(CM, rival)).sum()
             yield f"{agent} has less regret than {rival} on {ahead} of {len(ours)} queries."
-    ns = ", ".join(f"{n:,}" for n in HORIZONS)
+    ns = ", ".join(f"{n:,}" for n in longer(results))
     rates = in_words(grown(results, "BubbleRank"))
     yield f"BubbleRank with ten epochs of n / 10 sessions, n = {ns}: {rates}."
 

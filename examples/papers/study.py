@@ -333,16 +333,14 @@ class Statement(NamedTuple):
     finding: Finding | str = ""
 
 
-def verdicts(statements: Sequence[Statement], full: bool = True) -> list[tuple[str, str]]:
+def verdicts(statements: Sequence[Statement]) -> list[tuple[str, str]]:
     """What was measured and the verdict of each statement, corrected for their number.
 
     Args:
         statements: all of an experiment. By Holm's procedure the probability that any decided
             verdict is wrong is at most 5 %.
-        full: whether all runs are as long as the paper's. Shorter ones contradict nothing.
     """
     found = [one.finding for one in statements if isinstance(one.finding, Finding)]
-    found = found if full else [one.only_supports() for one in found]
     levels = iter(holm([min(one.supports, one.contradicts) for one in found]))
     tested, judged = iter(found), []
     for statement in statements:
@@ -385,11 +383,15 @@ def page(
     made: Mapping[str, Any],
     has_picture: bool = True,
 ) -> str:
-    """The page of an experiment in Markdown."""
-    name = Path(script.__file__ or "").stem
+    """The page of an experiment in Markdown. A first look, whose runs or sessions are not those of
+    the experiment, has a figure and a table, and compares nothing with the paper.
+    """
+    name, full = Path(script.__file__ or "").stem, made["full"]
     title, paper, *notes = (script.__doc__ or "").strip().split("\n\n")
     lines = [f"# {' '.join(title.split()).removesuffix('.')}", "", paper, ""]
-    if hasattr(script, "numbers"):
+    if not full:
+        lines += ["This is a first look, with other runs or sessions. It tests nothing.", ""]
+    if full and hasattr(script, "numbers"):
         rows = [[markdown_text(cell) for cell in one.cells()] for one in script.numbers(results)]
         header = ["number", "the paper", "ours", "difference"]
         lines += ["## The paper's numbers beside ours", "", *markdown_table([header, *rows]), ""]
@@ -398,16 +400,16 @@ def page(
     if hasattr(script, "table"):
         heading, cells = script.table(results)
         lines += [f"{heading}:", "", *markdown_table(cells), ""]
-    if hasattr(script, "statements"):
+    if full and hasattr(script, "statements"):
         said = script.statements(results)
-        judged = zip(said, verdicts(said, made["full"]), strict=True)
+        judged = zip(said, verdicts(said), strict=True)
         rows = [["the paper's words", "where", "our test", "measured", "verdict"]]
         for one, (measured, verdict) in judged:
             cells = [f"“{one.quote}”", one.place, one.rule, measured]
             rows.append([*map(markdown_text, cells), f"**{verdict}**"])
         lines += ["## What the paper says", "", *markdown_table(rows), ""]
     lines += ["## What differs here", "", "\n\n".join(notes), ""]
-    if hasattr(script, "seen"):
+    if full and hasattr(script, "seen"):
         lines += ["## What we also saw", "", *(f"- {one}" for one in script.seen(results)), ""]
     rows = [["part", "instances", "runs", "sessions", "clickgym"]]
     for part, curves in results.items():
@@ -420,12 +422,27 @@ def page(
 def main(script: ModuleType) -> None:
     """Play an experiment, and write its results, its page and its figure."""
     name = Path(script.__file__ or "").stem
-    parser = argparse.ArgumentParser(description=(script.__doc__ or "").partition("\n\n")[0])
-    parser.add_argument("--runs", type=int, help="of each pair, instead of the paper's")
-    parser.add_argument("--horizon", type=float, help="sessions of a run, instead of the paper's")
-    parser.add_argument("--queries", nargs="+", metavar="NAME", help="names, or your own files")
-    parser.add_argument("--out", type=Path, default=Path("results") / name, metavar="DIR")
-    parser.add_argument("--shipped", action="store_true", help="play nothing; show what ships")
+    title, paper, *_ = (script.__doc__ or "").split("\n\n")
+    parser = argparse.ArgumentParser(
+        description=f"{title} {paper}",
+        epilog="With --runs or --horizon the page is a first look, without verdicts.",
+    )
+    parser.add_argument("--runs", type=int, metavar="N", help="runs of each agent on each query")
+    parser.add_argument("--horizon", type=float, metavar="T", help="sessions of the longest run")
+    parser.add_argument(
+        "--queries",
+        nargs="+",
+        metavar="NAME",
+        help="instances: names, families or files; default: the 16 shipped queries",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("results") / name,
+        metavar="DIR",
+        help="folder of the results; the same command resumes; default: %(default)s",
+    )
+    parser.add_argument("--shipped", action="store_true", help="play nothing, show our results")
     options = parser.parse_args()
     options.horizon = options.horizon and int(options.horizon)
     options.queries = options.queries or shipped_queries()
@@ -435,7 +452,8 @@ def main(script: ModuleType) -> None:
         parts = script.play(options)
         versions = dict.fromkeys(parts, clickgym.__version__)
         made = {"command": " ".join([f"python {PLACE}/{name}.py", *sys.argv[1:]])}
-        save(file, parts, {**made, "full": options.horizon is None, "versions": versions})
+        full = options.horizon is None and options.runs is None
+        save(file, parts, {**made, "full": full, "versions": versions})
     results, made = read(file)
     text = page(script, results, made)
     (options.out / f"{name}.md").write_text(text, encoding="utf-8")

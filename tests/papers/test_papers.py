@@ -31,13 +31,16 @@ def test_a_program_plays_judges_and_draws(name, tmp_path):
     parts = script.play(
         SimpleNamespace(runs=2, horizon=200, queries=["yandex-990"], out=tmp_path / "runs")
     )
-    made = {"command": "none", "full": False, "versions": dict.fromkeys(parts, "7")}
+    made = {"command": "none", "full": True, "versions": dict.fromkeys(parts, "7")}
     study.save(tmp_path / "kept.parquet", parts, made)
     results, made = study.read(tmp_path / "kept.parquet")
     text = study.page(script, results, made)
-    assert "**not reproduced" not in text  # a shorter run contradicts nothing
-    for heading in ("numbers", "statements"):
-        assert hasattr(script, heading) <= ("paper's numbers" in text or "paper says" in text)
+    for part, heading in (
+        ("numbers", "The paper's numbers"),
+        ("statements", "What the paper says"),
+    ):
+        assert hasattr(script, part) == (f"## {heading}" in text)
+    assert "reproduced" not in study.page(script, results, made | {"full": False})
     script.draw(results).savefig(tmp_path / "figure.png")
 
 
