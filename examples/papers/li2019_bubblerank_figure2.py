@@ -178,7 +178,7 @@ def draw(results):
             color = figures.style_of(agent)["color"]
             axes.plot(100 * shift, PRINTED[agent][place][0], "*", color=color, markersize=10)
         axes.set_ylim(bottom=8)
-    figure.axes[0].annotate("★ the paper, after 100", (0.03, 0.92), xycoords="axes fraction")
+    figure.axes[0].annotate("★ the paper", (0.45, 0.3), xycoords="axes fraction")
     return figure
 
 

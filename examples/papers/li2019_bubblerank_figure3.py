@@ -200,7 +200,7 @@ def draw(results):
         figures.band(
             panels[3], curves.steps, values, instance.rpartition(":")[2], color=f"C{place}"
         )
-    panels[3].set(title="PBM, examination 0.5^i at the end", xlabel="session", ylabel="regret")
+    panels[3].set(title="PBM, last position 0.5^i", xlabel="session", ylabel="regret")
     return figures.finish(figure, "Regret of BubbleRank")
 
 

@@ -137,7 +137,7 @@ def draw(results):
         figures.points(growth, lengths(results), times_bound(results, agent), agent)
     axes.plot(curves.steps, lower_bound(curves), label="lower bound (Theorem 3)", **figures.BOUND)
     axes.axvspan(curves.horizon / 3, 2 * curves.horizon / 3, color="0.93", zorder=0)
-    axes.set(xlabel="session (grey: the other items attract more)", yscale="log", ylim=(1, None))
+    axes.set(xlabel="session (grey: others attract)", yscale="log", ylim=(1, None))
     growth.axhline(1.0, **figures.BOUND)
     growth.set(xscale="log", yscale="log", xlabel="n", ylabel="regret / lower bound")
     return figures.finish(figure, "Regret where the users change twice, beside the lower bound")

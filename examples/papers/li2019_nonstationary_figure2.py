@@ -86,7 +86,9 @@ def draw(results):
         for agent in (*ADAPTIVE, *RIVALS):
             values = curves.by_run(CM, agent, instance=query)
             figures.band(axes, curves.steps / 1000, values / 1000, agent)
-        axes.set_title(query.partition("query=")[2].partition(",")[0], fontsize=8)
+        axes.set_title(
+            query.partition("query=")[2].partition(",")[0].removesuffix(".json"), fontsize=8
+        )
     for axes in panels[n:]:
         axes.remove()
     return figures.finish(figure, "Cumulative regret over sessions, both in thousands")
