@@ -84,7 +84,7 @@ def lower_bound(curves):
 
 def table(results):
     """Regret at the end, and as a multiple of the bound."""
-    horizon = results[next(iter(results))].horizon
+    horizon = max(curves.horizon for curves in results.values())
     rows = [["part", "agent", "regret at the end", "times the bound"]]
     for part, curves in results.items():
         for agent in AGENTS:

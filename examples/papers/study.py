@@ -459,3 +459,4 @@ def main(script: ModuleType) -> None:
     (options.out / f"{name}.md").write_text(text, encoding="utf-8")
     script.draw(results).savefig(options.out / f"{name}.png", dpi=150)
     print(text)
+    print(f"The page and the figure are in {options.out}", file=sys.stderr)

@@ -276,7 +276,8 @@ def draw(results):
         below.set(xscale="log", xlabel="regret per session at the end", xlim=(least, 1))
     panels[0].set_ylabel("regret per session")
     panels[2].set_ylabel("share of the runs")
-    panels[1].axvline(2e6, label="where the paper has them cross", color="0.5", linewidth=1)
+    if curves.horizon > 2e6:
+        panels[1].axvline(2e6, label="where the paper has them cross", color="0.5", linewidth=1)
     return figures.finish(figure, "Regret per session")
 
 
