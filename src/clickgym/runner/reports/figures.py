@@ -64,8 +64,7 @@ CascadeTS CascadeKLUCB TopRank BubbleRank PBMHB UniRank BatchRank RankedExp3
 PBMPIE CascadeKLUCB:feedback=first_click PBMTS PBMUCB CascadeUCB1 EpsilonGreedy BCMPTS RankedKLUCB
 GRAB DCMKLUCB CascadeDUCB GLRCascadeKLUCB CascadeUCBV Fixed CascadeSWUCB Random
 UBMLinUCB CMLinUCB LinearTS PBMLinUCB DCMLinUCB PDGD CascadeVI C2UCB
-SAC A2C DQN NeuralGreedy MaskablePPO PPO TD3 Oracle
-RecurrentPPO
+SAC A2C DQN NeuralGreedy MixTS PPO DBGD Oracle
 """
 PLACES = {agent: number for number, agent in enumerate(_ROWS.split())}
 """The place of each agent's look in `LOOKS`."""
