@@ -42,8 +42,8 @@ LINEAR, CLICKS, BIT = "LinearTS", "NeuralGreedy", "NeuralGreedy:feedback=reward"
 """The linear bandit that is told nothing; a bandit with a network, from clicks and from one bit."""
 LEARNERS = ("SAC", "TD3", "PPO", "A2C")
 """RL algorithms that can use what all candidates share."""
-GONE = ("TD3", "MaskablePPO", "RecurrentPPO")
-"""RL algorithms that had a name in version 6, with whose defaults the stored runs were played."""
+FOREIGN = ("TD3", "MaskablePPO", "RecurrentPPO")
+"""Classes of other libraries, by the names under which their runs are stored."""
 README_PPO = "PPO:n_envs=64,n_steps=4,batch_size=256,n_epochs=10,learning_rate=0.003"
 """With the settings of the README's example, which takes the epochs of stable-baselines3."""
 FEWER_EPOCHS = "PPO:n_envs=64,n_steps=4,batch_size=256,learning_rate=0.003"
@@ -294,9 +294,9 @@ def _learner_of(means: dict[str, float]) -> str:
 
 
 def is_learner(agent: str) -> bool:
-    """Whether an agent of the tables is an RL algorithm; version 6 knew more of them by name."""
+    """Whether an agent of the tables is an RL algorithm."""
     name = agent.partition(":")[0]
-    return name in GONE or issubclass(AGENTS.get(name, object), Learner)
+    return name in FOREIGN or issubclass(AGENTS.get(name, object), Learner)
 
 
 def stateful_table() -> Rows:

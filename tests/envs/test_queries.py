@@ -61,7 +61,7 @@ FROZEN = {
         "TPBM": -12.655548974480661,
     },
 }
-"""A sum over all parameters of all queries, with weights that differ: of version 6.0."""
+"""A sum over all parameters of all queries, with weights that differ."""
 
 
 def users(n_sessions=4):
