@@ -40,8 +40,6 @@ UNSHARED = ("DQN", "MaskablePPO", "RecurrentPPO")
 """Learners that choose row numbers, which mean other candidates in every session."""
 LINEAR, CLICKS, BIT = "LinearTS", "NeuralGreedy", "NeuralGreedy:feedback=reward"
 """The linear bandit that is told nothing; a bandit with a network, from clicks and from one bit."""
-LEARNERS = ("SAC", "TD3", "PPO", "A2C")
-"""RL algorithms that can use what all candidates share."""
 FOREIGN = ("TD3", "MaskablePPO", "RecurrentPPO")
 """Classes of other libraries, by the names under which their runs are stored."""
 README_PPO = "PPO:n_envs=64,n_steps=4,batch_size=256,n_epochs=10,learning_rate=0.003"
@@ -208,22 +206,6 @@ def tables() -> dict[str, Rows]:
         "search": search_table(),
         "plain": plain_table(),
     }
-
-
-def shares(world: str) -> dict[str, float]:
-    """Return the mean regret of each agent in a world, as a share of that of random lists."""
-    means = runs().filter(world=world).group_by("agent").agg(col("share").mean())
-    return dict(means.iter_rows())
-
-
-def best_learner(world: str) -> str:
-    """Return the RL algorithm with the lowest mean regret in a world."""
-    return _learner_of(shares(world))
-
-
-def percent(share: float) -> str:
-    """Return a share in per cent, with a decimal below 10."""
-    return f"{100 * share:.{int(share < 0.0995)}f} %"
 
 
 def stateful() -> dict[tuple[str, str], NDArray[np.float64]]:

@@ -23,7 +23,6 @@ from study import Estimate, estimate  # noqa: E402
 FILE, FIGURE = DOCS / "unseen_queries.parquet", DOCS / "unseen_queries.png"
 PBM = "QueriesPBMRank-v0"
 TRAINED = ("network", "PPO")
-RIVALS = ("MixTS", "BCMPTS", "CascadeTS")
 DRAWN = ("CascadeKLUCB", "BCMPTS", "MixTS", "PPO", "network", "told")
 OWN_LOOKS: dict[str, dict[str, Any]] = {
     "network": {"color": COLOURS[3], "linestyle": "-", "linewidth": 2.6},
@@ -33,13 +32,11 @@ SPLITS = ("test", "real")
 Rows = list[list[str]]
 
 
-def lost(
-    agent: str, split: str, horizon: int = 1000, env: str = PBM, n_queries: int = 1000
-) -> NDArray[np.float64]:
+def lost(agent: str, split: str, horizon: int = 1000, env: str = PBM) -> NDArray[np.float64]:
     """Return ``(seeds, Q)`` clicks lost in an episode, a mean over the episodes of each query; a
     row for each training; without rows if it was not measured.
     """
-    size = n_queries if agent in TRAINED else 0
+    size = 1000 if agent in TRAINED else 0
     frame, _ = read_results(FILE)
     frame = frame.filter(
         col("query").is_not_null(), env=env, split=split, horizon=horizon, agent=agent
@@ -53,9 +50,9 @@ def mean(values: NDArray[np.float64]) -> str:
     return _shown(estimate(values.mean(axis=0))) if len(values) else "not measured"
 
 
-def _shown(found: Estimate, sign: str = "") -> str:
+def _shown(found: Estimate) -> str:
     digits = 1 if abs(found.mean) < 100 else 0
-    return f"{found.mean:{sign}.{digits}f} ± {found.half:.{digits}f}"
+    return f"{found.mean:.{digits}f} ± {found.half:.{digits}f}"
 
 
 def main_table() -> Rows:
@@ -68,16 +65,6 @@ def main_table() -> Rows:
         cells = [mean(lost(name, split, t)) for t in (1000, 100) for split in SPLITS]
         rows.append([f"`{name}`" if name[0].isupper() else name, *cells])
     return rows
-
-
-def difference(
-    agent: str, rival: str, split: str, horizon: int = 1000, n_queries: int = 1000
-) -> tuple[Estimate, NDArray[np.float64]]:
-    """Return the paired difference in an episode, and ``(seeds, Q)`` those of each training; below
-    0, the agent loses less.
-    """
-    differences = lost(agent, split, horizon, n_queries=n_queries) - lost(rival, split, horizon)
-    return estimate(differences.mean(axis=0)), differences
 
 
 def others_table() -> Rows:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import pytest
-from typing_extensions import TypeAliasType
 
 from clickgym.agents import CompiledAgent
 from clickgym.core.state import Flags, Floats, Ints
@@ -27,10 +26,6 @@ class State(NamedTuple):
     prior: Floats
     given: Floats
     scale: float
-
-
-Kind = TypeVar("Kind", bound=np.generic)
-Alias = TypeAliasType("Alias", np.ndarray[tuple[Any, ...], np.dtype[Kind]], type_params=(Kind,))
 
 
 @kernel

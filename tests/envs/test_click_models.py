@@ -50,8 +50,8 @@ probability = st.sampled_from([0.0, 0.25, 0.5, 1.0]) | st.floats(0.0, 1.0)
 
 
 @st.composite
-def models(draw, model_class, most_items=5, most_positions=3):
-    n_items = draw(st.integers(1, most_items))
+def models(draw, model_class, most_positions=3):
+    n_items = draw(st.integers(1, 5))
     n_positions = draw(st.integers(1, min(n_items, most_positions)))
     return make_model(
         model_class,

@@ -5,7 +5,6 @@ and wrong ones.
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -16,7 +15,6 @@ from clickgym.envs import CascadeModel, PositionBasedModel
 from clickgym.envs.instances import Instance, list_instances, load_instance
 from clickgym.envs.instances.instance import FAMILIES, FOLDER, shipped_instances
 
-ROOT = Path(__file__).resolve().parents[2]
 KINDS = ["CM", "PBM", "DCM", "UBM", "DBN", "CCM", "TPBM"]
 REAL = sorted(file.stem for file in FOLDER.glob("yandex-*.json") if file.stem != "yandex-like")
 

@@ -8,17 +8,12 @@ how often each coin was flipped and came up true. Nothing is shared with the pac
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
-import numpy as np
-from click_stories import exact_law
-
-from clickgym.envs import ClickModel
 from clickgym.logs import ClickLog
 
 Coin: TypeAlias = tuple[Any, ...]
@@ -222,20 +217,3 @@ def _told(log: ClickLog) -> list[tuple[str, tuple[str, ...], tuple[int, ...]]]:
             log.queries.tolist(), log.items.tolist(), log.clicks.tolist(), strict=True
         )
     ]
-
-
-# ------------------------------------------------------------------------------------------------
-# ----------- evaluation
-
-
-def examinations(model: ClickModel, ranking: Sequence[int]) -> list[float]:
-    """The probability that each position is examined, from all stories."""
-    result = [0.0] * len(ranking)
-    for (_, examined, _), probability in exact_law(model, ranking).items():
-        for k, looked in enumerate(examined):
-            result[k] += looked * probability
-    return result
-
-
-def all_lists(n_items: int, n_positions: int) -> np.ndarray:
-    return np.array(list(itertools.permutations(range(n_items), n_positions)))

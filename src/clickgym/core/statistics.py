@@ -8,32 +8,30 @@ from collections.abc import Sequence
 CONFIDENCE = 0.95
 
 
-def t_quantile(freedom: int, confidence: float = CONFIDENCE) -> float:
-    """Return a quantile of Student's t distribution: half the width of a confidence interval, in
-    standard errors.
+def t_quantile(freedom: int) -> float:
+    """Return a quantile of Student's t distribution: half the width of a 95 % confidence
+    interval, in standard errors.
 
     Args:
         freedom: degrees of freedom.
-        confidence: the level of the interval, in (0, 1).
     """
     from scipy.special import stdtrit  # slow to load
 
-    return float(stdtrit(freedom, (1 + confidence) / 2))
+    return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
 
 
-def half_width(n: int, confidence: float = CONFIDENCE) -> float:
-    """Return half the width of the confidence interval of a mean of n independent values, in
-    standard deviations.
+def half_width(n: int) -> float:
+    """Return half the width of the 95 % confidence interval of a mean of n independent values,
+    in standard deviations.
 
     Args:
         n: the number of values; a single value has no interval, and the result is nan.
-        confidence: the level of the interval, in (0, 1).
 
     Example:
         >>> round(half_width(3), 4)
         2.4841
     """
-    return t_quantile(n - 1, confidence) / math.sqrt(n) if n > 1 else math.nan
+    return t_quantile(n - 1) / math.sqrt(n) if n > 1 else math.nan
 
 
 def t_level(mean: float, error: float, freedom: int) -> float:
