@@ -125,11 +125,6 @@ class Agent(BaseAgent, ABC):
         array([0, 1])
     """
 
-    learns_from_any_list: ClassVar[bool] = False
-    """Whether `update` accepts any list, such as one of another agent or of a log; if False, only
-    the list that `rank` has just returned.
-    """
-
     def engine_in(self, env: EnvTraits, wanted: str) -> str:
         if wanted == "compiled":
             reason = f"{type(self).__name__} is a plain Python agent"

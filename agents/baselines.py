@@ -82,7 +82,6 @@ class Fixed(CompiledAgent):
 
     paper = "Li et al. 2019 (BubbleRank), Baseline"
     requires = {"ranking": "initial_ranking"}
-    learns_from_any_list = True
     state_type = FixedState
     rank_kernel = show_front
     update_kernel = ignore
@@ -182,7 +181,6 @@ class Random(CompiledAgent):
     """
 
     paper = "uniform exploration"
-    learns_from_any_list = True
     state_type = ListState
     rank_kernel = rank_random
     update_kernel = ignore
@@ -269,7 +267,6 @@ class EpsilonGreedy(CompiledAgent):
     """
 
     paper = "Sutton and Barto 2018, section 2.2, per item"
-    learns_from_any_list = True
     state_type = GreedyState
     rank_kernel = rank_greedy
     update_kernel = update_greedy

@@ -23,7 +23,6 @@ class CascadeAgent(CompiledAgent):
     """
 
     click_models = "CM; others by the feedback rule"
-    learns_from_any_list = True
 
     def __init__(
         self,

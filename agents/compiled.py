@@ -27,7 +27,6 @@ from ..core.draws import Bound, generator_of
 from ..core.kernels import entry, form_of, kernel, static_kernels
 from ..core.state import first_arrays
 from ..core.sums import weighted_sums
-from ..envs.spaces import check_ranking
 from .agent import Agent, EnvTraits, Seed
 from .saving import load_agent, save_agent
 
@@ -198,32 +197,23 @@ class CompiledAgent(Agent):
 
         Args:
             observation: the observation that was passed to `rank` for this list.
-            ranking: ``(K,)`` the list that was shown: the last one of `rank`, or any list if
-                ``learns_from_any_list``.
+            ranking: ``(K,)`` the list that was shown, the last one of `rank`.
             clicks: ``(K,)`` 0 or 1 for each position.
             reward: unused.
 
         Raises:
-            ValueError: bad clicks, or a list other than the last one although
-                ``learns_from_any_list`` is False. Then nothing is learned.
+            ValueError: bad clicks, or a list other than the last one. Then nothing is learned.
         """
         checked = checked_clicks(clicks, self.n_positions)
         seen = self.seen(observation)
         waits = self.ranking[0] >= 0
-        is_last = waits and _are_equal(ranking, self.ranking)
-        if is_last:
-            items = self.ranking
-        elif self.learns_from_any_list:
-            items = np.array(check_ranking(ranking, self.n_items, self.n_positions))
-            self.make_room(1)
-        else:
+        if not (waits and _are_equal(ranking, self.ranking)):
             pending = "no list is pending; call rank before each update"
             expected = f"rank returned {short(self.ranking)}" if waits else pending
             raise ValueError(f"update got the list {short(ranking)}, but {expected}")
-        code = self._code(update_step, self.update_kernel, items, checked, seen)
-        code(self.state, items, checked, seen)
-        if is_last:
-            self.ranking[0] = -1
+        code = self._code(update_step, self.update_kernel, self.ranking, checked, seen)
+        code(self.state, self.ranking, checked, seen)
+        self.ranking[0] = -1
 
     def _code(self, step: Callable[..., Any], function: Callable[..., Any], *rest: Any) -> Any:
         """Return the machine code of a kernel; ``rest`` are its arguments after the state and the

@@ -284,7 +284,6 @@ class GRAB(LeaderAgent):
 
     paper = "Gauthier et al. 2021a, Algorithm 1"
     click_models = "PBM"
-    learns_from_any_list = True
     state_type, rank_kernel, update_kernel = State, rank, update
 
     def __init__(

@@ -289,7 +289,6 @@ class DCMKLUCB(IndexAgent):
     """
 
     paper = "Katariya et al. 2016, Algorithm 1"
-    learns_from_any_list = True
     click_models = "DCM"
     state_type, rank_kernel, update_kernel = KLUCBState, rank_klucb, update_klucb
 

@@ -180,7 +180,6 @@ class RidgeAgent(ContextualAgent):
     """
 
     click_models = "any, with linear attraction"
-    learns_from_any_list = True
     feedback: ClassVar[int] = ALL_POSITIONS
     state_type = LinearState
     rank_kernel: ClassVar[Callable[..., None]] = rank_optimistic

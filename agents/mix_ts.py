@@ -495,7 +495,6 @@ class MixTS(CompiledAgent):
     """
 
     paper = "ours, 2026"
-    learns_from_any_list = True
     state_type, rank_kernel, update_kernel = State, choose, update
 
     def __init__(self, n_items: int, n_positions: int, *, seed: Seed = None) -> None:

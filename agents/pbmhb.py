@@ -215,7 +215,6 @@ class PBMHB(CompiledAgent):
 
     paper = "Gauthier et al. 2021b, Algorithm 1"
     click_models = "PBM"
-    learns_from_any_list = True
     state_type, rank_kernel, update_kernel = State, rank, update
 
     def __init__(

@@ -34,7 +34,6 @@ class ExaminationAgent(CompiledAgent):
     """
 
     click_models = "PBM"
-    learns_from_any_list = True
 
     requires = {"examination": "examination"}
 

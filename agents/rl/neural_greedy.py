@@ -128,7 +128,6 @@ class NeuralGreedy(Agent):
     paper = "after Riquelme et al. 2018, the greedy network"
     click_models = "any"
     observes = ("features",)
-    learns_from_any_list = True
 
     def __init__(
         self,
@@ -234,7 +233,7 @@ class NeuralGreedy(Agent):
     def update(
         self, observation: Any, ranking: ArrayLike, clicks: ArrayLike, reward: float = 0.0
     ) -> None:
-        """Learn from a session, as `Agent.update`; any list will do.
+        """Learn from a session, as `Agent.update`.
 
         Args:
             observation: the observation that was passed to `rank` for this list.

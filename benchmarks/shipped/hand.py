@@ -98,7 +98,6 @@ class Greedy(CompiledAgent):
 
     paper = "a rule of a few lines"
     click_models = "PBM"
-    learns_from_any_list = True
     requires = {"examination": "examination"}
     state_type, rank_kernel, update_kernel = CountState, rank_by_mean, count
 

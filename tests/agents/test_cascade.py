@@ -26,14 +26,6 @@ def test_what_counts_as_examined(agent_class, feedback, clicks, examined, counte
     assert agent.state.clicks[ranking].tolist() == counted
 
 
-@pytest.mark.parametrize("agent_class", [CascadeUCB1, CascadeKLUCB])
-def test_lists_of_others_raise_the_clock(agent_class):
-    agent = agent_class(5, 3, seed=8)
-    for _ in range(20):
-        agent.update(None, [0, 1, 2], [0, 1, 1])
-    assert agent.state.t[0] == 20
-
-
 @pytest.mark.parametrize("agent_class", [CascadeUCB1, CascadeKLUCB, DCMKLUCB])
 def test_no_item_is_observed_before_the_first_list(agent_class):
     """The papers observe each item once at the start. An item observed without a click would then

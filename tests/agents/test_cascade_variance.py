@@ -24,8 +24,9 @@ def test_index():
     not cut at 1.
     """
     agent = CascadeUCBV(3, 2, seed=0)
-    agent.update(None, [1, 0], [0, 1])
-    agent.update(None, [1, 0], [0, 0])
+    for clicks in ([0, 1], [0, 0]):
+        agent.ranking[:] = [1, 0]
+        agent.update(None, [1, 0], clicks)
     assert agent.rank().tolist() == [2, 0]
     level = math.log(3) / 2
     expected = [0.5 + math.sqrt(4 * 0.25 * level) + 6 * level, 6 * level, math.inf]

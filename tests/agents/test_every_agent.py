@@ -98,8 +98,7 @@ def test_impossible_clicks_and_lists(name):
     for clicks in ([0, -1, 1], [0, 2, 0], [0, 1], [0, 0.5, 0]):
         with pytest.raises(ValueError, match="expected 0 or 1 for each of the 3 positions"):
             agent.update(seen, ranking, clicks)
-    fault = "again" if agent.learns_from_any_list else "update got the list"
-    with pytest.raises(ValueError, match=fault):
+    with pytest.raises(ValueError, match="update got the list"):
         agent.update(seen, [0, 1, 1], [0, 1, 0])
     assert plain(agent.state) == before
     agent.update(seen, ranking, [0, 1, 0])
@@ -107,19 +106,14 @@ def test_impossible_clicks_and_lists(name):
 
 @by_name
 def test_lists_of_others(name):
-    """They are learned, and leave the last list waiting; or refused."""
+    """They are refused, and teach nothing."""
     agent, seen = made(name), observed()
     ranking = agent.rank(seen)
     before = plain(agent.state)
     other = [3, 1, 5] if ranking[0] != 3 else [1, 3, 5]
-    if agent.learns_from_any_list:
-        agent.update(seen, other, [1, 0, 0])
-        assert (plain(agent.state) != before) == (name not in ("Fixed", "Oracle", "Random"))
-        agent.update(seen, ranking, [0, 1, 0])
-    else:
-        with pytest.raises(ValueError, match="update got the list"):
-            agent.update(seen, other, [0, 1, 0])
-        assert plain(agent.state) == before
+    with pytest.raises(ValueError, match="update got the list"):
+        agent.update(seen, other, [0, 1, 0])
+    assert plain(agent.state) == before
 
 
 @by_name

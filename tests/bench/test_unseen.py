@@ -25,8 +25,9 @@ SMALL = Cell("small", "queries:split=real,n_sessions=30", 30, 32, 0.5)
 
 def test_greedy_has_the_posterior_of_its_docstring():
     agent = Greedy(3, 2, examination=[1.0, 0.5], seed=0)
-    agent.update(None, np.array([2, 0]), np.array([1, 0]), 1.0)
-    agent.update(None, np.array([2, 1]), np.array([0, 1]), 1.0)
+    for ranking, clicks in (([2, 0], [1, 0]), ([2, 1], [0, 1])):
+        agent.ranking[:] = ranking
+        agent.update(None, ranking, clicks, 1.0)
     # Beta(1, 1.5), Beta(2, 0.5) and Beta(2, 2)
     assert agent.rank(None).tolist() == agent.best().tolist() == [1, 2]
     np.testing.assert_allclose(agent.state.worth, [1 / 2.5, 2 / 2.5, 2 / 4])
@@ -43,7 +44,8 @@ def test_noise_falls_to_zero_at_the_horizon():
     assert np.mean(worth) == pytest.approx(0.5, abs=4.5 * deviation / np.sqrt(4000))
     assert np.std(worth) == pytest.approx(deviation, rel=0.06)
     for _ in range(2):
-        agent.update(None, np.array([0]), np.array([0]), 0.0)
+        agent.ranking[0] = 0
+        agent.update(None, [0], [0])
     agent.rank(None)
     np.testing.assert_allclose(agent.state.worth, [1 / 4, 1 / 2])
 

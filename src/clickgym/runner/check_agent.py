@@ -251,12 +251,11 @@ class _Check:
         for clicks in ([1, 0], [1, 0, 0, 1], [2, 0, 0], [0.5, 0, 0]):
             what = f"update takes the clicks {clicks}"
             _expect_refusal(what, "clicks", agent.update, observation, ranking, clicks)
-        if not agent.learns_from_any_list:
-            what, none = "update takes another list", [0, 0, 0]
-            _expect_refusal(what, "list", agent.update, observation, ranking[::-1], none)
-            agent.update(observation, ranking, none)
-            what = "update takes a list twice"
-            _expect_refusal(what, "", agent.update, observation, ranking, none)
+        what, none = "update takes another list", [0, 0, 0]
+        _expect_refusal(what, "list", agent.update, observation, ranking[::-1], none)
+        agent.update(observation, ranking, none)
+        what = "update takes a list twice"
+        _expect_refusal(what, "", agent.update, observation, ranking, none)
         for key in agent.observes:
             what = f"rank takes an observation without {key}"
             _expect_refusal(what, key, agent.rank, {"clicks": [0, 0, 0]})
