@@ -42,7 +42,7 @@ def crowd(name: str) -> NDArray[np.intp]:
     for _ in range(USERS):
         observation, _, terminated, truncated, _ = env.step(info["optimal_ranking"])
         clicks = observation["clicks"] if isinstance(observation, dict) else observation
-        examined = env.unwrapped.shown.examined  # type: ignore[attr-defined]
+        examined = env.unwrapped.shown.examined
         columns.append(np.asarray(examined, int) + np.asarray(clicks, int))
         if terminated or truncated:  # a user with a memory has left
             _, info = env.reset()

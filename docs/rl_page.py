@@ -80,7 +80,7 @@ def _percent(values: polars.Series) -> str:
     mean, worst = values.mean(), values.max()
     if mean is None:
         return ""
-    return f"{number(100 * float(mean))} ({number(100 * float(worst))})"  # type: ignore[arg-type]
+    return f"{number(100 * float(mean))} ({number(100 * float(worst))})"
 
 
 def _interval(values: NDArray[np.float64]) -> str:
@@ -177,7 +177,7 @@ def plain_table() -> Rows:
         "agent", maintain_order=True
     ):
         cells = [_interval(part.filter(env=env)["regret"].to_numpy()) for env in envs]
-        seconds = number(float(part["seconds"].median()))  # type: ignore[arg-type]
+        seconds = number(float(part["seconds"].median()))
         rows.append([f"`{agent}`", *cells, str(part["run"].n_unique()), seconds])
     return rows
 

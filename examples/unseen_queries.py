@@ -52,7 +52,7 @@ def train(envs: VectorEnv, sessions: float, seed: int) -> PPO:
     model = PPO(
         PlackettLuceActorCritic,
         as_vec_env(RegretReward(envs)),
-        n_steps=envs.unwrapped.model.n_sessions,  # type: ignore[attr-defined]
+        n_steps=envs.unwrapped.model.n_sessions,
         batch_size=4_000,
         n_epochs=2,
         learning_rate=lambda left: 1e-3 * max(0.05, left),

@@ -40,14 +40,14 @@ class CountState(NamedTuple):
 
 
 @kernel
-def posterior(state, item):  # type: ignore[no-untyped-def]
+def posterior(state, item):
     """Return the parameters of an item's Beta distribution."""
     second = state.beta + state.displays[item] - state.clicks[item]
     return state.alpha + state.clicks[item], max(second, LEAST)
 
 
 @kernel
-def rank_by_mean(state, rng, ranking):  # type: ignore[no-untyped-def]
+def rank_by_mean(state, rng, ranking):
     """By posterior mean, plus noise whose size falls to 0 at the horizon."""
     left = state.noise * (1.0 - state.sessions[0] / state.horizon)
     for item in range(len(state.worth)):
@@ -62,7 +62,7 @@ def rank_by_mean(state, rng, ranking):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def rank_by_sample(state, rng, ranking):  # type: ignore[no-untyped-def]
+def rank_by_sample(state, rng, ranking):
     for item in range(len(state.worth)):
         first, second = posterior(state, item)
         state.worth[item] = rng.beta(first, second)
@@ -71,7 +71,7 @@ def rank_by_sample(state, rng, ranking):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def count(state, ranking, clicks):  # type: ignore[no-untyped-def]
+def count(state, ranking, clicks):
     state.sessions[0] += 1
     for k in range(len(ranking)):
         if clicks[k] >= 0:
@@ -173,7 +173,7 @@ def told(env: ClickEnv, query: int, cell: Cell, seed: int) -> Greedy:
     """Return the agent *told* for an episode of a query: it knows the examination of this query,
     and a prior with the mean and variance of its items. It is an attainable mark, and no bound.
     """
-    users = env.unwrapped.model.models[query]  # type: ignore[attr-defined]
+    users = env.unwrapped.model.models[query]
     alpha, beta = prior_of(users.attraction)
     return Greedy(
         users.n_items,

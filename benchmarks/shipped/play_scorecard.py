@@ -130,7 +130,7 @@ def measure_time(name: str, out: Path, jobs: int) -> None:
     """
     path = line_file(DATA, name)
     table, made = read_results(path)
-    again = play(name, timed_tasks(table), int(table["run"].max()) + 1, out, n_jobs=jobs)  # type: ignore[arg-type]
+    again = play(name, timed_tasks(table), int(table["run"].max()) + 1, out, n_jobs=jobs)
     timed = table.update(again.select("task", "run", "seconds"), on=["task", "run"])
     if not again.join(table, on=["task", "run", "loss"], how="anti").is_empty():
         raise ValueError(f"{name} has other losses than {path}")

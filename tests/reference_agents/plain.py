@@ -14,7 +14,7 @@ from clickgym.core.kernels import kernel
 
 
 @kernel
-def rank_plainly(state, rng, ranking):  # type: ignore[no-untyped-def]
+def rank_plainly(state, rng, ranking):
     bound = exploration(state.t[0] + 1, state.c)
     for item in range(len(state.indices)):
         n = state.examined[item]
@@ -31,12 +31,12 @@ class KLUCBPlain(CascadeKLUCB):
 
 
 @kernel
-def draw_posteriors(state, item, rng, draws):  # type: ignore[no-untyped-def]
+def draw_posteriors(state, item, rng, draws):
     for n in range(len(draws)):
         draws[n] = draw_posterior(state, item, rng)
 
 
 @kernel
-def draw_steps(rng, x, sigma, draws):  # type: ignore[no-untyped-def]
+def draw_steps(rng, x, sigma, draws):
     for n in range(len(draws)):
         draws[n] = step_within(rng, x, sigma)

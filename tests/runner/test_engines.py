@@ -299,7 +299,7 @@ def test_plain_agent_gets_what_the_interface_says():
 
 
 @kernel
-def show_written(state, rng, ranking):  # type: ignore[no-untyped-def]
+def show_written(state, rng, ranking):
     """After 1500 sessions the list held in the state's second half is shown."""
     state.items[0] += 1
     n = len(ranking)
