@@ -5,7 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import gymnasium as gym
 import pytest
 
 import clickgym
@@ -13,9 +12,9 @@ import clickgym
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 LOOP, *OTHERS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-AGENT, SIMPLE, LISTS, RECORD = (
+AGENT, SIMPLE, LISTS = (
     next(code for code in OTHERS if word in code)
-    for word in ("class ", "MlpPolicy", "PlackettLuceActorCritic", "write_tidy")
+    for word in ("class ", "MlpPolicy", "PlackettLuceActorCritic")
 )
 PRINTED, TABLE, *_ = re.findall(r"```text\n(.*?)```", README, flags=re.DOTALL)
 SHELL = "".join(re.findall(r"```(?:sh|console)\n(.*?)```", README, flags=re.DOTALL))
@@ -32,7 +31,7 @@ def test_programs(capsys):
     exec(LOOP, names)
     assert capsys.readouterr().out == PRINTED
     for code in OTHERS:
-        if "stable_baselines3" not in code and code != RECORD:
+        if "stable_baselines3" not in code:
             exec(code, names)
     assert clickgym.run(names["ThompsonSampling"], "PBMRank-v0", 1_000, seed=0).steps[-1] == 1_000
 
@@ -62,9 +61,9 @@ def assert_shown(text, output, rows):
 def test_click_log(tmp_path, monkeypatch, printed):
     """Each command reads what the one before has written; `fit` names the model of the users."""
     monkeypatch.chdir(tmp_path)
-    exec(RECORD, {"gym": gym, "clickgym": clickgym})
     outputs = {command[0]: printed(command, 100) for command in OF_LOGS}
-    assert [*outputs] == ["check-models", "fit", "run"]
+    assert [*outputs] == ["record", "check-models", "fit", "run"]
+    assert "Simulations of this log can be trusted" in outputs["check-models"]
     assert "DBN predicts the held-out sessions best" in outputs["fit"]
     assert re.search(r"^CascadeTS .*\n(?:.*\n)*Fixed ", outputs["run"], re.MULTILINE)
 

@@ -61,6 +61,10 @@ SECTIONS = {
             "logs.commands.features:features",
             "Make users of items with features, from ratings or judged queries.",
         ),
+        "record": (
+            "logs.commands.record:record",
+            "Make a click log of simulated users, to try the other commands on.",
+        ),
     },
 }
 """The commands in the sections and in the order of the help text: of each the function, which is

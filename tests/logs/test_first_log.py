@@ -28,8 +28,8 @@ def take_steps(folder, program, printed, monkeypatch, changed):
         for full, small in changed.items():
             text = text.replace(full, small)
         if kind == "python":
-            (folder / "step.py").write_text(text, encoding="utf-8")
-            yield program(folder / "step.py", folder=folder), shown
+            (folder / "shop.py").write_text(text, encoding="utf-8")  # the first one is
+            yield program(folder / "shop.py", folder=folder), shown
         else:
             words = shlex.split(text.replace("\\\n", " "))[1:]
             words += ["--jobs", "1"] * (words[0] == "run")
@@ -43,12 +43,13 @@ def squeezed(text):
 
 @pytest.mark.usefixtures("undrawn")
 def test_steps_run_with_fewer_sessions(tmp_path, program, printed, monkeypatch):
-    changed = {"12_000": "1_000", "--horizon 1e4 --runs 5": "--horizon 300 --runs 2"}
+    changed = {"12000": "1000", "--horizon 1e4 --runs 5": "--horizon 300 --runs 2"}
     steps = take_steps(tmp_path, program, printed, monkeypatch, changed)
-    log, checked, fitted, played, evaluated, truth = (found for found, _ in steps)
-    assert log == ""
+    shop, log, checked, fitted, played, evaluated, truth = (found for found, _ in steps)
+    assert shop == ""
+    assert "log.csv: 6,000 sessions, " in log
     assert "DBN" in checked
-    assert "hats.json: query hats, 1000 sessions, 6 items (DBN, CCM, PBM)" in fitted
+    assert "users.json: query yandex-990, 1000 sessions, 6 items (DBN, CCM, PBM)" in fitted
     assert "CascadeTS" in played
     assert "In the log (1,000 sessions): 1." in evaluated
     assert truth.count("clicks a session") == 3

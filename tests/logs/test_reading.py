@@ -112,6 +112,22 @@ def test_recording_is_what_the_runner_plays():
     assert log.query_labels == ("yandex-9982",)
 
 
+@pytest.mark.uncompiled
+def test_the_command_writes_the_sessions_of_each_instance(tmp_path, printed):
+    words = ["record", "PBMRank-v0", "-i", "yandex-9", "yandex-990", "--agent", "Random"]
+    words += ["--sessions", "50"]
+    for name, seed in (("a.csv", "3"), ("b.parquet", "3"), ("c.csv", "4")):
+        said = printed([*words, "--seed", seed, "--out", str(tmp_path / name)])
+        assert f"{name}: 100 sessions, " in said
+    log, same, other = (read_log(tmp_path / name) for name in ("a.csv", "b.parquet", "c.csv"))
+    env = gym.make("PBMRank-v0", instance="yandex-990")
+    second = record(clickgym.make_agent("Random", env, seed=4), env, 50, seed=4)
+    assert rows(log) == rows(same) != rows(other)
+    assert rows(log)[50:] == rows(second)
+    assert log.query_labels == ("yandex-9", "yandex-990")
+    np.testing.assert_array_equal(log.propensities[50:], second.propensities)
+
+
 # ------------------------------------------------------------------------------------------------
 # ------------ tables
 

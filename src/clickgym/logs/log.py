@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -219,9 +220,15 @@ def write_tidy(log: ClickLog, path: str | PathLike[str]) -> None:
     Raises:
         ValueError: the name ends otherwise.
     """
-    path = check_path("path", path)
+    path = check_table(path)
     check_kind("log", log, ClickLog, "a ClickLog")
-    if path.suffix not in (".csv", ".parquet"):
-        raise ValueError(f"{path}: expected a file that ends with .csv or .parquet")
     frame = log.to_frame()
     write_whole(path, parquet(frame) if path.suffix == ".parquet" else frame.write_csv())
+
+
+def check_table(path: str | PathLike[str]) -> Path:
+    """Return the path of a table to write, whose name tells its format."""
+    path = check_path("path", path)
+    if path.suffix not in (".csv", ".parquet"):
+        raise ValueError(f"{path}: expected a file that ends with .csv or .parquet")
+    return path

@@ -1,0 +1,87 @@
+"""``clickgym record``: the log of an agent in an environment, as a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import polars as pl
+import typer
+
+from ...core.checks import check_horizon
+from ...envs.instances.instance import shipped_instances
+from ...runner.console import announce_compiling, errors, output
+from ...runner.make import make_agent, make_env
+from ...runner.plan import SHIPPED
+from ...runner.terminal import say
+from ..log import check_table, write_tidy
+from ..reading import read_log
+from ..record import record as record_
+from .options import Seed
+
+
+def record(
+    env: Annotated[
+        str,
+        typer.Argument(
+            metavar="ENV",
+            show_default=False,
+            help="The environment, before the options, written as for clickgym run.",
+        ),
+    ],
+    agent: Annotated[
+        str,
+        typer.Option(
+            "--agent",
+            "-a",
+            metavar="AGENT",
+            help="The agent that shows the lists: TopRank, Random, or your own module:Class.",
+        ),
+    ],
+    sessions: Annotated[
+        float, typer.Option(metavar="N", help="Sessions of each instance, as 100000 or 1e5.")
+    ],
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="The file of the log: name.csv or name.parquet.")
+    ],
+    instance: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--instance",
+            "-i",
+            metavar="NAME|FILE...",
+            show_default="a real search query",
+            help="The queries of the log and their users: names, or your own JSON files. The "
+            "agent starts anew in each. 'shipped' stands for all real queries of the package.",
+        ),
+    ] = None,
+    seed: Seed = 0,
+) -> None:
+    """Make a click log of simulated users, to try the other commands on.
+
+    Random lists, and the clicks on them:
+
+    clickgym record PBMRank-v0 --agent Random --sessions 1e4 --out log.csv
+
+    A log of all real queries of the package:
+
+    \b
+    clickgym record DBNRank-v0 --instance shipped --agent BubbleRank \\
+        --sessions 2e3 --out log.csv
+
+    You know the users who made this log, so you can compare what the other commands say with the
+    truth.
+    """
+    check_table(out)
+    n = check_horizon(sessions, name="sessions")
+    names = shipped_instances() if instance == [SHIPPED] else instance or [None]
+    parts = []
+    with announce_compiling(errors()):
+        for number, name in enumerate(names):
+            place = make_env(env, name)
+            shop: Any = make_agent(agent, place, horizon=n, seed=seed + number)
+            part = record_(shop, place, n, seed=seed + number).to_frame()
+            parts.append(part.with_columns(pl.col("session") + number * n))
+        log = read_log(pl.concat(parts))
+    write_tidy(log, out)
+    say(output(), f"{out}: {len(log):,} sessions, {log.clicks.sum():,} clicks")
