@@ -185,7 +185,10 @@ def test_several_files_and_a_glob_are_one_table(tmp_path):
         (HEAD + "1,q,1,a,0\n1,q,1,b,1\n", "log.csv: the session '1' has the position 1, twice"),
         (HEAD + "1,q,1,a,0\n1,q,3,b,1\n", "the session '1' has the position 3, but not 2"),
         (HEAD + "1,q,2,a,0\n1,q,3,b,1\n", "the first position is 2; expected 0 or 1"),
+        (HEAD + "1,q,1,a,0\n1,q,1.5,b,1\n", "the session '1' has the position 1.5, but not 2"),
         (HEAD + "1,q,1,a,0\n1,q,2,a,1\n", "the session '1' shows the item 'a' twice"),
+        (HEAD + "1,q,1,a,0\n1,r,2,b,1\n", "the session '1' has two values in the column query"),
+        (HEAD.replace("q", "item,q") + "1,a,q,1,b,0\n", "two columns are called item"),
     ],
 )
 def test_what_is_wrong_with_a_table_is_said_in_a_line(log_file, text, message):
@@ -193,6 +196,36 @@ def test_what_is_wrong_with_a_table_is_said_in_a_line(log_file, text, message):
         read_log(log_file("log.csv", text))
     assert "\n" not in str(error.value)
     assert "log.csv" in str(error.value)
+
+
+def test_one_damaged_session_in_a_thousand_is_left_out_and_said(log_file):
+    lists = [(f"{n},q,1,a,0\n", f"{n},q,2,b,1\n") for n in range(2000)]
+    for broken in (lists[7], lists[1999]):
+        broken_at = lists.index(broken)
+        lists[broken_at] = (broken[1], broken[1].replace("b", "a"))
+    text = HEAD + "".join(map("".join, lists))
+    with pytest.warns(UserWarning, match=r"left out 2 of 2,000 .*'7' has the position 2, but not"):
+        log = read_log(log_file("log.csv", text))
+    assert rows(log) == [("q", ["a", "b"], [0, 1])] * 1998
+    text = text.replace("3,q,2", "3,q,3")  # of 3, 13, 23, ...
+    with pytest.raises(ValueError, match=r"202 of 2,000 sessions are damaged"):
+        read_log(log_file("log.csv", text))
+
+
+def test_pages_of_a_session_in_two_files_are_one_list(tmp_path):
+    (tmp_path / "1.csv").write_text(HEAD + "s,q,1,a,1\ns,q,2,b,0\n")
+    (tmp_path / "2.csv").write_text(HEAD + "s,q,3,c,0\ns,q,4,d,1\n")
+    assert rows(read_log(tmp_path / "*.csv")) == [("q", ["a", "b", "c", "d"], [1, 0, 0, 1])]
+    (tmp_path / "2.csv").write_text(HEAD + "s,q,1,c,0\n")
+    with pytest.raises(ValueError, match="the session 's' has the position 1, twice"):
+        read_log(tmp_path / "*.csv")
+
+
+def test_a_log_without_queries_says_what_was_not_read(log_file):
+    text = LINES.replace("query", "term").replace("r,1", "q,1")
+    with pytest.warns(UserWarning, match="all sessions are of one query; not read: term"):
+        assert read_log(log_file("log.csv", text)).query_labels == ("all",)
+    assert len(read_log(log_file("log.csv", text), columns={"query": ""})) == 2
 
 
 # ------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import warnings
 from collections.abc import Mapping, Sequence
 from glob import glob
 from os import PathLike
@@ -25,6 +26,10 @@ NEEDED = ("session", "position", "item", "clicked")
 ROLES = (*NEEDED, "query", "propensity", "list_propensity", "user")
 LABELS = ("session", "item", "query", "user")
 """Roles of which the values are labels: 7 and 007 differ."""
+OF_SESSIONS = ("query", "list_propensity", "user")
+"""Roles of which a session has one value."""
+FEW = 0.001
+"""The largest share of damaged sessions that is left out."""
 ONE_QUERY = "all"
 EXPECTED = "expected CSV, perhaps gzipped, or Parquet"
 
@@ -35,7 +40,7 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
     The columns are ``session``, ``position`` (from 0 or 1), ``item`` and ``clicked`` (0 or 1); and
     if there are ``query`` (else all sessions are of the query ``"all"``), ``propensity``,
     ``list_propensity`` and ``user``. The sessions of the log stand in the order of their first
-    rows. Query, user and list propensity are those of the first row of a session.
+    rows.
 
     Args:
         source: a data frame of Polars, pandas or pyarrow; or files: CSV with commas, tabs,
@@ -46,9 +51,13 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
 
     Raises:
         ValueError: a file is of another format or damaged, a column is missing or has wrong values,
-            a session lacks a position, or has a position or an item twice. The message names the
-            column, or the session.
+            or more than one session in a thousand is damaged. A damaged session lacks a position,
+            has a position or an item twice, or has two queries, users or list propensities. The
+            message names the column, or the session.
         FileNotFoundError: there is no such file.
+
+    Warns:
+        UserWarning: damaged sessions were left out, at most one in a thousand.
 
     Example:
         >>> columns = {"session": [7, 7], "position": [1, 2], "doc": ["b", "a"], "clicked": [1, 0]}
@@ -118,10 +127,20 @@ def _rows(
             "--columns names others, as in item=doc_id"
         )
     found = [role for role in ROLES if names[role] in schema]
-    types: dict[str, Any] = dict.fromkeys(LABELS, pl.String) | {"position": pl.Int32}
-    values = {}
+    unread = [column for column in schema if column not in {*names.values(), *ROLES}]
     for role in found:
-        values[role] = pl.col(names[role]).cast(types.get(role, pl.Float64))
+        if f"{names[role]}_duplicated_0" in schema:  # as Polars calls the second
+            raise ValueError(f"{name}: two columns are called {names[role]}")
+    if unread and names["query"] and "query" not in found:
+        warnings.warn(
+            f"{name}: no column {names['query']}, so all sessions are of one query; not read: "
+            f"{', '.join(unread)}; --columns query= says that this is right",
+            stacklevel=3,
+        )
+    values = {
+        role: pl.col(names[role]).cast(pl.String if role in LABELS else pl.Float64)
+        for role in found
+    }
     with reading(name, "cannot be read", "see docs/log_formats.md"):
         rows = table.select(**values).collect()
     for role in found:
@@ -143,6 +162,9 @@ def _log_of(name: str, rows: pl.DataFrame) -> ClickLog:
         numbers = rows["number"].to_numpy()
     starts = np.flatnonzero(np.diff(numbers, prepend=-1))
     lengths = np.diff(starts, append=len(rows))
+    damaged = _damaged(name, rows, starts, lengths)
+    if damaged.any():
+        return _log_of(name, rows.filter(~np.repeat(damaged, lengths)))
     heads, filled = rows[starts], np.arange(lengths.max()) < lengths[:, None]
 
     def padded(values: NDArray[Any], below: float) -> NDArray[Any]:
@@ -151,9 +173,6 @@ def _log_of(name: str, rows: pl.DataFrame) -> ClickLog:
         return result
 
     items, item_labels = coded(rows["item"])
-    rows = rows.with_columns(code=items)
-    _check_sessions(name, rows, padded(rows["position"].to_numpy(), -1), filled)
-    lists = padded(items, -1)
     query_labels: tuple[str, ...] = (ONE_QUERY,)
     queries, facts = np.zeros(len(starts), np.int32), dict[str, Any]()
     if "query" in rows.columns:
@@ -164,38 +183,53 @@ def _log_of(name: str, rows: pl.DataFrame) -> ClickLog:
         facts["list_propensities"] = heads["list_propensity"].to_numpy()
     if "propensity" in rows.columns:
         facts["propensities"] = padded(rows["propensity"].to_numpy(), 1.0)
-    clicks = padded(rows["clicked"].to_numpy(), 0.0)
+    lists, clicks = padded(items, -1), padded(rows["clicked"].to_numpy(), 0.0)
     try:
         return ClickLog(lists, clicks, queries, item_labels, query_labels, **facts)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
 
 
-def _check_sessions(
-    name: str, rows: pl.DataFrame, positions: NDArray[np.int32], filled: NDArray[np.bool_]
-) -> None:
-    """Refuse a session that lacks a position, or has a position or an item twice.
+def _damaged(
+    name: str, rows: pl.DataFrame, starts: NDArray[np.int64], lengths: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Which sessions lack a position, have a position or an item twice, or two values of what is
+    one for the session, as two queries. If they are few, a warning says so; else they are refused.
 
     Args:
         name: of the log.
         rows: by session and position.
-        positions: ``(N, K)`` those of each session, ascending.
-        filled: ``(N, K)`` where there are any.
+        starts, lengths: ``(N,)`` the first row of each session, and how many it has.
     """
-    first = int(positions[:, 0].min())
+    positions = rows["position"].to_numpy()
+    first = int(np.quantile(positions[starts], 0.5, method="lower"))
     if first not in (0, 1):
         raise ValueError(f"{name}: the first position is {first}; expected 0 or 1")
-    wrong = filled & (positions != np.arange(first, first + filled.shape[1]))
-    if wrong.any():
-        session, k = np.argwhere(wrong)[0].tolist()
-        label = rows["session"].unique(maintain_order=True)[session]
-        here, above = positions[session, k], positions[session, k - 1]
-        what = "twice" if k and here == above else f"but not {first + k}"
-        raise ValueError(f"{name}: the session {label!r} has the position {here}, {what}")
-    twice = rows.select("number", "code").is_duplicated()
-    if twice.any():
-        session, item = rows.select("session", "item").filter(twice).row(0)
-        raise ValueError(f"{name}: the session {session!r} shows the item {item!r} twice")
+    places = np.arange(len(rows)) - np.repeat(starts, lengths)
+    below = places > 0  # another row of the session
+    wrong = positions != places + first
+    faults = {
+        "has the position {position:g}, twice": below & (np.diff(positions, prepend=-1) == 0),
+        "has the position {position:g}, but not {expected}": wrong,
+        "shows the item {item!r} twice": rows.select("number", "item").is_duplicated().to_numpy(),
+    }
+    for role in OF_SESSIONS:
+        if role in rows.columns:
+            changed = (rows[role] != rows[role].shift()).fill_null(value=False).to_numpy()
+            faults[f"has two values in the column {role}"] = below & changed
+    damaged = np.logical_or.reduceat(np.any([*faults.values()], axis=0), starts)
+    if damaged.any():
+        found = {what: int(faulty.argmax()) for what, faulty in faults.items() if faulty.any()}
+        what, row = min(found.items(), key=lambda fault: fault[1])
+        values = rows.row(row, named=True) | {"expected": places[row] + first}
+        one = f"the session {values['session']!r} {what.format_map(values)}"
+        counts = f"{damaged.sum():,} of {len(starts):,} sessions"
+        if damaged.mean() > FEW:
+            raise ValueError(
+                f"{name}: {one}; {counts} are damaged, and at most one in a thousand is left out"
+            )
+        warnings.warn(f"{name}: left out {counts}, which are damaged: {one}", stacklevel=4)
+    return damaged
 
 
 def coded(values: pl.Series) -> tuple[NDArray[np.int32], tuple[str, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -74,7 +75,9 @@ def record(
     """
     check_table(out)
     n = check_horizon(sessions, name="sessions")
-    names = shipped_instances() if instance == [SHIPPED] else instance or [None]
+    names: Sequence[str | None] = instance or [None]
+    if instance == [SHIPPED]:
+        names = shipped_instances()
     parts = []
     with announce_compiling(errors()):
         for number, name in enumerate(names):
