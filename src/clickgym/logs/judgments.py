@@ -249,10 +249,12 @@ def _read_block(before: int, block: list[bytes], most: int) -> tuple[pl.DataFram
     )
     is_pair = pl.col("place").is_between(1, most) & pl.col("value").is_not_null()
     _refuse_first(pairs, is_pair, "feature:value" + f", features 1 to {most}" * (most < 2**31))
-    places, values = pairs["place"].to_numpy(), pairs["value"].to_numpy()
+    rows, places, values = (pairs[name].to_numpy() for name in ("row", "place", "value"))
+    if (np.diff(rows.astype(np.int64) * 2**31 + places) <= 0).any():  # perhaps in another order
+        _refuse_first(pairs, pl.struct("row", "place").is_first_distinct(), "each feature once")
     features = np.zeros((documents.height, int(places.max(initial=0))), np.float32)
     is_missing = np.isfinite(values) & (np.abs(values) >= MISSING)
-    features[pairs["row"].to_numpy(), places - 1] = np.where(is_missing, 0.0, values)
+    features[rows, places - 1] = np.where(is_missing, 0.0, values)
     return documents.select("query", pl.col("grade").cast(pl.Int64)), features
 
 
