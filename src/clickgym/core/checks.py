@@ -169,7 +169,7 @@ def check_count(name: str, value: Any, least: int = 1) -> int:
     return int(value)
 
 
-def check_horizon(horizon: Any, least: int = 1) -> int:
+def check_horizon(horizon: Any, least: int = 1, name: str = "horizon") -> int:
     """Return a horizon as an int. It is an integer, or a float without a fraction such as ``1e6``,
     of at least ``least``.
     """
@@ -177,7 +177,7 @@ def check_horizon(horizon: Any, least: int = 1) -> int:
     whole = is_integer(horizon) or is_whole_float
     if not whole or not least <= horizon <= MOST_SESSIONS:
         limit = f", at most {MOST_SESSIONS:,}" if whole and horizon > MOST_SESSIONS else ""
-        raise refusal("horizon", horizon, f"an integer of at least {least}{limit}")
+        raise refusal(name, horizon, f"an integer of at least {least}{limit}")
     return int(horizon)
 
 
