@@ -192,6 +192,16 @@ def test_a_label_is_only_a_name(tmp_path, played):
     assert clickgym.Results(tmp_path).names("env") == ["y"]
 
 
+def test_a_label_stands_for_one_thing_in_a_table(tmp_path):
+    """An agent that was changed, and played in one of two environments since."""
+    sweep(tmp_path, agents={"mine": "CascadeTS"})
+    with pytest.warns(UserWarning, match="played anew"):
+        changed = sweep(tmp_path, agents={"mine": "TopRank"}, envs=ENVS[:1])
+    assert_frame_equal(numbers(tmp_path), changed)
+    renamed = sweep(tmp_path, agents={"yours": "TopRank"}, envs=ENVS[:1])
+    assert_frame_equal(numbers(tmp_path), renamed)
+
+
 @pytest.mark.parametrize("again", [[AGENTS[0]], [ENVS[0]], [INSTANCES[0]], "TopRank"])
 def test_repeated_without_a_change(whole, tmp_path, played, again):
     folder = shutil.copytree(whole, tmp_path / "out")

@@ -22,6 +22,9 @@ from ..core.checks import short
 from ..core.files import FORMAT, check_format
 from .identity import UNKNOWN
 
+LABELS = ("envs", "instances", "agents")
+"""The kinds of labels in a table."""
+
 
 class Trial(NamedTuple):
     """One run of one agent in one environment."""
@@ -93,6 +96,7 @@ class Config(Setting):
     Attributes:
         envs, instances, agents: for each label the words by which it can be typed; None if it has
             none.
+        identities: hashes of what the labels of each kind stand for.
         cells: of the table.
         queries: of each instance with several queries their number; a run plays one of them.
         commit: of the checkout; empty outside of one.
@@ -103,6 +107,7 @@ class Config(Setting):
     envs: dict[str, str | None]
     instances: dict[str, str | None]
     agents: dict[str, str | None]
+    identities: dict[str, dict[str, str]]
     cells: list[Cell]
     queries: dict[str, int] = field(default_factory=dict)
     commit: str = ""
@@ -130,6 +135,10 @@ class Config(Setting):
     def to_json(self) -> dict[str, Any]:
         """This configuration as a JSON object, with the format and the `command`."""
         return {"format": FORMAT, **asdict(self), "runs": self.runs, "command": self.command}
+
+    def meaning(self, cell: Cell) -> list[str]:
+        """What the labels of a cell stand for."""
+        return [self.identities[kind][it] for kind, it in zip(LABELS, cell[:3], strict=True)]
 
     @property
     def runs(self) -> int:
@@ -180,29 +189,35 @@ class Config(Setting):
 
 def shown_of(configs: Sequence[Config]) -> Config:
     """What the table of a folder shows after some sweeps: the last one, with what the others of the
-    same setting had beside it. A label that was renamed or got another meaning goes.
+    same setting had beside it. A label that was renamed goes. So does what a label stood for before
+    it got another meaning: in a table it stands for one thing.
 
     Args:
         configs: of the sweeps, the last one at the end.
     """
     same = [it for it in configs if it.setting == configs[-1].setting]
+    changed: dict[str, Any] = {"queries": {}, "identities": {kind: {} for kind in LABELS}}
+    for config in same:
+        changed["queries"] |= config.queries
+        for kind in LABELS:
+            changed["identities"][kind] |= config.identities[kind]
+    last = replace(same[-1], **changed)
     cells: dict[tuple[str, ...], Cell] = {}
     for config in reversed(same):
         newer = {cell.key for cell in cells.values()}
         for cell in config.cells:
             there = cells.get(cell[:3])
-            if there is None and cell.key not in newer:
-                cells[cell[:3]] = cell
-            elif there is not None and there.key == cell.key:
+            if config.meaning(cell) != last.meaning(cell):
+                continue
+            if there is not None:
                 cells[cell[:3]] = there._replace(runs=max(there.runs, cell.runs))
-    changed: dict[str, Any] = {"cells": list(cells.values()), "queries": {}}
-    for config in same:
-        changed["queries"] |= config.queries
-    for column, name in enumerate(("envs", "instances", "agents")):
-        specs = [pair for config in same for pair in getattr(config, name).items()]
+            elif cell.key not in newer:
+                cells[cell[:3]] = cell
+    for column, kind in enumerate(LABELS):
+        specs = [pair for config in same for pair in getattr(config, kind).items()]
         used = {cell[column] for cell in cells.values()}
-        changed[name] = {label: spec for label, spec in specs if label in used}
-    return replace(same[-1], **changed)
+        changed[kind] = {label: spec for label, spec in specs if label in used}
+    return replace(last, cells=list(cells.values()), **changed)
 
 
 @lru_cache(maxsize=2**16)

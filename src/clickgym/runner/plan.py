@@ -137,6 +137,7 @@ def plan_of(
         envs={label: own_label(env) for label, env in envs.items()},
         instances={name: _typed(instance) for name, instance in named.items()},
         agents={label: own_label(agent) for label, agent in agents.items()},
+        identities={"envs": of_env, "instances": of_instance, "agents": of_agent},
         cells=[Cell(*labels, key, runs) for labels, key in keys.items()],
         queries=queries,
         **provenance(),
