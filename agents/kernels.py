@@ -240,13 +240,15 @@ def examined_positions(clicks, feedback):
     """Return the number of positions that a cascade agent counts as examined: down to the first or
     last click, or all if there is no click.
     """
-    examined = len(clicks)
-    for k in range(len(clicks)):
-        if clicks[k] == 1:
-            examined = k + 1
-            if feedback == FIRST_CLICK:
-                break
-    return examined
+    if feedback == FIRST_CLICK:
+        for k in range(len(clicks)):
+            if clicks[k] == 1:
+                return k + 1
+    else:
+        for k in range(len(clicks) - 1, -1, -1):
+            if clicks[k] == 1:
+                return k + 1
+    return len(clicks)
 
 
 @kernel
