@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from importlib.metadata import version
 from itertools import product
@@ -170,7 +170,7 @@ class Config(Setting):
         """Version and command, for the metadata of figures."""
         return f"clickgym {self.clickgym}: {self.command}"
 
-    @property
+    @cached_property
     def trials(self) -> dict[Trial, str]:
         """All runs in the order of the table, each with its key."""
         cells = {cell[:3]: cell for cell in self.cells}

@@ -55,13 +55,14 @@ def read_folders(folders: Sequence[Path]) -> tuple[polars.DataFrame, Config]:
     """
     about, rows = read(folders)
     configs = [Config.from_json(folders[0], it) for it in about]
-    frame = table_of(rows, shown_of(configs)) if configs else polars.DataFrame()
     where = ", ".join(map(str, folders))
     if not configs:
         raise ValueError("; ".join(map(_unreadable, folders)))
+    shown = shown_of(configs)
+    frame = table_of(rows, shown)
     if frame.is_empty():
         raise ValueError(f"{where} holds no finished run yet")
-    return frame, shown_of(configs)
+    return frame, shown
 
 
 def _unreadable(folder: Path) -> str:

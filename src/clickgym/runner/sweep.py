@@ -203,8 +203,9 @@ def _begin(
     about, rows = read([folder])
     before = [Config.from_json(folder, it) for it in about]
     if before:
-        _say_what_changed(shown_of(before), config, rows)
-        shows_all = shown_of([*before, config]).trials == shown_of(before).trials
+        shown = shown_of(before)
+        _say_what_changed(shown, config, rows)
+        shows_all = shown_of([*before, config]).trials == shown.trials
         if shows_all and rows.keys() >= set(config.trials.values()):
             return rows, None
     return rows, Journal(folder, config.to_json())
