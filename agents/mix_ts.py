@@ -116,14 +116,11 @@ def context(state, h, k, j, i):
 
 @kernel
 def update(state, ranking, clicks):
-    n = 0
-    while n < len(ranking) and clicks[n] >= 0:
-        n += 1
     state.t[0] += 1
     for h in range(len(state.share)):
-        learn(state, h, ranking, clicks, n)
-    changed = has_changed(state, ranking, clicks, n)
-    for k in range(n):
+        learn(state, h, ranking, clicks)
+    changed = has_changed(state, ranking, clicks)
+    for k in range(len(ranking)):
         state.total[ranking[k]] += clicks[k]
     if changed:
         forget(state)
@@ -135,10 +132,10 @@ def update(state, ranking, clicks):
 
 
 @kernel
-def learn(state, h, ranking, clicks, n):
+def learn(state, h, ranking, clicks):
     """Follow a user down the list under a model: judge the model by the clicks, and count them."""
     j, f, power, likelihood = 0, 1.0, 0.0, 1.0
-    for k in range(n):
+    for k in range(len(ranking)):
         i = ranking[k]
         x = context(state, h, k, j, ranking[j - 1])
         attraction = (state.total[i] + PRIOR) / (size_of(state, h, i) + 2.0 * PRIOR)
@@ -182,10 +179,10 @@ def learn_go_on(state, h, i, click, p, examined, power):
 
 
 @kernel
-def has_changed(state, ranking, clicks, n):
+def has_changed(state, ranking, clicks):
     """Whether the recent clicks on an item contradict all its clicks, under the leader."""
     h, changed = state.leader[0], False
-    for k in range(n):
+    for k in range(len(ranking)):
         i, examined = ranking[k], state.examined[h, k]
         recent = max(state.recent_clicks[i], state.recent_exposure[i])
         p = bounded(examined * (1.0 + state.total[i]) / (2.0 + size_of(state, h, i)))
@@ -358,8 +355,8 @@ def draw(state, h, noise, rng):
 @kernel
 def arrange(state, h, n, noise, rng):
     """Write into ``row`` the list with most expected clicks: the n items of largest attraction, in
-    order, then exchanges of two of them as long as clicks are gained. In the DBN, where an item
-    that attracts may satisfy, the next n items may enter, too.
+    order, then exchanges of two of them as long as clicks are gained. In the DBN and the DCM, whose
+    users may leave after a click, the next n items may enter, too.
     """
     draw(state, h, noise, rng)
     row, m = state.row, min(2 * n if h >= DBN else n, len(state.total))
@@ -440,7 +437,7 @@ class MixTS(CompiledAgent):
                     1 + S_i / (S_i + 20) times as many displays
                 draw log c_x around its estimate, with half its standard deviation
                 R ← the list with most expected clicks under h: items by α, then exchanges of two
-                    items as long as clicks are gained
+                    items as long as clicks are gained (DBN, DCM: of the first 2 K items)
                 with probability 0.3 t^(-2/3) exchange two positions of R
                 show R, observe the clicks
                 for each h, follow the user down the list, with f ← 1:
