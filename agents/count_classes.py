@@ -7,8 +7,8 @@ The law of the lists is that of the agent: the largest indices in decreasing ord
 at random, also between classes. Only the draws are others.
 
 ⚠ This is a second implementation of `CascadeUCB1`, `CascadeKLUCB` and `DCMKLUCB`, which takes over
-from `LARGE` items on, because an index for each item would cost a hundred times more there. A new
-hyper-parameter of these agents must be added here, too.
+from `LARGE` items on, because an index for each item would cost a hundred times more there. An
+agent with a hyper-parameter that is not among those of `READ` keeps an index for each item.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from .kernels import choose_largest, examined_positions, exploration, kl_upper, 
 
 LARGE = 1000
 """The number of items from which classes pay: below it, an index for each item takes less time."""
+READ = {"feedback", "c", "position_order"}
+"""The hyper-parameters that the kernels here read."""
 
 
 class ClassState(NamedTuple):
@@ -154,15 +156,14 @@ def update_classes(state, ranking, clicks):
 
 class IndexAgent(CompiledAgent):
     """Base class of agents that keep classes of items from `LARGE` items on, unless a subclass of
-    theirs has other kernels.
+    theirs has other kernels, other first values or further hyper-parameters.
     """
 
     def _has_classes(self) -> bool:
         published = next(kind for kind in type(self).__mro__ if IndexAgent in kind.__bases__)
-        names = "state_type", "rank_kernel", "update_kernel"
-        return self.n_items >= LARGE and all(
-            getattr(type(self), name) is getattr(published, name) for name in names
-        )
+        names = "state_type", "rank_kernel", "update_kernel", "first_values"
+        is_published = all(getattr(type(self), it) is getattr(published, it) for it in names)
+        return self.n_items >= LARGE and is_published and self.hyperparameters.keys() <= READ
 
     def _first_state(self) -> Any:
         if self._has_classes():

@@ -11,6 +11,7 @@ from reference_agents import MODELS, follow, reference_of
 from scipy.stats import chisquare
 
 from clickgym.agents import DCMKLUCB, CascadeKLUCB, CascadeUCB1, count_classes
+from clickgym.agents.cascade import CascadeAgent
 
 pytestmark = pytest.mark.uncompiled
 
@@ -81,6 +82,24 @@ def test_other_kernels_keep_every_index(classes):
             ranking[:] = state.order[: len(ranking)]
 
     assert not isinstance(Own(4, 2).state, count_classes.ClassState)
+
+
+def test_further_hyperparameters_and_other_first_values_keep_every_index(classes):
+    """They would be lost in classes."""
+
+    class Longer(CascadeUCB1):
+        def __init__(self, n_items, n_positions, *, prior=0, seed=None):
+            CascadeAgent.__init__(
+                self, n_items, n_positions, seed, feedback="last_click", prior=prior
+            )
+
+    class Informed(CascadeUCB1):
+        def first_values(self):
+            return super().first_values() | {"examined": np.array([3, 0, 0, 0])}
+
+    for kind in (Longer, Informed):
+        assert not isinstance(kind(4, 2).state, count_classes.ClassState)
+    assert Informed(4, 2).state.examined[0] == 3
 
 
 def test_small_catalogues_keep_every_index():
