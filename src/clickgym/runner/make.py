@@ -226,7 +226,7 @@ def make_agent(
     knowledge, it also comes from the environment unless you pass it: the examination probabilities
     of PBM-UCB, the production list of `Fixed`, the optimum of `Oracle`. The rest of the click model
     stays hidden. The only exception is an agent whose class asks for it by ``requires = {...:
-    "users"}``, to draw a log from which it learns first.
+    "users"}``, for experiments.
 
     Args:
         agent: a name, as for the command line, ``"CascadeKLUCB:feedback=first_click"`` or

@@ -66,14 +66,14 @@ def sweep(
 ) -> Results:
     """Run every agent in every environment several times, and return the results as a table.
 
-    A finished run is saved at once. A stopped sweep resumes when you call it again with the same
-    arguments, or with a part of them, and ends with the same numbers. They do not depend on the
-    order, on ``n_jobs`` or on the engine. The seed of a run depends on ``seed``, the name of the
-    instance and the number of the run: all agents meet the same users, a label is only a name, and
-    `run` with the ``seed`` in the rows of a run repeats it. An object has the name by which it
-    could be passed: the class `TopRank` is ``"TopRank"``, your own class ``"my_module:MyAgent"``.
-    Give a label, in a mapping, to an object without such a name (a click model, arguments with an
-    array).
+    A finished run is saved at once; short runs in compiled code are saved after about 20,000
+    sessions. A stopped sweep resumes when you call it again with the same arguments, or with a part
+    of them, and ends with the same numbers. They do not depend on the order, on ``n_jobs`` or on
+    the engine. The seed of a run depends on ``seed``, the name of the instance and the number of
+    the run: all agents meet the same users, a label is only a name, and `run` with the ``seed`` in
+    the rows of a run repeats it. An object has the name by which it could be passed: the class
+    `TopRank` is ``"TopRank"``, your own class ``"my_module:MyAgent"``. Give a label, in a mapping,
+    to an object without such a name (a click model, arguments with an array).
 
     A run is known by its setting (versions, horizon, seed, checkpoints, metrics) and by its agent,
     environment and instance: name, arguments and, for a class of your own, the code of its file, of
@@ -117,9 +117,9 @@ def sweep(
             something else, or results of another version of clickgym's files.
         UnsuitedError: agents do not suit the environments; all are named.
         AgentError, SessionError: an agent proposed a bad list, or an agent or an environment
-            failed. All runs finished before are kept.
+            failed. All runs saved before are kept.
         WorkerError, FileError: a worker process died; or nothing more can be written. All runs
-            finished before are kept.
+            saved before are kept.
 
     Warns:
         UserWarning: clickgym plays finished runs anew, with the reason; or it does not resume some.
