@@ -33,16 +33,12 @@ from ..envs import Instance, Users, load_instance
 from ..envs.instances.instance import FAMILIES
 from ..envs.users import users_class
 from .names import RL_LIBRARIES, name_of_maker
-from .own_code import is_own, own_code
+from .own_code import NoIdentityError, is_own, own_code
 
 UNKNOWN = "unknown"
 """How the identity of a thing begins that has none."""
 OF_LEARNERS = ("torch", "stable_baselines3", "sb3_contrib")
 """Packages whose versions count for learners, beside those of the setting."""
-
-
-class NoIdentityError(ValueError):
-    """Something cannot be compared; the message says why."""
 
 
 def identity(thing: Any) -> str:
@@ -105,7 +101,9 @@ def own_kinds(thing: tuple[Any, Mapping[str, Any]]) -> list[Any]:
         maker = _users_or_creator(maker)
     elif isinstance(maker, partial):
         maker = maker.func
-    kinds = [type(maker) if isinstance(maker, Users) else getattr(maker, "adopted", maker)]
+    kinds = [getattr(maker, "adopted", maker)]
+    if isinstance(maker, Users):
+        kinds = [users_class(name) for name in _kinds(maker.to_dict())]
     with suppress(Exception):  # what cannot be pickled has no identity
         kinds += _own_in(passed)
     return [kind for kind in kinds if is_own(kind)]
@@ -127,10 +125,7 @@ def _code(maker: Any) -> Any:
         return name, [version(it) for it in OF_LEARNERS if find_spec(it)]
     if is_ours(maker):
         return name
-    try:
-        return name, own_code(maker)
-    except (OSError, TypeError, SyntaxError):  # a class of a text that was not kept
-        raise NoIdentityError(f"the text of {name} is not known") from None
+    return name, own_code(maker)
 
 
 def is_ours(thing: Any) -> bool:

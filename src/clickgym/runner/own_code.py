@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
+import struct
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -23,25 +25,30 @@ INSTALLED = ("site-packages", "dist-packages")
 """The folders of installed packages."""
 
 
+class NoIdentityError(ValueError):
+    """Something cannot be compared; the message says why."""
+
+
 def own_code(maker: Any) -> dict[str, str]:
     """The code of a class or a function: of its module, of the own modules of its base classes, and
     of the own modules that these import, directly or through each other.
 
     Args:
-        maker: a class or a function. If it stands in a notebook, which has no file, the text of it
-            and of its base classes there counts.
+        maker: a class or a function. Modules of its package count as own, also if it is installed.
+            In a notebook, which has no file, the cells of it and of its base classes count.
 
     Returns:
         The code by the names of modules, as parsed: without comments and docstrings.
 
     Raises:
-        OSError, TypeError, SyntaxError: a text is not known.
+        NoIdentityError: a text is not known, or is no longer what Python has imported.
     """
     bases = inspect.getmro(maker)[1:] if isinstance(maker, type) else ()
+    package = maker.__module__.partition(".")[0]
     code, left = dict[str, str](), list[str]()
     for kind in (maker, *filter(is_own, bases)):
         if file_of(kind.__module__) is None:
-            code[f"{kind.__module__}:{kind.__qualname__}"] = inspect.getsource(kind)
+            code[f"{kind.__module__}:{kind.__qualname__}"] = _cell(kind)
         else:
             left.append(kind.__module__)
     while left:
@@ -49,7 +56,10 @@ def own_code(maker: Any) -> dict[str, str]:
         if name not in code:
             text = _text(name)
             code[name] = text.parsed
-            left += filter(_is_own_module, text.imports)
+            left += [it for it in text.imports if _is_own_module(it, package)]
+    name = maker.__qualname__.partition(".")[0]
+    if maker.__module__ == "__main__" in code and name not in _text("__main__").names:
+        raise NoIdentityError(f"{name} does not stand in {file_of('__main__')}")
     return code
 
 
@@ -59,14 +69,13 @@ def is_own(kind: Any) -> bool:
     return _is_own_module(name) or (name == "__main__" and file_of(name) is None)
 
 
-def _is_own_module(name: str) -> bool:
-    file = file_of(name)
-    return (
-        file is not None
-        and name.partition(".")[0] != "clickgym"
-        and STANDARD not in file.parents
-        and not any(folder in file.parts for folder in INSTALLED)
-    )
+def _is_own_module(name: str, package: str = "") -> bool:
+    """Whether a module is own, or of a package that counts as own."""
+    file, top = file_of(name), name.partition(".")[0]
+    if file is None or top in ("clickgym", package):
+        return file is not None and top == package != "clickgym"
+    is_installed = any(folder in file.parts for folder in INSTALLED)
+    return not is_installed and STANDARD not in file.parents
 
 
 def file_of(name: str) -> Path | None:
@@ -92,38 +101,84 @@ def _found(name: str) -> str | None:
 
 
 class Text(NamedTuple):
-    """What counts of the text of a module."""
+    """What counts of the text of a module.
+
+    Attributes:
+        parsed: its syntax.
+        imports: modules.
+        names: what it defines.
+    """
 
     parsed: str
     imports: list[str]
+    names: set[str]
 
 
-_texts: dict[str, tuple[ModuleType, Any, Text]] = {}
-"""By its name a module, its ``__spec__``, which is new after a reload, and its text."""
+_seen: dict[str, tuple[ModuleType, Any, str]] = {}
+"""By its name a module, its ``__spec__``, which is new after a reload, and the code it then had."""
 
 
 def _text(name: str) -> Text:
-    """The text of a module. That of an imported one is read once, because Python, too, sees an edit
-    only when the module is loaded again.
+    """The text of a module.
+
+    Raises:
+        NoIdentityError: it is no Python, or was edited after Python imported it.
     """
-    module = sys.modules.get(name)
-    spec = getattr(module, "__spec__", None)
-    known, known_spec, text = _texts.get(name, (None, None, None))
-    if text is not None and known is module and known_spec is spec:
-        return text
-    file = file_of(name)
+    file, module = file_of(name), sys.modules.get(name)
     assert file is not None
-    tree = ast.parse(file.read_bytes(), file)
+    try:
+        tree = ast.parse(file.read_bytes(), file)
+    except (OSError, SyntaxError, ValueError) as error:
+        raise NoIdentityError(f"{file} cannot be read ({error})") from None
     is_package = file.name == "__init__.py"
     package = name if is_package else name.rpartition(".")[0]
     imports = list(_imports(tree, getattr(module, "__package__", None) or package))
+    names = {
+        node.id if isinstance(node, ast.Name) else node.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef | ast.FunctionDef)
+        or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    }
+    text = Text(_without_docstrings(tree), imports, names)
+    if module is not None:
+        spec = getattr(module, "__spec__", None)
+        if name not in _seen or _seen[name][0] is not module or _seen[name][1] is not spec:
+            _seen[name] = module, spec, text.parsed if _is_current(module, file) else ""
+        if _seen[name][2] != text.parsed:
+            raise NoIdentityError(f"{file} was edited after Python imported it: restart Python")
+    return text
+
+
+def _is_current(module: ModuleType, file: Path) -> bool:
+    """Whether a file is as it was when its module was imported, as far as its bytecode tells."""
+    try:
+        header = Path(getattr(module, "__cached__", None) or "").read_bytes()[:16]
+    except OSError:  # Python was told to keep none
+        return True
+    flags, modified, size = struct.unpack("<3I", header[4:])
+    state = file.stat()
+    return flags != 0 or (modified, size) == (int(state.st_mtime) % 2**32, state.st_size % 2**32)
+
+
+def _cell(kind: Any) -> str:
+    """The code of the cell of a notebook in which a class or a function stands.
+
+    Raises:
+        NoIdentityError: it is not known, as at Python's own prompt.
+    """
+    functions = [it for it in (kind, *vars(kind).values()) if inspect.isfunction(it)]
+    lines = linecache.getlines(functions[0].__code__.co_filename) if functions else []
+    if not lines:
+        raise NoIdentityError(f"the text of {kind.__module__}:{kind.__qualname__} is not known")
+    return _without_docstrings(ast.parse("".join(lines)))
+
+
+def _without_docstrings(tree: ast.Module) -> str:
+    """A syntax tree in words, without docstrings."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             node.body = node.body[ast.get_docstring(node, clean=False) is not None :]
-    text = Text(ast.dump(tree), imports)
-    if module is not None:
-        _texts[name] = module, spec, text
-    return text
+    return ast.dump(tree)
 
 
 def _imports(tree: ast.Module, package: str) -> Iterator[str]:
