@@ -116,7 +116,7 @@ def test_an_error_of_a_command_is_a_line(error, code, words, monkeypatch, capsys
     assert main(["list"]) == code
     out, err = capsys.readouterr()
     assert out == ""
-    _, line = err.splitlines()
+    [line] = err.splitlines()
     assert words in line
 
 

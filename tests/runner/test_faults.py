@@ -119,12 +119,12 @@ class Mine(Random):
 
 
 def test_command_ends_in_a_line_that_names_the_users_own(tmp_path, monkeypatch, capsys):
-    (tmp_path / "own_agent.py").write_text(OWN)
+    (tmp_path / "faulty_agent.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
-    words = "run PBMRank-v0 --agents own_agent:Mine --horizon 10 --runs 1 --jobs 1"
+    words = "run PBMRank-v0 --agents faulty_agent:Mine --horizon 10 --runs 1 --jobs 1"
     assert main(words.split()) == 1
     [line] = capsys.readouterr().err.splitlines()
-    for part in ("Mine", "PBMRank-v0", "step 1", "IndexError", "own_agent.py:6"):
+    for part in ("Mine", "PBMRank-v0", "step 1", "IndexError", "faulty_agent.py:6"):
         assert part in line
 
 

@@ -101,11 +101,9 @@ def own_kinds(thing: tuple[Any, Mapping[str, Any]]) -> list[Any]:
         maker = _users_or_creator(maker)
     elif isinstance(maker, partial):
         maker = maker.func
-    kinds = [getattr(maker, "adopted", maker)]
-    if isinstance(maker, Users):
-        kinds = [users_class(name) for name in _kinds(maker.to_dict())]
-    with suppress(Exception):  # what cannot be pickled has no identity
-        kinds += _own_in(passed)
+    kinds = [type(maker) if isinstance(maker, Users) else getattr(maker, "adopted", maker)]
+    with suppress(Exception):  # what cannot be pickled or described has no identity
+        kinds += _own_in([maker, passed])
     return [kind for kind in kinds if is_own(kind)]
 
 
@@ -150,10 +148,10 @@ def _users_or_creator(spec: EnvSpec) -> Any:
     return load_env_creator(entry) if isinstance(entry, str) else entry
 
 
-def _own_in(arguments: Mapping[str, Any]) -> list[Any]:
-    """The own classes and functions in arguments, and the own classes of objects there."""
+def _own_in(things: Any) -> list[Any]:
+    """The own classes and functions in things, and the own classes of objects there."""
     kinds = _Kinds()
-    kinds.dump(arguments)
+    kinds.dump(things)
     return kinds.own
 
 
