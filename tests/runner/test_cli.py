@@ -15,6 +15,7 @@ from clickgym.agents import AGENTS
 from clickgym.command_line import COMMANDS, main
 from clickgym.envs import ENVIRONMENTS, list_instances
 from clickgym.runner.play.metrics import METRICS
+from clickgym.runner.reports import report
 
 NAMES = [*ENVIRONMENTS, *list_instances(), *AGENTS, *METRICS]
 
@@ -148,11 +149,26 @@ def test_run_takes_several_values_after_one_flag(tmp_path, capsys):
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_run_says_the_table_of_the_whole_folder(tmp_path, printed):
-    words = f"run PBMRank-v0 --horizon 50 --runs 1 --jobs 1 --out {tmp_path / 'out'} --agents"
-    printed([*words.split(), "Random"])
-    out = printed([*words.split(), "TopRank"])
-    assert {"Random", "TopRank"} <= set(out.split())
+def test_a_command_prints_what_it_asked_for(tmp_path, monkeypatch, printed):
+    """Also when another command, with another horizon, fills the folder meanwhile; the folder shows
+    all agents of its last horizon.
+    """
+    words = f"run PBMRank-v0 --runs 1 --jobs 1 --out {tmp_path / 'out'} --horizon".split()
+    printed([*words, "50", "--agents", "Random"])
+    update = report.update_files
+
+    def after_another(folder):
+        monkeypatch.setattr(report, "update_files", update)
+        printed([*words, "60", "--agents", "CascadeTS"])
+        update(folder)
+
+    assert "Random" not in printed([*words, "50", "--agents", "TopRank"])
+    monkeypatch.setattr(report, "update_files", after_another)
+    out = printed([*words, "50", "--agents", "TopRank", "Oracle"])
+    assert out.startswith("Regret after 50 sessions")
+    assert {"TopRank", "Oracle"} <= set(out.split())
+    shown = printed(["report", str(tmp_path / "out")])
+    assert shown.startswith("Regret after 60 sessions")
 
 
 def test_ctrl_c_leaves_no_traceback(tmp_path):

@@ -13,7 +13,6 @@ from ..names import by_label
 from ..play.metrics import METRICS
 from ..reports.report import SUMMARY, TABLE
 from ..reports.table import print_results
-from ..results import Results
 from ..sweep import sweep
 from ..terminal import say
 from ..workers import on_cluster
@@ -144,8 +143,10 @@ def run(
             again=again or (),
         )
     console = output()
-    print_results(console, results if out is None else Results(out), reference)
+    print_results(console, results, reference)
     if out is None:
         say(console, "Nothing was kept. --out DIR keeps runs, table and figure.")
     else:
-        say(console, f"Results in {out}: regret.png, regret.svg, {SUMMARY}, {TABLE}")
+        names = f"regret.png, regret.svg, {SUMMARY}, {TABLE}"
+        more = f"clickgym report {out} prints the table of the whole folder"
+        say(console, f"Results in {out}: {names}; {more}")
