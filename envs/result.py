@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import check_count
+from ..core.forks import check_fork
 
 if TYPE_CHECKING:
     import polars
@@ -63,6 +64,7 @@ class Result:
         """
         import polars  # data frames are slow to load
 
+        check_fork()
         n, run = len(self.steps), check_count("run", run, 0)
         # null where a seed does not fit, which no sweep has
         seeds = polars.Series([self.seed] * n, dtype=polars.Int64, strict=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
 import sys
 from textwrap import dedent
 
@@ -52,3 +53,38 @@ def test_workers_know_an_edit(write):
             results = clickgym.sweep(["PBMRank-v0"], {"it": agent}, 50, 2, n_jobs=n_jobs)
             regret.append(results.frame["regret"].to_list())
     assert regret[0] == regret[1] != regret[2] == regret[3]
+
+
+FORKED = """
+import multiprocessing
+import clickgym
+
+def regret(seed):
+    results = clickgym.sweep(["PBMRank-v0"], ["Random"], 100, 2, seed=seed, progress=False)
+    return results.table()["regret"].item()
+
+def fault(seed):
+    found = []
+    for use in (lambda: regret(seed), lambda: clickgym.Results("none"), run.to_frame):
+        try:
+            use()
+        except RuntimeError as error:
+            found.append(str(error))
+    return found
+
+def in_child(function):
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        return pool.map_async(function, [7]).get(60)
+
+run = clickgym.run("Random", "PBMRank-v0", 10, seed=0)
+alone = in_child(regret)
+assert alone == [regret(7)], alone
+(found,) = in_child(fault)
+assert len(found) == 3 and all("spawn" in text for text in found), found
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not fork by default")
+def test_forked_process():
+    """Before a sweep it plays as any other; after one Polars would hang, and it says so."""
+    subprocess.run([sys.executable, "-c", FORKED], check=True, timeout=120)

@@ -23,6 +23,7 @@ from ..core.checks import (
     entries,
     is_sequence,
 )
+from ..core.forks import check_fork
 from ..envs.result import Result
 from .config import Config, run_seed, shown_of
 from .store import RUNS, Row, files_of, read
@@ -173,6 +174,7 @@ class Results:
     Raises:
         ValueError: the folder is not one of results, the rows are not those of a sweep, or single
             runs have different numbers of sessions.
+        RuntimeError: the process was forked from one that had used Polars.
 
     Example:
         >>> import clickgym
@@ -193,6 +195,7 @@ class Results:
         | polars.DataFrame,
         config: Config | Mapping[str, Any] | None = None,
     ) -> None:
+        check_fork()
         if isinstance(config, Mapping):
             config = Config.from_json("config", config) if config else None
         check_kind("config", config, Config | None, "a configuration, as in config.json")
@@ -299,6 +302,7 @@ class Results:
         Raises:
             ValueError: there is no such agent.
         """
+        check_fork()
         if reference is not None:
             check_choice("reference", reference, self.names("agent"))
         return final_table(self.rows, reference)
@@ -349,6 +353,7 @@ class Results:
             ValueError: matplotlib writes no files of this suffix, ``ax`` is to hold several
                 panels, there is no such agent or measure, or nothing by which to normalise.
         """
+        check_fork()
         from .reports.figures import Manner, regret_figure, write_figure  # slow to load
 
         check_flag("log", log)

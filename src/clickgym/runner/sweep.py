@@ -31,6 +31,7 @@ from ..core.checks import (
 )
 from ..core.faults import WorkerError
 from ..core.files import make_folder
+from ..core.forks import check_fork
 from ..core.formats import counted
 from ..envs import Users
 from ..envs.result import Result
@@ -118,6 +119,7 @@ def sweep(
         UnsuitedError: agents do not suit the environments; all are named.
         AgentError, SessionError: an agent proposed a bad list, or an agent or an environment
             failed. All runs saved before are kept.
+        RuntimeError: the process was forked from one that had used Polars.
         WorkerError, FileError: a worker process died; or nothing more can be written. All runs
             saved before are kept.
 
@@ -133,6 +135,7 @@ def sweep(
         >>> results.frame.shape
         (8, 9)
     """
+    check_fork()
     check_workers(n_jobs)
     is_shown = check_flag("progress", progress)
     folder = None if out is None else check_path("out", out)
