@@ -17,6 +17,7 @@ from clickgym.agents import Agent, CompiledAgent, Random
 from clickgym.agents.baselines import ListState, show_front
 from clickgym.command_line import main
 from clickgym.core.kernels import kernel
+from clickgym.core.modules import module_of
 from clickgym.envs import ClickEnv, PositionBasedModel, SessionError
 from clickgym.envs.position_based import sample as sample_pbm
 
@@ -128,7 +129,7 @@ def test_command_ends_in_a_line_that_names_the_users_own(tmp_path, monkeypatch, 
         assert part in line
 
 
-@pytest.mark.parametrize("error", [ValueError("one\ntwo"), StopIteration()])
+@pytest.mark.parametrize("error", [ValueError("one\ntwo"), StopIteration(), SystemExit(3)])
 def test_errors_of_plain_agents_are_told_in_one_line(error):
     with pytest.raises(clickgym.AgentError) as caught:
         clickgym.run(Plain(error), ClickEnv(PBM), 1000, seed=0)
@@ -145,9 +146,13 @@ def test_errors_of_plain_agents_are_told_in_one_line(error):
     ("text", "told"),
     [
         ("1 / 0", r"ZeroDivisionError: division by zero \(.*fails_at_import\.py:1 in <module>: "),
+        (
+            "import argparse as a; a.ArgumentParser().parse_args(['--lr'])",
+            r"it parses .*: SystemExit: 2 \(.*fails_at_import\.py:1 in <module>: ",
+        ),
     ],
 )
-def test_a_module_that_cannot_be_imported(text, told, tmp_path, monkeypatch):
+def test_a_module_that_cannot_be_imported(text, told, tmp_path, monkeypatch, capsys):
     (tmp_path / "fails_at_import.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
     wanted = rf"'fails_at_import:\S+': the module 'fails_at_import' cannot be imported: {told}"
@@ -155,12 +160,26 @@ def test_a_module_that_cannot_be_imported(text, told, tmp_path, monkeypatch):
         clickgym.make_agent("fails_at_import:Mine", ClickEnv(PBM))
     with pytest.raises(ImportError, match=f"^environment {wanted}"):
         clickgym.run("Random", "fails_at_import:Mine-v0", 10)
+    assert capsys.readouterr().err == ""
+
+
+def test_what_a_module_writes_is_printed(tmp_path, monkeypatch, capsys):
+    """Also what its logger writes later."""
+    text = "import sys; out = sys.stderr; print('at import', file=out)"
+    (tmp_path / "writes.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    print("later", file=module_of("agent", "writes:Mine").out)
+    assert capsys.readouterr().err == "at import\nlater\n"
 
 
 def test_makers_that_fail():
     class Mine(Plain):
         def __init__(self, n_items: int, n_positions: int, *, seed: Any = None) -> None:
             raise KeyError("prior")
+
+    class Leaving(Plain):
+        def __init__(self, n_items: int, n_positions: int, *, seed: Any = None) -> None:
+            raise SystemExit("no file")
 
     def shop() -> Any:
         raise ZeroDivisionError("no items")
@@ -170,6 +189,10 @@ def test_makers_that_fail():
         clickgym.AgentError, match="^agent Mine" + wanted.format("KeyError", "'prior'")
     ):
         clickgym.run(Mine, ClickEnv(PBM), 10)
+    with pytest.raises(
+        clickgym.AgentError, match="^agent Leaving" + wanted.format("SystemExit", "no file")
+    ):
+        clickgym.run(Leaving, ClickEnv(PBM), 10)
     with pytest.raises(
         SessionError, match="^environment shop" + wanted.format("ZeroDiv.*", "no items")
     ):

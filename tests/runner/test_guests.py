@@ -156,6 +156,7 @@ def test_record_regret_measures_a_guest():
 CLICKS_EXPECTED = "; expected 2 clicks, each 0 or 1"
 FAULTS = {
     "an error": (ValueError("no stock"), r"ValueError: no stock \(.*in step: 'raise wrong'\)"),
+    "an exit": (SystemExit(3), r"SystemExit: 3 \(.*in step: 'raise wrong'\)"),
     "clicks .5": (([0.5, 0], 1.0, False, False, {}), CLICKS_EXPECTED),
     "reward nan": (([1, 0], np.nan, False, False, {}), "reward is nan; expected a finite number"),
     "four values": (([1, 0], 1.0, False, {}), r"it returned .*; expected \(observation, reward, "),
@@ -171,7 +172,7 @@ def test_faults_of_an_environment_are_not_those_of_the_agent(name):
             answer = super().step(action)
             if self.steps < 7:
                 return answer
-            if isinstance(wrong, Exception):
+            if isinstance(wrong, BaseException):
                 raise wrong
             return wrong
 
@@ -180,7 +181,7 @@ def test_faults_of_an_environment_are_not_those_of_the_agent(name):
     ) as caught:
         clickgym.run(agent(), Broken(), 100, seed=0)
     assert type(caught.value) is SessionError
-    if not isinstance(wrong, Exception) and len(wrong) == 5 and wrong[4] is not None:
+    if not isinstance(wrong, BaseException) and len(wrong) == 5 and wrong[4] is not None:
         env = clickgym.RecordRegret(Broken())
         env.reset(seed=0)
         for _ in range(6):

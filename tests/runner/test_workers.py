@@ -55,6 +55,13 @@ def test_workers_know_an_edit(write):
     assert regret[0] == regret[1] != regret[2] == regret[3]
 
 
+@pytest.mark.slow
+def test_exit_in_a_worker(write):
+    agent = write("edited_agent", dedent(MODULE.replace("self.ranking\n", "exit(3)\n"))).Forward
+    with pytest.raises(clickgym.AgentError, match="Forward in PBMRank-v0, step 1: SystemExit: 3"):
+        clickgym.sweep(["PBMRank-v0"], {"it": agent}, 50, 2, n_jobs=2)
+
+
 FORKED = """
 import multiprocessing
 import clickgym

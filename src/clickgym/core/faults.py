@@ -16,6 +16,8 @@ import numpy as np
 
 PACKAGE = Path(__file__).parents[1]
 """The folder of the package, installed or in a checkout."""
+FAILURES = (Exception, SystemExit)
+"""What other people's code raises where it fails: it may call `sys.exit`. Ctrl-C is no failure."""
 
 
 class SessionError(RuntimeError):
@@ -95,7 +97,7 @@ def kernels_in_python() -> Iterator[None]:
             yield
     except Fault:
         raise
-    except Exception as error:
+    except FAILURES as error:
         raise Fault(cause(error)) from None
 
 
@@ -129,7 +131,7 @@ def _fault(name: str, check: Callable[[], None]) -> list[str]:
         check()
     except Fault as fault:
         return [f"{name}: {fault}"]
-    except Exception as error:
+    except FAILURES as error:
         first_line = str(error).partition("\n")[0]
         return [f"{name}: {type(error).__name__}: {first_line}"]
     return []

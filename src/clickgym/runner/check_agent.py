@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..agents import Agent, CompiledAgent
-from ..core.faults import Fault, expect, kernels_in_python, run_checks
+from ..core.faults import FAILURES, Fault, expect, kernels_in_python, run_checks
 from ..envs import CascadeMDP, ClickEnv, Instance, LinearModel, PositionBasedModel, load_instance
 from ..envs.any_env import clicks_of
 from ..envs.result import Result
@@ -138,7 +138,7 @@ class _Check:
             )
         try:
             self.first: Any = self.make()
-        except Exception:
+        except FAILURES:
             self.first = None  # `constructor` meets the same error and reports it
 
     # ------------------------------------------------------------------------------------- problems

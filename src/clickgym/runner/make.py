@@ -16,7 +16,7 @@ from ..agents import AGENTS
 from ..agents.agent import BaseAgent, Seed, UnsuitedError
 from ..agents.rl.learner import adopt
 from ..core.checks import AN_ENV, check_horizon, check_kind, short, unknown
-from ..core.faults import SessionError, cause
+from ..core.faults import FAILURES, SessionError, cause
 from ..core.modules import module_of
 from ..envs import ENVIRONMENTS, ClickEnv, Users
 from ..envs.any_env import sizes_of
@@ -134,7 +134,7 @@ def _called(
         if cause_ is None and step is not None:  # not from the call itself
             raise
         raise TypeError(f"{what}: {cause_ or error}") from error
-    except Exception as error:
+    except FAILURES as error:
         raise error_class(f"{what} cannot be made: {cause(error)}") from error
 
 

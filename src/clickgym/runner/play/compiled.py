@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.faults import SessionError, cause
+from ...core.faults import FAILURES, SessionError, cause
 from ...core.kernels import KernelError, clock, entry, kernel
 from ...envs.click_env import name_of
 from ...envs.session import Shown, play_session
@@ -140,7 +140,7 @@ def _play_chunk(run: Run, loop: Callable[[int], tuple[int, float, int, int]], si
         played, reward, satisfied, left = loop(size)
     except KernelError:
         raise
-    except Exception as error:
+    except FAILURES as error:
         raise _blamed(agent, env, meter.step, n_lists, error) from error
     lasted = clock() - before
     if played < size:
@@ -156,7 +156,7 @@ def _play_chunk(run: Run, loop: Callable[[int], tuple[int, float, int, int]], si
     return lasted
 
 
-def _blamed(agent: Any, env: Any, steps: int, n_lists: int, error: Exception) -> Exception:
+def _blamed(agent: Any, env: Any, steps: int, n_lists: int, error: BaseException) -> BaseException:
     """What failed in a chunk that began after so many steps and lists: the users, if the last list
     has no clicks yet or they were drawing what follows, else the agent.
     """

@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium as gym
 
 from ...core.checks import short
-from ...core.faults import Fault, SessionError, cause
+from ...core.faults import FAILURES, Fault, SessionError, cause
 from ...core.kernels import KernelError
 from ...envs import check_ranking
 from ...envs.click_env import name_of
@@ -27,7 +27,7 @@ def first_observation(agent: Any, env: gym.Env, seed: int | None = None) -> Any:
         answer = env.reset(seed=seed)
         if not isinstance(answer, tuple) or len(answer) != 2:
             raise Fault(f"it returned {short(answer)}; expected (observation, info)")
-    except Exception as error:
+    except FAILURES as error:
         raise environment_error(agent, env, "reset", error) from error
     return answer[0]
 
@@ -44,7 +44,7 @@ def check_list(
         raise AgentError(f"{type(agent).__name__}, {what} {number}: {error}") from None
 
 
-def session_error(agent: Any, env: gym.Env, when: str, error: Exception) -> Exception:
+def session_error(agent: Any, env: gym.Env, when: str, error: BaseException) -> BaseException:
     """The error to raise for a fault of an agent in an environment; ``when`` such as ``"step 7"``.
 
     An error that already names its source is kept; a SessionError gets the agent's name.
@@ -56,7 +56,7 @@ def session_error(agent: Any, env: gym.Env, when: str, error: Exception) -> Exce
     return AgentError(f"{type(agent).__name__} in {name_of(env)}, {when}: {cause(error)}")
 
 
-def environment_error(agent: Any, env: gym.Env, when: str, error: Exception) -> Exception:
+def environment_error(agent: Any, env: gym.Env, when: str, error: BaseException) -> BaseException:
     """The error to raise for a fault of an environment; as `session_error`."""
     if isinstance(error, KernelError):
         return error

@@ -10,6 +10,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
+from ...core.faults import FAILURES
 from ...core.kernels import clock
 from ...envs import ClickVectorEnv, RecordVectorRegret
 from .faults import AgentError, session_error
@@ -49,7 +50,7 @@ def play_learner(run: Run) -> float:
     discount = users.discount if users.may_leave else None
     try:
         agent.learn(streams, meter.horizon, on_step, discount)
-    except Exception as error:
+    except FAILURES as error:
         if error is stopped_by:
             raise
         raise session_error(agent, run.env, f"step {meter.step + 1}", error) from error

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.checks import check_choice, check_labels, short
+from ...core.faults import FAILURES
 from ...core.kernels import clock, entry, kernel
 from ...core.sums import weighted_sums
 from ...envs import ClickEnv, ClickVectorEnv
@@ -354,7 +355,7 @@ class Metrics:
                 queries = held_out_queries(env, name)
                 try:
                     value = mean_ndcg(agent.best, queries, self._metrics[name].k)
-                except Exception as error:
+                except FAILURES as error:
                     when = f"{name} after step {meter.step}"
                     raise session_error(agent, env, when, error) from error
                 values += [value] * n_new

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.checks import short
-from ...core.faults import Fault
+from ...core.faults import FAILURES, Fault
 from ...core.kernels import clock
 from ...envs.any_env import (
     checked_clicks,
@@ -143,17 +143,17 @@ def play_python(run: Run) -> float:
             try:
                 ranking = agent.rank(observation)
                 check_list(agent, ranking, n_items, n_positions, "step", meter.step + 1)
-            except Exception as error:
+            except FAILURES as error:
                 raise session_error(agent, env, f"step {meter.step + 1}", error) from error
             contexts = metrics.before_step(env.unwrapped)[0] if metrics.summed else ()
             try:
                 session = play(ranking)
-            except Exception as error:
+            except FAILURES as error:
                 raise environment_error(agent, env, f"step {meter.step + 1}", error) from error
             clicks, reward = session.clicks, session.reward
             try:
                 agent.update(observation, ranking, clicks, reward)
-            except Exception as error:
+            except FAILURES as error:
                 raise session_error(agent, env, f"step {meter.step + 1}", error) from error
             if metrics.summed:
                 items, expectation = np.asarray(ranking, np.int64), session.expectation
