@@ -9,14 +9,16 @@ import threading
 import time
 import types
 
+import numpy as np
 import polars
 import pytest
 from joblib.externals.loky import get_reusable_executor
 from polars.testing import assert_frame_equal
 
 import clickgym
+from clickgym.agents import Agent
 from clickgym.core.faults import WorkerError
-from clickgym.envs import list_instances
+from clickgym.envs import list_instances, load_instance
 from clickgym.runner.config import run_seed
 
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
@@ -206,6 +208,36 @@ def test_workers_know_a_module_that_is_newer(own_agent, tmp_path, monkeypatch):
     fault = "could not load what was sent to it: ModuleNotFoundError: No module named 'of_no_file'"
     with pytest.raises(WorkerError, match=fault):
         clickgym.sweep(["PBMRank-v0"], {"nowhere": nowhere}, 20, 2, n_jobs=2)
+
+
+def test_what_an_agent_does_besides_changes_nothing(tmp_path, monkeypatch):
+    """It prints, seeds the global generator and changes the working folder: the results stay in
+    their folder, and an instance is read where it was.
+    """
+
+    class Busy(Agent):
+        def __init__(self, n_items, n_positions, *, seed=None):
+            self.ranking = np.arange(n_positions)
+            random.seed(0)
+            print("made")
+
+        def rank(self, observation):
+            os.chdir("/")
+            return self.ranking
+
+        def update(self, observation, ranking, clicks, reward): ...
+
+    monkeypatch.chdir(tmp_path)
+    load_instance("uniform:n_items=6,n_positions=3").save("users.json")
+    agents = {"busy": Busy, "Random": "Random"}
+
+    def play(**where):
+        return clickgym.sweep(["PBMRank-v0"], agents, 50, 2, n_jobs=1, **where).frame
+
+    frame = play(instances=["users.json"], out="results")
+    assert os.getcwd() == "/"
+    assert_frame_equal(frame, clickgym.Results(tmp_path / "results").frame)
+    assert_frame_equal(frame, play(instances=[tmp_path / "users.json"]))
 
 
 def test_shipped_stands_for_all_real_queries():

@@ -103,6 +103,7 @@ def bench(
         return
     if out is None:
         raise ValueError("expected a folder: clickgym bench AGENT --out DIR")
+    out = out.absolute()  # the agent may change the working folder
     make_folder(out)
     [label] = by_label("agent", [agent])
     with on_cluster(cluster):

@@ -135,7 +135,7 @@ def plan_of(
     config = Config(
         **setting.setting,
         envs={label: own_label(env) for label, env in envs.items()},
-        instances={name: _typed(instance) for name, instance in named.items()},
+        instances={name: it if isinstance(it, str) else None for name, it in named.items()},
         agents={label: own_label(agent) for label, agent in agents.items()},
         identities={"envs": of_env, "instances": of_instance, "agents": of_agent},
         cells=[Cell(*labels, key, runs) for labels, key in keys.items()],
@@ -165,8 +165,14 @@ def _instances(instances: Any) -> Sequence[Any]:
     used: list[Any] = []
     for instance in listed:
         is_all = isinstance(instance, str) and instance == SHIPPED
-        used += shipped_instances() if is_all else [instance]
+        used += shipped_instances() if is_all else [_in_place(instance)]
     return used
+
+
+def _in_place(instance: Any) -> Any:
+    """An instance; a file by its whole path, because an agent may change the working folder."""
+    is_file = isinstance(instance, str | os.PathLike) and str(instance).endswith(".json")
+    return str(Path(instance).absolute()) if is_file else instance
 
 
 def _check_users(env: Any, horizon: int, label: str, name: str, queries: dict[str, int]) -> None:
@@ -184,11 +190,3 @@ def _check_users(env: Any, horizon: int, label: str, name: str, queries: dict[st
     if users is not None and users.n_queries > 1:
         queries[name] = users.n_queries
     check_episode(env, horizon, label)
-
-
-def _typed(instance: Any) -> str | None:
-    """The words by which an instance can be typed; None if it has none."""
-    is_file = isinstance(instance, str | os.PathLike) and str(instance).endswith(".json")
-    if is_file:
-        return str(Path(instance).resolve())
-    return instance if isinstance(instance, str) else None

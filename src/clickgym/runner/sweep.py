@@ -139,6 +139,7 @@ def sweep(
     check_workers(n_jobs)
     is_shown = check_flag("progress", progress)
     folder = None if out is None else check_path("out", out)
+    place = None if folder is None else folder.absolute()  # an agent may change the working folder
     horizon, runs = check_horizon(horizon), check_count("runs", runs)
     setting = Setting(
         clickgym=version("clickgym"),
@@ -156,8 +157,8 @@ def sweep(
         check_choice("label of again", label, [*config.envs, *config.instances, *config.agents])
     rows: dict[str, Row] = {}
     journal: Journal | None = None
-    if folder is not None:
-        rows, journal = _begin(folder, config, again)
+    if place is not None:
+        rows, journal = _begin(place, config, again)
     left = {key: trial for trial, key in trials.items() if key not in rows}
 
     def keep(results: Mapping[str, Result]) -> None:
@@ -175,10 +176,10 @@ def sweep(
     with resumable(folder, kept):
         with Progress(is_shown, horizon, len(trials), len(left)) as bar:
             _play_all(left, plan, n_jobs, bar, keep)
-        if folder is not None:
+        if place is not None:
             from .reports.report import update_files  # matplotlib is slow to load
 
-            update_files(folder)
+            update_files(place)
     return Results(table_of(rows, config), config)
 
 
