@@ -179,3 +179,32 @@ def test_run_takes_what_a_sweep_takes():
         result = clickgym.run(agent, env, 300, seed=4)
         assert result.to_frame().equals(wanted.to_frame())
     assert clickgym.run("Random", MODEL, 10, seed=0).instance == "custom"
+
+
+# ------------------------------------------------------------------------------- what was mistyped
+
+
+class Typed(Random):
+    def __init__(self, n_items, n_positions, *, best=False, kind="a", seed=None):
+        super().__init__(n_items, n_positions, seed=seed)
+
+
+def test_text_where_a_flag_belongs_is_told():
+    agents = {"mine": (Typed, {"best": "yes", "kind": "b"}), "other": (Typed, {"best": True})}
+    with pytest.warns(UserWarning, match="expected") as told:
+        clickgym.sweep(["PBMRank-v0"], agents, 10, 1, n_jobs=1)
+    assert [str(it.message).partition(",")[0] for it in told] == ["mine: best is the text 'yes'"]
+
+
+def test_colon_in_place_of_a_comma():
+    env = gym.make("PBMRank-v0")
+    with pytest.raises(ValueError, match=r"^Typed: .* commas, as in kind=b,best=true$"):
+        clickgym.make_agent((Typed, {"kind": "b:best=true"}), env)
+    with pytest.raises(ValueError, match=r"commas, as in n_items=5,seed=2$"):
+        load_instance("uniform:n_items=5:seed=2")
+
+
+def test_refusal_of_an_argument_names_the_agent():
+    agents = ["Random", "GLRCascadeKLUCB"]
+    with pytest.raises(ValueError, match=r"^GLRCascadeKLUCB: horizon is 1; expected .* 2$"):
+        clickgym.sweep(["PBMRank-v0"], agents, 1, 1, n_jobs=1)

@@ -14,6 +14,7 @@ from ..agents import AGENTS
 from ..core.checks import check_choice
 from ..core.files import make_folder
 from ..runner.console import Cluster, Jobs, errors, output
+from ..runner.make import agent_maker, warn_of_texts
 from ..runner.names import by_label
 from ..runner.terminal import Column, print_table, say
 from ..runner.workers import on_cluster
@@ -105,6 +106,7 @@ def bench(
         raise ValueError("expected a folder: clickgym bench AGENT --out DIR")
     out = out.absolute()  # the agent may change the working folder
     make_folder(out)
+    warn_of_texts(agent, agent_maker(agent))
     [label] = by_label("agent", [agent])
     with on_cluster(cluster):
         if ability == unseen.NAME:

@@ -25,20 +25,8 @@ def plain_value(text: str) -> Any:
     return text
 
 
-def argument(key: str, text: str) -> Any:
-    """The value of an argument, as `plain_value` reads it.
-
-    Raises:
-        ValueError: another argument follows a colon.
-    """
-    value, _, rest = text.partition(":")
-    if "=" in rest and not isinstance(plain_value(value), str):
-        raise ValueError(f"separate arguments by commas, as in {key}={value},{rest}")
-    return plain_value(text)
-
-
 def parse_spec(
-    spec: str, value_of: Callable[[str, str], Any] = argument
+    spec: str, value_of: Callable[[str, str], Any] | None = None
 ) -> tuple[str, dict[str, Any]]:
     """Split a spec into the name and its arguments.
 
@@ -46,10 +34,11 @@ def parse_spec(
         spec: ``"Name"`` or ``"Name:key=value,key=value"``. A value is as
             `plain_value` reads it. The name may itself be ``module:Class``.
         value_of: called with each key and the text of its value; its ValueError gets the spec in
-            front.
+            front. None takes `plain_value`.
 
     Raises:
-        ValueError: what follows the name is not ``key=value``, or has a key twice.
+        ValueError: what follows the name is not ``key=value``, has a key twice, or has a colon
+            where a comma belongs.
 
     Example:
         >>> parse_spec("CascadeKLUCB:feedback=first_click")
@@ -75,7 +64,10 @@ def parse_spec(
             raise ValueError(f"{spec!r}: {key} is given twice")
         try:
             first, rest = _first(text)
-            arguments[key] = value_of(key, first)
+            value, _, others = first.partition(":")
+            if "=" in others and not isinstance(plain_value(value), str):
+                raise ValueError(f"separate arguments by commas, as in {key}={value},{others}")
+            arguments[key] = plain_value(first) if value_of is None else value_of(key, first)
         except ValueError as error:
             raise ValueError(f"{short(spec)}: {key}: {error}") from None
     return name, arguments

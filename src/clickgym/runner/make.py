@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 import operator
+import warnings
 from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.envs.registration import EnvSpec
+from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from ..agents import AGENTS
 from ..agents.agent import BaseAgent, Seed, UnsuitedError
@@ -212,6 +213,29 @@ def observed_sizes(maker: Callable[..., Any]) -> list[str]:
     return [size for size in OBSERVED if size in parameters_of(maker)]
 
 
+def warn_of_texts(label: str, pair: EnvMaker | AgentMaker) -> None:
+    """Warn of arguments that are text, where the default is a number or a flag.
+
+    Args:
+        label: of the agent or environment.
+        pair: what makes it, and its arguments.
+    """
+    maker, passed = pair
+    if isinstance(maker, EnvSpec):
+        place = maker.entry_point
+        maker = load_env_creator(place) if isinstance(place, str) else place
+    parameters = parameters_of(maker) if callable(maker) else {}
+    for key, value in passed.items():
+        default = parameters[key].default if key in parameters else None
+        if isinstance(value, str) and isinstance(default, bool | int | float):
+            expected = "True or False" if isinstance(default, bool) else "a number"
+            warnings.warn(
+                f"{label}: {key} is the text {value!r}, where the default is {default}; "
+                f"expected {expected}",
+                stacklevel=3,
+            )
+
+
 def make_agent(
     agent: AgentLike,
     env: gym.Env,
@@ -261,6 +285,10 @@ def make_agent(
         if key in SET_BY_THE_RUN or not takes(maker, key):
             names = [name for name in parameters if name not in SET_BY_THE_RUN]
             raise TypeError(f"{name}: " + unknown("hyper-parameter", key, names))
+        value, colon, others = str(passed[key]).partition(":")
+        if colon and "=" in others and others.partition("=")[0] in parameters:
+            spelled = f"{key}={value},{others}"
+            raise ValueError(f"{name}: separate arguments by commas, as in {spelled}")
     sizes = sizes_of(env)
     filled_in: Arguments = {"n_items": sizes.n_items, "n_positions": sizes.n_positions}
     for key, source in requirements(maker).items():
@@ -291,7 +319,12 @@ def make_agent(
         key: value.copy() if isinstance(value, np.ndarray) else value
         for key, value in filled_in.items()
     }
-    result = _called(f"agent {name}", maker, {**own, **passed, "seed": seed}, AgentError)
+    try:
+        result = _called(f"agent {name}", maker, {**own, **passed, "seed": seed}, AgentError)
+    except ValueError as error:
+        if type(error) is not ValueError or name in str(error):
+            raise
+        raise ValueError(f"{name}: {error}") from error
     if not isinstance(result, BaseAgent):
         raise TypeError(f"{name} returned {short(result)}; expected an agent")
     result.filled_in = own

@@ -15,7 +15,7 @@ from ..envs.any_env import users_of
 from ..envs.instances.instance import shipped_instances
 from .config import Cell, Config, Setting, provenance
 from .identity import identities, is_ours, loaded, own_kinds
-from .make import AgentMaker, EnvMaker, agent_maker, env_maker, make_agent, make_env
+from .make import AgentMaker, EnvMaker, agent_maker, env_maker, make_agent, make_env, warn_of_texts
 from .names import AgentLike, EnvLike, own_label
 from .own_code import file_of
 from .play.metrics import Metrics
@@ -105,7 +105,7 @@ def plan_of(
             env = make_env(maker, instance)
             metrics.check_env(env.unwrapped)
             name = getattr(env.unwrapped, "instance", "custom")
-            named[name] = instance
+            named[name] = _in_place(instance)
             _check_users(env, setting.horizon, env_label, name, queries)
             for label, agent_pair in agent_makers.items():
                 try:
@@ -122,6 +122,8 @@ def plan_of(
                 together[env_label, name, label] = size if chosen == "compiled" else 0
     if unsuited:
         raise UnsuitedError.of_all(unsuited)
+    for label, pair in [*env_makers.items(), *agent_makers.items()]:
+        warn_of_texts(label, pair)
     of_env = identities("env", env_makers, warns=is_kept)
     of_agent = identities("agent", agent_makers, warns=is_kept)
     used = {name: loaded(name if it is None else it) for name, it in named.items()}
@@ -165,7 +167,7 @@ def _instances(instances: Any) -> Sequence[Any]:
     used: list[Any] = []
     for instance in listed:
         is_all = isinstance(instance, str) and instance == SHIPPED
-        used += shipped_instances() if is_all else [_in_place(instance)]
+        used += shipped_instances() if is_all else [instance]
     return used
 
 
