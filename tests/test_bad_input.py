@@ -134,6 +134,13 @@ def test_command(workplace, capsys, line):
     assert files_of(workplace) == before
 
 
+@pytest.mark.parametrize("words", [[*RUN.split()[:-1], ""], [*RUN.split()[:-2], "--out="]])
+def test_an_empty_folder_is_not_the_current_one(workplace, refused, words):
+    before = files_of(workplace)
+    assert "--out" in refused(words)
+    assert files_of(workplace) == before
+
+
 def files_of(folder):
     return {
         file: file.stat().st_mtime_ns

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Container, Iterable, Sequence
 from importlib import import_module
 from importlib.metadata import version
+from itertools import pairwise
 from typing import Annotated, Any
 
 import typer
@@ -191,6 +192,9 @@ class _Command(TyperCommand):
             _write(formatter, title, _records(ctx, parameters))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        for before, word in pairwise(["the first word", *args]):
+            if word == "" or (word.startswith("--") and word.endswith("=")):
+                raise ValueError(f"the value after {word or before} is empty")
         several = [option for option in self.params if getattr(option, "multiple", False)]
         repeatable = {name for option in several for name in option.opts}
         return super().parse_args(ctx, _spread(args, repeatable))

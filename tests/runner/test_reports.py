@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from polars.testing import assert_frame_equal
 
 import clickgym
+from clickgym.command_line import main
 from clickgym.core.formats import regret_text
 from clickgym.runner.reports import figures
 from clickgym.runner.reports.figures import PLACES, line_styles
@@ -247,6 +248,17 @@ def test_selection_never_overwrites_the_whole(returned, folder, tmp_path, printe
     assert "Oracle" not in page.partition("<h2>")[0]
     selected = polars.read_parquet(tmp_path / "new" / "results.parquet")
     assert set(selected["agent"]) == set(words) & set(AGENTS)
+
+
+@pytest.mark.usefixtures("returned")
+def test_report_of_a_folder_that_cannot_be_written(folder, tmp_path, printed):
+    """Its table is printed; files that were asked for are an error."""
+    shutil.copytree(folder / "runs", tmp_path / "runs")
+    (tmp_path / "summary.csv").mkdir()
+    out = printed(["report", str(tmp_path)])
+    assert "CascadeKLUCB" in out
+    assert "No files are written" in out
+    assert main(["report", str(tmp_path), "--html"]) == 1
 
 
 # --------------------------------------------------------------------------------------- the page

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from ...core.files import make_folder
+from ...core.files import FileError, make_folder
 from ..console import output
 from ..reports.latex import to_latex
 from ..reports.report import write_files
@@ -88,6 +88,12 @@ def report(
     print_results(console, results, reference)
     if not is_whole and out is None:
         say(console, "No files of a selection are written. --out DIR names a folder for them.")
-    else:
+        return
+    try:
         names = write_files(target, results, html=html, reference=reference)
+    except FileError as error:
+        if html or out is not None:
+            raise
+        say(console, f"No files are written: {error}. --out DIR names a folder for them.")
+    else:
         say(console, f"Results in {target}: {', '.join(names)}")
