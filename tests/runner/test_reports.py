@@ -222,7 +222,8 @@ def test_report_says_table_metrics_and_files(returned, folder, printed):
     assert "Results in" in out
     assert {"report.html", "regret.png", "regret.svg", "summary.csv"} <= set(os.listdir(folder))
     summary = polars.read_csv(folder / "summary.csv")
-    assert "ndcg / session" in out
+    assert re.search(r"reward +ndcg +window_regret +time", out)
+    assert "Reward, ndcg and time are per session." in out
     for row in returned.table().iter_rows(named=True):
         regret = regret_text(row["regret"], row["regret_ci95"])
         cells = f"{row['reward']:.4f} +{row['ndcg']:.4f}"

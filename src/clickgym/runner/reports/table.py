@@ -30,8 +30,8 @@ class FormattedTable(NamedTuple):
         title: the measure, horizon, instances and runs, and what intervals are over.
         headings: those of most importance first.
         rows: the cells of each row.
-        notes: sentences about runs that are not finished, unknown regret, what agents got beside
-            clicks, and the instances in which one agent lost less than another.
+        notes: sentences about runs that are not finished, what is per session, unknown regret, what
+            agents got beside clicks, and the instances in which they lost less than the reference.
     """
 
     title: str
@@ -47,7 +47,7 @@ def print_results(console: Console, results: Results, reference: str | None = No
     words = in_words(results, reference)
     columns = [Column("agent"), Column(words.headings[2], right=True)]
     for rank, name in enumerate(words.headings[3:], 1):
-        columns.append(Column(name, rank=rank, right=name != "engine"))
+        columns.append(Column(name, rank=rank, right=True))
     say(console, words.title, "bold")
     console.print()
     for place, rows in groupby(words.rows, key=itemgetter(0)):
@@ -72,7 +72,6 @@ def in_words(results: Results, reference: str | None = None) -> FormattedTable:
         if differ and instance not in env
     }
     measure = " or ".join(["regret"] * bool(known) + ["total reward"] * bool(unknown))
-    per_session = [f"{name} / session" if is_sum(name) else name for name in metrics]
     optional = {
         "± these": "regret_ci95_runs",
         "difference": "difference",
@@ -83,7 +82,7 @@ def in_words(results: Results, reference: str | None = None) -> FormattedTable:
     if len(results.rows.select("instance", "run").unique()) == 1:
         optional = {"difference": "difference"}
     shown = [name for name, column in optional.items() if table[column].count()]
-    headings = ["environment", "agent", measure, *shown, "reward / session", *per_session]
+    headings = ["environment", "agent", measure, *shown, "reward", *metrics, "time"]
     rows = []
     for row in table.iter_rows(named=True):
         texts = {
@@ -97,16 +96,17 @@ def in_words(results: Results, reference: str | None = None) -> FormattedTable:
         cells = [place, row["agent"], regret_text(*measured(row, horizon))]
         cells += [*(texts[name] for name in shown), f"{row['reward']:.4f}"]
         cells += ["–" if row[name] is None else f"{row[name]:.4f}" for name in metrics]
-        rows.append([*cells, duration(row["ns_per_session"]), row["engine"]])
+        rows.append([*cells, duration(row["ns_per_session"])])
     names = ", ".join(unknown)
-    notes = [*_unfinished(results)]
+    averaged = ["reward", *(name for name in metrics if is_sum(name))]
+    per_session = f"{', '.join(averaged)} and time are per session."
+    notes = [*_unfinished(results), per_session[0].upper() + per_session[1:]]
     if names:
         why = f"Regret is unknown in {names}: no info has that of the reward which agents get"
         notes.append(f"{why}. A higher total reward is better.")
     notes += [*about_pairs(table, shown), *_given(results)]
-    notes += [*_comparisons(results)]
+    notes += [*_comparisons(results, table["reference"][0])]
     title = f"{measure.capitalize()} after {horizon:,} sessions{_title_suffix(results, table)}"
-    headings += ["time / session", "engine"]
     return FormattedTable(title, headings, rows, notes)
 
 
@@ -240,8 +240,8 @@ def _given(results: Results) -> Iterator[str]:
         yield f"Beside clicks, {'; '.join(given)} from the environment."
 
 
-def _comparisons(results: Results) -> Iterator[str]:
-    """In how many of several instances the agent of the least loss lost less than each other."""
+def _comparisons(results: Results, reference: str) -> Iterator[str]:
+    """In how many of several instances each agent lost less than the reference."""
     instances = results.names("instance")
     if len(instances) == 1:
         return
@@ -250,13 +250,15 @@ def _comparisons(results: Results) -> Iterator[str]:
         means = last.filter(col("env") == env).group_by("agent", "instance").agg(col("loss").mean())
         if means["instance"].n_unique() == 1:
             continue
-        best, *others = results.select(environments=[env]).table()["agent"]
+        agents = results.select(environments=[env]).table()["agent"]
         wins = means.pivot("instance", index="agent", values="loss")
         loss = {agent: np.array(values, float) for agent, *values in wins.iter_rows()}
         parts = []
-        for other in others:
-            both = np.isfinite(loss[best]) & np.isfinite(loss[other])
-            won = (loss[best] < loss[other])[both].sum()
-            parts.append(f"than {other} in {won} of {both.sum()}")
+        for agent in agents if reference in loss else ():
+            both = np.isfinite(loss[agent]) & np.isfinite(loss[reference])
+            won = (loss[agent] < loss[reference])[both].sum()
+            if agent != reference:
+                lost_less = "" if parts else f" lost less than {reference}"
+                parts.append(f"{agent}{lost_less} in {won} of {both.sum()}")
         if parts:
-            yield f"{env}: by instance, {best} lost less {', '.join(parts)}."
+            yield f"{env}: by instance, {', '.join(parts)}."
