@@ -271,6 +271,17 @@ class ClickModel(Users, abstract=True):
             bounds[k, : cutoff - k] = np.sort(self._examination_bounds()[k:cutoff])[::-1]
         return bounds
 
+    def direct_rewards(self, cutoff: int) -> str:
+        """Return in words which rewards need no search, because a theorem gives their best list;
+        empty if none does.
+        """
+        names = [
+            f"reward={name}"
+            for name in self.rewards
+            if self._optimal(REWARDS.index(name), cutoff) is not None
+        ]
+        return f"choose {' or '.join(names)}" if names else ""
+
     def check_search(self, cutoff: int, what: str, cure: str, each: str = "") -> None:
         """Check that a search for the best list is not too large.
 
@@ -411,12 +422,13 @@ class ClickModel(Users, abstract=True):
         """Return the best of all lists; ``run`` turns the kernel into what is called."""
         counts = range(cutoff, 0, -1)
         exact = next((n for n in counts if math.perm(self.n_items, n) <= self.max_search), 1)
-        cure = (
-            f"count fewer positions (cutoff={exact}; in a command NAME-v0:cutoff={exact}), choose "
-            "another reward kind, or in Python pass the reference list to measure regret against "
-            "(reference=...)"
+        cures = (
+            f"count fewer positions (cutoff={exact}; in a command NAME-v0:cutoff={exact})",
+            self.direct_rewards(cutoff),
+            "in Python pass the reference list to measure regret against (reference=...)",
         )
-        self.check_search(cutoff, f"reward={reward!r} in a {type(self).__name__}", cure)
+        what = f"reward={reward!r} in a {type(self).__name__}"
+        self.check_search(cutoff, what, ", or ".join(filter(None, cures)))
         attraction = self._click_bounds()
         search = Search(  # the head holds valid items, because a kernel may read below the cutoff
             bounds=self.search_bounds(cutoff),
