@@ -5,6 +5,7 @@ the object behind it.
 import importlib
 import subprocess
 import sys
+import warnings
 
 import gymnasium as gym
 import numpy as np
@@ -135,6 +136,7 @@ SCRIPT = (
     MINE
     + """
 import sys
+import warnings
 
 if __name__ == "__main__":
     envs = ["PBMRank-v0", "MineRank-v0:attraction=[0.5,0.4,0.3],examination=[1.0,0.5]"]
@@ -194,6 +196,21 @@ def test_text_where_a_flag_belongs_is_told():
     with pytest.warns(UserWarning, match="expected") as told:
         clickgym.sweep(["PBMRank-v0"], agents, 10, 1, n_jobs=1)
     assert [str(it.message).partition(",")[0] for it in told] == ["mine: best is the text 'yes'"]
+
+
+def test_agents_that_ignore_features_are_told():
+    """Once for each environment, whatever its instances."""
+    envs, agents = ["ContextualPBMRank-v0", "PBMRank-v0"], ["TopRank", "Random", "CascadeTS"]
+    given = {"instances": ["linear:seed=1", "linear:seed=2"], "n_jobs": 1}
+    with pytest.warns(UserWarning, match="^TopRank, CascadeTS do not use the features") as told:
+        clickgym.sweep(envs[:1], [*agents, "LinearTS"], 10, 1, **given)
+    assert len(told) == 1
+    with pytest.warns(UserWarning, match="^TopRank does not use .* ContextualPBMRank-v0 shows"):
+        clickgym.run("TopRank", envs[0], 10, seed=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clickgym.run("Random", envs[0], 10, seed=0)
+        clickgym.sweep(envs[1:], agents, 10, 1, n_jobs=1)
 
 
 def test_colon_in_place_of_a_comma():

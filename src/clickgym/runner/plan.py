@@ -19,7 +19,7 @@ from .make import AgentMaker, EnvMaker, agent_maker, env_maker, make_agent, make
 from .names import AgentLike, EnvLike, own_label
 from .own_code import file_of
 from .play.metrics import Metrics
-from .play.pair import Engine, check_episode, engine_of
+from .play.pair import Engine, check_episode, engine_of, ignores_features, warn_of_features
 
 SHIPPED: Literal["shipped"] = "shipped"
 """The name that stands for all shipped instances."""
@@ -100,6 +100,7 @@ def plan_of(
     metrics, named, queries = Metrics(setting.metrics), dict[str, Any](), dict[str, int]()
     together: dict[Labels, int] = {}
     unsuited: dict[str, UnsuitedError] = {}
+    ignoring: dict[str, dict[str, None]] = {}
     for env_label, maker in env_makers.items():
         for instance in _instances(instances):
             env = make_env(maker, instance)
@@ -115,6 +116,8 @@ def plan_of(
                 except UnsuitedError as error:
                     unsuited.setdefault(label, error)
                     continue
+                if ignores_features(agent, env):
+                    ignoring.setdefault(env_label, {})[label] = None
                 if (env_label, name, label) in together:
                     raise ValueError("two instances have the same name; give each its own name")
                 starts_anew = type(env.unwrapped) is ClickEnv  # with each seed
@@ -124,6 +127,8 @@ def plan_of(
         raise UnsuitedError.of_all(unsuited)
     for label, pair in [*env_makers.items(), *agent_makers.items()]:
         warn_of_texts(label, pair)
+    for env_label, labels in ignoring.items():
+        warn_of_features(labels, env_label)
     of_env = identities("env", env_makers, warns=is_kept)
     of_agent = identities("agent", agent_makers, warns=is_kept)
     used = {name: loaded(name if it is None else it) for name, it in named.items()}

@@ -13,11 +13,12 @@ from ..agents.agent import BaseAgent
 from ..core.checks import check_horizon, check_seed
 from ..core.compiling import compilation_note
 from ..envs.any_env import own_step_of
+from ..envs.click_env import name_of
 from ..envs.result import Result
 from .make import make_agent, make_env
 from .names import AgentLike, EnvLike
 from .play.metrics import Metrics
-from .play.pair import Engine, check_episode, engine_of
+from .play.pair import Engine, check_episode, engine_of, ignores_features, warn_of_features
 from .play.run import checkpoint_steps, play
 
 
@@ -85,6 +86,8 @@ def run(
             agent = make_agent(agent, env, horizon=horizon, seed=seed)
         played_by = engine_of(agent, env, engine)
         check_episode(env, horizon)
+        if ignores_features(agent, env):
+            warn_of_features([type(agent).__name__], name_of(env))
         result = play(agent, env, played_by, steps, measured, seed)
     if np.isnan(result.regret[-1]):
         cause = "info has neither regret, nor expected_reward and optimal_reward"

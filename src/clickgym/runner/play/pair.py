@@ -4,12 +4,14 @@ each loop gets.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Literal, NamedTuple
 
 import gymnasium as gym
 from gymnasium.spaces import Dict
 
+from ...agents import CompiledAgent, Random
 from ...agents.agent import BaseAgent, EnvTraits, UnsuitedError
 from ...core.checks import check_choice
 from ...envs import ClickEnv
@@ -98,6 +100,20 @@ def check_episode(env: gym.Env, horizon: int, name: str = "") -> None:
             f"{users.n_sessions:,} sessions: expected at most these, or an instance with more "
             "n_sessions"
         )
+
+
+def ignores_features(agent: BaseAgent, env: gym.Env) -> bool:
+    """Whether an agent does not use the features that an environment shows. Only of compiled agents
+    it is known; random lists need none.
+    """
+    is_known = isinstance(agent, CompiledAgent) and not isinstance(agent, Random)
+    return is_known and "features" not in agent.observes and sizes_of(env).n_features > 0
+
+
+def warn_of_features(agents: Collection[str], env: str) -> None:
+    """Warn of agents that ignore the features of an environment; all by name."""
+    do = "does" if len(agents) == 1 else "do"
+    warnings.warn(f"{', '.join(agents)} {do} not use the features that {env} shows", stacklevel=4)
 
 
 def traits_of(env: gym.Env) -> EnvTraits:
