@@ -12,6 +12,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import clickgym
+from clickgym.agents import Agent
 from clickgym.runner.progress import Progress
 from clickgym.runner.terminal import Column, print_table
 
@@ -125,3 +126,24 @@ def test_progress_is_a_bar_where_one_can_be_drawn(monkeypatch, capsys):
         assert bool(terminal.getvalue()) == progress
         terminal.seek(0)
         terminal.truncate()
+
+
+class Plain(Agent):
+    def __init__(self, n_items, n_positions, *, seed=None):
+        self.ranking = range(n_positions)
+
+    def rank(self, observation):
+        return self.ranking
+
+    def update(self, observation, ranking, clicks, reward): ...
+
+
+def test_time_left_is_not_told_where_engines_differ(monkeypatch):
+    """A session in plain Python takes a thousand times as long as a compiled one."""
+    monkeypatch.setenv("TERM", "xterm")
+    agents = {"plain": Plain, "TopRank": "TopRank"}
+    for names, is_told in ((["plain"], True), (["TopRank"], True), (agents, False)):
+        stderr = written(monkeypatch, is_terminal=True)
+        chosen = {name: agents[name] for name in names}
+        clickgym.sweep(["PBMRank-v0"], chosen, 300, 2, n_jobs=1)
+        assert bool(re.search(r"[\d-]:[\d-]{2}:[\d-]{2}", stderr.getvalue())) == is_told

@@ -56,17 +56,23 @@ class Progress:
         horizon: the sessions of a run.
         n_runs: the runs of the sweep.
         n_left: those that earlier sweeps have not finished.
+        is_even: whether all runs are about equally fast, so that the time left can be told. Those
+            in plain Python take up to a thousand times as long as compiled ones.
     """
 
-    def __init__(self, is_shown: bool, horizon: int, n_runs: int, n_left: int) -> None:
+    def __init__(
+        self, is_shown: bool, horizon: int, n_runs: int, n_left: int, is_even: bool = True
+    ) -> None:
         console = Console(stderr=True)
         parts: list[rich.progress.ProgressColumn] = [rich.progress.TextColumn("{task.description}")]
         if console.width >= WIDE:
             share = rich.progress.TextColumn("{task.percentage:.0f} %")
             parts += [rich.progress.BarColumn(20), share]
+        if is_even:
+            parts.append(rich.progress.TimeRemainingColumn())
+        self._is_even = is_even
         self._bar = rich.progress.Progress(
             *parts,
-            rich.progress.TimeRemainingColumn(),
             console=console,
             disable=not (is_shown and console.file.isatty()),
             transient=True,
@@ -122,7 +128,7 @@ class Progress:
             else:
                 self._notebook.update(table)
             return
-        left = task.time_remaining
+        left = task.time_remaining if self._is_even else None
         time_left = "" if left is None else f", {timedelta(seconds=math.ceil(left))} left"
         line = f"clickgym: {task.description}, {task.percentage:.0f} %{time_left}"
         self._bar.console.print(line, highlight=False)

@@ -174,7 +174,8 @@ def sweep(
     if folder is not None and is_shown:
         say_resumed(folder, kept(), plan.own)
     with resumable(folder, kept):
-        with Progress(is_shown, horizon, len(trials), len(left)) as bar:
+        engines = {plan.together[trial[:3]] > 0 for trial in left.values()}
+        with Progress(is_shown, horizon, len(trials), len(left), len(engines) < 2) as bar:
             _play_all(left, plan, n_jobs, bar, keep)
         if place is not None:
             from .reports.report import update_files  # matplotlib is slow to load
