@@ -181,6 +181,41 @@ def test_normalised_and_paired_curves(results):
         results.select(["Oracle"]).plot(normalise=True)
 
 
+def test_a_grid_of_panels_fits_a_page(results):
+    """By its width or by its columns; axes have labels where a reader looks for them."""
+
+    def grid(figure):
+        figure.draw_without_rendering()
+        lefts = {round(panel.get_position().x0, 2) for panel in figure.axes}
+        return len(lefts), figure.get_figheight()
+
+    results = results.select(AGENTS[:2])
+    drawn = {"by_instance": True, "width": 3.3, "measures": ["regret"]}
+    columns, height = grid(figure := results.plot(**drawn))
+    assert columns == 2
+    assert height < 9
+    assert [panel.get_ylabel() for panel in figure.axes] == ["cumulative regret", ""] * 2
+    assert [panel.get_xlabel() for panel in figure.axes] == ["", "", "sessions", "sessions"]
+    assert grid(results.plot(**drawn, columns=1))[0] == 1
+    assert grid(results.plot(by_instance=True, measures=["regret"], columns=4))[0] == 4
+    columns, height = grid(results.plot(by_instance=True, width=6.8))  # 12 panels
+    assert columns <= 4
+    assert height < 9
+
+
+def test_random_lists_do_not_rule_the_axis_of_differences(results):
+    results = clickgym.Results(results.rows.filter(env=ENVS[0], instance=INSTANCES[0]))
+    (axes, *_) = results.plot(reference="TopRank").axes
+    rows = {row["agent"]: row for row in results.table("TopRank").iter_rows(named=True)}
+    low, high = axes.get_ylim()
+    assert rows["Random"]["difference"] > high
+    for agent in ("CascadeKLUCB", "Oracle"):
+        gap, half = rows[agent]["difference"], rows[agent]["difference_ci95"]
+        assert low < gap - half < gap + half < high
+    (axes, *_) = results.select(["TopRank", "Random"]).plot(reference="TopRank").axes
+    assert axes.get_ylim()[1] > rows["Random"]["difference"]
+
+
 def test_metrics_are_drawn_per_session_of_a_window(results):
     """Not since session 1: the last point is the mean since the point before it, on linear axes."""
     results = results.select(AGENTS[1:2], ENVS[1:])

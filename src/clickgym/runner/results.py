@@ -16,6 +16,7 @@ from polars import col
 from ..core.checks import (
     check_at_least,
     check_choice,
+    check_count,
     check_flag,
     check_kind,
     check_labels,
@@ -321,6 +322,7 @@ class Results:
         width: float | None = None,
         normalise: bool = False,
         measures: Sequence[str] | None = None,
+        columns: int | None = None,
     ) -> Figure:
         """Draw the cumulative regret with its 95 % band, one panel for each environment, and a row
         of panels for each further metric, per session within windows of the run.
@@ -334,7 +336,8 @@ class Results:
             log: both axes of regret are logarithmic, or both linear; with ``reference`` or
                 ``normalise`` they are linear.
             by_instance: a panel for each instance of each environment, not their mean.
-            reference: draw the differences to this agent in the same runs.
+            reference: draw the differences to this agent in the same runs. The axis follows the
+                other agents where `Random` leaves it.
             emphasis: the agent whose line is thick and above the others.
             names: what the figure calls agents, environments, instances and metrics. It may hold
                 more than this figure shows, for all figures of a paper.
@@ -344,6 +347,8 @@ class Results:
                 the agents: 0 for random lists, 1 for the optimum.
             measures: the rows of panels, in this order: ``"regret"`` and names of metrics. None
                 takes all; ``ax`` shows the first.
+            columns: of the grid of panels. None chooses by the width, so that the figure fits a
+                page.
 
         Returns:
             A matplotlib figure, which you can change and save. A notebook shows it. It does not
@@ -369,7 +374,10 @@ class Results:
         shown = check_labels("measures", measures or ["regret", *metrics_of(self.rows)])
         for measure in shown:
             check_choice("measure", measure, ["regret", *metrics_of(self.rows)])
-        manner = Manner(log, reference, emphasis, dict(names or {}), width, normalise, shown)
+        if columns is not None:
+            check_count("columns", columns)
+        names = dict(names or {})
+        manner = Manner(log, reference, emphasis, names, width, normalise, shown, columns)
         figure = regret_figure(
             self.rows, self.configuration, manner, title=title, ax=ax, by_instance=by_instance
         )

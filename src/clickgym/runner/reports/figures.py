@@ -33,7 +33,8 @@ ZOOM = 1000
 out; of normalised regret, which is mostly chance at first, the first hundredth.
 """
 LETTERS = 11  # of a title, in an inch
-NARROW = 2.5  # inches of the narrowest panel, where a figure has a width
+NARROW, NARROWEST = 2.5, 1.5  # inches of a panel, where a figure has a width; and if it is too tall
+TALLEST = 9.0  # inches of a page
 PAGE: dict[Any, Any] = {"axes.titlesize": 10, "legend.fontsize": 9}
 PAPER: dict[Any, Any] = {"font.size": 8, "axes.titlesize": 8, "legend.fontsize": 8}
 FLOOR = 1e-3
@@ -142,6 +143,8 @@ class Manner(NamedTuple):
     width: float | None = None
     normalise: bool = False
     measures: Sequence[str] = ("regret",)
+    columns: int | None = None
+    random: Sequence[str] = ("Random",)
 
     def text(self, name: str) -> str:
         """A name as the figure shows it."""
@@ -183,8 +186,10 @@ def regret_figure(
     """
     check_kind("ax", ax, Axes | None, "axes of matplotlib")
     known = config.agents if config else {}
+    random = [name for name in known if known[name] == "Random"]
+    manner = manner._replace(random=random or ["Random"])
     if manner.normalise:
-        frame = _normalised(frame, [name for name in known if known[name] == "Random"])
+        frame = _normalised(frame, manner.random)
     measures = manner.measures
     metrics = [name for name in measures if name != "regret"]
     places = frame.select(["env", "instance"] if by_instance else ["env"]).unique(
@@ -230,26 +235,28 @@ def _panels(
 ) -> Figure:
     """A figure with a row of panels for each measure, and a legend beside or below them."""
     n_panels, longest = len(titles), max(len(manner.text(agent)) for agent in styles)
-    n_columns = 2 if n_panels == 4 else min(n_panels, 3)
-    if manner.width is not None:
-        n_columns = min(n_columns, max(1, int(manner.width / NARROW)))
+    n_columns = _columns(n_panels, len(parts), manner)
     n_rows = math.ceil(n_panels / n_columns)  # of each measure
     beside = 0.8 + 0.075 * longest
     width = 3.2 * n_columns + beside if manner.width is None else manner.width
     per_line = max(1, int(LETTERS * 1.4 * width / (longest + 7)))  # of a legend below
-    height = 3.0 if manner.width is None else 0.75 * width / n_columns
+    height = 3.0 if manner.width is None else _height(manner.width / n_columns)
     below = 0.0 if manner.width is None else 0.16 * math.ceil(len(styles) / per_line)
     figure = NotebookFigure(
         figsize=(width, height * n_rows * len(parts) + below + 0.4 * (title is not None)),
         layout="constrained",
     )
+    letters = int(1.1 * LETTERS * (3.2 if manner.width is None else width / n_columns))
     grid = figure.subplots(n_rows * len(parts), n_columns, squeeze=False)
     for measure, panels in zip(parts, grid.reshape(len(parts), -1), strict=True):
         for panel, part, name in zip(panels, parts[measure], titles, strict=False):
             _draw(panel, part, measure, styles, manner)
-            panel.set_title(name)
+            lines = (textwrap.fill(line, letters) for line in name.split("\n"))
+            panel.set_title("\n".join(lines))
         for panel in panels[n_panels:]:
             panel.remove()
+        if manner.width is not None:
+            _label_outer(panels[:n_panels], n_columns, measure == [*parts][-1])
     if title is not None:
         letters = int(LETTERS * figure.get_figwidth())
         filled = [textwrap.fill(line, letters) for line in _literal(title).split("\n")]
@@ -264,13 +271,51 @@ def _panels(
     return figure
 
 
-def _normalised(frame: polars.DataFrame, labels: list[str]) -> polars.DataFrame:
+def _columns(n_panels: int, n_measures: int, manner: Manner) -> int:
+    """The columns of a grid of panels for each measure: as asked for, or by the width. Where the
+    figure would be taller than a page, panels become narrower.
+    """
+    if manner.columns is not None:
+        return min(manner.columns, n_panels)
+    n_columns = 2 if n_panels == 4 else min(n_panels, 3)
+    if manner.width is None:
+        return n_columns
+    n_columns = min(n_columns, max(1, int(manner.width / NARROW)))
+    for more in range(n_columns, min(n_panels, int(manner.width / NARROWEST)) + 1):
+        n_columns = more
+        if math.ceil(n_panels / more) * n_measures * _height(manner.width / more) <= TALLEST:
+            break
+    return n_columns
+
+
+def _height(width: float) -> float:
+    """The height in inches of a panel of some width, in a figure that has a width."""
+    return max(0.75 * width, 1.9)
+
+
+def _label_outer(panels: Sequence[Axes], n_columns: int, is_last: bool) -> None:
+    """Leave out the labels of axes that the next panel to the left or below has, too.
+
+    Args:
+        panels: of a measure, row by row.
+        n_columns: of the grid.
+        is_last: whether no other measure is below.
+    """
+    labels = [panel.get_ylabel() for panel in panels]
+    for place, panel in enumerate(panels):
+        if place % n_columns and labels[place] == labels[place - 1]:
+            panel.set_ylabel("")
+        if place + n_columns < len(panels) or not is_last:
+            panel.set_xlabel("")
+
+
+def _normalised(frame: polars.DataFrame, labels: Sequence[str]) -> polars.DataFrame:
     """The rows with 1 minus the regret as a share of that of random lists, in its place.
 
     Raises:
         ValueError: no agent shows random lists, or some regret is unknown.
     """
-    random = frame.filter(col("agent").is_in(labels or ["Random"]))
+    random = frame.filter(col("agent").is_in(labels))
     if random.is_empty() or without_regret(frame):
         raise ValueError("normalise needs the agent Random, and the regret of all environments")
     of = ["env", "instance", "step"]
@@ -306,7 +351,7 @@ def _title_of(rows: polars.DataFrame, manner: Manner) -> str:
     where = manner.names.get(instances[0], instances[0])
     where = where if len(instances) == 1 else f"mean over {len(instances)} instances"
     env = manner.names.get(rows["env"][0], rows["env"][0])
-    return "\n".join(_literal(textwrap.fill(line, 38)) for line in (env, where))
+    return "\n".join(map(_literal, (env, where)))
 
 
 def _draw(
@@ -342,10 +387,23 @@ def _draw(
     if floor > 0 and names:  # a band may reach down to the floor
         means = shown[measure].to_numpy()
         panel.set_ylim(means.min() / 1.5, means.max() * 1.5)
+    if manner.reference is not None:
+        _clip_random(panel, shown, measure, manner)
     panel.margins(x=0)
     panel.grid(which="major", color="0.9", linewidth=0.6)
     panel.set_axisbelow(True)
     panel.spines[["top", "right"]].set_visible(False)
+
+
+def _clip_random(panel: Axes, shown: polars.DataFrame, measure: str, manner: Manner) -> None:
+    """Let the other agents rule the axis of differences, of which random lists leave nothing."""
+    others = shown.filter(~col("agent").is_in(manner.random))
+    if not others.is_empty():
+        mean, half = (others[name].to_numpy() for name in (measure, f"{measure}_ci95"))
+        half = np.nan_to_num(half.astype(float))
+        low, high = min(0.0, np.min(mean - half)), max(0.0, np.max(mean + half))
+        margin = 0.05 * (high - low or 1.0)
+        panel.set_ylim(low - margin, high + margin)
 
 
 def _literal(text: str) -> str:
