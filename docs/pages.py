@@ -7,7 +7,6 @@ import inspect
 import itertools
 import re
 import textwrap
-import unicodedata
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from clickgym.bench.results import read_results
 from clickgym.bench.tasks import ABILITIES, all_tasks
 from clickgym.core.formats import markdown_table
 from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, Users
+from clickgym.runner.reports.bibliography import papers
 
 ROOT = Path(__file__).resolve().parents[1]
 SECTION = re.compile(r"^(\w[\w ]*):\n(?=    )((?:(?:    .*)?\n)*)", re.MULTILINE)
@@ -353,48 +353,3 @@ def _signature(thing: Any) -> str:
 def summary(thing: Any) -> str:
     """Return the first paragraph of a docstring in one line."""
     return " ".join((inspect.getdoc(thing) or "").partition("\n\n")[0].split())
-
-
-# ------------------------------------------------------------ BibTeX
-
-
-@cache
-def bibliography() -> dict[str, str]:
-    """Return the entries of ``references.bib`` by their `plain` titles."""
-    text = (ROOT / "docs" / "references.bib").read_text(encoding="utf-8")
-    return {plain(entry.split("title={")[1]): entry.strip() for entry in re.split(r"\n(?=@)", text)}
-
-
-def plain(title: str) -> str:
-    """Return a title without accents, up to its end in BibTeX."""
-    letters = unicodedata.normalize("NFD", re.sub(r"},\n[\s\S]*|\\[`'\"~]|[{}\\]", "", title))
-    return "".join(letter for letter in letters if not unicodedata.combining(letter))
-
-
-def source_of(thing: Any) -> str:
-    """Return the text under *Source* of a docstring.
-
-    Raises:
-        TypeError: there is none.
-    """
-    text = inspect.cleandoc(thing.__doc__ or "") + "\n"
-    return " ".join(re.search(r"^Source:\s+((?:.+\n)+)", text, re.MULTILINE)[1].split())
-
-
-def papers(thing: Any) -> list[str]:
-    """The entries of the papers under *Source* of a class, also of an agent that it refers to (as
-    for `...`); none for a baseline.
-
-    Raises:
-        LookupError: the bibliography does not have a title.
-        TypeError: the docstring has no source.
-    """
-    source = source_of(thing)
-    titles = re.findall(r"\*(.+?)\*", source)
-    for title in titles:
-        if plain(title) not in bibliography():
-            raise LookupError(f"docs/references.bib has no entry with the title {title!r}")
-    keys = [bibliography()[plain(title)] for title in titles]
-    for name in re.findall(r"as for `(\w+)`", source):
-        keys += papers(getattr(agents, name))
-    return list(dict.fromkeys(keys))

@@ -14,13 +14,10 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 from make_pages import pages
-from pages import (
-    SECTION,
-    bibliography,
-    plain,
-)
+from pages import SECTION
 
 from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, load_instance
+from clickgym.runner.reports.bibliography import bibliography, plain
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -297,6 +297,27 @@ def test_report_of_a_folder_that_cannot_be_written(folder, tmp_path, printed):
     assert main(["report", str(tmp_path), "--html"]) == 1
 
 
+@pytest.mark.usefixtures("returned", "undrawn")
+def test_papers_to_cite(folder, tmp_path, monkeypatch, printed):
+    """Those of all agents and environments, once each; what has none is named."""
+    (tmp_path / "module_with_mine.py").write_text(
+        "import clickgym\nclass Mine(clickgym.agents.TopRank): ...\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    words = "run ContextualPBMRank-v0 --agents mine=module_with_mine:Mine LinearTS"
+    words += f" --horizon 20 --runs 1 --jobs 1 --out {tmp_path / 'out'}"
+    printed(words.split())
+    text = printed(["report", str(folder), "--bib"])
+    keys = re.findall(r"^@\w+\{(\w+),", text, re.MULTILINE)
+    assert sorted(keys) == ["cascadingbandits", "pbmbandits", "predictingclicks", "toprank"]
+    assert text.count("{") == text.count("}")
+    assert text.endswith("% no entry: Random, Oracle\n")
+    text = printed(["report", str(tmp_path / "out"), "--bib"])
+    keys = re.findall(r"^@\w+\{(\w+),", text, re.MULTILINE)
+    assert sorted(keys) == ["lints", "pbmbandits", "predictingclicks", "ubmlinucb"]
+    assert text.endswith("% no entry: mine\n")
+
+
 # --------------------------------------------------------------------------------------- the page
 
 

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from ...core.files import FileError, make_folder
 from ..console import output
+from ..reports.bibliography import to_bibtex
 from ..reports.latex import to_latex
 from ..reports.report import write_files
 from ..reports.table import print_results
@@ -55,6 +56,12 @@ def report(
     latex: Annotated[
         bool, typer.Option("--latex", help="Print the table in LaTeX, and write nothing.")
     ] = False,
+    bib: Annotated[
+        bool,
+        typer.Option(
+            "--bib", help="Print BibTeX entries of the papers to cite, and write nothing."
+        ),
+    ] = False,
 ) -> None:
     """Print the table of the results in a folder, and draw their figure.
 
@@ -66,22 +73,25 @@ def report(
 
     clickgym report results/first --agents BatchRank TopRank --out figures
 
-    A table for a paper, and one table of two folders:
+    A table for a paper, the papers of its agents and environments, and one table of two folders:
 
     \b
     clickgym report results/first --reference TopRank --latex > table.tex
+    clickgym report results/first --bib > references.bib
     clickgym report results/first results/mine --out results/both
     """
-    if latex and (html or out is not None):
-        raise ValueError("--latex prints a table and writes nothing; leave out --html and --out")
+    if (latex or bib) and (html or out is not None or (latex and bib)):
+        option, other = ("--latex", "--bib") if latex else ("--bib", "--latex")
+        raise ValueError(f"{option} writes no files; leave out --html and --out, and {other}")
     is_whole = not (agents or environments or folders[1:])
     if not is_whole and out is not None and out.resolve() in [it.resolve() for it in folders]:
         raise ValueError(
             "the files of a selection would overwrite those of all; name another folder with --out"
         )
     results, console = Results(folders).select(agents, environments), output()
-    if latex:
-        console.print(Text(to_latex(results, reference)), soft_wrap=True)
+    if latex or bib:
+        text = to_latex(results, reference) if latex else to_bibtex(results)
+        console.print(Text(text), soft_wrap=True)
         return
     target = out or folders[0]
     make_folder(target)

@@ -1,0 +1,102 @@
+"""BibTeX entries of the papers of agents and environments, which their docstrings name under
+*Source*.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import unicodedata
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
+from typing import Any
+
+from ... import agents
+from ...core.faults import PACKAGE
+from ...envs import ENVIRONMENTS
+from ..make import agent_maker, env_maker
+from ..results import Results
+
+
+def to_bibtex(results: Results) -> str:
+    """The entries of the papers of all agents and environments of some results, each with a line
+    that names them. What has no paper in the bibliography is named at the end.
+    """
+    config = results.configuration
+    users: dict[str, list[str]] = {}
+    others = []
+    for column, classes_of in (("agent", _agent), ("env", _environment)):
+        specs = (config.agents if column == "agent" else config.envs) if config else {}
+        for label in results.names(column):
+            entries: list[str] = []
+            with suppress(Exception):  # other people's modules may be gone, or name no paper
+                for kind in classes_of(specs.get(label) or label):
+                    entries += papers(kind)
+            for entry in dict.fromkeys(entries):
+                users.setdefault(entry, []).append(label)
+            if not entries:
+                others.append(label)
+    texts = [f"% {', '.join(users[entry])}\n{entry}" for entry in sorted(users)]
+    if others:
+        texts.append(f"% no entry: {', '.join(others)}")
+    return "\n\n".join(texts)
+
+
+def _agent(spec: str) -> Iterator[Any]:
+    """The class of an agent."""
+    yield agent_maker(spec)[0]
+
+
+def _environment(spec: str) -> Iterator[Any]:
+    """The class of the click model of an environment, and of the users of whom it is a part."""
+    maker, _ = env_maker(spec)
+    environment = ENVIRONMENTS[getattr(maker, "id", "")]
+    yield environment.click_model
+    if environment.users.__doc__ and "Source:" in environment.users.__doc__:
+        yield environment.users
+
+
+# --------------------------------------------------------------------------------- the bibliography
+
+
+@cache
+def bibliography() -> dict[str, str]:
+    """The entries of ``references.bib`` by their `plain` titles."""
+    text = (PACKAGE / "references.bib").read_text(encoding="utf-8")
+    return {plain(entry.split("title={")[1]): entry.strip() for entry in re.split(r"\n(?=@)", text)}
+
+
+def plain(title: str) -> str:
+    """A title without accents, up to its end in BibTeX."""
+    letters = unicodedata.normalize("NFD", re.sub(r"},\n[\s\S]*|\\[`'\"~]|[{}\\]", "", title))
+    return "".join(letter for letter in letters if not unicodedata.combining(letter))
+
+
+def source_of(thing: Any) -> str:
+    """The text under *Source* of a docstring.
+
+    Raises:
+        TypeError: there is none.
+    """
+    text = inspect.cleandoc(thing.__doc__ or "") + "\n"
+    return " ".join(re.search(r"^Source:\s+((?:.+\n)+)", text, re.MULTILINE)[1].split())  # type: ignore[index]
+
+
+def papers(thing: Any) -> list[str]:
+    """The entries of the papers under *Source* of a class, also of an agent that it refers to (as
+    for `...`); none for a baseline.
+
+    Raises:
+        LookupError: the bibliography does not have a title.
+        TypeError: the docstring has no source.
+    """
+    source = source_of(thing)
+    titles = re.findall(r"\*(.+?)\*", source)
+    for title in titles:
+        if plain(title) not in bibliography():
+            raise LookupError(f"references.bib has no entry with the title {title!r}")
+    entries = [bibliography()[plain(title)] for title in titles]
+    for name in re.findall(r"as for `(\w+)`", source):
+        entries += papers(getattr(agents, name))
+    return list(dict.fromkeys(entries))
