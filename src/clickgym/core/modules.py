@@ -50,7 +50,7 @@ def _silent_exit() -> Iterator[None]:
     arguments writes how another program is used.
     """
     before, held = sys.stderr, _Held(sys.stderr)
-    sys.stderr = held  # type: ignore[assignment]
+    sys.stderr = held
     try:
         yield
     except SystemExit:

@@ -213,7 +213,7 @@ def observed_sizes(maker: Callable[..., Any]) -> list[str]:
     return [size for size in OBSERVED if size in parameters_of(maker)]
 
 
-def warn_of_texts(label: str, pair: EnvMaker | AgentMaker) -> None:
+def warn_of_texts(label: str, pair: tuple[Any, Arguments]) -> None:
     """Warn of arguments that are text, where the default is a number or a flag.
 
     Args:

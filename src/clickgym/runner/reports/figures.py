@@ -251,8 +251,7 @@ def _panels(
     for measure, panels in zip(parts, grid.reshape(len(parts), -1), strict=True):
         for panel, part, name in zip(panels, parts[measure], titles, strict=False):
             _draw(panel, part, measure, styles, manner)
-            lines = (textwrap.fill(line, letters) for line in name.split("\n"))
-            panel.set_title("\n".join(lines))
+            panel.set_title("\n".join(textwrap.fill(it, letters) for it in name.split("\n")))
         for panel in panels[n_panels:]:
             panel.remove()
         if manner.width is not None:
@@ -293,7 +292,7 @@ def _height(width: float) -> float:
     return max(0.75 * width, 1.9)
 
 
-def _label_outer(panels: Sequence[Axes], n_columns: int, is_last: bool) -> None:
+def _label_outer(panels: Any, n_columns: int, is_last: bool) -> None:
     """Leave out the labels of axes that the next panel to the left or below has, too.
 
     Args:

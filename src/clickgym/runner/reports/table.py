@@ -253,7 +253,7 @@ def _comparisons(results: Results, reference: str) -> Iterator[str]:
         agents = results.select(environments=[env]).table()["agent"]
         wins = means.pivot("instance", index="agent", values="loss")
         loss = {agent: np.array(values, float) for agent, *values in wins.iter_rows()}
-        parts = []
+        parts: list[str] = []
         for agent in agents if reference in loss else ():
             both = np.isfinite(loss[agent]) & np.isfinite(loss[reference])
             won = (loss[agent] < loss[reference])[both].sum()
