@@ -326,6 +326,11 @@ def test_reference_on_the_command_line(returned, folder, printed, refused):
     """It is in the table, the page and the summary; another one is refused."""
     out = printed(["report", str(folder), "--html", "--reference", "Random"])
     summary = polars.read_csv(folder / "summary.csv")
+    lost = returned.rows.filter(step=2000, env=ENVS[0]).group_by("agent", "instance")
+    means = lost.agg(polars.col("regret").mean()).pivot("agent", index="instance")
+    wins = (means["TopRank"] < means["Random"]).sum()
+    assert re.search(rf"{ENVS[0]}: by instance, .*TopRank.* in {wins} of 2", out)
+    assert f"{ENVS[0]}: by instance, Oracle lost less than Random in 2 of 2, " in out
     gaps = returned.table("Random")["difference"].to_list()
     assert summary["difference"].to_list() == [
         gap if gap is None else pytest.approx(gap) for gap in gaps

@@ -22,6 +22,9 @@ from ..results import Results
 from ..summaries import metrics_of, span, with_loss, without_regret
 from ..terminal import Column, print_table, say
 
+PER_SESSION = " / session"
+"""The end of the headings of means over sessions."""
+
 
 class FormattedTable(NamedTuple):
     """The final table as texts.
@@ -30,8 +33,8 @@ class FormattedTable(NamedTuple):
         title: the measure, horizon, instances and runs, and what intervals are over.
         headings: those of most importance first.
         rows: the cells of each row.
-        notes: sentences about runs that are not finished, what is per session, unknown regret, what
-            agents got beside clicks, and the instances in which they lost less than the reference.
+        notes: sentences about runs that are not finished, unknown regret, what agents got beside
+            clicks, and the instances in which they lost less than the reference.
     """
 
     title: str
@@ -42,21 +45,22 @@ class FormattedTable(NamedTuple):
 
 def print_results(console: Console, results: Results, reference: str | None = None) -> None:
     """Print the final table of some results; agents are compared with the reference, or with the
-    first.
+    first. So that it fits 100 characters, it lacks the engine, and a line says what is per session.
     """
     words = in_words(results, reference)
-    columns = [Column("agent"), Column(words.headings[2], right=True)]
-    for rank, name in enumerate(words.headings[3:], 1):
-        columns.append(Column(name, rank=rank, right=True))
+    names = [name.removesuffix(PER_SESSION) for name in words.headings[:-1]]
+    columns = [Column("agent"), Column(names[2], right=True)]
+    columns += [Column(name, rank=rank, right=True) for rank, name in enumerate(names[3:], 1)]
     say(console, words.title, "bold")
     console.print()
     for place, rows in groupby(words.rows, key=itemgetter(0)):
-        print_table(console, columns, [row[1:] for row in rows], title=place)
+        print_table(console, columns, [row[1:-1] for row in rows], title=place)
         console.print()
-    for note in words.notes:
+    *averaged, last = [name for name in names if f"{name}{PER_SESSION}" in words.headings]
+    per_session = f"{', '.join(averaged)} and {last} are per session."
+    for note in (per_session[0].upper() + per_session[1:], *words.notes):
         say(console, note)
-    if words.notes:
-        console.print()
+    console.print()
 
 
 def in_words(results: Results, reference: str | None = None) -> FormattedTable:
@@ -72,6 +76,7 @@ def in_words(results: Results, reference: str | None = None) -> FormattedTable:
         if differ and instance not in env
     }
     measure = " or ".join(["regret"] * bool(known) + ["total reward"] * bool(unknown))
+    per_session = [f"{name}{PER_SESSION}" if is_sum(name) else name for name in metrics]
     optional = {
         "± these": "regret_ci95_runs",
         "difference": "difference",
@@ -82,7 +87,7 @@ def in_words(results: Results, reference: str | None = None) -> FormattedTable:
     if len(results.rows.select("instance", "run").unique()) == 1:
         optional = {"difference": "difference"}
     shown = [name for name, column in optional.items() if table[column].count()]
-    headings = ["environment", "agent", measure, *shown, "reward", *metrics, "time"]
+    headings = ["environment", "agent", measure, *shown, f"reward{PER_SESSION}", *per_session]
     rows = []
     for row in table.iter_rows(named=True):
         texts = {
@@ -96,16 +101,15 @@ def in_words(results: Results, reference: str | None = None) -> FormattedTable:
         cells = [place, row["agent"], regret_text(*measured(row, horizon))]
         cells += [*(texts[name] for name in shown), f"{row['reward']:.4f}"]
         cells += ["–" if row[name] is None else f"{row[name]:.4f}" for name in metrics]
-        rows.append([*cells, duration(row["ns_per_session"])])
+        rows.append([*cells, duration(row["ns_per_session"]), row["engine"]])
     names = ", ".join(unknown)
-    averaged = ["reward", *(name for name in metrics if is_sum(name))]
-    per_session = f"{', '.join(averaged)} and time are per session."
-    notes = [*_unfinished(results), per_session[0].upper() + per_session[1:]]
+    notes = [*_unfinished(results)]
     if names:
         why = f"Regret is unknown in {names}: no info has that of the reward which agents get"
         notes.append(f"{why}. A higher total reward is better.")
     notes += [*about_pairs(table, shown), *_given(results)]
     notes += [*_comparisons(results, table["reference"][0])]
+    headings += [f"time{PER_SESSION}", "engine"]
     title = f"{measure.capitalize()} after {horizon:,} sessions{_title_suffix(results, table)}"
     return FormattedTable(title, headings, rows, notes)
 
