@@ -214,9 +214,12 @@ def test_agents_that_ignore_features_are_told():
 
 
 def test_colon_in_place_of_a_comma():
-    env = gym.make("PBMRank-v0")
-    with pytest.raises(ValueError, match=r"^Typed: .* commas, as in kind=b,best=true$"):
-        clickgym.make_agent((Typed, {"kind": "b:best=true"}), env)
+    words, spelled = "feedback=first_click:c=0", r"commas, as in feedback=first_click,c=0$"
+    with pytest.raises(ValueError, match=f"unknown feedback .*; separate arguments by {spelled}"):
+        clickgym.make_agent(f"CascadeKLUCB:{words}", gym.make("PBMRank-v0"))
+    agents = {"mine": (Typed, {"kind": "b:best=true"})}
+    with pytest.warns(UserWarning, match=r"^mine: .* commas, as in kind=b,best=true$"):
+        clickgym.sweep(["PBMRank-v0"], agents, 10, 1, n_jobs=1)
     with pytest.raises(ValueError, match=r"commas, as in n_items=5,seed=2$"):
         load_instance("uniform:n_items=5:seed=2")
 

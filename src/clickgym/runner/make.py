@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import operator
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterator
 from functools import lru_cache, partial
 from typing import Any
 
@@ -214,7 +214,8 @@ def observed_sizes(maker: Callable[..., Any]) -> list[str]:
 
 
 def warn_of_texts(label: str, pair: tuple[Any, Arguments]) -> None:
-    """Warn of arguments that are text, where the default is a number or a flag.
+    """Warn of arguments that are text, where the default is a number or a flag, or where another
+    argument follows a colon.
 
     Args:
         label: of the agent or environment.
@@ -234,6 +235,17 @@ def warn_of_texts(label: str, pair: tuple[Any, Arguments]) -> None:
                 f"expected {expected}",
                 stacklevel=3,
             )
+    for hint in _commas(passed, parameters):
+        warnings.warn(f"{label}: {hint}", stacklevel=3)
+
+
+def _commas(passed: Arguments, parameters: Container[str]) -> Iterator[str]:
+    """Yield how arguments are spelled that have a colon before another argument."""
+    for key, value in passed.items():
+        first, _, others = value.partition(":") if isinstance(value, str) else ("", "", "")
+        name, equals, _ = others.partition("=")
+        if equals and name in parameters:
+            yield f"separate arguments by commas, as in {key}={first},{others}"
 
 
 def make_agent(
@@ -285,10 +297,6 @@ def make_agent(
         if key in SET_BY_THE_RUN or not takes(maker, key):
             names = [name for name in parameters if name not in SET_BY_THE_RUN]
             raise TypeError(f"{name}: " + unknown("hyper-parameter", key, names))
-        value, colon, others = str(passed[key]).partition(":")
-        if colon and "=" in others and others.partition("=")[0] in parameters:
-            spelled = f"{key}={value},{others}"
-            raise ValueError(f"{name}: separate arguments by commas, as in {spelled}")
     sizes = sizes_of(env)
     filled_in: Arguments = {"n_items": sizes.n_items, "n_positions": sizes.n_positions}
     for key, source in requirements(maker).items():
@@ -324,7 +332,8 @@ def make_agent(
     except ValueError as error:
         if type(error) is not ValueError or name in str(error):
             raise
-        raise ValueError(f"{name}: {error}") from error
+        hints = _commas(passed, parameters)
+        raise ValueError("; ".join([f"{name}: {error}", *hints])) from error
     if not isinstance(result, BaseAgent):
         raise TypeError(f"{name} returned {short(result)}; expected an agent")
     result.filled_in = own
