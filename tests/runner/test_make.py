@@ -216,7 +216,7 @@ def test_agents_that_ignore_features_are_told():
 def test_colon_in_place_of_a_comma():
     words, spelled = "feedback=first_click:c=0", r"commas, as in feedback=first_click,c=0$"
     with pytest.raises(ValueError, match=f"unknown feedback .*; separate arguments by {spelled}"):
-        clickgym.make_agent(f"CascadeKLUCB:{words}", gym.make("PBMRank-v0"))
+        clickgym.sweep(["PBMRank-v0"], [f"CascadeKLUCB:{words}", "Random"], 10, 1, n_jobs=1)
     agents = {"mine": (Typed, {"kind": "b:best=true"})}
     with pytest.warns(UserWarning, match=r"^mine: .* commas, as in kind=b,best=true$"):
         clickgym.sweep(["PBMRank-v0"], agents, 10, 1, n_jobs=1)

@@ -239,6 +239,15 @@ def warn_of_texts(label: str, pair: tuple[Any, Arguments]) -> None:
         warnings.warn(f"{label}: {hint}", stacklevel=3)
 
 
+def with_label(label: str, pair: AgentMaker, error: ValueError) -> ValueError:
+    """The refusal of an agent, among several, with its label, and with the right spelling of
+    arguments that have a colon in place of a comma.
+    """
+    maker, passed = pair
+    text = str(error) if maker_name(maker) in str(error) else f"{label}: {error}"
+    return ValueError("; ".join([text, *_commas(passed, parameters_of(maker))]))
+
+
 def _commas(passed: Arguments, parameters: Container[str]) -> Iterator[str]:
     """Yield how arguments are spelled that have a colon before another argument."""
     for key, value in passed.items():
@@ -327,13 +336,7 @@ def make_agent(
         key: value.copy() if isinstance(value, np.ndarray) else value
         for key, value in filled_in.items()
     }
-    try:
-        result = _called(f"agent {name}", maker, {**own, **passed, "seed": seed}, AgentError)
-    except ValueError as error:
-        if type(error) is not ValueError or name in str(error):
-            raise
-        hints = _commas(passed, parameters)
-        raise ValueError("; ".join([f"{name}: {error}", *hints])) from error
+    result = _called(f"agent {name}", maker, {**own, **passed, "seed": seed}, AgentError)
     if not isinstance(result, BaseAgent):
         raise TypeError(f"{name} returned {short(result)}; expected an agent")
     result.filled_in = own

@@ -15,7 +15,16 @@ from ..envs.any_env import users_of
 from ..envs.instances.instance import shipped_instances
 from .config import Cell, Config, Setting, provenance
 from .identity import identities, is_ours, loaded, own_kinds
-from .make import AgentMaker, EnvMaker, agent_maker, env_maker, make_agent, make_env, warn_of_texts
+from .make import (
+    AgentMaker,
+    EnvMaker,
+    agent_maker,
+    env_maker,
+    make_agent,
+    make_env,
+    warn_of_texts,
+    with_label,
+)
 from .names import AgentLike, EnvLike, own_label
 from .own_code import file_of
 from .play.metrics import Metrics
@@ -116,6 +125,10 @@ def plan_of(
                 except UnsuitedError as error:
                     unsuited.setdefault(label, error)
                     continue
+                except ValueError as error:
+                    if type(error) is not ValueError:  # of another package, with more to it
+                        raise
+                    raise with_label(label, agent_pair, error) from error
                 if ignores_features(agent, env):
                     ignoring.setdefault(env_label, {})[label] = None
                 if (env_label, name, label) in together:
