@@ -438,14 +438,15 @@ def main(script: ModuleType) -> None:
     parser.add_argument(
         "--out",
         type=Path,
-        default=Path("results") / name,
         metavar="DIR",
-        help="folder of the results; the same command resumes; default: %(default)s",
+        help=f"folder of the results; the same command resumes; default: results/{name}, with "
+        "--shipped results/shipped",
     )
     parser.add_argument("--shipped", action="store_true", help="play nothing, show our results")
     options = parser.parse_args()
     options.horizon = options.horizon and int(options.horizon)
     options.queries = options.queries or shipped_queries()
+    options.out = options.out or Path("results") / ("shipped" if options.shipped else name)
     options.out.mkdir(parents=True, exist_ok=True)
     file = shipped_file(script) if options.shipped else options.out / f"{name}.parquet"
     if not options.shipped:

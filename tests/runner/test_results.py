@@ -149,7 +149,7 @@ def epsilon(value):
 
 def test_changed_agent_is_played_anew_and_comes_back(tmp_path, played):
     first = sweep(tmp_path, **FIRST | {"agents": epsilon(0.1)})
-    line = r"^2 runs are played anew \(mine, or the users, have changed\)$"
+    line = r"^2 runs are played anew \(mine, or the users, have changed\); the old ones are kept$"
     with pytest.warns(UserWarning, match=line):
         second = sweep(tmp_path, **FIRST | {"agents": epsilon(0.2)})
     assert played.count == 6

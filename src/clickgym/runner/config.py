@@ -180,10 +180,12 @@ class Config(Setting):
 
     def changes(self, new: Config) -> list[str]:
         """The differences in the setting of a further sweep, in words."""
+        changed = {key: it for key, it in self.setting.items() if new.setting[key] != it}
+        if "horizon" in changed:
+            changed.pop("checkpoints", None)  # they follow from it, or were chosen with it
         return [
             f"{key}: {short(value)} before, {short(new.setting[key])} now"
-            for key, value in self.setting.items()
-            if new.setting[key] != value
+            for key, value in changed.items()
         ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -53,14 +54,25 @@ def read_folders(folders: Sequence[Path]) -> tuple[polars.DataFrame, Config]:
     """The rows of the finished runs that the table of some folders shows, and what it is of.
 
     Raises:
-        ValueError: no run is finished.
+        ValueError: a folder is not one of results, or no run is finished.
+
+    Warns:
+        UserWarning: nothing of a folder is shown, because another has another setting.
     """
     about, rows = read(folders)
     configs = [Config.from_json(folders[0], it) for it in about]
     where = ", ".join(map(str, folders))
-    if not configs:
-        raise ValueError("; ".join(map(_unreadable, folders)))
+    if unreadable := [folder for folder in folders if not files_of([folder])]:
+        raise ValueError("; ".join(map(_unreadable, unreadable)))
     shown = shown_of(configs)
+    for folder in folders if len(folders) > 1 else ():
+        settings = [Config.from_json(folder, it).setting for it in read([folder])[0]]
+        if shown.setting not in settings:
+            warnings.warn(
+                f"nothing of {folder} is shown: it has another horizon, seed or metrics, or other "
+                "versions of packages",
+                stacklevel=3,
+            )
     frame = table_of(rows, shown)
     if frame.is_empty():
         raise ValueError(f"{where} holds no finished run yet")
@@ -74,6 +86,8 @@ def _unreadable(folder: Path) -> str:
             f"{folder} has results of clickgym 6.0; install that version, or read "
             f"{folder / 'results.parquet'} with Polars"
         )
+    if not folder.exists():
+        return f"there is no folder {folder}"
     return f"{folder} is not a results folder: it has no runs of this version of clickgym"
 
 

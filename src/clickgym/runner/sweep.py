@@ -225,7 +225,7 @@ def _say_what_changed(before: Config, now: Config, rows: Mapping[str, Row]) -> N
         agents = ", ".join(dict.fromkeys(trial.agent for trial in anew))
         why = "; ".join(before.changes(now)) or f"{agents}, or the users, have changed"
         are = counted(len(anew), "run is", "runs are")
-        warnings.warn(f"{are} played anew ({why})", stacklevel=4)
+        warnings.warn(f"{are} played anew ({why}); the old ones are kept", stacklevel=4)
 
 
 @contextmanager
