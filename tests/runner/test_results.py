@@ -285,6 +285,17 @@ def test_folders_are_merged_by_copying_or_by_report(whole, tmp_path, printed):
     assert_frame_equal(numbers(a).sort(order), both.sort(order))
 
 
+def test_folder_of_which_nothing_is_shown_is_named(tmp_path):
+    """Of another setting, or of no results; the last sweep decides."""
+    a, b = tmp_path / "a", tmp_path / "b"
+    sweep(a, **FIRST)
+    sweep(b, **FIRST | {"horizon": 400})
+    with pytest.warns(UserWarning, match=f"^nothing of {a} is shown: it has another horizon"):
+        assert clickgym.Results([b, a]).horizon == 400
+    with pytest.raises(ValueError, match=r"^there is no folder .*nowhere$"):
+        clickgym.Results([a, tmp_path / "nowhere"])
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [
