@@ -2,30 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from ..core.checks import integers
 
 REGRET, REWARD, CLICKS = 0, 1, 2
 """The columns of totals; those of further metrics follow."""
 N_TOTALS = 3
 
 
+def checkpoint_steps(horizon: int, checkpoints: ArrayLike | None = None) -> NDArray[np.int64]:
+    """The steps at which totals are kept: increasing, in ``1..horizon``, the last of them
+    ``horizon``.
+
+    Args:
+        horizon: T.
+        checkpoints: steps in any order; None takes 60 in geometric and 100 in arithmetic
+            progression.
+
+    Raises:
+        ValueError: on a checkpoint that is not an integer in ``1..horizon``.
+    """
+    if checkpoints is None:
+        steps = (
+            np.concatenate([np.geomspace(1, horizon, 60), np.linspace(0, horizon, 101)[1:]])
+            .round()
+            .astype(np.int64)
+        )
+        steps = np.maximum(steps, 1)
+    else:
+        values = [checkpoints] if np.isscalar(checkpoints) else checkpoints
+        steps = integers("checkpoints", values, (None,), 1, horizon + 1, empty=True, whole=True)
+    return np.unique(np.append(steps, horizon))
+
+
 class Meter:
     """Running totals over sessions, and their values at checkpoints; its memory does not grow with
-    the horizon.
+    the horizon, if there are checkpoints.
 
     Args:
         checkpoints: increasing numbers of sessions, from 1, at which the totals are kept; sessions
-            after the last one are not counted.
+            after the last one are not counted. None keeps them after every session, in 24 bytes.
         n_metrics: the number of further metrics.
 
     Attributes:
         totals: ``(3 + n_metrics,)`` expected regret, realised reward, clicks and further metrics,
             summed over the sessions so far.
         step: the number of sessions so far.
-        horizon: the last checkpoint.
+        horizon: the last checkpoint; without checkpoints a number that no session reaches.
         next_checkpoint: the first checkpoint not yet reached; the horizon if all are.
         at_checkpoints: ``(n, 3 + n_metrics)`` the totals at n checkpoints; zeros at those not yet
             reached.
@@ -33,17 +60,19 @@ class Meter:
             session on whose regret is unknown, all regret is nan.
     """
 
-    def __init__(self, checkpoints: Sequence[int] | NDArray[np.int64], n_metrics: int = 0) -> None:
-        self._checkpoints = np.asarray(checkpoints)
+    def __init__(self, checkpoints: ArrayLike | None, n_metrics: int = 0) -> None:
+        self.keeps_all = checkpoints is None
+        self._checkpoints = np.arange(1, 1025) if checkpoints is None else np.asarray(checkpoints)
         self.at_checkpoints = np.zeros((len(self._checkpoints), N_TOTALS + n_metrics))
         self._reached = 0
-        self.horizon = int(self._checkpoints[-1])
+        self.horizon = sys.maxsize if self.keeps_all else int(self._checkpoints[-1])
         self.next_checkpoint = int(self._checkpoints[0])
         self.totals = np.zeros(N_TOTALS + n_metrics)
         self.step = 0
 
     def add(self, regret: float, reward: float, clicks: int) -> None:
         """Count one session; ``regret`` is nan if it is unknown."""
+        self._make_room(1)
         if self.step < self.horizon:
             self.totals[REGRET] += regret
             self.totals[REWARD] += reward
@@ -52,9 +81,31 @@ class Meter:
                 self.at_checkpoints[self._reached] = self.totals
             self.advance(1)
 
+    def add_all(self, sessions: NDArray[np.float64]) -> None:
+        """Count sessions ``(n, 3)``, each with its regret, reward and clicks, as by `add`."""
+        self._make_room(len(sessions))
+        sessions = sessions[: self.horizon - self.step]
+        if not len(sessions):
+            return
+        sums = np.vstack([self.totals[:N_TOTALS], sessions]).cumsum(axis=0)
+        due = self._checkpoints[self._reached :][: len(sessions)] - self.step
+        due = due[due <= len(sessions)]
+        self.at_checkpoints[self._reached : self._reached + len(due), :N_TOTALS] = sums[due]
+        self.totals[:N_TOTALS] = sums[-1]
+        self.advance(len(sessions))
+
+    def _make_room(self, sessions: int) -> None:
+        """Without checkpoints, make room for sessions."""
+        while self.keeps_all and self.step + sessions > len(self._checkpoints):
+            self.next_checkpoint = self.step + 1
+            self._checkpoints = np.arange(1, 2 * len(self._checkpoints) + 1)
+            more = np.zeros_like(self.at_checkpoints)
+            self.at_checkpoints = np.concatenate([self.at_checkpoints, more])
+
     def forget_regret(self) -> None:
         """Make the regret of all sessions unknown, of those that come, too."""
-        self.at_checkpoints[: self._reached, REGRET] = self.totals[REGRET] = np.nan
+        if not np.isnan(self.totals[REGRET]):
+            self.at_checkpoints[: self._reached, REGRET] = self.totals[REGRET] = np.nan
 
     def ahead(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the checkpoints not yet reached, in sessions from now on, and the rows of

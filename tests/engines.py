@@ -14,9 +14,10 @@ from reference_agents import plain
 
 import clickgym
 from clickgym.agents import Agent, CompiledAgent
+from clickgym.envs.meter import checkpoint_steps
 from clickgym.runner.play.metrics import Metrics
 from clickgym.runner.play.pair import engine_of
-from clickgym.runner.play.run import checkpoint_steps, play
+from clickgym.runner.play.run import play
 
 LOOP = importlib.import_module("clickgym.runner.play.compiled")
 

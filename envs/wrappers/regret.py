@@ -28,7 +28,7 @@ from ..any_env import (
     shows_clicks,
 )
 from ..click_env import name_of
-from ..meter import CLICKS, REGRET, REWARD, Meter
+from ..meter import CLICKS, REGRET, REWARD, Meter, checkpoint_steps
 from ..result import Result
 from .actions import recorded
 from .item_by_item import ItemByItem
@@ -52,8 +52,9 @@ class _Recorded:
         """Return what was measured so far as the result of a run, which `clickgym.Results` shows
         beside others.
 
-        Its steps are the checkpoints so far, and the present session. Its seconds are those from
-        the first reset to the last step, the training included.
+        Without ``checkpoints`` its steps are those that `clickgym.run` has after as many sessions,
+        else those that are reached, and the present session. Its seconds are those from the first
+        reset to the last step, the training included.
 
         Args:
             agent: a name for what chose the lists.
@@ -75,7 +76,10 @@ class _Recorded:
         if not meter.step:
             raise ValueError("no session was measured; step the environment first")
         steps, totals = meter.steps, meter.at_checkpoints[: len(meter.steps)]
-        if not len(steps) or steps[-1] < meter.step <= meter.horizon:
+        if meter.keeps_all:
+            steps = checkpoint_steps(meter.step)
+            totals = totals[steps - 1]
+        elif not len(steps) or steps[-1] < meter.step <= meter.horizon:
             steps, totals = np.append(steps, meter.step), np.vstack([totals, meter.totals])
         first = getattr(core, "envs", [core])[0].unwrapped  # of a vector of single environments
         return Result(
@@ -107,7 +111,7 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
             regret is nan. It is also nan behind a wrapper that changes the reward, unless this
             wrapper puts a ``regret`` of its own into ``info``.
         checkpoints: increasing numbers of sessions at which the totals are kept; sessions after
-            the last one are not counted. None keeps about 60 in each power of ten.
+            the last one are not counted. None keeps them after every session, in 24 bytes.
 
     Attributes:
         meter: the totals, over all episodes, and their values at the checkpoints.
@@ -144,7 +148,7 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
         else:
             self._n_positions = self._click_env.model.n_positions
         self._has_clicks = shows_clicks(env, self._n_positions)
-        self.meter = Meter(_checked_checkpoints(checkpoints))
+        self.meter = _meter_of(checkpoints)
         RecordConstructorArgs.__init__(self, checkpoints=recorded(checkpoints))
         gym.Wrapper.__init__(self, env)
 
@@ -202,7 +206,7 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
             )
         super().__init__(env)
         self.autoreset_mode = env.metadata.get("autoreset_mode")
-        self.meter = Meter(_checked_checkpoints(checkpoints))
+        self.meter = _meter_of(checkpoints)
         self.on_session: Callable[[int, NDArray[np.int64], NDArray[np.int8], float], object] | None
         self.on_session = None
 
@@ -212,29 +216,35 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         observations, rewards, terminations, truncations, infos = self.env.step(actions)
-        final = infos.get("final_info", {})
-        ended_now = final.get("_regret", np.zeros(self.num_envs, np.bool_))
-        clicks_now = clicks_of(observations)
-        for b in range(self.num_envs):
-            last = final if ended_now[b] else infos
-            # the step only reset the streams (NEXT_STEP)
-            if "regret" not in last or not last["_regret"][b]:
-                continue
-            clicks = clicks_of(infos["final_obs"][b]) if ended_now[b] else clicks_now[b]
-            if self.on_session is not None and self.meter.step < self.meter.horizon:
-                self.on_session(b, last["ranking"][b], clicks, last["expected_reward"][b])
-            self.meter.add(last["regret"][b], rewards[b], clicks.sum())
+        clicks, final = clicks_of(observations), infos.get("final_info", {})
+        nowhere = np.zeros(self.num_envs, np.bool_)
+        ended_now, others = final.get("_regret", nowhere), infos.get("_regret", nowhere)
+        if ended_now.any():
+            clicks = clicks.copy()
+            for b in np.flatnonzero(ended_now):
+                clicks[b] = clicks_of(infos["final_obs"][b])
+        regret = np.where(ended_now, final.get("regret", 0.0), infos.get("regret", 0.0))
+        measured = np.column_stack([regret, rewards, clicks.sum(axis=1)])
+        played = ended_now | others  # a step may only reset a stream (NEXT_STEP)
+        if self.on_session is None:
+            self.meter.add_all(measured[played])
+        else:
+            for b in np.flatnonzero(played):
+                last = final if ended_now[b] else infos
+                if self.meter.step < self.meter.horizon:
+                    self.on_session(b, last["ranking"][b], clicks[b], last["expected_reward"][b])
+                self.meter.add(*measured[b])
         self._seconds = clock() - (self._started or 0.0)
         return observations, rewards, terminations, truncations, infos
 
 
-def _checked_checkpoints(checkpoints: ArrayLike | None) -> NDArray[np.int64]:
-    """Return the checkpoints of a wrapper; None is about 60 in each power of ten, up to 10¹²."""
+def _meter_of(checkpoints: ArrayLike | None) -> Meter:
+    """Return the meter of a wrapper, for checked checkpoints."""
     if checkpoints is None:
-        return np.unique(np.geomspace(1, 10**12, 12 * 60 + 1).round().astype(np.int64))
+        return Meter(None)
     steps = integers("checkpoints", checkpoints, (None,), 1, whole=True)
     if not (np.diff(steps) > 0).all():
         raise ValueError(
             f"checkpoints are {short(checkpoints)}; expected increasing numbers of sessions"
         )
-    return steps
+    return Meter(steps)

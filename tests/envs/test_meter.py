@@ -8,28 +8,32 @@ import pytest
 from gymnasium.vector import VectorActionWrapper
 from gymnasium.wrappers.vector import FlattenObservation
 
-import clickgym
-from clickgym.envs import ClickEnv, ClickVectorEnv, PositionBasedModel, ScoresVectorAction
+from clickgym.envs import ClickVectorEnv, PositionBasedModel, ScoresVectorAction
 from clickgym.envs.meter import Meter
 from clickgym.envs.wrappers.regret import RecordVectorRegret
 
 MODEL = PositionBasedModel([0.5, 0.3], [1.0, 0.5])
 
 
-def test_sixty_checkpoints_in_each_power_of_ten_where_nothing_is_asked_for():
-    env = clickgym.RecordRegret(ClickEnv(MODEL))
-    env.reset(seed=0)
-    for _ in range(100):
-        env.step([0, 1])
-    steps = env.meter.steps
-    assert steps[:20].tolist() == list(range(1, 21))
-    assert np.diff(steps).max() <= 5
-    assert (steps[-1], env.meter.horizon) == (100, 10**12)
-    many = RecordVectorRegret(ClickVectorEnv(MODEL, 30))
-    many.reset(seed=0)
-    many.step(np.tile([0, 1], (30, 1)))
-    assert many.meter.steps[-1] == 30
-    assert (many.meter.step, many.meter.horizon) == (30, 10**12)
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+def test_without_checkpoints_all_sessions_are_kept(mode):
+    """The totals are those that a meter with checkpoints has there."""
+    arguments = {"max_episode_steps": 9, "autoreset_mode": mode}
+    every, some = (
+        RecordVectorRegret(ClickVectorEnv(MODEL, 30, **arguments), checkpoints)
+        for checkpoints in (None, [1, 29, 30, 31, 1500, 1601])
+    )
+    sessions = []
+    some.on_session = lambda *session: sessions.append(session)  # counted one by one
+    for env in (every, some):
+        env.reset(seed=0)
+        for _ in range(60):
+            env.step(np.tile([1, 0], (30, 1)))
+    n = 30 * (60 if mode == "SameStep" else 54)
+    assert every.meter.steps.tolist() == list(range(1, n + 1))
+    assert len(sessions) == 1601
+    kept = every.meter.at_checkpoints[some.meter.steps - 1]
+    np.testing.assert_array_equal(kept, some.meter.at_checkpoints)
 
 
 def test_regret_missing_in_one_session():

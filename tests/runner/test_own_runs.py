@@ -38,7 +38,7 @@ def streams(vectorization_mode=None):
 
 def test_the_result_of_a_loop_is_that_of_run():
     mine = played(4)
-    run = clickgym.run("CascadeUCB1", "PBMRank-v0", T, seed=4, checkpoints=mine.steps)
+    run = clickgym.run("CascadeUCB1", "PBMRank-v0", T, seed=4)
     assert (mine.env, mine.instance, mine.seed) == (run.env, run.instance, run.seed)
     for name in ("steps", "regret", "reward", "clicks"):
         np.testing.assert_array_equal(getattr(mine, name), getattr(run, name))
@@ -47,9 +47,6 @@ def test_the_result_of_a_loop_is_that_of_run():
 
 
 def test_its_steps_end_with_the_last_session():
-    mine = played(0)
-    assert mine.steps[-1] == T
-    assert len(mine.steps) == 90
     env = clickgym.RecordRegret(gym.make("PBMRank-v0"), checkpoints=[5, 20])
     env.reset()
     with pytest.raises(ValueError, match="no session"):
@@ -102,6 +99,28 @@ def test_own_runs_stand_in_a_table_and_a_figure_with_others(tmp_path):
     lines = {line.get_label(): line for line in figure.axes[0].get_lines()}
     assert lines.keys() == table.keys()
     assert lines["mine"].get_ydata()[-1] == pytest.approx(table["mine"]["regret"])
+
+
+def test_own_runs_stand_beside_those_of_a_sweep(tmp_path, capsys):
+    """A run with the seed of a run of the sweep met its users; streams did not, and all say so."""
+    sweep = clickgym.sweep(["PBMRank-v0"], ["CascadeUCB1", "Random"], T, 3)
+    seeds = sweep.rows["seed"].unique(maintain_order=True).to_list()
+    results = clickgym.Results([played(seeds[2]), streams(), sweep, played(seeds[0]), streams()])
+    table = {row["agent"]: row for row in results.table("CascadeUCB1").iter_rows(named=True)}
+    assert table["mine"]["difference"] == 0
+    assert table["streams"]["difference"] is table["streams"]["p"] is None
+    runs = {name: row["runs"] for name, row in table.items()}
+    assert runs == {"mine": 2, "streams": 2, "CascadeUCB1": 3, "Random": 3}
+    results.report(tmp_path / "report", "CascadeUCB1")
+    words = "streams met users of its own, not those of the others."
+    assert words in " ".join(capsys.readouterr().out.split())
+    assert words in (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
+    assert words in results.to_latex("CascadeUCB1")
+    assert "mine met" not in results.to_latex("CascadeUCB1")
+    with pytest.raises(
+        ValueError, match=f"two runs of mine in PBMRank-v0 have the seed {seeds[0]}"
+    ):
+        clickgym.Results([results, played(seeds[0])])
 
 
 def test_runs_that_cannot_be_compared_are_refused():

@@ -25,6 +25,7 @@ from ..core.checks import (
     entries,
     is_sequence,
 )
+from ..core.files import make_folder
 from ..core.forks import check_fork
 from ..envs.result import Result
 from .config import Config, run_seed, shown_of
@@ -133,39 +134,61 @@ def table_of(rows: Mapping[str, Row], config: Config) -> polars.DataFrame:
     )
 
 
-def rows_of(results: Sequence[Result]) -> polars.DataFrame:
-    """The rows of single runs, as `Results.rows` has them. Runs with the same seed get the same
-    number, because they met the same users; a run without a seed has its number for itself.
+def rows_of(parts: Sequence[Result | Results]) -> polars.DataFrame:
+    """The rows of single runs and of other results, as `Results.rows` has them. Runs with the same
+    seed get the same number, because they met the same users; a run without a seed has its number
+    for itself.
 
     Raises:
         ValueError: runs have different numbers of sessions, or an agent has two runs with one seed.
     """
-    horizons = {f"{it.agent} {it.steps[-1]:,}": it.steps[-1] for it in results}
+    frames = [it.rows if isinstance(it, Results) else _frame_of(it) for it in parts]
+    ends = [frame.group_by("agent", maintain_order=True).agg(col("step").max()) for frame in frames]
+    horizons = {f"{agent} {end:,}": end for agent, end in polars.concat(ends).iter_rows()}
     if len({*horizons.values()}) > 1:
         listed = ", ".join(horizons)
         raise ValueError(
             f"runs have different numbers of sessions, and are not comparable: {listed}"
         )
-    seeds = sorted({it.seed for it in results if it.seed is not None})
-    agents = list(dict.fromkeys(it.agent for it in results))
-    unseeded, frames, seen = Counter[Any](), [], set[Any]()
-    for it in results:
-        cell = it.env, it.instance, it.agent
+    numbers: dict[Any, int] = {}  # of the runs of sweeps, by the users that they met
+    seen = set[Any]()
+    for it in parts:
+        if isinstance(it, Results):
+            names = ("env", "instance", "seed", "run", "agent")
+            for *users, run, agent in it.rows.select(names).unique(maintain_order=True).iter_rows():
+                numbers[tuple(users)] = run
+                seen.add((*users, agent))
+    first = max(numbers.values(), default=-1) + 1
+    runs = [it for it in parts if isinstance(it, Result)]
+    seeds = sorted({it.seed for it in runs if it.seed is not None})
+    agents = list(dict.fromkeys(it.agent for it in runs))
+    unseeded = Counter[Any]()
+    for number, it in enumerate(parts):
+        if isinstance(it, Results):
+            continue
+        users = it.env, it.instance, it.seed
         if it.seed is None:
-            run = len(seeds) + unseeded[cell] * len(agents) + agents.index(it.agent)
-            unseeded[cell] += 1
-        else:
-            run = seeds.index(it.seed)
-        if (cell, run) in seen:
+            run = first + len(seeds) + unseeded[users, it.agent] * len(agents)
+            run += agents.index(it.agent)
+            unseeded[users, it.agent] += 1
+        elif (*users, it.agent) in seen:
             raise ValueError(
                 f"two runs of {it.agent} in {it.env} have the seed {it.seed}; if they are of two "
                 "agents, name one of them: dataclasses.replace(result, agent=...)"
             )
-        seen.add((cell, run))
-        timed = {"engine": polars.lit(it.engine), "seconds": polars.lit(it.seconds)}
-        frames.append(it.to_frame(run).with_columns(**timed))
+        else:
+            run = numbers.get(users, first + seeds.index(it.seed))
+            seen.add((*users, it.agent))
+        frames[number] = frames[number].with_columns(run=polars.lit(run, polars.Int64))
     frame = polars.concat(frames, how="diagonal")
     return frame.select(polars.exclude(TIMED), *TIMED)
+
+
+def _frame_of(run: Result) -> polars.DataFrame:
+    """The rows of a single run."""
+    return run.to_frame().with_columns(
+        engine=polars.lit(run.engine), seconds=polars.lit(run.seconds)
+    )
 
 
 class Results:
@@ -174,9 +197,9 @@ class Results:
 
     Args:
         source: the folder of a `sweep` or of ``clickgym run``, finished or not; several of them,
-            whose results stand in one table; a list of what `clickgym.run` and
-            `RecordRegret.result` return; or `rows` of such results. Differences and p values of
-            single runs are of those with the same seed.
+            whose results stand in one table; a list of what `clickgym.run`,
+            `RecordRegret.result` and `sweep` return; or `rows` of such results. Differences and p
+            values of single runs are of those with the same seed.
         config: the configuration of rows, if it is known, as ``config.json`` holds it.
 
     Attributes:
@@ -206,7 +229,7 @@ class Results:
         source: str
         | os.PathLike[str]
         | Sequence[str | os.PathLike[str]]
-        | Sequence[Result]
+        | Sequence[Result | Results]
         | polars.DataFrame,
         config: Config | Mapping[str, Any] | None = None,
     ) -> None:
@@ -215,7 +238,7 @@ class Results:
             config = Config.from_json("config", config) if config else None
         check_kind("config", config, Config | None, "a configuration, as in config.json")
         runs: Any = source if is_sequence(source) else []
-        if len(runs) and all(isinstance(it, Result) for it in runs):
+        if len(runs) and all(isinstance(it, Result | Results) for it in runs):
             source = rows_of(runs)
         if not isinstance(source, polars.DataFrame):
             folders: Any = source if is_sequence(source) else [source]
@@ -399,6 +422,34 @@ class Results:
             config = self.configuration
             write_figure(figure, check_path("path", path), config.origin if config else None)
         return figure
+
+    def to_latex(self, reference: str | None = None) -> str:
+        """The `table` in LaTeX, with the rules of the package booktabs. Its caption says what
+        intervals are over, what p is, and who met users of their own.
+
+        Args:
+            reference: as in `table`.
+        """
+        from .reports.latex import to_latex
+
+        return to_latex(self, reference)
+
+    def report(self, out: str | os.PathLike[str], reference: str | None = None) -> None:
+        """Print the `table`, and write it with the figure and a page in HTML, as ``clickgym
+        report`` does.
+
+        Args:
+            out: a folder, created if missing.
+            reference: as in `table`.
+        """
+        from .console import output
+        from .reports.report import write_files
+        from .reports.table import print_results
+
+        folder = check_path("out", out)
+        make_folder(folder)
+        print_results(output(), self, reference)
+        write_files(folder, self, html=True, reference=reference)
 
     def __repr__(self) -> str:
         counts = {

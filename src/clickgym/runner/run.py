@@ -14,12 +14,13 @@ from ..core.checks import check_horizon, check_seed
 from ..core.compiling import compilation_note
 from ..envs.any_env import own_step_of
 from ..envs.click_env import name_of
+from ..envs.meter import checkpoint_steps
 from ..envs.result import Result
 from .make import make_agent, make_env
 from .names import AgentLike, EnvLike
 from .play.metrics import Metrics
 from .play.pair import Engine, check_episode, engine_of, ignores_features, warn_of_features
-from .play.run import checkpoint_steps, play
+from .play.run import play
 
 
 def run(

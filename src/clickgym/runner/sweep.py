@@ -34,6 +34,7 @@ from ..core.files import make_folder
 from ..core.forks import check_fork
 from ..core.formats import counted
 from ..envs import Users
+from ..envs.meter import checkpoint_steps
 from ..envs.result import Result
 from .config import Config, Setting, Trial, run_seed, shown_of, versions
 from .identity import UNKNOWN
@@ -42,7 +43,7 @@ from .names import AgentLike, EnvLike, by_label
 from .plan import Job, Labels, Plan, plan_of
 from .play.metrics import Metrics
 from .play.pair import Engine, OnChunk, engine_of
-from .play.run import checkpoint_steps, play
+from .play.run import play
 from .progress import Progress, say_resumed
 from .results import Results, check_folder, table_of
 from .store import Journal, Row, forget, read

@@ -7,9 +7,8 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from ...core.checks import integers
 from ...envs.click_env import name_of
 from ...envs.meter import CLICKS, REGRET, REWARD, Meter
 from ...envs.result import Result
@@ -64,28 +63,3 @@ def play(
         seconds=seconds,
         engine=engine,
     )
-
-
-def checkpoint_steps(horizon: int, checkpoints: ArrayLike | None = None) -> NDArray[np.int64]:
-    """The steps at which totals are kept: increasing, in ``1..horizon``, the last of them
-    ``horizon``.
-
-    Args:
-        horizon: T.
-        checkpoints: steps in any order; None takes 60 in geometric and 100 in arithmetic
-            progression.
-
-    Raises:
-        ValueError: on a checkpoint that is not an integer in ``1..horizon``.
-    """
-    if checkpoints is None:
-        steps = (
-            np.concatenate([np.geomspace(1, horizon, 60), np.linspace(0, horizon, 101)[1:]])
-            .round()
-            .astype(np.int64)
-        )
-        steps = np.maximum(steps, 1)
-    else:
-        values = [checkpoints] if np.isscalar(checkpoints) else checkpoints
-        steps = integers("checkpoints", values, (None,), 1, horizon + 1, empty=True, whole=True)
-    return np.unique(np.append(steps, horizon))

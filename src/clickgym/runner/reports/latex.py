@@ -8,7 +8,15 @@ from itertools import groupby
 from ...core.formats import one_line, regret_text
 from ...envs import CLICK_MODELS, ENVIRONMENTS, Users
 from ..results import Results
-from .table import about_pairs, difference_text, measured, number_text, over_words, p_text
+from .table import (
+    about_pairs,
+    about_users,
+    difference_text,
+    measured,
+    number_text,
+    over_words,
+    p_text,
+)
 
 FORMS = {"": "", "NonStationary": ", users that change", "Contextual": ", with features"}
 
@@ -72,6 +80,7 @@ def to_latex(results: Results, reference: str | None = None) -> str:
         f"{measure.capitalize()} after {results.horizon:,} sessions: {over_words(table)}; {better} "
         "is better. Median and worst are of all runs.",
         *about_pairs(table, ("difference", "p")),
+        *about_users(results),
     ]
     words = escaped(" ".join(caption)).replace(" ±", r" $\pm$").replace(r" \%", r"\,\%")
     return "\n".join(

@@ -107,7 +107,7 @@ def in_words(results: Results, reference: str | None = None) -> FormattedTable:
     if names:
         why = f"Regret is unknown in {names}: no info has that of the reward which agents get"
         notes.append(f"{why}. A higher total reward is better.")
-    notes += [*about_pairs(table, shown), *_given(results)]
+    notes += [*about_pairs(table, shown), *about_users(results), *_given(results)]
     notes += [*_comparisons(results, table["reference"][0])]
     headings += [f"time{PER_SESSION}", "engine"]
     title = f"{measure.capitalize()} after {horizon:,} sessions{_title_suffix(results, table)}"
@@ -176,10 +176,6 @@ def about_pairs(table: polars.DataFrame, shown: Collection[str]) -> Iterator[str
             f"Differences to {reference} are over the same {units}, with 95 % intervals. A {sign} "
             f"difference is in favour of {reference}."
         )
-        trained = table.filter(~col("engine").is_in(ENGINES))["agent"].unique(maintain_order=True)
-        if len(trained):
-            whose = "its" if len(trained) == 1 else "their"
-            yield f"{' and '.join(trained)} met users of {whose} own, not those of the others."
     tested = table.group_by("env").agg(col("p").count()).filter(col("p") > 0)["p"]
     if "p" in shown and len(tested):
         count = span(tested)
@@ -190,6 +186,17 @@ def about_pairs(table: polars.DataFrame, shown: Collection[str]) -> Iterator[str
             "Holm's procedure. The intervals of differences are not adjusted. "
             f"There {these} with {table['reference'][0]}{each}."
         )
+
+
+def about_users(results: Results) -> Iterator[str]:
+    """Which agents met other users than those of the same runs of others: they trained on streams
+    of their own, whose seed is that of no run if it is null.
+    """
+    own = ~col("engine").is_in([*ENGINES, "own loop"]) | col("seed").is_null()
+    names = results.rows.filter(own)["agent"].unique(maintain_order=True)
+    if len(names) and results.rows["agent"].n_unique() > 1:
+        whose = "its" if len(names) == 1 else "their"
+        yield f"{' and '.join(names)} met users of {whose} own, not those of the others."
 
 
 def instance_of_each(results: Results) -> dict[str, str]:
