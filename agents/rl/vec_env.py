@@ -1,17 +1,59 @@
-"""Adapter from Gymnasium vector environments to the `VecEnv` of stable-baselines3."""
+"""Native vector environments as the `VecEnv` of stable-baselines3."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env import VecEnv, VecMonitor
+
+from ...envs.result import Result
+from ...envs.wrappers.regret import RecordVectorRegret
+
+
+def vec_env(env: str, n_envs: int, *, seed: int | None = None, **arguments: Any) -> VecMonitor:
+    """Return parallel streams for stable-baselines3, as its ``make_vec_env`` does, but stepped
+    together in compiled code.
+
+    The log of the library has ``rollout/ep_rew_mean``, and `RecordVectorRegret` measures the
+    training: ``envs.result("mine")`` is what `clickgym.run` returns, for `clickgym.Results`.
+
+    Args:
+        env: an id, such as ``"PBMRank-v0"``.
+        n_envs: B, the number of streams.
+        seed: of the users; a model with a seed gives its own.
+        **arguments: of the environment, such as ``instance`` and ``max_episode_steps``.
+
+    Returns:
+        A vector environment of the library with B environments.
+
+    Example:
+        >>> import clickgym
+        >>> from clickgym.agents import PlackettLuceActorCritic, vec_env
+        >>> from stable_baselines3 import PPO
+        >>> envs = vec_env("PBMRank-v0", 8)
+        >>> model = PPO(PlackettLuceActorCritic, envs, n_steps=32, gamma=0.0, seed=0, device="cpu")
+        >>> model = model.learn(256)
+        >>> envs.result("mine")  # doctest: +ELLIPSIS
+        <Result of mine in PBMRank-v0, yandex-9982: sessions=256, regret=..., engine=own loop, ...>
+    """
+    streams = gym.make_vec(
+        env,
+        num_envs=n_envs,
+        autoreset_mode="SameStep",
+        **arguments,
+    )
+    envs = StableBaselinesVecEnv(RecordVectorRegret(streams))
+    envs.seed(seed)
+    return VecMonitor(envs)
 
 
 def as_vec_env(envs: VectorEnv) -> VecEnv:
-    """Adapt a Gymnasium vector environment to stable-baselines3, which cannot use it directly.
+    """Adapt a Gymnasium vector environment to stable-baselines3, which cannot use it directly; for
+    an id without wrappers, `vec_env` is shorter.
 
     Args:
         envs: a vector environment of B streams with ``autoreset_mode="SameStep"``: the library
@@ -83,6 +125,14 @@ class StableBaselinesVecEnv(VecEnv):
             by_stream[b]["terminal_observation"] = self.reset_infos[b].pop("final_obs")
             by_stream[b]["TimeLimit.truncated"] = bool(truncations[b] and not terminations[b])
         return observations, rewards.astype(np.float32), dones, by_stream
+
+    def result(self, agent: str) -> Result:
+        """Return what was measured so far, as `RecordRegret.result`.
+
+        Raises:
+            AttributeError: there is no `RecordVectorRegret` around the environment.
+        """
+        return self._owner("result").result(agent)  # type: ignore[attr-defined]
 
     def close(self) -> None:
         self.envs.close()

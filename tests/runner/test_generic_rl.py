@@ -31,8 +31,9 @@ pytest.importorskip("stable_baselines3")
 
 import stable_baselines3 as sb3
 import torch
+from stable_baselines3.common.vec_env import VecNormalize
 
-from clickgym.agents import PlackettLuceActorCritic, as_vec_env
+from clickgym.agents import PlackettLuceActorCritic, as_vec_env, vec_env
 
 SMALL = PositionBasedModel([0.6, 0.5, 0.3, 0.1], [1.0, 0.7, 0.4])
 QUICK: dict[str, Any] = {"n_envs": 8, "n_steps": 8, "batch_size": 32, "n_epochs": 2}
@@ -128,9 +129,14 @@ def test_adapter_refuses_what_it_cannot_serve() -> None:
         as_vec_env(ClickEnv(SMALL))
 
 
-def test_policy_for_lists_learns_through_the_adapter() -> None:
-    """PPO with the policy for lists on a native vector environment, by public names only."""
-    envs = as_vec_env(gym.make_vec("PBMRank-v0", num_envs=8, autoreset_mode="SameStep"))
+def test_policy_for_lists_learns_on_native_streams() -> None:
+    """In one line, and its training stands beside other agents."""
+    envs = vec_env("PBMRank-v0", 8, seed=3, max_episode_steps=10)
+    natives = gym.make_vec("PBMRank-v0", num_envs=8)
+    observations, _ = natives.reset(seed=3)
+    assert np.array_equal(envs.reset(), observations)
+    lists = natives.action_space.sample()
+    assert np.array_equal(envs.step(lists)[0], natives.step(lists)[0])
     model = sb3.PPO(
         PlackettLuceActorCritic, envs, n_steps=8, batch_size=32, gamma=0.0, seed=0, device="cpu"
     )
@@ -139,7 +145,13 @@ def test_policy_for_lists_learns_through_the_adapter() -> None:
     after = list(model.policy.parameters())
     assert any(bool((old != new).any()) for old, new in zip(before, after, strict=True))
     lists, _ = model.predict(envs.reset())
-    assert lists in envs.envs.action_space
+    assert lists in natives.action_space
+    assert [episode["l"] for episode in model.ep_info_buffer] == [10] * 8
+    mine = VecNormalize(envs, norm_obs=False).result("mine")
+    assert (mine.agent, mine.seed, mine.steps[-1]) == ("mine", None, 136)
+    others = clickgym.run("Random", "PBMRank-v0", 136, seed=0)
+    assert mine.steps.tolist() == others.steps.tolist()
+    assert len(clickgym.Results([mine, others]).table()) == 2
 
 
 @pytest.mark.parametrize("limit", [None, 5])
