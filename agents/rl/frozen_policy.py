@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
 import numpy as np
-from gymnasium.spaces import Dict, Discrete
+from gymnasium.spaces import Box, Dict, Discrete
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.checks import (
@@ -33,7 +33,8 @@ class FrozenPolicy(Agent):
 
     The policy gets the observation of the environment. A policy that chooses items one by one is
     called K times for each list. It gets the observation of `ItemByItem`, or one array if its
-    observation space is an array, like the learners of this package. If candidates change from
+    observation space is an array, as under ``FlattenObservation`` or of the learners of this
+    package. If candidates change from
     session to session, a policy whose observation space is an array gets the concatenated features
     of the candidates, or all that is observed if it was trained under ``FlattenObservation``. The
     state of a recurrent policy is kept from session to session, or from item to item if an episode
@@ -57,7 +58,8 @@ class FrozenPolicy(Agent):
             ``state``, a tuple of the action and the next state.
         actions: the kind of its actions, by the wrapper of its training: ``"rankings"`` (none:
             actions are lists), ``"scores"`` (`ScoresAction`), ``"items"`` (`ItemByItem`), or
-            ``"weights"`` (`FeatureWeightsAction`).
+            ``"weights"`` (`FeatureWeightsAction`). None takes it from the action space of the
+            model; actions of a function without one are lists.
         items: ``(L,)`` the argument ``items`` of the wrapper; None is ``0..L-1``. A trained
             `Learner` has it as an attribute. Weights number no items.
         horizon: T, the sessions of an episode, for a policy that observes the ``counts`` of
@@ -89,7 +91,7 @@ class FrozenPolicy(Agent):
         n_positions: int,
         *,
         model: Any,
-        actions: Actions = "rankings",
+        actions: Actions | None = None,
         items: ArrayLike | None = None,
         horizon: int | None = None,
         deterministic: bool = True,
@@ -98,7 +100,6 @@ class FrozenPolicy(Agent):
         self.n_items = check_count("n_items", n_items)
         self.n_positions = check_positions(n_positions, self.n_items)
         self.model = model
-        self.actions = check_choice("actions", actions, get_args(Actions))
         self.deterministic = check_flag("deterministic", deterministic)
         self._predict = getattr(model, "predict", model)
         if isinstance(model, type) or not callable(self._predict):
@@ -110,6 +111,7 @@ class FrozenPolicy(Agent):
         self._normaliser = getattr(model, "get_vec_normalize_env", lambda: None)()
         self._space = getattr(model, "observation_space", None)  # None: any observation
         self._is_flat = self._space is not None and not isinstance(self._space, Dict)
+        self.actions = check_choice("actions", actions or self._kind(), get_args(Actions))
         self._reads_counts = isinstance(self._space, Dict) and "counts" in self._space.spaces
         n_sessions = None if horizon is None else check_horizon(horizon)
         self._counts = Counts(1, self.n_items, self.n_positions, n_sessions)
@@ -131,6 +133,19 @@ class FrozenPolicy(Agent):
             actions=self.actions,
         )
 
+    def _kind(self) -> str:
+        """Return the kind of actions of the model's action space."""
+        space, seen = getattr(self.model, "action_space", None), self._space
+        if not isinstance(space, Box):
+            return "items" if isinstance(space, Discrete) else "rankings"
+        rows = self.n_items, space.shape[0]
+        if isinstance(seen, Dict):
+            shows_rows = "features" in seen.spaces and seen["features"].shape == rows
+        else:  # the features of all items, alone or behind the clicks
+            size = rows[0] * rows[1]
+            shows_rows = seen is not None and seen.shape in ((size,), (size + self.n_positions,))
+        return "weights" if shows_rows else "scores"
+
     def _check_actions(self) -> None:
         """Check that the action space of the model is that of its kind of actions."""
         if self.actions == "weights" or not hasattr(self.model, "action_space"):
@@ -141,7 +156,7 @@ class FrozenPolicy(Agent):
             raise ValueError(
                 f"the actions of the model are {self.model.action_space}; "
                 f"actions={self.actions!r} for lists of {self.n_positions} out of {self.n_items} "
-                f"items are {expected}"
+                f"items are {expected} (actions: {', '.join(get_args(Actions))})"
             )
 
     def rank(self, observation: Any) -> NDArray[np.int64]:
@@ -228,7 +243,10 @@ class FrozenPolicy(Agent):
             placed = draft.placed.copy()
             observed: Any = {**last, "placed": placed}
             if self._is_flat:
-                observed = flat_draft(placed, np.ravel(last["observation"]))
+                numbers = [np.ravel(observed[name]) for name in sorted(observed)]
+                observed = np.concatenate(numbers, dtype=np.float32)  # as FlattenObservation
+                if observed.shape != self._space.shape:  # as the learners of this package
+                    observed = flat_draft(placed, np.ravel(last["observation"]))
             draft.place(np.asarray(self._act(observed, draft.position == 0, draft.left)))
         return draft.rankings
 

@@ -73,7 +73,7 @@ def trained(name, env, **arguments):
 def test_lists_are_what_the_wrapper_makes_of_the_predictions(name):
     env = ScoresAction(ClickEnv(SMALL), ITEMS)
     model = trained(name, env)
-    agent = FrozenPolicy(4, 3, model=model, actions="scores", items=ITEMS)
+    agent = FrozenPolicy(4, 3, model=model, items=ITEMS)
     for clicks in Stream(20).clicks:
         action, _ = model.predict(clicks, deterministic=True)
         np.testing.assert_array_equal(agent.rank(clicks), env.action(action))
@@ -92,7 +92,7 @@ class Remembers:
 
 def test_the_state_of_a_policy_ends_with_the_episode():
     model = Remembers()
-    agent = FrozenPolicy(6, 3, model=model, actions="rankings")
+    agent = FrozenPolicy(6, 3, model=model)
     for session in range(4):
         agent.rank(np.zeros(3))
         if session == 1:
@@ -115,7 +115,7 @@ def test_recurrent_policy():
 def test_masked_policy():
     """It builds its list item by item within one session."""
     model = trained("MaskablePPO", ItemByItem(ClickEnv(SMALL), ITEMS))
-    agent = FrozenPolicy(4, 3, model=model, actions="items", items=ITEMS)
+    agent = FrozenPolicy(4, 3, model=model, items=ITEMS)
     env = ItemByItem(clickgym.RecordRegret(ClickEnv(SMALL)), ITEMS)
     observation, _ = env.reset(seed=0)
     clicks = np.zeros(3, np.int8)
@@ -142,10 +142,10 @@ def test_what_a_learner_has_learned_can_be_frozen(name):
     quick = {"n_envs": 8} | ({} if name in ("DQN", "SAC") else {"n_steps": 6, "batch_size": 24})
     learner = clickgym.make_agent(name, env, seed=0, **quick)
     clickgym.run(learner, env, 300, seed=0)
-    agent = FrozenPolicy(4, 3, model=learner.model, actions=learner.actions, items=learner.items)
+    agent = FrozenPolicy(4, 3, model=learner.model, items=learner.items)
     result = clickgym.run(agent, env, 50, seed=0)
     assert (result.agent, result.engine, result.steps[-1]) == ("FrozenPolicy", "python", 50)
-    again = FrozenPolicy(4, 3, model=learner.model, actions=learner.actions, items=learner.items)
+    again = FrozenPolicy(4, 3, model=learner.model, items=learner.items)
     np.testing.assert_array_equal(clickgym.run(again, env, 50, seed=0).regret, result.regret)
 
 
@@ -232,7 +232,8 @@ def test_lists_of_a_policy_behind_wrappers(name, actions, wrap, normalised):
     with one_thread():
         envs = envs_of_training(wrap, normalised, actions)
         model = policy(name, envs)
-        agents = [FrozenPolicy(4, 2, model=model, actions=actions) for _ in range(2)]
+        agents = [FrozenPolicy(4, 2, model=model) for _ in range(2)]
+        assert agents[0].actions == actions
         env, lists = wrap(ClickEnv(FEATURES)), []
         observation, _ = env.reset(seed=1)
         decode = {
@@ -270,7 +271,7 @@ def test_a_model_loaded_with_its_normalisation(tmp_path):
         sent = pickle.loads(pickle.dumps(model))
         env = ClickEnv(FEATURES)
         results = [
-            clickgym.run(FrozenPolicy(4, 2, model=each, actions="rankings"), env, 100, seed=0)
+            clickgym.run(FrozenPolicy(4, 2, model=each), env, 100, seed=0)
             for each in (model, loaded, sent)
         ]
         for result in results[1:]:
@@ -324,7 +325,7 @@ def test_the_order_of_equal_scores_repeats_with_the_seed():
     model = sb3.PPO(PlackettLuceActorCritic, env, n_steps=8, batch_size=8, seed=0, device="cpu")
 
     def first_list(seed):
-        agent = FrozenPolicy(10, 5, model=model, actions="rankings", seed=seed)
+        agent = FrozenPolicy(10, 5, model=model, seed=seed)
         return agent.rank(np.zeros(5, np.int8)).tolist()
 
     assert first_list(1) == first_list(1) != first_list(2)
