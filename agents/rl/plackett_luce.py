@@ -197,7 +197,7 @@ class PlackettLuceActorCritic(ActorCriticPolicy):
 
     Raises:
         ValueError: the policy does not support the spaces. A warning says so if the observation is
-            one array of more numbers than items, as under ``FlattenObservation``.
+            that of ``FlattenObservation`` where items have features.
 
     Source: Plackett, *The analysis of permutations*, Applied Statistics 1975; the policy class is
         of this package.
@@ -278,14 +278,20 @@ def _check_spaces(name: str, observation_space: Space, action_space: Space) -> N
 
 
 def _warn_of_flat_features(name: str, observation_space: Space, action_space: Any) -> None:
-    """Warn if an observation may hold the features of all items one after another."""
-    size, n_items = get_flattened_obs_dim(observation_space), int(action_space.nvec[0])
-    is_real = isinstance(observation_space, Box) and observation_space.dtype.kind == "f"
-    if is_real and size > n_items:
+    """Warn if an observation is what ``FlattenObservation`` makes of clicks and of features or
+    counts: a number for each position, from 0 to 1, and then as many of another range for each
+    item.
+    """
+    n_items, n_positions = int(action_space.nvec[0]), len(action_space.nvec)
+    if not isinstance(observation_space, Box) or len(observation_space.shape) > 1:
+        return
+    is_click = (observation_space.low == 0) & (observation_space.high == 1)
+    n_numbers = len(is_click) - n_positions
+    is_split = is_click[:n_positions].all() and not is_click[n_positions:].any()
+    if n_numbers > 0 and n_numbers % n_items == 0 and is_split:
         warnings.warn(
-            f"{name} reads one array of {size} numbers, and hardly learns if they are features of "
-            f"{n_items} items: leave out FlattenObservation, so that it scores each item by its "
-            "own features",
+            f"{name} hardly learns from the features of {n_items} items in one array: leave out "
+            "FlattenObservation, so that it scores each item by its own features",
             stacklevel=3,
         )
 

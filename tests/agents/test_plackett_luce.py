@@ -21,7 +21,7 @@ from stable_baselines3.common.evaluation import evaluate_policy
 
 from clickgym.agents import PlackettLuceActorCritic
 from clickgym.agents.rl.plackett_luce import PlackettLuceDistribution
-from clickgym.envs import RankedList
+from clickgym.envs import EpisodeCounts, RankedList
 
 SCORES = [1.0, 0.5, 0.0, -0.5, 2.0]
 LISTS = list(itertools.permutations(range(5), 3))
@@ -290,12 +290,14 @@ def test_learning_rate_with_features(name, given, rate):
 
 def test_flattened_features_get_a_warning():
     """In one array it cannot score items by their own features."""
-    from gymnasium.wrappers import FlattenObservation
+    from gymnasium.wrappers import DtypeObservation, FlattenObservation, FrameStackObservation
 
-    env = gym.make("ContextualPBMRank-v0")
-    with pytest.warns(UserWarning, match="leave out FlattenObservation"):
-        PPO(PlackettLuceActorCritic, FlattenObservation(env), device="cpu")
+    plain, env = gym.make("PBMRank-v0"), gym.make("ContextualPBMRank-v0")
+    for made in (env, EpisodeCounts(gym.make("QueriesPBMRank-v0"))):
+        with pytest.warns(UserWarning, match="leave out FlattenObservation"):
+            PPO(PlackettLuceActorCritic, FlattenObservation(made), device="cpu")
+    frames = FrameStackObservation(DtypeObservation(plain, np.float32), 6)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for made in (env, gym.make("PBMRank-v0"), FlattenObservation(gym.make("PBMRank-v0"))):
+        for made in (env, plain, FlattenObservation(plain), frames, FlattenObservation(frames)):
             PPO(PlackettLuceActorCritic, made, device="cpu")
