@@ -69,8 +69,7 @@ def test_the_log_of_stable_baselines3_has_returns(algorithm, wrapper, policy):
     assert 0 < logger.values["rollout/ep_rew_mean"] <= 40
 
 
-@pytest.mark.parametrize("vectors", [DummyVecEnv, SubprocVecEnv])
-def test_wrappers_of_gymnasium_and_stable_baselines3_work_together(vectors, tmp_path):
+def test_wrappers_of_gymnasium_and_stable_baselines3_work_together(tmp_path):
     """A training with an evaluation, saved and loaded, ranks as before."""
     layers = [FrameStackObservation, RecordEpisodeStatistics]
 
@@ -78,7 +77,8 @@ def test_wrappers_of_gymnasium_and_stable_baselines3_work_together(vectors, tmp_
         env = gym.make("clickgym:PBMRank-v0", max_episode_steps=50)
         return Monitor(RecordEpisodeStatistics(FrameStackObservation(TimeLimit(env, 8), 3)))
 
-    envs, others = (VecNormalize(vectors([make] * 2), norm_obs=False) for _ in range(2))
+    vectors = (SubprocVecEnv, DummyVecEnv)
+    envs, others = (VecNormalize(each([make] * 2), norm_obs=False) for each in vectors)
     check = EvalCallback(others, n_eval_episodes=2, eval_freq=16, verbose=0)
     model = PPO(PlackettLuceActorCritic, envs, n_steps=16, batch_size=32, seed=0, device="cpu")
     model.learn(64, [check, RegretCallback()])
@@ -88,7 +88,7 @@ def test_wrappers_of_gymnasium_and_stable_baselines3_work_together(vectors, tmp_
     assert all(envs.env_is_wrapped(layer) == [True] * 2 for layer in layers)
     model.save(tmp_path / "model.zip")
     envs.save(tmp_path / "statistics.pkl")
-    fresh = VecNormalize.load(str(tmp_path / "statistics.pkl"), vectors([make] * 2))
+    fresh = VecNormalize.load(str(tmp_path / "statistics.pkl"), DummyVecEnv([make] * 2))
     loaded, seen = PPO.load(tmp_path / "model.zip", env=fresh), fresh.reset()
     lists = loaded.predict(seen, deterministic=True)[0]
     assert lists.tolist() == model.predict(seen, deterministic=True)[0].tolist()
