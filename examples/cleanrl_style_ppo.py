@@ -1,15 +1,17 @@
 """PPO in a single file, in the style of CleanRL, on a native vector environment, with torch and
 Gymnasium's interface only.
 
-python examples/cleanrl_style_ppo.py --sessions 1e5 --seed 0
+    python examples/cleanrl_style_ppo.py --sessions 1e5 --seed 0
+    python examples/cleanrl_style_ppo.py --env ContextualPBMRank-v0 --instance personal \\
+        --learning-rate 3e-3 --epochs 10 --sessions 3e4
 """
 
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 import gymnasium as gym
-import numpy as np
 import torch
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from torch import nn
@@ -20,12 +22,15 @@ from clickgym.envs import RecordVectorRegret
 
 class Agent(nn.Module):
     """An actor, whose outputs are scores of the items, and a critic. A list is drawn from the top:
-    each item in proportion to exp(score), among the items that are left (Plackett–Luce).
+    each item in proportion to exp(score), among the items that are left (Plackett–Luce). Where
+    items have features, both networks read the row of each item; the value is the mean of the rows.
     """
 
     def __init__(self, envs: gym.vector.VectorEnv) -> None:
         super().__init__()
-        n_inputs = int(np.prod(envs.single_observation_space.shape))
+        space = envs.single_observation_space
+        self.by_row = isinstance(space, gym.spaces.Dict)
+        n_inputs = (space["features"] if self.by_row else space).shape[-1]
         self.n_positions = len(envs.single_action_space.nvec)
         self.n_items = int(envs.single_action_space.nvec[0])
         self.actor = nn.Sequential(
@@ -33,7 +38,7 @@ class Agent(nn.Module):
             nn.Tanh(),
             nn.Linear(64, 64),
             nn.Tanh(),
-            nn.Linear(64, self.n_items),
+            nn.Linear(64, 1 if self.by_row else self.n_items),
         )
         self.critic = nn.Sequential(
             nn.Linear(n_inputs, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 1)
@@ -46,7 +51,9 @@ class Agent(nn.Module):
         """Return the list, its log-probability, the entropy of its choices, and the value of the
         observation.
         """
-        scores = self.actor(observation)
+        scores, value = self.actor(observation), self.critic(observation).squeeze(-1)
+        if self.by_row:
+            scores, value = scores.squeeze(-1), value.mean(1)
         if action is None:  # the largest sums of a score and Gumbel noise
             noise = -torch.empty_like(scores).exponential_().log()
             action = (scores + noise).topk(self.n_positions).indices
@@ -55,7 +62,13 @@ class Agent(nn.Module):
         logs = scores[:, None].masked_fill(placed, -torch.inf).log_softmax(2)
         log_prob = logs.gather(2, action[..., None])[..., 0].sum(1)
         entropy = -(logs.exp() * logs.masked_fill(placed, 0)).sum((1, 2))
-        return action, log_prob, entropy, self.critic(observation).squeeze(-1)
+        return action, log_prob, entropy, value
+
+
+def as_tensor(observation: Any) -> torch.Tensor:
+    """The part of an observation that the networks read: the features, or the clicks."""
+    seen = observation["features"] if isinstance(observation, dict) else observation
+    return torch.tensor(seen, dtype=torch.float32)
 
 
 def main() -> None:
@@ -63,6 +76,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--env", default="PBMRank-v0")
+    parser.add_argument("--instance", help="the users; by default those of the environment")
     parser.add_argument("--sessions", type=float, default=1e5)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--num-envs", type=int, default=64)
@@ -83,21 +97,19 @@ def main() -> None:
 
     torch.manual_seed(args.seed)
     torch.set_num_threads(1)
+    users = {} if args.instance is None else {"instance": args.instance}
     recorded = RecordVectorRegret(
-        gym.make_vec(args.env, num_envs=args.num_envs, autoreset_mode="SameStep")
+        gym.make_vec(args.env, num_envs=args.num_envs, autoreset_mode="SameStep", **users)
     )
     envs = RecordEpisodeStatistics(recorded)
     agent = Agent(envs)
     optimizer = torch.optim.Adam(agent.parameters(), lr=args.learning_rate, eps=1e-5)
 
     shape = (args.num_steps, args.num_envs)
-    observations = torch.zeros((*shape, *envs.single_observation_space.shape))
+    observation, done = as_tensor(envs.reset(seed=args.seed)[0]), torch.zeros(args.num_envs)
+    observations = torch.zeros((args.num_steps, *observation.shape))
     actions = torch.zeros((*shape, *envs.single_action_space.shape), dtype=torch.int64)
     log_probs, rewards, dones, values = torch.zeros((4, *shape))
-    observation, done = (
-        torch.tensor(envs.reset(seed=args.seed)[0], dtype=torch.float32),
-        torch.zeros(args.num_envs),
-    )
 
     for _ in range(max(1, int(args.sessions) // (args.num_steps * args.num_envs))):
         for t in range(args.num_steps):
@@ -105,7 +117,7 @@ def main() -> None:
             with torch.no_grad():
                 actions[t], log_probs[t], _, values[t] = agent(observation)
             raw, reward, terminations, truncations, infos = envs.step(actions[t].numpy())
-            observation, rewards[t] = torch.tensor(raw, dtype=torch.float32), torch.tensor(reward)
+            observation, rewards[t] = as_tensor(raw), torch.tensor(reward)
             done = torch.tensor(terminations | truncations, dtype=torch.float32)
             if "episode" in infos:
                 returns = infos["episode"]["r"][infos["_episode"]]
@@ -154,12 +166,10 @@ def main() -> None:
                 nn.utils.clip_grad_norm_(agent.parameters(), 0.5)
                 optimizer.step()
 
-    best = 1000 * envs.reset()[1]["optimal_reward"].mean()
-    print(f"the best list earns {best:,.0f} in an episode of 1,000 sessions")
     runs = [recorded.result("PPO")]
-    sessions = int(runs[0].steps[-1])
-    for agent in ("CascadeKLUCB", "Random"):
-        runs.append(clickgym.run(agent, args.env, sessions, seed=args.seed))
+    sessions, env = int(runs[0].steps[-1]), gym.make(args.env, **users)
+    for name in ("LinearTS" if agent.by_row else "CascadeKLUCB", "Random"):
+        runs.append(clickgym.run(name, env, sessions, seed=args.seed))
     for agent, regret in clickgym.Results(runs).table().select("agent", "regret").iter_rows():
         print(f"{agent:12} regret {regret:9,.0f} in {sessions:,} sessions")
 

@@ -69,8 +69,13 @@ def test_example(command, printed, written, example, tmp_path):
 
 @needs_rl
 def test_ppo(example, tmp_path):
-    assert "BatchRank" in example("ppo.py --horizon 600 --figure ppo.png")
-    assert (tmp_path / "ppo.png").exists()
+    """Its own training stands beside bandits, without features and with them."""
+    printed = " ".join(example("ppo.py --sessions 256 --runs 2 --out out").split())
+    assert printed.count("my PPO met users of its own") == 2
+    for env, rival in (("PBMRank-v0", "TopRank"), ("ContextualPBMRank-v0", "NeuralGreedy")):
+        page = (tmp_path / "out" / env / "report.html").read_text(encoding="utf-8")
+        assert f"<td>{rival}</td>" in page
+        assert "<td>my PPO</td>" in page
 
 
 @needs_rl
@@ -111,6 +116,8 @@ def test_loop_in_the_style_of_cleanrl_learns(example):
     """Rule: in 9,984 sessions PPO loses less than 60 % of what random lists lose. Null: it does not
     learn, and loses what they lose, within 2 %. With seed 0 it lost 30 %.
     """
+    world = "--env ContextualPBMRank-v0 --instance personal --sessions 256"
+    assert "LinearTS " in example(f"cleanrl_style_ppo.py {world}")
     printed = example("cleanrl_style_ppo.py --sessions 1e4 --seed 0")
     found = re.findall(r"(\w+) +regret +([\d,]+) in 9,984 sessions", printed)
     lost = {agent: float(regret.replace(",", "")) for agent, regret in found}
