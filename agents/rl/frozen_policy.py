@@ -245,7 +245,7 @@ class FrozenPolicy(Agent):
             if self._is_flat:
                 numbers = [np.ravel(observed[name]) for name in sorted(observed)]
                 observed = np.concatenate(numbers, dtype=np.float32)  # as FlattenObservation
-                if observed.shape != self._space.shape:  # as the learners of this package
+                if observed.shape != _shapes_of(self._space):  # as the learners of this package
                     observed = flat_draft(placed, np.ravel(last["observation"]))
             draft.place(np.asarray(self._act(observed, draft.position == 0, draft.left)))
         return draft.rankings

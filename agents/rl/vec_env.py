@@ -10,7 +10,6 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
-from ...envs.result import Result
 from ...envs.wrappers.regret import RecordVectorRegret
 
 
@@ -126,8 +125,8 @@ class StableBaselinesVecEnv(VecEnv):
             by_stream[b]["TimeLimit.truncated"] = bool(truncations[b] and not terminations[b])
         return observations, rewards.astype(np.float32), dones, by_stream
 
-    def result(self, agent: str) -> Result:
-        """Return what was measured so far, as `RecordRegret.result`.
+    def result(self, agent: str) -> Any:
+        """Return what was measured so far: a `clickgym.Result`, as of `RecordRegret.result`.
 
         Raises:
             AttributeError: there is no `RecordVectorRegret` around the environment.

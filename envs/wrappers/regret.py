@@ -221,7 +221,7 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
         ended_now, others = final.get("_regret", nowhere), infos.get("_regret", nowhere)
         if ended_now.any():
             clicks = clicks.copy()
-            for b in np.flatnonzero(ended_now):
+            for b in np.flatnonzero(ended_now).tolist():
                 clicks[b] = clicks_of(infos["final_obs"][b])
         regret = np.where(ended_now, final.get("regret", 0.0), infos.get("regret", 0.0))
         measured = np.column_stack([regret, rewards, clicks.sum(axis=1)])
@@ -229,7 +229,7 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
         if self.on_session is None:
             self.meter.add_all(measured[played])
         else:
-            for b in np.flatnonzero(played):
+            for b in np.flatnonzero(played).tolist():
                 last = final if ended_now[b] else infos
                 if self.meter.step < self.meter.horizon:
                     self.on_session(b, last["ranking"][b], clicks[b], last["expected_reward"][b])

@@ -155,9 +155,9 @@ def rows_of(parts: Sequence[Result | Results]) -> polars.DataFrame:
     for it in parts:
         if isinstance(it, Results):
             names = ("env", "instance", "seed", "run", "agent")
-            for *users, run, agent in it.rows.select(names).unique(maintain_order=True).iter_rows():
-                numbers[tuple(users)] = run
-                seen.add((*users, agent))
+            for *met, run, agent in it.rows.select(names).unique(maintain_order=True).iter_rows():
+                numbers[tuple(met)] = run
+                seen.add((*met, agent))
     first = max(numbers.values(), default=-1) + 1
     runs = [it for it in parts if isinstance(it, Result)]
     seeds = sorted({it.seed for it in runs if it.seed is not None})

@@ -181,7 +181,7 @@ def sweep(
         if place is not None:
             from .reports.report import update_files  # matplotlib is slow to load
 
-            update_files(place)
+            update_files(place, Results(place))
     return Results(table_of(rows, config), config)
 
 

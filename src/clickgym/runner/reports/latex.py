@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from ...core.formats import one_line, regret_text
 from ...envs import CLICK_MODELS, ENVIRONMENTS, Users
-from ..results import Results
 from .table import (
     about_pairs,
     about_users,
@@ -17,6 +17,9 @@ from .table import (
     over_words,
     p_text,
 )
+
+if TYPE_CHECKING:
+    from ..results import Results
 
 FORMS = {"": "", "NonStationary": ", users that change", "Contextual": ", with features"}
 

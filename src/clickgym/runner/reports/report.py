@@ -10,23 +10,25 @@ from collections.abc import Sequence
 from contextlib import suppress
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars
 
 from ...core.files import parquet, reading, write_whole
 from ...core.formats import visible
 from ..config import Config
-from ..results import Results
 from .figures import figure_bytes, save_figure
 from .table import in_words, instance_of_each
+
+if TYPE_CHECKING:
+    from ..results import Results
 
 CONFIG, TABLE, SUMMARY = "config.json", "results.parquet", "summary.csv"
 FIGURE, PAGE = "regret", "report.html"
 
 
-def update_files(out: Path) -> None:
+def update_files(out: Path, results: Results) -> None:
     """Write the files of all finished runs of a folder, unless they are there."""
-    results = Results(out)
     if not _are_written(out, results):
         write_whole(out / CONFIG, json.dumps(results.config, indent=1) + "\n")
         write_files(out, results)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars
@@ -18,9 +18,11 @@ from ...core.formats import duration, regret_text
 from ..make import agent_maker, requirements
 from ..play.metrics import is_sum
 from ..play.pair import ENGINES
-from ..results import Results
 from ..summaries import metrics_of, span, with_loss, without_regret
 from ..terminal import Column, print_table, say
+
+if TYPE_CHECKING:
+    from ..results import Results
 
 PER_SESSION = " / session"
 """The end of the headings of means over sessions."""
