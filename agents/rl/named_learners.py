@@ -99,7 +99,7 @@ class A2C(Learner):
         "ent_coef": 0.0,
         "net_arch": (64, 64),
     }
-    with_features: ClassVar = {"learning_rate": 3e-3}
+    with_features: ClassVar = {"learning_rate": 5e-3}
 
 
 class DQN(Learner):

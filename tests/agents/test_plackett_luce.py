@@ -278,7 +278,7 @@ def test_each_learner_has_its_natural_actions():
 
 @pytest.mark.parametrize(
     ("name", "given", "rate"),
-    [("PPO", {}, 3e-3), ("PPO", {"learning_rate": 2e-3}, 2e-3), ("A2C", {}, 3e-3)],
+    [("PPO", {}, 3e-3), ("PPO", {"learning_rate": 2e-3}, 2e-3), ("A2C", {}, 5e-3)],
 )
 def test_learning_rate_with_features(name, given, rate):
     """The defaults are larger with features, and an argument is kept."""
