@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ...core.checks import check_choice
+from ..config import versions
 from ..console import Cluster, Jobs, Seed, output
+from ..identity import OF_LEARNERS
 from ..names import by_label
 from ..play.metrics import METRICS
+from ..play.pair import ENGINES
 from ..reports.report import SUMMARY, TABLE
 from ..reports.table import print_results
 from ..sweep import sweep
@@ -144,6 +149,9 @@ def run(
         )
     console = output()
     print_results(console, results, reference)
+    if not results.rows["engine"].is_in(ENGINES).all():
+        packages = ["clickgym", *versions(), *filter(find_spec, OF_LEARNERS)]
+        say(console, f"Versions: {', '.join(f'{name} {version(name)}' for name in packages)}.")
     if out is None:
         say(console, "Nothing was kept. --out DIR keeps runs, table and figure.")
     else:
