@@ -16,7 +16,6 @@ from types import ModuleType
 
 import rl_page
 import scorecard_page
-import unseen_page
 from matplotlib.figure import Figure
 from pages import (
     agents_table,
@@ -28,7 +27,6 @@ from pages import (
     prefixed_ids,
 )
 
-from clickgym.bench import unseen
 from clickgym.bench.board import board, published, scored_tasks
 from clickgym.bench.tasks import ABILITIES, quick_tasks, tasks_of
 from clickgym.core.files import write_whole
@@ -94,7 +92,6 @@ def pages() -> dict[Path, str]:
             "board": _board(features=False),
             "features": _board(features=True),
             "abilities": _abilities(),
-            "unseen": _table(*unseen.board(unseen.shipped())),
         },
         "mix_ts": {"mix_ts": _scores_of_mix_ts()},
         "rl": {"pays": _table(*rl_page.pays_table())},
@@ -105,10 +102,6 @@ def pages() -> dict[Path, str]:
         "rl_results": {
             **{name: _table(*rows) for name, rows in rl_page.tables().items()},
             "origin": f"`{rl_page.origin()}`",
-        },
-        "unseen_queries": {
-            **{name: _table(*rows) for name, rows in unseen_page.tables().items()},
-            "origin": f"`{unseen_page.origin()}`",
         },
         "rl_reference": {
             "defaults": _table(*rl_page.defaults_table()),
@@ -230,7 +223,6 @@ def main() -> None:
             write_whole(file, text)
             print(file.relative_to(ROOT))
     rl_page.write_picture()
-    unseen_page.write_picture()
 
 
 if __name__ == "__main__":

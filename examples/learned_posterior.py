@@ -4,29 +4,43 @@ It is supervised learning, no reinforcement learning: the network predicts the a
 item, and how uncertain it is, from the clicks of an episode so far. Items are shown in the order of
 estimate + bonus x uncertainty. The bonus is chosen on the validation queries.
 
-    python examples/learned_posterior.py --horizon 1000 --rounds 40 --out posterior.pt
-
-Choose settings by the validation queries, which it plays. With --final it plays the test queries
-and the real ones instead.
+``python examples/unseen_queries.py --rounds 60`` trains and plays it.
 """
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import torch
+from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from unseen_queries import make_envs, play
 
 from clickgym.envs import ClickVectorEnv, EpisodeCountsVector, PositionBasedModel, QueryUsers
 
 BONUSES = [(0.0, 0.0), (0.5, 0.0), (1.0, 0.0), (2.0, 0.0), (1.0, 1.0), (2.0, 1.0), (3.0, 1.0)]
 """Bonuses from which the validation queries choose, and powers of the part of the episode left."""
+
+
+def make_envs(split: str, horizon: int, n_envs: int, env: str = "QueriesPBMRank-v0") -> VectorEnv:
+    """Return parallel episodes of the queries of a split, which show what was clicked in them."""
+    instance = f"queries:split={split},n_sessions={horizon}"
+    envs = gym.make_vec(env, num_envs=n_envs, instance=instance, autoreset_mode="SameStep")
+    return EpisodeCountsVector(envs)
+
+
+def play(policy: Callable[[Any], Any], envs: VectorEnv, seed: int = 0) -> NDArray[np.float64]:
+    """Return ``(T, B)`` the regret of each session of an episode; stream b plays query b mod Q."""
+    observations, _ = envs.reset(seed=seed)
+    regret, is_over = [], False
+    while not is_over:
+        observations, _, ends, _, infos = envs.step(policy(observations))
+        is_over = ends.all()
+        regret.append((infos["final_info"] if is_over else infos)["regret"].copy())
+    return np.array(regret)
 
 
 class Posterior(nn.Module):
@@ -86,18 +100,6 @@ class LearnedPosterior:
     ) -> None:
         self.net, self.bonus, self.power, self.noise = net, bonus, power, noise
         self.rng = np.random.default_rng(seed)
-
-    def save(self, path: Path) -> None:
-        """Write the weights and the bonus."""
-        torch.save({"net": self.net.state_dict(), "bonus": (self.bonus, self.power)}, path)
-
-    @classmethod
-    def load(cls, path: Path) -> LearnedPosterior:
-        """Read what `save` wrote."""
-        saved = torch.load(path, weights_only=True)
-        net = Posterior(saved["net"]["examination"].numpy())
-        net.load_state_dict(saved["net"])
-        return cls(net, *saved["bonus"])
 
     def __call__(self, observation: Mapping[str, Any]) -> NDArray[np.int64]:
         """Return the list ``(..., K)`` for the counts ``(..., L, d)``."""
@@ -159,27 +161,3 @@ def choose(net: Posterior, horizon: int) -> LearnedPosterior:
     envs = make_envs("valid", horizon, 500)
     policies = [LearnedPosterior(net, *bonus) for bonus in BONUSES]
     return min(policies, key=lambda policy: play(policy, envs, seed=1).sum())
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--horizon", type=int, default=1000, help="sessions of an episode")
-    parser.add_argument("--rounds", type=int, default=40, help="of the training")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=Path("posterior.pt"), help="the trained policy")
-    parser.add_argument("--final", action="store_true", help="play the test and the real queries")
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    users: Any = make_envs("train", options.horizon, 1).unwrapped
-    net = train(users.model.models, options.horizon, options.rounds, options.seed)
-    policy = choose(net, options.horizon)
-    policy.save(options.out)
-    for split, runs in (("test", 200), ("real", 160)) if options.final else (("valid", 200),):
-        regret = play(policy, make_envs(split, options.horizon, runs)).sum(axis=0)
-        print(f"{split}: {regret.mean():.1f} clicks lost in {options.horizon:,} sessions")
-
-
-if __name__ == "__main__":
-    main()

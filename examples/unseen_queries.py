@@ -1,9 +1,10 @@
-"""Does a policy that PPO trained on other queries learn a new query faster than a bandit?
+"""Do policies that were trained on other queries learn a new query faster than a bandit?
 
-PPO trains on 1,000 queries. Then it plays queries that it has never seen, and no longer learns
-between them: it only reads what was clicked in the episode so far.
+PPO and a network (`learned_posterior.py`) train on 1,000 queries. Then they play queries that they
+have never seen, and no longer learn between them: they only read what was clicked in the episode so
+far. A bandit plays each episode as a new agent.
 
-    python examples/unseen_queries.py --horizon 100 --sessions 2e6 --figure unseen.png
+    python examples/unseen_queries.py --horizon 100 --sessions 2e6 --rounds 60 --figure unseen.png
 
 Choose settings by the validation queries, which it plays. With --final it plays the test queries
 and the real ones instead.
@@ -12,6 +13,7 @@ and the real ones instead.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +22,16 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from gymnasium.vector import VectorEnv, VectorWrapper
+from learned_posterior import choose, make_envs, play, train
 from stable_baselines3 import PPO
 
 import clickgym
 from clickgym.agents import PlackettLuceActorCritic, RegretCallback, as_vec_env
-from clickgym.envs import EpisodeCountsVector
+from clickgym.core.statistics import half_width
 
-ENV, BANDITS = "QueriesPBMRank-v0", ("CascadeKLUCB", "CascadeTS", "BCMPTS")
+BANDITS = ("MixTS", "CascadeTS", "CascadeKLUCB", "BCMPTS", "Random")
+EPISODES = {"valid": 400, "test": 400, "real": 320}
+"""Episodes of each split: every query is played as often as every other."""
 
 
 class RegretReward(VectorWrapper):
@@ -40,14 +45,7 @@ class RegretReward(VectorWrapper):
         return observations, -regret, ends, cuts, infos
 
 
-def make_envs(split: str, horizon: int, n_envs: int, env: str = ENV) -> VectorEnv:
-    """Return parallel episodes of the queries of a split, which show what was clicked in them."""
-    instance = f"queries:split={split},n_sessions={horizon}"
-    envs = gym.make_vec(env, num_envs=n_envs, instance=instance, autoreset_mode="SameStep")
-    return EpisodeCountsVector(envs)
-
-
-def train(envs: VectorEnv, sessions: float, seed: int) -> PPO:
+def train_ppo(envs: VectorEnv, sessions: float, seed: int) -> PPO:
     """Train on whole episodes, so that each update sees their beginning and their end."""
     model = PPO(
         PlackettLuceActorCritic,
@@ -66,15 +64,10 @@ def train(envs: VectorEnv, sessions: float, seed: int) -> PPO:
     return model.learn(int(sessions), RegretCallback(), log_interval=10)
 
 
-def play(policy: Any, envs: VectorEnv, seed: int = 0) -> np.ndarray:
-    """Return ``(T, B)`` the regret of each session of an episode; stream b plays query b mod Q."""
-    observations, _ = envs.reset(seed=seed)
-    regret, is_over = [], False
-    while not is_over:
-        observations, _, ends, _, infos = envs.step(policy(observations))
-        is_over = ends.all()
-        regret.append((infos["final_info"] if is_over else infos)["regret"].copy())
-    return np.array(regret)
+def estimate(values: np.ndarray, sign: str = "") -> str:
+    """The mean over queries, and half of its 95 % interval."""
+    half = half_width(len(values)) * values.std(ddof=1)
+    return f"{values.mean():{sign}.1f} ± {half:.1f}"
 
 
 def main() -> None:
@@ -82,30 +75,53 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--horizon", type=int, default=100, help="sessions of an episode")
-    parser.add_argument("--sessions", type=float, default=2e6, help="of the training")
+    parser.add_argument("--sessions", type=float, default=2e6, help="of PPO's training; 0: no PPO")
+    parser.add_argument("--rounds", type=int, default=0, help="of the network's training")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=Path("unseen.zip"), help="the trained policy")
+    parser.add_argument("--env", default="QueriesPBMRank-v0", help="whose users play at the end")
+    parser.add_argument("--out", type=Path, default=Path("unseen.zip"), help="the trained PPO")
     parser.add_argument("--figure", type=Path, help="save the curves of an episode")
     parser.add_argument("--final", action="store_true", help="play the test and the real queries")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    horizon, n_envs = options.horizon, max(64, 40_000 // options.horizon)
-    model = train(make_envs("train", horizon, n_envs), options.sessions, options.seed)
-    model.save(options.out)
+    horizon, policies = options.horizon, dict[str, Callable[[Any], Any]]()
+    if options.sessions:
+        envs = make_envs("train", horizon, max(64, 40_000 // horizon))
+        model = train_ppo(envs, options.sessions, options.seed)
+        model.save(options.out)
+        name = f"PPO, trained with {model.num_timesteps:,} sessions"
+        policies[name] = lambda seen: model.predict(seen)[0]
+    if options.rounds:
+        users: Any = make_envs("train", horizon, 1).unwrapped
+        net = train(users.model.models, horizon, options.rounds, options.seed)
+        name = f"network, trained with {options.rounds * 256 * horizon:,} sessions"
+        policies[name] = choose(net, horizon)
 
     splits = ("test", "real") if options.final else ("valid",)
     size = (4.5 * len(splits), 3.5)
     figure, panels = plt.subplots(1, len(splits), figsize=size, squeeze=False, layout="constrained")
     for axes, split in zip(panels[0], splits, strict=True):
-        lost = play(lambda seen: model.predict(seen)[0], make_envs(split, horizon, 200))
-        curves = {"PPO, trained": (range(1, horizon + 1), lost.cumsum(axis=0).mean(axis=1))}
-        env = gym.make(ENV, instance=f"queries:split={split},n_sessions={horizon}")
+        runs, lost = EPISODES[split], {}
+        for name, policy in policies.items():
+            regret = play(policy, make_envs(split, horizon, runs, options.env))
+            lost[name] = np.arange(1, horizon + 1), regret.cumsum(axis=0).T
+        env = gym.make(options.env, instance=f"queries:split={split},n_sessions={horizon}")
+        n_queries = env.unwrapped.model.n_queries  # type: ignore[attr-defined]
         for name in BANDITS:  # run r plays query r mod Q, and knows nothing of the others
-            runs = [clickgym.run(name, env, horizon, seed=seed) for seed in range(200)]
-            curves[name] = (runs[0].steps, np.mean([run.regret for run in runs], axis=0))
-        for name, (steps, regret) in curves.items():
-            print(f"{split}, {name}: {regret[-1]:.1f} clicks lost in {horizon:,} sessions")
-            axes.plot(steps, regret, label=name)
+            if name == "BCMPTS" and "PBM" not in options.env:
+                continue  # it must be told an examination, which others do not have
+            results = [clickgym.run(name, env, horizon, seed=seed) for seed in range(runs)]
+            lost[name] = results[0].steps, np.array([result.regret for result in results])
+        ends = {name: regret[:, -1].reshape(-1, n_queries) for name, (_, regret) in lost.items()}
+        by_query = {name: values.mean(axis=0) for name, values in ends.items()}
+        order = sorted(by_query, key=lambda name: by_query[name].sum())
+        best = next(name for name in order if name in BANDITS)
+        for name in order:
+            print(f"{split}, {horizon:,} sessions: {estimate(by_query[name])} lost by {name}")
+            if name not in BANDITS:
+                print(f"    beside {best}: {estimate(by_query[name] - by_query[best], '+')}")
+            steps, regret = lost[name]
+            axes.plot(steps, regret.mean(axis=0), label=name.partition(",")[0])
         axes.set(title=split, xlabel="sessions of the episode", ylabel="clicks lost so far")
         axes.legend()
     if options.figure:

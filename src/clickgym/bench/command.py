@@ -18,10 +18,8 @@ from ..runner.make import agent_maker, warn_of_texts
 from ..runner.names import by_label
 from ..runner.terminal import Column, print_table, say
 from ..runner.workers import on_cluster
-from . import unseen
 from .board import OURS, Line, board, line_of, published, requirements, save_line
 from .play import play, playable
-from .results import write_results
 from .tasks import ABILITIES, all_tasks, quick_tasks
 
 PLAYED, KEPT = "What to play", "Results"
@@ -62,8 +60,7 @@ def bench(
         typer.Option(
             rich_help_panel=PLAYED,
             metavar="NAME",
-            help="Print the board of one kind of tasks. "
-            '"unseen queries" is a board of its own, which AGENT then plays.',
+            help="Print the board of one kind of tasks.",
         ),
     ] = None,
     jobs: Jobs = -1,
@@ -81,12 +78,6 @@ def bench(
 
     clickgym bench --ability "long lists"
 
-    A policy that you have trained on other queries:
-
-    \b
-    clickgym bench my_module:my_policy --ability "unseen queries" \\
-        --out results/mine
-
     The command plays your agent only, because the results of the published agents ship with
     clickgym. It writes AGENT.parquet, by which an agent can enter the board.
 
@@ -95,12 +86,9 @@ def bench(
     """
     required = "" if agent is None else requirements(agent)  # its module may add an ability
     if ability is not None:
-        check_choice("ability", ability, [*ABILITIES, unseen.NAME])
+        check_choice("ability", ability, ABILITIES)
     if agent is None:
-        if ability == unseen.NAME:
-            _print_unseen(unseen.shipped())
-        else:
-            _print_boards(published(), ability)
+        _print_boards(published(), ability)
         return
     if out is None:
         raise ValueError("expected a folder: clickgym bench AGENT --out DIR")
@@ -109,10 +97,7 @@ def bench(
     warn_of_texts(agent, agent_maker(agent))
     [label] = by_label("agent", [agent])
     with on_cluster(cluster):
-        if ability == unseen.NAME:
-            _bench_unseen(agent, label, out, jobs)
-        else:
-            _bench(agent, label, required, out, quick, ability, jobs)
+        _bench(agent, label, required, out, quick, ability, jobs)
 
 
 def _bench(
@@ -146,33 +131,11 @@ def _bench(
     say(output(), f"In {out}: {path.name}")
 
 
-def _bench_unseen(agent: str, label: str, out: Path, jobs: int) -> None:
-    """Play unseen queries, and print their board with the agent."""
-
-    def refused(cell: unseen.Cell, error: ValueError) -> None:
-        say(errors(), f"Not played: {cell.title} ({error})")
-
-    table = unseen.play(agent, out / "unseen", jobs, refused)
-    if table.is_empty():
-        raise ValueError(f"{label} cannot play any cell of {unseen.NAME}")
-    command = f'clickgym bench {label} --ability "{unseen.NAME}"'
-    made = {"agent": label, "command": command, "clickgym": version("clickgym")}
-    path = unseen.file_of(out, label)
-    write_results(path, table, made)
-    _print_unseen({**unseen.shipped(), label: table})
-    say(output(), f"In {out}: {path.name}")
-
-
 def _print(title: str, table: list[list[str]], left: tuple[str, ...] = ("agent",)) -> None:
     """Print a table, numbers to the right."""
     header, *rows = table
     columns = [Column(name, right=name not in left) for name in header]
     print_table(output(), columns, rows, title=title)
-
-
-def _print_unseen(tables: dict) -> None:
-    title = "Unseen queries: share of the way from random lists (0) to told (1), ± 95 % interval"
-    _print(title, unseen.board(tables))
 
 
 def _print_boards(lines: list[Line], ability: str | None) -> None:
