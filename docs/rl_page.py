@@ -42,10 +42,8 @@ LINEAR, CLICKS, BIT = "LinearTS", "NeuralGreedy", "NeuralGreedy:feedback=reward"
 """The linear bandit that is told nothing; a bandit with a network, from clicks and from one bit."""
 FOREIGN = ("TD3", "MaskablePPO", "RecurrentPPO")
 """Classes of other libraries, by the names under which their runs are stored."""
-README_PPO = "PPO:n_envs=64,n_steps=4,batch_size=256,n_epochs=10,learning_rate=0.003"
-"""With the settings of the README's example, which takes the epochs of stable-baselines3."""
-FEWER_EPOCHS = "PPO:n_envs=64,n_steps=4,batch_size=256,learning_rate=0.003"
-"""The same with four epochs."""
+FEWER_EPOCHS = "PPO:n_epochs=4"
+"""The defaults, which are the settings of the README's example, with four epochs."""
 UNDRAWN = ("PBMLinUCB", "TD3", *UNSHARED)
 """Agents that the figure leaves out, for lines that can be told apart; nor has it other settings
 than the defaults."""
@@ -164,7 +162,7 @@ def _short(agent: str) -> str:
     """A name without settings."""
     clicks, bit = searched_networks()
     names = {clicks: f"{CLICKS}, searched", bit: f"{CLICKS}, searched, one bit"}
-    names |= {found("PPO"): "PPO, searched", README_PPO: "PPO, set as in the README"}
+    names |= {found("PPO"): "PPO, searched"}
     return names.get(agent, agent)
 
 
