@@ -22,7 +22,7 @@ COMMANDS = [
     text.replace("\\\n", " ").split()
     for text in re.findall(r"^(?:\$ )?clickgym ((?:.*\\\n)*.*)\n", SHELL, re.MULTILINE)
 ]
-COMPARED, OWN, *OF_LOGS = COMMANDS
+COMPARED, OWN, FIVE, *OF_LOGS = COMMANDS
 
 
 def test_programs(capsys):
@@ -78,14 +78,28 @@ def test_beside_a_clone(tmp_path):
 
 
 @pytest.mark.slow
+def test_five_problems(tmp_path, monkeypatch, printed):
+    """One command plays a class on all of them, and names the versions."""
+    pytest.importorskip("stable_baselines3")
+    code = "import stable_baselines3\n\n\nclass MyPPO(stable_baselines3.PPO):\n    pass\n"
+    (tmp_path / "my_module.py").write_text(code)
+    monkeypatch.chdir(tmp_path)
+    words = " ".join(FIVE).replace("5e4 --runs 5", "64 --runs 1").split()
+    output = printed([*words, "--jobs", "1"], 100)
+    assert len(re.findall(r"^mine +[\d.]+", output, re.MULTILINE)) == 5
+    assert re.search(r"Versions: clickgym .*torch", output)
+
+
+@pytest.mark.slow
 def test_ppo(capsys):
     """Both programs run, and the one on lists learns what the README says, on every torch."""
     pytest.importorskip("stable_baselines3")
     exec(SIMPLE, {"__name__": "readme"})
-    capsys.readouterr()
+    first, last, trained = map(float, re.findall(r"\d\.\d\d", capsys.readouterr().out))
+    assert max(last, trained) < first / 2
     exec(LISTS, {"__name__": "readme"})
     printed = capsys.readouterr().out
     rewards = [float(value) for value in re.findall(r"ep_rew_mean +\| ([\d.]+)", printed)]
     assert len(rewards) > 3
     assert rewards[-1] > rewards[0] + 1
-    assert float(printed.split()[-1]) < 1_000
+    assert int(re.search(r"(\d+) clicks lost", printed)[1]) < 1_000

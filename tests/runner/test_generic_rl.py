@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+import warnings
 from typing import Any
 
 import gymnasium as gym
@@ -22,6 +23,7 @@ from clickgym.envs import (
     CascadeModel,
     ClickEnv,
     ClickVectorEnv,
+    EpisodeCountsVector,
     PiecewiseStationaryModel,
     PositionBasedModel,
     RecordVectorRegret,
@@ -120,6 +122,16 @@ def test_adapter_attributes_methods_and_options() -> None:
     assert adapter.env_is_wrapped(gym.Wrapper, indices=[1]) == [False]
     adapter.set_options({"anything": 1})
     assert len(adapter.reset()) == 4
+
+
+def test_queries_without_counts_get_a_warning() -> None:
+    with pytest.warns(UserWarning, match="EpisodeCountsVector"):
+        vec_env("QueriesPBMRank-v0", 2)
+    queries = gym.make_vec("QueriesPBMRank-v0", num_envs=2, autoreset_mode="SameStep")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        as_vec_env(EpisodeCountsVector(queries))
+        vec_env("PBMRank-v0", 2)
 
 
 def test_adapter_refuses_what_it_cannot_serve() -> None:
