@@ -43,6 +43,12 @@ def restored(tmp_path_factory):
     sys.path[:] = paths
 
 
+@pytest.fixture(autouse=True)
+def older(monkeypatch):
+    """Modules that a test writes count as older than the process, whose code is not in doubt."""
+    monkeypatch.setattr("clickgym.runner.own_code.STARTED", float("inf"))
+
+
 @pytest.fixture
 def undrawn(monkeypatch):
     """Files of figures are empty: for tests that say nothing of pictures."""

@@ -15,6 +15,7 @@ import pytest
 
 from clickgym.agents import Random, TopRank
 from clickgym.envs import CLICK_MODELS, Instance, load_instance
+from clickgym.runner import own_code
 from clickgym.runner.identity import NoIdentityError, identity
 from clickgym.runner.make import env_maker
 
@@ -159,49 +160,12 @@ def test_class_of_a_script(tmp_path):
     assert found[0] == found[1] != found[2]
 
 
-CELL = """
-import linecache, sys
-from clickgym.agents import Random
-from clickgym.runner.identity import identity
-
-text = sys.argv[1].replace(";", chr(10))
-linecache.cache["cell"] = len(text), None, text.splitlines(True), "cell"
-exec(compile(text, "cell", "exec"))
-print(identity((Mine, {})))
-"""
-
-
-def test_class_of_a_notebook():
-    """Its cell counts, but no comment; a class without a text is not resumed."""
-
-    def of_cell(text):
-        command = [sys.executable, "-c", CELL, text]
-        return subprocess.run(command, capture_output=True, text=True)
-
-    cell = "class Mine(Random):;    c = 1;    def rank(self, seen): return self.c"
-    first = of_cell(cell).stdout
-    assert first
-    assert of_cell(f"# a cell;{cell}").stdout == first
-    assert of_cell(cell.replace("c = 1", "c = 2")).stdout not in ("", first)
-    assert "the text of __main__:Mine is not known" in of_cell("class Mine(Random): ...").stderr
-
-
-def test_edit_after_the_import_is_no_identity(imported, monkeypatch):
-    """Python plays the old code, so nothing may be kept under the new one. What was edited before
-    the first sweep is known by the bytecode.
-    """
-    monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    for is_seen in (True, False):
-        module = imported("import one\n" + AGENT, one="c = 1")
-        helper = sys.modules["one"]
-        if is_seen:
-            first = of(module.Mine)
-        with open(helper.__file__, "a") as file:
-            file.write("\nc = 2")
-        with pytest.raises(NoIdentityError, match=r"one\.py was edited after Python imported it"):
-            of(module.Mine)
-    importlib.reload(helper)
-    assert of(module.Mine) != first
+def test_edit_after_the_start_has_no_identity(imported, monkeypatch):
+    """Python may play the old code, or a mixture, so nothing may be kept for another process."""
+    module = imported("import one\n" + AGENT, one="c = 1")
+    monkeypatch.setattr(own_code, "STARTED", os.stat(sys.modules["one"].__file__).st_mtime - 1)
+    with pytest.raises(NoIdentityError, match=r"\.py was edited after this Python started"):
+        of(module.Mine)
 
 
 def test_class_that_is_not_in_its_script(tmp_path):

@@ -7,10 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
+from time import time
 from types import ModuleType
 from typing import Any
 
 from .faults import FAILURES, cause
+
+STARTED = time()
+"""When this process imported clickgym, in seconds like the times of files."""
 
 
 def module_of(what: str, name: str) -> ModuleType:

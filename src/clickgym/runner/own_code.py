@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import linecache
-import struct
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,8 +15,9 @@ from importlib.util import find_spec, resolve_name
 from itertools import accumulate
 from pathlib import Path
 from sysconfig import get_path
-from types import ModuleType
 from typing import Any, NamedTuple
+
+from ..core.modules import STARTED
 
 STANDARD = Path(get_path("stdlib")).resolve()
 INSTALLED = ("site-packages", "dist-packages")
@@ -35,32 +34,27 @@ def own_code(maker: Any) -> dict[str, str]:
 
     Args:
         maker: a class or a function. Modules of its package count as own, also if it is installed.
-            In a notebook, which has no file, the cells of it and of its base classes count.
 
     Returns:
         The code by the names of modules, as parsed: without comments and docstrings.
 
     Raises:
-        NoIdentityError: a text is not known, or is no longer what Python has imported.
+        NoIdentityError: a module has no file, as a notebook; or its file was edited after this
+            Python started, which may play the old code, or a mixture.
     """
     bases = inspect.getmro(maker)[1:] if isinstance(maker, type) else ()
     package = maker.__module__.partition(".")[0]
-    code, left = dict[str, str](), list[str]()
-    for kind in (maker, *filter(is_own, bases)):
-        if file_of(kind.__module__) is None:
-            code[f"{kind.__module__}:{kind.__qualname__}"] = _cell(kind)
-        else:
-            left.append(kind.__module__)
+    left = [kind.__module__ for kind in (maker, *filter(is_own, bases))]
+    texts: dict[str, Text] = {}
     while left:
         name = left.pop()
-        if name not in code:
-            text = _text(name)
-            code[name] = text.parsed
-            left += [it for it in text.imports if _is_own_module(it, package)]
+        if name not in texts:
+            texts[name] = _text(name)
+            left += [it for it in texts[name].imports if _is_own_module(it, package)]
     name = maker.__qualname__.partition(".")[0]
-    if maker.__module__ == "__main__" in code and name not in _text("__main__").names:
+    if maker.__module__ == "__main__" and name not in texts["__main__"].defined:
         raise NoIdentityError(f"{name} does not stand in {file_of('__main__')}")
-    return code
+    return {name: text.parsed for name, text in texts.items()}
 
 
 def is_own(kind: Any) -> bool:
@@ -104,81 +98,43 @@ class Text(NamedTuple):
     """What counts of the text of a module.
 
     Attributes:
-        parsed: its syntax.
-        imports: modules.
-        names: what it defines.
+        parsed: its syntax, without docstrings.
+        imports: names of modules.
+        defined: names of what it defines.
     """
 
     parsed: str
     imports: list[str]
-    names: set[str]
-
-
-_seen: dict[str, tuple[ModuleType, Any, str]] = {}
-"""By its name a module, its ``__spec__``, which is new after a reload, and the code it then had."""
+    defined: set[str]
 
 
 def _text(name: str) -> Text:
     """The text of a module.
 
     Raises:
-        NoIdentityError: it is no Python, or was edited after Python imported it.
+        NoIdentityError: there is none, it is no Python, or it was edited in the meantime.
     """
-    file, module = file_of(name), sys.modules.get(name)
-    assert file is not None
+    file = file_of(name)
+    if file is None:
+        raise NoIdentityError(f"{name} has no file: put it into a module")
+    if file.stat().st_mtime > STARTED:
+        raise NoIdentityError(f"{file} was edited after this Python started: restart it")
     try:
         tree = ast.parse(file.read_bytes(), file)
-    except (OSError, SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError) as error:
         raise NoIdentityError(f"{file} cannot be read ({error})") from None
-    is_package = file.name == "__init__.py"
-    package = name if is_package else name.rpartition(".")[0]
-    imports = list(_imports(tree, getattr(module, "__package__", None) or package))
-    names = {
-        node.id if isinstance(node, ast.Name) else node.name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ClassDef | ast.FunctionDef)
-        or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
-    }
-    text = Text(_without_docstrings(tree), imports, names)
-    if module is not None:
-        spec = getattr(module, "__spec__", None)
-        if name not in _seen or _seen[name][0] is not module or _seen[name][1] is not spec:
-            _seen[name] = module, spec, text.parsed if _is_current(module, file) else ""
-        if _seen[name][2] != text.parsed:
-            raise NoIdentityError(f"{file} was edited after Python imported it: restart Python")
-    return text
-
-
-def _is_current(module: ModuleType, file: Path) -> bool:
-    """Whether a file is as it was when its module was imported, as far as its bytecode tells."""
-    try:
-        header = Path(getattr(module, "__cached__", None) or "").read_bytes()[:16]
-    except OSError:  # Python was told to keep none
-        return True
-    flags, modified, size = struct.unpack("<3I", header[4:])
-    state = file.stat()
-    return flags != 0 or (modified, size) == (int(state.st_mtime) % 2**32, state.st_size % 2**32)
-
-
-def _cell(kind: Any) -> str:
-    """The code of the cell of a notebook in which a class or a function stands.
-
-    Raises:
-        NoIdentityError: it is not known, as at Python's own prompt.
-    """
-    functions = [it for it in (kind, *vars(kind).values()) if inspect.isfunction(it)]
-    lines = linecache.getlines(functions[0].__code__.co_filename) if functions else []
-    if not lines:
-        raise NoIdentityError(f"the text of {kind.__module__}:{kind.__qualname__} is not known")
-    return _without_docstrings(ast.parse("".join(lines)))
-
-
-def _without_docstrings(tree: ast.Module) -> str:
-    """A syntax tree in words, without docstrings."""
+    package = name if file.name == "__init__.py" else name.rpartition(".")[0]
+    package = getattr(sys.modules.get(name), "__package__", None) or package
+    imports = list(_imports(tree, package))
+    defined = set()
     for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            defined.add(node.id)
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            defined.add(node.name)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             node.body = node.body[ast.get_docstring(node, clean=False) is not None :]
-    return ast.dump(tree)
+    return Text(ast.dump(tree), imports, defined)
 
 
 def _imports(tree: ast.Module, package: str) -> Iterator[str]:
@@ -195,6 +151,5 @@ def _imports(tree: ast.Module, package: str) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             with suppress(ImportError):  # a relative import of a script
                 base = resolve_name("." * node.level + (node.module or ""), package)
-                for alias in node.names:
-                    inner = f"{base}.{alias.name}"
-                    yield inner if file_of(inner) else base
+                yield base
+                yield from (f"{base}.{alias.name}" for alias in node.names)  # if it is a module

@@ -80,11 +80,11 @@ def sweep(
     A run is known by its setting (versions, horizon, seed, checkpoints, metrics) and by its agent,
     environment and instance: name, arguments and, for a class of your own, the code of its file, of
     the files of its base classes, and of your own modules that these files import. A class of a
-    script counts by the whole script, one of a notebook by its own text. Comments and docstrings do
-    not count. If a run is in the folder, it is not played again. What clickgym cannot see, such as
-    a file that your agent opens by itself, needs ``again`` or another folder. An agent without a
-    name in a module (a lambda, a class made within a function), or with an argument such as an open
-    file, is played, but not resumed.
+    script counts by the whole script. Comments and docstrings do not count. If a run is in the
+    folder, it is not played again. What clickgym cannot see, such as a file that your agent opens
+    by itself, needs ``again`` or another folder. Played, but not resumed is an agent that stands in
+    a notebook or within a function, one with an argument such as an open file, and one whose code
+    was edited after this process started.
 
     Args:
         envs: ids or specs, as ``"PBMRank-v0"``, ``"PBMRank-v0:reward=any_click"`` or
