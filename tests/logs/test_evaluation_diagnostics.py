@@ -1,11 +1,15 @@
 """What an estimate says of itself: error, effective sample size and weights, by hand."""
 
 import math
+from dataclasses import replace
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
-from clickgym.logs import ClickLog, FixedPolicy, UniformPolicy, evaluate
+import clickgym
+from clickgym.logs import ClickLog, FixedPolicy, UniformPolicy, evaluate, record
+from clickgym.logs.off_policy.evaluation import lists_follow_time
 
 # of the list (a, b), which of its items is where in each session
 WEIGHTS = [[2, 2], [4, 0], [0, 0], [1, 4]]
@@ -79,8 +83,8 @@ def test_what_varies_together_cancels_in_the_difference():
 
 def test_what_tells_little_is_said_in_words():
     found = evaluate(log(), FixedPolicy([0, 1]), "ips").cautions
-    assert len(found) == 3
-    for number, caution in zip(("1.750", "ips is 2", "1 effective click"), found, strict=True):
+    words = ("3 by ips is impossible", "1.750", "ips is 2", "1 effective click")
+    for number, caution in zip(words, found, strict=True):
         assert number in caution
     items = np.tile([[0, 1], [1, 0]], (100, 1))
     many = ClickLog(items, items == 0, [0] * 200, ("a", "b"), ("q",))
@@ -89,3 +93,47 @@ def test_what_tells_little_is_said_in_words():
         len(evaluate(many[:198], FixedPolicy([0, 1]), "ips", logging=UniformPolicy(2, 2)).cautions)
         == 1
     )
+
+
+def test_an_estimate_beyond_all_positions_is_called_impossible():
+    """The probabilities of lists stand in the place of those of items."""
+    env = gym.make("PBMRank-v0")
+    log = record(clickgym.make_agent("Random", env, seed=0), env, 2000, seed=0)
+    ranking = log.items[0].tolist()
+    assert evaluate(log, FixedPolicy(ranking), "item-position").cautions == ()
+    confused = replace(log, propensities=np.repeat(log.list_propensities[:, None], 5, axis=1))
+    result = evaluate(confused, FixedPolicy(ranking), "item-position")
+    assert result.value > 5
+    assert "a list earns at most 5: perhaps the probability of a list" in result.cautions[0]
+
+
+# ------------------------------------------------------------------------------------------------
+# ---------- lists and time
+
+
+def test_lists_that_follow_time():
+    """Two lists one after the other: only a click model gives a difference, and all say so;
+    shuffled there is one.
+    """
+    lists = np.repeat([[0, 1], [1, 0]], 1000, axis=0)
+    clicks = np.zeros((2000, 2))
+    clicks[1000:1500] = 1  # everybody clicks more in the second half
+    log = ClickLog(lists, clicks, np.zeros(2000), ("a", "b"), ("q",))
+    target, logging = FixedPolicy([1, 0]), UniformPolicy(2, 2)
+    for estimator in ("ips", "cascade", "item-position", "pbm"):
+        result = evaluate(log, target, estimator, logging=logging)
+        assert (result.difference is None) == (estimator != "pbm")
+        assert (result.difference_interval is None) == (estimator != "pbm")
+        assert "the lists of this log changed with time" in result.cautions[0]
+    mixed = log[np.random.default_rng(0).permutation(2000)]
+    assert evaluate(mixed, target, "ips", logging=logging).difference is not None
+
+
+def test_users_who_come_in_turns_do_not_make_lists_follow_time():
+    """In each block of time a few users come often, each with one list."""
+    rng = np.random.default_rng(6)
+    users = np.arange(6000) // 30
+    items = np.array([[0, 1], [1, 0]])[rng.integers(2, size=200)[users]]
+    log = ClickLog(items, items * 0, users * 0, ("a", "b"), ("q",))
+    assert lists_follow_time(log)
+    assert not lists_follow_time(replace(log, users=users))

@@ -109,6 +109,20 @@ def test_the_command_prints_a_table_and_the_sentence(tmp_path, printed):
     assert "nan" not in printed(command)
 
 
+def test_lists_that_the_log_does_not_tell_are_said():
+    """Items that change places only within the halves of a list."""
+    exchanges = np.array([[0, 1, 2, 3], [1, 0, 2, 3], [0, 1, 3, 2], [1, 0, 3, 2]])
+    rng, n = np.random.default_rng(0), 8 * 4 * 500
+    queries = np.repeat(np.arange(8), 4 * 500)
+    items = np.resize(exchanges, (n, 4)) + 4 * queries[:, None]
+    clicks = rng.random((n, 4)) < rng.uniform(0.1, 0.9, 32)[items] * [0.9, 0.7, 0.5, 0.3]
+    labels = tuple(map(str, range(32))), tuple("abcdefgh")
+    limit = "In 8 of 8 queries the log does not tell PBM of all lists"
+    assert limit in check_models(ClickLog(items, clicks, queries, *labels), ["PBM"]).sentence
+    mixed = rng.permuted(items, axis=1)
+    assert limit not in check_models(ClickLog(mixed, clicks, queries, *labels), ["PBM"]).sentence
+
+
 def test_noise_is_by_user():
     """The same sessions again, by the same users, make no click rate surer."""
     rng = np.random.default_rng(6)

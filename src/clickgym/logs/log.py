@@ -130,11 +130,6 @@ class ClickLog:
         """The length of each list, ``(N,)``."""
         return (self.items >= 0).sum(axis=1)
 
-    @property
-    def order(self) -> NDArray[np.int64]:
-        """The sessions as they stand, ``(N,)``: so agents that start from a log take them."""
-        return np.arange(len(self))
-
     def earned(self, reward: str = "clicks", cutoff: int | None = None) -> NDArray[np.int8]:
         """What each click counts, ``(N, cutoff)``.
 

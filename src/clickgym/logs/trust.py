@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 from ..core.checks import check_choice, check_kind, check_labels, check_seed
 from .distinct import distinct
 from .estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning, Estimator
+from .estimation.information import Information, untold
+from .fitting import SHOWN
 from .log import ClickLog
 
 MODELS = ("CM", "DCM", "SDBN", "PBM", "UBM", "DBN", "CCM")
@@ -38,6 +40,8 @@ TRUSTED = 0.5
 """The share of the differences between lists that a model must predict."""
 LEAST_QUERIES = 5
 """Queries with which there are intervals."""
+ASKED = 20
+"""Queries of which the last sentence tells, those with most sessions."""
 RESAMPLES = 1000
 """Of the queries, for an interval."""
 
@@ -136,7 +140,9 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS, *, seed: int = 0
             "high": np.where(few, np.nan, high),
         }
     )
-    return Simulability(table, len(labels), n_lists, *_verdict(table, len(labels), n_lists))
+    verdict, sentence = _verdict(table, len(labels), n_lists)
+    limits = _limits(log, table.sort("error")["model"][0], labels.astype(int))
+    return Simulability(table, len(labels), n_lists, verdict, sentence + limits)
 
 
 def _rounds(queries: Indices, counts: Indices) -> Indices:
@@ -238,3 +244,22 @@ def _verdict(table: pl.DataFrame, n_queries: int, n_lists: int) -> tuple[str, st
     if n_queries < LEAST_QUERIES:
         why = f"; intervals need {LEAST_QUERIES} queries"
     return "unknown", f"{unknown}: {fact}{why}."
+
+
+def _limits(log: ClickLog, best: str, queries: Indices) -> str:
+    """A sentence on lists of which the log does not tell the best model; empty if it tells all."""
+    (estimator,) = _fitted([best], log)
+    information, found = Information(estimator, log), list[str]()
+    asked = queries[np.argsort(-np.bincount(log.queries)[queries], kind="stable")][:ASKED]
+    for query in asked.tolist():
+        lists = log.items[log.queries == query]
+        items = np.flatnonzero(np.bincount(lists[lists >= 0]) >= SHOWN * len(lists))
+        if len(items) >= log.n_positions:
+            labels = [log.item_labels[item] for item in items]
+            found += filter(None, [untold(information, log.query_labels[query], labels)])
+    if not found:
+        return ""
+    return (
+        f" In {len(found)} of {len(asked)} queries the log does not tell {best} of all lists, most "
+        f"of all for {found[0]}: show 5 % of the sessions in random order."
+    )

@@ -12,7 +12,7 @@ from ..off_policy.evaluation import ESTIMATORS, Evaluation, check_estimator
 from ..off_policy.evaluation import evaluate as evaluate_
 from ..off_policy.policies import FixedPolicy, check_query, read_policy
 from ..reading import read_log
-from .options import Columns, Cutoff, Log, Reward, Seed, names
+from .options import Columns, Cutoff, Log, Reward, names
 
 HEADS = [
     Column("estimator"),
@@ -71,7 +71,6 @@ def evaluate(
     level: Annotated[
         float, typer.Option(metavar="P", help="How often the intervals should hold the true value.")
     ] = 0.95,
-    seed: Seed = 0,
 ) -> None:
     """Estimate from your click log what another list would have earned.
 
@@ -91,7 +90,7 @@ def evaluate(
     them assumes something false.
 
     The output warns you if an estimate rests on few clicks. The command refuses a policy that
-    shows what the log never shows.
+    shows what the log never shows, and one of which the log does not tell by a click model.
 
     Intervals count sessions as independent. Give the log a column user if your users have more
     than about ten sessions each.
@@ -108,7 +107,6 @@ def evaluate(
             "reward": reward,
             "cutoff": cutoff,
             "level": level,
-            "seed": seed,
         }
     console = output()
     positions = f", first {cutoff} positions" if cutoff else ""
@@ -138,15 +136,17 @@ def evaluate(
 
 
 def _row(result: Evaluation) -> list[str]:
-    intervals = [
-        "{:.4g} to {:.4g}".format(*ends) for ends in (result.interval, result.difference_interval)
-    ]
+    compared = result.difference is not None
     return [
         result.estimator,
         f"{result.value:.7g}",
-        intervals[0],
+        _interval(result.interval),
         f"{result.effective_sample_size:,.0f}",
         f"{result.effective_clicks:,.0f}",
-        f"{result.difference:+.4g}",
-        intervals[1],
+        f"{result.difference:+.4g}" if compared else "",
+        _interval(result.difference_interval) if compared else "",
     ]
+
+
+def _interval(ends: Any) -> str:
+    return "{:.4g} to {:.4g}".format(*ends)

@@ -24,13 +24,11 @@ from ...envs import ClickModel
 from ...runner.console import announce_compiling, errors, output
 from ...runner.terminal import Column, print_table, say
 from ..estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
+from ..estimation.information import Information, untold
 from ..fitting import Fitted, fit_models
 from ..log import ClickLog
 from ..reading import log_name, read_log
 from .options import Columns, Log, Seed, names
-
-CONFOUNDED = 0.8
-"""The share of displays of items at their usual positions above which there is a caution."""
 
 
 def fit(
@@ -120,8 +118,8 @@ def fit(
         files[label] = out if is_file else out / f"{quote(label, safe=' ')}.json"
         instance.save(files[label])
     _print_next(console, fitted, scores, files)
-    for label in files:
-        _print_caution(console, sessions.of_query(label), label)
+    for caution in _cautions(fitted, sessions):
+        say(console, caution)
     n_train, n_test = len(fitted.train), len(fitted.test)
     title = f"Fitted to {n_train:,} sessions; per session and by rank on {n_test:,} held out"
     print_table(console, *_scores(fitted, scores), title=title)
@@ -161,19 +159,18 @@ def _exact_positions(users: ClickModel) -> int:
     return users.n_positions
 
 
-def _print_caution(console: Console, log: ClickLog, query: str) -> None:
-    """Print that the items of a query hardly ever change their positions, if so."""
-    displays = np.zeros((len(log.item_labels), log.n_positions))
-    rows, positions = np.nonzero(log.items >= 0)
-    np.add.at(displays, (log.items[rows, positions], positions), 1)
-    share = float(displays.max(axis=1).sum() / displays.sum())
-    if share > CONFOUNDED:
-        say(
-            console,
-            f"Caution: {query}: in {share:.1%} of the displays an item is where it mostly is. "
-            "Clicks hardly tell attraction from position, and estimates can miss by more than "
-            "their intervals.",
-        )
+def _cautions(fitted: Fitted, log: ClickLog) -> Iterator[str]:
+    """Of each query, which models the log does not tell of all lists."""
+    known = {name: Information(it, log) for name, it in fitted.estimators.items()}
+    for query, instance in fitted.instances.items():
+        found = {name: untold(it, query, instance.labels) for name, it in known.items()}
+        models = [name for name in found if found[name]]
+        if models:
+            yield (
+                f"Caution: {query}: this log does not tell all lists by {', '.join(models)}, most "
+                f"of all for {found[models[0]]}: with other values users would have clicked the "
+                "same. Show 5 % of the sessions in random order."
+            )
 
 
 def _scores(fitted: Fitted, scores: Mapping[str, float]) -> tuple[list[Column], list[list[str]]]:

@@ -56,23 +56,22 @@ something was not.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
+from scipy.special import chdtrc
 
 from ...core.checks import (
     check_between,
     check_choice,
     check_kind,
-    check_seed,
     short,
 )
 from ...envs import ClickModel
-from ..distinct import grouped
+from ..distinct import distinct, grouped, sorted_distinct
 from ..estimation.estimator import Estimator
+from ..estimation.information import MOST_GUESSED, Information, Told
 from ..log import ClickLog
 from .intervals import (
     LEAST_CLICKS,
@@ -84,7 +83,7 @@ from .intervals import (
     interval_of_clicks,
     interval_of_difference,
 )
-from .model_weights import MODEL_BASED, model_weights
+from .model_weights import MODEL_BASED, fitted_model, model_weights, value_of
 from .policies import Policy, check_query, empirical_policy
 from .weights import WEIGHTS, Contributions, Floats, Sessions
 
@@ -98,8 +97,10 @@ LEAST_SESSIONS = 100
 """An effective sample size below it is worth a caution: the interval of so few is itself
 uncertain.
 """
-GROUPS = 30
-"""Of sessions; a click model is fitted again with each of them counted twice."""
+FOLLOWS, BLOCKS = 0.001, 20
+"""The p-value below which lists changed with time, and the blocks of time."""
+PLAIN = ("pbm", "ubm")
+"""Click models in which positions may be examined by any law."""
 MOST_OFF = 0.1
 """A mean weight that is farther than this from 1 is worth a caution."""
 
@@ -112,14 +113,15 @@ class Evaluation:
         estimator: its name.
         value: the estimated expected reward per session.
         standard_error: of ``value``, from the variance between sessions, or between users where the
-            log knows them; where the click model is fitted to the log, that of refits if it is
-            larger; NaN for a single session or user, which has none.
+            log knows them; where the click model is fitted to the log, that of its parameters if it
+            is larger; NaN for a single session or user, which has none.
         interval: confidence interval of ``value``; NaN for a single session or user.
         on_policy: the logged reward per session, which is the value of the logging policy.
         on_policy_interval: confidence interval of ``on_policy``.
-        difference: ``value`` minus ``on_policy``.
-        difference_interval: its confidence interval. Both sides of the difference come from the
-            same sessions, so that what they share cancels.
+        difference: ``value`` minus ``on_policy``; None by an estimator without a click model where
+            the lists changed with time, for it would be one of times.
+        difference_interval: its confidence interval, or None. Both sides of the difference come
+            from the same sessions, so that what they share cancels.
         effective_clicks: ``(Σx)²/Σx²`` of what sessions contribute, or users where the log knows
             them, how many weighted clicks of equal size would vary as much. Below 10 the difference
             tells neither better nor worse.
@@ -128,6 +130,12 @@ class Evaluation:
             (at the worst position, where weights are normalised by position).
         mean_weight: 1 in expectation; far below 1, the log rarely shows what the target policy
             would show.
+        lists_changed: whether the lists changed with time, as those of a learning agent do.
+        assumed: whether the click model tells the value only by what it assumes of how users read:
+            the log does not tell it by a PBM, in which positions may be examined by any law.
+        guessed: a parameter of the click model that the log tells nothing of, and that matters a
+            little, so that the interval is wider; else empty.
+        most: the most that a session can earn.
     """
 
     estimator: str
@@ -136,26 +144,56 @@ class Evaluation:
     interval: Interval
     on_policy: float
     on_policy_interval: Interval
-    difference: float
-    difference_interval: Interval
+    difference: float | None
+    difference_interval: Interval | None
     n_sessions: int
     effective_clicks: float
     effective_sample_size: float
     mean_weight: float
+    lists_changed: bool
+    assumed: bool
+    guessed: str
+    most: int
 
     @property
     def cautions(self) -> tuple[str, ...]:
         """Reasons to distrust the estimate, one sentence each.
 
-        There is one if the mean weight differs from 1 by more than 0.1, another if the effective
-        sample size is below 100 sessions, and one if fewer than 10 effective clicks tell of the
-        policy.
+        There is one if the estimate is more than a session can earn; if the lists changed with
+        time; if the click model tells the value only by its assumptions, or a little of it is
+        guessed; if the mean weight differs from 1 by more than 0.1; if the effective sample size is
+        below 100 sessions; and if fewer than 10 effective clicks tell of the policy.
         """
         sentences = []
+        if self.value > self.most:
+            why = "the log is too short for this policy"
+            if self.mean_weight > 1.0 + MOST_OFF:
+                why = "perhaps the probability of a list is recorded as that of an item"
+            sentences.append(
+                f"{self.value:.4g} by {self.estimator} is impossible, for a list earns at most "
+                f"{self.most}: {why}."
+            )
+        if self.lists_changed:
+            sentences.append(
+                f"the lists of this log changed with time: {', '.join(WEIGHTS)} cannot tell lists "
+                "from times, and compare nothing; click models assume that users do not change."
+            )
+        if self.assumed:
+            sentences.append(
+                f"items of this log hardly change places, so that {self.estimator} tells this "
+                "policy only by what it assumes of how users read. If they read otherwise, nothing "
+                "in the log would show it."
+            )
+        if self.guessed:
+            sentences.append(
+                f"the log tells nothing of {self.guessed}. The interval of {self.estimator} allows "
+                "for it to be six times as large or as small."
+            )
         if abs(self.mean_weight - 1.0) > MOST_OFF:
             sentences.append(
                 f"the mean weight of {self.estimator} is {self.mean_weight:.3f}, where 1 is "
-                "expected: the log hardly shows what the policy would show."
+                "expected: the log hardly shows what the policy would show, or records other "
+                "probabilities than it had."
             )
         if self.effective_sample_size < LEAST_SESSIONS:
             sentences.append(
@@ -180,27 +218,25 @@ def evaluate(
     reward: str = "clicks",
     cutoff: int | None = None,
     level: float = 0.95,
-    seed: int = 0,
 ) -> Evaluation:
     """Estimate the value of a policy from the log of another policy.
 
     The intervals are in closed form (`intervals.interval_of_clicks`), that of the difference from
-    the intervals of its two sides. A click model that is fitted to the log is fitted again to 30
-    logs, in each of which a random group of sessions counts twice. Their spread tells the
-    uncertainty of sessions and parameters together. The interval is by the larger variance: this
-    one, or that of sessions with the parameters held fixed.
+    the intervals of its two sides. Where a click model is fitted to the log, the interval is by the
+    larger variance: that of sessions with the parameters held fixed, or that of the estimate as a
+    function of the parameters, which the information of the log tells (`estimation.information`).
 
     Args:
         log, target, estimator, logging, model, reward, cutoff: as in `contributions`.
         level: confidence level of the intervals.
-        seed: of the groups.
 
     Returns:
         The estimate with its interval, the difference that the target makes to what was logged, and
         diagnostics.
 
     Raises:
-        ValueError: as `contributions`; on a bad number; if no session has a positive weight.
+        ValueError: as `contributions`; on a bad number; if no session has a positive weight; if the
+            click model is fitted to the log, and the log does not tell what the estimate needs.
 
     Source: Li, Abbasi-Yadkori, Kveton, Muthukrishnan, Vinay, Wen, *Offline evaluation of ranking
     policies with click models*, KDD 2018 (lists, item-positions, PBM); McInerney, Brost, Chandar,
@@ -217,9 +253,27 @@ def evaluate(
         (1.0, 0.5, 0.5)
     """
     check_between("level", level, 0.0, 1.0)
-    check_seed(seed)
     settings: dict[str, Any] = {"logging": logging, "reward": reward, "cutoff": cutoff}
+    check_query(log)
+    check_estimator(estimator, reward)
+    is_fitted = estimator in MODEL_BASED and model is None
+    if is_fitted:
+        model = fitted_model(estimator, log)
     values, weights, largest = contributions(log, target, estimator, model=model, **settings)
+    told, assumed, guessed = None, False, ""
+    if is_fitted:
+        told = _told(log, target, model, cutoff)
+        estimate, click = np.array([values.sum(axis=1).mean()]), largest / len(log)
+        if told.is_open(estimate, click)[0]:
+            raise ValueError(
+                f"this log does not tell what {estimator} needs for this policy, most of all "
+                f"{told.unknown[0]}: with other values users would have clicked the same; show 5 % "
+                "of the sessions in random order"
+            )
+        guessed = told.unknown[0] if told.is_open(estimate, click, MOST_GUESSED)[0] else ""
+        if estimator not in PLAIN:
+            least = _told(log, target, fitted_model("pbm", log), cutoff)
+            assumed = bool(least.is_open(estimate, click)[0])
     diagnostics = _diagnostics(weights)
     per_session = values.sum(axis=1)
     earned = log.earned(reward, cutoff)
@@ -229,37 +283,38 @@ def evaluate(
     users = None if log.users is None else np.unique(log.users, return_inverse=True)[1]
     errors = np.array([_standard_error(part, users) for part in (per_session, gains, logged)])
     variance = 0.0
-    if estimator in MODEL_BASED and model is None and len(by_user(gains, users)) > 1:
-
-        def refit(part: ClickLog) -> tuple[float, float]:
-            rewards = contributions(part, target, estimator, **settings).values.sum(axis=1)
-            gains = rewards - part.earned(reward, cutoff).sum(axis=1)
-            return float(rewards.mean()), float(gains.mean())
-
-        refit_errors = _errors_of_refits(log, refit, seed, users)
-        errors[:2] = np.fmax(errors[:2], refit_errors)
-        # Student's quantile for the normal one, since the error is of few refits.
-        tail = (1 + level) / 2
-        ratio = stdtrit(min(GROUPS, len(by_user(gains, users))) - 1, tail) / ndtri(tail)
-        variance = float(len(log) * refit_errors[0] * ratio) ** 2
+    if told is not None and len(by_user(gains, users)) > 1:
+        moves = told.influence[:, 0]
+        of_both = moves, moves - (logged - on_policy) / len(log)
+        of_model = [(by_user(part, users) ** 2).sum() + told.open[0] for part in of_both]
+        of_model[0] = max(of_model[0], told.variance[0] + told.open[0])
+        errors[:2] = np.fmax(errors[:2], np.sqrt(of_model))
+        variance = float(len(log) ** 2 * of_model[0])
     effective_clicks = effective_number(by_user(per_session, users))
     correlation = _correlation(*errors.tolist()) if effective_clicks >= LEAST_CLICKS else 0.0
     interval = interval_of_clicks(per_session, largest, level, variance, users)
     low, high = interval_of_clicks(logged, 1.0, level, users=users)
+    most = 1 if reward == "any_click" else earned.shape[1]
     difference_interval = interval_of_difference(
         value, interval, on_policy, (low, high), correlation
     )
+    lists_changed = lists_follow_time(log)
+    compared = not lists_changed or estimator in MODEL_BASED
     return Evaluation(
         estimator=estimator,
         value=value,
         standard_error=float(errors[0]),
         interval=interval,
         on_policy=on_policy,
-        on_policy_interval=(low, min(high, 1.0 if reward == "any_click" else earned.shape[1])),
-        difference=gain,
-        difference_interval=difference_interval,
+        on_policy_interval=(low, min(high, most)),
+        difference=gain if compared else None,
+        difference_interval=difference_interval if compared else None,
         n_sessions=len(log),
         effective_clicks=effective_clicks,
+        lists_changed=lists_changed,
+        assumed=assumed,
+        guessed=guessed,
+        most=most,
         **diagnostics,
     )
 
@@ -280,26 +335,30 @@ def _correlation(error: float, error_of_gain: float, error_of_logged: float) -> 
     return min(max(shared / product, 0.0), 1.0) if product > 0 else 0.0
 
 
-def _errors_of_refits(
-    log: ClickLog, refit: Callable[[ClickLog], tuple[float, float]], seed: int, users: Users
-) -> Floats:
-    """Standard errors of two estimates, from the log with a random group of its sessions counted
-    twice, one group after the other: so nothing that the log shows is missing. The sessions of one
-    user are in one group.
+def _told(log: ClickLog, target: Policy, model: Any, cutoff: int | None) -> Told:
+    """What the log tells of a policy's value by a click model that was fitted to it."""
+    return Information(model, log).of(check_query(log), value_of(log, target, cutoff))
 
-    With G groups an estimate moves by 1/(G + 1) of what the sessions of the group are above the
-    mean.
+
+def lists_follow_time(log: ClickLog) -> bool:
+    """Whether the lists of a query changed with time, if the sessions stand in its order: a
+    chi-squared test of lists and blocks of time. Lists of fewer than 100 sessions are taken
+    together by their first items. A user counts once for each list and block.
     """
-    sessions = np.arange(len(log))
-    owners = sessions if users is None else users
-    n_groups = min(GROUPS, int(owners.max()) + 1)
-    group = (np.random.default_rng(seed).permutation(owners.max() + 1) % n_groups)[owners]
-    estimates = [
-        refit(log[np.sort(np.append(sessions, np.flatnonzero(group == number)))])
-        for number in range(n_groups)
-    ]
-    errors: Floats = (n_groups + 1) / np.sqrt(n_groups) * np.std(estimates, axis=0, ddof=1)
-    return errors
+    _, index, counts = sorted_distinct(log.items)
+    rare = counts[index] < LEAST_SESSIONS
+    kinds = np.unique(np.where(rare, -1 - log.items[:, 0], index), return_inverse=True)[1]
+    cells = kinds * BLOCKS + BLOCKS * np.arange(len(log)) // len(log)
+    if log.users is not None:
+        cells = cells[distinct(np.stack([log.users, cells], axis=1))[0]]
+    table = np.bincount(cells, minlength=BLOCKS * (kinds.max() + 1)).reshape(-1, BLOCKS)
+    table = table[table.sum(axis=1) >= LEAST_SESSIONS]
+    if len(table) < 2:
+        return False
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
+    expected = np.maximum(expected, np.finfo(float).tiny)
+    statistic = float(((table - expected) ** 2 / expected).sum())
+    return float(chdtrc((len(table) - 1) * (BLOCKS - 1), statistic)) < FOLLOWS
 
 
 def _diagnostics(weights: Floats) -> dict[str, Any]:

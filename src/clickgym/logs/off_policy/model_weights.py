@@ -5,6 +5,7 @@ those in the log.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -39,9 +40,7 @@ def model_weights(
     assert sessions.logging is not None
     kind, log = MODEL_BASED[estimator].model_class, sessions.log
     if model is None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            model = MODEL_BASED[estimator]().fit(log)
+        model = fitted_model(estimator, log)
     check_items(sessions, sessions.logging)
     lists, clicks = sessions.lists, log.clicks[sessions.rows]
     # the model's items are numbered in this order
@@ -85,6 +84,25 @@ def model_weights(
         weighted / (target.sum() or 1.0),
         float(weights[examined > 0].max(initial=0.0)),
     )
+
+
+def fitted_model(estimator: str, log: ClickLog) -> Estimator:
+    """The click model of an estimator, fitted to a log."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return MODEL_BASED[estimator]().fit(log)
+
+
+def value_of(log: ClickLog, target: Policy, cutoff: int | None) -> Callable[[Estimator], Floats]:
+    """The value of a policy as a function of a click model that is fitted to a log of one query."""
+    reached = (log.items >= 0).mean(axis=0)
+
+    def value(model: Estimator) -> Floats:
+        users = _users_of(model, log, target.items)
+        examined = _examinations_of_items(users, target, target.items, reached, cutoff)
+        return np.array([users.attraction @ examined])
+
+    return value
 
 
 def _users_of(source: ClickModel | Estimator, log: ClickLog, items: Integers) -> ClickModel:

@@ -1,0 +1,269 @@
+"""What the clicks of a log tell of a click model, and what they leave open.
+
+Parameters count by their logarithms. The information of a log is the sum of ``d dᵀ`` over the
+positions of its sessions, with d the derivative of the probability p of a click given those above,
+divided by ``√(p (1 - p))`` (Fisher's information). Where other parameters would make the same
+clicks, no position has a derivative in this direction, and the information is 0. So it is with
+attraction and examination (PBM, UBM), if displays do not connect an item with a position: then all
+attractions on one side may be larger, and the examinations smaller. So it is with the perseverance
+of a DBN, if no item changes its position, and with the satisfaction of an item that nobody clicked
+above the end of a list.
+
+What a log leaves open may be six times as large or as small, which is guessed: its logarithm has
+the standard deviation 1.8, whose inverse square is ``GUESS`` below. With the information I and the
+gradient g of a value, ``u = (I + GUESS)⁻¹ g`` tells how the value moves with a position: by ``u d``
+times the residual of its click. Its variance is ``uᵀ I u``, and ``GUESS |u|²`` more where the log
+tells little. Where it tells nothing, this would be a mere guess: so with ``NOTHING`` in place of
+``GUESS``, the part ``NOTHING u`` of the gradient is that along which there is no information, less
+than that of a hundredth of a click.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ..distinct import grouped
+from ..log import ClickLog
+from .estimator import Estimator, Floats
+
+STEP = 1e-5
+"""Of logarithms, for derivatives."""
+GUESS = 0.3
+NOTHING = 0.003
+SOLVABLE = 1e-9
+"""Added to a matrix, so that it has an inverse."""
+MOST_GUESSED, MOST_OPEN = 0.01, 0.05
+"""Parts of a value, by the standard deviation of what the log tells nothing of: above the first
+it is worth a caution, and above the second the log does not tell the value.
+"""
+MOST_QUERIES = 1000
+"""That tell of the parameters that all share: those with most sessions."""
+MOST_LISTS = 20
+TINY = 1e-12
+
+Parameter = tuple[str, tuple[int, ...]]
+"""An attribute of an estimator, and a place in it."""
+
+
+class Told(NamedTuple):
+    """What a log tells of some values, ``(M,)`` each.
+
+    Attributes:
+        influence: ``(n, M)`` how each session of the query moves the values.
+        variance: of the values, as sessions make it.
+        open: the variance that the log leaves open beside it.
+        nothing: the standard deviation of what the log tells nothing of.
+        unknown: the parameter that it tells least of, in words.
+    """
+
+    influence: Floats
+    variance: Floats
+    open: Floats
+    nothing: Floats
+    unknown: tuple[str, ...]
+
+    def is_open(self, values: Floats, click: float, part: float = MOST_OPEN) -> NDArray[np.bool_]:
+        """Whether the log does not tell the values, at more than a part of them and more than one
+        ``click`` would change them: what was shown and not clicked is hardly attractive.
+        """
+        return self.nothing > np.maximum(part * values, click)
+
+
+class Information:
+    """The information of a log about the parameters of an estimator that was fitted to it.
+
+    Args:
+        estimator: fitted to the log.
+        log: the sessions.
+    """
+
+    def __init__(self, estimator: Estimator, log: ClickLog) -> None:
+        shapes = estimator.model_class.shapes
+        fitted = {name: f"{name}_" for name in shapes if f"{name}_" in vars(estimator)}
+        self.estimator, self._log = estimator, log
+        self._of_items = [it for name, it in fitted.items() if shapes[name] == "L"]
+        self._shared: list[Parameter] = []
+        for name, attribute in fitted.items():
+            if shapes[name] != "L":
+                values = np.asarray(getattr(estimator, attribute))
+                places = map(tuple, np.argwhere(values > 0).tolist())
+                self._shared += [(attribute, place) for place in places]
+        self._law = self._probabilities(estimator, estimator._pairs_of(log))
+        self._scores = self._derivatives()
+        self._rows = dict(zip(*grouped(log.queries), strict=True))
+
+    def of(self, query: str, value: Callable[[Estimator], Floats]) -> Told:
+        """What the log tells of values that follow from the parameters of a query.
+
+        Args:
+            query: its label.
+            value: the values, ``(M,)``, by an estimator like the fitted one.
+        """
+        number = self._log.query_labels.index(query)
+        columns = self._columns(number)
+        scores = self._scores_of(number, columns)
+        matrix = (scores.T @ scores).toarray()
+        n_shared = len(self._shared)
+        if n_shared and len(self._queries) > 1:
+            own = self._of_shared(number) if number in self._queries else 0.0
+            matrix[-n_shared:, -n_shared:] += self._of_all - own
+        parameters = [self._parameter(column) for column in columns.tolist()]
+        slopes = np.array([self._slope(parameter, value) for parameter in parameters])
+        ones = np.eye(len(columns))
+        moves = np.linalg.solve(matrix + GUESS * ones, slopes)
+        blind = NOTHING * np.linalg.solve(matrix + NOTHING * ones, slopes)
+        return Told(
+            self._influence(number, scores @ moves),
+            np.maximum((moves * (matrix @ moves)).sum(axis=0), 0.0),
+            GUESS * (moves**2).sum(axis=0),
+            np.sqrt((blind**2).sum(axis=0) / GUESS),
+            tuple(self._words(parameters[most]) for most in np.abs(blind).argmax(axis=0)),
+        )
+
+    def _scores_of(self, query: int, columns: NDArray[np.int64]) -> sparse.csr_array:
+        """The derivatives of the positions of a query's sessions, in some columns."""
+        n_positions = self._log.n_positions
+        rows = self._rows[query][:, None] * n_positions + np.arange(n_positions)
+        return self._scores[rows.ravel()][:, columns]
+
+    def _influence(self, query: int, moves: Floats) -> Floats:
+        """How values move with each session of a query, from how they move with residuals."""
+        rows = self._rows[query]
+        law, shown = self._law[rows], self._log.items[rows] >= 0
+        residuals = np.where(shown, self._log.clicks[rows] - law, 0.0) / np.sqrt(law * (1 - law))
+        return np.einsum("nk,nkm->nm", residuals, moves.reshape(*law.shape, -1))
+
+    def n_sessions(self, query: str) -> int:
+        """The number of sessions of a query."""
+        return len(self._rows[self._log.query_labels.index(query)])
+
+    def _columns(self, query: int) -> NDArray[np.int64]:
+        """The columns of the parameters of a query, and of those that all share."""
+        first, end = np.searchsorted(
+            self.estimator._codes, np.array([query, query + 1]) * len(self._log.item_labels)
+        ) * len(self._of_items)
+        n_columns = self._scores.shape[1]
+        return np.r_[first:end, n_columns - len(self._shared) : n_columns]
+
+    def _parameter(self, column: int) -> Parameter:
+        """What stands in a column."""
+        n_items = len(self._of_items)
+        pair, which = divmod(column, max(n_items, 1))
+        if pair < len(self.estimator._codes):
+            return self._of_items[which], (pair,)
+        return self._shared[column - n_items * len(self.estimator._codes)]
+
+    @cached_property
+    def _queries(self) -> list[int]:
+        """The queries that tell of the parameters that all share."""
+        return sorted(self._rows, key=lambda query: -len(self._rows[query]))[:MOST_QUERIES]
+
+    @cached_property
+    def _of_all(self) -> Floats:
+        """What they tell together."""
+        return np.sum([self._of_shared(query) for query in self._queries], axis=0)
+
+    def _of_shared(self, query: int) -> Floats:
+        """What a query tells of the parameters that all share."""
+        columns = self._columns(query)
+        scores = self._scores_of(query, columns)
+        matrix = (scores.T @ scores).toarray()
+        own = len(columns) - len(self._shared)
+        both = matrix[:own, own:]
+        return matrix[own:, own:] - both.T @ np.linalg.solve(
+            matrix[:own, :own] + SOLVABLE * np.eye(own), both
+        )
+
+    def _slope(self, parameter: Parameter, value: Callable[[Estimator], Floats]) -> Floats:
+        """The derivatives of values with respect to the logarithm of a parameter."""
+        less = self._moved(parameter, -STEP)  # more might be above 1
+        slope: Floats = (value(self.estimator) - value(less)) / STEP
+        return slope
+
+    def _moved(self, parameter: Parameter, step: float) -> Estimator:
+        """The estimator with another logarithm of a parameter."""
+        attribute, place = parameter
+        values = np.array(getattr(self.estimator, attribute), np.float64)
+        values[place] *= np.exp(step)
+        return self._with({attribute: values})
+
+    def _doubled(self, attribute: str, step: float) -> Estimator:
+        """The estimator with a double of each pair, of which one parameter is moved."""
+        fitted = {name: getattr(self.estimator, name) for name in self._of_items}
+        moved = fitted | {attribute: fitted[attribute] * np.exp(step)}
+        return self._with({name: np.append(fitted[name], moved[name]) for name in fitted})
+
+    def _with(self, values: dict[str, Floats]) -> Estimator:
+        """The estimator with other values of some attributes."""
+        other = copy.copy(self.estimator)
+        for name, array in values.items():
+            setattr(other, name, array if array.ndim else float(array))
+        return other
+
+    def _derivatives(self) -> sparse.csr_array:
+        """``(N K, P)`` derivatives of the probability of a click at each position, by its standard
+        deviation, with respect to the logarithms of parameters: those of each pair of query and
+        item, then those that all share.
+        """
+        pairs, n_pairs = self.estimator._pairs_of(self._log), len(self.estimator._codes)
+        shown, n_items = pairs >= 0, len(self._of_items)
+        deviations = np.sqrt(self._law * (1 - self._law))
+        found: list[tuple[Floats, Any, Any]] = []  # values, rows and columns
+
+        def add(ends: list[Estimator], pairs: Any, columns: Any) -> None:
+            more, less = (self._probabilities(end, pairs) for end in ends)
+            slopes = np.where(shown, (more - less) / (2 * STEP * deviations), 0.0).ravel()
+            (rows,) = np.nonzero(slopes)
+            found.append((slopes[rows], rows, columns[rows // pairs.shape[1]]))
+
+        for which, name in enumerate(self._of_items):
+            ends = [self._doubled(name, step) for step in (STEP, -STEP)]
+            for k in range(pairs.shape[1]):  # the pair at this position by its double
+                double = pairs.copy()
+                double[:, k] += np.where(shown[:, k], n_pairs + 1, 0)
+                add(ends, double, np.maximum(n_items * pairs[:, k] + which, 0))
+        for number, parameter in enumerate(self._shared):
+            ends = [self._moved(parameter, step) for step in (STEP, -STEP)]
+            add(ends, pairs, np.full(len(pairs), n_items * n_pairs + number))
+        values, rows, columns = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        shape = pairs.size, n_items * n_pairs + len(self._shared)
+        return sparse.coo_array((values, (rows, columns)), shape).tocsr()
+
+    def _probabilities(self, estimator: Estimator, pairs: Any) -> Floats:
+        """``(N, K)`` the probability of a click at each position given those above."""
+        return estimator._conditional(pairs, self._log.clicks).clip(TINY, 1 - TINY)
+
+    def _words(self, parameter: Parameter) -> str:
+        """A parameter for messages."""
+        attribute, place = parameter
+        name = attribute.rstrip("_").replace("_", " ")
+        if attribute in self._of_items:
+            item = self.estimator._codes[place[0]] % len(self._log.item_labels)
+            return f"the {name} of {self._log.item_labels[item]!r}"
+        where = f" at position {place[0] + 1}" if place else ""
+        after = f" after a click at {place[1]}" if place[1:] and place[1] else ""
+        return f"the {name}{where}{after}"
+
+
+def untold(information: Information, query: str, items: Sequence[str]) -> str:
+    """What a log leaves open most, in words, if it does not tell the clicks on every list of some
+    items of a query; else empty. Lists begin with each of the items, or with some of many.
+    """
+    order = np.arange(len(items))
+
+    def clicks(estimator: Estimator) -> Floats:
+        users = estimator.click_model(query, list(items))
+        lists = [np.roll(order, -first)[: users.n_positions] for first in firsts]
+        return np.array([users.expected_reward(ranking) for ranking in lists])
+
+    firsts = order[:: max(len(items) // MOST_LISTS, 1)]
+    told, click = information.of(query, clicks), 1 / information.n_sessions(query)
+    is_open = told.is_open(clicks(information.estimator), click)
+    return told.unknown[int(is_open.argmax())] if is_open.any() else ""
