@@ -14,6 +14,7 @@ from inspect import getsource
 from pathlib import Path
 from types import ModuleType
 
+import intervals_page
 import rl_page
 import scorecard_page
 from matplotlib.figure import Figure
@@ -94,6 +95,7 @@ def pages() -> dict[Path, str]:
             "abilities": _abilities(),
         },
         "mix_ts": {"mix_ts": _scores_of_mix_ts()},
+        "off_policy": {name: _table(*rows) for name, rows in intervals_page.tables().items()},
         "rl": {"pays": _table(*rl_page.pays_table())},
         "stateful_users": {
             "regret": _table(*rl_page.stateful_table()),
