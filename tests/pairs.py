@@ -2,7 +2,7 @@
 
 Each agent is compiled in one model, each model with one agent at least, and tests that need some
 pair share the kernels. Of the other pairs, `test_digits` plays many with kernels that run as
-Python; `make test-slow` compiles them all.
+Python; `make test-slow` compiles them all, and compares the engines.
 """
 
 from __future__ import annotations
@@ -46,11 +46,12 @@ def by_pair(names: Iterable[str], kinds: Iterable[str] = tuple(MODELS)) -> Any:
     return _by_pair(("name", "kind"), product(names, kinds), PAIRS)
 
 
-def by_id(names: Iterable[str], ids: Iterable[str], most: int = 9) -> Any:
+def by_id(names: Iterable[str], ids: Iterable[str], most: int = 9, *, others: bool = False) -> Any:
     """Parameters ``name`` and ``env_id`` of a test; the agents meet the forms of a model in turns,
     a form so many agents at most, and at least one: Random, if it is among them and no other.
 
-    Ids that need an instance or parameters are left out.
+    Ids that need an instance or parameters are left out. With ``others``, all further pairs are
+    slow.
     """
     names, forms = list(names), defaultdict(list)
     ids = [env_id for env_id in ids if env_id in REGISTERED]
@@ -62,7 +63,8 @@ def by_id(names: Iterable[str], ids: Iterable[str], most: int = 9) -> Any:
         meeting = meeting or sorted({"Random"} & {*names})
         number = max(len(forms_of_kind), min(len(meeting), most * len(forms_of_kind)))
         quick |= {*islice(zip(cycle(meeting), cycle(forms_of_kind), strict=False), number)}
-    return _by_pair(("name", "env_id"), sorted({*product(names, ids), *quick}), quick)
+    pairs = {*product(names, ids), *quick} if others else quick
+    return _by_pair(("name", "env_id"), sorted(pairs), quick)
 
 
 def _by_pair(

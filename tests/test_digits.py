@@ -53,8 +53,8 @@ def cases(part: str, chosen: Callable[[Any], bool] = bool, *marks: Any) -> list[
 
 
 def is_compiled(case: dict[str, Any]) -> bool:
-    """Whether the quick tests compile a run of an agent: its kernels are those of other tests, or
-    are for users with a memory.
+    """Whether a run of an agent is compiled: its kernels are those of other quick tests, or are for
+    users with a memory.
     """
     agent, env = case["agent"].partition(":")[0], ENVIRONMENTS[case["env"]]
     if env.kind == "Memory":
@@ -67,11 +67,6 @@ def at_home(case: dict[str, Any]) -> bool:
     env, agent = ENVIRONMENTS[case["env"]], AGENTS.get(case["agent"].partition(":")[0])
     here = {"PBM", *re.findall(r"\w+", agent.click_models if agent else "")}
     return env.kind == "Memory" or env.click_model.name() in here
-
-
-def as_python(case: dict[str, Any]) -> bool:
-    """Whether the quick tests play a run of an agent with kernels that run as Python."""
-    return not is_compiled(case)
 
 
 def enumerates(case: dict[str, Any]) -> bool:
@@ -215,16 +210,14 @@ def learn(case: dict[str, Any]) -> list[float]:
     ]
 
 
-@pytest.mark.parametrize(
-    "case", cases("runs", is_compiled) + cases("runs", as_python, pytest.mark.slow)
-)
+@pytest.mark.parametrize("case", cases("runs", is_compiled))
 def test_regret_of_agents(case):
     """It is that of version 3."""
     check(case, play(case), [f"at {step:,} sessions" for step in CHECKPOINTS])
 
 
 @pytest.mark.uncompiled
-@pytest.mark.parametrize("case", cases("runs", as_python))
+@pytest.mark.parametrize("case", cases("runs", lambda case: not is_compiled(case)))
 def test_regret_of_agents_in_python(case):
     """It is that of version 3; away from home, or where Python takes long, up to the first
     checkpoint.

@@ -328,7 +328,7 @@ def test_checkers_pass_without_a_warning(env_id, recwarn):
 
 
 @pytest.mark.compiled
-@pairs.by_id(CONTEXTUAL_AGENTS, default_ids("Contextual"))
+@pairs.by_id(CONTEXTUAL_AGENTS, default_ids("Contextual"), others=True)
 def test_engines_agree(env_id, name):
     told = {"examination": np.tril(np.full((5, 5), 0.5))} if name == "UBMLinUCB" else {}
     assert_engines_agree(
