@@ -144,13 +144,6 @@ def test_the_spec_makes_the_wrapped_environment_again(wrapper):
     assert str(first) == str(second)
 
 
-def test_caller_and_wrapper_share_no_order():
-    items = np.array([2, 0, 3, 1])
-    env = ScoresAction(scalar(), items)
-    items[:] = 0
-    assert env.action([0, 0, 0, 0]).tolist() == [2, 0, 3]
-
-
 # refusals
 # --------------------------------------------------------------------------------------------------
 

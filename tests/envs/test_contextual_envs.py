@@ -139,13 +139,12 @@ def test_only_candidates_of_a_user_are_checked():
 # -------------------------------------------------------------------------------- laws of a session
 
 
-@pytest.mark.parametrize("n_sessions", [2000, *slow(6000)])
 @pytest.mark.parametrize(
     "model",
     [LABELLED["PBM"], LinearModel(BASES["PBM"], THETA, ITEMS, USERS, CANDIDATES)],
     ids=["labels", "linear"],
 )
-def test_law_of_named_candidates(model, n_sessions):
+def test_law_of_named_candidates(model):
     """Each user in half of the sessions, with L of its candidates in random order, their features
     and attractions.
 
@@ -154,7 +153,7 @@ def test_law_of_named_candidates(model, n_sessions):
     env = ClickEnv(model)
     env.reset(seed=5)
     drawn = []
-    for _ in range(n_sessions):
+    for _ in range(2000):
         now = env.state
         user, items = int(now.user[0]), now.items[0].tolist()
         assert set(items) <= set(CANDIDATES[user])

@@ -98,9 +98,6 @@ def test_attractions_and_features_by_definition(family, d, arguments, options, f
     assert model.n_features == x.shape[2]
 
 
-# ------------------------------------------------------------- what can be learned, and what cannot
-
-
 # ------------------------------------------------------------------------------------- environments
 
 

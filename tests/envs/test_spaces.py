@@ -59,11 +59,6 @@ def test_any_integers_make_a_ranking(dtype):
     assert given in RankedList(5, 3)
 
 
-def test_an_int64_array_is_not_copied():
-    ranking = np.array([4, 0, 2])
-    assert check_ranking(ranking, n_items=5, n_positions=3) is ranking
-
-
 @given(st.integers(1, 5), st.integers(1, 5), st.lists(st.integers(-1, 5), max_size=5))
 def test_a_space_contains_items_that_repeat(n_items, n_positions, ranking):
     if n_positions > n_items:
@@ -99,12 +94,6 @@ def test_samples_are_uniform(n_items, n_positions):
     assert_uniform([tuple(space.sample().tolist()) for _ in range(30 * len(lists))], lists)
     batched = RankedList(n_items, n_positions, n_lists=100 * len(lists), seed=2)
     assert_uniform(map(tuple, batched.sample().tolist()), lists)
-
-
-@pytest.mark.parametrize("space", [RankedList(4, 3), RankedList(4, 3, n_lists=2)], ids=repr)
-def test_samples_of_another_law(space):
-    with pytest.raises(ValueError, match="sample takes no mask and no probability"):
-        space.sample(mask=np.ones(4, np.int8))
 
 
 # spaces ------------------------------------------------------------

@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 from engines import assert_engines_agree
 from gymnasium.spaces import Box, Dict, MultiBinary
-from gymnasium.vector import AutoresetMode
 from registries import restored
 
 import clickgym
@@ -199,30 +198,6 @@ def test_sessions_by_the_definition():
     np.testing.assert_equal([play(each, 200) for each in copies], [expected] * 2)
     assert expected[1] > 3
     assert 100 < clicked < 420
-
-
-@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
-def test_streams(mode):
-    """A single stream is the scalar environment; of many, each user leaves alone."""
-    env, envs = ClickEnv(users()), ClickVectorEnv(users(), 1, autoreset_mode=mode)
-    env.reset(seed=3)
-    envs.reset(seed=3)
-    for t in range(200):
-        ranking = [t % 4, (t + 1) % 4]
-        seen, reward, has_left, _, info = env.step(ranking)
-        many, rewards, ended, _, infos = envs.step(np.array([ranking]))
-        assert (rewards[0], ended[0]) == (reward, has_left)
-        if has_left and mode is AutoresetMode.NEXT_STEP:
-            env.np_random.random(2)  # the stream draws for a list that nobody meets
-            many, *_ = envs.step(np.array([ranking]))
-        elif not has_left:
-            assert infos["regret"][0] == info["regret"]
-        seen = env.reset()[0] if has_left else seen
-        assert many["interest"][0] == seen["interest"]
-    envs = ClickVectorEnv(users(), 50, autoreset_mode=mode)
-    envs.reset(seed=0)
-    share = np.mean([envs.step(np.tile([1, 3], (50, 1)))[2].mean() for _ in range(40)])
-    assert 0.03 < share < 0.3
 
 
 @pytest.mark.compiled

@@ -312,11 +312,6 @@ def first(values):
         pytest.param("PBMRank-v0", "clicks", None, marks=pytest.mark.compiled, id="compiled"),
         *((env_id, None, 2) for env_id in default_ids("Contextual")),
         ("ContextualDBNRank-v0", "clicks", 2),  # the best list of each session is searched
-        *(
-            pytest.param(env_id, "clicks", 2, marks=pytest.mark.slow)
-            for env_id in default_ids("Contextual")
-            if env_id != "ContextualDBNRank-v0"
-        ),
     ],
 )
 def test_single_stream_is_the_scalar_environment(env_id, reward, cutoff):

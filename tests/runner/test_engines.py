@@ -24,7 +24,6 @@ from gymnasium.wrappers import TimeLimit, TransformReward
 from pairs import by_id, by_pair
 from reference_agents import MODELS, make
 from registries import CLICK_AGENTS, SAME_ITEMS
-from slow import slow
 
 import clickgym
 from clickgym.agents import Agent, CompiledAgent, LinearTS, Random, TopRank
@@ -38,9 +37,7 @@ SHORT = 100  # where the agents have agreed elsewhere, and something else is loo
 
 
 BY_HAND = ("BatchRank", "CascadeKLUCB", "PBMTS", "RankedExp3", "TopRank")
-"""Agents that a loop written by hand plays in the quick tests; `check_agent` compares the engines
-of all.
-"""
+"""Agents that a loop written by hand plays; `check_agent` compares the engines of all."""
 
 
 # --------------------------------------------------------------------------------- the same numbers
@@ -92,7 +89,6 @@ def test_engines_agree_on_the_smallest_problem(name, kind):
     [
         *(("compiled", name) for name in ("BatchRank", "CascadeKLUCB", "PBMUCB")),
         ("python", "BatchRank"),
-        *slow(("python", "CascadeKLUCB"), ("python", "PBMUCB")),
     ],
 )
 def test_checkpoints_and_chunks_change_nothing(name, engine):
@@ -132,9 +128,7 @@ def test_runs_continue_one_another(name, whole, turns):
     assert state_of(agents[0], envs[0]) == state_of(agents[1], envs[1])
 
 
-@pytest.mark.parametrize(
-    "name", [*BY_HAND, *slow(*(name for name in CLICK_AGENTS if name not in BY_HAND))]
-)
+@pytest.mark.parametrize("name", BY_HAND)
 def test_hand_written_loop_gives_the_same(name):
     env, agent = gym.make("PBMRank-v0"), make(name, gym.make("PBMRank-v0").unwrapped.model)
     observation, info = env.reset(seed=11)
@@ -345,7 +339,6 @@ class PlainBad(Agent):
         ([0, 1, 0], "position 2 shows item 0 again, already at position 0"),
         ([0, 5, 1], "position 1 shows item 5, but items are 0 to 4"),
         ([-1, 0, 1], "position 0 shows item -1, but items are 0 to 4"),
-        ([0, 1, 2**40], "position 2 shows item 1099511627776, but items are 0 to 4"),
     ],
 )
 @pytest.mark.parametrize("engine", ["compiled", "python", "plain"])
@@ -393,32 +386,26 @@ def test_interrupt_leaves_agent_and_environment_consistent(engine):
     assert state_of(agent, env) == state_of(twin, twin_env)
 
 
-def peak_memory(engine: str, horizon: int) -> int:
+def peak_memory(horizon: int) -> int:
     agent, env = make("Random", PBM), ClickEnv(PBM)
-    clickgym.run(agent, env, 10, seed=0, engine=engine)
+    clickgym.run(agent, env, 10, seed=0, engine="compiled")
     tracemalloc.start()  # sees only what is allocated from now on
-    clickgym.run(agent, env, horizon, seed=0, engine=engine)
+    clickgym.run(agent, env, horizon, seed=0, engine="compiled")
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return peak
 
 
-@pytest.mark.parametrize(
-    ("engine", "short", "long", "growth"),
-    [("compiled", 10_000, 1_000_000, 190_000), *slow(("python", 500, 2_400, 47_500))],
-)
-def test_memory_does_not_grow_with_the_horizon(engine, short, long, growth):
-    """Less than 0.2 bytes per session in the compiled engine, 25 in the Python engine (the first
-    call compiles).
-    """
-    peak_memory(engine, short)
-    assert peak_memory(engine, long) < peak_memory(engine, short) + growth
+def test_memory_does_not_grow_with_the_horizon():
+    """Less than 0.2 bytes per session; the first call compiles."""
+    peak_memory(10_000)
+    assert peak_memory(1_000_000) < peak_memory(10_000) + 190_000
 
 
 # ---------------------------------------------------------------------------------------- arguments
 
 
-@pytest.mark.parametrize("horizon", [1, 2, 3, 59, 1000, 123_457])
+@pytest.mark.parametrize("horizon", [1, 2, 123_457])
 def test_default_checkpoints(horizon):
     steps = clickgym.run(make("Random", PBM), ClickEnv(PBM), horizon, seed=0).steps
     assert steps[0] == 1
