@@ -13,6 +13,7 @@ settings.register_profile("clickgym", derandomize=True, deadline=None)  # first 
 settings.load_profile("clickgym")
 os.environ.pop("COLUMNS", None)  # pytest-xdist sets it, and commands follow it
 os.environ.update(LOKY_MAX_CPU_COUNT="1", OMP_NUM_THREADS="1")  # workers where a test asks for some
+EXAMPLES = os.path.join(os.path.dirname(os.path.dirname(__file__)), "examples", "")
 gc.set_threshold(1_000_000, 20, 20)  # looking for garbage took a tenth of the time
 
 
@@ -30,10 +31,10 @@ def kernels_as_python(request, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def restored(tmp_path_factory):
-    """What a test registers is gone after it, and so are the modules that it wrote."""
+    """What a test registers is gone after it, and so are examples and modules that it wrote."""
     from registries import restored
 
-    written, paths = str(tmp_path_factory.getbasetemp()), list(sys.path)
+    written, paths = (str(tmp_path_factory.getbasetemp()), EXAMPLES), list(sys.path)
     before = set(sys.modules)  # with the modules that fixtures of a whole file wrote
     with restored():
         yield
