@@ -210,7 +210,7 @@ import clickgym
 from numba.core.event import install_recorder
 
 with install_recorder("numba:compile") as compiled:
-    result = clickgym.run("CascadeKLUCB", "PBMRank-v0", 100, seed=0)
+    result = clickgym.run("TopRank", "PBMRank-v0", 100, seed=0)
 print(result.engine, result.regret[-1].hex(), len(compiled.buffer) > 0)
 """
 

@@ -318,7 +318,7 @@ def with_test(folder, **options):
 METRIC, AT = "held_out_ndcg@3", [1, 2, 40, 41, 150, 700]
 
 
-@pytest.mark.parametrize("name", ["PDGD", "LinearTS", Preferences])
+@pytest.mark.parametrize("name", ["PDGD", Preferences])
 def test_the_metric_is_the_value_of_the_agent_at_each_checkpoint(name, tmp_path):
     """Of an agent that is stopped there, on both engines; the others metrics stay as they are."""
     env, test = with_test(tmp_path)
