@@ -98,8 +98,8 @@ import clickgym
 def repeat_items(**kind):
     envs = gym.make_vec("PBMRank-v0", num_envs=64, **kind)
     envs.reset(seed=0)
-    for _ in range(3):
-        envs.step(np.zeros((64, 5), np.int64))
+    for item in range(3):  # Python shows equal warnings once by itself
+        envs.step(np.full((64, 5), item))
 
 repeat_items(vectorization_mode="sync")
 repeat_items()
