@@ -207,8 +207,8 @@ def test_one_damaged_session_in_a_thousand_is_left_out_and_said(log_file):
     with pytest.warns(UserWarning, match=r"left out 2 of 2,000 .*'7' has the position 2, but not"):
         log = read_log(log_file("log.csv", text))
     assert rows(log) == [("q", ["a", "b"], [0, 1])] * 1998
-    text = text.replace("3,q,2", "3,q,3")  # of 3, 13, 23, ...
-    with pytest.raises(ValueError, match=r"202 of 2,000 sessions are damaged"):
+    text = text.replace("\n13,q,2", "\n13,q,3")
+    with pytest.raises(ValueError, match=r"3 of 2,000 sessions are damaged"):
         read_log(log_file("log.csv", text))
 
 
