@@ -133,24 +133,12 @@ def test_better_of_two_estimators_of_one_model_is_kept(log_file):
     ("words", "message"),
     [
         ("LOG --model PMB --out x.json", "unknown model 'PMB'; did you mean 'PBM'?"),
-        (
-            "LOG --model PBM --out x.json --columns item",
-            "--columns is 'item'; expected NAME=COLUMN",
-        ),
         ("LOG --model PBM --out x.json --items 3", "n_items is 3, but the log has 4 positions"),
         (
             "LOG --model PBM --out x.json --query never",
             "the log has no query 'never'; its most frequent ones are often",
         ),
-        (
-            "LOG --model PBM --out x.json --query often some/times",
-            "--out is x.json for 2 queries; expected a folder",
-        ),
         ("NOTHING --model PBM --out x.json", "nothing: no column session"),
-        (
-            "LOG --model PBM --out nothing",
-            "nothing is a file, or lies below a file; expected a folder",
-        ),
     ],
 )
 def test_wrong_input_is_one_line_and_writes_nothing(

@@ -50,6 +50,3 @@ def test_values_are_read_as_by_python(text, value):
 def test_arguments_stand_between_commas():
     with pytest.raises(ValueError, match=r"commas, as in n_envs=64,n_steps=4$"):
         parse_spec("PPO:n_envs=64:n_steps=4")
-
-
-# ------------------------------------------------------------------------------------------ results
