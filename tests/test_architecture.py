@@ -137,7 +137,8 @@ def test_args_name_every_parameter(package):
     module, missing = import_module(package), []
     for name in getattr(module, "__all__", ()):
         thing = getattr(module, name)
-        text = inspect.cleandoc(vars(thing).get("__doc__") or "") if callable(thing) else ""
+        own = vars(thing).get("__doc__") if isinstance(thing, type) else thing.__doc__
+        text = inspect.cleandoc(own or "") if callable(thing) else ""
         sections = re.findall(r"^(?:Args|Attributes):\n(.*?)(?=^\S|\Z)", text, re.M | re.S)
         if "Args:\n" in text:
             lines = re.findall(r"^    ([\w*, ]+):", "".join(sections), re.M)
