@@ -307,18 +307,6 @@ def test_drawn_actions_repeat_with_the_seed():
     assert lists(1) == lists(1) != lists(2)
 
 
-def test_the_order_of_equal_scores_repeats_with_the_seed():
-    sb3 = pytest.importorskip("stable_baselines3")
-    env = EpisodeCounts(gym.make("QueriesPBMRank-v0"))
-    model = sb3.PPO(PlackettLuceActorCritic, env, n_steps=8, batch_size=8, seed=0, device="cpu")
-
-    def first_list(seed):
-        agent = FrozenPolicy(10, 5, model=model, seed=seed)
-        return agent.rank(np.zeros(5, np.int8)).tolist()
-
-    assert first_list(1) == first_list(1) != first_list(2)
-
-
 def test_a_model_of_other_actions_or_sizes_is_refused():
     model = trained("PPO", ClickEnv(SMALL))
     with pytest.raises(

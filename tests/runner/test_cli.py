@@ -158,10 +158,10 @@ def test_a_command_prints_what_it_asked_for(tmp_path, monkeypatch, printed):
     printed([*words, "50", "--agents", "Random"])
     update = report.update_files
 
-    def after_another(folder):
+    def after_another(*given):
         monkeypatch.setattr(report, "update_files", update)
         printed([*words, "60", "--agents", "CascadeTS"])
-        update(folder)
+        update(*given)
 
     assert "Random" not in printed([*words, "50", "--agents", "TopRank"])
     monkeypatch.setattr(report, "update_files", after_another)

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from ..agents.agent import UnsuitedError
 from ..core.checks import is_sequence, short
 from ..envs import ClickEnv, Users
-from ..envs.any_env import users_of
+from ..envs.any_env import sizes_of, users_of
 from ..envs.instances.instance import shipped_instances
 from .config import Cell, Config, Setting, provenance
 from .identity import identities, is_ours, loaded, own_kinds
@@ -113,6 +113,7 @@ def plan_of(
     for env_label, maker in env_makers.items():
         for instance in _instances(instances):
             env = make_env(maker, instance)
+            sizes_of(env)  # whatever is refused here is no agent's fault
             metrics.check_env(env.unwrapped)
             name = getattr(env.unwrapped, "instance", "custom")
             named[name] = _in_place(instance)
