@@ -83,7 +83,7 @@ RUNS = {  # the first word of a line below
 COMMANDS = """
 lst                               No such command 'lst'. Did you mean 'list'?
 run                               Missing argument 'ENVS'
-report nowhere                    nowhere is not a results folder
+report nowhere                    there is no folder nowhere
 report other                      other is not a results folder
 RUN --horizn 5                    --horizon
 RUN --runs 0                      runs is 0; expected a positive integer

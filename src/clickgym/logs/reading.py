@@ -28,6 +28,11 @@ LABELS = ("session", "item", "query", "user")
 """Roles of which the values are labels: 7 and 007 differ."""
 OF_SESSIONS = ("query", "list_propensity", "user")
 """Roles of which a session has one value."""
+RANGES = {
+    "clicked": "0 or 1",
+    "propensity": "a probability above 0",
+    "list_propensity": "a probability above 0",
+}
 FEW = 0.001
 """The largest share of damaged sessions that is left out."""
 ONE_QUERY = "all"
@@ -148,6 +153,14 @@ def _rows(
         if gaps.any():
             row = gaps.arg_true()[0] + 1
             raise ValueError(f"{name}: row {row} has no value in the column {names[role]}")
+    for role, expected in RANGES.items():
+        if role in found:
+            wrong = rows.filter(~pl.col(role).is_between(0, 1))
+            if wrong.height:
+                raise ValueError(
+                    f"{name}: the session {wrong['session'][0]!r} has {wrong[role][0]:g} in the "
+                    f"column {names[role]}; expected {expected}"
+                )
     if not rows.height:
         raise ValueError(f"{name}: there is no row in the log")
     return rows
