@@ -18,10 +18,7 @@ from clickgym.core.state import Floats, Ints
 from clickgym.envs import entry, kernel
 
 # Of agents that differ in what they estimate only, one stands for the others.
-TYPICAL = (
-    *("CascadeTS", "CascadeKLUCB", "GLRCascadeKLUCB", "PBMHB", "BatchRank", "BubbleRank"),
-    *("TopRank", "UniRank", "GRAB", "RankedExp3", "PDGD", "UBMLinUCB", "CascadeVI"),
-)
+TYPICAL = ("CascadeTS", "GLRCascadeKLUCB", "BatchRank", "GRAB", "UBMLinUCB", "CascadeVI")
 EVERY = [*CLICK_AGENTS, *CONTEXTUAL_AGENTS, *STATE_AGENTS]
 
 
