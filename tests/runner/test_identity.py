@@ -71,6 +71,11 @@ BASE = "from clickgym.agents import Random\nclass Base(Random): c = 1\n"
         ("from base import Base\nclass Mine(Base): ...", {"base": BASE}, "base"),
         ("import base\nclass Mine(base.Base): ...", {"base": BASE}, "base"),
         (
+            "from importlib import import_module as get\nclass Mine(get('base').Base): ...",
+            {"base": BASE},
+            "base",
+        ),
+        (
             AGENT + "import deep.one",
             {"deep.one": "from . import two", "deep.two": "c = 1"},
             "deep.two",
