@@ -179,6 +179,27 @@ def test_a_sweep_repeats_a_run(n_jobs: int) -> None:
     assert first.sort(by).equals(again.sort(by))
 
 
+def test_a_learner_is_not_compared_run_by_run() -> None:
+    """Its streams have users of their own: over runs it has no difference, and is no reference;
+    over instances it has one.
+    """
+    agents = ["Random", "A2C:n_envs=8", "TopRank"]
+    results = clickgym.sweep(["PBMRank-v0"], agents, 60, 3, n_jobs=1)
+    table = {row["agent"]: row for row in results.table().iter_rows(named=True)}
+    assert table["A2C:n_envs=8"]["difference"] is table["A2C:n_envs=8"]["p"] is None
+    assert table["TopRank"]["difference"] is not None
+    assert results.table("A2C:n_envs=8")["difference"].null_count() == 3
+    assert "over the same runs" in results.to_latex()
+    assert "over the same runs" not in results.to_latex("A2C:n_envs=8")
+    lines = results.plot(reference="Random").axes[0].get_lines()
+    assert "A2C:n_envs=8" not in {line.get_label() for line in lines}
+    with pytest.raises(ValueError, match="no other agent met the users of A2C:n_envs=8"):
+        results.plot(reference="A2C:n_envs=8")
+    queries = ["yandex-9982", "yandex-like"]
+    both = clickgym.sweep(["PBMRank-v0"], agents, 60, 1, instances=queries, n_jobs=1)
+    assert both.table("A2C:n_envs=8")["difference"].null_count() == 1
+
+
 def test_a_learner_that_ends_early_has_no_result() -> None:
     class Quitter(OwnLoop):
         engine = "none"

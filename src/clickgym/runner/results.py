@@ -327,7 +327,8 @@ class Results:
               instances, if there are several instances and several runs;
             - ``median`` and ``worst`` of all runs;
             - ``difference`` of the regret to that of the ``reference`` over the same instances or
-              runs, and ``difference_ci95``;
+              runs, and ``difference_ci95``; null where runs are compared, and those of the agent
+              or of the ``reference`` met users of their own, as those of `PPO` do;
             - ``p`` of the paired t test, adjusted by Holm's procedure for the agents of the
               environment (null for two instances or runs);
             - ``reward`` and each further metric, per session, with their intervals;
@@ -373,8 +374,9 @@ class Results:
             log: both axes of regret are logarithmic, or both linear; with ``reference`` or
                 ``normalise`` they are linear.
             by_instance: a panel for each instance of each environment, not their mean.
-            reference: draw the differences to this agent in the same runs. The axis follows the
-                other agents where `Random` leaves it.
+            reference: draw the differences to this agent in the same runs, without agents whose
+                runs met users of their own. The axis follows the other agents where `Random`
+                leaves it.
             emphasis: the agent whose line is thick and above the others.
             names: what the figure calls agents, environments, instances and metrics. It may hold
                 more than this figure shows, for all figures of a paper.
@@ -393,7 +395,8 @@ class Results:
 
         Raises:
             ValueError: matplotlib writes no files of this suffix, ``ax`` is to hold several
-                panels, there is no such agent or measure, or nothing by which to normalise.
+                panels, there is no such agent or measure, nothing by which to normalise, or no
+                agent that met the users of the ``reference``.
         """
         check_fork()
         from .reports.figures import Manner, regret_figure, write_figure  # slow to load

@@ -10,11 +10,16 @@ from polars import col
 
 from ..core.statistics import half_width, holm, t_level
 from .play.metrics import is_sum, kind_of
+from .play.pair import ENGINES
 
 MEASURED = ("env", "instance", "agent", "run", "seed", "step", "regret", "reward", "clicks")
 TIMED = ("engine", "seconds")
 QUERY = "query"
 """The column of the query of each run, where runs have one; null in other environments."""
+OWN_USERS = ~col("engine").is_in([*ENGINES, "own loop"]) | col("seed").is_null()
+"""Whether a run met other users than the runs of the same number of other agents: it trained on
+streams of its own, or its seed is unknown.
+"""
 
 
 def metrics_of(frame: polars.DataFrame) -> list[str]:
@@ -56,6 +61,16 @@ def by_query(frame: polars.DataFrame) -> polars.DataFrame:
     if QUERY not in frame.columns:
         return frame
     return frame.with_columns(run=polars.coalesce(QUERY, "run"))
+
+
+def comparable(rows: polars.DataFrame) -> polars.DataFrame:
+    """The rows of one environment that can be compared with those of other agents over the same
+    instances, queries or runs. Over runs, those with users of their own cannot.
+    """
+    if several_instances(rows):
+        return rows
+    is_run = col(QUERY).is_null() if QUERY in rows.columns else polars.lit(True)
+    return rows.filter(~(OWN_USERS & is_run))
 
 
 WINDOWS = 50
@@ -199,21 +214,22 @@ def comparisons(last: polars.DataFrame, reference: str) -> polars.DataFrame:
         A row for each environment and other agent: ``difference`` of its regret to that of the
         reference (of its total reward, where regret is unknown), ``difference_ci95`` half the width
         of its 95 % interval, and ``p`` of the paired t test, adjusted by Holm's procedure for the
-        agents of the environment; null with two units or fewer.
+        agents of the environment; null with two units or fewer. Agents that met users of their
+        own have no row where units are runs.
     """
     unknown, several, found = without_regret(last), several_instances(last), []
     for (env,), rows in last.group_by("env", maintain_order=True):
         unit = "instance" if env in several else "run"
         measure = "reward" if env in unknown else "regret"
         means = (
-            by_query(complete_runs(rows, ["agent"]))
+            by_query(comparable(complete_runs(rows, ["agent"])))
             .group_by(unit, "agent")
             .agg(col(measure).mean())
         )
         values = means.pivot("agent", index=unit, values=measure)
         of_env: list[dict[str, Any]] = []
         for agent in rows["agent"].unique(maintain_order=True):
-            if agent != reference and reference in values.columns:
+            if agent != reference and {agent, reference} <= {*values.columns}:
                 gaps = (values[agent] - values[reference]).drop_nulls().to_numpy()
                 if len(gaps):
                     of_env.append({"env": env, "agent": agent, **_of_gaps(gaps)})
@@ -242,8 +258,8 @@ def final_table(rows: polars.DataFrame, reference: str | None = None) -> polars.
         reference: the agent with which the others are compared; None takes the first.
 
     Example:
-        >>> columns = ["env", "instance", "agent", "run", "step", "regret", "reward"]
-        >>> rows = [("E", "i", "A", 0, 10, 3.0, 10.0), ("E", "i", "A", 1, 10, 5.0, 30.0)]
+        >>> columns = ["env", "instance", "agent", "run", "seed", "step", "regret", "reward"]
+        >>> rows = [("E", "i", "A", 0, 7, 10, 3.0, 10.0), ("E", "i", "A", 1, 8, 10, 5.0, 30.0)]
         >>> frame = polars.DataFrame(rows, columns, orient="row")
         >>> table = final_table(frame.with_columns(engine=polars.lit("python"), seconds=1e-6))
         >>> table.select("agent", "regret", "worst", "reward", "runs").row(0)

@@ -26,7 +26,7 @@ from ...core.files import write_whole
 from ...core.formats import visible
 from ..config import Config
 from ..play.metrics import kind_of
-from ..summaries import average, by_window, several_instances, span, without_regret
+from ..summaries import average, by_window, comparable, several_instances, span, without_regret
 
 ZOOM = 1000
 """On logarithmic axes the first thousandth of the sessions, where all agents still explore, is left
@@ -208,6 +208,8 @@ def regret_figure(
                 means = average(part, by, columns)
                 for measure in set(columns) & set(parts):
                     parts[measure].append(means)
+    if all(part.is_empty() for part in parts[measures[0]]):
+        raise ValueError(f"no other agent met the users of {manner.reference}: no differences")
     drawn = frame["agent"].unique().sort().to_list()
     looks = line_styles([*known, *drawn])
     styles = apart({agent: looks[agent] for agent in drawn})
@@ -325,7 +327,7 @@ def _normalised(frame: polars.DataFrame, labels: Sequence[str]) -> polars.DataFr
 
 def _minus(rows: polars.DataFrame, manner: Manner, columns: Sequence[str]) -> polars.DataFrame:
     """The rows of the other agents, with the differences to the reference in the same runs."""
-    of = ["env", "instance", "run", "step"]
+    of, rows = ["env", "instance", "run", "step"], comparable(rows)
     reference = rows.filter(agent=manner.reference).select(*of, *columns)
     both = rows.filter(col("agent") != manner.reference).join(
         reference, on=of, suffix=" there", maintain_order="left"

@@ -82,7 +82,7 @@ def to_latex(results: Results, reference: str | None = None) -> str:
     caption = [
         f"{measure.capitalize()} after {results.horizon:,} sessions: {over_words(table)}; {better} "
         "is better. Median and worst are of all runs.",
-        *about_pairs(table, ("difference", "p")),
+        *about_pairs(table, ()),
         *about_users(results),
     ]
     words = escaped(" ".join(caption)).replace(" ±", r" $\pm$").replace(r" \%", r"\,\%")

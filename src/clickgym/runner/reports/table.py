@@ -17,8 +17,7 @@ from rich.console import Console
 from ...core.formats import duration, regret_text
 from ..make import agent_maker, requirements
 from ..play.metrics import is_sum
-from ..play.pair import ENGINES
-from ..summaries import metrics_of, span, with_loss, without_regret
+from ..summaries import OWN_USERS, metrics_of, span, with_loss, without_regret
 from ..terminal import Column, print_table, say
 
 if TYPE_CHECKING:
@@ -171,7 +170,7 @@ def about_pairs(table: polars.DataFrame, shown: Collection[str]) -> Iterator[str
             "The intervals are about more runs with these users. They say nothing about other "
             "users."
         )
-    if "difference" in shown:
+    if table["difference"].count():
         units, reference = " or ".join(units_of(table)), table["reference"][0]
         sign = "positive" if table["regret"].count() else "negative"
         yield (
@@ -179,7 +178,7 @@ def about_pairs(table: polars.DataFrame, shown: Collection[str]) -> Iterator[str
             f"difference is in favour of {reference}."
         )
     tested = table.group_by("env").agg(col("p").count()).filter(col("p") > 0)["p"]
-    if "p" in shown and len(tested):
+    if len(tested):
         count = span(tested)
         these = "is one comparison" if count == "1" else f"are {count} comparisons"
         each = " in each environment" * (len(tested) > 1)
@@ -191,11 +190,8 @@ def about_pairs(table: polars.DataFrame, shown: Collection[str]) -> Iterator[str
 
 
 def about_users(results: Results) -> Iterator[str]:
-    """Which agents met other users than those of the same runs of others: they trained on streams
-    of their own, whose seed is that of no run if it is null.
-    """
-    own = ~col("engine").is_in([*ENGINES, "own loop"]) | col("seed").is_null()
-    names = results.rows.filter(own)["agent"].unique(maintain_order=True)
+    """Which agents met other users than those of the same runs of others."""
+    names = results.rows.filter(OWN_USERS)["agent"].unique(maintain_order=True)
     if len(names) and results.rows["agent"].n_unique() > 1:
         whose = "its" if len(names) == 1 else "their"
         yield f"{' and '.join(names)} met users of {whose} own, not those of the others."
