@@ -130,3 +130,21 @@ def test_runs_that_cannot_be_compared_are_refused():
     with pytest.raises(ValueError, match="two runs of Random in PBMRank-v0 have the seed 0"):
         clickgym.Results([runs[0], runs[0]])
     clickgym.Results([runs[0], dataclasses.replace(runs[0], agent="other")])
+
+
+def test_one_name_for_two_agents_is_refused():
+    """Also without a seed, where each run counts."""
+    sweep = clickgym.sweep(["PBMRank-v0"], ["Random"], T, 2)
+    mine = dataclasses.replace(streams(), agent="Random")
+    for parts in (
+        [mine, sweep],
+        [sweep, mine],
+        [sweep, sweep],
+        [mine, clickgym.run("Random", "PBMRank-v0", T)],
+    ):
+        with pytest.raises(ValueError, match="two results are called Random; give one another"):
+            clickgym.Results(parts)
+    with pytest.raises(ValueError, match="same run of Random in PBMRank-v0 is there twice"):
+        clickgym.Results([mine, mine])
+    both = clickgym.Results([mine, dataclasses.replace(streams(), agent="Random")])
+    assert both.table()["runs"].to_list() == [2]

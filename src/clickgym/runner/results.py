@@ -140,7 +140,8 @@ def rows_of(parts: Sequence[Result | Results]) -> polars.DataFrame:
     for itself.
 
     Raises:
-        ValueError: runs have different numbers of sessions, or an agent has two runs with one seed.
+        ValueError: runs have different numbers of sessions, an agent has a run or a seed twice, or
+            results of two kinds have one name.
     """
     frames = [it.rows if isinstance(it, Results) else _frame_of(it) for it in parts]
     ends = [frame.group_by("agent", maintain_order=True).agg(col("step").max()) for frame in frames]
@@ -151,13 +152,14 @@ def rows_of(parts: Sequence[Result | Results]) -> polars.DataFrame:
             f"runs have different numbers of sessions, and are not comparable: {listed}"
         )
     numbers: dict[Any, int] = {}  # of the runs of sweeps, by the users that they met
-    seen = set[Any]()
-    for it in parts:
+    seen, origins = set[Any](), dict[Any, Any]()
+    for number, it in enumerate(parts):
         if isinstance(it, Results):
             names = ("env", "instance", "seed", "run", "agent")
             for *met, run, agent in it.rows.select(names).unique(maintain_order=True).iter_rows():
                 numbers[tuple(met)] = run
                 seen.add((*met, agent))
+                _check_name((*met[:2], agent), number, origins)
     first = max(numbers.values(), default=-1) + 1
     runs = [it for it in parts if isinstance(it, Result)]
     seeds = sorted({it.seed for it in runs if it.seed is not None})
@@ -167,7 +169,11 @@ def rows_of(parts: Sequence[Result | Results]) -> polars.DataFrame:
         if isinstance(it, Results):
             continue
         users = it.env, it.instance, it.seed
+        measured = (*users, it.agent, it.seconds, it.regret.tobytes(), it.reward.tobytes())
         if it.seed is None:
+            if measured in seen:
+                raise ValueError(f"the same run of {it.agent} in {it.env} is there twice")
+            seen.add(measured)
             run = first + len(seeds) + unseeded[users, it.agent] * len(agents)
             run += agents.index(it.agent)
             unseeded[users, it.agent] += 1
@@ -179,9 +185,22 @@ def rows_of(parts: Sequence[Result | Results]) -> polars.DataFrame:
         else:
             run = numbers.get(users, first + seeds.index(it.seed))
             seen.add((*users, it.agent))
+        origin = "own loop" if it.engine == "own loop" else "run"
+        _check_name((it.env, it.instance, it.agent), origin, origins)
         frames[number] = frames[number].with_columns(run=polars.lit(run, polars.Int64))
     frame = polars.concat(frames, how="diagonal")
     return frame.select(polars.exclude(TIMED), *TIMED)
+
+
+def _check_name(labels: tuple[str, str, str], origin: Any, origins: dict[Any, Any]) -> None:
+    """Check that an agent in an environment and instance has its results from one origin: a sweep,
+    `clickgym.run` or loops of one's own.
+
+    Raises:
+        ValueError: it has not.
+    """
+    if origins.setdefault(labels, origin) != origin:
+        raise ValueError(f"two results are called {labels[-1]}; give one another name")
 
 
 def _frame_of(run: Result) -> polars.DataFrame:
@@ -211,7 +230,7 @@ class Results:
 
     Raises:
         ValueError: the folder is not one of results, the rows are not those of a sweep, or single
-            runs have different numbers of sessions.
+            runs have different numbers of sessions, or one name for two agents.
         RuntimeError: the process was forked from one that had used Polars.
 
     Example:
