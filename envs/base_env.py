@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import as_call, check_seed
 from ..core.draws import Bound, source_of
 from ..core.faults import SessionError, cause
+from ..core.specs import written_spec
 from .arguments import Described
 from .session import begin_streams
 from .spaces import RankedList, without_repeats
@@ -23,6 +24,37 @@ from .task import draw_nothing
 def name_of(env: Any) -> str:
     """Return the name of an environment in messages and results: its id, or its class."""
     return env.spec.id if env.spec else type(env.unwrapped).__name__
+
+
+NO_PART_OF_A_LABEL = (
+    *("instance", "render_mode"),
+    # of make_vec
+    *("num_envs", "vectorization_mode", "autoreset_mode", "max_episode_steps"),
+    *("vector_kwargs", "wrappers"),
+)
+"""Arguments of environments that stand elsewhere, or say nothing about users and rewards."""
+
+
+def label_of(env: Any) -> str:
+    """Return the label of an environment in results, as a sweep writes it: its id with the
+    arguments that it got, but for the instance; its name if they cannot be written.
+
+    Example:
+        >>> import gymnasium as gym, clickgym
+        >>> label_of(gym.make("PBMRank-v0", reward="any_click"))
+        'PBMRank-v0:reward=any_click'
+    """
+    if not env.spec:
+        return name_of(env)
+    registered = gym.registry[env.spec.id].kwargs if env.spec.id in gym.registry else {}
+    arguments = {
+        key: value.tolist() if isinstance(value, np.ndarray) else value
+        for key, value in env.spec.kwargs.items()
+        if key not in NO_PART_OF_A_LABEL
+        and value is not None
+        and str(value) != str(registered.get(key))
+    }
+    return written_spec(env.spec.id, arguments) or name_of(env)
 
 
 class BaseClickEnv:

@@ -20,7 +20,8 @@ class Result:
     """The measurements of one run at its checkpoints.
 
     Attributes:
-        env, instance, agent: their names.
+        env, instance, agent: their names; that of the environment with its arguments, as in
+            ``"PBMRank-v0:reward=any_click"``.
         seed: of ``env.reset``, and of an agent made by its name: `run` with it repeats the run.
             None if it is unknown.
         steps: ``(n,)`` the checkpoints, in sessions.

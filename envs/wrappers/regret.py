@@ -27,6 +27,7 @@ from ..any_env import (
     regret_of,
     shows_clicks,
 )
+from ..base_env import label_of
 from ..click_env import name_of
 from ..meter import CLICKS, REGRET, REWARD, Meter, checkpoint_steps
 from ..result import Result
@@ -83,7 +84,7 @@ class _Recorded:
             steps, totals = np.append(steps, meter.step), np.vstack([totals, meter.totals])
         first = getattr(core, "envs", [core])[0].unwrapped  # of a vector of single environments
         return Result(
-            env=name_of(self),
+            env=label_of(self),
             instance=getattr(first, "instance", "custom"),
             agent=agent,
             seed=self._seed,

@@ -46,6 +46,26 @@ def test_the_result_of_a_loop_is_that_of_run():
     assert mine.seconds > 0
 
 
+def test_another_reward_is_another_environment():
+    """Results have the label that a sweep gives to the same arguments."""
+    arguments = {"reward": "any_click", "attraction": [0.5, 0.25, 0.1], "examination": [1.0, 0.5]}
+    (label,) = clickgym.sweep([("PBMRank-v0", arguments)], ["Random"], 5, 1).names("env")
+    arguments["attraction"] = np.array(arguments["attraction"])
+    env = clickgym.RecordRegret(gym.make("PBMRank-v0", **arguments))
+    envs = [
+        clickgym.RecordVectorRegret(gym.make_vec("PBMRank-v0", 1, mode, **arguments))
+        for mode in ("vector_entry_point", "sync")
+    ]
+    for it, action in ((env, [0, 1]), *((it, [[0, 1]]) for it in envs)):
+        it.reset()
+        it.step(action)
+        assert it.result("mine").env == label
+    mine = env.result("mine")
+    other = clickgym.run("Random", ("PBMRank-v0", {**arguments, "reward": "clicks"}), 1)
+    assert clickgym.run("Random", ("PBMRank-v0", arguments), 1).env == label
+    assert clickgym.Results([mine, other]).table()["env"].n_unique() == 2
+
+
 def test_its_steps_end_with_the_last_session():
     env = clickgym.RecordRegret(gym.make("PBMRank-v0"), checkpoints=[5, 20])
     env.reset()

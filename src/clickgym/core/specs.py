@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -71,6 +71,31 @@ def parse_spec(
         except ValueError as error:
             raise ValueError(f"{short(spec)}: {key}: {error}") from None
     return name, arguments
+
+
+def written_spec(name: str, arguments: Mapping[str, Any]) -> str | None:
+    """Return a name and its arguments in the form that `parse_spec` reads; None if an argument is
+    no JSON, or cannot stand among others.
+
+    Example:
+        >>> written_spec("PBMRank-v0", {"reward": "any_click", "cutoff": 3})
+        'PBMRank-v0:reward=any_click,cutoff=3'
+    """
+    if not arguments:
+        return name
+    try:
+        spec = f"{name}:{','.join(f'{key}={_written(value)}' for key, value in arguments.items())}"
+        is_readable = json.dumps(parse_spec(spec)) == json.dumps((name, arguments))
+    except (TypeError, ValueError):
+        return None
+    return spec if is_readable else None
+
+
+def _written(value: Any) -> str:
+    """An argument as text; a text with commas is quoted."""
+    if isinstance(value, str) and "," not in value and plain_value(value) == value:
+        return value
+    return json.dumps(value, separators=(",", ":"))
 
 
 def _first(text: str) -> tuple[str, str | None]:

@@ -7,7 +7,6 @@ A spec is ``NAME[:KEY=VALUE,...]``; a NAME may be ``module:Class``. In a list of
 
 from __future__ import annotations
 
-import json
 import operator
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -18,7 +17,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from ..agents import AGENTS
 from ..core.checks import short
-from ..core.specs import parse_spec, plain_value
+from ..core.specs import parse_spec, written_spec
 from ..envs import Users
 
 Spec = str | tuple[str, Mapping[str, Any]]
@@ -89,21 +88,7 @@ def own_label(thing: Any) -> str | None:
     """
     maker, arguments = split(thing)
     name = maker if isinstance(maker, str) else name_of_maker(maker)
-    if name is None or not arguments:
-        return name
-    try:
-        label = f"{name}:{','.join(f'{key}={written(value)}' for key, value in arguments.items())}"
-        is_readable = json.dumps(parse_spec(label)) == json.dumps((name, arguments))
-    except (TypeError, ValueError):  # an argument that is no JSON, or cannot stand among others
-        return None
-    return label if is_readable else None
-
-
-def written(value: Any) -> str:
-    """An argument in the form that `parse_spec` reads; a text with commas is quoted."""
-    if isinstance(value, str) and "," not in value and plain_value(value) == value:
-        return value
-    return json.dumps(value, separators=(",", ":"))
+    return None if name is None else written_spec(name, arguments)
 
 
 def name_of_maker(maker: Any) -> str | None:

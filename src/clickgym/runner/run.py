@@ -94,5 +94,5 @@ def run(
         cause = "info has neither regret, nor expected_reward and optimal_reward"
         if own_step_of(env) is not None:
             cause = "a wrapper changes the reward, and puts no regret of its own into info"
-        warnings.warn(f"the regret in {result.env} is unknown (nan): {cause}", stacklevel=2)
+        warnings.warn(f"the regret in {name_of(env)} is unknown (nan): {cause}", stacklevel=2)
     return result

@@ -9,7 +9,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from ...envs.click_env import name_of
+from ...envs.base_env import label_of
 from ...envs.meter import CLICKS, REGRET, REWARD, Meter
 from ...envs.result import Result
 from .compiled import play_compiled
@@ -51,7 +51,7 @@ def play(
     run = Run(agent, env, observation, meter, metrics, on_chunk)
     seconds = LOOPS.get(engine, play_learner)(run)
     return Result(
-        env=name_of(env),
+        env=label_of(env),
         instance=getattr(core, "instance", "custom"),
         agent=type(agent).__name__,
         seed=seed,
