@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
-from gymnasium.vector import VectorEnv, VectorWrapper
+from gymnasium.vector import SyncVectorEnv, VectorEnv, VectorWrapper
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.checks import A_VECTOR_ENV, AN_ENV, check_kind, integers, short
@@ -31,6 +32,7 @@ from ..base_env import label_of
 from ..click_env import name_of
 from ..meter import CLICKS, REGRET, REWARD, Meter, checkpoint_steps
 from ..result import Result
+from ..vector_env import ClickVectorEnv
 from .actions import recorded
 from .item_by_item import ItemByItem
 
@@ -48,6 +50,16 @@ class _Recorded:
         self._started = clock() if self._started is None else self._started
         if seed is not None or not self.meter.step:
             self._seed = int(seed) if isinstance(seed, int) and not self.meter.step else None
+
+    def _forget_regret(self) -> None:
+        """Make the regret unknown, and warn of it once."""
+        if not np.isnan(self.meter.totals[REGRET]):
+            warnings.warn(
+                f"the regret in {name_of(self)} is unknown (nan): a wrapper changes the reward, "
+                "and puts no regret of its own into info",
+                stacklevel=3,
+            )
+        self.meter.forget_regret()
 
     def result(self, agent: str) -> Result:
         """Return what was measured so far as the result of a run, which `clickgym.Results` shows
@@ -162,7 +174,7 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
         try:
             earned, click_env = checked_number("reward", reward), self._click_env
             if click_env is not None and not click_env.regret_is_of(earned, info):
-                self.meter.forget_regret()
+                self._forget_regret()
             if click_env is None or self._has_clicks:
                 clicks = checked_clicks(observation, self._n_positions)
             else:
@@ -185,7 +197,8 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
     Args:
         env: a vector environment of this package, native or of Gymnasium's (``"sync"``,
             ``"async"``); a wrapper of it may change rewards, but neither lists nor observations.
-            The regret stays that of the users' own reward.
+            Then the regret is nan, as in `RecordRegret`. With ``"async"`` this is not seen, and the
+            regret stays that of the users' own reward.
         checkpoints: as in `RecordRegret`, in sessions over all streams together.
 
     Attributes:
@@ -227,6 +240,10 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
         regret = np.where(ended_now, final.get("regret", 0.0), infos.get("regret", 0.0))
         measured = np.column_stack([regret, rewards, clicks.sum(axis=1)])
         played = ended_now | others  # a step may only reset a stream (NEXT_STEP)
+        if (own := _earned(self.env)) is not None:
+            is_changed = (rewards != own[0]) & (regret == own[1]) & (regret != 0)
+            if (is_changed & played).any():
+                self._forget_regret()
         if self.on_session is None:
             self.meter.add_all(measured[played])
         else:
@@ -237,6 +254,17 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
                 self.meter.add(*measured[b])
         self._seconds = clock() - (self._started or 0.0)
         return observations, rewards, terminations, truncations, infos
+
+
+def _earned(env: VectorEnv) -> Any:
+    """Return rewards and regrets of the last sessions, before any wrapper; None if there is none,
+    or they are unknown.
+    """
+    core = env.unwrapped
+    if isinstance(core, SyncVectorEnv):
+        cores = [it for it in map(own_step_of, core.envs) if it is not None]
+        return np.transpose([it.earned for it in cores]) if len(cores) == len(core.envs) else None
+    return core.earned if isinstance(core, ClickVectorEnv) and core is not env else None
 
 
 def _meter_of(checkpoints: ArrayLike | None) -> Meter:

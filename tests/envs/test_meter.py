@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
+from functools import partial
+
 import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.vector import VectorActionWrapper
-from gymnasium.wrappers.vector import FlattenObservation
+from gymnasium.wrappers.vector import (
+    ClipReward,
+    FlattenObservation,
+    TransformReward,
+)
 
 from clickgym.envs import ClickVectorEnv, PositionBasedModel, ScoresVectorAction
 from clickgym.envs.meter import Meter
-from clickgym.envs.wrappers.regret import RecordVectorRegret
+from clickgym.envs.wrappers.regret import RecordRegret, RecordVectorRegret
 
 MODEL = PositionBasedModel([0.5, 0.3], [1.0, 0.5])
 
@@ -58,6 +65,64 @@ def test_streams_whose_lists_or_observations_are_changed(wrapper):
     lists = np.zeros((2, 20)) if wrapper is ScoresVectorAction else [range(5)] * 2
     clicks = sum(envs.step(lists)[1].sum() for _ in range(20))
     assert recorded.meter.totals[2] == clicks > 0
+
+
+class Doubled(gym.Wrapper):
+    """A reward of its own, with its regret or without."""
+
+    def __init__(self, env, tells_regret=False):
+        super().__init__(env)
+        self.tells_regret = tells_regret
+
+    def step(self, action):
+        observation, reward, *ends, info = self.env.step(action)
+        if self.tells_regret:
+            info = {**info, "regret": 2 * info["regret"]}
+        return observation, 2 * reward, *ends, info
+
+
+@pytest.mark.parametrize("autoreset_mode", ["NextStep", "SameStep"])
+@pytest.mark.parametrize("wrapper", [None, TransformReward, ClipReward, "inside"])
+def test_regret_is_not_that_of_another_reward(wrapper, autoreset_mode):
+    """Of streams as of one environment: nan, with one warning."""
+    mode, arguments = "vector_entry_point", {"autoreset_mode": autoreset_mode}
+    if wrapper == "inside":
+        mode = "sync"
+        arguments = {"vector_kwargs": arguments, "wrappers": [Doubled]}
+    envs = gym.make_vec("PBMRank-v0", 3, mode, **arguments)
+    if wrapper is TransformReward:
+        envs = TransformReward(envs, lambda rewards: 2 * rewards)
+    elif wrapper is ClipReward:  # writes into the array of rewards
+        envs = ClipReward(envs, 0.0, 0.5)
+    recorded = RecordVectorRegret(envs)
+    recorded.reset(seed=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(1050):  # beyond an episode
+            recorded.step(np.tile(range(5), (3, 1)))
+    assert np.isnan(recorded.meter.totals[0]) == (wrapper is not None)
+    told = [it for it in caught if "is unknown (nan): a wrapper changes" in str(it.message)]
+    assert len(told) == (wrapper is not None)
+
+
+def test_regret_of_another_reward_that_tells_it():
+    env = RecordRegret(Doubled(gym.make("PBMRank-v0")))
+    env.reset(seed=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(50):
+            env.step(range(5))
+    assert [str(it.message)[:37] for it in caught] == ["the regret in PBMRank-v0 is unknown ("]
+    assert np.isnan(env.result("mine").regret).all()
+    totals = []
+    for tells_regret in (True, False):
+        wrappers = [partial(Doubled, tells_regret=True)] if tells_regret else []
+        envs = RecordVectorRegret(gym.make_vec("PBMRank-v0", 2, "sync", wrappers=wrappers))
+        envs.reset(seed=0)
+        for _ in range(50):
+            envs.step(np.tile(range(5), (2, 1)))
+        totals.append(envs.meter.totals[0])
+    assert totals[0] == pytest.approx(2 * totals[1])
 
 
 def test_streams_whose_lists_are_changed_within_their_space():
