@@ -52,6 +52,15 @@ def test_more_variance_widens(sd):
     assert scaled == pytest.approx((8 * low, 8 * high), rel=1e-10)
 
 
+@pytest.mark.parametrize("model", ["pbm", "ubm", "dbn", "cm"])
+def test_list_without_a_click_has_an_interval_from_zero(model):
+    """By a click model, too, of which the parameters vary."""
+    lists, clicks = [[0, 1], [1, 0], [2, 3], [3, 2]] * 3, [[1, 0], [0, 1], [0, 0], [0, 0]] * 3
+    log = ClickLog(lists, clicks, [0] * 12, tuple("abcd"), ("q",))
+    result = evaluate(log, FixedPolicy([2, 3]), model)
+    assert result.value == result.interval[0] == 0 < result.interval[1]
+
+
 def test_no_click_is_no_certainty():
     """The upper end is that of a Poisson count of 0 with the largest weight, over 3 sessions."""
     log = ClickLog([[0, 1], [1, 0], [1, 0]], np.zeros((3, 2)), [0] * 3, ("a", "b"), ("q",))

@@ -77,7 +77,7 @@ def interval_of_clicks(
     spread = max(float((deviations(sizes, users) ** 2).sum()), float(sizes.max()) ** 2)
     spread = max(spread, variance / unit / unit)
     tail, low = (1 - level) / 2, 0.0
-    if spread > 0:
+    if spread > 0 and total > 0:
         low = spread / total * float(gammaincinv(total**2 / spread, tail))
     # The quantiles of a gamma law fall again where its deviation is many times its mean.
     normal = total - float(ndtri(tail) * np.sqrt(spread))
