@@ -272,6 +272,14 @@ def test_line_that_is_cut_short_is_played_again(whole, tmp_path, played):
     assert_frame_equal(numbers(folder), numbers(whole))
 
 
+def test_file_whose_first_line_is_cut_short_is_no_results(whole, tmp_path):
+    folder = shutil.copytree(whole, tmp_path / "out")
+    [file] = files_of(folder)
+    file.write_bytes(file.read_bytes()[:40])
+    with pytest.raises(ValueError, match="is not a results folder"):
+        clickgym.Results(folder)
+
+
 def test_folders_are_merged_by_copying_or_by_report(whole, tmp_path, printed):
     a, b = tmp_path / "a", tmp_path / "b"
     sweep(a, agents=AGENTS[:1])

@@ -29,7 +29,7 @@ from ..core.files import make_folder
 from ..core.forks import check_fork
 from ..envs.result import Result
 from .config import Config, run_seed, shown_of
-from .store import RUNS, Row, files_of, read
+from .store import RUNS, Row, files_of, headers, read
 from .summaries import MEASURED, QUERY, TIMED, final_table, metrics_of
 
 if TYPE_CHECKING:
@@ -60,15 +60,16 @@ def read_folders(folders: Sequence[Path]) -> tuple[polars.DataFrame, Config]:
     Warns:
         UserWarning: nothing of a folder is shown, because another has another setting.
     """
-    about, rows = read(folders)
-    configs = [Config.from_json(folders[0], it) for it in about]
-    where = ", ".join(map(str, folders))
-    if unreadable := [folder for folder in folders if not files_of([folder])]:
+    by_folder = {
+        folder: [Config.from_json(folder, it) for it in headers(folder)] for folder in folders
+    }
+    if unreadable := [folder for folder, configs in by_folder.items() if not configs]:
         raise ValueError("; ".join(map(_unreadable, unreadable)))
-    shown = shown_of(configs)
-    for folder in folders if len(folders) > 1 else ():
-        settings = [Config.from_json(folder, it).setting for it in read([folder])[0]]
-        if shown.setting not in settings:
+    about, rows = read(folders)
+    where = ", ".join(map(str, folders))
+    shown = shown_of([Config.from_json(where, it) for it in about])
+    for folder, configs in by_folder.items():
+        if shown.setting not in [it.setting for it in configs]:
             warnings.warn(
                 f"nothing of {folder} is shown: it has another horizon, seed or metrics, or other "
                 "versions of packages",

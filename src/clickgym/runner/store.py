@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
@@ -78,6 +79,15 @@ def files_of(folders: Iterable[Path]) -> list[Path]:
     """The files of all sweeps into some folders, the last one at the end."""
     files = [file for it in folders for file in (it / RUNS).glob("[!.]*.jsonl")]
     return sorted(files, key=lambda file: file.name)
+
+
+def headers(folder: Path) -> list[dict[str, Any]]:
+    """What the sweeps into a folder were of, the last one at the end, without their runs."""
+    about = []
+    for path in files_of([folder]):
+        with path.open("rb") as file, suppress(ValueError):  # it was cut short
+            about.append(json.loads(file.readline()))
+    return about
 
 
 def read(folders: Iterable[Path]) -> tuple[list[dict[str, Any]], dict[str, Row]]:
