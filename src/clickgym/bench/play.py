@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 from ..agents import CompiledAgent, Learner, Random
 from ..agents.agent import UnsuitedError
 from ..core.files import make_folder
-from ..runner.identity import identities, own_kinds
+from ..runner.identity import identities, own_files
 from ..runner.make import agent_maker, make_agent, maker_name, observed_sizes, requirements
 from ..runner.names import AgentLike
-from ..runner.own_code import file_of
 from ..runner.play.pair import engine_of
 from ..runner.progress import say_resumed
 from ..runner.run import run
@@ -116,8 +115,7 @@ def play(
         file = out / f"{task.name}-{sha256(key.encode()).hexdigest()[:16]}.parquet"
         calls.append((play_task, agent, task, runs, seed, file))
     there = sum(file.exists() for *_, file in calls)
-    kinds = own_kinds((maker, passed))
-    own = {label: file_of(kinds[0].__module__)} if kinds else {}
+    own = own_files({label: (maker, passed)})
     say_resumed(out, f"{there} of {len(tasks)} tasks", own)
     compiled = isinstance(maker, type) and issubclass(maker, CompiledAgent)
     finished: list[polars.DataFrame] = []

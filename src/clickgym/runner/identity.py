@@ -33,7 +33,7 @@ from ..envs import Instance, Users, load_instance
 from ..envs.instances.instance import FAMILIES
 from ..envs.users import users_class
 from .names import RL_LIBRARIES, name_of_maker
-from .own_code import NoIdentityError, is_own, own_code
+from .own_code import NoIdentityError, file_of, is_own, own_code
 
 UNKNOWN = "unknown"
 """How the identity of a thing begins that has none."""
@@ -90,13 +90,19 @@ def identities(column: str, things: Mapping[str, Any], *, warns: bool = True) ->
     return known
 
 
-def own_kinds(thing: tuple[Any, Mapping[str, Any]]) -> list[Any]:
-    """The own classes and functions of an agent or an environment, that which makes it first.
+def own_files(things: Mapping[str, tuple[Any, Mapping[str, Any]]]) -> dict[str, Path | None]:
+    """Of the agents or environments that have one, the file of your own class or function; None if
+    it stands in a notebook.
 
     Args:
-        thing: a pair (maker, arguments).
+        things: pairs (maker, arguments) by label.
     """
-    maker, passed = thing
+    kinds = {label: _own_kinds(*thing) for label, thing in things.items()}
+    return {label: file_of(own[0].__module__) for label, own in kinds.items() if own}
+
+
+def _own_kinds(maker: Any, passed: Mapping[str, Any]) -> list[Any]:
+    """The own classes and functions of an agent or an environment, that which makes it first."""
     if isinstance(maker, EnvSpec):
         maker = _users_or_creator(maker)
     elif isinstance(maker, partial):

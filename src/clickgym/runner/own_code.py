@@ -66,8 +66,10 @@ def is_own(kind: Any) -> bool:
 def _is_own_module(name: str, package: str = "") -> bool:
     """Whether a module is own, or of a package that counts as own."""
     file, top = file_of(name), name.partition(".")[0]
-    if file is None or top in ("clickgym", package):
-        return file is not None and top == package != "clickgym"
+    if file is None or top == "clickgym":
+        return False
+    if top == package:
+        return True
     is_installed = any(folder in file.parts for folder in INSTALLED)
     return not is_installed and STANDARD not in file.parents
 

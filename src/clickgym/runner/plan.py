@@ -14,7 +14,7 @@ from ..envs import ClickEnv, Users
 from ..envs.any_env import sizes_of, users_of
 from ..envs.instances.instance import shipped_instances
 from .config import Cell, Config, Setting, provenance
-from .identity import identities, is_ours, loaded, own_kinds
+from .identity import identities, is_ours, loaded, own_files
 from .make import (
     AgentMaker,
     EnvMaker,
@@ -26,7 +26,6 @@ from .make import (
     with_label,
 )
 from .names import AgentLike, EnvLike, own_label
-from .own_code import file_of
 from .play.metrics import Metrics
 from .play.pair import Engine, check_episode, engine_of, ignores_features, warn_of_features
 
@@ -165,11 +164,7 @@ def plan_of(
     )
     users = {it: kind for it, kind in Users.classes.items() if not is_ours(kind)}
     job = Job(setting, engine, env_makers, agent_makers, named, queries, users)
-    own = {
-        label: file_of(kinds[0].__module__)
-        for label, pair in [*env_makers.items(), *agent_makers.items()]
-        if (kinds := own_kinds(pair))
-    }
+    own = own_files(env_makers) | own_files(agent_makers)
     code = [of[label] for of in (of_env, of_agent) for label in of if label in own]
     return Plan(job, config, together, own, repr(code))
 
