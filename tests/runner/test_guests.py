@@ -90,7 +90,7 @@ def test_regret_is_what_info_tells(tells):
 def test_unknown_regret(tells):
     with pytest.warns(UserWarning, match="the regret in Shop is unknown") as warned:
         result = clickgym.run(agent(), Shop(tells), 100, seed=0, metrics=["window_regret"])
-    assert len(warned) == 1
+    assert len([it for it in warned if "is unknown" in str(it.message)]) == 1
     assert np.isnan(result.regret).all()
     assert result.reward[-1] > 0
     frame = result.to_frame()

@@ -195,7 +195,8 @@ def test_text_where_a_flag_belongs_is_told():
     agents = {"mine": (Typed, {"best": "yes", "kind": "b"}), "other": (Typed, {"best": True})}
     with pytest.warns(UserWarning, match="expected") as told:
         clickgym.sweep(["PBMRank-v0"], agents, 10, 1, n_jobs=1)
-    assert [str(it.message).partition(",")[0] for it in told] == ["mine: best is the text 'yes'"]
+    words = [str(it.message).partition(",")[0] for it in told if it.category is UserWarning]
+    assert words == ["mine: best is the text 'yes'"]
 
 
 def test_agents_that_ignore_features_are_told():
@@ -204,7 +205,7 @@ def test_agents_that_ignore_features_are_told():
     given = {"instances": ["linear:seed=1", "linear:seed=2"], "n_jobs": 1}
     with pytest.warns(UserWarning, match="^TopRank, CascadeTS do not use the features") as told:
         clickgym.sweep(envs[:1], [*agents, "LinearTS"], 10, 1, **given)
-    assert len(told) == 1
+    assert len([it for it in told if "do not use the features" in str(it.message)]) == 1
     with pytest.warns(UserWarning, match="^TopRank does not use .* ContextualPBMRank-v0 shows"):
         clickgym.run("TopRank", envs[0], 10, seed=0)
     with warnings.catch_warnings():
