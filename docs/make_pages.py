@@ -57,7 +57,7 @@ SITUATIONS = {
 }
 """Each ability in the words of a reader who looks for an agent."""
 
-SHARED = ("study", "figures")
+SHARED = ("study", "figures", "zoghi2017_assumptions")
 VERDICTS = ("reproduced", "not reproduced on these queries", "undecided", "not tested")
 
 BY_STATE_IMPORTS = """\
