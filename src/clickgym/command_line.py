@@ -60,7 +60,11 @@ SECTIONS = {
         ),
         "features": (
             "logs.commands.features:features",
-            "Make users of items with features, from ratings or judged queries.",
+            "Make users of items with features, from ratings.",
+        ),
+        "judgments": (
+            "logs.commands.judgments:judgments",
+            "Make users who click by grade, from judged queries.",
         ),
         "record": (
             "logs.commands.record:record",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -34,6 +35,25 @@ Seed = Annotated[int, typer.Option(metavar="N", help="The same seed gives the sa
 Cutoff = Annotated[
     int | None,
     typer.Option(metavar="N", help="Count only the first N positions.", show_default="all"),
+]
+
+
+def _instance_file(path: Path) -> Path:
+    """The name of a file for an instance, before any work starts."""
+    if path.suffix != ".json":
+        raise ValueError(f"--out is {path}; expected the name of a .json file")
+    return path
+
+
+InstanceFile = Annotated[
+    Path,
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        help="The instance file, name.json.",
+        show_default=False,
+        callback=_instance_file,
+    ),
 ]
 
 

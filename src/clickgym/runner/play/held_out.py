@@ -58,7 +58,7 @@ def held_out_queries(env: Any, metric: str) -> Iterator[Query]:
     """
     users: Any = users_of(env)
     if getattr(users, "held_out", None) is None:
-        cure = "give test queries: judged_instance(train, test=...), or clickgym features --test"
+        cure = "give test queries: judged_instance(train, test=...), or clickgym judgments --test"
         raise ValueError(
             f"the metric {metric!r} needs held-out queries, which {env} does not have; {cure}"
         )

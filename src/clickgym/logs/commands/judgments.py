@@ -1,0 +1,90 @@
+"""``clickgym judgments``: a contextual instance from judged queries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...runner.console import output
+from ...runner.terminal import say
+from ..judgments import GRADED_USERS, judged_instance, read_judgments
+from .options import InstanceFile
+
+LARGEST = 5_000_000
+"""Numbers in an instance file."""
+
+
+def judgments(
+    data: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="DATA...",
+            show_default=False,
+            help="Documents with grades and features, in SVMlight format.",
+        ),
+    ],
+    out: InstanceFile,
+    test: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE...",
+            help="Queries that no user sees, for the metric held_out_ndcg@k.",
+            show_default=False,
+        ),
+    ] = None,
+    users: Annotated[
+        str,
+        typer.Option(metavar="USERS", help=f"Who clicks, one of {', '.join(GRADED_USERS[2])}."),
+    ] = "navigational",
+    candidates: Annotated[
+        int | None,
+        typer.Option(
+            metavar="L",
+            help="Candidate documents of a session. Queries with fewer get blank rows.",
+            show_default="the largest query",
+        ),
+    ] = None,
+    positions: Annotated[int, typer.Option(metavar="K", help="Positions of a list.")] = 10,
+) -> None:
+    """Make users who click by grade, from judged queries.
+
+    Two agents that learn to rank documents, and how well they rank queries that no user saw:
+
+    clickgym judgments train.txt --test test.txt --out letor.json
+
+    \b
+    clickgym run ContextualDBNRank-v0 --instance letor.json \\
+        --agents PDGD:eta=0.1 LinearTS --metrics ndcg@10 held_out_ndcg@10 \\
+        --horizon 1e4 --out letor
+    """
+    console = output()
+    judged = read_judgments(data)
+    n, d = judged.features.shape
+    say(console, f"read {n:,} documents of {len(judged.queries):,} queries, {d:,} features")
+    held_out = read_judgments(test, n_features=d) if test else None
+    if held_out is not None:
+        documents, queries = len(held_out.grades), len(held_out.queries)
+        say(console, f"read {documents:,} documents of {queries:,} held-out queries")
+        n += documents
+    if n * d > LARGEST:
+        raise ValueError(
+            f"a JSON instance would have {n * d:,} numbers: make it in Python with judged_instance"
+        )
+    say(
+        console,
+        f"features are divided by {judged.scale:.4g}: a learning rate of the literature, such as "
+        "0.1, is PDGD:eta=0.1",
+    )
+    instance = judged_instance(
+        judged,
+        users,
+        n_items=candidates,
+        n_positions=positions,
+        test=held_out,
+        name=out.stem,
+        origin=f"made by clickgym from {', '.join(file.name for file in data)}",
+    )
+    instance.save(out)
+    say(console, f"{out}: {instance.description}")
