@@ -6,8 +6,14 @@ A command is a function that parses, calls one Python function, and prints.
 
 from __future__ import annotations
 
+import io
+import re
+import signal
 import sys
-from collections.abc import Container, Iterable, Sequence
+import threading
+import warnings
+from collections.abc import Container, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import version
 from itertools import pairwise
@@ -19,9 +25,12 @@ from typer.core import TyperCommand, TyperGroup
 from .core.faults import SessionError, WorkerError
 from .core.files import FileError
 from .core.formats import one_line
-from .runner.console import USAGE_ERROR, interruptible, one_line_warnings, print_anywhere
+from .runner.console import errors
 
 BAD_INPUT, FAULT, INTERRUPTED = 2, 1, 130
+USAGE_ERROR: Any = typer.BadParameter.__base__
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+"""A change of colour, as in the warnings of Gymnasium."""
 SECTIONS = {
     "Compare algorithms": {
         "run": (
@@ -205,7 +214,7 @@ class _Command(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            with interruptible(), one_line_warnings():
+            with _interruptible(), _one_line_warnings():
                 return super().invoke(ctx)
         except KeyboardInterrupt as error:  # which Typer would take for itself
             raise typer.Exit(_fail(str(error) or "stopped", INTERRUPTED)) from None
@@ -222,7 +231,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         or a file cannot be written; 2 for bad input; 130 after Ctrl-C. One line on stderr names
         the error. Any other error is a fault of clickgym, and is raised.
     """
-    print_anywhere()
+    _print_anywhere()
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         return app(list(arguments) or ["--help"], prog_name="clickgym", standalone_mode=False) or 0
@@ -245,3 +254,43 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _fail(message: str, code: int) -> int:
     print(f"clickgym: {one_line(message)}", file=sys.stderr)
     return code
+
+
+def _print_anywhere() -> None:
+    """Let the streams of this process print any text: what their encoding lacks is escaped."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+@contextmanager
+def _one_line_warnings() -> Iterator[None]:
+    """Context that prints warnings in one line, without file and line of the code."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        plain = COLOUR.sub("", str(message))
+        text = f"clickgym: {one_line(plain)}"
+        errors().print(text, highlight=False, markup=False, emoji=False)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Context in which Ctrl-C and SIGTERM raise a KeyboardInterrupt, which the command reports;
+    elsewhere they end its process.
+    """
+    # signals arrive, and can be handled, only in the main thread
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        for number in before:
+            signal.signal(number, signal.default_int_handler)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

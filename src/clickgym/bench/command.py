@@ -13,10 +13,10 @@ from rich.progress import track
 from ..agents import AGENTS
 from ..core.checks import check_choice
 from ..core.files import make_folder
-from ..runner.console import Cluster, Jobs, errors, output
+from ..runner.commands.options import Cluster, Jobs
+from ..runner.console import Column, errors, output, print_table, say
 from ..runner.make import agent_maker, warn_of_texts
 from ..runner.names import by_label
-from ..runner.terminal import Column, print_table, say
 from ..runner.workers import on_cluster
 from .board import OURS, Line, board, line_of, published, requirements, save_line
 from .play import play, playable

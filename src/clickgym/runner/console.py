@@ -1,54 +1,26 @@
-"""Consoles of the commands: standard output, standard error, warnings and interrupts; and options
-that several commands have.
+"""The consoles of the commands, and the sentences and tables printed there. In a terminal of any
+width no number and no name is truncated: less important columns are left out, and a line says so.
 """
 
 from __future__ import annotations
 
-import io
 import os
-import re
-import signal
-import sys
-import threading
-import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any
+from dataclasses import dataclass
 
-import typer
+from rich.cells import cell_len
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from ..core.compiling import COMPILING, Compiling
-from ..core.formats import one_line
+from ..core.formats import visible
 
-COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-"""A change of colour, as in the warnings of Gymnasium."""
-USAGE_ERROR: Any = typer.BadParameter.__base__
+GAP = 2
+"""Spaces between two columns."""
 
-Seed = Annotated[
-    int,
-    typer.Option(
-        rich_help_panel="Results", metavar="N", help="The same seed gives the same numbers."
-    ),
-]
-Jobs = Annotated[
-    int,
-    typer.Option(
-        rich_help_panel="Speed",
-        metavar="N",
-        help="Worker processes; -1 for one per CPU. Results stay the same.",
-    ),
-]
-Cluster = Annotated[
-    str | None,
-    typer.Option(
-        "--cluster",
-        metavar="ADDRESS",
-        rich_help_panel="Speed",
-        help="Run on the workers of a Dask cluster: the "
-        "address of its scheduler, tcp://host:8786. Results stay the same.",
-    ),
-]
+Cell = str | Text
 
 
 def output() -> Console:
@@ -70,13 +42,6 @@ def _wide(console: Console) -> Console:
     return console
 
 
-def print_anywhere() -> None:
-    """Let the streams of this process print any text: what their encoding lacks is escaped."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-
-
 @contextmanager
 def announce_compiling(console: Console) -> Iterator[None]:
     """Context that shows in a terminal that kernels are being compiled."""
@@ -85,34 +50,83 @@ def announce_compiling(console: Console) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def one_line_warnings() -> Iterator[None]:
-    """Context that prints warnings in one line, without file and line of the code."""
-
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        plain = COLOUR.sub("", str(message))
-        text = f"clickgym: {one_line(plain)}"
-        errors().print(text, highlight=False, markup=False, emoji=False)
-
-    with warnings.catch_warnings():
-        warnings.showwarning = show
-        yield
+def say(console: Console, text: str, style: str = "") -> None:
+    """Print a sentence, wrapped between words; a word longer than a line is not broken."""
+    # As `Text`: in a string, rich would interpret [x] and :x: in a name as markup.
+    console.print(Text(visible(text), style), overflow="ignore", crop=False)
 
 
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Context in which Ctrl-C and SIGTERM raise a KeyboardInterrupt, which the command reports;
-    elsewhere they end its process.
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Attributes:
+        name: the heading.
+        rank: 0 for a column that always stays; otherwise the highest rank is left out first.
+        right: whether the cells are aligned to the right, as numbers are.
+        words: whether the cells may be wrapped between words.
     """
-    # signals arrive, and can be handled, only in the main thread
-    if threading.current_thread() is not threading.main_thread():
-        yield
+
+    name: str
+    rank: int = 0
+    right: bool = False
+    words: bool = False
+
+
+def print_table(
+    console: Console,
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[Cell]],
+    *,
+    title: str = "",
+    headings: bool = True,
+) -> None:
+    """Print a table that fits the console: columns of words are wrapped, and those of the highest
+    rank are left out, which a line says. If the others are still too wide, lines become longer.
+
+    Args:
+        console: the console.
+        columns: the columns.
+        rows: the cells of each row; strings are escaped into one line, a `Text` may have several.
+        title: a line above the table.
+        headings: whether to print the names of the columns.
+    """
+    if title:
+        say(console, title, "bold")
+    cells = [[_text(cell) for cell in row] for row in rows]
+    if not cells:
         return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        for number in before:
-            signal.signal(number, signal.default_int_handler)
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    least = {}
+    for i, column in enumerate(columns):
+        texts = [column.name] * headings + [row[i].plain for row in cells]
+        parts = [part for text in texts for part in (text.split() if column.words else [text])]
+        least[i] = max(map(cell_len, parts), default=0)
+    shown = dict(least)
+    while _total(shown) > console.width and (rank := max(columns[i].rank for i in shown)):
+        del shown[max(i for i in shown if columns[i].rank == rank)]
+
+    table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, show_header=headings)
+    for i, width in shown.items():
+        table.add_column(
+            columns[i].name,
+            justify="right" if columns[i].right else "left",
+            no_wrap=not columns[i].words,
+            min_width=width,
+        )
+    for row in cells:
+        table.add_row(*(row[i] for i in shown))
+    if _total(shown) > console.width:
+        table.width = _total(shown)
+    console.print(table, crop=False)
+    if hidden := [columns[i].name for i in least if i not in shown]:
+        say(console, f"at {_total(least)} columns also: {', '.join(hidden)}", "dim")
+
+
+def _total(widths: Mapping[int, int]) -> int:
+    return sum(widths.values()) + GAP * (len(widths) - 1)
+
+
+def _text(cell: Cell) -> Text:
+    if isinstance(cell, str):
+        return Text(visible(cell))
+    return Text(visible(cell.plain, keep="\n"), cell.style)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ...runner.console import announce_compiling, errors, output
-from ...runner.terminal import Column, print_table, say
+from ...runner.console import Column, announce_compiling, errors, output, print_table, say
 from ..reading import read_log
 from ..trust import ROUNDS, check_models
 from .options import Columns, Log, names

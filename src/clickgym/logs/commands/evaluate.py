@@ -6,8 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ...runner.console import announce_compiling, errors, output
-from ...runner.terminal import Column, print_table, say
+from ...runner.console import Column, announce_compiling, errors, output, print_table, say
 from ..off_policy.evaluation import ESTIMATORS, Evaluation, check_estimator
 from ..off_policy.evaluation import evaluate as evaluate_
 from ..off_policy.policies import FixedPolicy, check_query, read_policy

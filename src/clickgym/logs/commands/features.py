@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ...runner.console import output
-from ...runner.terminal import say
+from ...runner.console import output, say
 from ..contextual import contextual_instance, read_ratings
 from .options import InstanceFile
 

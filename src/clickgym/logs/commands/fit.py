@@ -21,8 +21,7 @@ from scipy.special import stdtrit
 from ...core.files import make_folder
 from ...core.formats import visible
 from ...envs import ClickModel
-from ...runner.console import announce_compiling, errors, output
-from ...runner.terminal import Column, print_table, say
+from ...runner.console import Column, announce_compiling, errors, output, print_table, say
 from ..estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
 from ..estimation.information import Information, untold
 from ..fitting import Fitted, fit_models

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ...runner.console import output
-from ...runner.terminal import say
+from ...runner.console import output, say
 from ..judgments import GRADED_USERS, judged_instance, read_judgments
 from .options import InstanceFile
 

@@ -11,10 +11,9 @@ import typer
 
 from ...core.checks import check_horizon
 from ...envs.instances.instance import shipped_instances
-from ...runner.console import announce_compiling, errors, output
+from ...runner.console import announce_compiling, errors, output, say
 from ...runner.make import make_agent, make_env
 from ...runner.plan import SHIPPED
-from ...runner.terminal import say
 from ..log import check_table, write_tidy
 from ..reading import read_log
 from ..record import record as record_

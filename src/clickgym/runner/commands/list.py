@@ -11,9 +11,8 @@ import typer
 from ...agents import AGENTS
 from ...core.checks import check_choice
 from ...envs import ENVIRONMENTS, list_instances
-from ..console import output
+from ..console import Column, output, print_table
 from ..play.metrics import METRICS
-from ..terminal import Column, print_table
 
 WIDEST = 100
 """Characters of a line, also where the output is a file or a pipe."""

@@ -9,13 +9,12 @@ import typer
 from rich.text import Text
 
 from ...core.files import FileError, make_folder
-from ..console import output
+from ..console import output, say
 from ..reports.bibliography import to_bibtex
 from ..reports.latex import to_latex
 from ..reports.report import write_files
 from ..reports.table import print_results
 from ..results import Results
-from ..terminal import say
 
 
 def report(

@@ -11,7 +11,7 @@ import typer
 
 from ...core.checks import check_choice
 from ..config import versions
-from ..console import Cluster, Jobs, Seed, output
+from ..console import output, say
 from ..identity import OF_LEARNERS
 from ..names import by_label
 from ..play.metrics import METRICS
@@ -19,8 +19,8 @@ from ..play.pair import ENGINES
 from ..reports.report import SUMMARY, TABLE
 from ..reports.table import print_results
 from ..sweep import sweep
-from ..terminal import say
 from ..workers import on_cluster
+from .options import Cluster, Jobs, Seed
 
 COMPARED, KEPT = "What to compare", "Results"
 """The sections of the help text, in their order."""

@@ -15,10 +15,9 @@ from ...core.checks import unknown
 from ...core.formats import visible
 from ...envs import ENVIRONMENTS, list_instances, load_instance
 from ...envs.instances.instance import FAMILIES
-from ..console import output
+from ..console import output, say
 from ..make import agent_maker, env_maker
 from ..play.metrics import AT_K, METRICS, metric_of
-from ..terminal import say
 
 MEASURES = {
     "regret": "what the best list of each session is expected to earn, minus what the list shown "

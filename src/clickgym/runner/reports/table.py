@@ -15,10 +15,10 @@ from polars import col
 from rich.console import Console
 
 from ...core.formats import duration, regret_text
+from ..console import Column, print_table, say
 from ..make import agent_maker, requirements
 from ..play.metrics import is_sum
 from ..summaries import OWN_USERS, metrics_of, span, with_loss, without_regret
-from ..terminal import Column, print_table, say
 
 if TYPE_CHECKING:
     from ..results import Results

@@ -13,8 +13,8 @@ from rich.console import Console
 
 import clickgym
 from clickgym.agents import Agent
+from clickgym.runner.console import Column, print_table
 from clickgym.runner.progress import Progress
-from clickgym.runner.terminal import Column, print_table
 
 WIDTHS = (60, 80, 100, 140)
 
