@@ -17,7 +17,6 @@ from clickgym.agents import Agent, CompiledAgent, Random
 from clickgym.agents.baselines import ListState, show_front
 from clickgym.command_line import main
 from clickgym.core.kernels import kernel
-from clickgym.core.modules import module_of
 from clickgym.envs import ClickEnv, PositionBasedModel, SessionError
 from clickgym.envs.position_based import sample as sample_pbm
 
@@ -152,7 +151,7 @@ def test_errors_of_plain_agents_are_told_in_one_line(error):
         ),
     ],
 )
-def test_a_module_that_cannot_be_imported(text, told, tmp_path, monkeypatch, capsys):
+def test_a_module_that_cannot_be_imported(text, told, tmp_path, monkeypatch):
     (tmp_path / "fails_at_import.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
     wanted = rf"'fails_at_import:\S+': the module 'fails_at_import' cannot be imported: {told}"
@@ -160,16 +159,6 @@ def test_a_module_that_cannot_be_imported(text, told, tmp_path, monkeypatch, cap
         clickgym.make_agent("fails_at_import:Mine", ClickEnv(PBM))
     with pytest.raises(ImportError, match=f"^environment {wanted}"):
         clickgym.run("Random", "fails_at_import:Mine-v0", 10)
-    assert capsys.readouterr().err == ""
-
-
-def test_what_a_module_writes_is_printed(tmp_path, monkeypatch, capsys):
-    """Also what its logger writes later."""
-    text = "import sys; out = sys.stderr; print('at import', file=out)"
-    (tmp_path / "writes.py").write_text(text)
-    monkeypatch.syspath_prepend(tmp_path)
-    print("later", file=module_of("agent", "writes:Mine").out)
-    assert capsys.readouterr().err == "at import\nlater\n"
 
 
 def test_makers_that_fail():
