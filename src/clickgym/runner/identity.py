@@ -32,6 +32,7 @@ from ..core.checks import short
 from ..envs import Instance, Users, load_instance
 from ..envs.instances.instance import FAMILIES
 from ..envs.users import users_class
+from .make import creator_of
 from .names import RL_LIBRARIES, name_of_maker
 from .own_code import NoIdentityError, file_of, is_own, own_code
 
@@ -61,8 +62,10 @@ def identity(thing: Any) -> str:
         if not isinstance(thing, tuple):
             return str(joblib.hash(_instance(thing)))
         maker, passed = thing
+        found = _OwnCode()
+        found.dump(passed)
         arguments = {key: _argument(key, value) for key, value in passed.items()}
-        return str(joblib.hash([_code(maker), arguments, [_code(it) for it in _own_in(passed)]]))
+        return str(joblib.hash([_code(maker), arguments, [_code(own) for own in found.own]]))
     except NoIdentityError:
         raise
     except Exception as error:  # pickle and objects of any package raise many
@@ -97,20 +100,16 @@ def own_files(things: Mapping[str, tuple[Any, Mapping[str, Any]]]) -> dict[str, 
     Args:
         things: pairs (maker, arguments) by label.
     """
-    kinds = {label: _own_kinds(*thing) for label, thing in things.items()}
-    return {label: file_of(own[0].__module__) for label, own in kinds.items() if own}
-
-
-def _own_kinds(maker: Any, passed: Mapping[str, Any]) -> list[Any]:
-    """The own classes and functions of an agent or an environment, that which makes it first."""
-    if isinstance(maker, EnvSpec):
-        maker = _users_or_creator(maker)
-    elif isinstance(maker, partial):
-        maker = maker.func
-    kinds = [type(maker) if isinstance(maker, Users) else getattr(maker, "adopted", maker)]
-    with suppress(Exception):  # what cannot be pickled or described has no identity
-        kinds += _own_in([maker, passed])
-    return [kind for kind in kinds if is_own(kind)]
+    files = {}
+    for label, (maker, passed) in things.items():
+        if isinstance(maker, EnvSpec):
+            maker = _users_or_creator(maker)
+        found = _OwnCode()
+        with suppress(Exception):  # the rest of what cannot be pickled
+            found.dump([getattr(maker, "adopted", maker), passed])
+        if found.own:
+            files[label] = file_of(found.own[0].__module__)
+    return files
 
 
 def _code(maker: Any) -> Any:
@@ -126,13 +125,11 @@ def _code(maker: Any) -> Any:
     if name is None:
         raise NoIdentityError(f"{short(maker)} has no name in a module")
     if module.startswith("clickgym.agents.rl") or module.partition(".")[0] in RL_LIBRARIES:
-        return name, [version(it) for it in OF_LEARNERS if find_spec(it)]
-    if is_ours(maker):
-        return name
-    return name, own_code(maker)
+        return name, [version(package) for package in OF_LEARNERS if find_spec(package)]
+    return name if is_built_in(maker) else (name, own_code(maker))
 
 
-def is_ours(thing: Any) -> bool:
+def is_built_in(thing: Any) -> bool:
     """Whether a class or a function is of this package."""
     return str(thing.__module__).startswith("clickgym.")
 
@@ -141,37 +138,32 @@ def _registered(spec: EnvSpec) -> Any:
     """What a registered id is, whatever it is called."""
     arguments = {key: value for key, value in spec.kwargs.items() if key != "model"}
     layers = [
-        (_code(load_env_creator(it.entry_point)), it.kwargs) for it in spec.additional_wrappers
+        (_code(load_env_creator(layer.entry_point)), layer.kwargs)
+        for layer in spec.additional_wrappers
     ]
     return _code(_users_or_creator(spec)), arguments, layers, spec.max_episode_steps
 
 
 def _users_or_creator(spec: EnvSpec) -> Any:
     """The class of the users of an id of this package, or what makes another environment."""
-    entry = spec.entry_point
-    if str(entry).startswith("clickgym."):
+    if str(spec.entry_point).startswith("clickgym."):
         return users_class(spec.kwargs["model"], imports=True)
-    return load_env_creator(entry) if isinstance(entry, str) else entry
+    return creator_of(spec)
 
 
-def _own_in(things: Any) -> list[Any]:
-    """The own classes and functions in things, and the own classes of objects there."""
-    kinds = _Kinds()
-    kinds.dump(things)
-    return kinds.own
-
-
-class _Kinds(pickle.Pickler):
-    """Collects what is own while it pickles."""
+class _OwnCode(pickle.Pickler):
+    """Pickles things, to collect the own classes and functions in them, and the own classes of
+    objects there.
+    """
 
     def __init__(self) -> None:
         super().__init__(io.BytesIO())
         self.own: list[Any] = []
 
     def reducer_override(self, thing: Any) -> Any:
-        kind = thing if isinstance(thing, type | FunctionType) else type(thing)
-        if is_own(kind) and kind not in self.own:
-            self.own.append(kind)
+        code = thing if isinstance(thing, type | FunctionType) else type(thing)
+        if is_own(code) and code not in self.own:
+            self.own.append(code)
         return NotImplemented
 
 
@@ -201,21 +193,21 @@ def _instance(instance: Any) -> Any:
         return instance
     users = list(instance.models.values())
     if instance.name.partition(":")[0] in FAMILIES:  # it holds all that this process knows
-        users = [it for it in users if is_ours(type(it))] or users
-    return instance.n_positions, instance.initial_ranking, [_users(it) for it in users]
+        users = [one for one in users if is_built_in(type(one))] or users
+    return instance.n_positions, instance.initial_ranking, [_users(one) for one in users]
 
 
 def _users(users: Users) -> Any:
     """What users are: their parameters, and the code of their classes."""
     described = users.to_dict()
-    return described, [_code(users_class(name)) for name in _kinds(described)]
+    return described, [_code(users_class(name)) for name in _click_models(described)]
 
 
-def _kinds(described: Any) -> Iterator[str]:
+def _click_models(described: Any) -> Iterator[str]:
     """Yield the names of the click models in a description of users."""
     if isinstance(described, dict):
         yield from [described["model"]] if "model" in described else []
         described = list(described.values())
     if isinstance(described, list):
         for entry in described:
-            yield from _kinds(entry)
+            yield from _click_models(entry)

@@ -82,6 +82,12 @@ def _registered(env_id: str) -> EnvSpec:
     raise ValueError(f"{unknown('environment', env_id, ids)}; your own is named module:Id-v0")
 
 
+def creator_of(spec: EnvSpec) -> Any:
+    """The function or class that ``gym.make`` calls for an id."""
+    entry = spec.entry_point
+    return load_env_creator(entry) if isinstance(entry, str) else entry
+
+
 def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
     """Make an environment.
 
@@ -223,8 +229,7 @@ def warn_of_texts(label: str, pair: tuple[Any, Arguments]) -> None:
     """
     maker, passed = pair
     if isinstance(maker, EnvSpec):
-        place = maker.entry_point
-        maker = load_env_creator(place) if isinstance(place, str) else place
+        maker = creator_of(maker)
     parameters = parameters_of(maker) if callable(maker) else {}
     for key, value in passed.items():
         default = parameters[key].default if key in parameters else None

@@ -44,22 +44,22 @@ def own_code(maker: Any) -> dict[str, str]:
     """
     bases = inspect.getmro(maker)[1:] if isinstance(maker, type) else ()
     package = maker.__module__.partition(".")[0]
-    left = [kind.__module__ for kind in (maker, *filter(is_own, bases))]
+    left = [code.__module__ for code in (maker, *filter(is_own, bases))]
     texts: dict[str, Text] = {}
     while left:
         name = left.pop()
         if name not in texts:
             texts[name] = _text(name)
-            left += [it for it in texts[name].imports if _is_own_module(it, package)]
+            left += [other for other in texts[name].imports if _is_own_module(other, package)]
     name = maker.__qualname__.partition(".")[0]
     if maker.__module__ == "__main__" and name not in texts["__main__"].defined:
         raise NoIdentityError(f"{name} does not stand in {file_of('__main__')}")
     return {name: text.parsed for name, text in texts.items()}
 
 
-def is_own(kind: Any) -> bool:
+def is_own(code: Any) -> bool:
     """Whether a class or a function stands in an own module or in a notebook."""
-    name = str(getattr(kind, "__module__", ""))
+    name = str(getattr(code, "__module__", ""))
     return _is_own_module(name) or (name == "__main__" and file_of(name) is None)
 
 

@@ -14,7 +14,7 @@ from ..envs import ClickEnv, Users
 from ..envs.any_env import sizes_of, users_of
 from ..envs.instances.instance import shipped_instances
 from .config import Cell, Config, Setting, provenance
-from .identity import identities, is_ours, loaded, own_files
+from .identity import identities, is_built_in, loaded, own_files
 from .make import (
     AgentMaker,
     EnvMaker,
@@ -162,7 +162,7 @@ def plan_of(
         queries=queries,
         **provenance(),
     )
-    users = {it: kind for it, kind in Users.classes.items() if not is_ours(kind)}
+    users = {it: kind for it, kind in Users.classes.items() if not is_built_in(kind)}
     job = Job(setting, engine, env_makers, agent_makers, named, queries, users)
     own = own_files(env_makers) | own_files(agent_makers)
     code = [of[label] for of in (of_env, of_agent) for label in of if label in own]
