@@ -1,12 +1,17 @@
-"""The plan of a sweep: what its labels stand for, made once to see that it fits, and its cells."""
+"""The plan of a sweep: its labels are resolved, every agent is tried in every environment, and the
+runs are planned as cells of a table.
+"""
 
 from __future__ import annotations
 
 import os
 import warnings
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
+
+import gymnasium as gym
 
 from ..agents.agent import UnsuitedError
 from ..core.checks import is_sequence, short
@@ -27,7 +32,7 @@ from .make import (
 )
 from .names import AgentLike, EnvLike, own_label
 from .play.metrics import Metrics
-from .play.pair import Engine, check_episode, engine_of, ignores_features, warn_of_features
+from .play.pair import Engine, check_episode, engine_of, features_warning, ignores_features
 
 SHIPPED: Literal["shipped"] = "shipped"
 """The name that stands for all shipped instances."""
@@ -62,14 +67,25 @@ class Job(NamedTuple):
     users: Mapping[str, type[Users]]
 
 
+class Calls(NamedTuple):
+    """How the runs of a cell are played.
+
+    Attributes:
+        workers: threads for compiled runs, which do not hold Python's lock.
+        runs: of each call.
+    """
+
+    workers: Literal["threads", "processes"]
+    runs: int
+
+
 class Plan(NamedTuple):
     """The runs that a sweep is to play.
 
     Attributes:
         job: what all runs share.
         config: of the results, with the cells.
-        together: by the labels of a cell, how many of its runs are played in one call; 0 where
-            worker processes play them, one by one.
+        calls: by the labels of a cell, how its runs are played.
         own: of the labels that have one the file of your own class or function; None if it stands
             in a notebook.
         code: hashes of your own agents and environments: workers that know others are left.
@@ -77,8 +93,8 @@ class Plan(NamedTuple):
 
     job: Job
     config: Config
-    together: dict[Labels, int]
-    own: dict[str, Path | None]
+    calls: Mapping[Labels, Calls]
+    own: Mapping[str, Path | None]
     code: str
 
 
@@ -92,81 +108,110 @@ def plan_of(
     *,
     is_kept: bool,
 ) -> Plan:
-    """Make every environment and every agent once, to see that they fit, and plan all runs.
+    """Resolve the labels, try every agent in every environment, and plan all runs.
 
     Args:
         setting: of the sweep.
         envs, agents: by label.
         instances, runs, engine: as in `clickgym.sweep`.
-        is_kept: whether the results go into a folder, where what has no identity is told.
+        is_kept: whether the results go into a folder, so that a warning names what has no identity.
 
     Raises:
         UnsuitedError: naming all agents that cannot play.
     """
     env_makers = {label: env_maker(env) for label, env in envs.items()}
     agent_makers = {label: agent_maker(agent) for label, agent in agents.items()}
-    metrics, named, queries = Metrics(setting.metrics), dict[str, Any](), dict[str, int]()
-    together: dict[Labels, int] = {}
-    unsuited: dict[str, UnsuitedError] = {}
-    ignoring: dict[str, dict[str, None]] = {}
-    for env_label, maker in env_makers.items():
-        for instance in _instances(instances):
-            env = make_env(maker, instance)
-            sizes_of(env)  # whatever is refused here is no agent's fault
-            metrics.check_env(env.unwrapped)
-            name = getattr(env.unwrapped, "instance", "custom")
-            named[name] = _in_place(instance)
-            _check_users(env, setting.horizon, env_label, name, queries)
-            for label, agent_pair in agent_makers.items():
-                try:
-                    agent = make_agent(agent_pair, env, horizon=setting.horizon, seed=0)
-                    chosen = engine_of(agent, env, engine)
-                    metrics.check_agent(agent)
-                except UnsuitedError as error:
-                    unsuited.setdefault(label, error)
-                    continue
-                except ValueError as error:
-                    if type(error) is not ValueError:  # of another package, with more to it
-                        raise
-                    raise with_label(label, agent_pair, error) from error
-                if ignores_features(agent, env):
-                    ignoring.setdefault(env_label, {})[label] = None
-                if (env_label, name, label) in together:
-                    raise ValueError("two instances have the same name; give each its own name")
-                starts_anew = type(env.unwrapped) is ClickEnv  # with each seed
-                size = max(AT_ONCE // setting.horizon, 1) if starts_anew else 1
-                together[env_label, name, label] = size if chosen == "compiled" else 0
-    if unsuited:
-        raise UnsuitedError.of_all(unsuited)
+    tried = _try_all(setting, env_makers, agent_makers, instances, engine)
     for label, pair in [*env_makers.items(), *agent_makers.items()]:
         warn_of_texts(label, pair)
-    for env_label, labels in ignoring.items():
-        warn_of_features(labels, env_label)
+    for env_label, labels in tried.ignoring.items():
+        warnings.warn(features_warning(dict.fromkeys(labels), env_label), stacklevel=3)
     of_env = identities("env", env_makers, warns=is_kept)
     of_agent = identities("agent", agent_makers, warns=is_kept)
-    used = {name: loaded(name if it is None else it) for name, it in named.items()}
-    of_instance = identities("instance", used, warns=is_kept)
-    keys = {
-        (env_label, name, label): setting.key(
-            name, of_env[env_label], of_instance[name], of_agent[label]
-        )
-        for env_label, name, label in together
-    }
+    of_instance = identities(
+        "instance",
+        {name: loaded(name if used is None else used) for name, used in tried.named.items()},
+        warns=is_kept,
+    )
+    cells = []
+    for env, name, agent in tried.calls:
+        key = setting.key(name, of_env[env], of_instance[name], of_agent[agent])
+        cells.append(Cell(env, name, agent, key, runs))
+    typed = {name: used if isinstance(used, str) else None for name, used in tried.named.items()}
     config = Config(
         **setting.setting,
         envs={label: own_label(env) for label, env in envs.items()},
-        instances={name: it if isinstance(it, str) else None for name, it in named.items()},
+        instances=typed,
         agents={label: own_label(agent) for label, agent in agents.items()},
         identities={"envs": of_env, "instances": of_instance, "agents": of_agent},
-        cells=[Cell(*labels, key, runs) for labels, key in keys.items()],
-        queries=queries,
+        cells=cells,
+        queries=tried.queries,
         **provenance(),
     )
-    users = {it: kind for it, kind in Users.classes.items() if not is_built_in(kind)}
-    job = Job(setting, engine, env_makers, agent_makers, named, queries, users)
+    classes = {name: users for name, users in Users.classes.items() if not is_built_in(users)}
+    job = Job(setting, engine, env_makers, agent_makers, tried.named, tried.queries, classes)
     own = own_files(env_makers) | own_files(agent_makers)
     code = [of[label] for of in (of_env, of_agent) for label in of if label in own]
-    return Plan(job, config, together, own, repr(code))
+    return Plan(job, config, tried.calls, own, repr(code))
+
+
+# ------------------------------------------------------------------------------------------ trying
+
+
+class Tried(NamedTuple):
+    """What shows when every agent is made once in every environment and instance.
+
+    Attributes:
+        named: what is taken as an instance, by its name in results.
+        queries: of each instance with several queries their number.
+        calls: by the labels of a cell, how its runs are played.
+        ignoring: of each environment with features, the agents that do not use them.
+    """
+
+    named: dict[str, Any]
+    queries: dict[str, int]
+    calls: dict[Labels, Calls]
+    ignoring: dict[str, list[str]]
+
+
+def _try_all(
+    setting: Setting,
+    envs: Mapping[str, EnvMaker],
+    agents: Mapping[str, AgentMaker],
+    instances: Any,
+    engine: Engine,
+) -> Tried:
+    """Make every agent in every environment; arguments and errors as in `plan_of`."""
+    tried, metrics = Tried({}, {}, {}, {}), Metrics(setting.metrics)
+    unsuited: dict[str, UnsuitedError] = {}
+    for (env_label, maker), instance in product(envs.items(), _instances(instances)):
+        env = make_env(maker, instance)
+        sizes_of(env)  # whatever is refused here is no agent's fault
+        metrics.check_env(env.unwrapped)
+        name = getattr(env.unwrapped, "instance", "custom")
+        tried.named[name] = _in_place(instance)
+        if n_queries := _queries_of(env, setting.horizon, env_label, name):
+            tried.queries[name] = n_queries
+        for label, agent_pair in agents.items():
+            try:
+                agent = make_agent(agent_pair, env, horizon=setting.horizon, seed=0)
+                chosen = engine_of(agent, env, engine)
+                metrics.check_agent(agent)
+            except UnsuitedError as error:
+                unsuited.setdefault(label, error)
+                continue
+            except ValueError as error:
+                if type(error) is not ValueError:  # of another package, with more to it
+                    raise
+                raise with_label(label, agent_pair, error) from error
+            if ignores_features(agent, env):
+                tried.ignoring.setdefault(env_label, []).append(label)
+            if (env_label, name, label) in tried.calls:
+                raise ValueError("two instances have the same name; give each its own name")
+            tried.calls[env_label, name, label] = _calls_of(env, chosen, setting.horizon)
+    if unsuited:
+        raise UnsuitedError.of_all(unsuited)
+    return tried
 
 
 def _instances(instances: Any) -> Sequence[Any]:
@@ -191,18 +236,32 @@ def _in_place(instance: Any) -> Any:
     return str(Path(instance).absolute()) if is_file else instance
 
 
-def _check_users(env: Any, horizon: int, label: str, name: str, queries: dict[str, int]) -> None:
-    """Check that the users of an environment suit the horizon, and note how many queries they
-    have.
+def _queries_of(env: Any, horizon: int, label: str, name: str) -> int:
+    """How many queries the users of an environment have, if several; else 0.
+
+    Raises:
+        ValueError: a run would need more sessions than its query has.
+
+    Warns:
+        UserWarning: the users first change after the horizon.
     """
+    check_episode(env, horizon, label)
     users = users_of(env)
     _, *changes = (0,) if users is None else users.starts
     if changes and changes[0] >= horizon:
         warnings.warn(
             f"the users of {label} ({name}) first change after session {changes[0]:,}, but a run "
             f"has only {horizon:,} sessions",
-            stacklevel=4,
+            stacklevel=5,
         )
-    if users is not None and users.n_queries > 1:
-        queries[name] = users.n_queries
-    check_episode(env, horizon, label)
+    return users.n_queries if users is not None and users.n_queries > 1 else 0
+
+
+def _calls_of(env: gym.Env, engine: str, horizon: int) -> Calls:
+    """How the runs of a pair are played: small compiled ones several in a call, if the environment
+    starts anew with each seed.
+    """
+    if engine != "compiled":
+        return Calls("processes", 1)
+    starts_anew = type(env.unwrapped) is ClickEnv
+    return Calls("threads", max(AT_ONCE // horizon, 1) if starts_anew else 1)

@@ -19,7 +19,7 @@ from ..envs.result import Result
 from .make import make_agent, make_env
 from .names import AgentLike, EnvLike
 from .play.metrics import Metrics
-from .play.pair import Engine, check_episode, engine_of, ignores_features, warn_of_features
+from .play.pair import Engine, check_episode, engine_of, features_warning, ignores_features
 from .play.run import play
 
 
@@ -88,7 +88,7 @@ def run(
         played_by = engine_of(agent, env, engine)
         check_episode(env, horizon)
         if ignores_features(agent, env):
-            warn_of_features([type(agent).__name__], name_of(env))
+            warnings.warn(features_warning([type(agent).__name__], name_of(env)), stacklevel=2)
         result = play(agent, env, played_by, steps, measured, seed)
     if np.isnan(result.regret[-1]):
         cause = "info has neither regret, nor expected_reward and optimal_reward"

@@ -175,8 +175,8 @@ def sweep(
     if folder is not None and is_shown:
         say_resumed(folder, kept(), plan.own)
     with resumable(folder, kept):
-        engines = {plan.together[trial[:3]] > 0 for trial in left.values()}
-        with Progress(is_shown, horizon, len(trials), len(left), len(engines) < 2) as bar:
+        workers = {plan.calls[trial[:3]].workers for trial in left.values()}
+        with Progress(is_shown, horizon, len(trials), len(left), len(workers) < 2) as bar:
             _play_all(left, plan, n_jobs, bar, keep)
         if place is not None:
             from .reports.report import update_files  # matplotlib is slow to load
@@ -271,12 +271,11 @@ def _play_all(
     """
     calls: dict[str, list[Call]] = {"threads": [], "processes": []}
     for labels, group in groupby(left.items(), key=lambda pair: pair[1][:3]):
-        runs, size = [(trial.run, key) for key, trial in group], plan.together[labels]
-        prefer, size = ("threads", size) if size else ("processes", 1)
-        calls[prefer] += [(labels, runs[i : i + size]) for i in range(0, len(runs), size)]
-    for prefer in calls:
-        if calls[prefer]:
-            _play_calls(calls[prefer], plan, n_jobs, prefer, bar, keep)
+        runs, (workers, size) = [(trial.run, key) for key, trial in group], plan.calls[labels]
+        calls[workers] += [(labels, runs[i : i + size]) for i in range(0, len(runs), size)]
+    for workers in calls:
+        if calls[workers]:
+            _play_calls(calls[workers], plan, n_jobs, workers, bar, keep)
 
 
 def _play_calls(

@@ -4,7 +4,6 @@ each loop gets.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -110,10 +109,10 @@ def ignores_features(agent: BaseAgent, env: gym.Env) -> bool:
     return is_known and "features" not in agent.observes and sizes_of(env).n_features > 0
 
 
-def warn_of_features(agents: Collection[str], env: str) -> None:
-    """Warn of agents that ignore the features of an environment; all by name."""
+def features_warning(agents: Collection[str], env: str) -> str:
+    """The warning of agents that ignore the features of an environment; all by name."""
     do = "does" if len(agents) == 1 else "do"
-    warnings.warn(f"{', '.join(agents)} {do} not use the features that {env} shows", stacklevel=4)
+    return f"{', '.join(agents)} {do} not use the features that {env} shows"
 
 
 def traits_of(env: gym.Env) -> EnvTraits:
