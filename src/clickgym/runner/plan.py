@@ -37,7 +37,7 @@ from .play.pair import Engine, check_episode, engine_of, features_warning, ignor
 SHIPPED: Literal["shipped"] = "shipped"
 """The name that stands for all shipped instances."""
 AT_ONCE = 20_000
-"""Sessions of small compiled runs that are played in one call."""
+"""Sessions of small compiled runs that are played in one batch."""
 
 
 Labels = tuple[str, str, str]
@@ -67,16 +67,16 @@ class Job(NamedTuple):
     users: Mapping[str, type[Users]]
 
 
-class Calls(NamedTuple):
+class Batches(NamedTuple):
     """How the runs of a cell are played.
 
     Attributes:
         workers: threads for compiled runs, which do not hold Python's lock.
-        runs: of each call.
+        size: the runs of a batch, which a worker plays in one call.
     """
 
     workers: Literal["threads", "processes"]
-    runs: int
+    size: int
 
 
 class Plan(NamedTuple):
@@ -85,7 +85,7 @@ class Plan(NamedTuple):
     Attributes:
         job: what all runs share.
         config: of the results, with the cells.
-        calls: by the labels of a cell, how its runs are played.
+        batches: by the labels of a cell, how its runs are played.
         own: of the labels that have one the file of your own class or function; None if it stands
             in a notebook.
         code: hashes of your own agents and environments: workers that know others are left.
@@ -93,7 +93,7 @@ class Plan(NamedTuple):
 
     job: Job
     config: Config
-    calls: Mapping[Labels, Calls]
+    batches: Mapping[Labels, Batches]
     own: Mapping[str, Path | None]
     code: str
 
@@ -134,7 +134,7 @@ def plan_of(
         warns=is_kept,
     )
     cells = []
-    for env, name, agent in tried.calls:
+    for env, name, agent in tried.batches:
         key = setting.key(name, of_env[env], of_instance[name], of_agent[agent])
         cells.append(Cell(env, name, agent, key, runs))
     typed = {name: used if isinstance(used, str) else None for name, used in tried.named.items()}
@@ -152,7 +152,7 @@ def plan_of(
     job = Job(setting, engine, env_makers, agent_makers, tried.named, tried.queries, classes)
     own = own_files(env_makers) | own_files(agent_makers)
     code = [of[label] for of in (of_env, of_agent) for label in of if label in own]
-    return Plan(job, config, tried.calls, own, repr(code))
+    return Plan(job, config, tried.batches, own, repr(code))
 
 
 # ------------------------------------------------------------------------------------------ trying
@@ -164,13 +164,13 @@ class Tried(NamedTuple):
     Attributes:
         named: what is taken as an instance, by its name in results.
         queries: of each instance with several queries their number.
-        calls: by the labels of a cell, how its runs are played.
+        batches: by the labels of a cell, how its runs are played.
         ignoring: of each environment with features, the agents that do not use them.
     """
 
     named: dict[str, Any]
     queries: dict[str, int]
-    calls: dict[Labels, Calls]
+    batches: dict[Labels, Batches]
     ignoring: dict[str, list[str]]
 
 
@@ -206,9 +206,9 @@ def _try_all(
                 raise with_label(label, agent_pair, error) from error
             if ignores_features(agent, env):
                 tried.ignoring.setdefault(env_label, []).append(label)
-            if (env_label, name, label) in tried.calls:
+            if (env_label, name, label) in tried.batches:
                 raise ValueError("two instances have the same name; give each its own name")
-            tried.calls[env_label, name, label] = _calls_of(env, chosen, setting.horizon)
+            tried.batches[env_label, name, label] = _batches_of(env, chosen, setting.horizon)
     if unsuited:
         raise UnsuitedError.of_all(unsuited)
     return tried
@@ -257,11 +257,11 @@ def _queries_of(env: Any, horizon: int, label: str, name: str) -> int:
     return users.n_queries if users is not None and users.n_queries > 1 else 0
 
 
-def _calls_of(env: gym.Env, engine: str, horizon: int) -> Calls:
-    """How the runs of a pair are played: small compiled ones several in a call, if the environment
+def _batches_of(env: gym.Env, engine: str, horizon: int) -> Batches:
+    """How the runs of a pair are played: small compiled ones several in a batch, if the environment
     starts anew with each seed.
     """
     if engine != "compiled":
-        return Calls("processes", 1)
+        return Batches("processes", 1)
     starts_anew = type(env.unwrapped) is ClickEnv
-    return Calls("threads", max(AT_ONCE // horizon, 1) if starts_anew else 1)
+    return Batches("threads", max(AT_ONCE // horizon, 1) if starts_anew else 1)

@@ -29,7 +29,7 @@ from ..core.files import make_folder
 from ..core.forks import check_fork
 from ..envs.result import Result
 from .config import Config, run_seed, shown_of
-from .store import RUNS, Row, files_of, headers, read
+from .store import RUNS, Row, files_of, read, read_headers
 from .summaries import MEASURED, QUERY, TIMED, final_table, metrics_of
 
 if TYPE_CHECKING:
@@ -61,15 +61,16 @@ def read_folders(folders: Sequence[Path]) -> tuple[polars.DataFrame, Config]:
         UserWarning: nothing of a folder is shown, because another has another setting.
     """
     by_folder = {
-        folder: [Config.from_json(folder, it) for it in headers(folder)] for folder in folders
+        folder: [Config.from_json(folder, header) for header in read_headers(folder)]
+        for folder in folders
     }
     if unreadable := [folder for folder, configs in by_folder.items() if not configs]:
         raise ValueError("; ".join(map(_unreadable, unreadable)))
-    about, rows = read(folders)
+    headers, rows = read(folders)
     where = ", ".join(map(str, folders))
-    shown = shown_of([Config.from_json(where, it) for it in about])
+    shown = shown_of([Config.from_json(where, header) for header in headers])
     for folder, configs in by_folder.items():
-        if shown.setting not in [it.setting for it in configs]:
+        if shown.setting not in [config.setting for config in configs]:
             warnings.warn(
                 f"nothing of {folder} is shown: it has another horizon, seed or metrics, or other "
                 "versions of packages",
@@ -107,7 +108,7 @@ def table_of(rows: Mapping[str, Row], config: Config) -> polars.DataFrame:
     labels: dict[str, Any] = dict.fromkeys(("env", "instance", "agent"), polars.String)
     labels |= {"run": polars.Int64, "seed": polars.Int64, QUERY: polars.Int64}
     labels |= {"engine": polars.String, "seconds": polars.Float64}
-    facts = [
+    identified = [
         (
             *trial,
             run_seed(config.seed, trial.instance, trial.run, count),
@@ -119,7 +120,7 @@ def table_of(rows: Mapping[str, Row], config: Config) -> polars.DataFrame:
     ]
     measured = np.frombuffer(b"".join(row.measured for _, row in runs), "<f8")
     columns = measured.reshape(len(runs), len(names), len(steps)).swapaxes(0, 1)
-    frame = polars.DataFrame(facts, labels, orient="row")
+    frame = polars.DataFrame(identified, labels, orient="row")
     queries = [QUERY] if config.queries else []
     return (
         frame[np.repeat(np.arange(len(runs)), len(steps))]

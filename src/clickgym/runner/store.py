@@ -53,14 +53,14 @@ class Journal:
 
     Args:
         folder: the results folder, created if missing.
-        about: what the sweep is of.
+        header: what the sweep is of.
     """
 
-    def __init__(self, folder: Path, about: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, header: dict[str, Any]) -> None:
         make_folder(folder / RUNS)
         now = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
         self.path = folder / RUNS / f"{now}-{token_hex(4)}.jsonl"
-        append(self.path, json.dumps(about) + "\n")
+        append(self.path, json.dumps(header) + "\n")
 
     def add(self, rows: Mapping[str, Row]) -> None:
         """Keep finished runs, by their keys.
@@ -81,24 +81,24 @@ def files_of(folders: Iterable[Path]) -> list[Path]:
     return sorted(files, key=lambda file: file.name)
 
 
-def headers(folder: Path) -> list[dict[str, Any]]:
+def read_headers(folder: Path) -> list[dict[str, Any]]:
     """What the sweeps into a folder were of, the last one at the end, without their runs."""
-    about = []
+    headers = []
     for path in files_of([folder]):
         with path.open("rb") as file, suppress(ValueError):  # it was cut short
-            about.append(json.loads(file.readline()))
-    return about
+            headers.append(json.loads(file.readline()))
+    return headers
 
 
 def read(folders: Iterable[Path]) -> tuple[list[dict[str, Any]], dict[str, Row]]:
     """What the sweeps into some folders were of, the last one at the end, and all finished runs by
     their keys.
     """
-    about, rows = [], {}
+    headers, rows = [], {}
     for file in files_of(folders):
         first, *others = file.read_bytes().splitlines() or [b""]
         try:
-            about.append(json.loads(first))
+            headers.append(json.loads(first))
         except ValueError:  # it was cut short
             continue
         for line in others:
@@ -107,13 +107,13 @@ def read(folders: Iterable[Path]) -> tuple[list[dict[str, Any]], dict[str, Row]]
                 rows[key] = Row(engine, seconds, b64decode(measured, validate=True))
             except ValueError:  # likewise
                 continue
-    return about, rows
+    return headers, rows
 
 
-def forget(folder: Path, hashes: Collection[str]) -> None:
-    """Remove the runs of some hashes, whatever their numbers, from all files of a folder."""
+def forget(folder: Path, keys: Collection[str]) -> None:
+    """Remove all runs of cells with some keys from all files of a folder."""
     for file in files_of([folder]):
         first, *others = file.read_bytes().splitlines(keepends=True) or [b""]
-        kept = [it for it in others if it[2:34].decode(errors="replace") not in hashes]
+        kept = [line for line in others if line[2:34].decode(errors="replace") not in keys]
         if len(kept) < len(others):
             write_whole(file, first + b"".join(kept))

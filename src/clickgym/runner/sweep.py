@@ -139,8 +139,8 @@ def sweep(
     check_fork()
     check_workers(n_jobs)
     is_shown = check_flag("progress", progress)
-    folder = None if out is None else check_path("out", out)
-    place = None if folder is None else folder.absolute()  # an agent may change the working folder
+    out = None if out is None else check_path("out", out)
+    folder = None if out is None else out.absolute()  # an agent may change the working folder
     horizon, runs = check_horizon(horizon), check_count("runs", runs)
     setting = Setting(
         clickgym=version("clickgym"),
@@ -158,8 +158,8 @@ def sweep(
         check_choice("label of again", label, [*config.envs, *config.instances, *config.agents])
     rows: dict[str, Row] = {}
     journal: Journal | None = None
-    if place is not None:
-        rows, journal = _begin(place, config, again)
+    if folder is not None:
+        rows, journal = _open(folder, config, again)
     left = {key: trial for trial, key in trials.items() if key not in rows}
 
     def keep(results: Mapping[str, Result]) -> None:
@@ -169,26 +169,26 @@ def sweep(
             journal.add(finished)
         bar.finished(len(finished))
 
-    def kept() -> str:
+    def count() -> str:
         return f"{sum(key in rows for key in trials.values())} of {len(trials)} runs"
 
-    if folder is not None and is_shown:
-        say_resumed(folder, kept(), plan.own)
-    with resumable(folder, kept):
-        workers = {plan.calls[trial[:3]].workers for trial in left.values()}
+    if out is not None and is_shown:
+        say_resumed(out, count(), plan.own)
+    with resumable(out, count):
+        workers = {plan.batches[trial[:3]].workers for trial in left.values()}
         with Progress(is_shown, horizon, len(trials), len(left), len(workers) < 2) as bar:
             _play_all(left, plan, n_jobs, bar, keep)
-        if place is not None:
+        if folder is not None:
             from .reports.report import update_files  # matplotlib is slow to load
 
-            update_files(place, Results(place))
+            update_files(folder, Results(folder))
     return Results(table_of(rows, config), config)
 
 
-def _begin(
+def _open(
     folder: Path, config: Config, again: Collection[str]
 ) -> tuple[dict[str, Row], Journal | None]:
-    """Begin a sweep into a folder.
+    """Open a results folder for a sweep.
 
     Args:
         folder: of the results.
@@ -206,8 +206,8 @@ def _begin(
     check_folder(folder)
     if again:
         forget(folder, {cell.key for cell in config.cells if set(again) & set(cell[:3])})
-    about, rows = read([folder])
-    before = [Config.from_json(folder, it) for it in about]
+    headers, rows = read([folder])
+    before = [Config.from_json(folder, header) for header in headers]
     if before:
         shown = shown_of(before)
         _say_what_changed(shown, config, rows)
@@ -249,7 +249,7 @@ def resumable(out: Path | None, finished: Callable[[], str]) -> Iterator[None]:
 # ----------------------------------------------------------------------------------------- playing
 
 
-Call = tuple[Labels, list[tuple[int, str]]]
+Batch = tuple[Labels, list[tuple[int, str]]]
 """The labels of a cell, and some of its runs, which are played together: number and key."""
 
 
@@ -266,31 +266,31 @@ def _play_all(
         left: the trials by their keys.
         plan: of the sweep.
         n_jobs: as in `sweep`.
-        bar: is told of the progress.
+        bar: shows the progress.
         keep: is called with the results of some trials by their keys.
     """
-    calls: dict[str, list[Call]] = {"threads": [], "processes": []}
+    batches: dict[str, list[Batch]] = {"threads": [], "processes": []}
     for labels, group in groupby(left.items(), key=lambda pair: pair[1][:3]):
-        runs, (workers, size) = [(trial.run, key) for key, trial in group], plan.calls[labels]
-        calls[workers] += [(labels, runs[i : i + size]) for i in range(0, len(runs), size)]
-    for workers in calls:
-        if calls[workers]:
-            _play_calls(calls[workers], plan, n_jobs, workers, bar, keep)
+        runs, (workers, size) = [(trial.run, key) for key, trial in group], plan.batches[labels]
+        batches[workers] += [(labels, runs[i : i + size]) for i in range(0, len(runs), size)]
+    for workers in batches:
+        if batches[workers]:
+            _play_batches(batches[workers], plan, n_jobs, workers, bar, keep)
 
 
-def _play_calls(
-    calls: Sequence[Call],
+def _play_batches(
+    batches: Sequence[Batch],
     plan: Plan,
     n_jobs: int,
-    prefer: str,
+    workers: str,
     bar: Progress,
     keep: Callable[[Mapping[str, Result]], None],
 ) -> None:
-    """Play the runs of some calls in threads or in processes."""
-    backend, _ = get_active_backend(prefer=prefer)
-    is_here = getattr(backend, "supports_sharedmem", False)
+    """Play some batches in threads or in processes."""
+    backend, _ = get_active_backend(prefer=workers)
+    is_in_process = getattr(backend, "supports_sharedmem", False)
     if isinstance(backend, LokyBackend) and joblib.effective_n_jobs(n_jobs) == 1:
-        is_here = True  # joblib starts no process for one job
+        is_in_process = True  # joblib starts no process for one job
     stop = threading.Event()
 
     def on_chunk(sessions: int) -> None:
@@ -298,11 +298,10 @@ def _play_calls(
             raise InterruptedError
         bar.played(sessions)
 
-    told = on_chunk if is_here else None
-    tasks = [(_play, plan.job, call, told) for call in calls]
+    tasks = [(_play, plan.job, batch, on_chunk if is_in_process else None) for batch in batches]
     try:
-        for results in in_parallel(tasks, n_jobs, prefer, code=plan.code):
-            if not is_here:
+        for results in in_parallel(tasks, n_jobs, workers, code=plan.code):
+            if not is_in_process:
                 bar.played(plan.job.setting.horizon * len(results))
             keep(results)
     except BrokenExecutor as error:
@@ -311,9 +310,9 @@ def _play_calls(
         stop.set()
 
 
-def _play(job: Job, call: Call, on_chunk: OnChunk | None) -> dict[str, Result]:
-    """Play the runs of a call; return their measurements by key."""
-    (label, instance, agent_label), runs = call
+def _play(job: Job, batch: Batch, on_chunk: OnChunk | None) -> dict[str, Result]:
+    """Play the runs of a batch; return their measurements by key."""
+    (label, instance, agent_label), runs = batch
     setting, steps = job.setting, np.array(job.setting.checkpoints)
     Users.classes.update(job.users)
     env, engine = make_env(job.envs[label], job.instances[instance]), ""

@@ -48,7 +48,7 @@ def in_parallel(
     """
     backend, _ = get_active_backend(prefer=prefer)
     is_loky = isinstance(backend, LokyBackend)
-    start = {"initializer": begin, "initargs": (code, *sys.path)} if is_loky else {}
+    start = {"initializer": start_worker, "initargs": (code, *sys.path)} if is_loky else {}
     parallel = joblib.Parallel(
         n_jobs=n_jobs, prefer=prefer, return_as=return_as, batch_size=1, **start
     )
@@ -69,12 +69,12 @@ def what_broke(error: BrokenExecutor) -> str:
             f"a worker process died{f' ({how[0]})' if how else ''}: memory ran out, or a kernel "
             "wrote outside of its arrays, which check_agent and check_click_model notice"
         )
-    told = [line for line in str(error.__cause__).splitlines() if line.strip('" ')]
-    return f"a worker process could not load what was sent to it: {told[-1].strip()}"
+    lines = [line for line in str(error.__cause__).splitlines() if line.strip('" ')]
+    return f"a worker process could not load what was sent to it: {lines[-1].strip()}"
 
 
-def begin(*_: str) -> None:
-    """Begin a worker process, before its first task; other arguments make joblib start others."""
+def start_worker(*_: str) -> None:
+    """Set up a worker process; with other arguments than before, joblib starts new ones."""
     if "PYTHONFAULTHANDLER" not in os.environ:  # or joblib prints a page; the parent has a line
         faulthandler.enable(open(os.devnull, "w"))  # noqa: SIM115 (as long as the process)
 

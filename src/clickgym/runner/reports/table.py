@@ -108,7 +108,7 @@ def in_words(results: Results, reference: str | None = None) -> FormattedTable:
     if names:
         why = f"Regret is unknown in {names}: no info has that of the reward which agents get"
         notes.append(f"{why}. A higher total reward is better.")
-    notes += [*about_pairs(table, shown), *about_users(results), *_given(results)]
+    notes += [*about_pairs(table, shown), *about_users(results), *_knowledge(results)]
     notes += [*_comparisons(results, table["reference"][0])]
     headings += [f"time{PER_SESSION}", "engine"]
     title = f"{measure.capitalize()} after {horizon:,} sessions{_title_suffix(results, table)}"
@@ -234,7 +234,7 @@ def over_words(table: polars.DataFrame) -> str:
     return words + single * ("runs" in over)
 
 
-def _given(results: Results) -> Iterator[str]:
+def _knowledge(results: Results) -> Iterator[str]:
     """What agents got from the environment beside clicks, as far as their classes are at hand."""
     typed: dict[str, Any] = dict(results.configuration.agents) if results.configuration else {}
     given = []
