@@ -40,6 +40,7 @@ AT_ONCE = 20_000
 """Sessions of small compiled runs that are played in one batch."""
 
 
+Workers = Literal["threads", "processes"]
 Labels = tuple[str, str, str]
 """Of an environment, an instance and an agent."""
 
@@ -75,7 +76,7 @@ class Batches(NamedTuple):
         size: the runs of a batch, which a worker plays in one call.
     """
 
-    workers: Literal["threads", "processes"]
+    workers: Workers
     size: int
 
 

@@ -1,16 +1,12 @@
-"""The `Results` of a sweep: the rows of its finished runs, their table and their figure."""
+"""The `Results` of a sweep: what can be asked of rows, such as their table and figure."""
 
 from __future__ import annotations
 
 import os
-import warnings
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import polars
 from polars import col
 
@@ -28,188 +24,13 @@ from ..core.checks import (
 from ..core.files import make_folder
 from ..core.forks import check_fork
 from ..envs.result import Result
-from .config import Config, run_seed, shown_of
-from .store import RUNS, Row, files_of, read, read_headers
-from .summaries import MEASURED, QUERY, TIMED, final_table, metrics_of
+from .config import Config
+from .rows import read_folders, rows_of
+from .summaries import MEASURED, TIMED, final_table, metrics_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-ALWAYS = ("regret", "reward", "clicks")
-"""What every run measures."""
-
-
-def check_folder(folder: Path) -> None:
-    """Check that a folder is one of results, or has no files.
-
-    Raises:
-        ValueError: it holds something else, or results of another version.
-    """
-    names = {file.name for file in folder.glob("[!.]*")}
-    if names - {RUNS} and not files_of([folder]):
-        raise ValueError(f"{_unreadable(folder)}; choose another (--out)")
-
-
-def read_folders(folders: Sequence[Path]) -> tuple[polars.DataFrame, Config]:
-    """The rows of the finished runs that the table of some folders shows, and what it is of.
-
-    Raises:
-        ValueError: a folder is not one of results, or no run is finished.
-
-    Warns:
-        UserWarning: nothing of a folder is shown, because another has another setting.
-    """
-    by_folder = {
-        folder: [Config.from_json(folder, header) for header in read_headers(folder)]
-        for folder in folders
-    }
-    if unreadable := [folder for folder, configs in by_folder.items() if not configs]:
-        raise ValueError("; ".join(map(_unreadable, unreadable)))
-    headers, rows = read(folders)
-    where = ", ".join(map(str, folders))
-    shown = shown_of([Config.from_json(where, header) for header in headers])
-    for folder, configs in by_folder.items():
-        if shown.setting not in [config.setting for config in configs]:
-            warnings.warn(
-                f"nothing of {folder} is shown: it has another horizon, seed or metrics, or other "
-                "versions of packages",
-                stacklevel=3,
-            )
-    frame = table_of(rows, shown)
-    if frame.is_empty():
-        raise ValueError(f"{where} holds no finished run yet")
-    return frame, shown
-
-
-def _unreadable(folder: Path) -> str:
-    """Why a folder that has no file of a sweep cannot be read, in words."""
-    if any((folder / RUNS).glob("sweep-*.json")):
-        return (
-            f"{folder} has results of clickgym 6.0; install that version, or read "
-            f"{folder / 'results.parquet'} with Polars"
-        )
-    if not folder.exists():
-        return f"there is no folder {folder}"
-    return f"{folder} is not a results folder: it has no runs of this version of clickgym"
-
-
-def table_of(rows: Mapping[str, Row], config: Config) -> polars.DataFrame:
-    """The rows of the finished runs of a sweep, in the order of its table, as `Results.rows` has
-    them; what is unknown is null.
-
-    Args:
-        rows: of runs by their keys.
-        config: of the sweep.
-    """
-    steps, names = config.checkpoints, [*ALWAYS, *config.metrics]
-    runs = [(trial, rows[key]) for trial, key in config.trials.items() if key in rows]
-    counts = [config.queries.get(trial.instance, 1) for trial, _ in runs]
-    labels: dict[str, Any] = dict.fromkeys(("env", "instance", "agent"), polars.String)
-    labels |= {"run": polars.Int64, "seed": polars.Int64, QUERY: polars.Int64}
-    labels |= {"engine": polars.String, "seconds": polars.Float64}
-    identified = [
-        (
-            *trial,
-            run_seed(config.seed, trial.instance, trial.run, count),
-            trial.run % count if count > 1 else None,
-            row.engine,
-            row.seconds,
-        )
-        for (trial, row), count in zip(runs, counts, strict=True)
-    ]
-    measured = np.frombuffer(b"".join(row.measured for _, row in runs), "<f8")
-    columns = measured.reshape(len(runs), len(names), len(steps)).swapaxes(0, 1)
-    frame = polars.DataFrame(identified, labels, orient="row")
-    queries = [QUERY] if config.queries else []
-    return (
-        frame[np.repeat(np.arange(len(runs)), len(steps))]
-        .with_columns(polars.Series("step", np.tile(steps, len(runs))))
-        .with_columns(
-            polars.Series(name, column.reshape(-1))
-            for name, column in zip(names, columns, strict=True)
-        )
-        .with_columns(
-            col("regret", *config.metrics).fill_nan(None), col("clicks").cast(polars.Int64)
-        )
-        .select(*MEASURED[:5], *queries, *MEASURED[5:], *config.metrics, *TIMED)
-    )
-
-
-def rows_of(parts: Sequence[Result | Results]) -> polars.DataFrame:
-    """The rows of single runs and of other results, as `Results.rows` has them. Runs with the same
-    seed get the same number, because they met the same users; a run without a seed has its number
-    for itself.
-
-    Raises:
-        ValueError: runs have different numbers of sessions, an agent has a run or a seed twice, or
-            results of two kinds have one name.
-    """
-    frames = [it.rows if isinstance(it, Results) else _frame_of(it) for it in parts]
-    ends = [frame.group_by("agent", maintain_order=True).agg(col("step").max()) for frame in frames]
-    horizons = {f"{agent} {end:,}": end for agent, end in polars.concat(ends).iter_rows()}
-    if len({*horizons.values()}) > 1:
-        listed = ", ".join(horizons)
-        raise ValueError(
-            f"runs have different numbers of sessions, and are not comparable: {listed}"
-        )
-    numbers: dict[Any, int] = {}  # of the runs of sweeps, by the users that they met
-    seen, origins = set[Any](), dict[Any, Any]()
-    for number, it in enumerate(parts):
-        if isinstance(it, Results):
-            names = ("env", "instance", "seed", "run", "agent")
-            for *met, run, agent in it.rows.select(names).unique(maintain_order=True).iter_rows():
-                numbers[tuple(met)] = run
-                seen.add((*met, agent))
-                _check_name((*met[:2], agent), number, origins)
-    first = max(numbers.values(), default=-1) + 1
-    runs = [it for it in parts if isinstance(it, Result)]
-    seeds = sorted({it.seed for it in runs if it.seed is not None})
-    agents = list(dict.fromkeys(it.agent for it in runs))
-    unseeded = Counter[Any]()
-    for number, it in enumerate(parts):
-        if isinstance(it, Results):
-            continue
-        users = it.env, it.instance, it.seed
-        measured = (*users, it.agent, it.seconds, it.regret.tobytes(), it.reward.tobytes())
-        if it.seed is None:
-            if measured in seen:
-                raise ValueError(f"the same run of {it.agent} in {it.env} is there twice")
-            seen.add(measured)
-            run = first + len(seeds) + unseeded[users, it.agent] * len(agents)
-            run += agents.index(it.agent)
-            unseeded[users, it.agent] += 1
-        elif (*users, it.agent) in seen:
-            raise ValueError(
-                f"two runs of {it.agent} in {it.env} have the seed {it.seed}; if they are of two "
-                "agents, name one of them: dataclasses.replace(result, agent=...)"
-            )
-        else:
-            run = numbers.get(users, first + seeds.index(it.seed))
-            seen.add((*users, it.agent))
-        origin = "own loop" if it.engine == "own loop" else "run"
-        _check_name((it.env, it.instance, it.agent), origin, origins)
-        frames[number] = frames[number].with_columns(run=polars.lit(run, polars.Int64))
-    frame = polars.concat(frames, how="diagonal")
-    return frame.select(polars.exclude(TIMED), *TIMED)
-
-
-def _check_name(labels: tuple[str, str, str], origin: Any, origins: dict[Any, Any]) -> None:
-    """Check that an agent in an environment and instance has its results from one origin: a sweep,
-    `clickgym.run` or loops of one's own.
-
-    Raises:
-        ValueError: it has not.
-    """
-    if origins.setdefault(labels, origin) != origin:
-        raise ValueError(f"two results are called {labels[-1]}; give one another name")
-
-
-def _frame_of(run: Result) -> polars.DataFrame:
-    """The rows of a single run."""
-    return run.to_frame().with_columns(
-        engine=polars.lit(run.engine), seconds=polars.lit(run.seconds)
-    )
 
 
 class Results:
@@ -258,12 +79,11 @@ class Results:
         if isinstance(config, Mapping):
             config = Config.from_json("config", config) if config else None
         check_kind("config", config, Config | None, "a configuration, as in config.json")
-        runs: Any = source if is_sequence(source) else []
-        if len(runs) and all(isinstance(it, Result | Results) for it in runs):
-            source = rows_of(runs)
+        parts: Any = source if is_sequence(source) else [source]
+        if len(parts) and all(isinstance(part, Result | Results) for part in parts):
+            source = rows_of([part if isinstance(part, Result) else part.rows for part in parts])
         if not isinstance(source, polars.DataFrame):
-            folders: Any = source if is_sequence(source) else [source]
-            source, config = read_folders([check_path("source", it) for it in folders])
+            source, config = read_folders([check_path("source", folder) for folder in parts])
         missing = {*MEASURED, *TIMED} - set(source.columns)
         if missing or source.is_empty():
             raise ValueError(f"the table lacks {min(missing, default='rows')!r}, which a sweep has")

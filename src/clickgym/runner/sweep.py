@@ -40,12 +40,13 @@ from .config import Config, Setting, Trial, run_seed, shown_of, versions
 from .identity import UNKNOWN
 from .make import make_agent, make_env
 from .names import AgentLike, EnvLike, by_label
-from .plan import Job, Labels, Plan, plan_of
+from .plan import Job, Labels, Plan, Workers, plan_of
 from .play.metrics import Metrics
 from .play.pair import Engine, OnChunk, engine_of
 from .play.run import play
 from .progress import Progress, say_resumed
-from .results import Results, check_folder, table_of
+from .results import Results
+from .rows import check_folder, table_of
 from .store import Journal, Row, forget, read
 from .workers import check_workers, in_parallel, what_broke
 
@@ -269,7 +270,7 @@ def _play_all(
         bar: shows the progress.
         keep: is called with the results of some trials by their keys.
     """
-    batches: dict[str, list[Batch]] = {"threads": [], "processes": []}
+    batches: dict[Workers, list[Batch]] = {"threads": [], "processes": []}
     for labels, group in groupby(left.items(), key=lambda pair: pair[1][:3]):
         runs, (workers, size) = [(trial.run, key) for key, trial in group], plan.batches[labels]
         batches[workers] += [(labels, runs[i : i + size]) for i in range(0, len(runs), size)]
@@ -282,7 +283,7 @@ def _play_batches(
     batches: Sequence[Batch],
     plan: Plan,
     n_jobs: int,
-    workers: str,
+    workers: Workers,
     bar: Progress,
     keep: Callable[[Mapping[str, Result]], None],
 ) -> None:

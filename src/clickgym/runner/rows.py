@@ -1,0 +1,218 @@
+"""Rows of results: of the finished runs in folders, of other results, and of single runs."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars
+from polars import col
+
+from ..envs.result import Result
+from .config import Config, run_seed, shown_of
+from .store import RUNS, Row, files_of, read, read_headers
+from .summaries import MEASURED, QUERY, TIMED
+
+ALWAYS = ("regret", "reward", "clicks")
+"""What every run measures."""
+
+
+def check_folder(folder: Path) -> None:
+    """Check that a folder is one of results, or has no files.
+
+    Raises:
+        ValueError: it holds something else, or results of another version.
+    """
+    names = {file.name for file in folder.glob("[!.]*")}
+    if names - {RUNS} and not files_of([folder]):
+        raise ValueError(f"{_unreadable(folder)}; choose another (--out)")
+
+
+def read_folders(folders: Sequence[Path]) -> tuple[polars.DataFrame, Config]:
+    """The rows of the finished runs that the table of some folders shows, and what it is of.
+
+    Raises:
+        ValueError: a folder is not one of results, or no run is finished.
+
+    Warns:
+        UserWarning: nothing of a folder is shown, because another has another setting.
+    """
+    by_folder = {
+        folder: [Config.from_json(folder, header) for header in read_headers(folder)]
+        for folder in folders
+    }
+    if unreadable := [folder for folder, configs in by_folder.items() if not configs]:
+        raise ValueError("; ".join(map(_unreadable, unreadable)))
+    headers, rows = read(folders)
+    where = ", ".join(map(str, folders))
+    shown = shown_of([Config.from_json(where, header) for header in headers])
+    for folder, configs in by_folder.items():
+        if shown.setting not in [config.setting for config in configs]:
+            warnings.warn(
+                f"nothing of {folder} is shown: it has another horizon, seed or metrics, or other "
+                "versions of packages",
+                stacklevel=3,
+            )
+    frame = table_of(rows, shown)
+    if frame.is_empty():
+        raise ValueError(f"{where} holds no finished run yet")
+    return frame, shown
+
+
+def _unreadable(folder: Path) -> str:
+    """Why a folder that has no file of a sweep cannot be read, in words."""
+    if any((folder / RUNS).glob("sweep-*.json")):
+        return (
+            f"{folder} has results of clickgym 6.0; install that version, or read "
+            f"{folder / 'results.parquet'} with Polars"
+        )
+    if not folder.exists():
+        return f"there is no folder {folder}"
+    return f"{folder} is not a results folder: it has no runs of this version of clickgym"
+
+
+def table_of(rows: Mapping[str, Row], config: Config) -> polars.DataFrame:
+    """The rows of the finished runs of a sweep, in the order of its table, as `Results.rows` has
+    them; what is unknown is null.
+
+    Args:
+        rows: of runs by their keys.
+        config: of the sweep.
+    """
+    steps, names = config.checkpoints, [*ALWAYS, *config.metrics]
+    runs = [(trial, rows[key]) for trial, key in config.trials.items() if key in rows]
+    counts = [config.queries.get(trial.instance, 1) for trial, _ in runs]
+    labels: dict[str, Any] = dict.fromkeys(("env", "instance", "agent"), polars.String)
+    labels |= {"run": polars.Int64, "seed": polars.Int64, QUERY: polars.Int64}
+    labels |= {"engine": polars.String, "seconds": polars.Float64}
+    identified = [
+        (
+            *trial,
+            run_seed(config.seed, trial.instance, trial.run, count),
+            trial.run % count if count > 1 else None,
+            row.engine,
+            row.seconds,
+        )
+        for (trial, row), count in zip(runs, counts, strict=True)
+    ]
+    measured = np.frombuffer(b"".join(row.measured for _, row in runs), "<f8")
+    columns = measured.reshape(len(runs), len(names), len(steps)).swapaxes(0, 1)
+    frame = polars.DataFrame(identified, labels, orient="row")
+    queries = [QUERY] if config.queries else []
+    return (
+        frame[np.repeat(np.arange(len(runs)), len(steps))]
+        .with_columns(polars.Series("step", np.tile(steps, len(runs))))
+        .with_columns(
+            polars.Series(name, column.reshape(-1))
+            for name, column in zip(names, columns, strict=True)
+        )
+        .with_columns(
+            col("regret", *config.metrics).fill_nan(None), col("clicks").cast(polars.Int64)
+        )
+        .select(*MEASURED[:5], *queries, *MEASURED[5:], *config.metrics, *TIMED)
+    )
+
+
+def rows_of(parts: Sequence[Result | polars.DataFrame]) -> polars.DataFrame:
+    """The rows of single runs and of other results, as `Results.rows` has them. Runs with the same
+    seed get the same number, because they met the same users; a run without a seed has its number
+    for itself.
+
+    Args:
+        parts: single runs, and rows of sweeps.
+
+    Raises:
+        ValueError: runs have different numbers of sessions, an agent has a run or a seed twice, or
+            results of two kinds have one name.
+    """
+    frames = [_frame_of(part) if isinstance(part, Result) else part for part in parts]
+    _check_horizons(frames)
+    swept: dict[Any, int] = {}  # numbers of runs, by the users that they met
+    seen, origins = set[Any](), dict[Any, Any]()
+    for place, part in enumerate(parts):
+        if not isinstance(part, Result):
+            columns = part.select("env", "instance", "seed", "agent", "run")
+            for *users, agent, run in columns.unique(maintain_order=True).iter_rows():
+                swept[tuple(users)] = run
+                seen.add((*users, agent))
+                _check_name((*users[:2], agent), place, origins)
+    runs = [part for part in parts if isinstance(part, Result)]
+    for result in runs:
+        _check_new(result, seen)
+        origin = "own loop" if result.engine == "own loop" else "run"
+        _check_name((result.env, result.instance, result.agent), origin, origins)
+    numbers = iter(_numbers(runs, swept))
+    for place, part in enumerate(parts):
+        if isinstance(part, Result):
+            number = polars.lit(next(numbers), polars.Int64)
+            frames[place] = frames[place].with_columns(run=number)
+    return polars.concat(frames, how="diagonal").select(polars.exclude(TIMED), *TIMED)
+
+
+def _frame_of(run: Result) -> polars.DataFrame:
+    """The rows of a single run."""
+    return run.to_frame().with_columns(
+        engine=polars.lit(run.engine), seconds=polars.lit(run.seconds)
+    )
+
+
+def _check_horizons(frames: Sequence[polars.DataFrame]) -> None:
+    """Check that all runs have the same number of sessions."""
+    ends = [frame.group_by("agent", maintain_order=True).agg(col("step").max()) for frame in frames]
+    horizons = {f"{agent} {end:,}": end for agent, end in polars.concat(ends).iter_rows()}
+    if len({*horizons.values()}) > 1:
+        listed = ", ".join(horizons)
+        raise ValueError(
+            f"runs have different numbers of sessions, and are not comparable: {listed}"
+        )
+
+
+def _check_new(run: Result, seen: set[Any]) -> None:
+    """Check that a single run is not there already; note that it is."""
+    key: Any = run.env, run.instance, run.seed, run.agent
+    if run.seed is None:
+        key = *key, run.seconds, run.regret.tobytes(), run.reward.tobytes()
+        if key in seen:
+            raise ValueError(f"the same run of {run.agent} in {run.env} is there twice")
+    elif key in seen:
+        raise ValueError(
+            f"two runs of {run.agent} in {run.env} have the seed {run.seed}; if they are of two "
+            "agents, name one of them: dataclasses.replace(result, agent=...)"
+        )
+    seen.add(key)
+
+
+def _check_name(labels: tuple[str, str, str], origin: Any, origins: dict[Any, Any]) -> None:
+    """Check that an agent in an environment and instance has its results from one origin: a sweep,
+    `clickgym.run` or loops of one's own.
+    """
+    if origins.setdefault(labels, origin) != origin:
+        raise ValueError(f"two results are called {labels[-1]}; give one another name")
+
+
+def _numbers(runs: Sequence[Result], swept: Mapping[Any, int]) -> list[int]:
+    """The numbers of single runs.
+
+    Args:
+        runs: single runs.
+        swept: the numbers in sweeps, by environment, instance and seed.
+    """
+    first = max(swept.values(), default=-1) + 1
+    seeds = sorted({run.seed for run in runs if run.seed is not None})
+    agents = list(dict.fromkeys(run.agent for run in runs))
+    unseeded = Counter[Any]()
+    numbers = []
+    for run in runs:
+        if run.seed is not None:
+            users = run.env, run.instance, run.seed
+            numbers.append(swept.get(users, first + seeds.index(run.seed)))
+        else:
+            of_agent = run.env, run.instance, run.agent
+            before = unseeded[of_agent] * len(agents) + agents.index(run.agent)
+            numbers.append(first + len(seeds) + before)
+            unseeded[of_agent] += 1
+    return numbers
