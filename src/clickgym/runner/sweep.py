@@ -41,8 +41,9 @@ from .identity import UNKNOWN
 from .make import make_agent, make_env
 from .names import AgentLike, EnvLike, by_label
 from .plan import Job, Labels, Plan, Workers, plan_of
+from .play.loop import OnChunk
 from .play.metrics import Metrics
-from .play.pair import Engine, OnChunk, engine_of
+from .play.pair import Engine, engine_of
 from .play.run import play
 from .progress import Progress, say_resumed
 from .results import Results

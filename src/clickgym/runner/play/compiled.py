@@ -14,7 +14,10 @@ from ...core.kernels import KernelError, clock, entry, kernel
 from ...envs.click_env import name_of
 from ...envs.session import Shown, play_session
 from .faults import check_list, session_error
-from .pair import CHUNK, FIRST_CHUNK, Run
+from .loop import CHUNK, Run
+
+FIRST_CHUNK = 1000
+"""Sessions before the first report of progress; later chunks last about `CHUNK`."""
 
 
 class Stage(NamedTuple):

@@ -14,7 +14,7 @@ from ...core.faults import FAILURES
 from ...core.kernels import clock
 from ...envs import ClickVectorEnv, RecordVectorRegret
 from .faults import AgentError, session_error
-from .pair import Run
+from .loop import Run
 
 
 def play_learner(run: Run) -> float:

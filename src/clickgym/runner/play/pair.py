@@ -1,11 +1,9 @@
-"""The door of a run: whether an agent can play in an environment, which loop plays them, and what
-each loop gets.
-"""
+"""Pairs of an agent and an environment: whether they can play, and by which engine."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Collection, Sequence
+from typing import Any, Literal
 
 import gymnasium as gym
 from gymnasium.spaces import Dict
@@ -16,42 +14,13 @@ from ...core.checks import check_choice
 from ...envs import ClickEnv
 from ...envs.any_env import sizes_of, users_of
 from ...envs.click_env import name_of
-from ...envs.meter import Meter
 from ...envs.registration import without_own_wrappers
-from .metrics import Metrics
 
 Engine = Literal["auto", "compiled", "python"]
 ENGINES: Sequence[str] = ("auto", "compiled", "python")
 
 
-CHUNK, FIRST_CHUNK = 0.05, 1000
-"""Seconds between two reports of progress, and the sessions before the first one."""
-
-
-OnChunk = Callable[[int], object]
-
-
-class Run(NamedTuple):
-    """One run. A loop plays it up to the meter's horizon: it continues from the agent's present
-    state, and the environment has been reset.
-    """
-
-    agent: Any
-    env: gym.Env[Any, Any]
-    observation: Any  # what reset returned
-    meter: Meter  # receives the totals
-    metrics: Metrics  # what is measured besides
-    on_chunk: OnChunk | None
-    """Called from time to time with the number of sessions since its last call; what it raises ends
-    the run.
-    """
-
-
-def engine_of(
-    agent: BaseAgent,
-    env: gym.Env,
-    engine: str = "auto",
-) -> str:
+def engine_of(agent: BaseAgent, env: gym.Env, engine: str = "auto") -> str:
     """The engine that plays an agent in an environment: ``"compiled"``, ``"python"``, or the
     library of an `OwnLoop`. A pair that passes here can play.
 

@@ -26,7 +26,7 @@ from ...envs.any_env import (
 from ...envs.meter import Meter
 from ...envs.registration import endless, without_own_wrappers
 from .faults import check_list, environment_error, first_observation, session_error
-from .pair import CHUNK, Run
+from .loop import CHUNK, Run
 
 
 class Session(NamedTuple):

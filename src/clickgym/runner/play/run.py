@@ -1,4 +1,4 @@
-"""Run of one agent in one environment."""
+"""One run, played by one of three loops and measured."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ...envs.result import Result
 from .compiled import play_compiled
 from .faults import first_observation
 from .learner import play_learner
+from .loop import OnChunk, Run
 from .metrics import Metrics
-from .pair import Run
 from .python import play_python
 
 LOOPS: dict[str, Callable[[Run], float]] = {"compiled": play_compiled, "python": play_python}
@@ -30,7 +30,7 @@ def play(
     steps: NDArray[np.int64],
     metrics: Metrics | None = None,
     seed: int | None = None,
-    on_chunk: Callable[[int], object] | None = None,
+    on_chunk: OnChunk | None = None,
 ) -> Result:
     """Let an agent play in an environment, and measure it; all was checked before.
 
