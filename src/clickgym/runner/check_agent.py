@@ -181,9 +181,9 @@ class _Check:
         for name in ("n_items", "n_positions", "seed"):
             expect(takes(self.maker, name), f"it takes no argument {name}")
         for seed in (0, None):
-            kind = type(self.make(seed=seed))
-            what = f"it makes a {kind.__name__}, which is no clickgym.agents.Agent"
-            expect(issubclass(kind, Agent), what)
+            agent = self.make(seed=seed)
+            what = f"it makes a {type(agent).__name__}, which is no clickgym.agents.Agent"
+            expect(isinstance(agent, Agent), what)
 
     def lists(self) -> None:
         for n_items, n_positions in SIZES:

@@ -1,4 +1,4 @@
-"""What a sweep is of: its setting, the cells of its table, and what made them; seeds of runs."""
+"""What a sweep is of: its setting, and the cells of its table with their runs and their seeds."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from ..core.checks import short
 from ..core.files import FORMAT, check_format
 from .identity import UNKNOWN
 
-LABELS = ("envs", "instances", "agents")
-"""The kinds of labels in a table."""
+LABELLED = ("envs", "instances", "agents")
+"""What has labels: attributes of `Config`, in the order of `Cell`."""
 
 
 class Trial(NamedTuple):
@@ -80,13 +80,13 @@ class Setting:
         """The `Cell.key` of an instance's name, and the identities of what plays there."""
         content = [self.setting, instance, *identities]
         hashed = sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
-        is_unknown = any(it.startswith(UNKNOWN) for it in identities)
+        is_unknown = any(identity.startswith(UNKNOWN) for identity in identities)
         return UNKNOWN + hashed[len(UNKNOWN) :] if is_unknown else hashed
 
     @property
     def setting(self) -> dict[str, Any]:
         """The settings alone, by name."""
-        return {it.name: getattr(self, it.name) for it in fields(Setting)}
+        return {attribute.name: getattr(self, attribute.name) for attribute in fields(Setting)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +96,7 @@ class Config(Setting):
     Attributes:
         envs, instances, agents: for each label the words by which it can be typed; None if it has
             none.
-        identities: hashes of what the labels of each kind stand for.
+        identities: hashes of what the labels stand for.
         cells: of the table.
         queries: of each instance with several queries their number; a run plays one of them.
         commit: of the checkout; empty outside of one.
@@ -126,7 +126,8 @@ class Config(Setting):
             ValueError: it is of another version's format, or something is missing.
         """
         check_format(where, content.get("format"))
-        known = {it.name: content[it.name] for it in fields(cls) if it.name in content}
+        names = {attribute.name for attribute in fields(cls)}
+        known = {name: value for name, value in content.items() if name in names}
         try:
             return cls(**known | {"cells": [Cell(*cell) for cell in content["cells"]]})
         except (TypeError, KeyError) as error:
@@ -138,7 +139,8 @@ class Config(Setting):
 
     def meaning(self, cell: Cell) -> list[str]:
         """What the labels of a cell stand for."""
-        return [self.identities[kind][it] for kind, it in zip(LABELS, cell[:3], strict=True)]
+        labels = dict(zip(LABELLED, cell[:3], strict=True))
+        return [self.identities[things][label] for things, label in labels.items()]
 
     @property
     def runs(self) -> int:
@@ -180,12 +182,12 @@ class Config(Setting):
 
     def changes(self, new: Config) -> list[str]:
         """The differences in the setting of a further sweep, in words."""
-        changed = {key: it for key, it in self.setting.items() if new.setting[key] != it}
-        if "horizon" in changed:
-            changed.pop("checkpoints", None)  # they follow from it, or were chosen with it
+        changed = [key for key, value in self.setting.items() if new.setting[key] != value]
+        if "horizon" in changed:  # checkpoints follow from it, or were chosen with it
+            changed = [key for key in changed if key != "checkpoints"]
         return [
-            f"{key}: {short(value)} before, {short(new.setting[key])} now"
-            for key, value in changed.items()
+            f"{key}: {short(self.setting[key])} before, {short(new.setting[key])} now"
+            for key in changed
         ]
 
 
@@ -197,13 +199,14 @@ def shown_of(configs: Sequence[Config]) -> Config:
     Args:
         configs: of the sweeps, the last one at the end.
     """
-    same = [it for it in configs if it.setting == configs[-1].setting]
-    changed: dict[str, Any] = {"queries": {}, "identities": {kind: {} for kind in LABELS}}
+    same = [config for config in configs if config.setting == configs[-1].setting]
+    queries: dict[str, int] = {}
+    identities: dict[str, dict[str, str]] = {things: {} for things in LABELLED}
     for config in same:
-        changed["queries"] |= config.queries
-        for kind in LABELS:
-            changed["identities"][kind] |= config.identities[kind]
-    last = replace(same[-1], **changed)
+        queries |= config.queries
+        for things in LABELLED:
+            identities[things] |= config.identities[things]
+    last = replace(same[-1], queries=queries, identities=identities)
     cells: dict[tuple[str, ...], Cell] = {}
     for config in reversed(same):
         newer = {cell.key for cell in cells.values()}
@@ -215,11 +218,12 @@ def shown_of(configs: Sequence[Config]) -> Config:
                 cells[cell[:3]] = there._replace(runs=max(there.runs, cell.runs))
             elif cell.key not in newer:
                 cells[cell[:3]] = cell
-    for column, kind in enumerate(LABELS):
-        specs = [pair for config in same for pair in getattr(config, kind).items()]
+    shown: dict[str, Any] = {}
+    for column, things in enumerate(LABELLED):
+        specs = [pair for config in same for pair in getattr(config, things).items()]
         used = {cell[column] for cell in cells.values()}
-        changed[kind] = {label: spec for label, spec in specs if label in used}
-    return replace(last, cells=list(cells.values()), **changed)
+        shown[things] = {label: spec for label, spec in specs if label in used}
+    return replace(last, cells=list(cells.values()), **shown)
 
 
 @lru_cache(maxsize=2**16)

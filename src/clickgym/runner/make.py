@@ -206,7 +206,7 @@ def parameters_of(maker: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 def takes(maker: Callable[..., Any], name: str) -> bool:
     """Whether what makes agents takes an argument of that name."""
     every = inspect.signature(maker).parameters
-    return name in every or any(it.kind is it.VAR_KEYWORD for it in every.values())
+    return name in every or any(one.kind is one.VAR_KEYWORD for one in every.values())
 
 
 def requirements(maker: Callable[..., Any]) -> dict[str, str]:
@@ -306,7 +306,7 @@ def make_agent(
     maker, passed = agent_maker(agent)
     passed = {**passed, **hyperparameters}
     name, parameters = maker_name(maker), parameters_of(maker)
-    required = [key for key, it in parameters.items() if it.default is it.empty]
+    required = [key for key, one in parameters.items() if one.default is one.empty]
     for key in passed:
         if key in SET_BY_THE_RUN or not takes(maker, key):
             names = [name for name in parameters if name not in SET_BY_THE_RUN]

@@ -77,7 +77,7 @@ class Journal:
 
 def files_of(folders: Iterable[Path]) -> list[Path]:
     """The files of all sweeps into some folders, the last one at the end."""
-    files = [file for it in folders for file in (it / RUNS).glob("[!.]*.jsonl")]
+    files = [file for folder in folders for file in (folder / RUNS).glob("[!.]*.jsonl")]
     return sorted(files, key=lambda file: file.name)
 
 

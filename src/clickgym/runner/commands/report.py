@@ -83,7 +83,11 @@ def report(
         option, other = ("--latex", "--bib") if latex else ("--bib", "--latex")
         raise ValueError(f"{option} writes no files; leave out --html and --out, and {other}")
     is_whole = not (agents or environments or folders[1:])
-    if not is_whole and out is not None and out.resolve() in [it.resolve() for it in folders]:
+    if (
+        not is_whole
+        and out is not None
+        and out.resolve() in [folder.resolve() for folder in folders]
+    ):
         raise ValueError(
             "the files of a selection would overwrite those of all; name another folder with --out"
         )

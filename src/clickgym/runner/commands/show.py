@@ -70,7 +70,7 @@ def text_of(name: str) -> str:
         return metric_of(name).description
     if name in FAMILIES:
         arguments = inspect.signature(FAMILIES[name]).parameters.values()
-        defaults = ",".join(f"{it.name}={it.default}" for it in arguments)
+        defaults = ",".join(f"{argument.name}={argument.default}" for argument in arguments)
         return f"{load_instance(name).description}\n{':'.join(filter(None, (name, defaults)))}"
     if name.endswith(".json") or name.partition(":")[0] in instances:
         instance = load_instance(name)

@@ -31,8 +31,8 @@ def to_bibtex(results: Results) -> str:
         for label in results.names(column):
             entries: list[str] = []
             with suppress(Exception):  # other people's modules may be gone, or name no paper
-                for kind in classes_of(specs.get(label) or label):
-                    entries += papers(kind)
+                for thing in classes_of(specs.get(label) or label):
+                    entries += papers(thing)
             for entry in dict.fromkeys(entries):
                 users.setdefault(entry, []).append(label)
             if not entries:

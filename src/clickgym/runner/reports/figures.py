@@ -253,7 +253,7 @@ def _panels(
     for measure, panels in zip(parts, grid.reshape(len(parts), -1), strict=True):
         for panel, part, name in zip(panels, parts[measure], titles, strict=False):
             _draw(panel, part, measure, styles, manner)
-            panel.set_title("\n".join(textwrap.fill(it, letters) for it in name.split("\n")))
+            panel.set_title("\n".join(textwrap.fill(line, letters) for line in name.split("\n")))
         for panel in panels[n_panels:]:
             panel.remove()
         if manner.width is not None:
