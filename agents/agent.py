@@ -78,8 +78,9 @@ class BaseAgent:
     """Arguments of the constructor that the paper assumes known, each with the source from which
     `clickgym.make_agent` fills it in unless it is passed: ``"examination"`` (the probability that
     each position is examined), ``"browsing"`` (the same by position and last click),
-    ``"initial_ranking"``, ``"optimal_ranking"``, ``"mean_sessions"`` and ``"click_rewards"`` (of
-    stateful users), or ``"users"``, the click model itself, for experiments.
+    ``"termination_order"`` (positions by the probability that a click there ends the session, the
+    largest first), ``"initial_ranking"``, ``"optimal_ranking"``, ``"mean_sessions"`` and
+    ``"click_rewards"`` (of stateful users).
     """
 
     filled_in: Mapping[str, Any] = {}

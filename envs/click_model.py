@@ -357,8 +357,6 @@ class ClickModel(Users, abstract=True):
 
     def knowledge(self, source: str, production: NDArray[np.int64] | None = None) -> Any:
         """As `Users.knowledge`."""
-        if source == "users":
-            return self
         if source == "browsing":
             return self.browsing_weights()
         if source != "examination":

@@ -158,7 +158,7 @@ def test_agents_are_told_the_mean_of_the_training_split(split, n_positions):
         clickgym.make_agent("PBMUCB", env).filled_in["examination"].tolist()
         == env.knowledge("examination").tolist()
     )
-    for source in ("users", "optimal_ranking", "initial_ranking"):
+    for source in ("optimal_ranking", "initial_ranking"):
         assert env.knowledge(source) is None
 
 

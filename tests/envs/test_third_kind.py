@@ -116,7 +116,7 @@ class BoredUsers(Users):
         return [BoredTask(self)]
 
     def knowledge(self, source, production=None):
-        return {"users": self, "examination": np.ones(self.n_positions)}.get(source)
+        return np.ones(self.n_positions) if source == "examination" else None
 
 
 class Careful(NamedTuple):
@@ -142,15 +142,6 @@ class CarefulAgent(CompiledAgent):
 
     def seen(self, observation):
         return (np.array(observation["interest"]),)
-
-
-class Told(Random):
-    """Is told who the users are."""
-
-    requires = {"users": "users"}
-
-    def __init__(self, n_items, n_positions, *, users, seed=None):
-        super().__init__(n_items, n_positions, seed=seed)
 
 
 def users():
@@ -218,7 +209,6 @@ def test_an_id_of_such_users():
         regret = envs.step(np.array([[0, 2], [2, 3], [1, 3]]))[4]["regret"]
         assert regret.tolist() == pytest.approx([0.0, 0.5, 0.8])
         assert clickgym.make_agent("PBMUCB", env).filled_in["examination"].tolist() == [1, 1]
-        assert clickgym.make_agent(Told, env).filled_in["users"] == users()
         with pytest.raises(ValueError, match=r"Oracle requires .*BoredRank-v0 does not have"):
             clickgym.run("Oracle", env, 10)
 

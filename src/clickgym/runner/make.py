@@ -275,8 +275,7 @@ def make_agent(
     Sizes, the number of features and their scale come from the environment. If a paper assumes more
     knowledge, it also comes from the environment unless you pass it: the examination probabilities
     of PBM-UCB, the production list of `Fixed`, the optimum of `Oracle`. The rest of the click model
-    stays hidden. The only exception is an agent whose class asks for it by ``requires = {...:
-    "users"}``, for experiments.
+    stays hidden.
 
     Args:
         agent: a name, as for the command line, ``"CascadeKLUCB:feedback=first_click"`` or
