@@ -96,7 +96,8 @@ def solve_close(state, bound, count):
     is_solved = False  # whether the index of the previous item is computed again
     for k in range(1, len(state.order)):
         above, item = state.order[k - 1], state.order[k]
-        if state.indices[above] - state.indices[item] >= CLOSE:
+        is_seen = state.indices[item] < np.inf  # else all above are infinite, too
+        if is_seen and state.indices[above] - state.indices[item] >= CLOSE:
             if k >= count:
                 break
             is_solved = False
@@ -242,9 +243,11 @@ class DCMKLUCB(IndexAgent):
         with a click, and computes the KL-UCB index of `CascadeKLUCB`. A session earns a reward if
         the user ends satisfied, so the best items belong to the positions where a click most likely
         ends the session. The item of the k-th largest index takes the position of the k-th largest
-        termination probability, of which only the order must be known. It loses observations below
-        the last click, its estimates are slightly biased because that position was always clicked,
-        and under other click models it fails like cascade agents.
+        termination probability, of which only the order must be known. Where this order is from top
+        to bottom, it is `CascadeKLUCB` and shows the same lists: so in the real queries of this
+        package, and in all click models but the DCM. It loses observations below the last click,
+        its estimates are slightly biased because that position was always clicked, and under other
+        click models it fails like cascade agents.
 
     Algorithm:
         ::
@@ -252,28 +255,29 @@ class DCMKLUCB(IndexAgent):
             N(e) ← 0, the observations, and ŵ(e) ← 0, the share of them with a click,
                 for each item e
             p_1, ..., p_K ← the positions, from the most to the least likely to end a session
-                (by default top to bottom)
             KL(p, q) is the Kullback-Leibler divergence of Bernoulli laws
             for t = 1, 2, ...:
-                b ← max(log t + 3 log log t, 0), the level of confidence
+                b ← max(log t + c log log t, 0), the level of confidence, with the constant c = 3
                 for each item e:
                     U_t(e) ← max{q ∈ [ŵ(e), 1] : N(e) KL(ŵ(e), q) ≤ b}, and ∞ where N(e) = 0
                 A_t(p_k) ← the item of the k-th largest U_t, ties at random, for k = 1, ..., K
-                show the list A_t and observe the clicks c(1), ..., c(K), each 0 or 1
+                show the list A_t and observe the clicks c_t(1), ..., c_t(K), each 0 or 1
                 k' ← the position of the last click, or K without a click
                 for k = 1, ..., k':
-                    ŵ(A_t(k)) ← (N(A_t(k)) ŵ(A_t(k)) + c(k)) / (N(A_t(k)) + 1)
+                    ŵ(A_t(k)) ← (N(A_t(k)) ŵ(A_t(k)) + c_t(k)) / (N(A_t(k)) + 1)
                     N(A_t(k)) ← N(A_t(k)) + 1
 
     Args:
         n_items: L.
         n_positions: K.
         position_order: ``(K,)`` positions, the one first at which a click most likely ends a
-            session. None takes them from top to bottom.
+            session; ``make_agent`` fills it in where users follow the DCM. None takes them from top
+            to bottom.
+        c: as in `CascadeKLUCB`.
         seed: seeds the agent's own generator.
 
     Raises:
-        ValueError: if position_order is not a permutation of the positions.
+        ValueError: if position_order is not a permutation of the positions, or on a bad c.
 
     Source: Katariya, Kveton, Szepesvári, Wen, *DCM bandits: learning to rank with multiple clicks*,
         ICML 2016, Algorithm 1.
@@ -282,6 +286,9 @@ class DCMKLUCB(IndexAgent):
         1. ⚠ Ties, and items not observed yet (which rank first), are ordered uniformly at random.
         2. The exploration term is floored at 0 as a whole; at t = 1 it is 0.
         3. ⚠ Nothing is known at the start, as in `CascadeKLUCB`; the paper starts with N = 1.
+        4. ⚠ The paper's reward is whether the user leaves satisfied, ``reward="satisfaction"``. For
+           the number of clicks, the default of ``DCMRank-v0``, this order may lose to top to
+           bottom: a satisfied user does not click below.
 
     Example:
         >>> DCMKLUCB(4, 2, position_order=[1, 0], seed=0).rank(None).shape
@@ -290,6 +297,7 @@ class DCMKLUCB(IndexAgent):
 
     paper = "Katariya et al. 2016, Algorithm 1"
     click_models = "DCM"
+    requires = {"position_order": "termination_order"}
     state_type, rank_kernel, update_kernel = KLUCBState, rank_klucb, update_klucb
 
     def __init__(
@@ -298,11 +306,13 @@ class DCMKLUCB(IndexAgent):
         n_positions: int,
         *,
         position_order: ArrayLike | None = None,
+        c: float = C,
         seed: Seed = None,
     ) -> None:
         if position_order is not None:
             position_order = check_position_order("position_order", position_order, n_positions)
-        super().__init__(n_items, n_positions, seed, position_order=position_order)
+        c = check_at_least("c", c, 0)
+        super().__init__(n_items, n_positions, seed, position_order=position_order, c=c)
 
     def best(self) -> NDArray[np.int64]:
         estimates = rates(self.state.clicks, self.state.examined)
@@ -311,4 +321,4 @@ class DCMKLUCB(IndexAgent):
     def first_values(self) -> dict[str, Any]:
         order = self.hyperparameters["position_order"]
         positions = {} if order is None else {"positions": order.copy()}
-        return super().first_values() | {"feedback": LAST_CLICK, "c": C} | positions
+        return super().first_values() | {"feedback": LAST_CLICK} | positions

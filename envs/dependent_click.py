@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import check_positions, probabilities
 from ..core.kernels import kernel
 from .click_model import ClickModel, match
+from .order import best_first
 from .task import ANY_CLICK, CLICKS, SATISFACTION
 
 
@@ -128,6 +129,12 @@ class DependentClickModel(ClickModel):
     def termination(self) -> NDArray[np.float64]:
         """Probability that the user leaves after a click at each position, ``(K,)``."""
         return self.parameters.termination
+
+    def knowledge(self, source: str, production: NDArray[np.int64] | None = None) -> Any:
+        """As `Users.knowledge`, and the positions by decreasing probability of termination."""
+        if source == "termination_order":
+            return best_first(self.termination)
+        return super().knowledge(source, production)
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
         # Clicks: an attractive item at a position with high v ends sessions early, so no sorting

@@ -3,9 +3,10 @@ environments, fitted parameters.
 
 ``tests/data/digits.json`` holds them with what they were made by, on commit 2fda8eef. Floats stand
 as ``float.hex()`` writes them, whole numbers as such. Exceptions are RankedKLUCB, which may
-change when KL-UCB is computed by Newton's method, and MixTS, which is a new agent in 7.0; and in
-5.0 what sums of fixed order changed: last bits of the CascadeMDP and the contextual ids, and lists
-of equal value. The ids of queries are of 6.0.
+change when KL-UCB is computed by Newton's method; MixTS, which is a new agent in 7.0; and DCMKLUCB
+where sessions do not end most likely at the top, of which it is told since 7.0. In 5.0 sums of
+fixed order changed last bits of the CascadeMDP and the contextual ids, and lists of equal value.
+The ids of queries are of 6.0.
 
 Lists, clicks, states, rewards and all whole numbers are equal on every processor
 (``tests/processors.py`` tries several). Other floats, such as regret, are equal to twelve digits,

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 from functools import cache
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from reference_agents import KLUCBPlain
 from slow import slow
 
+import clickgym
 from clickgym.agents import DCMKLUCB, CascadeKLUCB, RankedKLUCB
 from clickgym.agents.kernels import exploration, kl_upper, rank_by_index
 from clickgym.agents.ranked_bandits import rank_by_choices
@@ -139,6 +141,22 @@ def test_lists_of_ranked_bandits(name):
 
 
 # ---------------------------------------------------------------------------------------- positions
+
+
+def test_dcm_klucb_is_told_where_sessions_end():
+    """The best items come to the positions where a click most likely ends the session, so regret
+    in satisfied users is less than from top to bottom; other users do not have this order.
+    """
+    users = {"attraction": [0.5, 0.3, 0.2, 0.1], "termination": [0.1, 0.9, 0.5]}
+    env = gym.make("DCMRank-v0", **users, reward="satisfaction")
+    assert clickgym.make_agent("DCMKLUCB", env).filled_in["position_order"].tolist() == [1, 2, 0]
+    from_top = clickgym.make_agent("DCMKLUCB", env, position_order=[0, 1, 2])
+    lost = [
+        clickgym.run(agent, env, 3000, seed=0, engine="python").regret[-1]
+        for agent in ("DCMKLUCB", from_top)
+    ]
+    assert lost[0] < 0.5 * lost[1]
+    assert "position_order" not in clickgym.make_agent("DCMKLUCB", gym.make("CMRank-v0")).filled_in
 
 
 def test_dcm_klucb_of_many_items():

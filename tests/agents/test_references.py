@@ -141,6 +141,7 @@ OF_PARAMETERS = [
         for order in (None, [2, 0, 1], [1, 2, 0])
         for users in (DCM, PBM)
     ),
+    (DCMKLUCB, {"position_order": [2, 0, 1], "c": 0.0}, DCM, 500),
     *((UniRank, given, users, 1000) for given in ({}, {"horizon": 10}) for users in (PBM, SPREAD)),
     (GRAB, {}, PBM, 1200),
     (GRAB, {"gamma": 2}, CM, 300),  # a leader that has led twice allows everything

@@ -102,9 +102,9 @@ class DCMReference(CascadeReference):
     """
 
     def __init__(
-        self, n_items: int, n_positions: int, position_order: Sequence[int] | None
+        self, n_items: int, n_positions: int, position_order: Sequence[int] | None, c: float
     ) -> None:
-        super().__init__(n_items, n_positions, "KL", "last_click")
+        super().__init__(n_items, n_positions, "KL", "last_click", c)
         self.order = list(range(n_positions)) if position_order is None else list(position_order)
 
     def places(self) -> list[int]:
