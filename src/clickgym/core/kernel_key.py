@@ -32,6 +32,7 @@ LIBRARIES = ("_operator", "builtins", "cmath", "math", "numba", "numpy")
 OF_LIBRARIES = (types.ModuleType, type, types.FunctionType, types.BuiltinFunctionType, np.ufunc)
 """What kernels use of them; its name tells what it is."""
 PLAIN = (type(None), bool, int, float, complex, str, bytes, np.dtype)
+UNDEFINED = object()
 
 
 class Reached(NamedTuple):
@@ -84,7 +85,7 @@ def reached_by(kernel: Any) -> Reached:
     """Return what a kernel is compiled from; the kernel itself comes first.
 
     Raises:
-        KernelError: it calls itself, or a function that it calls does.
+        KernelError: it, or a function that it calls, calls itself or reads an undefined name.
     """
     reached = Reached({}, [])
 
@@ -132,6 +133,9 @@ def reached_by(kernel: Any) -> Reached:
 def _read(function: Any) -> Iterator[tuple[str, Any]]:
     """Yield the defaults of a function, and what numba compiles into it: its globals and free
     variables, or what it reads through them of modules, with their names.
+
+    Raises:
+        KernelError: there is no such name.
     """
     yield "defaults", function.__defaults__
     code = function.__code__
@@ -140,11 +144,13 @@ def _read(function: Any) -> Iterator[tuple[str, Any]]:
         if name in free:
             value = free[name].cell_contents
         else:
-            value = function.__globals__.get(name, vars(builtins).get(name))
+            value = function.__globals__.get(name, vars(builtins).get(name, UNDEFINED))
         for attribute in attributes:
             if not isinstance(value, types.ModuleType) or _is_of_library(value):
                 break
-            name, value = f"{name}.{attribute}", getattr(value, attribute, None)
+            name, value = f"{name}.{attribute}", getattr(value, attribute, UNDEFINED)
+        if value is UNDEFINED:
+            raise KernelError(f"kernel {kernel_name(function)}: the name {name!r} is not defined")
         yield name, value
 
 
