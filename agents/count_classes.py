@@ -1,14 +1,16 @@
-"""Index agents in large catalogues: items of equal counts are one class, with one index.
+"""⚠ A second implementation of `CascadeUCB1`, `CascadeKLUCB` and `DCMKLUCB`, which takes over from
+`LARGE` items on: their own kernels compute an index for each item, a hundred times slower there.
+
+A change of the index, of the feedback or of the first counts of one of these agents belongs here,
+too. An agent with a hyper-parameter that is not among those of `READ`, with kernels of its own, or
+with first values of its own keeps an index for each item.
 
 The index of an item depends on its clicks c, its examinations N, and the session alone, and in a
-large catalogue few pairs (N, c) occur. The items stand in `order` class by class, by N and then by
-c, so that an item whose counts have grown passes only the classes between its old and its new one.
-The law of the lists is that of the agent: the largest indices in decreasing order, ties uniformly
-at random, also between classes. Only the draws are others.
-
-⚠ This is a second implementation of `CascadeUCB1`, `CascadeKLUCB` and `DCMKLUCB`, which takes over
-from `LARGE` items on, because an index for each item would cost a hundred times more there. An
-agent with a hyper-parameter that is not among those of `READ` keeps an index for each item.
+large catalogue few pairs (N, c) occur: items of equal counts are one class, with one index. The
+items stand in `order` class by class, by N and then by c, so that an item whose counts have grown
+passes only the classes between its old and its new one. The law of the lists is that of the agent:
+the largest indices in decreasing order, ties uniformly at random, also between classes. Only the
+draws are others.
 """
 
 from __future__ import annotations
