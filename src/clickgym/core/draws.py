@@ -1,8 +1,12 @@
 """A random generator as compiled code gets it: by its addresses, which cost nothing to pass.
 
-numba takes five microseconds to unpack a generator at every call, more than most kernels run. An
-entry that is called once a session therefore gets a `Source`, and makes a generator from it inside
-compiled code. Kernels get that generator, and draw the same numbers as from the original.
+The problem: numba takes five microseconds to unpack a generator at every call, more than most
+kernels run. An entry that is called once a session therefore gets a `Source`, and makes a generator
+from it inside compiled code. Kernels get that generator, and draw the same numbers as from the
+original.
+
+The way out: an entry also takes the generator itself, which is what `source_of` returns without
+the shortcuts of `parts`. `Source` may go when numba unpacks generators in less than a microsecond.
 """
 
 from __future__ import annotations

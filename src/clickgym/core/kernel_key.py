@@ -1,10 +1,13 @@
 """The key of a compiled kernel: a hash of everything it is compiled from.
 
-That is the code of the functions that it calls, directly or not, with their files and the values
-that they read, also as attributes of modules; the fields of the named tuples among its arguments;
-the versions of Python, numba and NumPy; whether shortcuts through numba are taken (`parts`). numba
-itself detects neither an edit in another file nor changed fields. A kernel that reads something
-whose content is unknown is not kept.
+The problem: numba keeps machine code until the file of its function changes, and detects neither an
+edit in another file nor changed fields of a named tuple; it would run old code. This file may go
+when numba's own cache depends on all that a function calls and reads.
+
+The key is made of the code of the functions that the kernel calls, directly or not, with their
+files and the values that they read, also as attributes of modules; the fields of the named tuples
+among its arguments; the versions of Python, numba and NumPy; whether shortcuts through numba are
+taken (`parts`). A kernel that reads something whose content is unknown is not kept.
 """
 
 from __future__ import annotations

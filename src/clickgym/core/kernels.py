@@ -7,6 +7,10 @@ references are counted. An *entry* is the compiled version of a kernel that Pyth
 compiled at its first call. A *factory* is a function that takes kernels and returns a closure that
 calls them.
 
+An entry is not what `numba.njit` returns, because that looks at the types of all arguments at every
+call, which takes longer than most kernels run: `bound` does so once. It may go when numba's own
+calls take less than a microsecond.
+
 The cache on disk is that of numba, but each entry lies in a file that is named by a hash of
 everything it is compiled from (`kernel_key`). So an edit of a kernel never runs old code, an edit
 elsewhere compiles nothing, and a warm process compiles nothing. The folder can be deleted at any

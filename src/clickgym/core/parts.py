@@ -1,11 +1,14 @@
 """Shortcuts through numba's internals that keep a cold start short.
 
-Without the shortcuts kernels compile too, in up to twice the time.
+The problem: numba translates each function to machine code by itself, also one that is only called
+by others, and translates it again where it is inlined. A *part* represents a kernel in the kernels
+that call it: typed and lowered, but not translated by itself, which takes most of the time.
 
-A *part* represents a kernel in the kernels that call it: typed and lowered, but not translated to
-machine code by itself, which takes most of the time. A comment marks each use of an undocumented
-feature of numba. If the installed numba lacks one of them, `SHORT` is False, and
-`numba.extending.register_jitable` replaces parts.
+The way out: without the shortcuts kernels compile too, to the same digits, in up to twice the time.
+``CLICKGYM_PARTS=0`` in the environment takes it, and so does a numba that lacks an undocumented
+feature that is used here; a comment marks each. Then `SHORT` is False, and
+`numba.extending.register_jitable` replaces parts. So the part below ``if SHORT`` may go as soon as
+a cold start without it is short enough.
 """
 
 from __future__ import annotations
