@@ -81,9 +81,6 @@ def test_restarts_follow_the_reference_where_users_change(feedback):
     assert len(reference.restarts) >= 4
 
 
-# ------------------------------------------------------------------------------------------- memory
-
-
 # ------------------------------------------------------------------------------- forced exploration
 
 

@@ -168,6 +168,3 @@ def test_the_theory_holds_the_truth_within_its_bounds(name):
             np.abs(x @ (state.theta - model.theta))
             <= (math.sqrt(radius) + math.sqrt(10 * state.ridge)) * spread
         )
-
-
-# -------------------------------------------------------------------------------------- wrong input

@@ -143,6 +143,3 @@ def test_linear_ts_draws_from_the_posterior_at_the_edges(ridge, samples, clicked
     for k in range(d):
         assert kstest(scores[:, k], norm.cdf).pvalue > FALSE_ALARM
     assert kstest(np.sum(scores**2, axis=1), chi2(d).cdf).pvalue > FALSE_ALARM
-
-
-# --------------------------------------------------------------------------------------- RankedExp3

@@ -238,9 +238,6 @@ def test_optimum_out_of_reach():
     )
 
 
-# ways to make one --------------------------------------------------
-
-
 # rendering and measuring -------------------------------------------
 
 
