@@ -112,7 +112,8 @@ def test_regret_of_another_reward_that_tells_it():
         warnings.simplefilter("always")
         for _ in range(50):
             env.step(range(5))
-    assert [str(it.message)[:37] for it in caught] == ["the regret in PBMRank-v0 is unknown ("]
+    told = [it for it in caught if "the regret in PBMRank-v0 is unknown (" in str(it.message)]
+    assert len(told) == 1
     assert np.isnan(env.result("mine").regret).all()
     totals = []
     for tells_regret in (True, False):

@@ -177,6 +177,7 @@ def test_ctrl_c_leaves_no_traceback(tmp_path):
     command = [sys.executable, "-m", "clickgym", *words.split()]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     while not list(tmp_path.glob("out/runs/*")):
+        assert process.poll() is None
         time.sleep(0.05)
     time.sleep(1)
     process.send_signal(signal.SIGINT)
