@@ -86,7 +86,6 @@ def test_progress_fits_into_the_terminal(width, monkeypatch):
     with Progress(True, 10**12, 10, 10) as progress:
         progress.played(10**12)
         progress.finished()
-        time.sleep(0.3)
     frames = re.sub("\x1b[^a-zA-Z]*[a-zA-Z]", "", stderr.getvalue()).splitlines()
     assert all("…" not in frame and cell_len(frame.rstrip()) <= width for frame in frames)
     assert any("run 2 of 10" in frame for frame in frames)
