@@ -84,7 +84,9 @@ def pages() -> dict[Path, str]:
             "contextual": prefixed_ids("Contextual"),
         },
         "../README": {
-            "environments": _table(["Environment", "How the users behave"], *environments_table()),
+            "environments": _table(
+                ["Environment", "How the users behave", "Source"], *environments_table()
+            ),
             "algorithms": _table(["Made for", "Agents"], *families_table()),
         },
         "studies": {"studies": _studies()},

@@ -22,7 +22,7 @@ from clickgym.bench.results import read_results
 from clickgym.bench.tasks import ABILITIES, all_tasks
 from clickgym.core.formats import markdown_table
 from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, Users
-from clickgym.runner.reports.bibliography import papers
+from clickgym.runner.reports.bibliography import papers, source_of
 
 ROOT = Path(__file__).resolve().parents[1]
 SECTION = re.compile(r"^(\w[\w ]*):\n(?=    )((?:(?:    .*)?\n)*)", re.MULTILINE)
@@ -184,6 +184,7 @@ def environments_table() -> list[list[str]]:
         [
             f"[`{env_id}`]({SITE}/docs/environments.md#{env_id.lower()})",
             f"{_capital(users.title)}: {_behaviour(users)}.",
+            _first_source(users),
         ]
         for env_id, users in stationary_ids().items()
     ]
@@ -223,6 +224,15 @@ def _behaviour(users: Any) -> str:
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+def _first_source(users: Any) -> str:
+    """Return the authors and the year of the first paper under *Source*."""
+    source = source_of(users)
+    authors = source.partition(", *")[0].split(", ")
+    year = re.search(r"\b(?:19|20)\d\d\b", source)
+    names = " and ".join(authors) if len(authors) < 3 else f"{authors[0]} et al."
+    return f"{names} {year[0]}" if year else names
 
 
 def ids_of(name: str) -> list[str]:

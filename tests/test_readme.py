@@ -22,7 +22,7 @@ COMMANDS = [
     text.replace("\\\n", " ").split()
     for text in re.findall(r"^(?:\$ )?clickgym ((?:.*\\\n)*.*)\n", SHELL, re.MULTILINE)
 ]
-COMPARED, OWN, FIVE, *OF_LOGS = COMMANDS
+COMPARED, OWN, MEMORY, FIVE, *OF_LOGS = COMMANDS
 
 
 def test_programs(capsys):
@@ -47,6 +47,18 @@ def test_tables(command, text, rows, tmp_path, monkeypatch, printed):
     (tmp_path / "my_module.py").write_text(AGENT)
     monkeypatch.chdir(tmp_path)
     assert_shown(text, printed([*command, "--jobs", "1"], 100), rows)
+
+
+@pytest.mark.slow
+def test_users_with_memory(printed):
+    """The agents that need no PyTorch lose what the table shows."""
+    command = [word for word in MEMORY if word != "PPO"]
+    output = printed([*command, "--jobs", "1"], 100)
+    shown = re.search(
+        r"^\| ([\d,]+ ± \d+) \| ([\d,]+ ± \d+) \| .* \| \*\*(.*)\*\* \| 0 \|$", README, re.M
+    )
+    for agent, regret in zip(("Random", "CascadeKLUCB", "CascadeVI"), shown.groups(), strict=True):
+        assert re.search(rf"^{agent} +{regret} ", output, re.MULTILINE), agent
 
 
 def assert_shown(text, output, rows):
