@@ -67,6 +67,14 @@ def test_example(command, printed, written, example, tmp_path):
     assert (tmp_path / "out" / written).exists()
 
 
+def test_from_scratch(example, tmp_path):
+    """The same algorithm loses as many clicks in plain NumPy as in the package, up to chance."""
+    printed = example("from_scratch.py --horizon 500 --runs 40 --out scratch.png")
+    (plain, plus), (packaged, minus) = re.findall(r": +([\d.]+) ± ([\d.]+)", printed)
+    assert abs(float(plain) - float(packaged)) < np.hypot(float(plus), float(minus)) * 1.5
+    assert (tmp_path / "scratch.png").exists()
+
+
 @needs_rl
 def test_ppo(example, tmp_path):
     """Its own training stands beside bandits, without features and with them."""
