@@ -207,7 +207,7 @@ def model_sections() -> str:
                 f"### {env_id}",
                 f"[`{env_id}`](../{code_of(users)}), {users.title}. "
                 f"{_capital(_behaviour(users))}. {about}".strip(),
-                _parameters(args, users.shapes) if hasattr(users, "shapes") else _bullets(args),
+                _parameter_names(args, users.shapes),
             ]
     return "\n\n".join(parts)
 
@@ -350,6 +350,15 @@ def _parameters(args: str, shapes: dict[str, str]) -> str:
         kind = f"array ({', '.join(shape)})" if shape else "number"
         rows.append([f"`{name}`", kind, re.sub(r"^``\(.*?\)`` |\|", "", " ".join(meaning.split()))])
     return "\n".join(markdown_table(rows))
+
+
+def _parameter_names(args: str, shapes: dict[str, str]) -> str:
+    """Return a sentence with a click model's parameters and the shapes of those that are arrays."""
+    names = []
+    for name in re.findall(r"^(\w+): ", args, flags=re.MULTILINE):
+        shape = ", ".join(shapes.get(name, ""))
+        names.append(f"`{name}`" + (f" ({shape})" if shape else ""))
+    return f"Parameters: {', '.join(names)}."
 
 
 def _signature(thing: Any) -> str:
