@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import bisect
+import json
 import sys
 from collections.abc import Callable
+from hashlib import sha256
 from typing import Any
 
 import gymnasium as gym
@@ -37,24 +39,27 @@ NO_PART_OF_A_LABEL = (
 
 def label_of(env: Any) -> str:
     """Return the label of an environment in results, as a sweep writes it: its id with the
-    arguments that it got, but for the instance; its name if they cannot be written.
+    arguments that it got, but for the instance. Where that says too little, because a model has no
+    id or arguments cannot be written, its name and the `BaseClickEnv.mark` of its users.
 
     Example:
         >>> import gymnasium as gym, clickgym
         >>> label_of(gym.make("PBMRank-v0", reward="any_click"))
         'PBMRank-v0:reward=any_click'
     """
-    if not env.spec:
-        return name_of(env)
-    registered = gym.registry[env.spec.id].kwargs if env.spec.id in gym.registry else {}
-    arguments = {
-        key: value.tolist() if isinstance(value, np.ndarray) else value
-        for key, value in env.spec.kwargs.items()
-        if key not in NO_PART_OF_A_LABEL
-        and value is not None
-        and str(value) != str(registered.get(key))
-    }
-    return written_spec(env.spec.id, arguments) or name_of(env)
+    spec, core = env.spec, env.unwrapped
+    if spec:
+        registered = gym.registry[spec.id].kwargs if spec.id in gym.registry else {}
+        arguments = {
+            key: value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+            for key, value in spec.kwargs.items()
+            if key not in NO_PART_OF_A_LABEL
+            and value is not None
+            and str(value) != str(registered.get(key))
+        }
+        if label := written_spec(spec.id, arguments):
+            return label
+    return f"{name_of(env)} {core.mark}" if isinstance(core, BaseClickEnv) else name_of(env)
 
 
 class BaseClickEnv:
@@ -69,7 +74,7 @@ class BaseClickEnv:
         initial_ranking: ``(L,)`` all items in the order of the production list; None if the
             instance has none.
         feature_scale: what the features of the instance's file were divided by.
-        reward, cutoff: as in `ClickEnv`; ``cutoff`` None counts all positions.
+        reward, cutoff, reference: as in `ClickEnv`; ``cutoff`` None counts all positions.
         task: the law of the users in the current step (see `Task`); users who change have a task
             for each epoch.
         state: of the next session on each stream, as the task declares it. It is new with a seed
@@ -102,7 +107,7 @@ class BaseClickEnv:
         """Make the streams of the users; return the observation space of one."""
         self.model, self.instance, self.initial_ranking, self.feature_scale = users
         self.reward = self.model.default_reward if reward is None else reward
-        self.cutoff = cutoff
+        self.cutoff, self.reference = cutoff, reference
         self._tasks = self.model.tasks(self.reward, cutoff, reference)
         self._changes = [*self.model.starts[1:], sys.maxsize]
         self._all = np.ones(n_streams, np.bool_)
@@ -110,6 +115,13 @@ class BaseClickEnv:
         self.task = None
         self._start_streams()
         return self.task.observation_space
+
+    @property
+    def mark(self) -> str:
+        """Six letters and digits by which users and their reward are told from others."""
+        reference = None if self.reference is None else np.asarray(self.reference).tolist()
+        what = [self.model.to_dict(), self.reward, self.cutoff, reference]
+        return sha256(json.dumps(what, default=int).encode()).hexdigest()[:6]
 
     def _start_streams(self) -> None:
         """Start new streams; nothing is drawn."""

@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
-from gymnasium.vector import SyncVectorEnv, VectorEnv, VectorWrapper
+from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv, VectorWrapper
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.checks import A_VECTOR_ENV, AN_ENV, check_kind, integers, short
@@ -41,6 +41,8 @@ class _Recorded:
     """What both wrappers measure, as a `Result`."""
 
     meter: Meter
+    _one: Any
+    """An environment with the users and the rewards of all streams: a native vector is one."""
     _seed: int | None = None
     _started: float | None = None
     _seconds = 0.0
@@ -55,8 +57,8 @@ class _Recorded:
         """Make the regret unknown, and warn of it once."""
         if not np.isnan(self.meter.totals[REGRET]):
             warnings.warn(
-                f"the regret in {name_of(self)} is unknown (nan): a wrapper changes the reward, "
-                "and puts no regret of its own into info",
+                f"the regret in {name_of(self._one)} is unknown (nan): a wrapper changes the "
+                "reward, and puts no regret of its own into info",
                 stacklevel=3,
             )
         self.meter.forget_regret()
@@ -85,7 +87,7 @@ class _Recorded:
             >>> int(mine.steps[-1]), mine.seed, round(mine.regret[-1])
             (1234, 0, 482)
         """
-        meter, core = self.meter, self.unwrapped  # type: ignore[attr-defined]
+        meter = self.meter
         if not meter.step:
             raise ValueError("no session was measured; step the environment first")
         steps, totals = meter.steps, meter.at_checkpoints[: len(meter.steps)]
@@ -94,10 +96,9 @@ class _Recorded:
             totals = totals[steps - 1]
         elif not len(steps) or steps[-1] < meter.step <= meter.horizon:
             steps, totals = np.append(steps, meter.step), np.vstack([totals, meter.totals])
-        first = getattr(core, "envs", [core])[0].unwrapped  # of a vector of single environments
         return Result(
-            env=label_of(self),
-            instance=getattr(first, "instance", "custom"),
+            env=label_of(self._one),
+            instance=getattr(self._one.unwrapped, "instance", "custom"),
             agent=agent,
             seed=self._seed,
             steps=steps,
@@ -155,7 +156,7 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
                 "a step of ItemByItem chooses one item and is no session; measure inside of it: "
                 "ItemByItem(RecordRegret(env))"
             )
-        self._click_env = own_step_of(env)
+        self._one, self._click_env = env, own_step_of(env)
         if self._click_env is None:
             self._n_positions = check_shows_clicks(env)
         else:
@@ -197,8 +198,7 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
     Args:
         env: a vector environment of this package, native or of Gymnasium's (``"sync"``,
             ``"async"``); a wrapper of it may change rewards, but neither lists nor observations.
-            Then the regret is nan, as in `RecordRegret`. With ``"async"`` this is not seen, and the
-            regret stays that of the users' own reward.
+            Then the regret is nan, as in `RecordRegret`.
         checkpoints: as in `RecordRegret`, in sessions over all streams together.
 
     Attributes:
@@ -220,6 +220,7 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
             )
         super().__init__(env)
         self.autoreset_mode = env.metadata.get("autoreset_mode")
+        self._one = _one_of(env)
         self.meter = _meter_of(checkpoints)
         self.on_session: Callable[[int, NDArray[np.int64], NDArray[np.int8], float], object] | None
         self.on_session = None
@@ -240,7 +241,7 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
         regret = np.where(ended_now, final.get("regret", 0.0), infos.get("regret", 0.0))
         measured = np.column_stack([regret, rewards, clicks.sum(axis=1)])
         played = ended_now | others  # a step may only reset a stream (NEXT_STEP)
-        if (own := _earned(self.env)) is not None:
+        if (own := self._earned()) is not None:
             is_changed = (rewards != own[0]) & (regret == own[1]) & (regret != 0)
             if (is_changed & played).any():
                 self._forget_regret()
@@ -255,16 +256,28 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
         self._seconds = clock() - (self._started or 0.0)
         return observations, rewards, terminations, truncations, infos
 
+    def _earned(self) -> Any:
+        """Return rewards and regrets ``(B,)`` of the last sessions, before any wrapper; None if
+        there is none, or they are unknown.
+        """
+        core: Any = self.env.unwrapped
+        if isinstance(core, ClickVectorEnv):
+            return None if core is self.env else core.earned
+        if own_step_of(self._one) is None:
+            return None
+        if isinstance(core, AsyncVectorEnv):
+            return np.transpose(core.get_attr("earned"))
+        return np.transpose([env.unwrapped.earned for env in core.envs])
 
-def _earned(env: VectorEnv) -> Any:
-    """Return rewards and regrets of the last sessions, before any wrapper; None if there is none,
-    or they are unknown.
+
+def _one_of(env: VectorEnv) -> Any:
+    """Return an environment with the users of a vector environment: its first, or a native vector
+    itself. Those of ``"async"`` are in other processes, so another one is made.
     """
     core = env.unwrapped
-    if isinstance(core, SyncVectorEnv):
-        cores = [it for it in map(own_step_of, core.envs) if it is not None]
-        return np.transpose([it.earned for it in cores]) if len(cores) == len(core.envs) else None
-    return core.earned if isinstance(core, ClickVectorEnv) and core is not env else None
+    if isinstance(core, AsyncVectorEnv):
+        return core.env_fns[0]()
+    return core.envs[0] if isinstance(core, SyncVectorEnv) else core
 
 
 def _meter_of(checkpoints: ArrayLike | None) -> Meter:

@@ -82,12 +82,12 @@ class Doubled(gym.Wrapper):
 
 
 @pytest.mark.parametrize("autoreset_mode", ["NextStep", "SameStep"])
-@pytest.mark.parametrize("wrapper", [None, TransformReward, ClipReward, "inside"])
+@pytest.mark.parametrize("wrapper", [None, TransformReward, ClipReward, "sync", "async"])
 def test_regret_is_not_that_of_another_reward(wrapper, autoreset_mode):
     """Of streams as of one environment: nan, with one warning."""
     mode, arguments = "vector_entry_point", {"autoreset_mode": autoreset_mode}
-    if wrapper == "inside":
-        mode = "sync"
+    if wrapper in ("sync", "async"):  # within each environment
+        mode = wrapper
         arguments = {"vector_kwargs": arguments, "wrappers": [Doubled]}
     envs = gym.make_vec("PBMRank-v0", 3, mode, **arguments)
     if wrapper is TransformReward:
@@ -103,6 +103,9 @@ def test_regret_is_not_that_of_another_reward(wrapper, autoreset_mode):
     assert np.isnan(recorded.meter.totals[0]) == (wrapper is not None)
     told = [it for it in caught if "is unknown (nan): a wrapper changes" in str(it.message)]
     assert len(told) == (wrapper is not None)
+    assert recorded.result("mine").env == "PBMRank-v0"
+    assert recorded.result("mine").instance == "yandex-9982"
+    recorded.close()
 
 
 def test_regret_of_another_reward_that_tells_it():

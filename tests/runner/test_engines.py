@@ -418,7 +418,8 @@ def test_result_names_what_ran():
     before = time.perf_counter()
     result = clickgym.run(make("TopRank", PBM), ClickEnv(PBM), 10, seed=4, checkpoints=[5])
     assert 0 < result.seconds <= time.perf_counter() - before
-    assert (result.env, result.agent, result.seed) == ("ClickEnv", "TopRank", 4)
+    assert result.env.split() == ["ClickEnv", ClickEnv(PBM).mark]
+    assert (result.agent, result.seed) == ("TopRank", 4)
     frame = result.to_frame(run=3)
     columns = "env instance agent run seed step regret reward clicks"
     assert frame.columns[:9] == columns.split()

@@ -7,8 +7,10 @@ import dataclasses
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.vector import SyncVectorEnv
 
 import clickgym
+from clickgym.envs import ClickEnv, PositionBasedModel
 
 T = 300
 
@@ -77,7 +79,28 @@ def test_its_steps_end_with_the_last_session():
         assert env.result("mine").steps.tolist() == steps
 
 
-@pytest.mark.parametrize("mode", [None, "sync"])
+def test_other_users_are_another_environment():
+    """Also without an id, or where an argument cannot be written; the same ones are the same."""
+    flat, steep = (PositionBasedModel([p, 0.2, 0.1], [1.0, 0.5]) for p in (0.3, 0.9))
+    changing = [{"models": models, "starts": [0, 5]} for models in ([flat, steep], [steep, flat])]
+    labels = {
+        clickgym.run("Random", env, 10, seed=0).env
+        for env in (
+            *(flat, steep, ClickEnv(flat, reward="any_click"), ClickEnv(flat, reference=[2, 1])),
+            *(gym.make("NonStationaryPBMRank-v0", **arguments) for arguments in changing),
+            *(gym.make("PBMRank-v0", cutoff=np.int64(cutoff)) for cutoff in (2, 3)),
+        )
+    }
+    assert len(labels) == 8
+    assert "PBMRank-v0:cutoff=3" in labels
+    vector = clickgym.RecordVectorRegret(SyncVectorEnv([lambda: ClickEnv(steep)] * 2))
+    vector.reset(seed=0)
+    vector.step([[0, 1], [1, 2]])
+    others = clickgym.run("Random", ClickEnv(steep), 2)
+    assert clickgym.Results([vector.result("mine"), others]).table()["env"].n_unique() == 1
+
+
+@pytest.mark.parametrize("mode", [None, "sync", "async"])
 def test_streams_have_users_of_their_own(mode):
     result = streams(mode)
     assert (result.env, result.instance, result.seed) == ("PBMRank-v0", "yandex-9982", None)
