@@ -168,6 +168,8 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         restarting = None  # the streams on which this call starts an episode, if any
         if self.model.may_leave and self._batch.begins.any():
             restarting = self._batch.begins.copy()
+            if self.needs_counts:
+                self._warn_of_queries()
         clicks, rewards, infos = self._simulate(self._lists_of(actions, restarting))
         active = self._all if restarting is None else ~restarting
         infos = _masked(active, infos | self.task.info(self.state, ALL))
@@ -291,6 +293,8 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         if not self.model.may_leave:
             observations, firsts = self._start_episode()
             return observations, finals | firsts
+        if self.needs_counts:
+            self._warn_of_queries()
         self._begin(over)
         self._batch.begins[over] = False
         clicks = clicks.copy()

@@ -8,7 +8,6 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.spaces import Dict
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
@@ -99,13 +98,13 @@ class StableBaselinesVecEnv(VecEnv):
                 "stable-baselines3 resets a finished stream in the same step: build the vector "
                 'environment with autoreset_mode="SameStep"'
             )
-        n_queries = getattr(getattr(envs.unwrapped, "model", None), "n_queries", 1)
-        if n_queries > 1 and not isinstance(envs.single_observation_space, Dict):
+        if getattr(envs.unwrapped, "needs_counts", False):
             warnings.warn(
                 "an observation shows the clicks of one session, and a policy without memory "
                 "learns no query from it: put clickgym.envs.EpisodeCountsVector around the queries",
                 stacklevel=3,
             )
+            envs.unwrapped.needs_counts = False  # it was said
         self.envs = envs
         self.infos: dict[str, Any] = {}
         super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)

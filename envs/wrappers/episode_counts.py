@@ -60,7 +60,8 @@ class Counts:
 
 
 def _counts_of(env: Any, space: gym.Space[Any], lists: Any, n_streams: int) -> tuple[Counts, Dict]:
-    """Return the counts of an environment's streams, and the space of an observation.
+    """Return the counts of an environment's streams, and the space of an observation; the
+    environment no longer warns that nobody counts.
 
     Raises:
         TypeError, ValueError: it is no environment of this package, or observes more than clicks.
@@ -73,6 +74,7 @@ def _counts_of(env: Any, space: gym.Space[Any], lists: Any, n_streams: int) -> t
         raise ValueError(
             f"{env} observes {space}, and its actions are {lists}; expected lists, and their clicks"
         )
+    env.unwrapped.needs_counts = False
     rows = Box(0.0, np.inf, (n_items, 4 * n_positions + 1), np.float32)
     counts = Counts(n_streams, n_items, n_positions, users.n_sessions)
     return counts, Dict(clicks=space, counts=rows)

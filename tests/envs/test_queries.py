@@ -4,6 +4,8 @@ the frozen family; and what `EpisodeCounts` shows of an episode.
 
 from __future__ import annotations
 
+import warnings
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -22,6 +24,7 @@ from clickgym.envs import (
     Users,
     load_instance,
 )
+from clickgym.envs.base_env import BaseClickEnv
 
 pytestmark = pytest.mark.uncompiled
 
@@ -203,6 +206,34 @@ def test_both_engines_play_the_same(env_id):
     for one, other in zip(*results, strict=True):
         np.testing.assert_array_equal(one.regret, other.regret)
         np.testing.assert_array_equal(one.reward, other.reward)
+
+
+def vectors(mode):
+    return gym.make_vec(PBM, num_envs=2, autoreset_mode=mode, **FEW)
+
+
+@pytest.mark.parametrize(
+    ("make", "action"),
+    [
+        (lambda: gym.make(PBM, **FEW), [0, 1, 2]),
+        (lambda: vectors("SameStep"), [[0, 1, 2]] * 2),
+        (lambda: vectors("NextStep"), [[0, 1, 2]] * 2),
+    ],
+)
+def test_a_policy_without_memory_is_told_of_the_counts(make, action, monkeypatch):
+    """Once in a process, where a second query follows the first; with the counts nothing is."""
+    monkeypatch.setattr(BaseClickEnv, "_has_warned_of_queries", False)
+    counts = EpisodeCounts if isinstance(make(), gym.Env) else EpisodeCountsVector
+    for env, times in ((counts(make()), 0), (make(), 1), (make(), 0)):
+        env.reset(seed=0)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for _ in range(20):
+                ended = env.step(action)[2]
+                if isinstance(env, gym.Env) and ended:
+                    env.reset()
+        assert len(caught) == times
+        assert all("clickgym.envs.EpisodeCounts" in str(it.message) for it in caught)
 
 
 # what was counted ------------------------------------------------------------------------------
