@@ -15,7 +15,7 @@ from importlib.util import find_spec, resolve_name
 from itertools import accumulate
 from pathlib import Path
 from sysconfig import get_path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..core.modules import STARTED
 
@@ -44,17 +44,20 @@ def own_code(maker: Any) -> dict[str, str]:
     """
     bases = inspect.getmro(maker)[1:] if isinstance(maker, type) else ()
     package = maker.__module__.partition(".")[0]
-    left = [code.__module__ for code in (maker, *filter(is_own, bases))]
-    texts: dict[str, Text] = {}
+    left = [part.__module__ for part in (maker, *filter(is_own, bases))]
+    code: dict[str, str] = {}
     while left:
         name = left.pop()
-        if name not in texts:
-            texts[name] = _text(name)
-            left += [other for other in texts[name].imports if _is_own_module(other, package)]
-    name = maker.__qualname__.partition(".")[0]
-    if maker.__module__ == "__main__" and name not in texts["__main__"].defined:
-        raise NoIdentityError(f"{name} does not stand in {file_of('__main__')}")
-    return {name: text.parsed for name, text in texts.items()}
+        if name not in code:
+            code[name], imports = _read(name)
+            left += [other for other in imports if _is_own_module(other, package)]
+    if maker.__module__ == "__main__":
+        try:
+            inspect.getsource(maker)
+        except OSError:  # typed after the script, or made by exec
+            name, file = maker.__qualname__, file_of("__main__")
+            raise NoIdentityError(f"{name} does not stand in {file}") from None
+    return code
 
 
 def is_own(code: Any) -> bool:
@@ -93,25 +96,8 @@ def _found(name: str) -> str | None:
     return None
 
 
-# ------------------------------------------------------------------------------------------- texts
-
-
-class Text(NamedTuple):
-    """What counts of the text of a module.
-
-    Attributes:
-        parsed: its syntax, without docstrings.
-        imports: names of modules.
-        defined: names of what it defines.
-    """
-
-    parsed: str
-    imports: list[str]
-    defined: set[str]
-
-
-def _text(name: str) -> Text:
-    """The text of a module.
+def _read(name: str) -> tuple[str, list[str]]:
+    """The code of a module as parsed, without docstrings, and the names of what it imports.
 
     Raises:
         NoIdentityError: there is none, it is no Python, or it was edited in the meantime.
@@ -127,16 +113,10 @@ def _text(name: str) -> Text:
         raise NoIdentityError(f"{file} cannot be read ({error})") from None
     package = name if file.name == "__init__.py" else name.rpartition(".")[0]
     package = getattr(sys.modules.get(name), "__package__", None) or package
-    imports = list(_imports(tree, package))
-    defined = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            defined.add(node.id)
-        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            defined.add(node.name)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             node.body = node.body[ast.get_docstring(node, clean=False) is not None :]
-    return Text(ast.dump(tree), imports, defined)
+    return ast.dump(tree), list(_imports(tree, package))
 
 
 def _imports(tree: ast.Module, package: str) -> Iterator[str]:
