@@ -129,11 +129,16 @@ def by_label(what: str, things: Iterable[Thing] | Mapping[str, Thing]) -> dict[s
         >>> by_label("agent", ["mine=my_module:MyAgent:alpha=0.1", "Random"])
         {'mine': 'my_module:MyAgent:alpha=0.1', 'Random': 'Random'}
     """
-    is_one = isinstance(things, str) or getattr(things, "ndim", 1) == 0
-    if is_one or not isinstance(things, Iterable):
+    if isinstance(things, str) or not isinstance(things, Iterable):
         raise TypeError(f"expected a list of {what}s, got {short(things)}")
+    if isinstance(things, Mapping):
+        pairs = [*things.items()]
+    else:
+        typed = [
+            split_label(thing) if isinstance(thing, str) else (None, thing) for thing in things
+        ]
+        pairs = [(own_label(spec) if label is None else label, spec) for label, spec in typed]
     labelled: dict[str, Thing] = {}
-    pairs = things.items() if isinstance(things, Mapping) else map(_labelled, things)
     for label, thing in pairs:
         if label is None:
             raise ValueError(
@@ -152,9 +157,3 @@ def by_label(what: str, things: Iterable[Thing] | Mapping[str, Thing]) -> dict[s
     if not labelled:
         raise ValueError(f"no {what} was named")
     return labelled
-
-
-def _labelled(thing: Any) -> tuple[str | None, Any]:
-    """The label of an entry of a list, and what it stands for."""
-    label, spec = split_label(thing) if isinstance(thing, str) else (None, thing)
-    return (own_label(spec) if label is None else label), spec

@@ -20,7 +20,6 @@ from joblib.parallel import LokyBackend, get_active_backend
 
 from ..core.checks import is_integer, short
 
-MOST_WORKERS = 1_000
 ANSWERS_IN = 10.0
 """Seconds in which a cluster must answer."""
 
@@ -81,10 +80,9 @@ def start_worker(*_: str) -> None:
 
 def check_workers(n_jobs: int) -> None:
     """Check a number of workers; -1 means one for each processor."""
-    if not is_integer(n_jobs) or n_jobs == 0 or abs(n_jobs) > MOST_WORKERS:
+    if not is_integer(n_jobs) or n_jobs == 0:
         raise ValueError(
-            f"n_jobs is {short(n_jobs)}; expected a number of workers up to {MOST_WORKERS:,}, "
-            "or -1 for one per processor"
+            f"n_jobs is {short(n_jobs)}; expected a number of workers, or -1 for one per processor"
         )
 
 
