@@ -26,7 +26,7 @@ from clickgym.envs import (
     RecordVectorRegret,
 )
 from clickgym.envs.meter import Meter
-from clickgym.runner.names import own_label
+from clickgym.runner.names import spec_of
 
 pytest.importorskip("stable_baselines3")
 SMALL = PositionBasedModel([0.6, 0.5, 0.3, 0.1], [1.0, 0.7, 0.4])
@@ -238,7 +238,7 @@ def test_a_learner_that_ends_early_has_no_result() -> None:
 def test_classes_of_the_libraries_run_as_they_are(spec: str, actions: str) -> None:
     name, arguments = parse_spec(spec)
     library = pytest.importorskip(name.partition(":")[0])
-    assert own_label(getattr(library, name.partition(":")[2])) == name
+    assert spec_of(getattr(library, name.partition(":")[2])) == name
     env = gym.make("PBMRank-v0")
     agent = clickgym.make_agent(name, env, seed=0, **arguments)
     assert agent.actions == actions

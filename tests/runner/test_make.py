@@ -18,7 +18,7 @@ import clickgym
 from clickgym.agents import BatchRank, CascadeKLUCB, Fixed, Random, TopRank
 from clickgym.envs import PositionBasedModel, load_instance
 from clickgym.runner.make import agent_maker
-from clickgym.runner.names import own_label
+from clickgym.runner.names import spec_of
 
 MODEL = PositionBasedModel([0.5, 0.4, 0.3], [1.0, 0.5])
 
@@ -100,7 +100,7 @@ def test_labels_of_objects(mine):
         ),
         "PBMRank-v0:reward=any_click": ("PBMRank-v0", {"reward": "any_click"}),
     }
-    assert [own_label(thing) for thing in labels.values()] == list(labels)
+    assert [spec_of(thing) for thing in labels.values()] == list(labels)
     assert agent_maker("label_mine:Outer.Inner") == (mine.Outer.Inner, {})
 
     class Local(Random):
@@ -114,7 +114,7 @@ def test_labels_of_objects(mine):
         (BatchRank, {"delta": {1}}),
         ("PBMRank-v0", {"instance": load_instance("yandex-9")}),
     ]
-    assert [own_label(thing) for thing in without] == [None] * len(without)
+    assert [spec_of(thing) for thing in without] == [None] * len(without)
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -2,16 +2,28 @@
 
 The way of a sweep, file by file:
 
-- ``names``: specs such as ``"TopRank:delta=0.1"``, and labels;
-- ``make``: names become environments and agents;
-- ``plan``: all are made once, to see that they fit; each agent in each environment is a cell of the
-  table (``config``), whose key hashes what its runs depend on (``identity``);
+- ``names``: specs are read, and things get labels;
+- ``make``: specs and classes become makers, and these make environments and agents;
+- ``plan``: every agent is tried in every environment; each pair is a cell of the table
+  (``config``), whose key hashes what its runs depend on (``identity``, ``own_code``);
 - ``sweep``: the runs that are not finished are played in parallel (``workers``, ``progress``);
 - ``play``: one run. ``play.pair`` chooses a loop, ``play.compiled``, ``play.python`` or
   ``play.learner``, and ``play.metrics`` measures;
 - ``store``: finished runs are kept in a folder;
-- ``results``: the runs of a folder as rows; ``summaries`` makes their table, and ``reports`` prints
-  and draws it.
+- ``rows``: the runs of a folder as rows, which ``results`` holds; ``summaries`` makes their table,
+  and ``reports`` prints and draws it (``console``).
+
+Words that each have one meaning here:
+
+- a *spec* is how an agent or an environment is written, ``"TopRank:delta=0.1"``;
+- a *label* is what tables call it: its spec, or a name that you give;
+- a *maker* is what makes it: a class, a function, a registered id or the users of an environment.
+  It is always in a pair with its arguments;
+- an *identity* is a hash of what a label stands for: a maker with its arguments, or an instance. It
+  is the same in another process;
+- a *key* is a hash by which a folder knows runs: of their setting, the identities of environment,
+  instance and agent, and the instance's name. A cell has one, and a run that and its number;
+- a *cell* is all runs of an agent in an environment with an instance; a *trial* is one of them.
 
 `clickgym.run` (``run``) takes the same way from ``make`` to ``play``.
 """

@@ -94,8 +94,7 @@ class Config(Setting):
     """What a sweep, or the table of a folder, is of.
 
     Attributes:
-        envs, instances, agents: for each label the words by which it can be typed; None if it has
-            none.
+        envs, instances, agents: the spec of each label; None if it has none.
         identities: hashes of what the labels stand for.
         cells: of the table.
         queries: of each instance with several queries their number; a run plays one of them.

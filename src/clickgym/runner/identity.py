@@ -33,7 +33,7 @@ from ..envs import Instance, Users, load_instance
 from ..envs.instances.instance import FAMILIES
 from ..envs.users import users_class
 from .make import creator_of
-from .names import RL_LIBRARIES, name_of_maker
+from .names import RL_LIBRARIES, import_name
 from .own_code import NoIdentityError, file_of, is_own, own_code
 
 UNKNOWN = "unknown"
@@ -121,7 +121,7 @@ def _code(maker: Any) -> Any:
     if isinstance(maker, partial):
         return _code(maker.func), maker.args, maker.keywords
     maker = getattr(maker, "adopted", maker)
-    name, module = name_of_maker(maker), str(getattr(maker, "__module__", ""))
+    name, module = import_name(maker), str(getattr(maker, "__module__", ""))
     if name is None:
         raise NoIdentityError(f"{short(maker)} has no name in a module")
     if module.startswith("clickgym.agents.rl") or module.partition(".")[0] in RL_LIBRARIES:

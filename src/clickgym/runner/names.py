@@ -1,5 +1,5 @@
-"""Specs of agents and environments (``"Name:key=value"``), and the labels by which seeds, files and
-tables know them.
+"""Specs of agents and environments (``"Name:key=value"``), and the labels by which tables know
+them.
 
 A spec is ``NAME[:KEY=VALUE,...]``; a NAME may be ``module:Class``. In a list of a sweep,
 ``LABEL=SPEC`` gives it another label than itself.
@@ -76,22 +76,22 @@ def split(thing: Any) -> tuple[Any, dict[str, Any]]:
 # ------------------------------------------------------------------------------------------- labels
 
 
-def own_label(thing: Any) -> str | None:
+def spec_of(thing: Any) -> str | None:
     """The spec of an agent or environment, in the form that `parse_spec` reads; None if it has
     none.
 
     Example:
         >>> from clickgym.agents import CascadeKLUCB
-        >>> own_label((CascadeKLUCB, {"feedback": "first_click"}))
+        >>> spec_of((CascadeKLUCB, {"feedback": "first_click"}))
         'CascadeKLUCB:feedback=first_click'
-        >>> own_label(lambda: gym.make("PBMRank-v0"))
+        >>> spec_of(lambda: gym.make("PBMRank-v0"))
     """
     maker, arguments = split(thing)
-    name = maker if isinstance(maker, str) else name_of_maker(maker)
+    name = maker if isinstance(maker, str) else import_name(maker)
     return None if name is None else written_spec(name, arguments)
 
 
-def name_of_maker(maker: Any) -> str | None:
+def import_name(maker: Any) -> str | None:
     """The name by which a class or a function can be imported."""
     maker = getattr(maker, "adopted", maker)  # a learner made of a library's class goes by that
     name, module = getattr(maker, "__qualname__", None), getattr(maker, "__module__", None)
@@ -110,8 +110,8 @@ def name_of_maker(maker: Any) -> str | None:
 
 
 def by_label(what: str, things: Iterable[Thing] | Mapping[str, Thing]) -> dict[str, Thing]:
-    """Agents or environments by label: their own label, or the one that a mapping or ``LABEL=``
-    gives them.
+    """Agents or environments by label: their spec, or the label that a mapping or ``LABEL=`` gives
+    them.
 
     Args:
         what: ``"agent"`` or ``"environment"``.
@@ -137,7 +137,7 @@ def by_label(what: str, things: Iterable[Thing] | Mapping[str, Thing]) -> dict[s
         typed = [
             split_label(thing) if isinstance(thing, str) else (None, thing) for thing in things
         ]
-        pairs = [(own_label(spec) if label is None else label, spec) for label, spec in typed]
+        pairs = [(spec_of(spec) if label is None else label, spec) for label, spec in typed]
     labelled: dict[str, Thing] = {}
     for label, thing in pairs:
         if label is None:
@@ -149,7 +149,7 @@ def by_label(what: str, things: Iterable[Thing] | Mapping[str, Thing]) -> dict[s
                 f"the label of {what} {short(thing)} is {label!r}; expected some words"
             )
         is_name = ":" in label or label in AGENTS or label in gym.registry
-        if is_name and label != own_label(thing):
+        if is_name and label != spec_of(thing):
             raise ValueError(f"the label {label!r} is the name of something else; choose another")
         if label in labelled:
             raise ValueError(f"{what} {label!r} is named twice")

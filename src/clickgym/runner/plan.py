@@ -30,7 +30,7 @@ from .make import (
     warn_of_texts,
     with_label,
 )
-from .names import AgentLike, EnvLike, own_label
+from .names import AgentLike, EnvLike, spec_of
 from .play.metrics import Metrics
 from .play.pair import Engine, check_episode, engine_of, features_warning, ignores_features
 
@@ -141,9 +141,9 @@ def plan_of(
     typed = {name: used if isinstance(used, str) else None for name, used in tried.named.items()}
     config = Config(
         **setting.setting,
-        envs={label: own_label(env) for label, env in envs.items()},
+        envs={label: spec_of(env) for label, env in envs.items()},
         instances=typed,
-        agents={label: own_label(agent) for label, agent in agents.items()},
+        agents={label: spec_of(agent) for label, agent in agents.items()},
         identities={"envs": of_env, "instances": of_instance, "agents": of_agent},
         cells=cells,
         queries=tried.queries,
