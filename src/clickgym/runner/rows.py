@@ -14,7 +14,7 @@ from polars import col
 
 from ..envs.result import Result
 from .config import Config, run_seed, shown_of
-from .store import RUNS, Row, files_of, read, read_headers
+from .store import RUNS, FinishedRun, files_of, read, read_headers
 from .summaries import MEASURED, QUERY, TIMED
 
 ALWAYS = ("regret", "reward", "clicks")
@@ -47,7 +47,7 @@ def read_folders(folders: Sequence[Path]) -> tuple[polars.DataFrame, Config]:
     }
     if unreadable := [folder for folder, configs in by_folder.items() if not configs]:
         raise ValueError("; ".join(map(_unreadable, unreadable)))
-    headers, rows = read(folders)
+    headers, finished = read(folders)
     where = ", ".join(map(str, folders))
     shown = shown_of([Config.from_json(where, header) for header in headers])
     for folder, configs in by_folder.items():
@@ -57,7 +57,7 @@ def read_folders(folders: Sequence[Path]) -> tuple[polars.DataFrame, Config]:
                 "versions of packages",
                 stacklevel=3,
             )
-    frame = table_of(rows, shown)
+    frame = frame_of(finished, shown)
     if frame.is_empty():
         raise ValueError(f"{where} holds no finished run yet")
     return frame, shown
@@ -75,16 +75,16 @@ def _unreadable(folder: Path) -> str:
     return f"{folder} is not a results folder: it has no runs of this version of clickgym"
 
 
-def table_of(rows: Mapping[str, Row], config: Config) -> polars.DataFrame:
+def frame_of(finished: Mapping[str, FinishedRun], config: Config) -> polars.DataFrame:
     """The rows of the finished runs of a sweep, in the order of its table, as `Results.rows` has
     them; what is unknown is null.
 
     Args:
-        rows: of runs by their keys.
+        finished: runs by their keys, also of other sweeps.
         config: of the sweep.
     """
     steps, names = config.checkpoints, [*ALWAYS, *config.metrics]
-    runs = [(trial, rows[key]) for trial, key in config.trials.items() if key in rows]
+    runs = [(trial, finished[key]) for trial, key in config.trials.items() if key in finished]
     counts = [config.queries.get(trial.instance, 1) for trial, _ in runs]
     labels: dict[str, Any] = dict.fromkeys(("env", "instance", "agent"), polars.String)
     labels |= {"run": polars.Int64, "seed": polars.Int64, QUERY: polars.Int64}
@@ -94,12 +94,12 @@ def table_of(rows: Mapping[str, Row], config: Config) -> polars.DataFrame:
             *trial,
             run_seed(config.seed, trial.instance, trial.run, count),
             trial.run % count if count > 1 else None,
-            row.engine,
-            row.seconds,
+            run.engine,
+            run.seconds,
         )
-        for (trial, row), count in zip(runs, counts, strict=True)
+        for (trial, run), count in zip(runs, counts, strict=True)
     ]
-    measured = np.frombuffer(b"".join(row.measured for _, row in runs), "<f8")
+    measured = np.frombuffer(b"".join(run.measured for _, run in runs), "<f8")
     columns = measured.reshape(len(runs), len(names), len(steps)).swapaxes(0, 1)
     frame = polars.DataFrame(identified, labels, orient="row")
     queries = [QUERY] if config.queries else []
@@ -129,7 +129,7 @@ def rows_of(parts: Sequence[Result | polars.DataFrame]) -> polars.DataFrame:
         ValueError: runs have different numbers of sessions, an agent has a run or a seed twice, or
             results of two kinds have one name.
     """
-    frames = [_frame_of(part) if isinstance(part, Result) else part for part in parts]
+    frames = [_frame_of_run(part) if isinstance(part, Result) else part for part in parts]
     _check_horizons(frames)
     swept: dict[Any, int] = {}  # numbers of runs, by the users that they met
     seen, origins = set[Any](), dict[Any, Any]()
@@ -153,7 +153,7 @@ def rows_of(parts: Sequence[Result | polars.DataFrame]) -> polars.DataFrame:
     return polars.concat(frames, how="diagonal").select(polars.exclude(TIMED), *TIMED)
 
 
-def _frame_of(run: Result) -> polars.DataFrame:
+def _frame_of_run(run: Result) -> polars.DataFrame:
     """The rows of a single run."""
     return run.to_frame().with_columns(
         engine=polars.lit(run.engine), seconds=polars.lit(run.seconds)

@@ -28,7 +28,7 @@ RUNS = "runs"
 """The folder of the files within a results folder."""
 
 
-class Row(NamedTuple):
+class FinishedRun(NamedTuple):
     """The measurements of a finished run.
 
     Attributes:
@@ -42,8 +42,8 @@ class Row(NamedTuple):
     measured: bytes
 
     @classmethod
-    def of(cls, result: Result) -> Row:
-        """The row of a run's measurements."""
+    def of(cls, result: Result) -> FinishedRun:
+        """The measurements of a result."""
         columns = [result.regret, result.reward, result.clicks, *result.metrics.values()]
         return cls(result.engine, float(result.seconds), np.array(columns, "<f8").tobytes())
 
@@ -62,15 +62,15 @@ class Journal:
         self.path = folder / RUNS / f"{now}-{token_hex(4)}.jsonl"
         append(self.path, json.dumps(header) + "\n")
 
-    def add(self, rows: Mapping[str, Row]) -> None:
+    def add(self, finished: Mapping[str, FinishedRun]) -> None:
         """Keep finished runs, by their keys.
 
         Raises:
             FileError: nothing can be written.
         """
         lines = [
-            json.dumps([key, row.engine, row.seconds, b64encode(row.measured).decode()])
-            for key, row in rows.items()
+            json.dumps([key, run.engine, run.seconds, b64encode(run.measured).decode()])
+            for key, run in finished.items()
         ]
         append(self.path, "".join(f"{line}\n" for line in lines))
 
@@ -90,11 +90,11 @@ def read_headers(folder: Path) -> list[dict[str, Any]]:
     return headers
 
 
-def read(folders: Iterable[Path]) -> tuple[list[dict[str, Any]], dict[str, Row]]:
+def read(folders: Iterable[Path]) -> tuple[list[dict[str, Any]], dict[str, FinishedRun]]:
     """What the sweeps into some folders were of, the last one at the end, and all finished runs by
     their keys.
     """
-    headers, rows = [], {}
+    headers, finished = [], {}
     for file in files_of(folders):
         first, *others = file.read_bytes().splitlines() or [b""]
         try:
@@ -104,10 +104,10 @@ def read(folders: Iterable[Path]) -> tuple[list[dict[str, Any]], dict[str, Row]]
         for line in others:
             try:
                 key, engine, seconds, measured = json.loads(line)
-                rows[key] = Row(engine, seconds, b64decode(measured, validate=True))
+                finished[key] = FinishedRun(engine, seconds, b64decode(measured, validate=True))
             except ValueError:  # likewise
                 continue
-    return headers, rows
+    return headers, finished
 
 
 def forget(folder: Path, keys: Collection[str]) -> None:

@@ -47,8 +47,8 @@ from .play.pair import Engine, engine_of
 from .play.run import play
 from .progress import Progress, say_resumed
 from .results import Results
-from .rows import check_folder, table_of
-from .store import Journal, Row, forget, read
+from .rows import check_folder, frame_of
+from .store import FinishedRun, Journal, forget, read
 from .workers import check_workers, in_parallel, what_broke
 
 
@@ -158,21 +158,21 @@ def sweep(
     again = [again] if isinstance(again, str) else check_labels("again", again)
     for label in again:
         check_choice("label of again", label, [*config.envs, *config.instances, *config.agents])
-    rows: dict[str, Row] = {}
+    finished: dict[str, FinishedRun] = {}
     journal: Journal | None = None
     if folder is not None:
-        rows, journal = _open(folder, config, again)
-    left = {key: trial for trial, key in trials.items() if key not in rows}
+        finished, journal = _open(folder, config, again)
+    left = {key: trial for trial, key in trials.items() if key not in finished}
 
     def keep(results: Mapping[str, Result]) -> None:
-        finished = {key: Row.of(result) for key, result in results.items()}
-        rows.update(finished)
+        new = {key: FinishedRun.of(result) for key, result in results.items()}
+        finished.update(new)
         if journal is not None:
-            journal.add(finished)
-        bar.finished(len(finished))
+            journal.add(new)
+        bar.finished(len(new))
 
     def count() -> str:
-        return f"{sum(key in rows for key in trials.values())} of {len(trials)} runs"
+        return f"{sum(key in finished for key in trials.values())} of {len(trials)} runs"
 
     if out is not None and is_shown:
         say_resumed(out, count(), plan.own)
@@ -184,12 +184,12 @@ def sweep(
             from .reports.report import update_files  # matplotlib is slow to load
 
             update_files(folder, Results(folder))
-    return Results(table_of(rows, config), config)
+    return Results(frame_of(finished, config), config)
 
 
 def _open(
     folder: Path, config: Config, again: Collection[str]
-) -> tuple[dict[str, Row], Journal | None]:
+) -> tuple[dict[str, FinishedRun], Journal | None]:
     """Open a results folder for a sweep.
 
     Args:
@@ -208,22 +208,22 @@ def _open(
     check_folder(folder)
     if again:
         forget(folder, {cell.key for cell in config.cells if set(again) & set(cell[:3])})
-    headers, rows = read([folder])
+    headers, finished = read([folder])
     before = [Config.from_json(folder, header) for header in headers]
     if before:
         shown = shown_of(before)
-        _say_what_changed(shown, config, rows)
+        _warn_of_changes(shown, config, finished)
         shows_all = shown_of([*before, config]).trials == shown.trials
-        if shows_all and rows.keys() >= set(config.trials.values()):
-            return rows, None
-    return rows, Journal(folder, config.to_json())
+        if shows_all and finished.keys() >= set(config.trials.values()):
+            return finished, None
+    return finished, Journal(folder, config.to_json())
 
 
-def _say_what_changed(before: Config, now: Config, rows: Mapping[str, Row]) -> None:
+def _warn_of_changes(before: Config, now: Config, finished: Collection[str]) -> None:
     """Warn if runs are played anew that were finished with what the labels meant before."""
-    old = {trial for trial, key in before.trials.items() if key in rows}
+    old = {trial for trial, key in before.trials.items() if key in finished}
     played = {trial: key for trial, key in now.trials.items() if not key.startswith(UNKNOWN)}
-    anew = [trial for trial, key in played.items() if key not in rows and trial in old]
+    anew = [trial for trial, key in played.items() if key not in finished and trial in old]
     if anew:
         agents = ", ".join(dict.fromkeys(trial.agent for trial in anew))
         why = "; ".join(before.changes(now)) or f"{agents}, or the users, have changed"
