@@ -281,7 +281,7 @@ def final_table(rows: polars.DataFrame, reference: str | None = None) -> polars.
     environments = polars.Enum(rows["env"].unique(maintain_order=True))
     table = table.sort(col("env").cast(environments), "loss", maintain_order=True)
     several = col("env").is_in(several_instances(last))
-    queries = [name for name in ("queries",) if name in table.columns]
+    queries = ["queries"] if QUERY in rows.columns else []
     asked = col("queries") > 0 if queries else polars.lit(False)
     return table.select(
         *group,
