@@ -104,6 +104,9 @@ def test_own_code_in_arguments(imported):
         first = of(Random, given=given(imported(text)))
         assert of(Random, given=given(imported(text))) == first
         assert of(Random, given=given(imported(text.replace("1", "2")))) != first
+        first = of(functools.partial(Random, given=given(imported(text))))
+        changed = functools.partial(Random, given=given(imported(text.replace("1", "2"))))
+        assert of(changed) != first
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def identity(thing: Any) -> str:
             return str(joblib.hash(_instance(thing)))
         maker, passed = thing
         found = _OwnCode()
-        found.dump(passed)
+        found.dump([passed, *_given_before(maker)])
         arguments = {key: _argument(key, value) for key, value in passed.items()}
         return str(joblib.hash([_code(maker), arguments, [_code(own) for own in found.own]]))
     except NoIdentityError:
@@ -127,6 +127,15 @@ def _code(maker: Any) -> Any:
     if module.startswith("clickgym.agents.rl") or module.partition(".")[0] in RL_LIBRARIES:
         return name, [version(package) for package in OF_LEARNERS if find_spec(package)]
     return name if is_built_in(maker) else (name, own_code(maker))
+
+
+def _given_before(maker: Any) -> list[Any]:
+    """The arguments that a maker has already."""
+    if isinstance(maker, partial):
+        return [maker.args, maker.keywords]
+    if isinstance(maker, EnvSpec):
+        return [maker.kwargs, *(layer.kwargs for layer in maker.additional_wrappers)]
+    return []
 
 
 def is_built_in(thing: Any) -> bool:
