@@ -78,10 +78,22 @@ def two_exchanges(n: int, rng: Rng) -> Lists:
     return lists
 
 
-def swaps(n: int, rng: Rng) -> Lists:
+def joined_halves(n: int, rng: Rng) -> Lists:
+    """Two exchanges, and one to five sessions in which the halves change places."""
+    lists, some = two_exchanges(n, rng), rng.choice(n, rng.integers(1, 6), replace=False)
+    lists[some] = np.roll(lists[some], 2, axis=1)
+    return lists
+
+
+def few_swaps(n: int, rng: Rng) -> Lists:
+    """Two neighbours change places in 2 to 5 % of the sessions."""
+    return swaps(n, rng, rng.uniform(0.02, 0.05))
+
+
+def swaps(n: int, rng: Rng, share: float = 2 / 3) -> Lists:
     """Two neighbours change places in two of three sessions, also the last item and the next."""
     lists, at = np.tile(np.arange(L), (n, 1)), rng.integers(K, size=n)
-    some = np.flatnonzero(rng.random(n) < 2 / 3)
+    some = np.flatnonzero(rng.random(n) < share)
     lists[some, at[some]], lists[some, at[some] + 1] = at[some] + 1, at[some]
     return lists[:, :K]
 
@@ -98,6 +110,8 @@ LISTS: dict[str, Callable[[int, Rng], Lists] | None] = {
     "one list": one_list,
     "two lists": two_lists,
     "two exchanges": two_exchanges,
+    "halves hardly joined": joined_halves,
+    "few swaps": few_swaps,
     "swaps of neighbours": swaps,
     "20 % random": fifth_random,
     "a learning agent": None,

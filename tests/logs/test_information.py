@@ -22,10 +22,11 @@ USERS = {
 }
 
 
-def log_of(name, lists, n=3000, seed=0):
-    """A log of lists that are shown in turn."""
+def log_of(users, lists, n=3000, seed=0):
+    """A log of lists that are shown in turn to users, or to those of a name."""
     rng, items = np.random.default_rng(seed), np.resize(lists, (n, K))
-    clicks = np.array([USERS[name].sample(ranking, rng) for ranking in items])
+    users = USERS.get(users, users)
+    clicks = np.array([users.sample(ranking, rng) for ranking in items])
     return ClickLog(items, clicks, np.zeros(n), tuple("abcde"), ("q",))
 
 
@@ -64,6 +65,35 @@ def test_a_policy_that_the_log_does_not_tell_is_refused(name, lists, ranking, is
     else:
         with pytest.raises(ValueError, match=r"this log does not tell what .* in random order$"):
             evaluate(log, target, name)
+
+
+@pytest.mark.parametrize("name", ["pbm", "ubm"])
+def test_what_one_item_gains_does_not_hide_what_another_loses(name):
+    """Whatever moves the estimate of one item up moves that of another down by as much."""
+    alike = np.arange(1000)[:, None] < [300, 300]
+    one_list = ClickLog([[0, 1]] * 1000, alike, np.zeros(1000), ("a", "b"), ("q",))
+    halves = PositionBasedModel([0.27, 0.2, 0.8, 0.6], [0.9, 0.75, 0.3, 0.25])
+    for log, ranking in ((one_list, [1, 0]), (log_of(halves, EXCHANGES), [3, 2, 1, 0])):
+        with pytest.raises(ValueError, match="this log does not tell"):
+            evaluate(log, FixedPolicy(ranking), name)
+
+
+def test_halves_that_one_session_joins_have_wide_intervals():
+    users = PositionBasedModel([0.27, 0.2, 0.8, 0.6], [0.9, 0.75, 0.3, 0.25])
+    target, truth, lists = [3, 2, 1, 0], users.expected_reward([3, 2, 1, 0]), EXCHANGES * 250
+    lists[0] = [0, 2, 1, 3]
+    logs = [log_of(users, lists, 1000, seed) for seed in range(20)]
+    found = [evaluate(log, FixedPolicy(target), "pbm").interval for log in logs]
+    assert sum(low < truth < high for low, high in found) >= 19
+    assert np.median([high - low for low, high in found]) > 1
+
+
+def test_items_without_clicks_connect_nothing():
+    """Both halves show e, a thousand times each, and nobody clicks it."""
+    users = PositionBasedModel([0.5, 0.35, 0.2, 0.4, 0.0], [0.9, 0.7, 0.5, 0.4])
+    lists = [[0, 4, 2, 3], [4, 0, 2, 3], [1, 0, 4, 3], [1, 0, 3, 4]]
+    with pytest.raises(ValueError, match="this log does not tell"):
+        evaluate(log_of(users, lists), FixedPolicy([3, 2, 1, 0]), "pbm")
 
 
 def test_what_is_guessed_is_said():
@@ -118,9 +148,10 @@ def test_other_queries_tell_of_positions():
     )
     for log, query, is_open in ((still, "q", True), (both, "still", False)):
 
-        def value(model, query=query):
-            return np.array([model.click_model(query, list("abcd")).expected_reward([3, 2, 1, 0])])
+        def clicks(model, query=query):
+            users = model.click_model(query, list("abcd"))
+            return users.click_probabilities([3, 2, 1, 0])[None]
 
         model = PBMEstimator().fit(log)
-        told = Information(model, log).of(query, value)
-        assert told.is_open(value(model), 1 / 3000).tolist() == [is_open]
+        told = Information(model, log).of(query, clicks)
+        assert told.is_open(1 / 3000).tolist() == [is_open]

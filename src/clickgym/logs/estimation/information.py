@@ -2,20 +2,28 @@
 
 Parameters count by their logarithms. The information of a log is the sum of ``d dᵀ`` over the
 positions of its sessions, with d the derivative of the probability p of a click given those above,
-divided by ``√(p (1 - p))`` (Fisher's information). Where other parameters would make the same
-clicks, no position has a derivative in this direction, and the information is 0. So it is with
-attraction and examination (PBM, UBM), if displays do not connect an item with a position: then all
-attractions on one side may be larger, and the examinations smaller. So it is with the perseverance
-of a DBN, if no item changes its position, and with the satisfaction of an item that nobody clicked
-above the end of a list.
+divided by the standard deviation of the click (Fisher's information). Where other parameters would
+make the same clicks, no position has a derivative in this direction, and the information is 0. So
+it is with attraction and examination (PBM, UBM), if displays do not connect an item with a
+position: then all attractions on one side may be larger, and the examinations smaller. An item that
+nobody clicked connects nothing. So it is, too, with the perseverance of a DBN, if no item changes
+its position, and with the satisfaction of an item that nobody clicked above the end of a list.
+
+The variance of a click is ``p (1 - p n/(n + FEW))`` with n the displays of the item at the
+position. It is p for a single display: if one session joins two halves, and its click makes the
+estimate of p equal to 1, it still tells no more than one click.
 
 What a log leaves open may be six times as large or as small, which is guessed: its logarithm has
-the standard deviation 1.8, whose inverse square is ``GUESS`` below. With the information I and the
-gradient g of a value, ``u = (I + GUESS)⁻¹ g`` tells how the value moves with a position: by ``u d``
-times the residual of its click. Its variance is ``uᵀ I u``, and ``GUESS |u|²`` more where the log
-tells little. Where it tells nothing, this would be a mere guess: so with ``NOTHING`` in place of
-``GUESS``, the part ``NOTHING u`` of the gradient is that along which there is no information, less
-than that of a hundredth of a click.
+the standard deviation 1.8, whose inverse square is ``GUESS`` below. A value is a sum of parts, as
+clicks are over items, and each part counts by its own: otherwise the gain of one item would hide
+the loss of another. With the information I and the gradient g of a part, ``u = (I + GUESS)⁻¹ g``
+tells how the part moves with a position: by ``u d`` times the residual of its click. The logarithms
+of the parts have the covariances ``gᵀ u``. By these the parts follow a log-normal law, which has
+more variance than the gradients say, most of all where these cancel.
+
+Where the log tells nothing, this would be a mere guess: so with ``NOTHING`` in place of ``GUESS``,
+the part ``NOTHING u`` of the gradient is that along which there is no information, less than that
+of a hundredth of a click.
 """
 
 from __future__ import annotations
@@ -37,8 +45,12 @@ STEP = 1e-5
 """Of logarithms, for derivatives."""
 GUESS = 0.3
 NOTHING = 0.003
+FEW = 4
+"""Displays."""
 SOLVABLE = 1e-9
 """Added to a matrix, so that it has an inverse."""
+MOST_VARIANCE = 10.0
+"""Of the logarithm of a part, so that its exponential is finite."""
 MOST_GUESSED, MOST_OPEN = 0.01, 0.05
 """Parts of a value, by the standard deviation of what the log tells nothing of: above the first
 it is worth a caution, and above the second the log does not tell the value.
@@ -57,10 +69,11 @@ class Told(NamedTuple):
 
     Attributes:
         influence: ``(n, M)`` how each session of the query moves the values.
-        variance: of the values, as sessions make it.
+        variance: of the values, as sessions make it, to first order.
         open: the variance that the log leaves open beside it.
         nothing: the standard deviation of what the log tells nothing of.
         unknown: the parameter that it tells least of, in words.
+        values: by the estimator.
     """
 
     influence: Floats
@@ -68,12 +81,13 @@ class Told(NamedTuple):
     open: Floats
     nothing: Floats
     unknown: tuple[str, ...]
+    values: Floats
 
-    def is_open(self, values: Floats, click: float, part: float = MOST_OPEN) -> NDArray[np.bool_]:
-        """Whether the log does not tell the values, at more than a part of them and more than one
-        ``click`` would change them: what was shown and not clicked is hardly attractive.
+    def is_open(self, click: float = 0.0, part: float = MOST_OPEN) -> NDArray[np.bool_]:
+        """Whether the log does not tell the values, at more than a part of them and more than three
+        times what a ``click`` would change: what was shown and not clicked is hardly attractive.
         """
-        return self.nothing > np.maximum(part * values, click)
+        return self.nothing > np.maximum(part * self.values, 3 * click)
 
 
 class Information:
@@ -95,16 +109,21 @@ class Information:
                 values = np.asarray(getattr(estimator, attribute))
                 places = map(tuple, np.argwhere(values > 0).tolist())
                 self._shared += [(attribute, place) for place in places]
-        self._law = self._probabilities(estimator, estimator._pairs_of(log))
+        pairs = estimator._pairs_of(log)
+        self._law = self._probabilities(estimator, pairs)
+        cells = pairs * log.n_positions + np.arange(log.n_positions)
+        _, cell, displays = np.unique(cells, return_inverse=True, return_counts=True)
+        certain = (displays / (displays + FEW))[cell].reshape(pairs.shape)
+        self._deviations = np.sqrt(self._law * (1 - self._law * certain))
         self._scores = self._derivatives()
         self._rows = dict(zip(*grouped(log.queries), strict=True))
 
-    def of(self, query: str, value: Callable[[Estimator], Floats]) -> Told:
+    def of(self, query: str, parts: Callable[[Estimator], Floats]) -> Told:
         """What the log tells of values that follow from the parameters of a query.
 
         Args:
             query: its label.
-            value: the values, ``(M,)``, by an estimator like the fitted one.
+            parts: ``(M, n)`` the parts of each value, by an estimator like the fitted one.
         """
         number = self._log.query_labels.index(query)
         columns = self._columns(number)
@@ -115,16 +134,24 @@ class Information:
             own = self._of_shared(number) if number in self._queries else 0.0
             matrix[-n_shared:, -n_shared:] += self._of_all - own
         parameters = [self._parameter(column) for column in columns.tolist()]
-        slopes = np.array([self._slope(parameter, value) for parameter in parameters])
-        ones = np.eye(len(columns))
-        moves = np.linalg.solve(matrix + GUESS * ones, slopes)
-        blind = NOTHING * np.linalg.solve(matrix + NOTHING * ones, slopes)
+        slopes = np.array([self._slope(parameter, parts) for parameter in parameters])
+        flat, ones = slopes.reshape(len(columns), -1), np.eye(len(columns))
+        moves = np.linalg.solve(matrix + GUESS * ones, flat).reshape(slopes.shape)
+        blind = NOTHING * np.linalg.solve(matrix + NOTHING * ones, flat).reshape(slopes.shape)
+        of_values, now = moves.sum(axis=2), parts(self.estimator)
+        variance = np.maximum((of_values * (matrix @ of_values)).sum(axis=0), 0.0)
+        laws = np.einsum("pmi,pmj->mij", slopes, moves)
+        linear = laws.sum(axis=(1, 2))
+        beyond = np.array([_variance(*law) for law in zip(now, laws, strict=True)]) - linear
         return Told(
-            self._influence(number, scores @ moves),
-            np.maximum((moves * (matrix @ moves)).sum(axis=0), 0.0),
-            GUESS * (moves**2).sum(axis=0),
-            np.sqrt((blind**2).sum(axis=0) / GUESS),
-            tuple(self._words(parameters[most]) for most in np.abs(blind).argmax(axis=0)),
+            self._influence(number, scores @ of_values),
+            variance,
+            np.maximum(np.maximum(linear, beyond) - variance, 0.0),
+            np.sqrt((blind**2).sum(axis=(0, 2)) / GUESS),
+            tuple(
+                self._words(parameters[most]) for most in np.abs(blind).max(axis=2).argmax(axis=0)
+            ),
+            now.sum(axis=1),
         )
 
     def _scores_of(self, query: int, columns: NDArray[np.int64]) -> sparse.csr_array:
@@ -136,9 +163,10 @@ class Information:
     def _influence(self, query: int, moves: Floats) -> Floats:
         """How values move with each session of a query, from how they move with residuals."""
         rows = self._rows[query]
-        law, shown = self._law[rows], self._log.items[rows] >= 0
-        residuals = np.where(shown, self._log.clicks[rows] - law, 0.0) / np.sqrt(law * (1 - law))
-        return np.einsum("nk,nkm->nm", residuals, moves.reshape(*law.shape, -1))
+        shown = self._log.items[rows] >= 0
+        residuals = (self._log.clicks[rows] - self._law[rows]) / self._deviations[rows]
+        residuals = np.where(shown, residuals, 0.0)
+        return np.einsum("nk,nkm->nm", residuals, moves.reshape(*shown.shape, -1))
 
     def n_sessions(self, query: str) -> int:
         """The number of sessions of a query."""
@@ -181,10 +209,10 @@ class Information:
             matrix[:own, :own] + SOLVABLE * np.eye(own), both
         )
 
-    def _slope(self, parameter: Parameter, value: Callable[[Estimator], Floats]) -> Floats:
-        """The derivatives of values with respect to the logarithm of a parameter."""
+    def _slope(self, parameter: Parameter, parts: Callable[[Estimator], Floats]) -> Floats:
+        """The derivatives of parts with respect to the logarithm of a parameter."""
         less = self._moved(parameter, -STEP)  # more might be above 1
-        slope: Floats = (value(self.estimator) - value(less)) / STEP
+        slope: Floats = (parts(self.estimator) - parts(less)) / STEP
         return slope
 
     def _moved(self, parameter: Parameter, step: float) -> Estimator:
@@ -214,12 +242,12 @@ class Information:
         """
         pairs, n_pairs = self.estimator._pairs_of(self._log), len(self.estimator._codes)
         shown, n_items = pairs >= 0, len(self._of_items)
-        deviations = np.sqrt(self._law * (1 - self._law))
+        clicked = np.bincount(pairs[shown], self._log.clicks[shown], n_pairs + 1) > 0
         found: list[tuple[Floats, Any, Any]] = []  # values, rows and columns
 
-        def add(ends: list[Estimator], pairs: Any, columns: Any) -> None:
+        def add(ends: list[Estimator], pairs: Any, columns: Any, where: Any = shown) -> None:
             more, less = (self._probabilities(end, pairs) for end in ends)
-            slopes = np.where(shown, (more - less) / (2 * STEP * deviations), 0.0).ravel()
+            slopes = np.where(where, (more - less) / (2 * STEP * self._deviations), 0.0).ravel()
             (rows,) = np.nonzero(slopes)
             found.append((slopes[rows], rows, columns[rows // pairs.shape[1]]))
 
@@ -231,7 +259,8 @@ class Information:
                 add(ends, double, np.maximum(n_items * pairs[:, k] + which, 0))
         for number, parameter in enumerate(self._shared):
             ends = [self._moved(parameter, step) for step in (STEP, -STEP)]
-            add(ends, pairs, np.full(len(pairs), n_items * n_pairs + number))
+            column = n_items * n_pairs + number
+            add(ends, pairs, np.full(len(pairs), column), shown & clicked[pairs])
         values, rows, columns = (np.concatenate(parts) for parts in zip(*found, strict=True))
         shape = pairs.size, n_items * n_pairs + len(self._shared)
         return sparse.coo_array((values, (rows, columns)), shape).tocsr()
@@ -252,6 +281,15 @@ class Information:
         return f"the {name}{where}{after}"
 
 
+def _variance(parts: Floats, covariance: Floats) -> float:
+    """The variance of a sum of log-normal parts, from their means and the covariance that they have
+    to first order.
+    """
+    products = np.maximum(np.outer(parts, parts), TINY**2)
+    logs = np.minimum(covariance / products, MOST_VARIANCE)
+    return float((products * np.expm1(logs)).sum())
+
+
 def untold(information: Information, query: str, items: Sequence[str]) -> str:
     """What a log leaves open most, in words, if it does not tell the clicks on every list of some
     items of a query; else empty. Lists begin with each of the items, or with some of many.
@@ -261,9 +299,9 @@ def untold(information: Information, query: str, items: Sequence[str]) -> str:
     def clicks(estimator: Estimator) -> Floats:
         users = estimator.click_model(query, list(items))
         lists = [np.roll(order, -first)[: users.n_positions] for first in firsts]
-        return np.array([users.expected_reward(ranking) for ranking in lists])
+        return np.array([users.click_probabilities(ranking) for ranking in lists])
 
     firsts = order[:: max(len(items) // MOST_LISTS, 1)]
-    told, click = information.of(query, clicks), 1 / information.n_sessions(query)
-    is_open = told.is_open(clicks(information.estimator), click)
+    told = information.of(query, clicks)
+    is_open = told.is_open(1 / information.n_sessions(query))
     return told.unknown[int(is_open.argmax())] if is_open.any() else ""

@@ -83,7 +83,7 @@ from .intervals import (
     interval_of_clicks,
     interval_of_difference,
 )
-from .model_weights import MODEL_BASED, fitted_model, model_weights, value_of
+from .model_weights import MODEL_BASED, clicks_of, fitted_model, model_weights
 from .policies import Policy, check_query, empirical_policy
 from .weights import WEIGHTS, Contributions, Floats, Sessions
 
@@ -263,17 +263,17 @@ def evaluate(
     told, assumed, guessed = None, False, ""
     if is_fitted:
         told = _told(log, target, model, cutoff)
-        estimate, click = np.array([values.sum(axis=1).mean()]), largest / len(log)
-        if told.is_open(estimate, click)[0]:
+        click = largest / len(log)
+        if told.is_open(click)[0]:
             raise ValueError(
                 f"this log does not tell what {estimator} needs for this policy, most of all "
                 f"{told.unknown[0]}: with other values users would have clicked the same; show 5 % "
                 "of the sessions in random order"
             )
-        guessed = told.unknown[0] if told.is_open(estimate, click, MOST_GUESSED)[0] else ""
+        guessed = told.unknown[0] if told.is_open(click, MOST_GUESSED)[0] else ""
         if estimator not in PLAIN:
             least = _told(log, target, fitted_model("pbm", log), cutoff)
-            assumed = bool(least.is_open(estimate, click)[0])
+            assumed = bool(least.is_open(click)[0])
     diagnostics = _diagnostics(weights)
     per_session = values.sum(axis=1)
     earned = log.earned(reward, cutoff)
@@ -337,7 +337,7 @@ def _correlation(error: float, error_of_gain: float, error_of_logged: float) -> 
 
 def _told(log: ClickLog, target: Policy, model: Any, cutoff: int | None) -> Told:
     """What the log tells of a policy's value by a click model that was fitted to it."""
-    return Information(model, log).of(check_query(log), value_of(log, target, cutoff))
+    return Information(model, log).of(check_query(log), clicks_of(log, target, cutoff))
 
 
 def lists_follow_time(log: ClickLog) -> bool:

@@ -93,16 +93,18 @@ def fitted_model(estimator: str, log: ClickLog) -> Estimator:
         return MODEL_BASED[estimator]().fit(log)
 
 
-def value_of(log: ClickLog, target: Policy, cutoff: int | None) -> Callable[[Estimator], Floats]:
-    """The value of a policy as a function of a click model that is fitted to a log of one query."""
+def clicks_of(log: ClickLog, target: Policy, cutoff: int | None) -> Callable[[Estimator], Floats]:
+    """The expected clicks on each item of a policy, ``(1, n)``, as a function of a click model that
+    is fitted to a log of one query.
+    """
     reached = (log.items >= 0).mean(axis=0)
 
-    def value(model: Estimator) -> Floats:
+    def clicks(model: Estimator) -> Floats:
         users = _users_of(model, log, target.items)
         examined = _examinations_of_items(users, target, target.items, reached, cutoff)
-        return np.array([users.attraction @ examined])
+        return (users.attraction * examined)[None]
 
-    return value
+    return clicks
 
 
 def _users_of(source: ClickModel | Estimator, log: ClickLog, items: Integers) -> ClickModel:
