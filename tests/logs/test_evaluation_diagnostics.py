@@ -107,6 +107,17 @@ def test_an_estimate_beyond_all_positions_is_called_impossible():
     assert "a list earns at most 5: perhaps the probability of a list" in result.cautions[0]
 
 
+def test_sessions_that_a_click_model_excludes_are_counted():
+    """Users of a cascade click once at most; here one in four clicks both items."""
+    items = np.tile([[0, 1], [1, 0]], (100, 1))
+    clicks = np.resize([[1, 0], [1, 0], [1, 1], [0, 1]], (200, 2))
+    log = ClickLog(items, clicks, np.zeros(200), ("a", "b"), ("q",))
+    assert evaluate(log, FixedPolicy([0, 1]), "pbm").excluded == 0
+    result = evaluate(log, FixedPolicy([0, 1]), "cm")
+    assert result.excluded == 50
+    assert "50 of 200 sessions are impossible by cm" in result.cautions[0]
+
+
 # ------------------------------------------------------------------------------------------------
 # ---------- lists and time
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,6 +24,7 @@ from ..core.checks import (
 from ..envs import ClickModel, Instance
 from .distinct import sorted_distinct
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator
+from .estimation.information import Information
 from .log import ClickLog, frequent_queries
 
 SHOWN = 0.01
@@ -239,12 +241,14 @@ def _with_standard_errors(
                 items = instance.estimation["items"]
                 model = drawn.click_model(label, items, unseen=True)
                 draws[label].append(_parameters(model, instance.model(kind)))
+        information = Information(estimator, log)
         for label, instance in instances.items():
+            model, scale = instance.model(kind), np.sqrt(size / len(log))
+            untold = _untold(information, label, instance.estimation["items"], model)
             sessions = log.of_query(label)
             shown = [sessions.items == log.item_labels.index(item) for item in instance.labels]
             expected = estimator.predict_proba(sessions)
             clicks = [(expected[where].sum(), sessions.clicks[where].sum()) for where in shown]
-            model, scale = instance.model(kind), np.sqrt(size / len(log))
             errors[label][kind] = {
                 key: _identified(
                     estimator,
@@ -252,6 +256,7 @@ def _with_standard_errors(
                     key,
                     np.std([draw[key] for draw in draws[label]], axis=0, ddof=1) * scale,
                     np.array(clicks),
+                    untold[key],
                 )
                 for key in draws[label][0]
             }
@@ -274,21 +279,41 @@ def _parameters(model: ClickModel, like: ClickModel) -> dict[str, Any]:
     return values
 
 
+def _untold(
+    information: Information, query: str, items: list[str], model: ClickModel
+) -> dict[str, NDArray[np.bool_]]:
+    """Which parameters of a query's model the log does not tell."""
+
+    def values(estimator: Estimator) -> NDArray[np.float64]:
+        found = _parameters(estimator.click_model(query, items), model)
+        return np.concatenate([np.ravel(array) for array in found.values()])[:, None]
+
+    shapes = {name: np.shape(array) for name, array in _parameters(model, model).items()}
+    ends = np.cumsum([math.prod(shape) for shape in shapes.values()])[:-1]
+    is_open = np.split(information.of(query, values).is_open(), ends)
+    untold = {
+        name: part.reshape(shape)
+        for (name, shape), part in zip(shapes.items(), is_open, strict=True)
+    }
+    if "examination" in untold:
+        untold["examination"].flat[0] = True  # the unit of the others
+    return untold
+
+
 def _identified(
-    estimator: Estimator, model: ClickModel, name: str, errors: Any, clicks: NDArray[np.float64]
+    estimator: Estimator,
+    model: ClickModel,
+    name: str,
+    errors: Any,
+    clicks: NDArray[np.float64],
+    untold: NDArray[np.bool_],
 ) -> Any:
     """Standard errors as an instance holds them: None where clicks do not tell the parameter.
 
     ``clicks`` are those of each item, expected and seen, ``(L, 2)``.
     """
-    values = np.asarray(getattr(model.parameters, name))
-    untold = (errors == 0.0) & (values == 0.5)  # nothing has moved it from where EM starts
-    if name in ("examination", "termination"):
-        untold.flat[0 if name == "examination" else -1] = True
     if name in model.item_parameters():
-        of_pairs = getattr(estimator, f"{name}_", None)
-        if of_pairs is not None:
-            untold = np.isclose(values, of_pairs[-1], 1e-9, 0.0)  # as of a pair never shown
+        values = np.asarray(getattr(model.parameters, name))
         # No item is known better than from its examined displays, or its clicks, under the prior.
         trials = clicks[:, 0] / np.maximum(values, 1e-9) if name == "attraction" else clicks[:, 1]
         size = trials + sum(estimator.prior_) + 1

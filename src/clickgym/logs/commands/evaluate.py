@@ -10,7 +10,7 @@ from ...runner.console import Column, announce_compiling, errors, output, print_
 from ..off_policy.evaluation import ESTIMATORS, Evaluation, check_estimator
 from ..off_policy.evaluation import evaluate as evaluate_
 from ..off_policy.policies import FixedPolicy, check_query, read_policy
-from ..reading import read_log
+from ..reading import log_name, read_log
 from .options import Columns, Cutoff, Log, Reward, names
 
 HEADS = [
@@ -22,6 +22,10 @@ HEADS = [
     Column("difference", right=True),
     Column("interval", right=True),
 ]
+BEST = (
+    "this is the best list of a model that was fitted to this log, so that it looks better here "
+    "than it is. Fit the model to other sessions than you evaluate by."
+)
 EARNED = {"clicks": "Clicks", "any_click": "Lists with a click"}
 
 
@@ -124,6 +128,8 @@ def evaluate(
                 remarks.append(f"Refused: {name}: {error}")
         if not results:
             raise ValueError(remarks[0].removeprefix("Refused: "))
+        if isinstance(target, FixedPolicy) and target.origin.endswith(f" {log_name(log)}"):
+            remarks.append(f"Caution: {BEST}")
         remarks += [f"Caution: {text}" for result in results for text in result.cautions]
         console.print()
         if isinstance(target, FixedPolicy):

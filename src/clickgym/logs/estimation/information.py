@@ -83,6 +83,11 @@ class Told(NamedTuple):
     unknown: tuple[str, ...]
     values: Floats
 
+    @property
+    def deviation(self) -> Floats:
+        """The standard deviation of the values in all."""
+        return np.sqrt(self.variance + self.open)
+
     def is_open(self, click: float = 0.0, part: float = MOST_OPEN) -> NDArray[np.bool_]:
         """Whether the log does not tell the values, at more than a part of them and more than three
         times what a ``click`` would change: what was shown and not clicked is hardly attractive.

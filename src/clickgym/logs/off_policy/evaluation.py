@@ -101,6 +101,8 @@ FOLLOWS, BLOCKS = 0.001, 20
 """The p-value below which lists changed with time, and the blocks of time."""
 PLAIN = ("pbm", "ubm")
 """Click models in which positions may be examined by any law."""
+MOST_ASSUMED = 3
+"""If a PBM has more than this times the standard deviation, the rest is assumed."""
 MOST_OFF = 0.1
 """A mean weight that is farther than this from 1 is worth a caution."""
 
@@ -131,10 +133,13 @@ class Evaluation:
         mean_weight: 1 in expectation; far below 1, the log rarely shows what the target policy
             would show.
         lists_changed: whether the lists changed with time, as those of a learning agent do.
-        assumed: whether the click model tells the value only by what it assumes of how users read:
-            the log does not tell it by a PBM, in which positions may be examined by any law.
+        assumed: whether the click model tells the value mostly by what it assumes of how users
+            read: a PBM, in which positions may be examined by any law, does not tell it, or has
+            more than three times the standard deviation.
         guessed: a parameter of the click model that the log tells nothing of, and that matters a
             little, so that the interval is wider; else empty.
+        excluded: the sessions whose clicks the fitted click model says to be impossible, as two
+            clicks are in a cascade model.
         most: the most that a session can earn.
     """
 
@@ -153,6 +158,7 @@ class Evaluation:
     lists_changed: bool
     assumed: bool
     guessed: str
+    excluded: int
     most: int
 
     @property
@@ -160,9 +166,10 @@ class Evaluation:
         """Reasons to distrust the estimate, one sentence each.
 
         There is one if the estimate is more than a session can earn; if the lists changed with
-        time; if the click model tells the value only by its assumptions, or a little of it is
-        guessed; if the mean weight differs from 1 by more than 0.1; if the effective sample size is
-        below 100 sessions; and if fewer than 10 effective clicks tell of the policy.
+        time; if the click model excludes sessions of the log, tells the value mostly by its
+        assumptions, or a little of it is guessed; if the mean weight differs from 1 by more than
+        0.1; if the effective sample size is below 100 sessions; and if fewer than 10 effective
+        clicks tell of the policy.
         """
         sentences = []
         if self.value > self.most:
@@ -178,11 +185,17 @@ class Evaluation:
                 f"the lists of this log changed with time: {', '.join(WEIGHTS)} cannot tell lists "
                 "from times, and compare nothing; click models assume that users do not change."
             )
+        if self.excluded:
+            sentences.append(
+                f"{self.excluded:,} of {self.n_sessions:,} sessions are impossible by "
+                f"{self.estimator}, most likely for their number of clicks: these users click by "
+                "another model."
+            )
         if self.assumed:
             sentences.append(
-                f"items of this log hardly change places, so that {self.estimator} tells this "
-                "policy only by what it assumes of how users read. If they read otherwise, nothing "
-                "in the log would show it."
+                f"{self.estimator} tells this policy mostly by what it assumes of how users read: "
+                "a PBM, which assumes less of it, is much less sure. If they read otherwise, the "
+                "estimate is wrong."
             )
         if self.guessed:
             sentences.append(
@@ -190,10 +203,12 @@ class Evaluation:
                 "for it to be six times as large or as small."
             )
         if abs(self.mean_weight - 1.0) > MOST_OFF:
+            why = "the log hardly shows what the policy would show, or records too large ones"
+            if self.mean_weight > 1.0:
+                why = "the log records smaller ones than it had"
             sentences.append(
-                f"the mean weight of {self.estimator} is {self.mean_weight:.3f}, where 1 is "
-                "expected: the log hardly shows what the policy would show, or records other "
-                "probabilities than it had."
+                f"the mean weight of {self.estimator} is {self.mean_weight:.3f}, where right "
+                f"probabilities of all lists give 1: {why}."
             )
         if self.effective_sample_size < LEAST_SESSIONS:
             sentences.append(
@@ -256,13 +271,13 @@ def evaluate(
     settings: dict[str, Any] = {"logging": logging, "reward": reward, "cutoff": cutoff}
     check_query(log)
     check_estimator(estimator, reward)
-    is_fitted = estimator in MODEL_BASED and model is None
-    if is_fitted:
-        model = fitted_model(estimator, log)
+    fitted = None
+    if estimator in MODEL_BASED and model is None:
+        model = fitted = fitted_model(estimator, log)
     values, weights, largest = contributions(log, target, estimator, model=model, **settings)
-    told, assumed, guessed = None, False, ""
-    if is_fitted:
-        told = _told(log, target, model, cutoff)
+    told, assumed, guessed, excluded = None, False, "", 0
+    if fitted is not None:
+        told = _told(log, target, fitted, cutoff)
         click = largest / len(log)
         if told.is_open(click)[0]:
             raise ValueError(
@@ -273,7 +288,9 @@ def evaluate(
         guessed = told.unknown[0] if told.is_open(click, MOST_GUESSED)[0] else ""
         if estimator not in PLAIN:
             least = _told(log, target, fitted_model("pbm", log), cutoff)
-            assumed = bool(least.is_open(click)[0])
+            more = least.deviation > MOST_ASSUMED * told.deviation
+            assumed = bool((least.is_open(click) | more)[0])
+        excluded = int(np.isneginf(fitted.log_likelihood(log)).sum())
     diagnostics = _diagnostics(weights)
     per_session = values.sum(axis=1)
     earned = log.earned(reward, cutoff)
@@ -295,6 +312,8 @@ def evaluate(
     interval = interval_of_clicks(per_session, largest, level, variance, users)
     low, high = interval_of_clicks(logged, 1.0, level, users=users)
     most = 1 if reward == "any_click" else earned.shape[1]
+    if fitted is not None and value <= most:
+        interval = interval[0], min(interval[1], most)
     difference_interval = interval_of_difference(
         value, interval, on_policy, (low, high), correlation
     )
@@ -314,6 +333,7 @@ def evaluate(
         lists_changed=lists_changed,
         assumed=assumed,
         guessed=guessed,
+        excluded=excluded,
         most=most,
         **diagnostics,
     )
@@ -335,7 +355,7 @@ def _correlation(error: float, error_of_gain: float, error_of_logged: float) -> 
     return min(max(shared / product, 0.0), 1.0) if product > 0 else 0.0
 
 
-def _told(log: ClickLog, target: Policy, model: Any, cutoff: int | None) -> Told:
+def _told(log: ClickLog, target: Policy, model: Estimator, cutoff: int | None) -> Told:
     """What the log tells of a policy's value by a click model that was fitted to it."""
     return Information(model, log).of(check_query(log), clicks_of(log, target, cutoff))
 

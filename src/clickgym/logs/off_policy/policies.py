@@ -175,6 +175,7 @@ class FixedPolicy(ListPolicy):
 
     Args:
         ranking: ``(K,)`` distinct item ids; an attribute of the policy, too.
+        origin: where the list comes from; an attribute, too.
 
     Raises:
         ValueError: naming what was expected.
@@ -185,7 +186,8 @@ class FixedPolicy(ListPolicy):
                [1., 0.]])
     """
 
-    def __init__(self, ranking: ArrayLike) -> None:
+    def __init__(self, ranking: ArrayLike, origin: str = "") -> None:
+        self.origin = origin
         self.ranking = integers("ranking", ranking, (None,))
         super().__init__(self.ranking[None], [1.0])
 
@@ -313,7 +315,8 @@ def read_policy(
             f"{file} has the click models {', '.join(kinds)}; choose one, as in {file}:PBM"
         )
     ranking = instance.model(matches[0], log.n_positions).optimal_ranking(reward, cutoff)
-    return FixedPolicy(np.array(item_numbers(log, instance.estimation["items"]))[ranking])
+    items = np.array(item_numbers(log, instance.estimation["items"]))
+    return FixedPolicy(items[ranking], instance.origin)
 
 
 def sums_by_beginning(
