@@ -11,6 +11,7 @@ import contextlib
 import importlib
 import inspect
 import math
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib.util import find_spec
@@ -223,8 +224,12 @@ class Learner(OwnLoop):
         return self.n_positions if self.actions == "items" else 1
 
     def algorithm(self) -> Any:
-        """Return the library's class; imports torch."""
-        return getattr(importlib.import_module("stable_baselines3"), type(self).__name__)
+        """Return the library's class, by the name of this class or of a base; imports torch."""
+        library = importlib.import_module("stable_baselines3")
+        for base in type(self).__mro__:
+            if hasattr(library, base.__name__):
+                return getattr(library, base.__name__)
+        raise NotImplementedError(f"{type(self).__name__}.algorithm returns no class of a library")
 
     def arguments(self, discount: float | None = None) -> dict[str, Any]:
         """Return the arguments for the library's class; imports torch.
@@ -286,12 +291,27 @@ class Learner(OwnLoop):
             else:
                 self.model.set_env(streams)
             self.model.action_space.seed(seed)
+            if not self.model.num_timesteps:
+                self._warn_of_late_updates(sessions)
             steps = math.ceil(sessions / self.n_envs) * self.n_envs * choices
             last = self.model.num_timesteps + steps
             once: dict[str, Any] = {"log_interval": None, "reset_num_timesteps": False}
             self.model.learn(sessions * choices, after_step, **once)
             # it ended within the last lists
             self.model.learn(last - self.model.num_timesteps, after_step, **once)
+
+    def _warn_of_late_updates(self, sessions: int) -> None:
+        """Warn if a first training ends before its first update."""
+        steps, name = getattr(self.model, "learning_starts", None), "learning_starts"
+        if steps is None and hasattr(self.model, "n_steps"):
+            steps, name = self.model.n_steps * self.n_envs, "n_steps * n_envs"
+        first = (steps or 0) // self.choices
+        if first >= sessions:
+            warnings.warn(
+                f"{type(self).__name__} learns nothing in {sessions:,} sessions: its first update "
+                f"comes after {first:,} ({name}); set them lower, or play more sessions",
+                stacklevel=2,
+            )
 
     def __repr__(self) -> str:
         return as_call(

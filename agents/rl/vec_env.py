@@ -11,7 +11,14 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
+from ...core.specs import parse_spec
 from ...envs.wrappers.regret import RecordVectorRegret
+
+OF_MAKE_VEC_ENV = (
+    *("env_kwargs", "wrapper_class", "wrapper_kwargs", "start_index"),
+    *("monitor_dir", "monitor_kwargs", "vec_env_cls", "vec_env_kwargs"),
+)
+"""Arguments of the library's ``make_vec_env`` that `vec_env` does not take."""
 
 
 def vec_env(env: str, n_envs: int, *, seed: int | None = None, **arguments: Any) -> VecMonitor:
@@ -22,13 +29,17 @@ def vec_env(env: str, n_envs: int, *, seed: int | None = None, **arguments: Any)
     training: ``envs.result("mine")`` is what `clickgym.run` returns, for `clickgym.Results`.
 
     Args:
-        env: an id, such as ``"PBMRank-v0"``.
+        env: an id, such as ``"PBMRank-v0"``, with arguments if any, as `clickgym.run` takes it:
+            ``"PBMRank-v0:reward=any_click"``.
         n_envs: B, the number of streams.
         seed: of the users; a model with a seed gives its own.
         **arguments: of the environment, such as ``instance`` and ``max_episode_steps``.
 
     Returns:
         A vector environment of the library with B environments.
+
+    Raises:
+        TypeError: an argument is one of ``make_vec_env`` that this function does not take.
 
     Example:
         >>> import clickgym
@@ -40,12 +51,16 @@ def vec_env(env: str, n_envs: int, *, seed: int | None = None, **arguments: Any)
         >>> envs.result("mine")  # doctest: +ELLIPSIS
         <Result of mine in PBMRank-v0, yandex-9982: sessions=256, regret=..., engine=own loop, ...>
     """
-    streams = gym.make_vec(
-        env,
-        num_envs=n_envs,
-        autoreset_mode="SameStep",
-        **arguments,
-    )
+    for name in arguments:
+        if name in OF_MAKE_VEC_ENV:
+            raise TypeError(
+                f"vec_env takes no {name}: arguments of the environment stand by themselves, as in "
+                "vec_env(id, 8, instance=...); wrappers and processes need make_vec_env of "
+                "stable-baselines3"
+            )
+    env_id, described = parse_spec(env)
+    arguments = described | arguments
+    streams = gym.make_vec(env_id, num_envs=n_envs, autoreset_mode="SameStep", **arguments)
     envs = StableBaselinesVecEnv(RecordVectorRegret(streams))
     envs.seed(seed)
     return VecMonitor(envs)
@@ -98,13 +113,14 @@ class StableBaselinesVecEnv(VecEnv):
                 "stable-baselines3 resets a finished stream in the same step: build the vector "
                 'environment with autoreset_mode="SameStep"'
             )
-        if getattr(envs.unwrapped, "needs_counts", False):
+        core: Any = envs.unwrapped
+        if getattr(core, "needs_counts", False):
             warnings.warn(
                 "an observation shows the clicks of one session, and a policy without memory "
                 "learns no query from it: put clickgym.envs.EpisodeCountsVector around the queries",
                 stacklevel=3,
             )
-            envs.unwrapped.needs_counts = False  # it was said
+            core.needs_counts = False  # it was said
         self.envs = envs
         self.infos: dict[str, Any] = {}
         super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)
@@ -133,13 +149,14 @@ class StableBaselinesVecEnv(VecEnv):
             by_stream[b]["TimeLimit.truncated"] = bool(truncations[b] and not terminations[b])
         return observations, rewards.astype(np.float32), dones, by_stream
 
-    def result(self, agent: str) -> Any:
-        """Return what was measured so far: a `clickgym.Result`, as of `RecordRegret.result`.
+    def result(self, agent: str, horizon: int | None = None) -> Any:
+        """Return what was measured so far, or of the first so many sessions: a `clickgym.Result`,
+        as of `RecordRegret.result`.
 
         Raises:
             AttributeError: there is no `RecordVectorRegret` around the environment.
         """
-        return self._owner("result").result(agent)  # type: ignore[attr-defined]
+        return self._owner("result").result(agent, horizon)  # type: ignore[attr-defined]
 
     def close(self) -> None:
         self.envs.close()

@@ -7,7 +7,7 @@ from __future__ import annotations
 import itertools
 import sys
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -164,6 +164,48 @@ def test_policy_for_lists_learns_on_native_streams() -> None:
     others = clickgym.run("Random", "PBMRank-v0", 136, seed=0)
     assert mine.steps.tolist() == others.steps.tolist()
     assert len(clickgym.Results([mine, others]).table()) == 2
+
+
+def test_arguments_of_native_streams() -> None:
+    """By a spec as of the command line, or by keywords; those of make_vec_env are refused."""
+    instance = "personal:seed=3"
+    envs = [
+        vec_env(f"ContextualPBMRank-v0:instance={instance}", 2),
+        vec_env("ContextualPBMRank-v0", 2, instance=instance),
+    ]
+    seen = []
+    for each in envs:
+        each.seed(0)
+        seen.append(each.reset()["features"])
+        each.step(np.tile(range(5), (2, 1)))
+        result = each.result("mine")
+        assert (result.env, result.instance) == ("ContextualPBMRank-v0", instance)
+    assert np.array_equal(*seen)
+    with pytest.raises(TypeError, match=r"takes no env_kwargs.*vec_env\(id, 8, instance=\.\.\.\)"):
+        vec_env("ContextualPBMRank-v0", 2, env_kwargs={"instance": instance})
+
+
+class Slow(sb3.PPO):
+    """With the library's defaults."""
+
+
+class Own(PPO):
+    """One of the names, with other defaults."""
+
+    defaults: ClassVar = {**PPO.defaults, "n_steps": 50}
+
+
+@pytest.mark.parametrize(
+    ("agent", "first"),
+    [(Slow, "16,384"), (Own, "3,200"), (sb3.SAC, "100 "), (Own(10, 5, n_steps=1), None)],
+)
+def test_a_learner_that_never_updates_says_so(agent: Any, first: str | None) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        clickgym.run(agent, "PBMRank-v0", 100, seed=0)
+    told = [str(it.message) for it in caught if "learns nothing in 100 sessions" in str(it.message)]
+    assert len(told) == (first is not None)
+    assert all(f"comes after {first}" in text for text in told)
 
 
 @pytest.mark.parametrize("limit", [None, 5])
