@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
 import numpy as np
-from gymnasium.spaces import Box, Dict, Discrete
+from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.checks import (
@@ -50,8 +50,8 @@ class FrozenPolicy(Agent):
     ⚠ The method ``load`` of stable-baselines3 unpickles: load no file that you do not trust.
 
     Args:
-        n_items: L.
-        n_positions: K.
+        n_items, n_positions: L and K; None takes them from the action space of a model whose
+            actions are lists.
         model: an object with a method ``predict``, or a function; it is called with the
             observation, and with those of ``state``, ``episode_start``, ``deterministic`` and (item
             by item) ``action_masks`` that it accepts. It returns the action; if it accepts
@@ -87,8 +87,8 @@ class FrozenPolicy(Agent):
 
     def __init__(
         self,
-        n_items: int,
-        n_positions: int,
+        n_items: int | None = None,
+        n_positions: int | None = None,
         *,
         model: Any,
         actions: Actions | None = None,
@@ -97,8 +97,6 @@ class FrozenPolicy(Agent):
         deterministic: bool = True,
         seed: Seed = None,
     ) -> None:
-        self.n_items = check_count("n_items", n_items)
-        self.n_positions = check_positions(n_positions, self.n_items)
         self.model = model
         self.deterministic = check_flag("deterministic", deterministic)
         self._predict = getattr(model, "predict", model)
@@ -107,6 +105,10 @@ class FrozenPolicy(Agent):
                 f"model is {short(model)}; expected a trained model with a method predict, "
                 "or a function"
             )
+        if n_items is None or n_positions is None:
+            n_items, n_positions = _sizes_of(model)
+        self.n_items = check_count("n_items", n_items)
+        self.n_positions = check_positions(n_positions, self.n_items)
         self._takes = _taken_by(self._predict)
         self._normaliser = getattr(model, "get_vec_normalize_env", lambda: None)()
         self._space = getattr(model, "observation_space", None)  # None: any observation
@@ -258,6 +260,18 @@ class FrozenPolicy(Agent):
             return np.asarray(observation["features"], np.float64)
         last = np.ravel(observation)[-self.n_items * n_features :]
         return last.reshape(self.n_items, n_features).astype(np.float64)
+
+
+def _sizes_of(model: Any) -> tuple[int, int]:
+    """Return L and K, from the action space of a model."""
+    space = getattr(model, "action_space", None)
+    if isinstance(space, MultiDiscrete) and space.nvec.ndim == 1:
+        return int(space.nvec[0]), len(space.nvec)
+    known = "a function" if space is None else f"a model with the actions {space}"
+    raise TypeError(
+        f"the sizes of lists are not known from {known}: give n_items and n_positions, as in "
+        "FrozenPolicy(10, 5, model=...)"
+    )
 
 
 def _shapes(observation: Any) -> Any:

@@ -74,6 +74,26 @@ def test_lists_are_what_the_wrapper_makes_of_the_predictions():
         np.testing.assert_array_equal(agent.rank(clicks), env.action(action))
 
 
+def test_sizes_are_those_of_the_models_lists():
+    model = trained("PPO", ClickEnv(SMALL))
+    agent = FrozenPolicy(model=model)
+    assert (agent.n_items, agent.n_positions, agent.actions) == (4, 3, "rankings")
+    for unknown in (trained("PPO", ScoresAction(ClickEnv(SMALL))), lambda seen: [0, 1, 2]):
+        with pytest.raises(TypeError, match="give n_items and n_positions"):
+            FrozenPolicy(model=unknown)
+
+
+def test_a_model_is_no_agent():
+    """What is passed in its place is said."""
+    model = trained("PPO", ClickEnv(SMALL))
+    for play in (
+        lambda: clickgym.run(model, ClickEnv(SMALL), 10),
+        lambda: clickgym.sweep(["PBMRank-v0"], {"mine": model}, 10, 1),
+    ):
+        with pytest.raises(TypeError, match=r"clickgym\.agents\.FrozenPolicy\(model=model\)"):
+            play()
+
+
 class Remembers:
     """A recurrent policy: its state counts the sessions of an episode."""
 

@@ -185,6 +185,9 @@ def _checked_maker(thing: Any, what: str) -> Callable[..., BaseAgent]:
     """What was passed as an agent, if it can make one."""
     if isinstance(thing, type):
         return thing if issubclass(thing, BaseAgent) else adopt(thing)  # type: ignore[arg-type]
+    if hasattr(thing, "predict"):
+        cure = "clickgym.agents.FrozenPolicy(model=model)"
+        raise TypeError(f"{what} is a trained model; play it as {cure}")
     if isinstance(thing, BaseAgent) or not callable(thing):
         raise TypeError(f"{what} makes no agents; expected a name, a class or (class, arguments)")
     return thing

@@ -10,6 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
+import clickgym
+
+from ... import agents, envs
 from ...agents import AGENTS
 from ...core.checks import unknown
 from ...core.formats import visible
@@ -80,6 +83,9 @@ def text_of(name: str) -> str:
     if name in AGENTS or re.fullmatch(r"[\w.]+:[\w.]+", name):
         agent = agent_maker(name)[0]
         return _documented(agent) + _defaults(agent)
+    for package in (clickgym, agents, envs):
+        if name in package.__all__:
+            return _documented(getattr(package, name))
     raise ValueError(unknown("name", name, [*AGENTS, *ids, *instances, *MEASURES, *METRICS]))
 
 
