@@ -14,7 +14,7 @@ from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv, VectorWrapper
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import A_VECTOR_ENV, AN_ENV, check_kind, integers, short
+from ...core.checks import A_VECTOR_ENV, AN_ENV, check_horizon, check_kind, integers, short
 from ...core.faults import Fault, SessionError
 from ...core.kernels import clock
 from ..any_env import (
@@ -63,7 +63,7 @@ class _Recorded:
             )
         self.meter.forget_regret()
 
-    def result(self, agent: str) -> Result:
+    def result(self, agent: str, horizon: int | None = None) -> Result:
         """Return what was measured so far as the result of a run, which `clickgym.Results` shows
         beside others.
 
@@ -73,9 +73,10 @@ class _Recorded:
 
         Args:
             agent: a name for what chose the lists.
+            horizon: the first so many sessions; None takes all.
 
         Raises:
-            ValueError: there was no session.
+            ValueError: there was no session, or not so many; or they end at no checkpoint.
 
         Example:
             >>> import gymnasium as gym, clickgym
@@ -91,11 +92,17 @@ class _Recorded:
         if not meter.step:
             raise ValueError("no session was measured; step the environment first")
         steps, totals = meter.steps, meter.at_checkpoints[: len(meter.steps)]
-        if meter.keeps_all:
-            steps = checkpoint_steps(meter.step)
-            totals = totals[steps - 1]
-        elif not len(steps) or steps[-1] < meter.step <= meter.horizon:
+        if not meter.keeps_all and (not len(steps) or steps[-1] < meter.step <= meter.horizon):
             steps, totals = np.append(steps, meter.step), np.vstack([totals, meter.totals])
+        if horizon is not None:
+            last = check_horizon(horizon)
+            if last not in steps:
+                known = f"1 to {steps[-1]:,}" if meter.keeps_all else short(steps.tolist())
+                raise ValueError(f"horizon is {last:,}; the sessions measured are {known}")
+            steps, totals = steps[steps <= last], totals[: np.searchsorted(steps, last) + 1]
+        if meter.keeps_all:
+            steps = checkpoint_steps(int(steps[-1]))
+            totals = totals[steps - 1]
         return Result(
             env=label_of(self._one),
             instance=getattr(self._one.unwrapped, "instance", "custom"),

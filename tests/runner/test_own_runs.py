@@ -160,15 +160,44 @@ def test_own_runs_stand_beside_those_of_a_sweep(tmp_path, capsys):
     assert words in (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
     assert words in results.to_latex("CascadeUCB1")
     assert "mine met" not in results.to_latex("CascadeUCB1")
+    other = clickgym.Results([*(played(seed) for seed in range(3)), sweep])
+    note = "mine has no difference to CascadeUCB1: its runs have other seeds."
+    assert note in other.to_latex("CascadeUCB1")
+    assert "no difference" not in results.to_latex("CascadeUCB1")
+    assert "difference" not in clickgym.Results([played(seed) for seed in range(3)]).to_latex()
     with pytest.raises(
         ValueError, match=f"two runs of mine in PBMRank-v0 have the seed {seeds[0]}"
     ):
         clickgym.Results([results, played(seeds[0])])
 
 
+@pytest.mark.parametrize("checkpoints", [None, [50, T, 320]])
+def test_the_first_sessions_of_a_longer_loop(checkpoints):
+    """They are those of a loop that ended there."""
+    results = []
+    for n, kept in ((320, checkpoints), (T, None)):
+        env = clickgym.RecordRegret(gym.make("PBMRank-v0"), kept)
+        env.reset(seed=0)
+        env.action_space.seed(0)
+        for _ in range(n):
+            env.step(env.action_space.sample())
+        results.append(env.result("mine", T))
+    long, short = results
+    if checkpoints is None:
+        assert long.steps.tolist() == short.steps.tolist()
+        assert long.regret.tolist() == short.regret.tolist()
+    assert (long.steps[-1], long.reward[-1]) == (T, short.reward[-1])
+    clickgym.Results([clickgym.run("Random", "PBMRank-v0", T), long])
+    with pytest.raises(ValueError, match="horizon is 319"):
+        env.result("mine", 319)
+
+
 def test_runs_that_cannot_be_compared_are_refused():
     runs = [clickgym.run("Random", "PBMRank-v0", n, seed=0) for n in (100, 200)]
-    with pytest.raises(ValueError, match=r"different numbers of sessions.*Random 100, Random 200"):
+    with pytest.raises(
+        ValueError,
+        match=r"different numbers of .*Random 100, Random 200; .*env\.result\(name, 100\)",
+    ):
         clickgym.Results(runs)
     with pytest.raises(ValueError, match="two runs of Random in PBMRank-v0 have the seed 0"):
         clickgym.Results([runs[0], runs[0]])

@@ -167,7 +167,9 @@ def _check_horizons(frames: Sequence[polars.DataFrame]) -> None:
     if len({*horizons.values()}) > 1:
         listed = ", ".join(horizons)
         raise ValueError(
-            f"runs have different numbers of sessions, and are not comparable: {listed}"
+            f"runs have different numbers of sessions, and are not comparable: {listed}; "
+            "play as many in each, or measure a longer loop by "
+            f"env.result(name, {min(horizons.values())})"
         )
 
 

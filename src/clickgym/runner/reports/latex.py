@@ -68,22 +68,31 @@ def to_latex(results: Results, reference: str | None = None) -> str:
         reference: as in `Results.table`.
     """
     table, lines = results.table(reference), []
-    for env, rows in groupby(table.iter_rows(named=True), lambda row: row["env"]):
-        lines += [r"\midrule", rf"\multicolumn{{6}}{{l}}{{{escaped(environment_words(env))}}} \\"]
-        for row in rows:
-            texts = [regret_text(*measured(row, results.horizon))]
-            texts += [number_text(row[name]) for name in ("median", "worst")]
-            texts += [difference_text(row), p_text(row["p"])]
-            cells = [escaped(row["agent"]), *map(_mathematics, texts)]
-            lines.append(rf"{' & '.join(cells)} \\")
     measure = "total reward" if table["regret"].is_null().all() else "regret"
-    compared = escaped(table["reference"][0])
+    headings = {
+        "median": "median",
+        "worst": "worst",
+        "difference": f"difference to {escaped(table['reference'][0])}",
+        "p": "$p$",
+    }
+    headings = {name: words for name, words in headings.items() if table[name].count()}
+    width = 2 + len(headings)
+    for env, rows in groupby(table.iter_rows(named=True), lambda row: row["env"]):
+        words = escaped(environment_words(env))
+        lines += [r"\midrule", rf"\multicolumn{{{width}}}{{l}}{{{words}}} \\"]
+        for row in rows:
+            texts = {name: number_text(row[name]) for name in ("median", "worst")}
+            texts |= {"difference": difference_text(row), "p": p_text(row["p"])}
+            texts = {"": regret_text(*measured(row, results.horizon)), **texts}
+            cells = [_mathematics(texts[name]) for name in ("", *headings)]
+            lines.append(rf"{' & '.join([escaped(row['agent']), *cells])} \\")
     better = "higher" if measure == "total reward" else "lower"
     caption = [
         f"{measure.capitalize()} after {results.horizon:,} sessions: {over_words(table)}; {better} "
-        "is better. Median and worst are of all runs.",
+        "is better.",
+        *["Median and worst are of all runs."] * ("median" in headings),
         *about_pairs(table, ()),
-        *about_users(results),
+        *about_users(results, table),
     ]
     words = escaped(" ".join(caption)).replace(" ±", r" $\pm$").replace(r" \%", r"\,\%")
     return "\n".join(
@@ -92,9 +101,9 @@ def to_latex(results: Results, reference: str | None = None) -> str:
             r"\centering",
             rf"\caption{{{words}}}",
             r"\label{tab:regret}",
-            r"\begin{tabular}{lrrrrr} % \usepackage{booktabs}",
+            rf"\begin{{tabular}}{{l{'r' * (width - 1)}}} % \usepackage{{booktabs}}",
             r"\toprule",
-            rf"agent & {measure} & median & worst & difference to {compared} & $p$ \\",
+            rf"{' & '.join(['agent', measure, *headings.values()])} \\",
             *lines,
             r"\bottomrule",
             r"\end{tabular}",

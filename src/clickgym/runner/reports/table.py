@@ -108,7 +108,7 @@ def in_words(results: Results, reference: str | None = None) -> FormattedTable:
     if names:
         why = f"Regret is unknown in {names}: no info has that of the reward which agents get"
         notes.append(f"{why}. A higher total reward is better.")
-    notes += [*about_pairs(table, shown), *about_users(results), *_knowledge(results)]
+    notes += [*about_pairs(table, shown), *about_users(results, table), *_knowledge(results)]
     notes += [*_comparisons(results, table["reference"][0])]
     headings += [f"time{PER_SESSION}", "engine"]
     title = f"{measure.capitalize()} after {horizon:,} sessions{_title_suffix(results, table)}"
@@ -189,12 +189,21 @@ def about_pairs(table: polars.DataFrame, shown: Collection[str]) -> Iterator[str
         )
 
 
-def about_users(results: Results) -> Iterator[str]:
-    """Which agents met other users than those of the same runs of others."""
-    names = results.rows.filter(OWN_USERS)["agent"].unique(maintain_order=True)
-    if len(names) and results.rows["agent"].n_unique() > 1:
+def about_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
+    """Which agents met other users than those of the same runs of others, and which have no
+    difference to the reference for want of a common seed.
+    """
+    names = results.rows.filter(OWN_USERS)["agent"].unique(maintain_order=True).to_list()
+    if names and results.rows["agent"].n_unique() > 1:
         whose = "its" if len(names) == 1 else "their"
         yield f"{' and '.join(names)} met users of {whose} own, not those of the others."
+    reference = table["reference"][0]
+    is_apart = col("difference").is_null() & (col("over") == "runs")
+    apart = table.filter(is_apart, ~col("agent").is_in([*names, reference]))["agent"].unique()
+    if len(apart) and reference not in names:
+        whose, have = ("its", "has") if len(apart) == 1 else ("their", "have")
+        agents = " and ".join(apart.sort())
+        yield f"{agents} {have} no difference to {reference}: {whose} runs have other seeds."
 
 
 def instance_of_each(results: Results) -> dict[str, str]:
