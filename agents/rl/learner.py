@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.checks import as_call, check_count, check_positions, generator, unknown
+from ...core.checks import as_call, check_count, check_positions, generator, short, unknown
 from ..agent import BaseAgent, EnvTraits, Seed, UnsuitedError
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class Learner(OwnLoop):
 
     Raises:
         ImportError: the library is not installed.
-        TypeError: the class has no such hyper-parameter.
+        TypeError: the class has no such hyper-parameter; or a policy stands in place of sizes.
         ValueError: bad sizes.
 
     Source: Raffin, Hill, Gleave, Kanervisto, Ernestus, Dormann, *Stable-Baselines3: reliable
@@ -174,6 +174,12 @@ class Learner(OwnLoop):
             raise ImportError(
                 f"{type(self).__name__} is an algorithm of stable_baselines3; install it: "
                 'pip install "clickgym[rl]"'
+            )
+        if isinstance(n_items, str | type):
+            name = type(self).__name__
+            raise TypeError(
+                f"n_items is the policy {short(n_items)}: clickgym.agents.{name} is an agent for "
+                f"clickgym.run; import {name} from the library for a training of your own"
             )
         self.n_items = check_count("n_items", n_items)
         self.n_positions = check_positions(n_positions, self.n_items)

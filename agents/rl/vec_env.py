@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
+from ...core.checks import check_kind
 from ...core.specs import parse_spec
 from ...envs.wrappers.regret import RecordVectorRegret
 
@@ -39,7 +40,8 @@ def vec_env(env: str, n_envs: int, *, seed: int | None = None, **arguments: Any)
         A vector environment of the library with B environments.
 
     Raises:
-        TypeError: an argument is one of ``make_vec_env`` that this function does not take.
+        TypeError: ``env`` is no id; or an argument is one of ``make_vec_env`` that this function
+            does not take.
 
     Example:
         >>> import clickgym
@@ -51,6 +53,8 @@ def vec_env(env: str, n_envs: int, *, seed: int | None = None, **arguments: Any)
         >>> envs.result("mine")  # doctest: +ELLIPSIS
         <Result of mine in PBMRank-v0, yandex-9982: sessions=256, regret=..., engine=own loop, ...>
     """
+    expected = "an id, such as 'PBMRank-v0'; as_vec_env adapts what gym.make_vec returned"
+    check_kind("env", env, str, expected)
     for name in arguments:
         if name in OF_MAKE_VEC_ENV:
             raise TypeError(

@@ -92,6 +92,10 @@ def test_a_model_is_no_agent():
     ):
         with pytest.raises(TypeError, match=r"clickgym\.agents\.FrozenPolicy\(model=model\)"):
             play()
+    with pytest.raises(TypeError, match=r"FrozenPolicy\(n_items, n_positions, model=function\)"):
+        clickgym.run(lambda seen: [0, 1, 2], ClickEnv(SMALL), 10)
+    with pytest.raises(TypeError, match=r"agents\.PPO is an agent for clickgym\.run; import PPO"):
+        clickgym.agents.PPO("MlpPolicy", ClickEnv(SMALL))
 
 
 class Remembers:

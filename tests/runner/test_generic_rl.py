@@ -183,6 +183,8 @@ def test_arguments_of_native_streams() -> None:
     assert np.array_equal(*seen)
     with pytest.raises(TypeError, match=r"takes no env_kwargs.*vec_env\(id, 8, instance=\.\.\.\)"):
         vec_env("ContextualPBMRank-v0", 2, env_kwargs={"instance": instance})
+    with pytest.raises(TypeError, match="as_vec_env adapts"):
+        vec_env(gym.make("PBMRank-v0"), 2)  # type: ignore[arg-type]
 
 
 class Slow(sb3.PPO):

@@ -202,6 +202,7 @@ def test_runs_that_cannot_be_compared_are_refused():
     with pytest.raises(ValueError, match="two runs of Random in PBMRank-v0 have the seed 0"):
         clickgym.Results([runs[0], runs[0]])
     clickgym.Results([runs[0], dataclasses.replace(runs[0], agent="other")])
+    assert len(clickgym.Results(runs[0]).table()) == 1
 
 
 def test_one_name_for_two_agents_is_refused():

@@ -38,6 +38,8 @@ OBSERVED = {
     "n_states": ("the user's state", "stateful users"),
 }
 """The sizes of what some agents rank by, in words, and where it is observed."""
+OTHERS = "others are named module:Class, as my_module:MyAgent or stable_baselines3:TD3"
+"""How agents are named that have no short name."""
 SET_BY_THE_RUN = ("n_items", "n_positions", "horizon", "seed")
 """Arguments of agents that are no hyper-parameters: the environment and the run set them."""
 
@@ -173,7 +175,7 @@ def agent_maker(agent: AgentLike) -> AgentMaker:
         return AGENTS[thing], hyperparameters
     module, colon, attribute = thing.partition(":")
     if not colon:
-        raise ValueError(unknown("agent", thing, AGENTS) + "; your own is named module:Class")
+        raise ValueError(f"{unknown('agent', thing, AGENTS)}; {OTHERS}")
     try:
         maker = operator.attrgetter(attribute)(module_of("agent", thing))
     except AttributeError:
@@ -190,6 +192,11 @@ def _checked_maker(thing: Any, what: str) -> Callable[..., BaseAgent]:
         raise TypeError(f"{what} is a trained model; play it as {cure}")
     if isinstance(thing, BaseAgent) or not callable(thing):
         raise TypeError(f"{what} makes no agents; expected a name, a class or (class, arguments)")
+    if not takes(thing, "n_items"):
+        raise TypeError(
+            f"{what} makes no agents, because it takes no n_items; a function that returns lists "
+            "is played as clickgym.agents.FrozenPolicy(n_items, n_positions, model=function)"
+        )
     return thing
 
 

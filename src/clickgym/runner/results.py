@@ -39,8 +39,8 @@ class Results:
 
     Args:
         source: the folder of a `sweep` or of ``clickgym run``, finished or not; several of them,
-            whose results stand in one table; a list of what `clickgym.run`,
-            `RecordRegret.result` and `sweep` return; or `rows` of such results. Differences and p
+            whose results stand in one table; what `clickgym.run`, `RecordRegret.result` and
+            `sweep` return, or a list of it; or `rows` of such results. Differences and p
             values of single runs are of those with the same seed.
         config: the configuration of rows, if it is known, as ``config.json`` holds it.
 
@@ -71,6 +71,8 @@ class Results:
         source: str
         | os.PathLike[str]
         | Sequence[str | os.PathLike[str]]
+        | Result
+        | Results
         | Sequence[Result | Results]
         | polars.DataFrame,
         config: Config | Mapping[str, Any] | None = None,
