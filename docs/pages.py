@@ -19,7 +19,6 @@ from clickgym.agents import AGENTS, Learner
 from clickgym.agents.published import FAMILIES
 from clickgym.bench.board import scored_tasks
 from clickgym.bench.results import read_results
-from clickgym.bench.tasks import ABILITIES, all_tasks
 from clickgym.core.formats import markdown_table
 from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, Users
 from clickgym.runner.reports.bibliography import papers, source_of
@@ -138,8 +137,6 @@ def counts() -> dict[str, int]:
         "published algorithms": len(AGENTS) - n_learners - n_baselines - len(FAMILIES["our own"]),
         "baselines": n_baselines,
         "algorithms of stable-baselines3": n_learners,
-        "abilities": len(ABILITIES),
-        r"tasks of \d+ abilities": len(all_tasks()),
         "tasks with many kinds of users": len(scored_tasks(features=False)),
     }
 
