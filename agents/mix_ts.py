@@ -434,10 +434,11 @@ class MixTS(CompiledAgent):
             for t = 1, 2, ...:
                 draw h by its share
                 draw α_i around its mean (S_i + 3/4) / (E_hi + 3/2), as if there had been
-                    1 + S_i / (S_i + 20) times as many displays
-                draw log c_x around its estimate, with half its standard deviation
-                R ← the list with most expected clicks under h: items by α, then exchanges of two
-                    items as long as clicks are gained (DBN, DCM: of the first 2 K items)
+                    1 + S_i / (S_i + 20) times as many displays (step 1)
+                draw log c_x from a normal distribution around its estimate, with half its
+                    standard deviation
+                R ← items by α, then exchanges of two items that gain expected clicks under h, in
+                    at most two passes over all pairs (DBN, DCM: of the first 2 K items)
                 with probability 0.3 t^(-2/3) exchange two positions of R
                 show R, observe the clicks
                 for each h, follow the user down the list, with f ← 1:
@@ -445,10 +446,10 @@ class MixTS(CompiledAgent):
                     N_xi ← N_xi + f; C_x ← C_x + click; J_h ← J_h + log probability of the click
                     DBN, DCM: after a skip f ← f g_h (1 - α_i) / (1 - p); after a click f ← 1
                 S_i ← S_i + click for each shown item
-                if the odds of a change are above 10⁸ for a shown item: S, C, N, t ← 0
+                if the odds of a change are above 10⁸ for a shown item: S, C, N, t ← 0 (step 4)
                 whenever t has grown by 0.5 %:
                     a Newton step for each log c_x, on the likelihood in which all α_i follow
-                    a step for each log g_h, likewise
+                    (step 2), and a step for each log g_h, likewise (step 3)
                     share_h ∝ max(exp(J_h - largest J), 0.3 t^(-2/3))
 
     Args:
@@ -463,19 +464,28 @@ class MixTS(CompiledAgent):
     Liu, Wang, *Efficient multiple-click models in web search*, WSDM 2009 (DCM).
 
     The steps in detail:
-        1. *c.* Clicks are taken for Poisson numbers, and each α_i for its likeliest value for the
+        1. *Draws of α.* With n = max(E_hi, S_i), p = (S_i + 3/4) / (n + 3/2) and a standard normal
+           z, α_i = sin²(asin √p + atan(z / (2 √m))), where m = (n + 3/2) (1 + S_i / (S_i + 20)).
+           Its standard deviation is about √(p (1 - p) / m). These draws, and those of c, are
+           narrower than the posterior on purpose: Thompson sampling explores more than is needed.
+        2. *c.* Clicks are taken for Poisson numbers, and each α_i for its likeliest value for the
            present c, (S_i + 3/4) / (E_hi + 3/2). With w_i = c N_xi α_i expected clicks, log c has
            the score C_x - Σ w_i and the information Σ w_i (1 - w_i / (S_i + 3/4)): the rest of w_i
-           tells of α_i. The prior is two clicks at the mean c of the model. If attractions did not
-           follow, c would creep while one list is shown, because the two explain each other's
-           errors.
-        2. *g.* The score of log g is the sum of (click - p) (m - m̄_i), and the information that of
-           p (m - m̄_i)², where m = ∂ log f / ∂ log g is about the number of skips since the last
-           click, and m̄_i its mean over the item's displays, which tells of g and α_i alike.
-        3. *Changes.* Each item has a window of recent clicks. The odds of a change are the product
+           tells of α_i. The prior is two clicks at the mean c of the model, which is also the c of
+           a context that no user was in. A step moves log c by at most 0.5, and c stays between
+           10⁻⁴ and 1. If attractions did not follow, c would creep while one list is shown, because
+           the two explain each other's errors. One step need not make the clicks more likely.
+        3. *g.* The score of log g is the sum of (click - p) (m - m̄_i), and the information that of
+           p (m - m̄_i)², and 2 beforehand, where m = ∂ log f / ∂ log g is about the number of skips
+           since the last click: after a skip m ← min(1 + m / (1 - p), 8). m̄_i is its mean over the
+           item's displays, which tells of g and α_i alike. The score is that since the last step,
+           and a step moves log g by at most 0.2; 0.05 ≤ g < 1.
+        4. *Changes.* Each item has a window of recent clicks. The odds of a change are the product
            of the probabilities of its clicks, if α_i is estimated from the window, over those if it
-           is estimated from all clicks; under the model with the largest share. A window begins
-           anew when the odds fall below 0.05, or when it holds half of the displays.
+           is estimated from all clicks, with a prior of one click and one skip; under the model
+           with the largest share. A window begins anew when the odds fall below 0.05, or when it
+           holds half of the displays. After a change c, g and the shares stay as a start, t begins
+           anew, and with it exploration and the times of fits.
 
     Limits: there is no bound of its regret. It detects changes of attraction only. Users who are a
     mixture of kinds, or who trust positions, follow none of its models. It does not plan for users

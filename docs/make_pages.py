@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from inspect import getsource
+from inspect import getdoc, getsource
 from pathlib import Path
+from textwrap import dedent
 from types import ModuleType
 
 import intervals_page
@@ -19,6 +20,7 @@ import rl_page
 import scorecard_page
 from matplotlib.figure import Figure
 from pages import (
+    SECTION,
     agents_table,
     counted,
     environments_table,
@@ -28,6 +30,7 @@ from pages import (
     prefixed_ids,
 )
 
+from clickgym.agents import MixTS
 from clickgym.bench.board import board, published, scored_tasks
 from clickgym.bench.tasks import ABILITIES, quick_tasks, tasks_of
 from clickgym.core.files import write_whole
@@ -96,7 +99,7 @@ def pages() -> dict[Path, str]:
             "features": _board(features=True),
             "abilities": _abilities(),
         },
-        "mix_ts": {"mix_ts": _scores_of_mix_ts()},
+        "mix_ts": {"algorithm": _algorithm_of_mix_ts(), "mix_ts": _scores_of_mix_ts()},
         "off_policy": {name: _table(*rows) for name, rows in intervals_page.tables().items()},
         "rl": {"pays": _table(*rl_page.pays_table())},
         "stateful_users": {
@@ -154,6 +157,13 @@ def _abilities() -> str:
         rows.append((ability, about, ", ".join(models), *counts, quick.get(ability, "–")))
     header = ("kind of task", "what differs", "click models", "tasks", "sessions", "in `--quick`")
     return _table(header, *rows)
+
+
+def _algorithm_of_mix_ts() -> str:
+    """Return the pseudocode of our own agent, and its steps in detail, from its docstring."""
+    sections = dict(SECTION.findall(getdoc(MixTS) or ""))
+    code = dedent(sections["Algorithm"]).removeprefix("::").strip("\n")
+    return f"```text\n{dedent(code)}\n```\n\n{dedent(sections['The steps in detail']).strip()}"
 
 
 def _scores_of_mix_ts() -> str:
