@@ -152,7 +152,7 @@ def plan_of(
     classes = {name: users for name, users in Users.classes.items() if not is_built_in(users)}
     job = Job(setting, engine, env_makers, agent_makers, tried.named, tried.queries, classes)
     own = own_files(env_makers) | own_files(agent_makers)
-    code = [of[label] for of in (of_env, of_agent) for label in of if label in own]
+    code = [hashes[label] for hashes in (of_env, of_agent) for label in own if label in hashes]
     return Plan(job, config, tried.batches, own, repr(code))
 
 

@@ -99,8 +99,11 @@ def _defaults(agent: Any) -> str:
         "Defaults": getattr(agent, "defaults", {}),
         "Where items have features": getattr(agent, "with_features", {}),
     }
-    words = {name: ", ".join(f"{key}={it}" for key, it in of.items()) for name, of in parts.items()}
-    return "".join(f"\n\n{name}:\n    {text}" for name, text in words.items() if text)
+    texts = {
+        name: ", ".join(f"{key}={value}" for key, value in values.items())
+        for name, values in parts.items()
+    }
+    return "".join(f"\n\n{name}:\n    {text}" for name, text in texts.items() if text)
 
 
 def _of_environment(env_id: str) -> str:

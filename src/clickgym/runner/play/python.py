@@ -41,7 +41,7 @@ class Session(NamedTuple):
     is_cut: bool  # the episode, otherwise
 
 
-class OwnStep:
+class TrustedStep:
     """The step of a `ClickEnv` below the wrappers of its id, whose results need no check.
 
     Args:
@@ -64,7 +64,7 @@ class OwnStep:
         )
 
 
-class CheckedStep(OwnStep):
+class CheckedStep(TrustedStep):
     """The step of an environment of another package or behind wrappers. The results of the
     outermost one count, and are checked.
 
@@ -131,13 +131,13 @@ def play_python(run: Run) -> float:
     """
     agent, env, meter, metrics = run.agent, run.env, run.meter, run.metrics
     n_items, n_positions, *_ = sizes_of(env)
-    is_own = own_step_of(env) is without_own_wrappers(env)
+    is_trusted = own_step_of(env) is without_own_wrappers(env)
     before = clock()
     reported, next_report = meter.step, before + CHUNK
     agent.leave()
     # The limit of an id would end the stay of stateful users after 1000 sessions.
     with endless(env) as stream:
-        step = OwnStep(stream) if is_own else CheckedStep(stream, n_positions, meter)
+        step = TrustedStep(stream) if is_trusted else CheckedStep(stream, n_positions, meter)
         play, observation = step.play, step.private(run.observation)
         while meter.step < meter.horizon:
             try:

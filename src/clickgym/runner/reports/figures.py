@@ -319,26 +319,26 @@ def _normalised(frame: polars.DataFrame, labels: Sequence[str]) -> polars.DataFr
     random = frame.filter(col("agent").is_in(labels))
     if random.is_empty() or without_regret(frame):
         raise ValueError("normalise needs the agent Random, and the regret of all environments")
-    of = ["env", "instance", "step"]
-    means = random.group_by(of).agg(col("regret").mean().alias("of random"))
-    both = frame.join(means, on=of, how="left", maintain_order="left")
+    same = ["env", "instance", "step"]
+    means = random.group_by(same).agg(col("regret").mean().alias("of random"))
+    both = frame.join(means, on=same, how="left", maintain_order="left")
     return both.with_columns(regret=1 - col("regret") / col("of random")).drop("of random")
 
 
 def _minus(rows: polars.DataFrame, manner: Manner, columns: Sequence[str]) -> polars.DataFrame:
     """The rows of the other agents, with the differences to the reference in the same runs."""
-    of, rows = ["env", "instance", "run", "step"], comparable(rows)
-    reference = rows.filter(agent=manner.reference).select(*of, *columns)
+    same, rows = ["env", "instance", "run", "step"], comparable(rows)
+    reference = rows.filter(agent=manner.reference).select(*same, *columns)
     both = rows.filter(col("agent") != manner.reference).join(
-        reference, on=of, suffix=" there", maintain_order="left"
+        reference, on=same, suffix=" of reference", maintain_order="left"
     )
-    return both.with_columns(col(name) - col(f"{name} there") for name in columns)
+    return both.with_columns(col(name) - col(f"{name} of reference") for name in columns)
 
 
 def _band_of(parts: list[polars.DataFrame], frame: polars.DataFrame, by_instance: bool) -> str:
     """What the bands of a figure are over, in words."""
     runs, instances = (
-        span(polars.concat(part[of] for part in parts)) for of in ("runs", "instances")
+        span(polars.concat(part[count] for part in parts)) for count in ("runs", "instances")
     )
     if by_instance or not several_instances(frame):
         return "One run" if runs == "1" else f"Mean and 95 % confidence band over {runs} runs"
