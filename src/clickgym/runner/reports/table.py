@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from itertools import groupby
 from operator import itemgetter
@@ -66,53 +66,50 @@ def print_results(console: Console, results: Results, reference: str | None = No
 
 def in_words(results: Results, reference: str | None = None) -> FormattedTable:
     """The final table of some results in words; `reference` as in `Results.table`."""
-    table, horizon = results.table(reference), results.horizon
-    metrics, unknown = metrics_of(results.rows), without_regret(results.rows)
+    table, metrics = results.table(reference), metrics_of(results.rows)
+    unknown = without_regret(results.rows)
     known = set(table["env"]) - set(unknown)
-    instances = instance_of_each(results)
-    differ = len(set(instances.values())) > 1
-    where = {
-        env: f"{env}, {instance}"
-        for env, instance in instances.items()
-        if differ and instance not in env
-    }
     measure = " or ".join(["regret"] * bool(known) + ["total reward"] * bool(unknown))
+    is_single = len(results.rows.select("instance", "run").unique()) == 1
+    shown = [
+        name
+        for name, (column, _) in OPTIONAL.items()
+        if table[column].count() and (not is_single or name == "difference")
+    ]
     per_session = [f"{name}{PER_SESSION}" if is_sum(name) else name for name in metrics]
-    optional = {
-        "± these": "regret_ci95_runs",
-        "difference": "difference",
-        "p": "p",
-        "worst": "worst",
-        "median": "median",
-    }
-    if len(results.rows.select("instance", "run").unique()) == 1:
-        optional = {"difference": "difference"}
-    shown = [name for name, column in optional.items() if table[column].count()]
     headings = ["environment", "agent", measure, *shown, f"reward{PER_SESSION}", *per_session]
+    places = _places(results)
     rows = []
     for row in table.iter_rows(named=True):
-        texts = {
-            "± these": _half(row["regret_ci95_runs"]),
-            "difference": difference_text(row),
-            "p": p_text(row["p"]),
-            "worst": number_text(row["worst"]),
-            "median": number_text(row["median"]),
-        }
-        place = where.get(row["env"], row["env"])
-        cells = [place, row["agent"], regret_text(*measured(row, horizon))]
-        cells += [*(texts[name] for name in shown), f"{row['reward']:.4f}"]
-        cells += ["–" if row[name] is None else f"{row[name]:.4f}" for name in metrics]
+        cells = [places[row["env"]], row["agent"], regret_text(*measured(row, results.horizon))]
+        cells += [OPTIONAL[name][1](row) for name in shown]
+        cells += ["–" if row[name] is None else f"{row[name]:.4f}" for name in ("reward", *metrics)]
         rows.append([*cells, duration(row["ns_per_session"]), row["engine"]])
-    names = ", ".join(unknown)
     notes = [*_unfinished(results)]
-    if names:
-        why = f"Regret is unknown in {names}: no info has that of the reward which agents get"
-        notes.append(f"{why}. A higher total reward is better.")
+    if unknown:
+        why = f"Regret is unknown in {', '.join(unknown)}"
+        notes.append(
+            f"{why}: no info has that of the reward which agents get. A higher total reward is "
+            "better."
+        )
     notes += [*about_pairs(table, shown), *about_users(results, table), *_knowledge(results)]
     notes += [*_comparisons(results, table["reference"][0])]
     headings += [f"time{PER_SESSION}", "engine"]
-    title = f"{measure.capitalize()} after {horizon:,} sessions{_title_suffix(results, table)}"
+    title = (
+        f"{measure.capitalize()} after {results.horizon:,} sessions{_title_suffix(results, table)}"
+    )
     return FormattedTable(title, headings, rows, notes)
+
+
+def _places(results: Results) -> dict[str, str]:
+    """What the table calls each environment: with its instance, if environments have others."""
+    instances = instance_of_each(results)
+    differ = len(set(instances.values())) > 1
+    places = {env: env for env in results.names("env")}
+    for env, instance in instances.items():
+        if differ and instance not in env:
+            places[env] = f"{env}, {instance}"
+    return places
 
 
 def measured(row: Mapping[str, Any], horizon: int) -> tuple[float, float | None]:
@@ -144,6 +141,23 @@ def number_text(value: float | None) -> str:
     return "–" if value is None else f"{value:z,.{digits}f}"
 
 
+def _half(value: float | None) -> str:
+    """Half of an interval with its digits."""
+    return "–" if value is None else regret_text(0.0, value).partition(" ")[2]
+
+
+OPTIONAL: dict[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
+    "± these": ("regret_ci95_runs", lambda row: _half(row["regret_ci95_runs"])),
+    "difference": ("difference", difference_text),
+    "p": ("p", lambda row: p_text(row["p"])),
+    "worst": ("worst", lambda row: number_text(row["worst"])),
+    "median": ("median", lambda row: number_text(row["median"])),
+}
+"""Headings of the columns that are left out where `Results.table` has nothing: its column, and the
+text of a row.
+"""
+
+
 def _unfinished(results: Results) -> Iterator[str]:
     """How many runs of which agents are not finished."""
     runs = results.rows.select("env", "instance", "agent", "run").unique()
@@ -153,11 +167,6 @@ def _unfinished(results: Results) -> Iterator[str]:
         agents = ", ".join(f"{agent} {count:,}" for agent, count in sorted(counts.items()))
         count = f"{counts.total():,} ({agents})"
         yield f"Runs that are not finished: {count}. The same command resumes."
-
-
-def _half(value: float | None) -> str:
-    """Half of an interval with its digits."""
-    return "–" if value is None else regret_text(0.0, value).partition(" ")[2]
 
 
 def about_pairs(table: polars.DataFrame, shown: Collection[str]) -> Iterator[str]:
