@@ -314,21 +314,43 @@ def make_agent(
     check_kind("env", env, gym.Env, AN_ENV)
     maker, passed = agent_maker(agent)
     passed = {**passed, **hyperparameters}
-    name, parameters = maker_name(maker), parameters_of(maker)
-    required = [key for key, one in parameters.items() if one.default is one.empty]
+    name = maker_name(maker)
     for key in passed:
         if key in SET_BY_THE_RUN or not takes(maker, key):
-            names = [name for name in parameters if name not in SET_BY_THE_RUN]
+            names = [other for other in parameters_of(maker) if other not in SET_BY_THE_RUN]
             raise TypeError(f"{name}: " + unknown("hyper-parameter", key, names))
-    sizes = sizes_of(env)
-    filled_in: Arguments = {"n_items": sizes.n_items, "n_positions": sizes.n_positions}
+    filled_in = {  # copied, because an agent may write into what it gets
+        key: value.copy() if isinstance(value, np.ndarray) else value
+        for key, value in _filled_in(maker, passed, env, horizon).items()
+    }
+    result = _called(f"agent {name}", maker, {**filled_in, **passed, "seed": seed}, AgentError)
+    if not isinstance(result, BaseAgent):
+        raise TypeError(f"{name} returned {short(result)}; expected an agent")
+    result.filled_in = filled_in
+    return result
+
+
+def _filled_in(
+    maker: Callable[..., BaseAgent], passed: Arguments, env: gym.Env, horizon: int | None
+) -> Arguments:
+    """What an agent gets from the environment and the horizon, as `make_agent` says.
+
+    Args:
+        maker: of the agent.
+        passed: its hyper-parameters, which come first.
+        env, horizon: as in `make_agent`.
+    """
+    name, parameters, sizes = maker_name(maker), parameters_of(maker), sizes_of(env)
+    required = [key for key, one in parameters.items() if one.default is one.empty]
+    core: Any = env.unwrapped
+    found: Arguments = {"n_items": sizes.n_items, "n_positions": sizes.n_positions}
     for key, source in requirements(maker).items():
-        core: Any = env.unwrapped
-        is_known = key not in passed and isinstance(core, ClickEnv)
-        known = core.knowledge(source) if is_known else None
+        if key in passed:
+            continue
+        known = core.knowledge(source) if isinstance(core, ClickEnv) else None
         if known is not None:
-            filled_in[key] = known
-        elif key in required and key not in passed:
+            found[key] = known
+        elif key in required:
             if sizes.n_features and source.endswith("_ranking"):
                 reason = f"requires {key}, and {name_of(env)} has other items in every session"
             else:
@@ -336,22 +358,13 @@ def make_agent(
             raise UnsuitedError(name, reason)
     for key, (what, where) in OBSERVED.items():
         if key in parameters and key not in passed:
-            filled_in[key] = getattr(sizes, key)
-            if not filled_in[key]:
+            found[key] = getattr(sizes, key)
+            if not found[key]:
                 raise UnsuitedError(name, f"ranks by {what}, which only {where} have")
-    if "feature_scale" in parameters and isinstance(env.unwrapped, ClickEnv):
-        filled_in["feature_scale"] = env.unwrapped.feature_scale
+    if "feature_scale" in parameters and isinstance(core, ClickEnv):
+        found["feature_scale"] = core.feature_scale
     if "horizon" in parameters and horizon is not None:
-        filled_in["horizon"] = check_horizon(horizon)
+        found["horizon"] = check_horizon(horizon)
     elif "horizon" in required:
         raise ValueError(f"{name} needs a horizon")
-
-    own = {  # an agent may write into what it gets
-        key: value.copy() if isinstance(value, np.ndarray) else value
-        for key, value in filled_in.items()
-    }
-    result = _called(f"agent {name}", maker, {**own, **passed, "seed": seed}, AgentError)
-    if not isinstance(result, BaseAgent):
-        raise TypeError(f"{name} returned {short(result)}; expected an agent")
-    result.filled_in = own
-    return result
+    return found
