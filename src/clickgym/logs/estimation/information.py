@@ -143,6 +143,7 @@ class Information:
         flat, ones = slopes.reshape(len(columns), -1), np.eye(len(columns))
         moves = np.linalg.solve(matrix + GUESS * ones, flat).reshape(slopes.shape)
         blind = NOTHING * np.linalg.solve(matrix + NOTHING * ones, flat).reshape(slopes.shape)
+        blind = np.abs(blind).sum(axis=2)
         of_values, now = moves.sum(axis=2), parts(self.estimator)
         variance = np.maximum((of_values * (matrix @ of_values)).sum(axis=0), 0.0)
         laws = np.einsum("pmi,pmj->mij", slopes, moves)
@@ -152,10 +153,8 @@ class Information:
             self._influence(number, scores @ of_values),
             variance,
             np.maximum(np.maximum(linear, beyond) - variance, 0.0),
-            np.sqrt((blind**2).sum(axis=(0, 2)) / GUESS),
-            tuple(
-                self._words(parameters[most]) for most in np.abs(blind).max(axis=2).argmax(axis=0)
-            ),
+            np.sqrt((blind**2).sum(axis=0) / GUESS),
+            tuple(self._words(parameters[most]) for most in blind.argmax(axis=0)),
             now.sum(axis=1),
         )
 

@@ -183,7 +183,8 @@ class Evaluation:
         if self.lists_changed:
             sentences.append(
                 f"the lists of this log changed with time: {', '.join(WEIGHTS)} cannot tell lists "
-                "from times, and compare nothing; click models assume that users do not change."
+                "from times, and compare nothing. Click models assume that users do not change, "
+                "and are some percent low for what a learning agent gave up early."
             )
         if self.excluded:
             sentences.append(
@@ -203,7 +204,10 @@ class Evaluation:
                 "for it to be six times as large or as small."
             )
         if abs(self.mean_weight - 1.0) > MOST_OFF:
-            why = "the log hardly shows what the policy would show, or records too large ones"
+            why = (
+                "the log hardly shows what the policy would show, records too large ones, or comes "
+                "from policies that took turns (take --logging empirical)"
+            )
             if self.mean_weight > 1.0:
                 why = "the log records smaller ones than it had"
             sentences.append(
