@@ -59,7 +59,9 @@ def label_of(env: Any) -> str:
         }
         if label := written_spec(spec.id, arguments):
             return label
-    return f"{name_of(env)} {core.mark}" if isinstance(core, BaseClickEnv) else name_of(env)
+    if not isinstance(core, BaseClickEnv):
+        return name_of(env)
+    return f"{name_of(env).replace('ClickVectorEnv', 'ClickEnv')} {core.mark}"
 
 
 class BaseClickEnv:

@@ -10,7 +10,7 @@ import pytest
 from gymnasium.vector import SyncVectorEnv
 
 import clickgym
-from clickgym.envs import ClickEnv, PositionBasedModel
+from clickgym.envs import ClickEnv, ClickVectorEnv, PositionBasedModel
 
 T = 300
 
@@ -93,11 +93,13 @@ def test_other_users_are_another_environment():
     }
     assert len(labels) == 8
     assert "PBMRank-v0:cutoff=3" in labels
-    vector = clickgym.RecordVectorRegret(SyncVectorEnv([lambda: ClickEnv(steep)] * 2))
-    vector.reset(seed=0)
-    vector.step([[0, 1], [1, 2]])
-    others = clickgym.run("Random", ClickEnv(steep), 2)
-    assert clickgym.Results([vector.result("mine"), others]).table()["env"].n_unique() == 1
+    results = [clickgym.run("Random", steep, 2)]
+    for envs in (SyncVectorEnv([lambda: ClickEnv(steep)] * 2), ClickVectorEnv(steep, 2)):
+        recorded = clickgym.RecordVectorRegret(envs)
+        recorded.reset(seed=0)
+        recorded.step(np.array([[0, 1], [1, 2]]))
+        results.append(recorded.result("mine"))
+    assert clickgym.Results(results).table()["env"].n_unique() == 1
 
 
 @pytest.mark.parametrize("mode", [None, "sync", "async"])
