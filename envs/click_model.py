@@ -31,7 +31,6 @@ the search.
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -323,11 +322,14 @@ class ClickModel(Users, abstract=True):
         return type(self)(**arguments)
 
     def _arguments(self) -> dict[str, Any]:
-        """Return the arguments of the constructor: the parameters, and sizes that they do not
-        determine.
+        """Return the arguments of the constructor: the parameters, and a size that no shape of them
+        has.
         """
-        taken = inspect.signature(type(self)).parameters
-        sizes = {name: getattr(self, name) for name in ("n_items", "n_positions") if name in taken}
+        letters, sizes = "".join(self.shapes.values()), {}
+        if "L" not in letters:
+            sizes["n_items"] = self.n_items
+        if "K" not in letters:
+            sizes["n_positions"] = self.n_positions
         return {name: getattr(self.parameters, name) for name in self.shapes} | sizes
 
     def with_items(self, **parameters: ArrayLike) -> Self:
