@@ -113,7 +113,6 @@ class MixtureModel(ClickModel):
     title = "mixture of click models"
     default_instance = "two-kinds"
     shapes: ClassVar = {}
-    rewards: tuple[str, ...] = ("clicks", "any_click")
 
     def __init__(
         self, models: Sequence[ClickModel | Mapping[str, Any]], weights: ArrayLike

@@ -179,7 +179,6 @@ class QueryUsers(Users):
     """
 
     may_leave = True
-    discount = 1.0
 
     def __init__(
         self,

@@ -39,12 +39,12 @@ class Users(ABC):
     """Whether ids with prefixes exist: of click models that have a short name."""
     default_instance: ClassVar[str | None] = None
     """The name of the default instance; None: an instance or parameters are required."""
-    observes: ClassVar[tuple[str, ...]] = ()
-    """The keys of an observation beside the clicks: ``"features"``, ``"state"``."""
     are_alike: ClassVar[bool] = False
     """Whether all sessions of a task are alike: none has other items or another state."""
     may_leave: ClassVar[bool] = False
     """Whether users have a state, and leave at the end of an episode (``terminated``)."""
+    discount: float = 1.0
+    """γ of learners that train on users who may leave: 1 where all sessions of a user count."""
     n_queries: int = 1
     """Q, of which an episode plays one; the seed of a stream names the first."""
     n_sessions: int | None = None

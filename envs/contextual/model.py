@@ -48,8 +48,6 @@ class ContextualModel(Users, abstract=True):
         gain: ``(N,)``, or None.
     """
 
-    observes = ("features",)
-
     def __init__(
         self,
         base: ClickModel,

@@ -105,9 +105,6 @@ class CascadeMDP(Users):
 
     title = "cascading Markov decision process"
     default_instance = "clickbait"
-    default_reward = "clicks"
-    rewards = ("clicks",)
-    observes = ("state",)
     may_leave = True
 
     def __init__(
@@ -155,7 +152,7 @@ class CascadeMDP(Users):
         return len(self.attraction)
 
     @property
-    def discount(self) -> float:
+    def discount(self) -> float:  # type: ignore[override]
         """γ, the probability that the same user comes back for another session; 1 if the number of
         sessions is fixed.
         """

@@ -96,7 +96,7 @@ class BoredTask(Task):
 
 
 class BoredUsers(Users):
-    rewards, observes, may_leave = ("clicks",), ("interest",), True
+    may_leave = True
 
     def __init__(self, attraction, n_positions):
         self.attraction, self.n_positions = np.array(attraction, float), n_positions
