@@ -213,6 +213,11 @@ def test_an_id_of_such_users():
             clickgym.run("Oracle", env, 10)
 
 
+def test_a_learner_trains_on_such_users():
+    pytest.importorskip("sb3_contrib")
+    assert clickgym.run("PPO", ClickEnv(users()), 100, seed=0).steps[-1] == 100
+
+
 class StayingUsers(BoredUsers):
     may_leave = False
 
