@@ -32,7 +32,7 @@ from pages import (
 
 from clickgym.agents import MixTS
 from clickgym.bench.board import board, published, scored_tasks
-from clickgym.bench.tasks import ABILITIES, quick_tasks, tasks_of
+from clickgym.bench.tasks import ABILITIES, tasks_of
 from clickgym.core.files import write_whole
 from clickgym.core.formats import markdown_table
 
@@ -143,7 +143,7 @@ def _table(header: Sequence[str], *rows: Sequence[str]) -> str:
 
 def _abilities() -> str:
     """Return the table of the scorecard's abilities."""
-    rows, quick = [], {task.ability: task.name for task in quick_tasks()}
+    rows = []
     for ability, groups in ABILITIES.items():
         tasks = tasks_of(ability)
         models = dict.fromkeys(
@@ -153,9 +153,8 @@ def _abilities() -> str:
         )
         sessions = dict.fromkeys(f"{task.horizon:,}" for task in tasks)
         about = "; ".join(dict.fromkeys(group.about for group in groups))
-        counts = [str(len(tasks)), ", ".join(sessions)]
-        rows.append((ability, about, ", ".join(models), *counts, quick.get(ability, "–")))
-    header = ("kind of task", "what differs", "click models", "tasks", "sessions", "in `--quick`")
+        rows.append((ability, about, ", ".join(models), str(len(tasks)), ", ".join(sessions)))
+    header = ("kind of task", "what differs", "click models", "tasks", "sessions")
     return _table(header, *rows)
 
 
