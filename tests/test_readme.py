@@ -17,12 +17,17 @@ AGENT, SIMPLE, LISTS = (
     for word in ("class ", "MlpPolicy", "PlackettLuceActorCritic")
 )
 PRINTED, TABLE, *_ = re.findall(r"```text\n(.*?)```", README, flags=re.DOTALL)
-SHELL = "".join(re.findall(r"```(?:sh|console)\n(.*?)```", README, flags=re.DOTALL))
-COMMANDS = [
-    text.replace("\\\n", " ").split()
-    for text in re.findall(r"^(?:\$ )?clickgym ((?:.*\\\n)*.*)\n", SHELL, re.MULTILINE)
-]
-COMPARED, OWN, MEMORY, FIVE, *OF_LOGS = COMMANDS
+
+
+def commands_of(page):
+    """The commands that a page shows, each as a list of words without ``clickgym``."""
+    shell = "".join(re.findall(r"```(?:sh|console)\n(.*?)```", page, flags=re.DOTALL))
+    found = re.findall(r"^(?:\$ )?clickgym ((?:.*\\\n)*.*)\n", shell, re.MULTILINE)
+    return [command.replace("\\\n", " ").split() for command in found]
+
+
+COMPARED, OWN, MEMORY, *OF_LOGS = commands_of(README)
+FIVE = commands_of((ROOT / "docs" / "rl_results.md").read_text(encoding="utf-8"))[0]
 
 
 def test_programs(capsys):
