@@ -1,8 +1,9 @@
-"""The pairs of an agent and a click model that `make test` compiles, which is most of its time.
+"""The pairs of an agent and a click model that are compiled, which is most of the time of the
+tests.
 
 Each agent is compiled in one model, each model with one agent at least, and tests that need some
-pair share the kernels. Of the other pairs, `test_digits` plays many with kernels that run as
-Python; `make test-slow` compiles them all, and compares the engines.
+pair share the kernels. `make test-slow` compiles each agent without features in a second model. Of
+the other pairs, `test_digits` plays many with kernels that run as Python.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 from reference_agents import MODELS
 from registries import CLICK_AGENTS, CONTEXTUAL_AGENTS, default_ids
+from slow import slow
 
 from clickgym.agents import AGENTS
 from clickgym.envs import ENVIRONMENTS
@@ -37,38 +39,36 @@ HOMES = {
 PAIRS = {(name, "PBM") for name in CLICK_AGENTS} | {("Random", kind) for kind in MODELS}
 PAIRS |= {*HOMES.items()}
 """Agent and model: agents without features in the PBM, Random in every model."""
+FURTHER = {*zip(CLICK_AGENTS, cycle(kind for kind in MODELS if kind != "PBM"), strict=False)}
+"""Each agent without features in a second model; the agents take the models in turns."""
 
 
 def by_pair(names: Iterable[str], kinds: Iterable[str] = tuple(MODELS)) -> Any:
-    """Parameters ``name`` and ``kind`` of a test: all pairs of agents and models, of which those
-    outside `PAIRS` are slow.
+    """Parameters ``name`` and ``kind`` of a test: the pairs of these agents and models that are in
+    `PAIRS`, and as slow ones those in `FURTHER`.
     """
-    return _by_pair(("name", "kind"), product(names, kinds), PAIRS)
+    pairs = [pair for pair in product(names, kinds) if pair in PAIRS | FURTHER]
+    marked = [pair if pair in PAIRS else slow(pair)[0] for pair in pairs]
+    return pytest.mark.parametrize(("name", "kind"), marked)
 
 
-def by_id(names: Iterable[str], ids: Iterable[str], most: int = 9, *, others: bool = False) -> Any:
+def by_id(names: Iterable[str], ids: Iterable[str], most: int = 9) -> Any:
     """Parameters ``name`` and ``env_id`` of a test; the agents meet the forms of a model in turns,
-    a form so many agents at most, and at least one: Random, if it is among them and no other.
+    a form so many agents at most, and at least one: Random, if it is among them and no other. Is
+    it not among them, the first of them meets the form in a slow test.
 
-    Ids that need an instance or parameters are left out. With ``others``, all further pairs are
-    slow.
+    Ids that need an instance or parameters are left out.
     """
-    names, forms = list(names), defaultdict(list)
+    names, forms = sorted(names), defaultdict(list)
     ids = [env_id for env_id in ids if env_id in REGISTERED]
     for env_id in ids:
         forms[model_of(env_id)].append(env_id)
-    quick = set()
+    met: list[Any] = []
     for kind, forms_of_kind in forms.items():
         meeting = sorted(name for name in names if (name, kind) in PAIRS)
         meeting = meeting or sorted({"Random"} & {*names})
         number = max(len(forms_of_kind), min(len(meeting), most * len(forms_of_kind)))
-        quick |= {*islice(zip(cycle(meeting), cycle(forms_of_kind), strict=False), number)}
-    pairs = {*product(names, ids), *quick} if others else quick
-    return _by_pair(("name", "env_id"), sorted(pairs), quick)
-
-
-def _by_pair(
-    arguments: tuple[str, str], pairs: Iterable[tuple[str, str]], quick: set[tuple[str, str]]
-) -> Any:
-    marked = [pytest.param(*pair, marks=[pytest.mark.slow] * (pair not in quick)) for pair in pairs]
-    return pytest.mark.parametrize(arguments, marked)
+        agents = cycle(meeting or names[:1])
+        pairs = islice(zip(agents, cycle(forms_of_kind), strict=False), number)
+        met += sorted(pairs) if meeting else slow(*pairs)
+    return pytest.mark.parametrize(("name", "env_id"), met)

@@ -54,7 +54,7 @@ BY_FEEDBACK = [
     (CascadeDUCB, {"gamma": 0.98}),
     (CascadeSWUCB, {"tau": 40}),
 ]
-IN_EVERY_MODEL = [
+IN_THREE_MODELS = [
     *(
         (kind, arguments | {"feedback": rule})
         for kind, arguments in BY_FEEDBACK
@@ -71,9 +71,9 @@ IN_EVERY_MODEL = [
 
 
 @each_model
-@pytest.mark.parametrize(("kind", "arguments"), IN_EVERY_MODEL)
+@pytest.mark.parametrize(("kind", "arguments"), IN_THREE_MODELS)
 def test_five_items_on_three_positions(kind, arguments, model):
-    """In every click model."""
+    """In the CM, the PBM and the UBM."""
     agent = kind(5, 3, seed=1, **arguments)
     follow(agent, reference_of(agent), model, 400)
 

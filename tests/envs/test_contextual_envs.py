@@ -15,7 +15,6 @@ from click_stories import assert_sampled_from, exact_law, marginal, realised_rew
 from engines import assert_engines_agree
 from gymnasium.utils.env_checker import check_env
 from registries import CONTEXTUAL_AGENTS, default_ids
-from slow import slow
 
 import clickgym
 from clickgym.envs import (
@@ -329,7 +328,7 @@ def test_checkers_pass_without_a_warning(env_id, recwarn):
 
 
 @pytest.mark.compiled
-@pairs.by_id(CONTEXTUAL_AGENTS, default_ids("Contextual"), others=True)
+@pairs.by_id(CONTEXTUAL_AGENTS, default_ids("Contextual"))
 def test_engines_agree(env_id, name):
     told = {"examination": np.tril(np.full((5, 5), 0.5))} if name == "UBMLinUCB" else {}
     assert_engines_agree(
@@ -341,7 +340,7 @@ def test_engines_agree(env_id, name):
 @pytest.mark.compiled
 @pytest.mark.parametrize(
     ("name", "reward", "cutoff"),
-    [case if case[0] in ("PBM", "CM") else slow(case)[0] for case in REWARDS],
+    [case for case in REWARDS if case[0] in ("PBM", "CM")],
 )
 def test_engines_agree_on_every_reward(name, reward, cutoff):
     assert_engines_agree(
