@@ -27,7 +27,6 @@ from pages import (
     families_table,
     model_sections,
     models_table,
-    prefixed_ids,
 )
 
 from clickgym.agents import MixTS
@@ -83,8 +82,6 @@ def pages() -> dict[Path, str]:
                 ["id", "how users read and click", "random lists", "best list"], *models_table()
             ),
             "sections": f"\n{model_sections()}\n",
-            "changing": prefixed_ids("NonStationary"),
-            "contextual": prefixed_ids("Contextual"),
         },
         "../README": {
             "environments": _table(

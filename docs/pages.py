@@ -209,11 +209,6 @@ def model_sections() -> str:
     return "\n\n".join(parts)
 
 
-def prefixed_ids(form: str) -> str:
-    """Return the ids with a prefix."""
-    return ", ".join(f"`{env_id}`" for env_id, users in ENVIRONMENTS.items() if users.form == form)
-
-
 def _behaviour(users: Any) -> str:
     """Return how users behave: the summary of the docstring, without the name before the colon."""
     return users.about().partition("): ")[2]
