@@ -116,10 +116,9 @@ class Information:
                 self._shared += [(attribute, place) for place in places]
         pairs = estimator._pairs_of(log)
         self._law = self._probabilities(estimator, pairs)
-        cells = pairs * log.n_positions + np.arange(log.n_positions)
-        _, cell, displays = np.unique(cells, return_inverse=True, return_counts=True)
-        certain = (displays / (displays + FEW))[cell].reshape(pairs.shape)
-        self._deviations = np.sqrt(self._law * (1 - self._law * certain))
+        cells = (pairs + 1) * np.int64(log.n_positions) + np.arange(log.n_positions)
+        displays = np.bincount(cells.ravel())[cells]
+        self._deviations = np.sqrt(self._law * (1 - self._law * displays / (displays + FEW)))
         self._scores = self._derivatives()
         self._rows = dict(zip(*grouped(log.queries), strict=True))
 
@@ -146,7 +145,7 @@ class Information:
         blind = np.abs(blind).sum(axis=2)
         of_values, now = moves.sum(axis=2), parts(self.estimator)
         variance = np.maximum((of_values * (matrix @ of_values)).sum(axis=0), 0.0)
-        laws = np.einsum("pmi,pmj->mij", slopes, moves)
+        laws = slopes.transpose(1, 2, 0) @ moves.transpose(1, 0, 2)  # of the parts of each value
         linear = laws.sum(axis=(1, 2))
         beyond = np.array([_variance(*law) for law in zip(now, laws, strict=True)]) - linear
         return Told(
