@@ -50,11 +50,6 @@ class Cell(NamedTuple):
     key: str
     runs: int
 
-    @property
-    def trials(self) -> dict[Trial, str]:
-        """The runs, each with its own key."""
-        return {Trial(*self[:3], run): f"{self.key}-{run}" for run in range(self.runs)}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
@@ -177,7 +172,11 @@ class Config(Setting):
         cells = {cell[:3]: cell for cell in self.cells}
         labels = product(self.envs, self.instances, self.agents)
         in_order = (cells[names] for names in labels if names in cells)
-        return {trial: key for cell in in_order for trial, key in cell.trials.items()}
+        return {
+            Trial(*cell[:3], run): f"{cell.key}-{run}"
+            for cell in in_order
+            for run in range(cell.runs)
+        }
 
     def changes(self, new: Config) -> list[str]:
         """The differences in the setting of a further sweep, in words."""

@@ -117,7 +117,7 @@ def _code(maker: Any) -> Any:
     if isinstance(maker, Users):
         return _users(maker)
     if isinstance(maker, EnvSpec):
-        return _registered(maker)
+        return _of_id(maker)
     if isinstance(maker, partial):
         return _code(maker.func), maker.args, maker.keywords
     maker = getattr(maker, "adopted", maker)
@@ -143,7 +143,7 @@ def is_built_in(thing: Any) -> bool:
     return str(thing.__module__).startswith("clickgym.")
 
 
-def _registered(spec: EnvSpec) -> Any:
+def _of_id(spec: EnvSpec) -> Any:
     """What a registered id is, whatever it is called."""
     arguments = {key: value for key, value in spec.kwargs.items() if key != "model"}
     layers = [
