@@ -391,6 +391,10 @@ def page(
     lines = [f"# {' '.join(title.split()).removesuffix('.')}", "", paper, ""]
     if not full:
         lines += ["This is a first look, with other runs or sessions. It tests nothing.", ""]
+    said = script.statements(results) if full and hasattr(script, "statements") else []
+    judged = list(zip(said, verdicts(said), strict=True))
+    if judged:
+        lines += ["## In short", "", *_in_short(judged), ""]
     if full and hasattr(script, "numbers"):
         rows = [[markdown_text(cell) for cell in one.cells()] for one in script.numbers(results)]
         header = ["number", "the paper", "ours", "difference"]
@@ -400,9 +404,7 @@ def page(
     if hasattr(script, "table"):
         heading, cells = script.table(results)
         lines += [f"{heading}:", "", *markdown_table(cells), ""]
-    if full and hasattr(script, "statements"):
-        said = script.statements(results)
-        judged = zip(said, verdicts(said), strict=True)
+    if judged:
         rows = [["the paper's words", "where", "our test", "measured", "verdict"]]
         for one, (measured, verdict) in judged:
             cells = [f"“{one.quote}”", one.place, one.rule, measured]
@@ -417,6 +419,17 @@ def page(
         rows.append([part, *(f"{count:,}" for count in counts), made["versions"][part]])
     lines += ["## What was played", "", f"`{made['command']}`", "", *markdown_table(rows), ""]
     return "\n".join(lines)
+
+
+def _in_short(judged: Sequence[tuple[Statement, tuple[str, str]]]) -> list[str]:
+    """A line for each verdict, with the first sentence of the paper that has it."""
+    lines = []
+    for verdict in ("reproduced", "not reproduced on these queries", "undecided", "not tested"):
+        quotes = [one.quote for one, (_, found) in judged if found == verdict]
+        if quotes:
+            more = f" And {len(quotes) - 1} more." if len(quotes) > 1 else ""
+            lines.append(f"- **{verdict.capitalize()}:** {markdown_text(f'“{quotes[0]}”')}{more}")
+    return lines
 
 
 def main(script: ModuleType) -> None:
