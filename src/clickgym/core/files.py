@@ -133,6 +133,9 @@ def read_arrays(path: str | os.PathLike[str] | IO[bytes]) -> dict[str, NDArray[A
     Raises:
         Exception: of many classes, on another file or a damaged one; see `reading`.
     """
+    if isinstance(path, str | os.PathLike):  # NumPy leaves a damaged file open that it opens
+        with open(path, "rb") as stream:
+            return read_arrays(stream)
     try:
         with np.load(path, allow_pickle=False) as file:
             return dict(file)
