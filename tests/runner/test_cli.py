@@ -183,7 +183,7 @@ def test_ctrl_c_leaves_no_traceback(tmp_path):
         time.sleep(0.05)
     time.sleep(1)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=600)
     assert process.returncode == 130
     _, line = err.splitlines()
     assert line.startswith("clickgym: stopped")

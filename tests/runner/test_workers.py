@@ -81,7 +81,7 @@ def fault(seed):
 
 def in_child(function):
     with multiprocessing.get_context("fork").Pool(1) as pool:
-        return pool.map_async(function, [7]).get(60)
+        return pool.map_async(function, [7]).get(300)
 
 run = clickgym.run("Random", "PBMRank-v0", 10, seed=0)
 alone = in_child(regret)
@@ -94,4 +94,4 @@ assert len(found) == 3 and all("spawn" in text for text in found), found
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not fork by default")
 def test_forked_process():
     """Before a sweep it plays as any other; after one Polars would hang, and it says so."""
-    subprocess.run([sys.executable, "-c", FORKED], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", FORKED], check=True, timeout=600)
