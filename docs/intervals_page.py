@@ -34,7 +34,7 @@ from clickgym.runner.make import make_env
 L, K = 6, 4
 SESSIONS = (500, 2000, 5000)
 """Of a log, one after the other."""
-LOGS, BY_ALL = 102, 12
+LOGS, BY_ALL = 26, 4
 """Of each kind by each users, and how many of them are evaluated by all models."""
 ESTIMATORS = ("pbm", "ubm", "dbn", "cm")
 FEW = 40
