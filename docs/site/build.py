@@ -48,7 +48,7 @@ PAGES = (
     "C*.*",
     "SECURITY.md",
 )
-LINKED = ("benchmarks/shipped/*.py", "tests/*.py", "benchmarks/*.csv")
+LINKED = ("benchmarks/shipped/*.py", "tests/*.py", "benchmarks/*.csv", "src/clickgym/*.bib")
 """Files that are no pages; a link leads to a copy of them."""
 
 

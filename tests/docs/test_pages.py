@@ -2,6 +2,7 @@
 of users is what the kernels do.
 """
 
+import importlib.util
 import inspect
 import json
 import re
@@ -117,6 +118,24 @@ def test_no_link_is_dead():
             is_made = target.parent == ROOT / "docs" / "api"  # by docs/site/build.py
             has_anchor = not anchor or target.suffix != ".md" or anchor in anchors_of(target)
             if not is_made and not (target.exists() and has_anchor):
+                dead.append(f"{file.relative_to(ROOT)}: {link}")
+    assert not dead
+
+
+def test_links_of_the_site_lead_to_what_it_collects():
+    """A relative link of a page leads to a file that the website copies or makes."""
+    path = ROOT / "docs" / "site" / "build.py"
+    spec = importlib.util.spec_from_file_location("site_build", path)
+    build = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(build)
+    collected = {file for pattern in build.PAGES + build.LINKED for file in ROOT.glob(pattern)}
+    made = (ROOT / "agents", ROOT / "envs", ROOT / "docs" / "api")
+    dead = []
+    for file in (file for file in collected if file.suffix in (".md", ".ipynb")):
+        for link in links_of(file):
+            target, _ = target_of(file, link) or (file, "")
+            is_there = target in collected or any(map(target.is_relative_to, made))
+            if not (is_there or link.startswith(("https://", "#"))):
                 dead.append(f"{file.relative_to(ROOT)}: {link}")
     assert not dead
 
