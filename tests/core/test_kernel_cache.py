@@ -188,7 +188,7 @@ import gymnasium as gym
 import clickgym
 from numba.core.event import install_recorder
 
-KINDS = {"PBMRank-v0": "TopRank", "ContextualCMRank-v0": "C2UCB", "CascadeMDPRank-v0": "CascadeVI"}
+KINDS = {"PBMRank-v0": "TopRank", "ContextualPBMRank-v0": "C2UCB", "CascadeMDPRank-v0": "CascadeVI"}
 with install_recorder("numba:compile") as compiled:
     for env_id, name in KINDS.items():
         for env in gym.make(env_id), gym.make_vec(env_id, num_envs=2):
