@@ -10,20 +10,20 @@ nobody clicked connects nothing. So it is, too, with the perseverance of a DBN, 
 its position, and with the satisfaction of an item that nobody clicked above the end of a list.
 
 The variance of a click is ``p (1 - p n/(n + FEW))`` with n the displays of the item at the
-position. It is p for a single display: if one session joins two halves, and its click makes the
-estimate of p equal to 1, it still tells no more than one click.
+position. It is nearly p for a single display: if one session joins two halves, and its click makes
+the estimate of p equal to 1, it still tells hardly more than one click.
 
 What a log leaves open may be six times as large or as small, which is guessed: its logarithm has
 the standard deviation 1.8, whose inverse square is ``GUESS`` below. A value is a sum of parts, as
 clicks are over items, and each part counts by its own: otherwise the gain of one item would hide
 the loss of another. With the information I and the gradient g of a part, ``u = (I + GUESS)⁻¹ g``
-tells how the part moves with a position: by ``u d`` times the residual of its click. The logarithms
-of the parts have the covariances ``gᵀ u``. By these the parts follow a log-normal law, which has
-more variance than the gradients say, most of all where these cancel.
+tells how the part moves with a position: by ``u d`` times the residual of its click. The parts have
+the covariances ``gᵀ u``, to first order. A log-normal law with these has more variance. The sum has
+the larger of both: what the covariances say, and what the law adds, as it does where they cancel.
 
 Where the log tells nothing, this would be a mere guess: so with ``NOTHING`` in place of ``GUESS``,
 the part ``NOTHING u`` of the gradient is that along which there is no information, less than that
-of a hundredth of a click.
+of a hundredth of a click. Here the parts add up without their signs.
 """
 
 from __future__ import annotations
