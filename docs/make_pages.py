@@ -78,9 +78,7 @@ def pages() -> dict[Path, str]:
     made = {
         "agents": {"agents": _table(["agent", "paper", "made for", "requires"], *agents_table())},
         "environments": {
-            "models": _table(
-                ["id", "how users read and click", "random lists", "best list"], *models_table()
-            ),
+            "models": _table(["id", "users", "random lists", "best list"], *models_table()),
             "sections": f"\n{model_sections()}\n",
         },
         "../README": {

@@ -160,7 +160,7 @@ def stationary_ids() -> dict[str, Any]:
 
 
 def models_table() -> list[list[str]]:
-    """Return the rows of the table in docs/environments.md: id, users, and the clicks of random
+    """Return the rows of the table in docs/environments.md: id, name, and the clicks of random
     lists and of the best list in an episode of the default instance.
     """
     rows = []
@@ -171,7 +171,7 @@ def models_table() -> list[list[str]]:
             lists = itertools.permutations(range(model.n_items), model.n_positions)
             rewards = [model.expected_reward(ranking) for ranking in lists]
             clicks = [f"{1000 * value:,.0f}" for value in (np.mean(rewards), max(rewards))]
-        rows.append([f"[`{env_id}`](#{env_id.lower()})", _behaviour(users), *clicks])
+        rows.append([f"[`{env_id}`](#{env_id.lower()})", users.title, *clicks])
     return rows
 
 
