@@ -52,7 +52,7 @@ test: $(TESTED)  ## all tests but those of test-slow
 
 # Other people's libraries are installed here and not before, each by itself: where one cannot be, the tests that need it are
 # skipped, and its name stands at the end.
-LOOPS := 'minari[create,hdf5]' sbx-rl skrl 'tianshou[eval]' torchrl tensorboard
+LOOPS := 'minari[create,hdf5]' sbx-rl skrl 'tianshou[eval]' torchrl tensorboard moviepy
 test-slow: $(TESTED)  ## long tests: statistics, all pairs of agent and click model, other libraries' loops, other processors
 	@rm -f $(VENV)/.missing; for library in '--group=notebooks' $(LOOPS); do \
 		$(call INSTALL,$(CONSTRAINTS)) "$$library" || echo "$${library#--group=}" >> $(VENV)/.missing; done
