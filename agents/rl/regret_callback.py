@@ -49,8 +49,10 @@ class RegretCallback(BaseCallback):
         self._has_met_regret = self._is_stateful = False
 
     def _on_training_start(self) -> None:
-        users: Any = getattr(self.training_env.get_attr("unwrapped", [0])[0], "model", None)
-        self._is_stateful = getattr(users, "may_leave", False) and bool(users.observes)
+        env: Any = self.training_env.get_attr("unwrapped", [0])[0]
+        shows_more = len(getattr(env.observation_space, "spaces", ())) > 1  # than the clicks
+        users = getattr(env, "model", None)
+        self._is_stateful = getattr(users, "may_leave", False) and shows_more
 
     def _on_step(self) -> bool:
         regret, optimum = self._sessions()
