@@ -425,7 +425,7 @@ class MixTS(CompiledAgent):
                 that of the last click above; DBN, the last clicked item above; DCM, the position
                 of the last click above
             c_x ← 1, the probability of examination in context x; in the first context of a model
-                (the top, or no click above) it stays 1
+                (PBM, UBM: the top; DBN, DCM: no click above) it stays 1
             g_h ← 0.95, the probability of going on after a skip in the DBN and the DCM
             J_h ← 0, the evidence for h, and share_h ← 1/4
             S_i ← 0, clicks on item i; C_x ← 0, clicks in x; N_xi ← 0, displays of i in x
@@ -436,13 +436,13 @@ class MixTS(CompiledAgent):
                 draw α_i around its mean (S_i + 3/4) / (E_hi + 3/2), as if there had been
                     1 + S_i / (S_i + 20) times as many displays (step 1)
                 draw log c_x from a normal distribution around its estimate, with half its
-                    standard deviation
-                R ← items by α, then exchanges of two items that gain expected clicks under h, in
-                    at most two passes over all pairs (DBN, DCM: of the first 2 K items)
+                    standard deviation, 1 / √information (step 2), and at most 0
+                R ← items by α, then each exchange of two items that gains expected clicks under
+                    h, in at most two passes over all pairs (DBN, DCM: of the first 2 K items)
                 with probability 0.3 t^(-2/3) exchange two positions of R
                 show R, observe the clicks
                 for each h, follow the user down the list, with f ← 1:
-                    p ← c_x f α_i, with the mean of α_i
+                    p ← c_x f α_i, with the mean of α_i, (S_i + 3/4) / (max(E_hi, S_i) + 3/2)
                     N_xi ← N_xi + f; C_x ← C_x + click; J_h ← J_h + log probability of the click
                     DBN, DCM: after a skip f ← f g_h (1 - α_i) / (1 - p); after a click f ← 1
                 S_i ← S_i + click for each shown item
@@ -470,22 +470,28 @@ class MixTS(CompiledAgent):
            narrower than the posterior on purpose: Thompson sampling explores more than is needed.
         2. *c.* Clicks are taken for Poisson numbers, and each α_i for its likeliest value for the
            present c, (S_i + 3/4) / (E_hi + 3/2). With w_i = c N_xi α_i expected clicks, log c has
-           the score C_x - Σ w_i and the information Σ w_i (1 - w_i / (S_i + 3/4)): the rest of w_i
-           tells of α_i. The prior is two clicks at the mean c of the model, which is also the c of
-           a context that no user was in. A step moves log c by at most 0.5, and c stays between
-           10⁻⁴ and 1. If attractions did not follow, c would creep while one list is shown, because
-           the two explain each other's errors. One step need not make the clicks more likely.
-        3. *g.* The score of log g is the sum of (click - p) (m - m̄_i), and the information that of
-           p (m - m̄_i)², and 2 beforehand, where m = ∂ log f / ∂ log g is about the number of skips
-           since the last click: after a skip m ← min(1 + m / (1 - p), 8). m̄_i is its mean over the
-           item's displays, which tells of g and α_i alike. The score is that since the last step,
-           and a step moves log g by at most 0.2; 0.05 ≤ g < 1.
-        4. *Changes.* Each item has a window of recent clicks. The odds of a change are the product
-           of the probabilities of its clicks, if α_i is estimated from the window, over those if it
-           is estimated from all clicks, with a prior of one click and one skip; under the model
-           with the largest share. A window begins anew when the odds fall below 0.05, or when it
-           holds half of the displays. After a change c, g and the shares stay as a start, t begins
-           anew, and with it exploration and the times of fits.
+           the score C_x - Σ w_i + 2 (c̄ - c) and the information Σ w_i (1 - w_i / (S_i + 3/4)) + 2 c:
+           the rest of w_i tells of α_i. The prior is two clicks at the mean of the model,
+           c̄ = (2 + Σ C_x) / (2 + Σ N_xi α_i), at most 1, over the contexts that users were in, but
+           for the first. A context that no user was in has c = c̄ and information 2. The contexts
+           move one after another, and E follows at once. A step moves log c by at most 0.5, and c
+           stays between 10⁻⁴ and 1. If attractions did not follow, c would creep while one list is
+           shown, because the two explain each other's errors. One step need not make the clicks
+           more likely.
+        3. *g.* The score of log g is the sum of (click - p) (m - m̄_i) since the last step. The
+           information is 2 and the sum of p (m - m̄_i)² over all displays. m = ∂ log f / ∂ log g is
+           about the number of skips since the last click: 0 after a click, and after a skip
+           min(1 + m / (1 - p), 8). m̄_i is its mean over the earlier displays of the item, each with
+           the weight c f, which tells of g and α_i alike, and is kept after a change. A step moves
+           log g by at most 0.2, and g stays between 0.05 and 1 - 10⁻⁴.
+        4. *Changes.* Each item has a window of recent clicks: their number s, and e, the sum of
+           c f over their displays, under the model with the largest share. Before each click, α_i
+           by the window is (s + 1) / (max(s, e) + 2), and by all clicks (S_i + 1) /
+           (max(S_i, E_hi) + 2), where E_hi has the display itself. The odds are multiplied by the
+           probability of what the user did (p = c f α_i) by the window over that by all clicks. A
+           window begins anew, with odds 1, when the odds fall below 0.05, or when e is more than
+           half of E_hi. When c moves, e moves in the proportion of E_hi. After a change c, g and the
+           shares stay as a start, t begins anew, and with it exploration and the times of fits.
 
     Limits: there is no bound of its regret. It detects changes of attraction only. Users who are a
     mixture of kinds, or who trust positions, follow none of its models. It does not plan for users
