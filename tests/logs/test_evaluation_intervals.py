@@ -123,7 +123,8 @@ def test_intervals_hold_the_truth_where_clicks_are_rare(n_logs, n, rate):
         results = [evaluate(log, target, name, logging=logging) for name in names[:3]]
         for result in results:
             held[result.estimator] += result.interval[0] <= values[5] <= result.interval[1]
-        low, high = results[0].difference_interval
+        # none where by chance the lists seem to follow time; that holds no truth
+        low, high = results[0].difference_interval or (math.nan, math.nan)
         held["difference"] += low <= values[5] - shown @ values <= high
         wrong += high < 0
     assert min(held.values()) >= 0.92 * n_logs
