@@ -12,7 +12,7 @@ Lists, clicks, states, rewards and all whole numbers are equal on every processo
 (``tests/processors.py`` tries several). Other floats, such as regret, are equal to twelve digits,
 because C libraries and NumPy compute logarithms and powers with different last bits; a feature's
 hash is of values rounded to nine decimals. The mean regret of learners lies in an interval, for
-torch is not equal across builds.
+torch is not equal across builds; PPO plays with the settings that it had where items have features.
 """
 
 from __future__ import annotations
