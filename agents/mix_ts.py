@@ -470,8 +470,8 @@ class MixTS(CompiledAgent):
            narrower than the posterior on purpose: Thompson sampling explores more than is needed.
         2. *c.* Clicks are taken for Poisson numbers, and each α_i for its likeliest value for the
            present c, (S_i + 3/4) / (E_hi + 3/2). With w_i = c N_xi α_i expected clicks, log c has
-           the score C_x - Σ w_i + 2 (c̄ - c) and the information Σ w_i (1 - w_i / (S_i + 3/4)) + 2 c:
-           the rest of w_i tells of α_i. The prior is two clicks at the mean of the model,
+           the score C_x - Σ w_i + 2 (c̄ - c), and the information 2 c + Σ w_i (1 - w_i / (S_i +
+           3/4)): the rest of w_i tells of α_i. The prior is two clicks at the mean of the model,
            c̄ = (2 + Σ C_x) / (2 + Σ N_xi α_i), at most 1, over the contexts that users were in, but
            for the first. A context that no user was in has c = c̄ and information 2. The contexts
            move one after another, and E follows at once. A step moves log c by at most 0.5, and c
@@ -490,8 +490,8 @@ class MixTS(CompiledAgent):
            (max(S_i, E_hi) + 2), where E_hi has the display itself. The odds are multiplied by the
            probability of what the user did (p = c f α_i) by the window over that by all clicks. A
            window begins anew, with odds 1, when the odds fall below 0.05, or when e is more than
-           half of E_hi. When c moves, e moves in the proportion of E_hi. After a change c, g and the
-           shares stay as a start, t begins anew, and with it exploration and the times of fits.
+           half of E_hi. When c moves, e moves in the proportion of E_hi. After a change c, g and
+           the shares stay as a start, t begins anew, and with it exploration and the times of fits.
 
     Limits: there is no bound of its regret. It detects changes of attraction only. Users who are a
     mixture of kinds, or who trust positions, follow none of its models. It does not plan for users

@@ -131,10 +131,12 @@ def counts() -> dict[str, int]:
     """Return what pages count, by the words (regular expressions) that follow the number."""
     n_learners = sum(issubclass(agent, Learner) for agent in AGENTS.values())
     n_baselines = len(FAMILIES["baselines"])
+    n_published = len(AGENTS) - n_learners - n_baselines - len(FAMILIES["our own"])
     return {
         "click models": len(CLICK_MODELS),
         "environments": len(ENVIRONMENTS),
-        "published algorithms": len(AGENTS) - n_learners - n_baselines - len(FAMILIES["our own"]),
+        "published algorithms": n_published,
+        "algorithms from the literature": n_published,
         "baselines": n_baselines,
         "algorithms of stable-baselines3": n_learners,
         "tasks with many kinds of users": len(scored_tasks(features=False)),

@@ -193,8 +193,8 @@ def drawn_model(
         model_class: its class.
         table: parameters by name and shape (see `ClickModel.shapes`).
         n_items, n_positions: L and K.
-        seed: of the parameters that the table lacks and the model has no default for; each is drawn
-            uniformly from a separate generator, or all by `Users.example_parameters`.
+        seed: of the parameters that the table lacks; each is drawn uniformly from a separate
+            generator, but for those whose default is None, or all by `Users.example_parameters`.
     """
     own = model_class.example_parameters(n_items, n_positions, child_rng(seed, 0))
     if own is not None:

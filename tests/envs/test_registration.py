@@ -148,6 +148,8 @@ def test_model_without_attraction(monkeypatch):
     assert (changing.epochs[0].parameters.charm != changing.epochs[1].parameters.charm).all()
     result = clickgym.run("TopRank", "CharmRank-v0:instance=uniform", 100, seed=0)
     assert result.engine == "compiled"
+    with pytest.raises(ValueError, match="ndcg ranks by attraction, which"):
+        clickgym.run("Random", "CharmRank-v0:instance=uniform", 10, metrics=["ndcg"])
     queries = gym.make("QueriesCharmRank-v0", instance="queries:split=valid,n_positions=2")
     assert queries.unwrapped.model.kind == "QueryUsers of CHARM"
     assert clickgym.run("TopRank", queries, 100, seed=0).engine == "compiled"

@@ -14,9 +14,10 @@ from polars.testing import assert_frame_equal
 import clickgym
 from clickgym.command_line import main
 from clickgym.core.formats import regret_text
+from clickgym.envs import ENVIRONMENTS
 from clickgym.runner.reports import figures
 from clickgym.runner.reports.figures import PLACES, line_styles
-from clickgym.runner.reports.latex import to_latex
+from clickgym.runner.reports.latex import environment_words, to_latex
 
 ENVS, INSTANCES = ["PBMRank-v0", "PBMRank-v0:reward=any_click"], ["yandex-9", "yandex-990"]
 AGENTS = ["TopRank", "CascadeKLUCB", "Random", "Oracle"]
@@ -340,6 +341,11 @@ def test_reference_on_the_command_line(returned, folder, printed, refused):
     out = printed([*words, "--reference", "Random"])
     assert re.search(r"TopRank .+ [-+]\d", out)
     assert "did you mean 'Random'" in refused([*words, "--reference", "Rndom"])
+
+
+def test_every_environment_has_words_in_latex():
+    assert environment_words("QueriesPBMRank-v0") == "position-based model, several queries"
+    assert len({environment_words(name) for name in ENVIRONMENTS}) == len(ENVIRONMENTS)
 
 
 @pytest.mark.usefixtures("undrawn")

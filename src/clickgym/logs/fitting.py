@@ -348,7 +348,7 @@ def train_test_split(
     check_between("test_size", test_size, 0, 1)
     check_seed(random_state)
     if len(log) < 2:
-        raise ValueError(f"a log of {len(log)} sessions cannot be split")
+        raise ValueError(f"sessions of the log: {len(log)}; expected 2 or more, to hold some out")
     size = min(max(round(test_size * len(log)), 1), len(log) - 1)
     held_out = np.zeros(len(log), bool)
     held_out[np.random.default_rng(random_state).choice(len(log), size, replace=False)] = True

@@ -31,7 +31,12 @@ def report(
     ] = False,
     agents: Annotated[
         list[str] | None,
-        typer.Option("--agents", "-a", metavar="AGENT...", help="Only these, in this order."),
+        typer.Option(
+            "--agents",
+            "-a",
+            metavar="AGENT...",
+            help="Only these; the first is the one with which the others are compared.",
+        ),
     ] = None,
     environments: Annotated[
         list[str] | None,

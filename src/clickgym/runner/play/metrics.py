@@ -122,6 +122,8 @@ def gain_context(env: Env, b: int = 0, k: int = 5) -> GainContext:
     if not env.model.are_alike:
         gain, items = env.task.gains(env.state, b)
         return GainContext(gain, discount, items, largest)
+    if "attraction" not in env.task.model.shapes:
+        raise ValueError(f"ndcg ranks by attraction, which {env.task.model} does not have")
     gain = env.task.model.attraction
     ideal = float(weighted_sums(np.sort(gain)[::-1][: len(discount)], discount))
     relative = discount / ideal if ideal > 0 else np.zeros(len(discount))

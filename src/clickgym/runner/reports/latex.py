@@ -21,7 +21,12 @@ from .table import (
 if TYPE_CHECKING:
     from ..results import Results
 
-FORMS = {"": "", "NonStationary": ", users that change", "Contextual": ", with features"}
+FORMS = {
+    "": "",
+    "NonStationary": ", users that change",
+    "Contextual": ", with features",
+    "Queries": ", several queries",
+}
 
 
 def environment_words(label: str) -> str:

@@ -174,7 +174,7 @@ def about_pairs(table: polars.DataFrame, shown: Collection[str]) -> Iterator[str
     if "instances" in units_of(table):
         these = " Those of ± these are about these instances alone." * ("± these" in shown)
         yield f"The intervals are about other instances, if these are a sample of them.{these}"
-    elif "runs" in units_of(table):
+    elif "runs" in units_of(table) and table["reward_ci95"].count():
         yield (
             "The intervals are about more runs with these users. They say nothing about other "
             "users."
@@ -183,7 +183,8 @@ def about_pairs(table: polars.DataFrame, shown: Collection[str]) -> Iterator[str
         units, reference = " or ".join(units_of(table)), table["reference"][0]
         sign = "positive" if table["regret"].count() else "negative"
         yield (
-            f"Differences to {reference} are over the same {units}, with 95 % intervals. A {sign} "
+            f"Differences to {reference} are over the same {units}"
+            f"{', with 95 % intervals' * bool(table['difference_ci95'].count())}. A {sign} "
             f"difference is in favour of {reference}."
         )
     tested = table.group_by("env").agg(col("p").count()).filter(col("p") > 0)["p"]
