@@ -207,6 +207,17 @@ def test_runs_that_cannot_be_compared_are_refused():
     assert len(clickgym.Results(runs[0]).table()) == 1
 
 
+def test_regret_known_of_some_and_unknown_of_others_is_refused():
+    """Their rewards are of two kinds, and so no total of them can be compared."""
+    shaped = gym.wrappers.TransformReward(gym.make("PBMRank-v0"), lambda reward: reward + 1)
+    with pytest.warns(UserWarning, match="the regret in PBMRank-v0 is unknown"):
+        mine = clickgym.run("Random", shaped, T, seed=0)
+    known = clickgym.run("CascadeTS", "PBMRank-v0", T, seed=0)
+    with pytest.raises(ValueError, match="in PBMRank-v0 the regret of Random is unknown, and that"):
+        clickgym.Results([mine, known])
+    assert clickgym.Results(mine).table()["regret"].to_list() == [None]
+
+
 def test_one_name_for_two_agents_is_refused():
     """Also without a seed, where each run counts."""
     sweep = clickgym.sweep(["PBMRank-v0"], ["Random"], T, 2)

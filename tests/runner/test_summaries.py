@@ -184,6 +184,19 @@ def test_unknown_regret_is_ranked_by_reward():
     assert table["reward_ci95"].to_list() == pytest.approx([0.1 * half_width(3)] * 2)
 
 
+def test_regret_that_is_unknown_of_one_agent_is_shown_of_none(capsys, tmp_path):
+    """As where a wrapper changes the rewards of some lists: all rows show the total reward."""
+    known = frame_of({"a": [1, 2, 3]})
+    unknown = frame_of({"b": [1, 2, 4]}).with_columns(regret=polars.lit(None, polars.Float64))
+    results = clickgym.Results(polars.concat([known, unknown]))
+    assert results.table()["regret"].to_list() == [None, None]
+    latex = results.to_latex()
+    assert "Total reward after" in latex
+    assert "A negative difference is in favour of a." in latex
+    results.report(tmp_path)
+    assert "Total reward after" in capsys.readouterr().out
+
+
 def test_last_step_decides():
     """At step 5 the order is the contrary, and as clear."""
     last = frame_of({"a": [1, 2, 3], "b": [40, 50, 70]})

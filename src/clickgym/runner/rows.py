@@ -126,11 +126,12 @@ def rows_of(parts: Sequence[Result | polars.DataFrame]) -> polars.DataFrame:
         parts: single runs, and rows of sweeps.
 
     Raises:
-        ValueError: runs have different numbers of sessions, an agent has a run or a seed twice, or
-            results of two kinds have one name.
+        ValueError: runs have different numbers of sessions or, in one environment, different
+            rewards; an agent has a run or a seed twice, or results of two kinds have one name.
     """
     frames = [_frame_of_run(part) if isinstance(part, Result) else part for part in parts]
     _check_horizons(frames)
+    _check_regret(frames)
     swept: dict[Any, int] = {}  # numbers of runs, by the users that they met
     seen, origins = set[Any](), dict[Any, Any]()
     for place, part in enumerate(parts):
@@ -171,6 +172,21 @@ def _check_horizons(frames: Sequence[polars.DataFrame]) -> None:
             "play as many in each, or measure a longer loop by "
             f"env.result(name, {min(horizons.values())})"
         )
+
+
+def _check_regret(frames: Sequence[polars.DataFrame]) -> None:
+    """Check that regret is known of all runs of an environment, or of none: if it is unknown of
+    one of them, a wrapper changes its reward, and the total rewards are of two kinds.
+    """
+    ends = [frame.filter(col("step") == col("step").max()) for frame in frames]
+    for (env,), rows in polars.concat(ends, how="diagonal").group_by("env", maintain_order=True):
+        unknown, known = rows.filter(col("regret").is_null()), rows.drop_nulls("regret")
+        if len(unknown) and len(known):
+            raise ValueError(
+                f"in {env} the regret of {unknown['agent'][0]} is unknown, and that of "
+                f"{known['agent'][0]} is known, so their rewards differ; put the wrapper that "
+                "changes the reward outside of RecordRegret, or a regret of its own into info"
+            )
 
 
 def _check_new(run: Result, seen: set[Any]) -> None:

@@ -268,8 +268,9 @@ def final_table(rows: polars.DataFrame, reference: str | None = None) -> polars.
     last = rows.filter(col("step") == rows["step"].max())
     reference = rows["agent"][0] if reference is None else reference
     metrics, group = metrics_of(rows), ["env", "agent"]
-    table = average(with_loss(per_session(last)), group, ["loss", "regret", "reward", *metrics])
     known = ~col("env").is_in(without_regret(last))
+    rows_of_known = with_loss(per_session(last)).with_columns(polars.when(known).then("regret"))
+    table = average(rows_of_known, group, ["loss", "regret", "reward", *metrics])
     of_runs = last.group_by(group).agg(
         (col("seconds").median() / col("step").first() * 1e9).alias("ns_per_session"),
         col("engine", "step").first(),

@@ -12,6 +12,7 @@ from .table import (
     about_pairs,
     about_users,
     difference_text,
+    measure_of,
     measured,
     number_text,
     over_words,
@@ -73,7 +74,7 @@ def to_latex(results: Results, reference: str | None = None) -> str:
         reference: as in `Results.table`.
     """
     table, lines = results.table(reference), []
-    measure = "total reward" if table["regret"].is_null().all() else "regret"
+    measure = measure_of(table)
     headings = {
         "median": "median",
         "worst": "worst",
@@ -91,7 +92,9 @@ def to_latex(results: Results, reference: str | None = None) -> str:
             texts = {"": regret_text(*measured(row, results.horizon)), **texts}
             cells = [_mathematics(texts[name]) for name in ("", *headings)]
             lines.append(rf"{' & '.join([escaped(row['agent']), *cells])} \\")
-    better = "higher" if measure == "total reward" else "lower"
+    better = {"regret": "lower", "total reward": "higher"}.get(
+        measure, "lower regret or higher total reward"
+    )
     caption = [
         f"{measure.capitalize()} after {results.horizon:,} sessions: {over_words(table)}; {better} "
         "is better.",

@@ -68,8 +68,7 @@ def in_words(results: Results, reference: str | None = None) -> FormattedTable:
     """The final table of some results in words; `reference` as in `Results.table`."""
     table, metrics = results.table(reference), metrics_of(results.rows)
     unknown = without_regret(results.rows)
-    known = set(table["env"]) - set(unknown)
-    measure = " or ".join(["regret"] * bool(known) + ["total reward"] * bool(unknown))
+    measure = measure_of(table)
     is_single = len(results.rows.select("instance", "run").unique()) == 1
     shown = [
         name
@@ -110,6 +109,12 @@ def _places(results: Results) -> dict[str, str]:
         if differ and instance not in env:
             places[env] = f"{env}, {instance}"
     return places
+
+
+def measure_of(table: polars.DataFrame) -> str:
+    """What the rows of a table show: regret, or the total reward where regret is unknown."""
+    known, rows = table["regret"].count(), len(table)
+    return " or ".join(["regret"] * (known > 0) + ["total reward"] * (known < rows))
 
 
 def measured(row: Mapping[str, Any], horizon: int) -> tuple[float, float | None]:
@@ -181,7 +186,10 @@ def about_pairs(table: polars.DataFrame, shown: Collection[str]) -> Iterator[str
         )
     if table["difference"].count():
         units, reference = " or ".join(units_of(table)), table["reference"][0]
-        sign = "positive" if table["regret"].count() else "negative"
+        measure = measure_of(table)
+        sign = {"regret": "positive", "total reward": "negative"}.get(
+            measure, "positive difference of regret or negative"
+        )
         yield (
             f"Differences to {reference} are over the same {units}"
             f"{', with 95 % intervals' * bool(table['difference_ci95'].count())}. A {sign} "
