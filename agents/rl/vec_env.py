@@ -27,7 +27,8 @@ def vec_env(env: str, n_envs: int, *, seed: int | None = None, **arguments: Any)
     together in compiled code.
 
     The log of the library has ``rollout/ep_rew_mean``, and `RecordVectorRegret` measures the
-    training: ``envs.result("mine")`` is what `clickgym.run` returns, for `clickgym.Results`.
+    training: ``envs.result("mine")`` is what `clickgym.run` returns, for `clickgym.Results`. All
+    streams are one run.
 
     Args:
         env: an id, such as ``"PBMRank-v0"``, with arguments if any, as `clickgym.run` takes it:
@@ -59,8 +60,8 @@ def vec_env(env: str, n_envs: int, *, seed: int | None = None, **arguments: Any)
         if name in OF_MAKE_VEC_ENV:
             raise TypeError(
                 f"vec_env takes no {name}: arguments of the environment stand by themselves, as in "
-                "vec_env(id, 8, instance=...); wrappers and processes need make_vec_env of "
-                "stable-baselines3"
+                "vec_env(id, 8, instance=...); regret is measured already, for envs.result(name); "
+                "other wrappers and processes need make_vec_env of stable-baselines3"
             )
     env_id, described = parse_spec(env)
     arguments = described | arguments
@@ -155,7 +156,7 @@ class StableBaselinesVecEnv(VecEnv):
 
     def result(self, agent: str, horizon: int | None = None) -> Any:
         """Return what was measured so far, or of the first so many sessions: a `clickgym.Result`,
-        as of `RecordRegret.result`.
+        as of `RecordRegret.result`. Each model needs new environments.
 
         Raises:
             AttributeError: there is no `RecordVectorRegret` around the environment.

@@ -73,7 +73,8 @@ class _Recorded:
 
         Args:
             agent: a name for what chose the lists.
-            horizon: the first so many sessions; None takes all.
+            horizon: the first so many sessions since the wrapper was made; None takes all. Another
+                model or agent needs a new environment.
 
         Raises:
             ValueError: there was no session, or not so many; or they end at no checkpoint.

@@ -28,11 +28,11 @@ def played(seed, env_id="PBMRank-v0"):
     return env.result("mine")
 
 
-def streams(vectorization_mode=None):
+def streams(vectorization_mode=None, seed=0):
     envs = gym.make_vec("PBMRank-v0", num_envs=3, vectorization_mode=vectorization_mode)
     recorded = clickgym.RecordVectorRegret(envs)
-    recorded.reset(seed=0)
-    recorded.action_space.seed(0)
+    recorded.reset(seed=seed)
+    recorded.action_space.seed(seed)
     for _ in range(T // 3):
         recorded.step(recorded.action_space.sample())
     return recorded.result("streams")
@@ -99,7 +99,7 @@ def test_other_users_are_another_environment():
         recorded.reset(seed=0)
         recorded.step(np.array([[0, 1], [1, 2]]))
         results.append(recorded.result("mine"))
-    assert clickgym.Results(results).table()["env"].n_unique() == 1
+    assert len({result.env for result in results}) == 1
 
 
 @pytest.mark.parametrize("mode", [None, "sync", "async"])
@@ -120,7 +120,7 @@ def test_streams_have_users_of_their_own(mode):
 def test_own_runs_stand_in_a_table_and_a_figure_with_others(tmp_path):
     """Compared run by run where the users were the same, and else without a difference."""
     seeds = (7, 3, 5)
-    mine, vector = [played(seed) for seed in seeds], [streams() for _ in range(2)]
+    mine, vector = [played(seed) for seed in seeds], [streams(seed=seed) for seed in range(2)]
     others = [
         clickgym.run(agent, "PBMRank-v0", T, seed=seed)
         for agent in ("CascadeUCB1", "Random")
@@ -150,7 +150,9 @@ def test_own_runs_stand_beside_those_of_a_sweep(tmp_path, capsys):
     """A run with the seed of a run of the sweep met its users; streams did not, and all say so."""
     sweep = clickgym.sweep(["PBMRank-v0"], ["CascadeUCB1", "Random"], T, 3)
     seeds = sweep.rows["seed"].unique(maintain_order=True).to_list()
-    results = clickgym.Results([played(seeds[2]), streams(), sweep, played(seeds[0]), streams()])
+    results = clickgym.Results(
+        [played(seeds[2]), streams(), sweep, played(seeds[0]), streams(seed=1)]
+    )
     table = {row["agent"]: row for row in results.table("CascadeUCB1").iter_rows(named=True)}
     assert table["mine"]["difference"] == 0
     assert table["streams"]["difference"] is table["streams"]["p"] is None
@@ -230,7 +232,20 @@ def test_one_name_for_two_agents_is_refused():
     ):
         with pytest.raises(ValueError, match="two results are called Random; give one another"):
             clickgym.Results(parts)
-    with pytest.raises(ValueError, match="same run of Random in PBMRank-v0 is there twice"):
-        clickgym.Results([mine, mine])
-    both = clickgym.Results([mine, dataclasses.replace(streams(), agent="Random")])
+    both = clickgym.Results([mine, dataclasses.replace(streams(seed=1), agent="Random")])
     assert both.table()["runs"].to_list() == [2]
+
+
+def test_the_first_sessions_of_one_recorder_are_one_run():
+    """Whatever name they get, and with how many models in a row it was used."""
+    envs = clickgym.RecordVectorRegret(gym.make_vec("PBMRank-v0", num_envs=3))
+    envs.action_space.seed(0)
+    results = []
+    for name in ("first", "second"):
+        envs.reset(seed=0)
+        for _ in range(T // 3):
+            envs.step(envs.action_space.sample())
+        results.append(envs.result(name, T))
+    for name in ("first", "second"):
+        with pytest.raises(ValueError, match="same run of .* in PBMRank-v0 is there twice"):
+            clickgym.Results([results[0], dataclasses.replace(results[1], agent=name)])

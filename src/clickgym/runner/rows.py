@@ -169,7 +169,7 @@ def _check_horizons(frames: Sequence[polars.DataFrame]) -> None:
         listed = ", ".join(horizons)
         raise ValueError(
             f"runs have different numbers of sessions, and are not comparable: {listed}; "
-            "play as many in each, or measure a longer loop by "
+            "play as many in each, or take the first sessions of a longer loop: "
             f"env.result(name, {min(horizons.values())})"
         )
 
@@ -193,9 +193,12 @@ def _check_new(run: Result, seen: set[Any]) -> None:
     """Check that a single run is not there already; note that it is."""
     key: Any = run.env, run.instance, run.seed, run.agent
     if run.seed is None:
-        key = *key, run.seconds, run.regret.tobytes(), run.reward.tobytes()
+        key = run.env, run.instance, run.regret.tobytes(), run.reward.tobytes()
         if key in seen:
-            raise ValueError(f"the same run of {run.agent} in {run.env} is there twice")
+            raise ValueError(
+                f"the same run of {run.agent} in {run.env} is there twice; each run needs new "
+                "environments, with another seed"
+            )
     elif key in seen:
         raise ValueError(
             f"two runs of {run.agent} in {run.env} have the seed {run.seed}; if they are of two "
