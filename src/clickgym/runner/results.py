@@ -40,8 +40,8 @@ class Results:
     Args:
         source: the folder of a `sweep` or of ``clickgym run``, finished or not; several of them,
             whose results stand in one table; what `clickgym.run`, `RecordRegret.result` and
-            `sweep` return, or a list of it; or `rows` of such results. Differences and p
-            values of single runs are of those with the same seed.
+            `sweep` return, or a list of it and of folders; or `rows` of such results. Differences
+            and p values of single runs are of those with the same seed.
         config: the configuration of rows, if it is known, as ``config.json`` holds it.
 
     Attributes:
@@ -73,7 +73,7 @@ class Results:
         | Sequence[str | os.PathLike[str]]
         | Result
         | Results
-        | Sequence[Result | Results]
+        | Sequence[Result | Results | str | os.PathLike[str]]
         | polars.DataFrame,
         config: Config | Mapping[str, Any] | None = None,
     ) -> None:
@@ -82,7 +82,9 @@ class Results:
             config = Config.from_json("config", config) if config else None
         check_kind("config", config, Config | None, "a configuration, as in config.json")
         parts: Any = source if is_sequence(source) else [source]
-        if len(parts) and all(isinstance(part, Result | Results) for part in parts):
+        if any(isinstance(part, Result | Results) for part in parts):
+            kinds = Result, Results
+            parts = [part if isinstance(part, kinds) else Results(part) for part in parts]
             source = rows_of([part if isinstance(part, Result) else part.rows for part in parts])
         if not isinstance(source, polars.DataFrame):
             source, config = read_folders([check_path("source", folder) for folder in parts])
