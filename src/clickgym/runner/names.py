@@ -16,6 +16,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
 from ..agents import AGENTS
+from ..agents.agent import BaseAgent
 from ..core.checks import short
 from ..core.specs import parse_spec, written_spec
 from ..envs import Users
@@ -141,8 +142,11 @@ def by_label(what: str, things: Iterable[Thing] | Mapping[str, Thing]) -> dict[s
     labelled: dict[str, Thing] = {}
     for label, thing in pairs:
         if label is None:
+            is_agent = isinstance(thing, BaseAgent)  # a sweep makes one for each run
+            wanted = f"({type(thing).__name__}, {{...}})" if is_agent else "..."
             raise ValueError(
-                f'{what} {short(thing)} has no name; give it one in a mapping {{"my {what}": ...}}'
+                f"{what} {short(thing)} has no name; give it one in a mapping "
+                f'{{"my {what}": {wanted}}}'
             )
         if not isinstance(label, str) or not label.strip() or not label.isprintable():
             raise ValueError(
