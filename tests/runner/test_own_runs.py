@@ -11,6 +11,7 @@ from gymnasium.vector import SyncVectorEnv
 
 import clickgym
 from clickgym.envs import ClickEnv, ClickVectorEnv, PositionBasedModel
+from clickgym.runner.reports.table import in_words
 
 T = 300
 
@@ -165,7 +166,8 @@ def test_own_runs_stand_beside_those_of_a_sweep(tmp_path, capsys):
     assert words in results.to_latex("CascadeUCB1")
     assert "mine met" not in results.to_latex("CascadeUCB1")
     other = clickgym.Results([*(played(seed) for seed in range(3)), sweep])
-    note = "mine has no difference to CascadeUCB1: its runs have other seeds."
+    note = "mine has no difference to CascadeUCB1 where no run of both has the same environment, "
+    note += "instance and seed."
     assert note in other.to_latex("CascadeUCB1")
     assert "no difference" not in results.to_latex("CascadeUCB1")
     assert "difference" not in clickgym.Results([played(seed) for seed in range(3)]).to_latex()
@@ -247,5 +249,26 @@ def test_the_first_sessions_of_one_recorder_are_one_run():
             envs.step(envs.action_space.sample())
         results.append(envs.result(name, T))
     for name in ("first", "second"):
-        with pytest.raises(ValueError, match="same run of .* in PBMRank-v0 is there twice"):
+        with pytest.raises(ValueError, match=r"same run of .* in PBMRank-v0 is there twice"):
             clickgym.Results([results[0], dataclasses.replace(results[1], agent=name)])
+
+
+def test_runs_stand_beside_a_folder(tmp_path):
+    clickgym.sweep(["PBMRank-v0"], ["Random"], T, 2, out=tmp_path, progress=False)
+    table = clickgym.Results([streams(), tmp_path]).table()
+    assert dict(table.select("agent", "runs").rows()) == {"streams": 1, "Random": 2}
+
+
+def test_worlds_that_one_agent_did_not_play_are_named():
+    """Differences are over those that both played, and nothing is counted without any."""
+    env = "ContextualPBMRank-v0:instance=personal:seed={}"
+    runs = [
+        clickgym.run(agent, env.format(world), 100, seed=0)
+        for agent, worlds in (("Random", (1, 2)), ("LinearTS", (2, 3)), ("TopRank", (3, 4)))
+        for world in worlds
+    ]
+    notes = in_words(clickgym.Results(runs)).notes
+    who = "LinearTS and TopRank did not play the same instances as Random"
+    assert any(note.startswith(who) for note in notes)
+    assert "in 0 of 0" not in " ".join(notes)
+    assert "did not play" not in clickgym.Results(runs[:2]).to_latex()

@@ -208,20 +208,34 @@ def about_pairs(table: polars.DataFrame, shown: Collection[str]) -> Iterator[str
 
 
 def about_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
-    """Which agents met other users than those of the same runs of others, and which have no
-    difference to the reference for want of a common seed.
+    """Which agents met other users than those of the same runs of others, which played other
+    instances than the reference, and which have no difference to it for want of a common seed.
     """
     names = results.rows.filter(OWN_USERS)["agent"].unique(maintain_order=True).to_list()
     if names and results.rows["agent"].n_unique() > 1:
         whose = "its" if len(names) == 1 else "their"
         yield f"{' and '.join(names)} met users of {whose} own, not those of the others."
     reference = table["reference"][0]
+    played = results.rows.group_by("env", "agent", maintain_order=True).agg(
+        col("instance").unique().sort()
+    )
+    of_reference = played.filter(agent=reference).select("env", of_reference="instance")
+    others = played.join(of_reference, on="env", maintain_order="left")
+    others = others.filter(col("instance") != col("of_reference"))
+    if len(others):
+        yield (
+            f"{' and '.join(others['agent'].unique(maintain_order=True))} did not play the same "
+            f"instances as {reference}; differences are over those that both played."
+        )
     is_apart = col("difference").is_null() & (col("over") == "runs")
     apart = table.filter(is_apart, ~col("agent").is_in([*names, reference]))["agent"].unique()
     if len(apart) and reference not in names:
-        whose, have = ("its", "has") if len(apart) == 1 else ("their", "have")
+        have = "has" if len(apart) == 1 else "have"
         agents = " and ".join(apart.sort())
-        yield f"{agents} {have} no difference to {reference}: {whose} runs have other seeds."
+        yield (
+            f"{agents} {have} no difference to {reference} where no run of both has the same "
+            "environment, instance and seed."
+        )
 
 
 def instance_of_each(results: Results) -> dict[str, str]:
@@ -293,7 +307,7 @@ def _comparisons(results: Results, reference: str) -> Iterator[str]:
         for agent in agents if reference in loss else ():
             both = np.isfinite(loss[agent]) & np.isfinite(loss[reference])
             won = (loss[agent] < loss[reference])[both].sum()
-            if agent != reference:
+            if agent != reference and both.any():
                 lost_less = "" if parts else f" lost less than {reference}"
                 parts.append(f"{agent}{lost_less} in {won} of {both.sum()}")
         if parts:
