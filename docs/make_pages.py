@@ -101,10 +101,7 @@ def pages() -> dict[Path, str]:
             "regret": _table(*rl_page.stateful_table()),
             "by state": _code(BY_STATE_IMPORTS, getsource(when_rl_pays.BanditByState)),
         },
-        "rl_results": {
-            **{name: _table(*rows) for name, rows in rl_page.tables().items()},
-            "origin": f"`{rl_page.origin()}`",
-        },
+        "rl_results": {name: _table(*rows) for name, rows in rl_page.tables().items()},
         "rl_reference": {
             "defaults": _table(*rl_page.defaults_table()),
             "time": rl_page.time_sentence(),

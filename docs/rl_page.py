@@ -360,17 +360,5 @@ def write_picture() -> None:
 
 def about() -> str:
     """Return what made the runs, and a digest of their file: the metadata of the figure."""
-    return f"{origin()}; {FILE.name} {sha256(FILE.read_bytes()).hexdigest()}"
-
-
-def origin() -> str:
-    """Return what made the runs."""
-    frame, made = read_results(FILE)
-    by_agent = frame.select("agent", "commit").unique().sort("agent", "commit")
-    commits = {
-        str(commit): sorted(part["agent"].to_list())
-        for (commit,), part in by_agent.group_by("commit", maintain_order=True)
-    }
-    first = max(commits, key=lambda commit: len(commits[commit]))
-    others = [f"{', '.join(commits[it])}: {it}" for it in sorted(commits) if it != first]
-    return f"{made['command']} (commit {'; '.join([first, *others])})"
+    _, made = read_results(FILE)
+    return f"{made['command']}; {FILE.name} {sha256(FILE.read_bytes()).hexdigest()}"
