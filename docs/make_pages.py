@@ -102,10 +102,7 @@ def pages() -> dict[Path, str]:
             "by state": _code(BY_STATE_IMPORTS, getsource(when_rl_pays.BanditByState)),
         },
         "rl_results": {name: _table(*rows) for name, rows in rl_page.tables().items()},
-        "rl_reference": {
-            "defaults": _table(*rl_page.defaults_table()),
-            "time": rl_page.time_sentence(),
-        },
+        "rl_reference": {"defaults": _table(*rl_page.defaults_table())},
     }
     for name, parts in made.items():
         file = (DOCS / f"{name}.md").resolve()

@@ -1,12 +1,12 @@
 """The tables and the figure of docs/rl_results.md, made from the runs in docs/rl.parquet, the table
-of docs/stateful_users.md, made from those of a study, and what docs/rl_reference.md says of the
-defaults and the time of a learner.
+of docs/stateful_users.md, made from those of a study, and the table of defaults in
+docs/rl_reference.md.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -29,7 +29,6 @@ from figures import grid, style_of  # noqa: E402
 from study import estimate, number  # noqa: E402
 from when_rl_pays import BANDIT, BY_STATE, FAMILIES  # noqa: E402
 
-MEASUREMENTS = DOCS.parent / "benchmarks" / "README.md"
 FILE, FIGURE = DOCS / "rl.parquet", DOCS / "rl.png"
 SEARCH = DOCS / "rl_search.parquet"
 STUDY = PAPERS / "results" / "when_rl_pays.parquet"
@@ -86,35 +85,25 @@ def _interval(values: NDArray[np.float64]) -> str:
     return str(estimate(values)) if len(values) > 1 else "".join(map(number, values))
 
 
-def _gets(agent: str) -> str:
-    """What an agent learns from and is told, beside the features that all observe."""
-    if agent == RANDOM:
-        return "nothing"
-    if is_learner(agent) or agent.startswith(BIT):
-        return "one bit"
-    requires = AGENTS[agent.partition(":")[0]].requires
-    return "; ".join(["clicks", *(f"told {known}" for known in requires)])
-
-
 def _rows_of(world: str) -> Iterator[tuple[str, polars.DataFrame]]:
     """Yield the agents of a world and their runs, the lowest regret first; without those that
-    choose numbers of rows, which mean other items in each session.
+    choose numbers of rows, which mean other items in each session, and without PPO with fewer
+    epochs.
     """
     frame = runs().filter(world=world)
     for (agent,), part in frame.sort(col("share").mean().over("agent")).group_by(
         "agent", maintain_order=True
     ):
-        if agent not in UNSHARED:
+        if agent not in (*UNSHARED, FEWER_EPOCHS):
             yield str(agent), part
 
 
-def features_table(worlds: Mapping[str, str] = WORLDS) -> Rows:
+def features_table(world: str) -> Rows:
     """Return regret where users have features: means over runs and worlds, and the worst run."""
-    rows = [["world", "agent", "gets", "regret", "second half", "frozen", "runs"]]
-    for world, name in worlds.items():
-        for agent, part in _rows_of(world):
-            shares = [_percent(part[column]) for column in ("share", "late", "frozen")]
-            rows.append([name, f"`{agent}`", _gets(agent), *shares, str(len(part))])
+    rows = [["agent", "regret", "second half", "frozen", "runs"]]
+    for agent, part in _rows_of(world):
+        shares = [_percent(part[column]) for column in ("share", "late", "frozen")]
+        rows.append([f"`{agent}`", *shares, str(len(part))])
     return rows
 
 
@@ -199,8 +188,9 @@ def defaults_table() -> Rows:
 def tables() -> dict[str, Rows]:
     """Return the tables of the page by the names of their marks."""
     return {
-        "features": features_table(),
-        "cascade": features_table(worlds={CASCADE: "personal, cascade"}),
+        "personal": features_table("personal"),
+        "outer": features_table("personal:features=outer"),
+        "cascade": features_table(CASCADE),
         "search": search_table(),
         "plain": plain_table(),
     }
@@ -286,28 +276,6 @@ def stateful_table() -> Rows:
     for agent in dict.fromkeys(agent for _, agent in values):
         rows.append([f"`{agent}`", *(_interval(values[family, agent]) for family in FAMILIES)])
     return rows
-
-
-def time_sentence() -> str:
-    """Return where a learner's time goes, from the measurements of ``learner_time.py``."""
-    text = MEASUREMENTS.read_text(encoding="utf-8").partition("<!-- start of learner_time.py -->")[
-        2
-    ]
-    lines = [line for line in text.partition("\n\n`")[0].splitlines() if line.startswith("|")]
-    header, _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines)
-    shares = {name.removesuffix(", %"): column for name, *column in zip(header, *rows, strict=True)}
-
-    def between(*parts: str) -> str:
-        sums = [
-            sum(map(int, cells)) for cells in zip(*(shares[part] for part in parts), strict=True)
-        ]
-        return f"{min(sums)} to {max(sums)} %"
-
-    return (
-        f"Gradient steps take {between('gradient steps')} of a learner's time, the policy "
-        f"{between('policy')}, environment and wrappers {between('environment', 'our wrappers')} "
-        "([table](../benchmarks/README.md#where-the-time-of-a-learner-goes))."
-    )
 
 
 def draw(axes: Axes, part: polars.DataFrame) -> None:
