@@ -256,10 +256,7 @@ def test_standard_error_is_the_larger_of_two():
     fitted = [evaluate(log, target, "dbn", **words) for log in logs[:4]]
     passed = evaluate(logs[0], target, "dbn", model=DBNEstimator().fit(logs[0]), **words)
     assert fitted[0].standard_error > 1.05 * passed.standard_error
-    values = [
-        contributions(log, target, "dbn", logging=words["logging"])[0].sum(axis=1).mean()
-        for log in logs
-    ]
+    values = [contributions(log, target, "dbn")[0].sum(axis=1).mean() for log in logs]
     assert values[0] == fitted[0].value
     mean = np.mean([result.standard_error for result in fitted])
     assert mean == pytest.approx(np.std(values), rel=0.25)

@@ -103,8 +103,10 @@ PLAIN = ("pbm", "ubm")
 """Click models in which positions may be examined by any law."""
 MOST_ASSUMED = 3
 """If a PBM has more than this times the standard deviation, the rest is assumed."""
-MOST_OFF = 0.1
-"""A mean weight that is farther than this from 1 is worth a caution."""
+MOST_OFF, MOST_ERRORS = 0.001, 4
+"""A mean weight that is farther than this from 1, and farther than so many of its standard errors,
+is worth a caution.
+"""
 
 
 @dataclass(frozen=True)
@@ -130,8 +132,11 @@ class Evaluation:
         n_sessions: N.
         effective_sample_size: ``(Σw)²/Σw²``, how many sessions of equal weight would vary as much
             (at the worst position, where weights are normalised by position).
-        mean_weight: 1 in expectation; far below 1, the log rarely shows what the target policy
-            would show.
+        mean_weight: 1 in expectation (at the position where it is farthest from 1); below 1, the
+            log shows too rarely what the target policy would show.
+        weights_off: whether the mean weight, at a position or over all of them, is farther from 1
+            than a thousandth and four standard errors, so that probabilities of the logging policy
+            are wrong.
         lists_changed: whether the lists changed with time, as those of a learning agent do.
         assumed: whether the click model tells the value mostly by what it assumes of how users
             read: a PBM, in which positions may be examined by any law, does not tell it, or has
@@ -155,6 +160,7 @@ class Evaluation:
     effective_clicks: float
     effective_sample_size: float
     mean_weight: float
+    weights_off: bool
     lists_changed: bool
     assumed: bool
     guessed: str
@@ -167,14 +173,13 @@ class Evaluation:
 
         There is one if the estimate is more than a session can earn; if the lists changed with
         time; if the click model excludes sessions of the log, tells the value mostly by its
-        assumptions, or a little of it is guessed; if the mean weight differs from 1 by more than
-        0.1; if the effective sample size is below 100 sessions; and if fewer than 10 effective
-        clicks tell of the policy.
+        assumptions, or a little of it is guessed; if the mean weight is off; if the effective
+        sample size is below 100 sessions; and if fewer than 10 effective clicks tell of the policy.
         """
         sentences = []
         if self.value > self.most:
             why = "the log is too short for this policy"
-            if self.mean_weight > 1.0 + MOST_OFF:
+            if self.weights_off and self.mean_weight > 1.0:
                 why = "perhaps the probability of a list is recorded as that of an item"
             sentences.append(
                 f"{self.value:.4g} by {self.estimator} is impossible, for a list earns at most "
@@ -203,16 +208,13 @@ class Evaluation:
                 f"the log tells nothing of {self.guessed}. The interval of {self.estimator} allows "
                 "for it to be six times as large or as small."
             )
-        if abs(self.mean_weight - 1.0) > MOST_OFF:
-            why = (
-                "the log hardly shows what the policy would show, records too large ones, or comes "
-                "from policies that took turns (take --logging empirical)"
-            )
-            if self.mean_weight > 1.0:
-                why = "the log records smaller ones than it had"
+        if self.weights_off:
+            rarer = "rarer" if self.mean_weight < 1.0 else "more frequent"
             sentences.append(
                 f"the mean weight of {self.estimator} is {self.mean_weight:.3f}, where right "
-                f"probabilities of all lists give 1: {why}."
+                "probabilities of all lists give 1: in this log, what the policy would show is "
+                f"{rarer} than the probabilities say. Take --logging empirical if you doubt them, "
+                "or if several policies took turns."
             )
         if self.effective_sample_size < LEAST_SESSIONS:
             sentences.append(
@@ -246,7 +248,9 @@ def evaluate(
     function of the parameters, which the information of the log tells (`estimation.information`).
 
     Args:
-        log, target, estimator, logging, model, reward, cutoff: as in `contributions`.
+        log, target, estimator, model, reward, cutoff: as in `contributions`.
+        logging: as there; click-model estimators take the log's own lists instead, because it is
+            these lists that users saw.
         level: confidence level of the intervals.
 
     Returns:
@@ -272,9 +276,10 @@ def evaluate(
         (1.0, 0.5, 0.5)
     """
     check_between("level", level, 0.0, 1.0)
-    settings: dict[str, Any] = {"logging": logging, "reward": reward, "cutoff": cutoff}
     check_query(log)
     check_estimator(estimator, reward)
+    made_by = None if estimator in MODEL_BASED else logging
+    settings: dict[str, Any] = {"logging": made_by, "reward": reward, "cutoff": cutoff}
     fitted = None
     if estimator in MODEL_BASED and model is None:
         model = fitted = fitted_model(estimator, log)
@@ -295,13 +300,13 @@ def evaluate(
             more = least.deviation > MOST_ASSUMED * told.deviation
             assumed = bool((least.is_open(click) | more)[0])
         excluded = int(np.isneginf(fitted.log_likelihood(log)).sum())
-    diagnostics = _diagnostics(weights)
     per_session = values.sum(axis=1)
     earned = log.earned(reward, cutoff)
     logged = earned.sum(axis=1).astype(np.float64)
     gains = per_session - logged
     value, gain, on_policy = (float(part.mean()) for part in (per_session, gains, logged))
     users = None if log.users is None else np.unique(log.users, return_inverse=True)[1]
+    diagnostics = _diagnostics(weights, users)
     errors = np.array([_standard_error(part, users) for part in (per_session, gains, logged)])
     variance = 0.0
     if told is not None and len(by_user(gains, users)) > 1:
@@ -385,7 +390,7 @@ def lists_follow_time(log: ClickLog) -> bool:
     return float(chdtrc((len(table) - 1) * (BLOCKS - 1), statistic)) < FOLLOWS
 
 
-def _diagnostics(weights: Floats) -> dict[str, Any]:
+def _diagnostics(weights: Floats, users: Users) -> dict[str, Any]:
     """The fields of `Evaluation` about weights, of which some must be positive."""
     sums = weights.sum(axis=0)
     if not (sums > 0).all():
@@ -394,10 +399,21 @@ def _diagnostics(weights: Floats) -> dict[str, Any]:
             f"no session of the log shows anything that the target policy would show{where}; "
             "there is nothing to estimate from"
         )
+    means = sums / len(weights)
     return {
         "effective_sample_size": float((sums**2 / (weights**2).sum(axis=0)).min()),
-        "mean_weight": float(sums.min() / len(weights)),
+        "mean_weight": float(means[np.abs(means - 1).argmax()]),
+        "weights_off": any(_is_off(part, users) for part in (*weights.T, weights.mean(axis=1))),
     }
+
+
+def _is_off(weights: Floats, users: Users) -> bool:
+    """Whether the mean of weights is farther from 1 than chance explains."""
+    mean = float(weights.mean())
+    # Weights of rare lists vary as a Poisson count does; where the count is smaller than expected,
+    # the sample varies too little.
+    error = _standard_error(weights, users) / np.sqrt(min(mean, 1.0))
+    return abs(mean - 1) > max(MOST_OFF, MOST_ERRORS * error)
 
 
 def contributions(
