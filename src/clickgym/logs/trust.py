@@ -74,7 +74,10 @@ class Simulability:
 
 
 def check_models(log: ClickLog, models: Sequence[str] = MODELS, *, seed: int = 0) -> Simulability:
-    """Check whether simulations of a log can be trusted to order lists.
+    """Check whether simulations of a log can be trusted to order lists like those of the log.
+
+    ⚠ Only lists of the log are left out. If these are swaps of each other, the answer is about such
+    swaps, and other lists may be ordered wrongly.
 
     ⚠ Each query counts with at most five of its own lists. All lists and positions count alike,
     however often they were shown. Items that other lists of the query showed in fewer than 30
@@ -140,8 +143,9 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS, *, seed: int = 0
             "high": np.where(few, np.nan, high),
         }
     )
-    verdict, sentence = _verdict(table, len(labels), n_lists)
     limits = _limits(log, table.sort("error")["model"][0], labels.astype(int))
+    which = "only lists like those of the log" if limits else "lists like those of the log"
+    verdict, sentence = _verdict(table, len(labels), n_lists, which)
     return Simulability(table, len(labels), n_lists, verdict, sentence + limits)
 
 
@@ -221,23 +225,23 @@ def _figures(sums: Floats) -> tuple[Floats, Floats]:
     return np.sqrt(sums[:, 4:] / cells), 1 - missed / differences
 
 
-def _verdict(table: pl.DataFrame, n_queries: int, n_lists: int) -> tuple[str, str]:
-    """Whether simulations can be trusted, and the sentence that says it."""
+def _verdict(table: pl.DataFrame, n_queries: int, n_lists: int, which: str) -> tuple[str, str]:
+    """Whether simulations can be trusted to order lists, and of which the sentence says it."""
     best = table.sort("error")
     model, share, low, high = best.select("model", "predicted", "low", "high").row(0)
     basis = f"{n_lists:,} lists of {n_queries:,} queries, each left out once"
-    unknown = "This log cannot tell whether simulations can be trusted to order lists"
+    unknown = "This log cannot tell whether simulations can be trusted to order lists like its own"
     if np.isnan(share):
         return "unknown", f"{unknown}: its lists differ by chance alone ({basis})."
     what = f"{share:.0%}" if np.isnan(low) else f"{share:.0%} ({low:.0%} to {high:.0%})"
     fact = f"the best model, {model}, predicts {what} of the differences between lists ({basis})"
     if low > TRUSTED:
         return "can", (
-            f"Simulations of this log can be trusted to order lists: {fact}. How much a list gains "
-            "they tell less well."
+            f"Simulations of this log can be trusted to order {which}: {fact}. How much a list "
+            "gains they tell less well."
         )
     if high < TRUSTED:
-        return "cannot", f"Simulations of this log cannot be trusted to order lists: {fact}."
+        return "cannot", f"Simulations of this log cannot be trusted to order its lists: {fact}."
     why = ""
     if np.isnan(low):
         why = "; without some of these queries, lists differ by chance alone"
@@ -247,19 +251,24 @@ def _verdict(table: pl.DataFrame, n_queries: int, n_lists: int) -> tuple[str, st
 
 
 def _limits(log: ClickLog, best: str, queries: Indices) -> str:
-    """A sentence on lists of which the log does not tell the best model; empty if it tells all."""
-    (estimator,) = _fitted([best], log)
-    information, found = Information(estimator, log), list[str]()
+    """A sentence on lists of which the log does not tell the best model, or a PBM, which assumes
+    less of how users read; empty if it tells both of all lists.
+    """
     asked = queries[np.argsort(-np.bincount(log.queries)[queries], kind="stable")][:ASKED]
-    for query in asked.tolist():
-        lists = log.items[log.queries == query]
-        items = np.flatnonzero(np.bincount(lists[lists >= 0]) >= SHOWN * len(lists))
-        if len(items) >= log.n_positions:
-            labels = [log.item_labels[item] for item in items]
-            found += filter(None, [untold(information, log.query_labels[query], labels)])
-    if not found:
-        return ""
-    return (
-        f" In {len(found)} of {len(asked)} queries the log does not tell {best} of all lists, most "
-        f"of all for {found[0]}: show 5 % of the sessions in random order."
-    )
+    for model in dict.fromkeys((best, "PBM")):
+        (estimator,) = _fitted([model], log)
+        information, found = Information(estimator, log), list[str]()
+        for query in asked.tolist():
+            lists = log.items[log.queries == query]
+            items = np.flatnonzero(np.bincount(lists[lists >= 0]) >= SHOWN * len(lists))
+            if len(items) >= log.n_positions:
+                labels = [log.item_labels[item] for item in items]
+                found += filter(None, [untold(information, log.query_labels[query], labels)])
+        if found:
+            other = "" if model == best else f", so that {best} tells them by what it assumes"
+            return (
+                f" In {len(found)} of {len(asked)} queries the log does not tell {model} of all "
+                f"lists{other}, most of all for {found[0]}: show 5 % of the sessions in random "
+                "order."
+            )
+    return ""

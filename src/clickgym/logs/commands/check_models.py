@@ -16,7 +16,8 @@ def check(
 ) -> None:
     """Find out whether you can trust simulated users of your click log.
 
-    The last line of the output says whether they can tell good lists from bad ones:
+    The last line of the output says whether they can tell good lists from bad ones, among lists
+    like those of the log:
 
     clickgym check-models log.csv
 
