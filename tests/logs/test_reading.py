@@ -4,6 +4,7 @@ one line.
 
 import gzip
 import math
+import warnings
 
 import gymnasium as gym
 import numpy as np
@@ -45,6 +46,36 @@ FACTS = {
 
 # ------------------------------------------------------------------------------------------------
 # ------ logs in memory
+
+
+def random_sessions(n):
+    """Random lists of three items with clicks."""
+    rng = np.random.default_rng(0)
+    items = rng.permuted(np.tile(np.arange(5), (n, 1)), axis=1)[:, :3]
+    return items, rng.random((n, 3)) < [0.5, 0.3, 0.2]
+
+
+def read_back(items, clicks, tmp_path):
+    labels = tuple("abcde"), ("q",)
+    write_tidy(ClickLog(items, clicks, np.zeros(len(items)), *labels), tmp_path / "log.csv")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        read_log(tmp_path / "log.csv")
+    return [str(warning.message) for warning in caught]
+
+
+def test_a_log_that_is_not_what_happened_is_warned_about(tmp_path):
+    items, clicks = random_sessions(1500)
+    assert read_back(items, clicks, tmp_path) == []
+    clicked = clicks.any(axis=1)
+    (fault,) = read_back(items[clicked], clicks[clicked], tmp_path)
+    assert f"each of the {clicked.sum():,} sessions has a click" in fault
+    below = clicks[:, ::-1].cumsum(axis=1)[:, ::-1] == 0
+    cut = np.where(below & clicked[:, None], -1, items)
+    (fault,) = read_back(cut, clicks, tmp_path)
+    assert "every list ends at its last click" in fault
+    (fault,) = read_back(np.tile(items, (3, 1)), np.tile(clicks, (3, 1)), tmp_path)
+    assert "all lists and clicks occur 3 times" in fault
 
 
 def test_parts_of_a_log_keep_what_belongs_to_their_sessions():

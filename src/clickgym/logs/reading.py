@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from glob import glob
 from os import PathLike
 from pathlib import Path
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_choice, is_sequence
 from ..core.files import reading
+from .distinct import distinct
 from .log import ClickLog
 from .yandex import is_yandex, yandex_table
 
@@ -35,6 +36,10 @@ RANGES = {
 }
 FEW = 0.001
 """The largest share of damaged sessions that is left out."""
+MANY_SESSIONS, MANY_KINDS = 500, 20
+"""Sessions that all have a click, and distinct sessions that all occur equally often or a multiple
+of it, by no chance.
+"""
 ONE_QUERY = "all"
 EXPECTED = "expected CSV, perhaps gzipped, or Parquet"
 
@@ -62,7 +67,9 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
         FileNotFoundError: there is no such file.
 
     Warns:
-        UserWarning: damaged sessions were left out, at most one in a thousand.
+        UserWarning: damaged sessions were left out, at most one in a thousand; or the log looks as
+            if sessions without a click, or positions below the last click, were left out of it, or
+            as if each session was written several times.
 
     Example:
         >>> columns = {"session": [7, 7], "position": [1, 2], "doc": ["b", "a"], "clicked": [1, 0]}
@@ -79,7 +86,33 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
     else:
         name, table = "the frame", pl.DataFrame(source).lazy()
     needed = [*NEEDED, *(columns or {})]
-    return _log_of(name, _rows(name, table, names, needed))
+    log = _log_of(name, _rows(name, table, names, needed))
+    for fault in _faults_of_export(log):
+        warnings.warn(f"{name}: {fault}", stacklevel=2)
+    return log
+
+
+def _faults_of_export(log: ClickLog) -> Iterator[str]:
+    """What makes a log look as if it was not written as it happened."""
+    clicked, last = log.clicks.any(axis=1), log.lengths[:, None] - 1
+    if len(log) >= MANY_SESSIONS and clicked.all():
+        yield (
+            f"each of the {len(log):,} sessions has a click, as if those without one were left "
+            "out; what is estimated from the log is then too high"
+        )
+    ends = np.take_along_axis(log.clicks, last, axis=1)[clicked]
+    if len(ends) >= MANY_SESSIONS and ends.all() and np.ptp(last) > 0:
+        yield (
+            "every list ends at its last click, as if the items below were left out; what is "
+            "estimated from the log is then too high"
+        )
+    counts = distinct(np.column_stack([log.queries, log.items, log.clicks]))[2]
+    times = int(np.gcd.reduce(counts))
+    if times > 1 and len(counts) >= MANY_KINDS:
+        yield (
+            f"all lists and clicks occur {times} times, or a multiple of it, as if each session "
+            "was written so often; intervals are then too narrow"
+        )
 
 
 def log_name(source: Any) -> str:
