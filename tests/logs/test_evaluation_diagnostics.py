@@ -170,3 +170,16 @@ def test_users_who_come_in_turns_do_not_make_lists_follow_time():
     log = ClickLog(items, items * 0, users * 0, ("a", "b"), ("q",))
     assert lists_follow_time(log)
     assert not lists_follow_time(replace(log, users=users))
+
+
+def test_lists_that_follow_day_and_night():
+    """Forty half-days: by day lists are random, by night hardly."""
+    rng = np.random.default_rng(0)
+    is_day = np.arange(8000) // 200 % 2 == 0
+    swapped = rng.random(8000) < np.where(is_day, 0.5, 0.03)
+    items = np.where(swapped[:, None], [1, 0], [0, 1])
+    log = ClickLog(items, items * 0, np.zeros(8000), ("a", "b"), ("q",))
+    assert lists_follow_time(log)
+    users = rng.permutation(8000) // 2
+    assert lists_follow_time(replace(log, users=users))
+    assert not lists_follow_time(log[rng.permutation(8000)])

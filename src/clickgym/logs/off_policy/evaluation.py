@@ -84,7 +84,7 @@ from .intervals import (
     interval_of_difference,
 )
 from .model_weights import MODEL_BASED, clicks_of, fitted_model, model_weights
-from .policies import Policy, check_query, empirical_policy
+from .policies import Integers, Policy, check_query, empirical_policy
 from .weights import WEIGHTS, Contributions, Floats, Sessions
 
 ESTIMATORS = (*WEIGHTS, *MODEL_BASED)
@@ -97,8 +97,10 @@ LEAST_SESSIONS = 100
 """An effective sample size below it is worth a caution: the interval of so few is itself
 uncertain.
 """
-FOLLOWS, BLOCKS = 0.001, 20
-"""The p-value below which lists changed with time, and the blocks of time."""
+FOLLOWS, BLOCKS, LEAST_CELL = 0.001, (20, 200, 2000), 2
+"""The p-value below which lists changed with time, the numbers of blocks of time, and the sessions
+of a list that a short block must have on average.
+"""
 PLAIN = ("pbm", "ubm")
 """Click models in which positions may be examined by any law."""
 MOST_ASSUMED = 3
@@ -189,7 +191,7 @@ class Evaluation:
             sentences.append(
                 f"the lists of this log changed with time: {', '.join(WEIGHTS)} cannot tell lists "
                 "from times, and compare nothing. Click models assume that users do not change, "
-                "and are some percent low for what a learning agent gave up early."
+                "and are biased if they do, or if a learning agent chose the lists."
             )
         if self.excluded:
             sentences.append(
@@ -370,24 +372,47 @@ def _told(log: ClickLog, target: Policy, model: Estimator, cutoff: int | None) -
 
 
 def lists_follow_time(log: ClickLog) -> bool:
-    """Whether the lists of a query changed with time, if the sessions stand in its order: a
-    chi-squared test of lists and blocks of time. Lists of fewer than 100 sessions are taken
-    together by their first items. A user counts once for each list and block.
+    """Whether the lists of a query changed with time, if the sessions stand in its order:
+    chi-squared tests of lists and blocks of time, of several numbers of blocks. Lists of fewer than
+    100 sessions are taken together by their first items.
+
+    A user counts once for each list and block; and in blocks so short that a user may be in many of
+    them, with the first session only.
     """
     _, index, counts = sorted_distinct(log.items)
     rare = counts[index] < LEAST_SESSIONS
     kinds = np.unique(np.where(rare, -1 - log.items[:, 0], index), return_inverse=True)[1]
-    cells = kinds * BLOCKS + BLOCKS * np.arange(len(log)) // len(log)
+    times = np.arange(len(log)) / len(log)
+    if _follow(kinds, times, BLOCKS[0], log.users):
+        return True
     if log.users is not None:
-        cells = cells[distinct(np.stack([log.users, cells], axis=1))[0]]
-    table = np.bincount(cells, minlength=BLOCKS * (kinds.max() + 1)).reshape(-1, BLOCKS)
+        first = np.unique(log.users, return_index=True)[1]
+        kinds, times = kinds[first], times[first]
+    return any(_follow(kinds, times, blocks) for blocks in BLOCKS[1:])
+
+
+def _follow(kinds: Integers, times: Floats, n_blocks: int, users: Users = None) -> bool:
+    """Whether kinds of lists follow blocks of time, unless there are too few sessions for so many
+    blocks.
+
+    Args:
+        kinds: ``(n,)`` the kind of each list, from 0.
+        times: ``(n,)`` in [0, 1).
+        n_blocks: the number of blocks.
+        users: ``(n,)``, or None.
+    """
+    cells = kinds * n_blocks + (times * n_blocks).astype(np.int64)
+    if users is not None:
+        cells = cells[distinct(np.stack([users, cells], axis=1))[0]]
+    table = np.bincount(cells, minlength=n_blocks * (kinds.max() + 1)).reshape(-1, n_blocks)
     table = table[table.sum(axis=1) >= LEAST_SESSIONS]
-    if len(table) < 2:
+    if len(table) < 2 or (n_blocks > BLOCKS[0] and table.sum() < LEAST_CELL * table.size):
         return False
     expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
     expected = np.maximum(expected, np.finfo(float).tiny)
     statistic = float(((table - expected) ** 2 / expected).sum())
-    return float(chdtrc((len(table) - 1) * (BLOCKS - 1), statistic)) < FOLLOWS
+    degrees = (len(table) - 1) * (n_blocks - 1)
+    return float(chdtrc(degrees, statistic)) < FOLLOWS / len(BLOCKS)
 
 
 def _diagnostics(weights: Floats, users: Users) -> dict[str, Any]:
