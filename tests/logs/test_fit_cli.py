@@ -186,6 +186,10 @@ def test_fit_prints_intervals_and_what_clicks_do_not_tell(log_file, tmp_path, pr
     assert re.search(r"^examination after a click at 3: 4 0\.\d{3} ± 0\.\d{3}$", text, re.MULTILINE)
     assert re.search(r"^termination: 1 .* ± 0\.\d{3}, 4 0\.\d{3}\*$", text, re.MULTILINE)
     assert "* Clicks do not tell this one" in text
+    relative = re.findall(
+        r"^Attractions and examinations of (\w+) are known up", text, re.MULTILINE
+    )
+    assert relative == ["PBM", "UBM"]
     assert "Caution" not in text
     instance = load_instance(out)
     errors, model = instance.estimation["standard_errors"]["PBM"], instance.models["PBM"]

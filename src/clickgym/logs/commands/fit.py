@@ -198,6 +198,11 @@ def _parameter_lines(fitted: Fitted) -> Iterator[str]:
         refits = facts["refits"]
         half = float(stdtrit(refits - 1, 0.975))
         yield f"{kind}, {query}: estimates ± half of their 0.95 intervals, from {refits} refits"
+        if "examination" in of_kind:
+            yield (
+                f"Attractions and examinations of {kind} are known up to a common factor; their "
+                "intervals hold for the examination at position 1 that stands here."
+            )
         for title, entries in _parameters(instance.model(kind), instance.labels, of_kind):
             cells = [
                 f"{label}{value:.3f}{'*' if error is None else f' ± {half * error:.3f}'}"
