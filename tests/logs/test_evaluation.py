@@ -4,6 +4,7 @@ command.
 
 import itertools
 import re
+from copy import copy
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -28,6 +29,7 @@ from clickgym.logs import (
     FixedPolicy,
     ListPolicy,
     PBMEstimator,
+    UBMEstimator,
     UniformPolicy,
     evaluate,
     write_tidy,
@@ -333,6 +335,16 @@ def test_an_attraction_above_one_counts_as_one():
     assert evaluate(log, FixedPolicy([0, 1]), "ubm", model=model).value == pytest.approx(
         1.0 + 2.0 * 0.625
     )
+
+
+def test_the_factor_that_a_fit_chose_does_not_count():
+    """Attractions of twice the size and examinations of half make the same clicks."""
+    log = small_log()
+    fitted = UBMEstimator().fit(log)
+    half = copy(fitted)
+    half.examination_ = fitted.examination_ / 2
+    one, other = (evaluate(log, TARGETS["fixed"], "ubm", model=it) for it in (fitted, half))
+    assert one.value == pytest.approx(other.value, rel=1e-12)
 
 
 def test_a_click_model_may_be_fitted_to_the_log():

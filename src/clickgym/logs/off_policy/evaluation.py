@@ -35,7 +35,8 @@ this the inner product ``<W, Φ(a,·,·)>`` of He et al. 2020, equation 10.
    examination weights, and Φ(a, k, k') follows from these attractions. The paper draws the clicks
    under Φ one position after the other; here their expectation is taken, which has the same mean
    and no noise. An estimated attraction above 1 counts as 1 in Φ(a, k, k'); the paper cuts its
-   product with the weight off at 1.
+   product with the weight off at 1. Of a fitted model only products of attraction and examination
+   are known: the largest examination counts as 1, so that few attractions are above 1.
 
 *Other rewards.* With a ``cutoff`` m only the first m positions count. ``any_click`` is 1 for a list
 with a click; `ips` and `cascade` count the first click alone (for the others it is not a sum over

@@ -57,14 +57,19 @@ def model_weights(
         )
     index, reached = places(items, lists), (lists >= 0).mean(axis=0)
     if counted and isinstance(users, UserBrowsingModel):
+        # Clicks tell only the products with attractions, and a fit has any factor. With the largest
+        # examination 1, no attraction is above 1 without need.
+        examination = users.examination
+        if isinstance(model, Estimator):
+            examination = examination / examination.max()
         context = np.arange(log.n_positions), last_clicks_above(clicks)
-        examined = users.examination[context] * (lists >= 0)
+        examined = examination[context] * (lists >= 0)
         weighed = _sums(index, examined, len(items))
         clicked = _sums(index, clicks, len(items))
         attraction = np.divide(clicked, weighed, out=np.zeros(len(items)), where=weighed > 0).clip(
             max=1.0
         )
-        users, logged = UserBrowsingModel(attraction, users.examination), weighed / len(lists)
+        users, logged = UserBrowsingModel(attraction, examination), weighed / len(lists)
     else:
         examined = _examinations(users, index)
         logged = _examinations_of_items(users, sessions.logging, items, reached)
