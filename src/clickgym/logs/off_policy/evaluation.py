@@ -58,7 +58,7 @@ something was not.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import chdtrc
@@ -281,44 +281,25 @@ def evaluate(
     check_between("level", level, 0.0, 1.0)
     check_query(log)
     check_estimator(estimator, reward)
-    made_by = None if estimator in MODEL_BASED else logging
-    settings: dict[str, Any] = {"logging": made_by, "reward": reward, "cutoff": cutoff}
     fitted = None
-    if estimator in MODEL_BASED and model is None:
-        model = fitted = fitted_model(estimator, log)
-    values, weights, largest = contributions(log, target, estimator, model=model, **settings)
-    told, assumed, guessed, excluded = None, False, "", 0
+    if estimator in MODEL_BASED:
+        logging = None  # the lists that users saw count, whoever chose them
+        if model is None:
+            model = fitted = fitted_model(estimator, log)
+    values, weights, largest = contributions(
+        log, target, estimator, logging=logging, model=model, reward=reward, cutoff=cutoff
+    )
+    fit = NOT_FITTED
     if fitted is not None:
-        told = _told(log, target, fitted, cutoff)
-        click = largest / len(log)
-        if told.is_open(click)[0]:
-            raise ValueError(
-                f"this log does not tell what {estimator} needs for this policy, most of all "
-                f"{told.unknown[0]}: with other values users would have clicked the same; show 5 % "
-                "of the sessions in random order"
-            )
-        guessed = told.unknown[0] if told.is_open(click, MOST_GUESSED)[0] else ""
-        if estimator not in PLAIN:
-            least = _told(log, target, fitted_model("pbm", log), cutoff)
-            more = least.deviation > MOST_ASSUMED * told.deviation
-            assumed = bool((least.is_open(click) | more)[0])
-        excluded = int(np.isneginf(fitted.log_likelihood(log)).sum())
+        fit = _of_fit(log, target, estimator, fitted, cutoff, largest / len(log))
+    users = None if log.users is None else np.unique(log.users, return_inverse=True)[1]
+    diagnostics = _diagnostics(weights, users)
     per_session = values.sum(axis=1)
     earned = log.earned(reward, cutoff)
     logged = earned.sum(axis=1).astype(np.float64)
     gains = per_session - logged
     value, gain, on_policy = (float(part.mean()) for part in (per_session, gains, logged))
-    users = None if log.users is None else np.unique(log.users, return_inverse=True)[1]
-    diagnostics = _diagnostics(weights, users)
-    errors = np.array([_standard_error(part, users) for part in (per_session, gains, logged)])
-    variance = 0.0
-    if told is not None and len(by_user(gains, users)) > 1:
-        moves = told.influence[:, 0]
-        of_both = moves, moves - (logged - on_policy) / len(log)
-        of_model = [(by_user(part, users) ** 2).sum() + told.open[0] for part in of_both]
-        of_model[0] = max(of_model[0], told.variance[0] + told.open[0])
-        errors[:2] = np.fmax(errors[:2], np.sqrt(of_model))
-        variance = float(len(log) ** 2 * of_model[0])
+    errors, variance = _errors((per_session, gains, logged), fit.told, users)
     effective_clicks = effective_number(by_user(per_session, users))
     correlation = _correlation(*errors.tolist()) if effective_clicks >= LEAST_CLICKS else 0.0
     interval = interval_of_clicks(per_session, largest, level, variance, users)
@@ -343,12 +324,97 @@ def evaluate(
         n_sessions=len(log),
         effective_clicks=effective_clicks,
         lists_changed=lists_changed,
-        assumed=assumed,
-        guessed=guessed,
-        excluded=excluded,
+        assumed=fit.assumed,
+        guessed=fit.guessed,
+        excluded=fit.excluded,
         most=most,
         **diagnostics,
     )
+
+
+class _Fit(NamedTuple):
+    """What a click model that was fitted to the log knows of a policy.
+
+    Attributes:
+        told: what the log tells of the value; None if no model was fitted.
+        assumed, guessed, excluded: as in `Evaluation`.
+    """
+
+    told: Told | None
+    assumed: bool
+    guessed: str
+    excluded: int
+
+
+NOT_FITTED = _Fit(None, assumed=False, guessed="", excluded=0)
+
+
+def _of_fit(
+    log: ClickLog,
+    target: Policy,
+    estimator: str,
+    fitted: Estimator,
+    cutoff: int | None,
+    click: float,
+) -> _Fit:
+    """What a fitted click model knows of a policy, which is refused if the log does not tell its
+    value.
+
+    Args:
+        log, target, estimator, cutoff: as in `contributions`.
+        fitted: the model.
+        click: how much a click could change the value.
+    """
+    told = _told(log, target, fitted, cutoff)
+    (unknown,) = told.unknown
+    if told.is_open(click)[0]:
+        raise ValueError(
+            f"this log does not tell what {estimator} needs for this policy, most of all "
+            f"{unknown}: with other values users would have clicked the same; show 5 % of the "
+            "sessions in random order"
+        )
+    assumed = False
+    if estimator not in PLAIN:
+        plain = _told(log, target, fitted_model("pbm", log), cutoff)
+        more = plain.deviation > MOST_ASSUMED * told.deviation
+        assumed = bool((plain.is_open(click) | more)[0])
+    guessed = unknown if told.is_open(click, MOST_GUESSED)[0] else ""
+    return _Fit(told, assumed, guessed, int(np.isneginf(fitted.log_likelihood(log)).sum()))
+
+
+def _errors(
+    parts: tuple[Floats, Floats, Floats], told: Told | None, users: Users
+) -> tuple[Floats, float]:
+    """The standard errors of the value, of its difference to what was logged, and of the latter;
+    and the variance of the value times N² by the model, 0 without one.
+
+    Of a fitted model both errors are the larger of two: that with the parameters held fixed, and
+    that of the estimate as a function of the parameters. With the influence m(n) of session n, what
+    it earned r(n), and what the log leaves open, the squares of the latter are
+
+        value:       max(Σ m(n)², variance by the information) + open
+        difference:  Σ (m(n) - (r(n) - mean r) / N)² + open
+
+    where m and r are summed by user before they are squared, if users are known.
+
+    Args:
+        parts: ``(N,)`` each: what sessions contribute to the value, to the difference, and what
+            they earned.
+        told: what the log tells of the value by a fitted model.
+        users: ``(N,)`` or None.
+    """
+    errors, variance = np.array([_standard_error(part, users) for part in parts]), 0.0
+    logged = parts[-1]
+    if told is not None and len(by_user(logged, users)) > 1:
+        moves = told.influence[:, 0]
+        of_value, of_gain = (
+            (by_user(part, users) ** 2).sum()
+            for part in (moves, moves - (logged - logged.mean()) / len(logged))
+        )
+        of_model = np.array([max(of_value, told.variance[0]), of_gain]) + told.open[0]
+        errors[:2] = np.maximum(errors[:2], np.sqrt(of_model))
+        variance = float(len(logged) ** 2 * of_model[0])
+    return errors, variance
 
 
 def _standard_error(per_session: Floats, users: Users) -> float:
