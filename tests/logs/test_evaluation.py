@@ -31,11 +31,13 @@ from clickgym.logs import (
     PBMEstimator,
     UBMEstimator,
     UniformPolicy,
+    empirical_policy,
     evaluate,
     write_tidy,
 )
 from clickgym.logs.off_policy.evaluation import contributions
 from clickgym.logs.off_policy.model_weights import MODEL_BASED
+from clickgym.logs.off_policy.policies import read_policy
 
 L, K = 5, 3
 LISTS = np.array(list(itertools.permutations(range(L), K)))
@@ -460,6 +462,26 @@ def test_policies_that_make_no_sense_are_refused(attempt, message):
 
 # ------------------------------------------------------------------------------------------------
 # -------------- command
+
+
+SPECS_REFUSED = {
+    "fixed:a,b,a": "the policy fixed:a,b,a shows the item 'a' twice",
+    "fixed:a": "fills 1 of 2 positions; name 2 items, and count the first 1 only by --cutoff 1",
+    "fixed:a,b,c": "has 3 items; the log has 2 positions",
+}
+
+
+@pytest.mark.parametrize(("spec", "message"), SPECS_REFUSED.items())
+def test_fixed_lists_that_do_not_fit_are_refused(spec, message):
+    with pytest.raises(ValueError, match=message):
+        read_policy(spec, LOG)
+
+
+def test_a_missing_list_is_named_with_its_length():
+    """A policy chooses a list of the length of the session."""
+    log = click_log([[0, 1, 2], [1, 0, -1], [0, 2, 1]], np.zeros((3, 3)))
+    with pytest.raises(ValueError, match="list c, a in sessions of 2 items: the target policy"):
+        evaluate(log, FixedPolicy([2, 0, 1]), "ips", logging=empirical_policy(log))
 
 
 @pytest.fixture

@@ -139,7 +139,7 @@ class ListPolicy(Policy):
             )
         ascending = np.sort(self._lists)
         if ((np.diff(ascending) == 0) & (ascending[:, 1:] >= 0)).any():
-            raise ValueError("lists shows an item twice in one list")
+            raise ValueError("a list of the policy shows an item twice")
         shares = numbers("probabilities", probabilities, (len(self._lists),))
         if not (shares >= 0).all() or not abs(shares.sum() - 1.0) <= 1e-6:
             raise ValueError(
@@ -297,7 +297,7 @@ def read_policy(
         return UniformPolicy(np.setdiff1d(log.items, -1), log.n_positions)
     if spec.startswith("fixed:"):
         (labels,) = csv.reader([spec.removeprefix("fixed:")], skipinitialspace=True)
-        return FixedPolicy(item_numbers(log, labels))
+        return FixedPolicy(_fixed(spec, labels, log))
     is_path = ":" not in spec or Path(spec).exists()
     file, model = (spec, "") if is_path else spec.rsplit(":", 1)
     if not file.endswith(".json"):
@@ -317,6 +317,24 @@ def read_policy(
     ranking = instance.model(matches[0], log.n_positions).optimal_ranking(reward, cutoff)
     items = np.array(item_numbers(log, instance.estimation["items"]))
     return FixedPolicy(items[ranking], instance.origin)
+
+
+def _fixed(spec: str, labels: list[str], log: ClickLog) -> list[int]:
+    """The items of a list that a command names, which is as long as the log's longest."""
+    n_items, n_positions = len(labels), log.n_positions
+    if len(set(labels)) < n_items:
+        twice = next(label for label in labels if labels.count(label) > 1)
+        raise ValueError(f"the policy {spec} shows the item {twice!r} twice")
+    if n_items > n_positions:
+        raise ValueError(
+            f"the policy {spec} has {n_items} items; the log has {n_positions} positions"
+        )
+    if n_items < n_positions:
+        raise ValueError(
+            f"the policy {spec} fills {n_items} of {n_positions} positions; name {n_positions} "
+            f"items, and count the first {n_items} only by --cutoff {n_items}"
+        )
+    return item_numbers(log, labels)
 
 
 def sums_by_beginning(

@@ -202,4 +202,6 @@ def _check_lists(sessions: Sessions, logging: Policy, cutoff: int) -> None:
     infinite = np.flatnonzero(logging.prefix_probabilities(lists)[:, cutoff - 1] <= 0)
     if len(infinite):
         labels = [sessions.log.item_labels[item] for item in lists[infinite[0], :cutoff].tolist()]
-        raise ValueError(f"list {', '.join(labels)}: {INFINITE}")
+        length = _longest(sessions.lists)
+        where = f" in sessions of {length} items" if length < sessions.log.n_positions else ""
+        raise ValueError(f"list {', '.join(labels)}{where}: {INFINITE}")
