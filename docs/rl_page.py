@@ -159,13 +159,12 @@ def plain_table() -> Rows:
     """Return regret without features, with the 95 % interval of its mean."""
     frame = runs().filter(instance="")
     envs = frame["env"].unique().sort(descending=True).to_list()
-    rows = [["agent", *(f"regret, `{env}`" for env in envs), "runs", "seconds"]]
+    rows = [["agent", *(f"regret, `{env}`" for env in envs)]]
     for (agent,), part in frame.sort(col("share").mean().over("agent")).group_by(
         "agent", maintain_order=True
     ):
         cells = [_interval(part.filter(env=env)["regret"].to_numpy()) for env in envs]
-        seconds = number(float(part["seconds"].median()))
-        rows.append([f"`{agent}`", *cells, str(part["run"].n_unique()), seconds])
+        rows.append([f"`{agent}`", *cells])
     return rows
 
 
