@@ -53,7 +53,7 @@ class Results:
 
     Raises:
         ValueError: the folder is not one of results, the rows are not those of a sweep, or single
-            runs have different numbers of sessions, or one name for two agents.
+            runs have different numbers of sessions, different rewards, or one name for two agents.
         RuntimeError: the process was forked from one that had used Polars.
 
     Example:
@@ -180,7 +180,7 @@ class Results:
             - ``runs``, ``instances``, and ``over``;
             - ``ns_per_session``, the median over runs of the wall time, and ``engine``.
 
-            If the regret of an environment is unknown, it is null there. Then agents are ranked by
+            If some regret of an environment is unknown, it is null there. Then agents are ranked by
             reward, and differences are of the total reward.
 
         Raises:
