@@ -117,6 +117,14 @@ def test_wrong_probabilities_are_noticed_by_their_standard_error():
         assert evaluate(log, target, "pbm", logging=uniform) == evaluate(log, target, "pbm")
 
 
+def test_few_sessions_do_not_tell_that_probabilities_are_wrong():
+    log = ClickLog([[0, 1]] * 8, [[1, 0]] * 8, np.zeros(8), ("a", "b"), ("q",))
+    for few in (log, log[:1], replace(log, users=np.zeros(8))):
+        result = evaluate(few, FixedPolicy([0, 1]), "ips", logging=UniformPolicy(2, 2))
+        assert result.mean_weight == 2.0
+        assert not result.weights_off
+
+
 def test_an_estimate_beyond_all_positions_is_called_impossible():
     """The probabilities of lists stand in the place of those of items."""
     env = gym.make("PBMRank-v0")

@@ -501,11 +501,10 @@ def _diagnostics(weights: Floats, users: Users) -> dict[str, Any]:
 
 def _is_off(weights: Floats, users: Users) -> bool:
     """Whether the mean of weights is farther from 1 than chance explains."""
-    mean = float(weights.mean())
-    # Weights of rare lists vary as a Poisson count does; where the count is smaller than expected,
-    # the sample varies too little.
-    error = _standard_error(weights, users) / np.sqrt(min(mean, 1.0))
-    return abs(mean - 1) > max(MOST_OFF, MOST_ERRORS * error)
+    # With the mean 1, a weight has the variance Σw²/Σw - 1; a small sample may have less.
+    variance = max(float((weights**2).sum() / weights.sum()) - 1, 0.0)
+    error = max(_standard_error(weights, users), np.sqrt(variance / len(weights)))
+    return bool(abs(weights.mean() - 1) > max(MOST_ERRORS * error, MOST_OFF))
 
 
 def contributions(
