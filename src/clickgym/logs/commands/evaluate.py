@@ -66,7 +66,7 @@ def evaluate(
             metavar="POLICY",
             show_default="what the log recorded",
             help="The policy that chose the lists of the log, written as for --policy. empirical "
-            "takes the frequencies of the lists in the log.",
+            "takes the frequencies of the lists in the log, as click models always do.",
         ),
     ] = None,
     reward: Reward = "clicks",

@@ -28,8 +28,9 @@ this the inner product ``<W, Φ(a,·,·)>`` of He et al. 2020, equation 10.
 1. Equation 10 sums k' from 0 to k; the last click above position k is at most at k - 1, as the
    paper's own W says.
 2. Φ(a, k, k') and π(a, k, k') depend on the users' clicks, so outside the PBM a policy alone does
-   not determine X. With a ``logging`` policy, both are computed from the click model (unbiased if
-   its parameters are right). Without one, X_π is that of the log's own lists.
+   not determine X. With a ``logging`` policy, which `contributions` takes, both are computed from
+   the click model (unbiased if its parameters are right). Without one, as in `evaluate`, X_π is
+   that of the log's own lists.
 3. `ubm` without a ``logging`` policy is the paper's procedure (its equation 11 and what follows):
    π(a, k, k') is counted in the log, the attraction of an item is its clicks over the sum of its
    examination weights, and Φ(a, k, k') follows from these attractions. The paper draws the clicks
