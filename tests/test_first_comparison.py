@@ -51,6 +51,6 @@ def test_what_the_page_shows(at_work, printed, program):
     found = squeezed(program(at_work / "step.py", folder=at_work))
     for command in COMMANDS:
         found += squeezed(printed([*command, "--jobs", "1"], 200))
-    assert len(SHOWN) == 7
+    assert len(SHOWN) == 6
     for line in filter(None, squeezed("".join(SHOWN))):
         assert line == "..." or any(line in other for other in found), line

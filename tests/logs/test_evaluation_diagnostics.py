@@ -191,3 +191,18 @@ def test_lists_that_follow_day_and_night():
     users = rng.permutation(8000) // 2
     assert lists_follow_time(replace(log, users=users))
     assert not lists_follow_time(log[rng.permutation(8000)])
+    turns = np.arange(2000) // 5 % 2  # days of ten sessions
+    log = ClickLog(
+        np.array([[0, 1], [1, 0]])[turns], np.zeros((2000, 2)), turns * 0, ("a", "b"), ("q",)
+    )
+    assert lists_follow_time(log)
+
+
+def test_random_lists_hardly_ever_follow_time():
+    """One log in a thousand does by chance."""
+    rng, alarms = np.random.default_rng(3), 0
+    for n_items in (2, 3, 6) * 40:
+        items = rng.permuted(np.tile(np.arange(n_items), (1000, 1)), axis=1)
+        names = tuple("abcdef"[:n_items])
+        alarms += lists_follow_time(ClickLog(items, items * 0, np.zeros(1000), names, ("q",)))
+    assert alarms <= 2

@@ -58,11 +58,12 @@ something was not.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import chdtrc
+from scipy.special import chdtrc, ndtr
 
 from ...core.checks import (
     check_between,
@@ -99,10 +100,8 @@ LEAST_SESSIONS = 100
 """An effective sample size below it is worth a caution: the interval of so few is itself
 uncertain.
 """
-FOLLOWS, BLOCKS, LEAST_CELL = 0.001, (20, 200, 2000), 2
-"""The p-value below which lists changed with time, the numbers of blocks of time, and the sessions
-of a list that a short block must have on average.
-"""
+FOLLOWS, BLOCKS = 0.001, 20
+"""The p-value below which lists changed with time, and the number of blocks of time."""
 PLAIN = ("pbm", "ubm")
 """Click models in which positions may be examined by any law."""
 MOST_ASSUMED = 3
@@ -440,47 +439,48 @@ def _told(log: ClickLog, target: Policy, model: Estimator, cutoff: int | None) -
 
 
 def lists_follow_time(log: ClickLog) -> bool:
-    """Whether the lists of a query changed with time, if the sessions stand in its order:
-    chi-squared tests of lists and blocks of time, of several numbers of blocks. Lists of fewer than
-    100 sessions are taken together by their first items.
+    """Whether the lists of a query changed with time, if the sessions stand in its order: slowly,
+    by a chi-squared test of lists and twentieths of the log, or quickly, by a runs test. Lists of
+    fewer than 100 sessions are taken together by their first items.
 
-    A user counts once for each list and block; and in blocks so short that a user may be in many of
-    them, with the first session only.
+    A user counts once for each list and twentieth, and in the runs test with the first session.
     """
     _, index, counts = sorted_distinct(log.items)
     rare = counts[index] < LEAST_SESSIONS
     kinds = np.unique(np.where(rare, -1 - log.items[:, 0], index), return_inverse=True)[1]
-    times = np.arange(len(log)) / len(log)
-    if _follow(kinds, times, BLOCKS[0], log.users):
-        return True
+    first = np.arange(len(log))
     if log.users is not None:
-        first = np.unique(log.users, return_index=True)[1]
-        kinds, times = kinds[first], times[first]
-    return any(_follow(kinds, times, blocks) for blocks in BLOCKS[1:])
+        first = np.sort(np.unique(log.users, return_index=True)[1])
+    level = FOLLOWS / 2
+    return _drift_level(kinds, log.users) < level or _runs_level(kinds[first]) < level
 
 
-def _follow(kinds: Integers, times: Floats, n_blocks: int, users: Users = None) -> bool:
-    """Whether kinds of lists follow blocks of time, unless there are too few sessions for so many
-    blocks.
-
-    Args:
-        kinds: ``(n,)`` the kind of each list, from 0.
-        times: ``(n,)`` in [0, 1).
-        n_blocks: the number of blocks.
-        users: ``(n,)``, or None.
-    """
-    cells = kinds * n_blocks + (times * n_blocks).astype(np.int64)
+def _drift_level(kinds: Integers, users: Users) -> float:
+    """The p-value of kinds of lists, ``(n,)`` from 0, and blocks of time, if they do not drift."""
+    cells = kinds * BLOCKS + np.arange(len(kinds)) * BLOCKS // len(kinds)
     if users is not None:
         cells = cells[distinct(np.stack([users, cells], axis=1))[0]]
-    table = np.bincount(cells, minlength=n_blocks * (kinds.max() + 1)).reshape(-1, n_blocks)
+    table = np.bincount(cells, minlength=BLOCKS * (kinds.max() + 1)).reshape(-1, BLOCKS)
     table = table[table.sum(axis=1) >= LEAST_SESSIONS]
-    if len(table) < 2 or (n_blocks > BLOCKS[0] and table.sum() < LEAST_CELL * table.size):
-        return False
+    if len(table) < 2:
+        return 1.0
     expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
     expected = np.maximum(expected, np.finfo(float).tiny)
     statistic = float(((table - expected) ** 2 / expected).sum())
-    degrees = (len(table) - 1) * (n_blocks - 1)
-    return float(chdtrc(degrees, statistic)) < FOLLOWS / len(BLOCKS)
+    return float(chdtrc((len(table) - 1) * (BLOCKS - 1), statistic))
+
+
+def _runs_level(kinds: Integers) -> float:
+    """The p-value of so few runs of equal kinds, ``(n,)`` in the order of time, if the order is
+    random (Mood, *The distribution theory of runs*, 1940; normal approximation).
+    """
+    n, counts = len(kinds), np.bincount(kinds).astype(float)
+    squares, cubes = (counts**2).sum(), (counts**3).sum()
+    variance = (squares * (squares + n * (n + 1)) - 2 * n * cubes - n**3) / (n**2 * (n - 1.0))
+    if n < LEAST_SESSIONS or variance <= 0:
+        return 1.0
+    runs, expected = 1 + np.count_nonzero(np.diff(kinds)), (n * (n + 1) - squares) / n
+    return float(ndtr((runs - expected) / math.sqrt(variance)))
 
 
 def _diagnostics(weights: Floats, users: Users) -> dict[str, Any]:
