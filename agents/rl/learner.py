@@ -61,7 +61,7 @@ class OwnLoop(BaseAgent):
     ..., seed=None)`` and `learn`.
     """
 
-    engine: ClassVar[str] = "own loop"
+    engine: ClassVar[str] = "own streams"
     """What `clickgym.Result.engine` says."""
     click_models: ClassVar[str] = "any"
     n_envs: int = 8

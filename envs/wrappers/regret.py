@@ -233,6 +233,19 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
         self.on_session: Callable[[int, NDArray[np.int64], NDArray[np.int8], float], object] | None
         self.on_session = None
 
+    def result(self, agent: str, horizon: int | None = None) -> Result:
+        """As `RecordRegret.result`, over all streams together.
+
+        Raises:
+            ValueError: as there; or the users change, at a session of each stream and not of all.
+        """
+        if len(getattr(getattr(self._one.unwrapped, "model", None), "starts", (0,))) > 1:
+            raise ValueError(
+                f"the users of {label_of(self._one)} change with the clock of each stream, so the "
+                "sessions of all streams are no run; train in one stream"
+            )
+        return super().result(agent, horizon)
+
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         self._start(None)
         return self.env.reset(seed=seed, options=options)

@@ -70,7 +70,7 @@ def test_a_class_that_steps_the_streams():
         for seed in (0, 0, 1)
     ]
     assert results[0].steps.tolist() == [2000, 4003]
-    assert (results[0].agent, results[0].engine) == ("Gradient", "own loop")
+    assert (results[0].agent, results[0].engine) == ("Gradient", "own streams")
     assert results[0].clicks[-1] == results[0].reward[-1] > 0
     assert results[0].regret.tolist() == results[1].regret.tolist() != results[2].regret.tolist()
     random = clickgym.run("Random", MODEL, 4003, seed=0, checkpoints=[2000])

@@ -272,3 +272,17 @@ def test_worlds_that_one_agent_did_not_play_are_named():
     assert any(note.startswith(who) for note in notes)
     assert "in 0 of 0" not in " ".join(notes)
     assert "did not play" not in clickgym.Results(runs[:2]).to_latex()
+
+
+def test_what_met_other_users_by_its_clock_or_seed_is_refused():
+    envs = clickgym.agents.vec_env("NonStationaryPBMRank-v0", 4, seed=0)
+    envs.reset()
+    envs.step(np.tile(range(3), (4, 1)))
+    with pytest.raises(ValueError, match="change with the clock of each stream"):
+        envs.result("mine")
+    first, second = (
+        clickgym.sweep(["PBMRank-v0"], [agent], 20, 2, seed=seed, n_jobs=1)
+        for seed, agent in enumerate(["Random", "TopRank"])
+    )
+    with pytest.raises(ValueError, match="sweeps of PBMRank-v0 have different seeds"):
+        clickgym.Results([first, second])

@@ -126,21 +126,23 @@ def rows_of(parts: Sequence[Result | polars.DataFrame]) -> polars.DataFrame:
         parts: single runs, and rows of sweeps.
 
     Raises:
-        ValueError: runs have different numbers of sessions or, in one environment, different
-            rewards; an agent has a run or a seed twice, or results of two kinds have one name.
+        ValueError: runs have different numbers of sessions, sweeps different seeds, or runs in one
+            environment different rewards; an agent has a run or a seed twice, or results of two
+            kinds have one name.
     """
     frames = [_frame_of_run(part) if isinstance(part, Result) else part for part in parts]
     _check_horizons(frames)
     _check_regret(frames)
     swept: dict[Any, int] = {}  # numbers of runs, by the users that they met
-    seen, origins = set[Any](), dict[Any, Any]()
+    seen, origins, seeds = set[Any](), dict[Any, Any](), dict[Any, Any]()
     for place, part in enumerate(parts):
         if not isinstance(part, Result):
             columns = part.select("env", "instance", "seed", "agent", "run")
-            for *users, agent, run in columns.unique(maintain_order=True).iter_rows():
-                swept[tuple(users)] = run
-                seen.add((*users, agent))
-                _check_name((*users[:2], agent), place, origins)
+            for env, instance, seed, agent, run in columns.unique(maintain_order=True).iter_rows():
+                swept[env, instance, seed] = run
+                seen.add((env, instance, seed, agent))
+                _check_seed(env, instance, seed, run, seeds)
+                _check_name((env, instance, agent), place, origins)
     runs = [part for part in parts if isinstance(part, Result)]
     for result in runs:
         _check_new(result, seen)
@@ -187,6 +189,15 @@ def _check_regret(frames: Sequence[polars.DataFrame]) -> None:
                 f"{known['agent'][0]} is known, so their rewards differ; put the wrapper that "
                 "changes the reward outside of RecordRegret, or a regret of its own into info"
             )
+
+
+def _check_seed(env: str, instance: str, seed: int, run: int, seeds: dict[Any, Any]) -> None:
+    """Check that runs of sweeps with one number met the same users; note the seed of this one."""
+    if seeds.setdefault((env, instance, run), seed) != seed:
+        raise ValueError(
+            f"sweeps of {env} have different seeds, so that their runs met different users; play "
+            "them with one seed"
+        )
 
 
 def _check_new(run: Result, seen: set[Any]) -> None:
