@@ -519,3 +519,11 @@ def test_table_of_estimates(tidy, printed):
             assert int(effective) == round(wanted.effective_sample_size)
             assert int(clicks) == round(wanted.effective_clicks)
             assert float(difference) == pytest.approx(wanted.difference, rel=1e-3)
+
+
+def test_an_interval_by_a_fitted_model_ends_at_the_most_that_a_list_can_earn():
+    rng = np.random.default_rng(0)
+    lists = np.array([rng.permutation(4)[:3] for _ in range(60)])
+    log = ClickLog(lists, rng.random((60, 3)) < 0.97, np.zeros(60), tuple("abcd"), ("q",))
+    for estimator in ("pbm", "ubm", "dbn"):
+        assert evaluate(log, FixedPolicy([0, 1, 2]), estimator).interval[1] == 3

@@ -18,6 +18,7 @@ from clickgym.envs import ENVIRONMENTS
 from clickgym.runner.reports import figures
 from clickgym.runner.reports.figures import PLACES, line_styles
 from clickgym.runner.reports.latex import environment_words, to_latex
+from clickgym.runner.reports.table import in_words
 
 ENVS, INSTANCES = ["PBMRank-v0", "PBMRank-v0:reward=any_click"], ["yandex-9", "yandex-990"]
 AGENTS = ["TopRank", "CascadeKLUCB", "Random", "Oracle"]
@@ -320,6 +321,20 @@ def test_papers_to_cite(folder, tmp_path, monkeypatch, printed):
 
 
 # --------------------------------------------------------------------------------------- the page
+
+
+def test_whom_a_difference_favours_and_who_lost_less(returned):
+    """An agent that loses as much as the reference in each instance lost less in none."""
+    alike = returned.rows.filter(polars.col("agent") == "TopRank").with_columns(
+        agent=polars.lit("alike")
+    )
+    rows = polars.concat([returned.rows, alike])
+    table = in_words(clickgym.Results(rows), "TopRank")
+    notes = " ".join(table.notes)
+    assert "A positive difference is in favour of TopRank." in notes
+    assert re.search(r"alike(?: lost less than TopRank)? in 0 of 2", notes)
+    differences = {row[1]: row[table.headings.index("difference")] for row in table.rows}
+    assert differences["Random"].startswith("+")
 
 
 @pytest.mark.usefixtures("undrawn")
