@@ -253,6 +253,14 @@ def test_the_first_sessions_of_one_recorder_are_one_run():
             clickgym.Results([results[0], dataclasses.replace(results[1], agent=name)])
 
 
+def test_an_agent_with_users_of_its_own_in_some_runs_has_no_difference():
+    runs = [clickgym.run("Random", "PBMRank-v0", T, seed=seed) for seed in range(3)]
+    mine = [played(seed) for seed in range(3)]
+    with_others = [*runs, *mine, dataclasses.replace(played(3), seed=None)]
+    assert clickgym.Results([*runs, *mine]).table("Random")["difference"].count() == 1
+    assert clickgym.Results(with_others).table("Random")["difference"].count() == 0
+
+
 def test_runs_stand_beside_a_folder(tmp_path):
     clickgym.sweep(["PBMRank-v0"], ["Random"], T, 2, out=tmp_path, progress=False)
     table = clickgym.Results([streams(), tmp_path]).table()

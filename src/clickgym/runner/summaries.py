@@ -65,12 +65,13 @@ def by_query(frame: polars.DataFrame) -> polars.DataFrame:
 
 def comparable(rows: polars.DataFrame) -> polars.DataFrame:
     """The rows of one environment that can be compared with those of other agents over the same
-    instances, queries or runs. Over runs, those with users of their own cannot.
+    instances, queries or runs. Over runs, those of agents with users of their own cannot, not even
+    their other runs, which are a choice among them.
     """
     if several_instances(rows):
         return rows
     is_run = col(QUERY).is_null() if QUERY in rows.columns else polars.lit(True)
-    return rows.filter(~(OWN_USERS & is_run))
+    return rows.filter(~(OWN_USERS & is_run).any().over("agent"))
 
 
 WINDOWS = 50
