@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 from ...core.formats import one_line, regret_text
 from ...envs import CLICK_MODELS, ENVIRONMENTS, Users
 from .table import (
+    OPTIONAL,
     about_pairs,
     about_users,
-    difference_text,
     measure_of,
     measured,
-    number_text,
     over_words,
-    p_text,
 )
 
 if TYPE_CHECKING:
@@ -87,11 +85,10 @@ def to_latex(results: Results, reference: str | None = None) -> str:
         words = escaped(environment_words(env))
         lines += [r"\midrule", rf"\multicolumn{{{width}}}{{l}}{{{words}}} \\"]
         for row in rows:
-            texts = {name: number_text(row[name]) for name in ("median", "worst")}
-            texts |= {"difference": difference_text(row), "p": p_text(row["p"])}
-            texts = {"": regret_text(*measured(row, results.horizon)), **texts}
-            cells = [_mathematics(texts[name]) for name in ("", *headings)]
-            lines.append(rf"{' & '.join([escaped(row['agent']), *cells])} \\")
+            texts = [regret_text(*measured(row, results.horizon))]
+            texts += [OPTIONAL[name][1](row) for name in headings]
+            cells = [escaped(row["agent"]), *map(_mathematics, texts)]
+            lines.append(rf"{' & '.join(cells)} \\")
     better = {"regret": "lower", "total reward": "higher"}.get(
         measure, "lower regret or higher total reward"
     )
