@@ -27,6 +27,7 @@ from ..any_env import (
     own_step_of,
     regret_of,
     shows_clicks,
+    users_of,
 )
 from ..base_env import label_of
 from ..click_env import name_of
@@ -239,7 +240,8 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
         Raises:
             ValueError: as there; or the users change, at a session of each stream and not of all.
         """
-        if len(getattr(getattr(self._one.unwrapped, "model", None), "starts", (0,))) > 1:
+        users = users_of(self._one)
+        if users is not None and len(users.starts) > 1:
             raise ValueError(
                 f"the users of {label_of(self._one)} change with the clock of each stream, so the "
                 "sessions of all streams are no run; train in one stream"

@@ -261,6 +261,14 @@ def test_an_agent_with_users_of_its_own_in_some_runs_has_no_difference():
     assert clickgym.Results(with_others).table("Random")["difference"].count() == 0
 
 
+def test_results_of_own_runs_without_a_seed_stand_beside_a_sweep():
+    mine = clickgym.Results([streams()])
+    sweep = clickgym.sweep(["PBMRank-v0"], ["Random"], T, 2, n_jobs=1)
+    table = clickgym.Results([mine, sweep]).table("Random")
+    assert set(table["agent"]) == {"streams", "Random"}
+    assert table["difference"].count() == 0
+
+
 def test_runs_stand_beside_a_folder(tmp_path):
     clickgym.sweep(["PBMRank-v0"], ["Random"], T, 2, out=tmp_path, progress=False)
     table = clickgym.Results([streams(), tmp_path]).table()

@@ -141,7 +141,8 @@ def rows_of(parts: Sequence[Result | polars.DataFrame]) -> polars.DataFrame:
             for env, instance, seed, agent, run in columns.unique(maintain_order=True).iter_rows():
                 swept[env, instance, seed] = run
                 seen.add((env, instance, seed, agent))
-                _check_seed(env, instance, seed, run, seeds)
+                if seed is not None:
+                    _check_seed(env, instance, seed, run, seeds)
                 _check_name((env, instance, agent), place, origins)
     runs = [part for part in parts if isinstance(part, Result)]
     for result in runs:
@@ -192,11 +193,13 @@ def _check_regret(frames: Sequence[polars.DataFrame]) -> None:
 
 
 def _check_seed(env: str, instance: str, seed: int, run: int, seeds: dict[Any, Any]) -> None:
-    """Check that runs of sweeps with one number met the same users; note the seed of this one."""
+    """Check that runs of other results with one number met the same users; note the seed of this
+    one.
+    """
     if seeds.setdefault((env, instance, run), seed) != seed:
         raise ValueError(
             f"sweeps of {env} have different seeds, so that their runs met different users; play "
-            "them with one seed"
+            "them with one seed, and give runs of your own one by one"
         )
 
 
