@@ -196,7 +196,7 @@ def _studies() -> str:
     rows = []
     for name, script in scripts().items():
         title, paper, *_ = (" ".join(part.split()) for part in (script.__doc__ or "").split("\n\n"))
-        results, _ = study.read(study.shipped_file(script))
+        (results, _), _ = study.shipped(script)
         said = script.statements(results) if hasattr(script, "statements") else []
         found = Counter(verdict for _, verdict in study.verdicts(said))
         counts = [str(found[verdict] or "–") for verdict in VERDICTS]
@@ -208,14 +208,14 @@ def _studies() -> str:
 def study_pages(has_picture: bool) -> Iterator[tuple[str, str]]:
     """Yield the names and pages of the experiments, of the website or of the repository."""
     for name, script in scripts().items():
-        results, made = study.read(study.shipped_file(script))
-        yield name, study.page(script, results, made, has_picture)
+        yield name, study.page(script, *study.shipped(script), has_picture)
 
 
 def study_figures() -> Iterator[tuple[str, Figure]]:
     """Yield the file names and figures of the experiments for the website."""
     for name, script in scripts().items():
-        yield name, script.draw(study.read(study.shipped_file(script))[0])
+        (results, _), _ = study.shipped(script)
+        yield name, script.draw(results)
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from types import ModuleType
@@ -365,27 +365,43 @@ def save(path: Path, parts: Mapping[str, polars.DataFrame], made: Mapping[str, A
     write_results(path, polars.concat(tables, how="diagonal"), made)
 
 
-def read(path: Path) -> tuple[dict[str, Curves], dict[str, Any]]:
+Played = tuple[dict[str, Curves], dict[str, Any]]
+"""The curves of each part, and what made them."""
+
+
+def read(path: Path) -> Played:
     """The curves of each part of a file, and what made them."""
     table, made = read_results(path)
     return {part: Curves(table.filter(part=part)) for part in made["versions"]}, made
 
 
-def shipped_file(script: ModuleType) -> Path:
+def shipped_file(script: ModuleType, folder: str = "results") -> Path:
     """The file of the shipped results of an experiment; some share that of another."""
     path = Path(script.__file__ or "")
-    return path.parent / "results" / f"{getattr(script, 'RESULTS', path.stem)}.parquet"
+    return path.parent / folder / f"{getattr(script, 'RESULTS', path.stem)}.parquet"
+
+
+def shipped(script: ModuleType) -> tuple[Played, Played | None]:
+    """The shipped results of an experiment. If their queries are not ours to ship, also the results
+    of the same experiment on the shipped queries.
+    """
+    repeated = shipped_file(script, "results/shipped_queries")
+    return read(shipped_file(script)), read(repeated) if repeated.exists() else None
 
 
 def page(
-    script: ModuleType,
-    results: Mapping[str, Curves],
-    made: Mapping[str, Any],
-    has_picture: bool = True,
+    script: ModuleType, played: Played, repeated: Played | None = None, has_picture: bool = True
 ) -> str:
     """The page of an experiment in Markdown. A first look, whose runs or sessions are not those of
     the experiment, has a figure and a table, and compares nothing with the paper.
+
+    Args:
+        script: the experiment.
+        played: the results, which decide the verdicts, and what made them.
+        repeated: those on the shipped queries, which get a column of their own.
+        has_picture: whether the figure lies beside the page.
     """
+    results, made = played
     name, full = Path(script.__file__ or "").stem, made["full"]
     title, paper, *notes = (script.__doc__ or "").strip().split("\n\n")
     lines = [f"# {' '.join(title.split()).removesuffix('.')}", "", paper, ""]
@@ -396,9 +412,12 @@ def page(
     if judged:
         lines += ["## In short", "", *_in_short(judged), ""]
     if full and hasattr(script, "numbers"):
-        rows = [[markdown_text(cell) for cell in one.cells()] for one in script.numbers(results)]
-        header = ["number", "the paper", "ours", "difference"]
-        lines += ["## The paper's numbers beside ours", "", *markdown_table([header, *rows]), ""]
+        rows = [["number", "the paper", "ours", "difference"]]
+        rows += [[markdown_text(cell) for cell in one.cells()] for one in script.numbers(results)]
+        if repeated:
+            again = script.numbers(repeated[0])
+            _add_column(rows, [str(estimate(one.values)) for one in again])
+        lines += ["## The paper's numbers beside ours", "", *markdown_table(rows), ""]
     picture = f"![{name}]({name}.png)" if has_picture else f"    python {PLACE}/{name}.py --shipped"
     lines += ["## Figure", "", picture, ""]
     if hasattr(script, "table"):
@@ -409,16 +428,44 @@ def page(
         for one, (measured, verdict) in judged:
             cells = [f"“{one.quote}”", one.place, one.rule, measured]
             rows.append([*map(markdown_text, cells), f"**{verdict}**"])
+        if repeated:
+            found = [one.finding for one in script.statements(repeated[0])]
+            cells = [one.measured if isinstance(one, Finding) else "" for one in found]
+            if any(cells):
+                _add_column(rows, cells)
         lines += ["## What the paper says", "", *markdown_table(rows), ""]
     lines += ["## What differs here", "", "\n\n".join(notes), ""]
     if full and hasattr(script, "seen"):
         lines += ["## What we also saw", "", *(f"- {one}" for one in script.seen(results)), ""]
-    rows = [["part", "instances", "runs", "sessions", "clickgym"]]
+        if repeated:
+            lines += ["On the 16 shipped queries:", ""]
+            lines += [*(f"- {one}" for one in script.seen(repeated[0])), ""]
+    lines += ["## What was played", ""]
+    rows = [["part", "instances", "runs", "sessions", "clickgym"], *_parts(played)]
+    if repeated:
+        lines += [
+            f"`{repeated[1]['command']}` plays the 16 shipped queries, and repeats what this page "
+            "says of them. The rest, with all verdicts, is about published queries that are not "
+            "ours to ship:",
+            "",
+        ]
+        rows += [[f"{part}, shipped queries", *cells] for part, *cells in _parts(repeated)]
+    lines += [f"`{made['command']}`", "", *markdown_table(rows), ""]
+    return "\n".join(lines)
+
+
+def _parts(played: Played) -> Iterator[list[str]]:
+    """Yield the name, the size and the version of each part."""
+    results, made = played
     for part, curves in results.items():
         counts = [len(curves.instances), curves.n_runs, curves.horizon]
-        rows.append([part, *(f"{count:,}" for count in counts), made["versions"][part]])
-    lines += ["## What was played", "", f"`{made['command']}`", "", *markdown_table(rows), ""]
-    return "\n".join(lines)
+        yield [part, *(f"{count:,}" for count in counts), made["versions"][part]]
+
+
+def _add_column(rows: list[list[str]], cells: Sequence[str]) -> None:
+    """Add what was measured on the shipped queries to the rows of a table."""
+    for row, cell in zip(rows, ["on the 16 shipped queries", *cells], strict=True):
+        row.append(markdown_text(cell))
 
 
 def _in_short(judged: Sequence[tuple[Statement, tuple[str, str]]]) -> list[str]:
@@ -461,16 +508,18 @@ def main(script: ModuleType) -> None:
     options.queries = options.queries or shipped_queries()
     options.out = options.out or Path("results") / ("shipped" if options.shipped else name)
     options.out.mkdir(parents=True, exist_ok=True)
-    file = shipped_file(script) if options.shipped else options.out / f"{name}.parquet"
-    if not options.shipped:
+    if options.shipped:
+        played, repeated = shipped(script)
+    else:
+        file = options.out / f"{name}.parquet"
         parts = script.play(options)
         versions = dict.fromkeys(parts, clickgym.__version__)
         made = {"command": " ".join([f"python {PLACE}/{name}.py", *sys.argv[1:]])}
         full = options.horizon is None and options.runs is None
         save(file, parts, {**made, "full": full, "versions": versions})
-    results, made = read(file)
-    text = page(script, results, made)
+        played, repeated = read(file), None
+    text = page(script, played, repeated)
     (options.out / f"{name}.md").write_text(text, encoding="utf-8")
-    script.draw(results).savefig(options.out / f"{name}.png", dpi=150)
+    script.draw(played[0]).savefig(options.out / f"{name}.png", dpi=150)
     print(text)
     print(f"The page and the figure are in {options.out}", file=sys.stderr)

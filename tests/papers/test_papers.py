@@ -35,13 +35,13 @@ def test_a_program_plays_judges_and_draws(name, tmp_path):
     made = {"command": "none", "full": True, "versions": dict.fromkeys(parts, "7")}
     study.save(tmp_path / "kept.parquet", parts, made)
     results, made = study.read(tmp_path / "kept.parquet")
-    text = study.page(script, results, made)
+    text = study.page(script, (results, made))
     for part, heading in (
         ("numbers", "The paper's numbers"),
         ("statements", "What the paper says"),
     ):
         assert hasattr(script, part) == (f"## {heading}" in text)
-    assert "reproduced" not in study.page(script, results, made | {"full": False})
+    assert "reproduced" not in study.page(script, (results, made | {"full": False}))
     script.draw(results).savefig(tmp_path / "figure.png")
 
 
@@ -51,6 +51,14 @@ def test_shipped_results_as_a_program(program, tmp_path):
     assert page.strip() == shown.strip()
     assert "| queries | BCMPTS | 312 ± 154 | 0.384 |" in page
     assert (tmp_path / "out" / "lagree2016_queries.png").exists()
+
+
+def test_what_the_shipped_queries_give_stands_beside_the_verdicts():
+    script = import_module("li2019_nonstationary_figure1")
+    text = study.page(script, *study.shipped(script))
+    assert "117 ± 6.1 | +5.15 ± 6.5 | 119 ± 12 |" in text
+    tested = "117 against 646, a gap of 530 ± 129 | **reproduced**"
+    assert f"{tested} | 119 against 696, a gap of 577 ± 219 |" in text
 
 
 def judged(script, swapped=()):
