@@ -6,8 +6,10 @@ The paper's users are 180,000 logged visits of Taobao, which are not published. 
 estimates from that log. So we do not test its numbers. We test its orders on other users. Our users
 click with probabilities that are linear in features. In three instances of the family linear, the
 features are drawn at random, and each instance has the examination of a shipped query. We count
-clicks (CTR_sum) or compute their probability (CTR_set). The examination of Taobao's page lies
-between 0.17 and 0.55. That of our queries depends more on the position.
+clicks (CTR_sum), or compute the probability of at least one (CTR_set). CTR_set is the optimum less
+the regret, and all agents have the same optimum, so that chance enters a comparison through nothing
+but the lists shown. The examination of Taobao's page lies between 0.17 and 0.55. That of our
+queries depends more on the position.
 
 On our three instances the best list has about 0.1 % more CTR_set than C2UCB. That leaves no room
 for a lead over C2UCB, so we do not test such leads. Nor do we test how fast agents converge. Three
@@ -23,38 +25,34 @@ figure 4.
 
 from __future__ import annotations
 
+import math
 import sys
+from functools import cache
 from itertools import product
 
 import figures
-import he2020_figure2
 import numpy as np
 import study
-from he2020_figure2 import (
-    AGENTS,
-    BASELINE,
-    BEST,
-    CONTEXT_FREE,
-    CTR_SET,
-    CTR_SUM,
-    KINDS,
-    LONG,
-    OURS,
-    POSITIONS,
-    RIVALS,
-    SHORT,
-    ahead,
-    chosen,
-    lead_grows,
-    lift,
-    optimum,
-    percent,
-    sweep,
-    ubm,
-)
-from study import Number, Statement, estimate
+from study import Finding, Number, Statement, all_of, estimate, ratio
 
-table = he2020_figure2.table
+import clickgym
+from clickgym.agents import PBMUCB
+from clickgym.agents.kernels import rank_by_index, show_at
+from clickgym.core.kernels import kernel
+
+POSITIONS = (3, 4, 5, 6)
+SHORT, LONG = POSITIONS[0], POSITIONS[-1]
+BASELINE, OURS, CONTEXT_FREE = "C2UCB", "UBMLinUCB", "PBM-UCB"
+RIVALS = ("CMLinUCB", "DCMLinUCB", OURS)
+"""The agents of the paper that have features and a click model."""
+AGENTS = (BASELINE, "PBMLinUCB", *RIVALS, CONTEXT_FREE)
+ALPHAS = (0.0, 0.1, 0.3, 1.0)
+SPECS = {agent: [agent, *(f"{agent}:alpha={alpha:g}" for alpha in ALPHAS)] for agent in AGENTS}
+SPECS[CONTEXT_FREE] = [CONTEXT_FREE]  # it has no α
+THEOREM, BEST = "α of the theorem", "best α"
+KINDS = CTR_SUM, CTR_SET = "CTR_sum", "CTR_set"
+ROOM = 0.05
+"""A lead over an agent is not tested if the best lists have less than this more CTR_set."""
 PRINTED = {
     CTR_SUM: {
         CONTEXT_FREE: (-7.9, 1.8, -0.4, -2.1),
@@ -71,10 +69,167 @@ PRINTED = {
 }
 """The lifts over C2UCB of the paper's table, for each K, in per cent."""
 
+# ----------------------------------------------------------- PBM-UCB for candidates that change
+
+
+@kernel
+def rank_candidates(state, rng, ranking, items):
+    radius, n_items = math.sqrt((1.0 + state.epsilon) * math.log(state.t[0] + 1)), len(items)
+    for a in range(n_items):
+        if items[a] >= len(state.mean):
+            raise IndexError("an item is beyond the catalogue")
+        state.indices[a] = state.mean[items[a]] + radius * state.width[items[a]]
+    rank_by_index(state.indices[:n_items], state.order[:n_items], rng, len(ranking))
+    show_at(state.positions, state.order, ranking)
+
+
+@kernel
+def update_candidates(state, ranking, clicks, items):
+    state.t[0] += 1
+    for k in range(len(ranking)):
+        item = items[ranking[k]]
+        state.clicks[item] += clicks[k]
+        state.displays[item] += 1
+        state.weight[item] += state.examination[k]
+        state.mean[item] = state.clicks[item] / state.weight[item]
+        state.width[item] = math.sqrt(0.5 * state.displays[item]) / state.weight[item]
+
+
+class CataloguePBMUCB(PBMUCB):
+    """PBM-UCB where candidates change: an attraction for each of the first 10,000 items of the
+    catalogue. Observations do not say which items the candidates are. The compiled loop does, and
+    only it plays this agent.
+    """
+
+    observes = ("items",)
+    rank_kernel, update_kernel = rank_candidates, update_candidates
+
+    def sizes(self):
+        return super().sizes() | {"L": 10_000}
+
+    def seen(self, observation):
+        return (np.array(observation["items"], np.int64),)
+
+
+# ------------------------------------------------------------------------------------ the runs
+
 
 def play(options):
-    """The agents and users of figure 2, with 12 candidates and 10 features."""
-    return {"CTR": sweep(options, 100_000, n_items=12, n_features=10)}
+    """All agents with each α, before users of the UBM, with lists of 3 to 6 of 12 items."""
+    agents = {spec: spec for specs in SPECS.values() for spec in specs}
+    agents[CONTEXT_FREE] = CataloguePBMUCB
+    sizes = f"n_items=12,n_features=10,n_positions={LONG}"
+    instances = [
+        f"linear:query={query},{sizes},seed={seed}"
+        for seed, query in enumerate(options.queries[:3])
+    ]
+    horizon = options.horizon or 100_000
+    results = clickgym.sweep(
+        [ubm(k) for k in POSITIONS],
+        agents,
+        horizon,
+        options.runs or 10,
+        instances=instances,
+        checkpoints=study.checkpoints(horizon),
+        out=options.out / "CTR",
+    )
+    return {"CTR": study.compact(results.frame, columns=["regret", "clicks", "reward"])}
+
+
+def ubm(n_positions):
+    """The environment of one length of the list."""
+    return f"ContextualUBMRank-v0:n_positions={n_positions}"
+
+
+# ------------------------------------------------------------------------------------- the CTRs
+
+
+@cache
+def chosen(curves, env, agent, reading=BEST):
+    """The agent with the α of the theorem, or with the α that is best in half of the runs."""
+    if reading == THEOREM:
+        return agent
+    half = curves.n_runs // 2
+    return min(SPECS[agent], key=lambda spec: curves.by_instance(env, spec)[:, :half].mean())
+
+
+@cache
+def optimum(curves, env):
+    """``(instances, 1)`` the reward per session of the best list, from all agents' sessions."""
+    rewards = [
+        curves.by_instance(env, name, "reward") + curves.by_instance(env, name)
+        for name in curves.agents
+    ]
+    return np.mean(rewards, axis=(0, 2))[:, None] / curves.horizon
+
+
+@cache
+def ctr(curves, k, agent, kind, reading=BEST):
+    """``(n,)`` the CTR of all sessions, of the instances, each averaged over its runs, or of the
+    runs of a single one. The best α is measured in the runs that did not choose it.
+    """
+    env = ubm(k)
+    column = "clicks" if kind == CTR_SUM else "regret"
+    values = curves.by_instance(env, chosen(curves, env, agent, reading), column) / curves.horizon
+    if kind == CTR_SET:
+        values = optimum(curves, env) - values
+    if reading == BEST:
+        values = values[:, curves.n_runs // 2 :]
+    return values.mean(axis=1) if len(values) > 1 else values[0]
+
+
+def percent(share) -> str:
+    """A share with its sign, in per cent."""
+    return f"{100 * share.mean:+.2f} ± {study.number(100 * share.half, 2)} %"
+
+
+def lift(curves, k, agent, kind, reading=BEST):
+    """``(n,)`` by which share the CTR is above that of C2UCB."""
+    ours, theirs = (ctr(curves, k, name, kind, reading) for name in (agent, BASELINE))
+    return ours / theirs - 1
+
+
+def room(curves, k, agent):
+    """By which share the CTR_set of the best list is above an agent's with its best α."""
+    best = optimum(curves, ubm(k))[:, 0]
+    return float((best / ctr(curves, k, agent, CTR_SET) - 1).mean())
+
+
+def no_room(curves, ks, agents):
+    """Why a lead over some agents is not tested, in words: if no agent could have it."""
+    for k, agent in product(ks, agents):
+        most = room(curves, k, agent)
+        if most < ROOM:
+            return (
+                f"no room for a lead: with K = {k} the best list has {100 * most:.2f} % more "
+                f"CTR_set than {agent}"
+            )
+    return ""
+
+
+def ahead(curves, ks, better, worse) -> Finding | str:
+    """Whether all of some agents have higher CTRs than all of some others; the closest pair of each
+    length and kind is shown.
+    """
+    findings = {}
+    for k, kind in product(ks, KINDS):
+        ends = {agent: ctr(curves, k, agent, kind) for agent in (*better, *worse)}
+        low = min(better, key=lambda agent: ends[agent].mean())
+        high = max(worse, key=lambda agent: ends[agent].mean())
+        words = f"{low} over {high} {percent(estimate(ends[low] / ends[high] - 1))}"
+        pairs = {(a, b): estimate(ends[a] - ends[b]).within(low=0.0) for a in better for b in worse}
+        findings[f"K = {k} {kind}"] = all_of(pairs, words)
+    return no_room(curves, ks, worse) or all_of(findings)
+
+
+def lead_grows(curves) -> Finding | str:
+    """Whether UBM-LinUCB's lead over C2UCB is larger with long lists, by both kinds."""
+    findings = {}
+    for kind in KINDS:
+        lifts = [lift(curves, k, OURS, kind) for k in (SHORT, LONG)]
+        words = ", then ".join(percent(estimate(values)) for values in lifts)
+        findings[kind] = estimate(lifts[1] - lifts[0]).within(low=0.0, words=words)
+    return no_room(curves, [SHORT, LONG], [BASELINE]) or all_of(findings)
 
 
 def numbers(results):
@@ -160,12 +315,37 @@ def statements(results):
     ]
 
 
+def table(results):
+    """Every CTR at the end, with its lift over C2UCB."""
+    curves = results["CTR"]
+    rows = [["CTR", "agent", "α", *(f"K = {k}" for k in POSITIONS)]]
+    for kind, reading, agent in product(KINDS, (BEST, THEOREM), AGENTS):
+        cells = []
+        for k in POSITIONS:
+            ours, theirs = (ctr(curves, k, name, kind, reading) for name in (agent, BASELINE))
+            cells.append(f"{ours.mean():.3f} {100 * (ratio(ours, theirs).mean - 1):+.1f}%")
+        specs = [chosen(curves, ubm(k), agent, reading) for k in POSITIONS]
+        alphas = [spec.rpartition("alpha=")[2] if "=" in spec else "α_t" for spec in specs]
+        shown = alphas[0] if len(set(alphas)) == 1 else ", ".join(alphas)
+        rows.append([kind, agent, "–" if agent == CONTEXT_FREE else shown, *cells])
+    return "CTR and lift over C2UCB", rows
+
+
 def seen(results):
     """The best list, the α of the theorem, and the agent that the paper does not have."""
-    yield from he2020_figure2.seen(results)
+    curves = results["CTR"]
+    shares = ", ".join(f"{100 * room(curves, k, BASELINE):.2f} %" for k in POSITIONS)
+    yield (
+        f"The best lists have {shares} more CTR_set than C2UCB with its best α "
+        f"(K = {', '.join(map(str, POSITIONS))}). No agent can have a larger lead over C2UCB here."
+    )
+    gains = [percent(estimate(lift(curves, LONG, OURS, kind, THEOREM))) for kind in KINDS]
+    yield (
+        f"With the α of the theorem and K = {LONG}, the lead of UBM-LinUCB over C2UCB is "
+        f"{gains[0]} (CTR_sum) and {gains[1]} (CTR_set)."
+    )
     gain, plain = (
-        percent(estimate(lift(results["CTR"], LONG, agent, CTR_SUM)))
-        for agent in (OURS, "PBMLinUCB")
+        percent(estimate(lift(curves, LONG, agent, CTR_SUM))) for agent in (OURS, "PBMLinUCB")
     )
     yield f"With the best α and K = {LONG}, UBM-LinUCB has {gain} more clicks than C2UCB."
     yield f"PBM-LinUCB, which is not in the paper, has {plain} more clicks than C2UCB there."

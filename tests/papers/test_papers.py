@@ -11,7 +11,7 @@ import numpy as np
 import polars
 import pytest
 import study
-from he2020_figure2 import CataloguePBMUCB
+from he2020_table1 import CataloguePBMUCB
 
 import clickgym
 from clickgym.bench.results import read_results
@@ -19,7 +19,7 @@ from clickgym.bench.results import read_results
 FOLDER = Path(study.__file__).parent
 OTHERS = {"study", "figures", "zoghi2017_assumptions"}
 NAMES = sorted({file.stem for file in FOLDER.glob("*.py")} - OTHERS)
-FAST = ["he2020_figure3", "lagree2016_queries", "zoghi2017_figure2"]
+FAST = ["he2020_figure3", "lagree2016_theorem6", "zoghi2017_figure2"]
 """One of some papers, of which few agents are compiled for it alone."""
 
 
@@ -46,11 +46,11 @@ def test_a_program_plays_judges_and_draws(name, tmp_path):
 
 
 def test_shipped_results_as_a_program(program, tmp_path):
-    shown = program(FOLDER / "lagree2016_queries.py", "--shipped", "--out", "out", folder=tmp_path)
-    page = (tmp_path / "out" / "lagree2016_queries.md").read_text(encoding="utf-8")
+    shown = program(FOLDER / "lagree2016_theorem6.py", "--shipped", "--out", "out", folder=tmp_path)
+    page = (tmp_path / "out" / "lagree2016_theorem6.md").read_text(encoding="utf-8")
     assert page.strip() == shown.strip()
     assert "| queries | BCMPTS | 312 ± 154 | 0.384 |" in page
-    assert (tmp_path / "out" / "lagree2016_queries.png").exists()
+    assert (tmp_path / "out" / "lagree2016_theorem6.png").exists()
 
 
 def test_what_the_shipped_queries_give_stands_beside_the_verdicts():
@@ -116,7 +116,7 @@ def test_no_lead_is_tested_without_room():
     ("module", "function", "env", "expected"),
     [
         (
-            "lagree2016_synthetic",
+            "lagree2016_theorem6",
             "bound_per_log",
             ("PBMRank-v0", {"attraction": [0.5, 0.25], "examination": [0.8]}),
             # 0.8 (0.5 - 0.25) / KL(0.2, 0.4)
