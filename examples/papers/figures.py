@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from study import estimate
+from study import Curves, estimate
 
 from clickgym.runner.reports.figures import line_styles
 
@@ -46,6 +46,17 @@ def band(axes: Any, steps: Any, values: np.ndarray, agent: str, **style: Any) ->
         half = np.array([one.half for one in found])
         low = np.maximum(mean - half, 0.0)
         axes.fill_between(steps, low, mean + half, color=style["color"], alpha=0.15, linewidth=0)
+
+
+def rates(
+    axes: Any, curves: Curves, env: str, agents: Sequence[str], steps: Any, column: str = "regret"
+) -> None:
+    """A cumulative column per session, of each agent between some steps."""
+    ends = np.unique(np.searchsorted(curves.steps, np.round(steps)))
+    lengths = np.diff(curves.steps[ends], prepend=0)
+    for agent in agents:
+        values = curves.by_run(env, agent, column)[:, ends]
+        band(axes, curves.steps[ends], np.diff(values, prepend=0.0) / lengths, agent)
 
 
 def points(axes: Any, places: Sequence[float], samples: Iterable[np.ndarray], agent: str) -> None:

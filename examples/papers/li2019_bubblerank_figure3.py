@@ -22,13 +22,18 @@ from itertools import pairwise
 import figures
 import numpy as np
 import study
-from li2019_bubblerank_figure1 import ENVS, in_each
 from study import Finding, Number, Statement, all_of, certain, estimate, number
 
 import clickgym
 from clickgym.envs import load_instance
 from clickgym.runner.play.metrics import wrong_pairs
 
+ENVS = {
+    "CM": "CMRank-v0:n_positions=10,cutoff=5",
+    "DCM": "DCMRank-v0:n_positions=10,cutoff=5,reward=satisfaction",
+    "PBM": "PBMRank-v0:n_positions=10,cutoff=5",
+}
+"""The click models of figure 1."""
 CHI_ENVS = {"all": "PBMRank-v0", "top 5": "PBMRank-v0:cutoff=5"}
 CHI_MIN = [f"li2019-chi-min:i={i}" for i in range(1, 6)]
 
@@ -147,7 +152,7 @@ def statements(results):
             "section 5.4",
             "In each click model we fit regret by a line in |V_0|, within each query. Its slope is "
             "above 0, and a quadratic term explains less than 0.05 (ours) more of the variance.",
-            in_each(lambda env: linear_in_pairs(results["pairs"], env)),
+            all_of({model: linear_in_pairs(results["pairs"], env) for model, env in ENVS.items()}),
         ),
         Statement(
             "Since this position is examined with probability 0.5^i, we expect the regret to "

@@ -124,13 +124,9 @@ def draw(results):
     """NDCG per session in each click model."""
     curves = results["whole"]
     figure, panels = figures.grid(3, label="NDCG@5 per session")
-    ends = np.geomspace(100, curves.horizon, 25).round()
-    ends = np.unique(np.searchsorted(curves.steps, ends))
-    lengths = np.diff(curves.steps[ends], prepend=0)
+    agents = ("BubbleRank", "BatchRank", "TopRank", "Fixed")
     for axes, (model, env) in zip(panels, ENVS.items(), strict=True):
-        for agent in ("BubbleRank", "BatchRank", "TopRank", "Fixed"):
-            values = curves.by_run(env, agent, "ndcg")[:, ends]
-            figures.band(axes, curves.steps[ends], np.diff(values, prepend=0.0) / lengths, agent)
+        figures.rates(axes, curves, env, agents, np.geomspace(100, curves.horizon, 25), "ndcg")
         axes.set(xscale="log", title=model, xlabel="session", ylim=(0.5, 1.01))
     return figures.finish(figure, "NDCG@5")
 

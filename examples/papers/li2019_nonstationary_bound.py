@@ -20,13 +20,13 @@ import sys
 import figures
 import numpy as np
 import study
-from li2019_nonstationary_figure1 import ADAPTIVE, CM
 from study import Statement, estimate, number
 
 import clickgym
 from clickgym.agents.kernels import kl
 
-AGENTS = [*ADAPTIVE, "GLRCascadeKLUCB", "RankedExp3", "CascadeKLUCB"]
+CM = "NonStationaryCMRank-v0"
+AGENTS = ["CascadeDUCB", "CascadeSWUCB", "GLRCascadeKLUCB", "RankedExp3", "CascadeKLUCB"]
 HORIZONS = (30_000, 300_000, 3_000_000)
 """n: users change after a third of n sessions, and once more after two thirds."""
 
@@ -81,7 +81,7 @@ def lengths(results):
 
 def lower_bound(curves):
     """``(steps,)`` the lower bound."""
-    return curves.by_instance(CM, ADAPTIVE[0], "lower_bound")[0, 0] * np.sqrt(curves.steps)
+    return curves.by_instance(CM, AGENTS[0], "lower_bound")[0, 0] * np.sqrt(curves.steps)
 
 
 def times_bound(results, agent):

@@ -19,10 +19,13 @@ import figures
 import numpy as np
 import study
 from study import END, estimate
-from zoghi2017_figure2 import AGENTS, CM, CONVERGED, PBM, per_session
 
 import clickgym
 
+CM, PBM = "CMRank-v0", "PBMRank-v0"
+AGENTS = ["CascadeKLUCB", "CascadeKLUCB:feedback=first_click", "BatchRank", "RankedExp3"]
+CONVERGED = 1e-3
+"""The paper's size of the regret per session of a suboptimal run."""
 PANELS = {"a": (CM, "yandex-9982"), "b": (CM, "yandex-9866"), "c": (PBM, "yandex-98721")}
 """The panels of figure 1, with queries of ours."""
 
@@ -72,7 +75,11 @@ def draw(results):
     """Regret per session in the three panels."""
     figure, panels = figures.grid(3, label="regret per session")
     for axes, (panel, (env, query)) in zip(panels, PANELS.items(), strict=True):
-        per_session(axes, results[panel], env)
+        curves = results[panel]
+        figures.rates(axes, curves, env, AGENTS, np.linspace(0, curves.horizon, 101)[1:])
+        axes.axhline(CONVERGED, label="suboptimal, by the paper", **figures.BOUND)
+        axes.set_yscale("symlog", linthresh=1e-4)  # a run that shows the best list has no regret
+        axes.set(xlabel="session", ylim=(0, 2), xlim=(0, curves.horizon))
         axes.set_title(f"({panel}) {env}, {query}", fontsize=8)
     return figures.finish(figure, "Regret per session")
 

@@ -246,19 +246,6 @@ def seen(results) -> Iterator[str]:
         )
 
 
-def per_session(axes, curves: Curves, env: str) -> None:
-    """A panel of regret per session in each of a hundred windows."""
-    ends = np.linspace(0, curves.horizon, 101)[1:].round()
-    ends = np.unique(np.searchsorted(curves.steps, ends))
-    lengths = np.diff(curves.steps[ends], prepend=0)
-    for agent in AGENTS:
-        rates = np.diff(curves.by_run(env, agent)[:, ends], prepend=0.0) / lengths
-        figures.band(axes, curves.steps[ends], rates, agent)
-    axes.axhline(CONVERGED, label="suboptimal, by the paper", **figures.BOUND)
-    axes.set_yscale("symlog", linthresh=1e-4)  # a run that shows the best list has no regret
-    axes.set(xlabel="session", ylim=(0, 2), xlim=(0, curves.horizon))
-
-
 def draw(results):
     """Regret per session, and its distribution at the end, in both click models."""
     curves = results["whole"]
@@ -266,8 +253,10 @@ def draw(results):
     least = 1e-6  # and everything below
     edges = np.geomspace(least, 1, 25)
     for axes, below, env in zip(panels[:2], panels[2:], (CM, PBM), strict=True):
-        per_session(axes, curves, env)
-        axes.set_title(env)
+        figures.rates(axes, curves, env, AGENTS, np.linspace(0, curves.horizon, 101)[1:])
+        axes.axhline(CONVERGED, label="suboptimal, by the paper", **figures.BOUND)
+        axes.set_yscale("symlog", linthresh=1e-4)  # a run that shows the best list has no regret
+        axes.set(title=env, xlabel="session", ylim=(0, 2), xlim=(0, curves.horizon))
         for agent in AGENTS:
             ends = np.maximum(at_end(curves, env, agent).ravel(), least)
             counts, _ = np.histogram(ends, edges)
