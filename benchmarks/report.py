@@ -19,12 +19,12 @@ from pathlib import Path
 README = Path(__file__).with_name("README.md")
 
 
-def machine(*packages: str) -> str:
+def machine() -> str:
     """Return processor, number of cores, system, versions, and load of the machine."""
     cpuinfo = Path("/proc/cpuinfo")
     match = re.search(r"model name\s*:\s*(.+)", cpuinfo.read_text()) if cpuinfo.exists() else None
     processor = match[1] if match else platform.processor() or platform.machine()
-    names = ("clickgym", "gymnasium", "numpy", "numba", *packages)
+    names = ("clickgym", "gymnasium", "numpy", "numba")
     versions = ", ".join(f"{name} {version(name)}" for name in names)
     return (
         f"{processor}, {os.cpu_count()} cores, {platform.system()}; "
@@ -45,18 +45,13 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in aligned)
 
 
-def publish(text: str, *packages: str) -> None:
-    """Print the results of the running script; with ``--write`` replace its section of README.md.
-
-    Args:
-        text: the section.
-        *packages: further packages whose versions are listed.
-    """
+def publish(text: str) -> None:
+    """Print the results of the running script; with ``--write`` replace its section of README.md."""
     script = Path(sys.argv[0])
     print(text)
     if "--write" in sys.argv:
         start, stop = (f"<!-- {mark} of {script.name} -->" for mark in ("start", "end"))
         note = f"`python benchmarks/{script.name} --write`, {datetime.date.today()}: "
         before, rest = README.read_text(encoding="utf-8").split(start)
-        section = f"{start}\n\n{text}\n\n{note}{machine(*packages)}.\n\n{stop}"
+        section = f"{start}\n\n{text}\n\n{note}{machine()}.\n\n{stop}"
         README.write_text(f"{before}{section}{rest.split(stop)[1]}", encoding="utf-8")
