@@ -46,7 +46,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def publish(text: str) -> None:
-    """Print the results of the running script; with ``--write`` replace its section of README.md."""
+    """Print the results of the running script; ``--write`` replaces its section of README.md."""
     script = Path(sys.argv[0])
     print(text)
     if "--write" in sys.argv:
