@@ -1,21 +1,12 @@
-"""Convert published click models of real queries into instance files: 60 of web search, or eight of
-advertising.
+"""Convert the published click models of 60 real queries of web search into instance files.
 
-python examples/convert_queries.py yandex60 yandex60_clickmodels.json --out folder
-python examples/convert_queries.py kdd_pbm kdd_pbm.json --out folder
+python examples/convert_queries.py yandex60_clickmodels.json --out folder
 clickgym run PBMRank-v0 --instance folder/yandex60-401.json
 
-The terms of both collections do not allow shipping the parameters with clickgym.
-
-``yandex60``: a co-author of Zoghi et al. 2017 fitted six click models to at least a million Yandex
-sessions of each query. The parameters are in the PyClickLambdas repository; the input file is
-``{"origin": ..., "shared": {"PBM_examination": ..., ...}, "queries": {"401": {"CM": [...], ...},
-...}}``.
-
-``kdd_pbm``: position-based models fitted to the log of the KDD Cup 2012, track 2, the data of
-Lagrée et al. 2016. The parameters are in the ranking_bandits repository; the input file has the
-attractions and the examination of each query, ``{"19": {"thetas": [...], "kappas": [1.0, ...]},
-...}``.
+Their terms do not allow shipping the parameters with clickgym. A co-author of Zoghi et al. 2017
+fitted six click models to at least a million Yandex sessions of each query. The parameters are in
+the PyClickLambdas repository; the input file is ``{"origin": ..., "shared": {"PBM_examination":
+..., ...}, "queries": {"401": {"CM": [...], ...}, ...}}``.
 """
 
 from __future__ import annotations
@@ -45,7 +36,7 @@ CONTINUES = ("continue_after_skip", "continue_after_click", "continue_after_rele
 """The shared parameters of the click chain model, in the order of the file."""
 
 
-def convert_yandex60(source: Path) -> list[Instance]:
+def converted(source: Path) -> list[Instance]:
     """Return the instances ``yandex60-<query>``, of five positions by default.
 
     The items keep their order, that of a logged result page, so the identity is a production list:
@@ -102,29 +93,6 @@ def yandex_instance(
         )
 
 
-def convert_kdd_pbm(source: Path) -> list[Instance]:
-    """Return the instances ``kdd-<query>``, with a position for each examination probability."""
-    with faults_named(f"{source} is not the file of the advertising queries"):
-        queries = dict(json.loads(source.read_text(encoding="utf-8")))
-    return [
-        advertising_instance(f"{source}, query {query}", query, queries[query]) for query in queries
-    ]
-
-
-def advertising_instance(where: str, query: str, parameters: dict[str, Any]) -> Instance:
-    """Return the instance of a query of search advertising."""
-    with faults_named(where):
-        model = PositionBasedModel(parameters["thetas"], parameters["kappas"])
-    return Instance(
-        name=f"kdd-{query}",
-        models={model.kind: model},
-        n_positions=model.n_positions,
-        description=f"search advertising query of the KDD Cup 2012, {model.n_items} "
-        f"advertisements (PBM)",
-        origin="fitted to the log of the KDD Cup 2012, track 2; github.com/gaudel/ranking_bandits",
-    )
-
-
 @contextmanager
 def faults_named(where: str) -> Iterator[None]:
     """Context that turns an error into a ValueError of one line, which begins with ``where``."""
@@ -136,18 +104,14 @@ def faults_named(where: str) -> Iterator[None]:
         raise ValueError(f"{where}: {error}") from None
 
 
-CONVERTERS = {"yandex60": convert_yandex60, "kdd_pbm": convert_kdd_pbm}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("data", choices=CONVERTERS, help="which models the file holds")
     parser.add_argument("source", type=Path, help="the file")
     parser.add_argument("--out", type=Path, required=True, help="folder of the instance files")
     arguments = parser.parse_args()
-    instances = CONVERTERS[arguments.data](arguments.source)
+    instances = converted(arguments.source)
     arguments.out.mkdir(parents=True, exist_ok=True)
     for instance in instances:
         instance.save(arguments.out / f"{instance.name}.json")

@@ -4,8 +4,6 @@ the real log.
 
 import itertools
 import json
-import runpy
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -312,35 +310,25 @@ def test_reference_figures_of_the_real_log(yandex, name):
         assert estimator.perseverance_ == pytest.approx(0.8223, abs=5.1e-5)
 
 
-# ------------------------------------------------------------------------------------------------
-# ------------ 60
-# queries
+# ------------------------------------------------------------------------------------- 60 queries
 
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "convert_queries.py"
-
-
-@pytest.fixture(scope="module")
-def convert():
-    """The converters of the example, by the names of their data."""
-    return runpy.run_path(str(EXAMPLE))["CONVERTERS"]
-
-
-ADS = {
-    "19": {"thetas": [0.05, 0.03, 0.04, 0.06], "kappas": [1.0, 0.5]},
-    "2": {"thetas": [0.1, 0.2], "kappas": [1.0, 0.4]},
-}
-
-
-def test_advertising_queries_become_position_based_models(tmp_path, monkeypatch, convert):
-    (tmp_path / "ads.json").write_text(json.dumps(ADS))
-    first, second = convert["kdd_pbm"](tmp_path / "ads.json")
-    assert (first.name, second.name, first.n_positions) == ("kdd-19", "kdd-2", 2)
-    assert first.models == {"PBM": PositionBasedModel([0.05, 0.03, 0.04, 0.06], [1.0, 0.5])}
-    monkeypatch.setattr(
-        sys,
-        "argv",
-        [str(EXAMPLE), "kdd_pbm", str(tmp_path / "ads.json"), "--out", str(tmp_path / "out")],
+def test_published_queries_become_instances(program, tmp_path):
+    """In the file "no click yet" is the last column of the UBM."""
+    alpha, examination = [0.5, 0.4, 0.3, 0.2, 0.1], [1.0, 0.8, 0.6, 0.4, 0.2]
+    browsing = np.tril(np.arange(1, 26).reshape(5, 5) / 25)
+    shared = {
+        "PBM_examination": examination,
+        "DCM_termination": examination,
+        "UBM_gamma_rank_prev": np.roll(browsing, -1, axis=1).tolist(),
+    }
+    models = dict.fromkeys(("CM", "PBM", "DCM", "UBM", "DBN", "DBN_satisfaction"), alpha)
+    (tmp_path / "models.json").write_text(
+        json.dumps({"origin": "", "shared": shared, "queries": {"401": models}})
     )
-    runpy.run_path(str(EXAMPLE), run_name="__main__")
-    assert load_instance(tmp_path / "out" / "kdd-2.json").model("PBM") == second.models["PBM"]
+    example = Path(__file__).resolve().parents[2] / "examples" / "convert_queries.py"
+    program(example, "models.json", "--out", "out", folder=tmp_path)
+    query = load_instance(tmp_path / "out" / "yandex60-401.json")
+    assert list(query.models) == ["CM", "PBM", "TPBM", "DCM", "UBM", "DBN"]
+    assert query.model("PBM") == PositionBasedModel(alpha, examination)
+    assert query.model("UBM") == UserBrowsingModel(alpha, browsing)
