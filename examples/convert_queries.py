@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,64 +42,41 @@ def converted(source: Path) -> list[Instance]:
     The file's perseverance of the DBN, 1 up to rounding, is an artefact of the fit: the models
     become SDBNs.
     """
-    with faults_named(f"{source} is not the file of the 60 queries"):
-        content = json.loads(source.read_text(encoding="utf-8"))
-        shared, queries = content["shared"], dict(content["queries"])
-        of_all = {
-            "examination": shared["PBM_examination"],
-            "termination": shared["DCM_termination"],
-            "browsing": np.roll(np.array(shared["UBM_gamma_rank_prev"], dtype=float), 1, axis=-1),
-            # optional in the file
-            "chain": dict(zip(CONTINUES, shared["CCM"], strict=True)) if "CCM" in shared else None,
-        }
+    content = json.loads(source.read_text(encoding="utf-8"))
     return [
-        yandex_instance(f"{source}, query {query}", query, queries[query], of_all)
-        for query in queries
+        instance(query, parameters, content["shared"])
+        for query, parameters in content["queries"].items()
     ]
 
 
-def yandex_instance(
-    where: str, query: str, parameters: dict[str, Any], of_all: dict[str, Any]
-) -> Instance:
-    """Return the instance of a query, from its own and the shared parameters."""
-    n_positions = len(of_all["examination"])
-    with faults_named(where):
-        models: list[ClickModel] = [
-            CascadeModel(parameters["CM"], n_positions),
-            PositionBasedModel(parameters["PBM"], of_all["examination"]),
-            # standard trust, as in the shipped queries
-            TrustBiasModel(parameters["PBM"], of_all["examination"]),
-            DependentClickModel(parameters["DCM"], of_all["termination"]),
-            UserBrowsingModel(parameters["UBM"], of_all["browsing"]),
-            DynamicBayesianModel(
-                parameters["DBN"], parameters["DBN_satisfaction"], n_positions=n_positions
-            ),
-        ]
-        if of_all["chain"]:
-            models.append(
-                ClickChainModel(parameters["CCM"], n_positions=n_positions, **of_all["chain"])
-            )
-        return Instance(
-            name=f"yandex60-{query}",
-            models={model.kind: model for model in models},
-            n_positions=5,
-            description="real search query of the PyClickLambdas collection, 10 items (all click "
-            "models)",
-            origin="fitted to Yandex Relevance Prediction 2011 sessions; "
-            "github.com/changlicn/PyClickLambdas",
-            initial_ranking=np.arange(len(parameters["CM"])),
-        )
-
-
-@contextmanager
-def faults_named(where: str) -> Iterator[None]:
-    """Context that turns an error into a ValueError of one line, which begins with ``where``."""
-    try:
-        yield
-    except KeyError as error:
-        raise ValueError(f"{where}: {error} is missing") from None
-    except (OSError, ValueError, TypeError) as error:
-        raise ValueError(f"{where}: {error}") from None
+def instance(query: str, parameters: dict[str, Any], shared: dict[str, Any]) -> Instance:
+    """Return the instance of a query, from its own parameters and those of all queries."""
+    examination = shared["PBM_examination"]
+    browsing = np.roll(np.array(shared["UBM_gamma_rank_prev"], dtype=float), 1, axis=-1)
+    n_positions = len(examination)
+    models: list[ClickModel] = [
+        CascadeModel(parameters["CM"], n_positions),
+        PositionBasedModel(parameters["PBM"], examination),
+        TrustBiasModel(parameters["PBM"], examination),  # standard trust, as in shipped queries
+        DependentClickModel(parameters["DCM"], shared["DCM_termination"]),
+        UserBrowsingModel(parameters["UBM"], browsing),
+        DynamicBayesianModel(
+            parameters["DBN"], parameters["DBN_satisfaction"], n_positions=n_positions
+        ),
+    ]
+    if "CCM" in shared:
+        chain = dict(zip(CONTINUES, shared["CCM"], strict=True))
+        models.append(ClickChainModel(parameters["CCM"], n_positions=n_positions, **chain))
+    return Instance(
+        name=f"yandex60-{query}",
+        models={model.kind: model for model in models},
+        n_positions=5,
+        description="real search query of the PyClickLambdas collection, 10 items (all click "
+        "models)",
+        origin="fitted to Yandex Relevance Prediction 2011 sessions; "
+        "github.com/changlicn/PyClickLambdas",
+        initial_ranking=np.arange(len(parameters["CM"])),
+    )
 
 
 def main() -> None:
