@@ -79,10 +79,10 @@ STORIES = {
     "CCM": _click_chain,
 }
 """Of the models that EM estimates, or that hide no coin. The others follow from those: a CM is a
-DCM whose users leave, an SDBN a DBN with g = 1.
+DCM whose users leave.
 """
 
-LAW_OF = {"CM": "DCM EM", "DCM": "DCM EM", "SDBN": "DBN"}
+LAW_OF = {"CM": "DCM EM", "DCM": "DCM EM"}
 
 
 @cache
@@ -130,8 +130,6 @@ class BruteForce:
     def p(self, coin: Coin) -> float:
         if self.name == "CM" and coin[0] == "v":
             return 1.0
-        if self.name == "SDBN" and coin[0] == "g":
-            return 1.0
         return self.coins.get(coin, 0.5)
 
     def fit(self, log: ClickLog) -> BruteForce:
@@ -173,7 +171,7 @@ class BruteForce:
                 trials[attraction] += 1
                 successes[attraction] += clicks[k]
                 if clicks[k]:
-                    leaving = self._coin(("s" if self.name == "SDBN" else "v", k), query, items)
+                    leaving = self._coin(("v", k), query, items)
                     trials[leaving] += 1
                     successes[leaving] += k == end
         self.coins = {coin: (1 + successes[coin]) / (2 + trials[coin]) for coin in trials}

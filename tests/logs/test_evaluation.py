@@ -49,7 +49,7 @@ MODELS = {
     "dbn": DynamicBayesianModel,
 }
 # Which estimators are unbiased for users of which model: the statement of the module's table.
-HOLDS = {name: {"ips", "cascade", name} | ({"sdbn"} if name == "dbn" else set()) for name in MODELS}
+HOLDS = {name: {"ips", "cascade", name} for name in MODELS}
 HOLDS["pbm"] |= {"item-position"}
 
 
@@ -96,7 +96,7 @@ def logged(name):
 
 def model_of(name, estimator):
     """The users themselves for the estimators that need to know them."""
-    return users(name) if estimator in (name, "sdbn") else None
+    return users(name) if estimator == name else None
 
 
 def value(model, policy, *reward_and_cutoff):

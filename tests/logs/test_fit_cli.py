@@ -19,7 +19,6 @@ from clickgym.logs import (
     train_test_split,
     write_tidy,
 )
-from clickgym.logs.estimation.estimator import MODEL_ESTIMATORS
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "fit_yandex_instances.py"
 ATTRACTION, EXAMINATION = [0.7, 0.5, 0.4, 0.3, 0.2, 0.1], [0.9, 0.7, 0.5, 0.3]
@@ -118,15 +117,6 @@ def test_production_list_is_the_most_frequent_one():
     instance = fit_models(log, ["CM"], n_items=5, test_share=0).instances["q"]
     labels = [instance.labels[item] for item in instance.initial_ranking]
     assert labels == ["c", "b", "e", "a", "d"]
-
-
-def test_better_of_two_estimators_of_one_model_is_kept(log_file):
-    fitted = fit_models(read_log(log_file), ["all"])
-    scores = {name: fitted.scored[name].score(fitted.test) for name in ("SDBN", "DBN")}
-    kept = max(scores, key=scores.get)
-    assert f" {kept}," in fitted.instances["often"].description
-    models = {estimator.model_class.short for estimator in MODEL_ESTIMATORS.values()}
-    assert set(fitted.instances["often"].models) == models
 
 
 @pytest.mark.parametrize(

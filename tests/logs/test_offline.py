@@ -25,7 +25,6 @@ from clickgym.logs import (
     DBNEstimator,
     DCMEstimator,
     PBMEstimator,
-    SDBNEstimator,
     UBMEstimator,
 )
 from clickgym.logs.estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
@@ -42,7 +41,6 @@ ALL = {
     "CM": lambda: CMEstimator(UNIFORM),
     "DCM": lambda: DCMEstimator("last_click", prior=UNIFORM),
     "DCM EM": published(DCMEstimator, "em"),
-    "SDBN": lambda: SDBNEstimator(UNIFORM),
     "PBM": published(PBMEstimator),
     "UBM": published(UBMEstimator),
     "DBN": published(DBNEstimator),
@@ -282,7 +280,6 @@ REFERENCE = dict(
 CM: -1.5358 1.540882 1.7957 1.8509 1.7219 1.6232 1.5255 1.4609 1.4043 1.3439 1.3464 1.3362
 DCM: -3.77615 1.441648 1.7760 1.7269 1.5734 1.4792 1.4005 1.3464 1.3122 1.2650 1.2717 1.2653
 DCM EM: -3.57026 1.443947 1.7804 1.7302 1.5743 1.4780 1.3996 1.3461 1.3154 1.2667 1.2753 1.2734
-SDBN: -3.71286 1.435931 1.7760 1.7205 1.5680 1.4727 1.3945 1.3420 1.3072 1.2596 1.2635 1.2553
 PBM: -3.52481 1.433664 1.7720 1.7154 1.5677 1.4736 1.3917 1.3403 1.3052 1.2588 1.2602 1.2517
 UBM: -3.24050 1.434168 1.7717 1.7147 1.5691 1.4751 1.3927 1.3411 1.3061 1.2586 1.2610 1.2516
 DBN: -3.30502 1.438612 1.7712 1.7166 1.5693 1.4771 1.3957 1.3452 1.3099 1.2627 1.2705 1.2680

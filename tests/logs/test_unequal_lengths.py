@@ -28,7 +28,6 @@ from clickgym.logs import (
     FixedPolicy,
     ListPolicy,
     PBMEstimator,
-    SDBNEstimator,
     UniformPolicy,
     empirical_policy,
 )
@@ -74,9 +73,6 @@ def test_closed_forms_by_hand():
     # Examined down to the first click, or to the end of the list: a twice (once above a
     # click), b twice, c once.
     assert CMEstimator((1, 1)).fit(HAND).attraction_.tolist() == [1 / 3, 3 / 4, 1 / 3, 0.5]
-    sdbn = SDBNEstimator((1, 1)).fit(HAND)
-    assert sdbn.attraction_.tolist() == [1 / 3, 3 / 4, 1 / 3, 0.5]
-    assert sdbn.satisfaction_.tolist() == [0.5, 3 / 4, 0.5, 0.5]
     dcm = DCMEstimator("last_click", prior=(1, 1)).fit(HAND)
     assert dcm.termination_.tolist() == [2 / 3] * 3  # the last repeats the one above
 

@@ -10,7 +10,7 @@ Example:
 
 from .contextual import contextual_instance, read_ratings
 from .estimation.browsing import PBMEstimator, UBMEstimator
-from .estimation.cascading import CMEstimator, DBNEstimator, DCMEstimator, SDBNEstimator
+from .estimation.cascading import CMEstimator, DBNEstimator, DCMEstimator
 from .estimation.click_chain import CCMEstimator
 from .estimation.estimator import Estimator
 from .fitting import fit_models, train_test_split
@@ -34,7 +34,6 @@ __all__ = [
     "Judgments",
     "ListPolicy",
     "PBMEstimator",
-    "SDBNEstimator",
     "UBMEstimator",
     "UniformPolicy",
     "check_models",

@@ -75,10 +75,8 @@ def fit_models(
 
     Args:
         log: the sessions.
-        models: estimators, whose settings are taken; or their short names, which are CM, DCM, SDBN,
-            PBM, UBM, DBN and those of other estimators with a ``model_class``; or ``["all"]``. If
-            two estimate the same click model, as SDBN and DBN do, an instance holds the one that
-            predicts better.
+        models: estimators, whose settings are taken; or their short names, which are CM, DCM, PBM,
+            UBM, DBN, CCM and those of other estimators with a ``model_class``; or ``["all"]``.
         queries: labels of the queries that become instances; without any, the most frequent one.
         n_items: L, the number of items, those that were displayed most. None takes all items that
             are in at least one of a hundred sessions of the query. The fit itself uses all items.
@@ -99,10 +97,10 @@ def fit_models(
 
     Example:
         >>> log = ClickLog([[0, 1], [1, 0]] * 5, [[1, 0], [0, 1]] * 5, [0] * 10, ("a", "b"), ("q",))
-        >>> fitted = fit_models(log, ["CM", "SDBN"], n_items=2)
+        >>> fitted = fit_models(log, ["CM", "DBN"], n_items=2)
         >>> fitted.instances["q"].model("CM").attraction.round(2)
         array([0.97, 0.05])
-        >>> fitted.scored["SDBN"].score(fitted.test) < 0
+        >>> fitted.scored["DBN"].score(fitted.test) < 0
         True
     """
     check_kind("log", log, ClickLog, "a ClickLog")
@@ -124,13 +122,13 @@ def fit_models(
 
     scored = {name: fit(name, train) for name in settings}
     estimators = {name: fit(name, log) for name in settings} if test_share else scored
-    best = {name: estimators[name] for name in _one_of_each(scored, test if len(test) else train)}
     instances = {}
     for label in labels:
-        made = {name: it.click_model(label, sorted(items[label])) for name, it in best.items()}
+        names = sorted(items[label])
+        made = {name: it.click_model(label, names) for name, it in estimators.items()}
         instances[label] = _instance(log, label, items[label], made, origin)
     if bootstrap:
-        instances = _with_standard_errors(instances, best, log, fit, bootstrap, seed)
+        instances = _with_standard_errors(instances, estimators, log, fit, bootstrap, seed)
     return Fitted(train, test, scored, estimators, instances)
 
 
@@ -141,18 +139,8 @@ def _named(models: Sequence[str | Estimator]) -> dict[str, Estimator]:
     for model in MODEL_ESTIMATORS if list(models) == ["all"] else models:
         if not isinstance(model, Estimator):
             model = MODEL_ESTIMATORS[check_choice("model", model, MODEL_ESTIMATORS)]()
-        named[model.short] = model
+        named[model.model_class.short] = model
     return named
-
-
-def _one_of_each(scored: Mapping[str, Estimator], log: ClickLog) -> list[str]:
-    """Of the estimators of one click model the one that predicts a log better, for an instance has
-    room for one.
-    """
-    rivals: dict[type[ClickModel], list[str]] = {}
-    for name, estimator in scored.items():
-        rivals.setdefault(estimator.model_class, []).append(name)
-    return [max(names, key=lambda name: scored[name].score(log)) for names in rivals.values()]
 
 
 # -------------------------------------------------------------------- instances
@@ -231,7 +219,6 @@ def _with_standard_errors(
     errors: dict[str, dict[str, Any]] = {label: {} for label in instances}
     size = max(len(log) // 4, min(len(log), REFIT_SESSIONS))
     for name, estimator in estimators.items():
-        kind = estimator.model_class.short
         draws: dict[str, list[dict[str, Any]]] = {label: [] for label in instances}
         for number in range(n):
             # The same sessions are drawn for every model; sorted rows are copied faster.
@@ -240,16 +227,16 @@ def _with_standard_errors(
             for label, instance in instances.items():
                 items = instance.estimation["items"]
                 model = drawn.click_model(label, items, unseen=True)
-                draws[label].append(_parameters(model, instance.model(kind)))
+                draws[label].append(_parameters(model, instance.model(name)))
         information = Information(estimator, log)
         for label, instance in instances.items():
-            model, scale = instance.model(kind), np.sqrt(size / len(log))
+            model, scale = instance.model(name), np.sqrt(size / len(log))
             untold = _untold(information, label, instance.estimation["items"], model)
             sessions = log.of_query(label)
             shown = [sessions.items == log.item_labels.index(item) for item in instance.labels]
             expected = estimator.predict_proba(sessions)
             clicks = [(expected[where].sum(), sessions.clicks[where].sum()) for where in shown]
-            errors[label][kind] = {
+            errors[label][name] = {
                 key: _identified(
                     estimator,
                     model,

@@ -26,7 +26,7 @@ from .estimation.information import Information, untold
 from .fitting import SHOWN
 from .log import ClickLog
 
-MODELS = ("CM", "DCM", "SDBN", "PBM", "UBM", "DBN", "CCM")
+MODELS = ("CM", "DCM", "PBM", "UBM", "DBN", "CCM")
 MOST_LISTS = 5
 """Lists that a query leaves out, one after the other."""
 ROUNDS = 10

@@ -133,13 +133,12 @@ def _print_next(
 ) -> None:
     """Print which model predicts best, and the command that plays agents on its users."""
     best = max(scores, key=scores.__getitem__)
-    kind = fitted.scored[best].model_class.short
     users = " ".join(shell_quote(str(file)) for file in files.values())
-    counted = min(_exact_positions(it.model(kind)) for it in fitted.instances.values())
+    counted = min(_exact_positions(it.model(best)) for it in fitted.instances.values())
     cutoff = f":cutoff={counted}" if counted < fitted.test.n_positions else ""
     say(console, f"{best} predicts the held-out sessions best. To run agents on these users:")
     command = (
-        f"clickgym run {kind}Rank-v0{cutoff} --instance {users} --agents CascadeTS Fixed "
+        f"clickgym run {best}Rank-v0{cutoff} --instance {users} --agents CascadeTS Fixed "
         "--horizon 1e5 --out results/users"
     )
     console.print(Text(visible(command)), soft_wrap=True)  # so that it can be pasted

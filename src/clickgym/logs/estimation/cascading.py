@@ -75,27 +75,21 @@ class CascadingEstimator(Estimator):
     def _conditional(self, pairs: Indices, clicks: Clicks) -> Floats:
         return filled(cascading_conditional, pairs.shape, pairs, clicks, *self._law())
 
-    def _shares(self, successes: Floats, trials: Floats) -> tuple[Floats, Prior]:
-        """The probability of each pair, and their prior."""
-        prior = self.prior or fitted_prior(successes[:-1], (trials - successes)[:-1])
-        return smoothed(successes, trials, prior), prior
-
-    def _count(self, pairs: Indices, clicks: Clicks, end: Indices) -> tuple[Floats, Floats]:
+    def _count(self, pairs: Indices, clicks: Clicks, end: Indices) -> Floats:
         """Estimate attraction from the positions that count as examined: those down to the click at
         the position ``end``, ``(N,)``, or all where it is -1.
 
         Returns:
-            The share of clicks that were the last one, of each pair ``(P + 1,)`` and at each
-            position ``(K,)``.
+            The share of clicks that were the last one, at each position ``(K,)``.
         """
         positions, size = np.arange(pairs.shape[1]), len(self._codes) + 1
         counts, is_end = positions <= end[:, None], positions == end[:, None]
         is_clicked = (clicks > 0) & counts
         examined = counted(pairs, (pairs >= 0) & (counts | (end < 0)[:, None]), size)
         clicked = counted(pairs, is_clicked, size)
-        self.attraction_, self.prior_ = self._shares(clicked, examined)
-        leaving, _ = self._shares(counted(pairs, is_end, size), clicked)
-        return leaving, smoothed(is_end.sum(axis=0), is_clicked.sum(axis=0))
+        self.prior_ = self.prior or fitted_prior(clicked[:-1], (examined - clicked)[:-1])
+        self.attraction_ = smoothed(clicked, examined, self.prior_)
+        return smoothed(is_end.sum(axis=0), is_clicked.sum(axis=0))
 
 
 @entry
@@ -357,7 +351,7 @@ class DCMEstimator(_ScanningEstimator):
         if self.method == "em":
             self.termination_, _ = self._em(pairs, clicks, leaving_of_pairs=False)
         else:
-            _, self.termination_ = self._count(pairs, clicks, last_clicks(clicks))
+            self.termination_ = self._count(pairs, clicks, last_clicks(clicks))
         self.termination_ = np.append(self.termination_[:-1], self.termination_[-2:][0])
 
     def _law(self) -> CascadingLaw:
@@ -367,48 +361,7 @@ class DCMEstimator(_ScanningEstimator):
         return DependentClickModel(self.attraction_[pairs], self.termination_)
 
 
-class SDBNEstimator(CascadingEstimator):
-    """Estimator of the simplified dynamic Bayesian network model (perseverance 1), in closed form:
-    the last click satisfies.
-
-    Args:
-        prior: of attraction and satisfaction, see `Estimator`.
-
-    Attributes:
-        attraction_, satisfaction_: ``(P + 1,)``, see `Estimator`.
-
-    Source: Chapelle, Zhang, *A dynamic Bayesian network click model for web search ranking*, WWW
-        2009, section 5.
-
-    Example:
-        >>> from clickgym.logs import ClickLog
-        >>> log = ClickLog([[0, 1]] * 3, [[1, 0], [0, 1], [1, 1]], [0] * 3, ("a", "b"), ("q",))
-        >>> SDBNEstimator(prior=(1, 1)).fit(log).satisfaction_
-        array([0.5 , 0.75, 0.5 ])
-    """
-
-    model_class = DynamicBayesianModel
-    short = "SDBN"
-    satisfaction_: Floats
-    perseverance_ = 1.0
-
-    def _fit(self, pairs: Indices, clicks: Clicks) -> None:
-        self.satisfaction_, _ = self._count(pairs, clicks, last_clicks(clicks))
-
-    def _law(self) -> CascadingLaw:
-        g = self.perseverance_
-        return self.attraction_, g * (1.0 - self.satisfaction_), True, g
-
-    def _click_model(self, pairs: Indices) -> ClickModel:
-        return DynamicBayesianModel(
-            self.attraction_[pairs],
-            self.satisfaction_[pairs],
-            self.perseverance_,
-            n_positions=self.n_positions_,
-        )
-
-
-class DBNEstimator(_ScanningEstimator, SDBNEstimator):
+class DBNEstimator(_ScanningEstimator):
     """Estimator of the dynamic Bayesian network model, by exact EM.
 
     Args:
@@ -430,6 +383,20 @@ class DBNEstimator(_ScanningEstimator, SDBNEstimator):
     """
 
     model_class = DynamicBayesianModel
+    satisfaction_: Floats
+    perseverance_: float
 
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
         self.satisfaction_, self.perseverance_ = self._em(pairs, clicks, leaving_of_pairs=True)
+
+    def _law(self) -> CascadingLaw:
+        g = self.perseverance_
+        return self.attraction_, g * (1.0 - self.satisfaction_), True, g
+
+    def _click_model(self, pairs: Indices) -> ClickModel:
+        return DynamicBayesianModel(
+            self.attraction_[pairs],
+            self.satisfaction_[pairs],
+            self.perseverance_,
+            n_positions=self.n_positions_,
+        )

@@ -41,9 +41,7 @@ Prior = tuple[float, float]
 UNIFORM: Prior = (1.0, 1.0)
 
 MODEL_ESTIMATORS: dict[str, type[Estimator]] = {}
-"""The estimators by the names that commands give them: whatever names its ``model_class`` is
-here.
-"""
+"""The estimators by the short names of their models: whatever names its ``model_class`` is here."""
 
 SESSIONS = 2**14  # scored at once by a thread: working memory does not grow with the log
 
@@ -73,8 +71,6 @@ class Estimator(ABC):
 
     model_class: ClassVar[type[ClickModel]]
     """The click model that is estimated."""
-    short: ClassVar[str]
-    """What commands call it: the short name of the model, unless an estimator has another."""
     prior: Prior | None = None
     n_positions_: int
     attraction_: Floats
@@ -90,8 +86,7 @@ class Estimator(ABC):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "model_class" in vars(cls):
-            cls.short = vars(cls).get("short", cls.model_class.short)
-            MODEL_ESTIMATORS[cls.short] = cls
+            MODEL_ESTIMATORS[cls.model_class.short] = cls
 
     def fit(self, log: ClickLog, start: Estimator | None = None) -> Self:
         """Estimate the model's parameters.

@@ -16,9 +16,6 @@ hence in what they assume about users, and in variance:
 | `item-position` | Φ(a_k at k) / π(a_k at k) | a click depends on the item and its position: PBM |
 | `pbm`, `cm`, `dcm`, … | examinations of a_k per list under Φ / π | that click model |
 
-⚠ `sdbn` is fitted as if the last click of a session had satisfied, as its closed form assumes;
-where users go on unsatisfied to the end of the list, take `dbn`.
-
 *Click-model estimators.* In each of these models a click is an examination times an attraction
 α(a), whatever the list. So the value is ``Σ_a α(a) X_Φ(a)`` with X(a) the expected number of
 examinations of item a per list, and clicks weighed by ``X_Φ(a) / X_π(a)`` estimate it. For the PBM
