@@ -286,7 +286,7 @@ def draw(axes: Axes, part: polars.DataFrame) -> None:
             .agg(mean=col("regret").mean(), low=col("regret").min(), high=col("regret").max())
         )
         steps, mean, low, high = curve.sort("step")
-        style = style_of(agent)
+        style = style_of(axes, agent)
         axes.plot(steps, mean, label=agent, linewidth=1.6, **style)
         axes.fill_between(steps, low, high, color=style["color"], alpha=0.15, linewidth=0)
     axes.set(xscale="log", yscale="log", xlabel="sessions")

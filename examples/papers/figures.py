@@ -31,14 +31,16 @@ def grid(
     return figure, panels
 
 
-def style_of(agent: str) -> dict[str, Any]:
-    """The look of an agent, that of the runner's figures."""
-    return dict(line_styles([agent])[agent])
+def style_of(axes: Any, agent: str) -> dict[str, Any]:
+    """The look of an agent, the same in all panels: agents take looks in the order of drawing."""
+    panels = axes.get_figure().axes
+    drawn = [label for panel in panels for label in panel.get_legend_handles_labels()[1]]
+    return dict(line_styles([*drawn, agent])[agent])
 
 
 def band(axes: Any, steps: Any, values: np.ndarray, agent: str, **style: Any) -> None:
     """The mean of ``(units, steps)`` values with its 95 % interval, as far as that is above 0."""
-    style = style or style_of(agent)
+    style = style or style_of(axes, agent)
     found = [estimate(column) for column in values.T]
     mean = np.array([one.mean for one in found])
     axes.plot(steps, mean, linewidth=1.5, label=agent, **style)
@@ -63,7 +65,7 @@ def points(axes: Any, places: Sequence[float], samples: Iterable[np.ndarray], ag
     """The means of samples as points on a line, with their 95 % intervals."""
     found = [estimate(values) for values in samples]
     mean, half = [one.mean for one in found], [one.half for one in found]
-    style = {"marker": "o", "markersize": 3, "linewidth": 1.5, **style_of(agent)}
+    style = {"marker": "o", "markersize": 3, "linewidth": 1.5, **style_of(axes, agent)}
     axes.errorbar(places, mean, half, label=agent, **style)
 
 

@@ -175,7 +175,7 @@ def draw(results):
     figure = draw_curves(results, "violations", agents)
     for axes, place in zip(figure.axes, range(len(ENVS)), strict=True):
         for shift, agent in zip((0.85, 1.0, 1.2), agents[1:], strict=True):  # beside each other
-            color = figures.style_of(agent)["color"]
+            color = figures.style_of(axes, agent)["color"]
             axes.plot(100 * shift, PRINTED[agent][place][0], "*", color=color, markersize=10)
         axes.set_ylim(bottom=8)
     figure.axes[0].annotate("★ the paper", (0.45, 0.3), xycoords="axes fraction")

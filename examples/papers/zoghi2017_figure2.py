@@ -260,7 +260,8 @@ def draw(results):
         for agent in AGENTS:
             ends = np.maximum(at_end(curves, env, agent).ravel(), least)
             counts, _ = np.histogram(ends, edges)
-            below.stairs(counts / len(ends), edges, linewidth=1.5, **figures.style_of(agent))
+            look = figures.style_of(axes, agent)
+            below.stairs(counts / len(ends), edges, linewidth=1.5, **look)
         below.axvline(CONVERGED, **figures.BOUND)
         below.set(xscale="log", xlabel="regret per session at the end", xlim=(least, 1))
     panels[0].set_ylabel("regret per session")

@@ -5,9 +5,9 @@ row of panels for each further metric.
 from __future__ import annotations
 
 import io
+import itertools
 import math
 import textwrap
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -45,9 +45,9 @@ refuse Type 3, the choice of matplotlib).
 """
 
 
-# The palette of Okabe and Ito, which readers with colour-vision deficiency can distinguish; grey
-# replaces its yellow, which is faint in print. Further curves reuse it with another dash pattern.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#000000", "#56B4E9", "#888888")
+# The palette of Okabe and Ito, which readers with colour-vision deficiency can distinguish, without
+# its yellow, which is faint in print. Further curves reuse it with another dash pattern.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#000000", "#56B4E9")
 DASHES = (
     "-",
     (0, (5, 1.5)),
@@ -59,16 +59,7 @@ DASHES = (
 LOOKS: list[dict[str, Any]] = [
     {"color": colour, "linestyle": dash} for dash in DASHES for colour in COLOURS
 ]
-# A row for each pattern, a column for each colour: agents that are often compared differ in colour.
-_ROWS = """
-CascadeTS CascadeKLUCB TopRank BubbleRank PBMHB UniRank BatchRank RankedExp3
-PBMPIE CascadeKLUCB:feedback=first_click PBMTS PBMUCB CascadeUCB1 EpsilonGreedy BCMPTS RankedKLUCB
-GRAB DCMKLUCB CascadeDUCB GLRCascadeKLUCB CascadeUCBV Fixed CascadeSWUCB Random
-UBMLinUCB CMLinUCB LinearTS PBMLinUCB DCMLinUCB PDGD CascadeVI C2UCB
-SAC A2C DQN NeuralGreedy MixTS PPO DBGD Oracle
-"""
-PLACES = {agent: number for number, agent in enumerate(_ROWS.split())}
-"""The place of each agent's look in `LOOKS`."""
+LOOK_OF_RANDOM: dict[str, Any] = {"color": "#888888", "linestyle": "-"}
 
 
 class NotebookFigure(Figure):
@@ -83,54 +74,15 @@ class NotebookFigure(Figure):
 
 
 def line_styles(agents: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """The colour and the dashes of each agent, the same in every figure.
-
-    A published agent has the look of its place in the table of looks, and its variant
-    (``TopRank:delta=0.1``) the same colour in other dashes. Any other label has one by its letters;
-    if an agent of the figure has its colour, it takes the next that is free.
+    """The colour and the dashes of each agent: they take the looks in turn, and `Random` is grey.
 
     Example:
-        >>> styles = line_styles(["mine", "TopRank"])
-        >>> styles["TopRank"] == line_styles(["TopRank", "Random"])["TopRank"] != styles["mine"]
-        True
+        >>> styles = line_styles(["TopRank", "Random", "CascadeTS"])
+        >>> [styles[agent]["color"] for agent in ("TopRank", "Random", "CascadeTS")]
+        ['#0072B2', '#888888', '#D55E00']
     """
-    agents = list(dict.fromkeys(agents))
-    numbers = {agent: PLACES[agent] for agent in agents if agent in PLACES}
-    for agent in agents:
-        if agent not in numbers:
-            original = PLACES.get(agent.partition(":")[0])
-            own = None if original is None else (original + len(COLOURS)) % len(LOOKS)
-            wanted = zlib.crc32(agent.encode()) if own is None else own
-            in_turn = [(wanted + n) % len(LOOKS) for n in range(len(LOOKS))]
-            free = [n for n in in_turn if n not in numbers.values()] or in_turn
-            used = {n % len(COLOURS) for n in numbers.values()}
-            numbers[agent] = min(free, key=lambda n: n != own and n % len(COLOURS) in used)
-    return {agent: LOOKS[numbers[agent]] for agent in agents}
-
-
-def apart(styles: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The looks of at most eight agents with one colour for each: of two with the same, the one
-    whose place in the table of looks is later takes the next that is free. `Random` stays grey.
-
-    Example:
-        >>> styles = line_styles(["CascadeTS", "GRAB"])
-        >>> styles["CascadeTS"]["color"] == styles["GRAB"]["color"]
-        True
-        >>> [style["color"] for style in apart(styles).values()]
-        ['#0072B2', '#D55E00']
-    """
-    if len(styles) > len(COLOURS):
-        return dict(styles)
-    in_turn = sorted(styles, key=lambda name: (name != "Random", PLACES.get(name, len(PLACES))))
-    colours: dict[str, str] = {}
-    for agent in in_turn:
-        place = COLOURS.index(styles[agent]["color"])
-        colours[agent] = next(
-            colour
-            for colour in (*COLOURS[place:], *COLOURS[:place])
-            if colour not in colours.values()
-        )
-    return {agent: {**style, "color": colours[agent]} for agent, style in styles.items()}
+    others = (agent for agent in dict.fromkeys(agents) if agent != "Random")
+    return {"Random": LOOK_OF_RANDOM, **dict(zip(others, itertools.cycle(LOOKS), strict=False))}
 
 
 class Manner(NamedTuple):
@@ -210,9 +162,7 @@ def regret_figure(
                     parts[measure].append(means)
     if all(part.is_empty() for part in parts[measures[0]]):
         raise ValueError(f"no other agent met the users of {manner.reference}: no differences")
-    drawn = frame["agent"].unique().sort().to_list()
-    looks = line_styles([*known, *drawn])
-    styles = apart({agent: looks[agent] for agent in drawn})
+    styles = line_styles(frame["agent"].unique(maintain_order=True))
     if ax is not None:
         if len(titles) > 1:
             what = "panel" if by_instance else "environment"
