@@ -30,7 +30,7 @@ class Result:
             and puts no ``regret`` of its own into ``info``.
         reward: ``(n,)`` cumulative realised reward.
         clicks: ``(n,)`` cumulative number of clicks.
-        metrics: ``(n,)`` further metrics by name: cumulative sums, except ``window_regret``.
+        metrics: ``(n,)`` further metrics by name: cumulative sums, but for held-out queries.
         seconds: wall time of the sessions, without the compilation of kernels.
         engine: ``"compiled"``, ``"python"``, or the name of the library that ran the loop;
             ``"own loop"`` of your own program.

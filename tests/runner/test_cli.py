@@ -130,14 +130,14 @@ def test_run_has_a_horizon_by_itself(printed):
 
 def test_run_takes_several_values_after_one_flag(tmp_path, capsys):
     words = "run PBMRank-v0 PBMRank-v0:reward=any_click --agents TopRank Random -a Oracle --seed 3"
-    words += " --instance yandex-9 yandex-990 --horizon 1e3 --runs 2 --metrics ndcg window_regret"
+    words += " --instance yandex-9 yandex-990 --horizon 1e3 --runs 2 --metrics ndcg any_click"
     words += f" --out {tmp_path / 'out'}"
     assert main(words.split()) == 0
     results = clickgym.Results(tmp_path / "out")
     assert list(results.config["envs"]) == ["PBMRank-v0", "PBMRank-v0:reward=any_click"]
     assert list(results.config["agents"]) == ["TopRank", "Random", "Oracle"]
     assert list(results.config["instances"]) == ["yandex-9", "yandex-990"]
-    assert results.config["metrics"] == ["ndcg", "window_regret"]
+    assert results.config["metrics"] == ["ndcg", "any_click"]
     assert [results.config[key] for key in ("horizon", "runs", "seed")] == [1000, 2, 3]
     assert len(results.frame.filter(step=1000)) == 2 * 3 * 2 * 2
     out, err = capsys.readouterr()

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.uncompiled
 INITIAL = np.array([3, 1, 0, 4, 2])
 HORIZON = 150
 COLUMNS = ["env", "instance", "agent", "run", "seed", "step", "regret", "reward", "clicks"]
-ALL = [name for name, metric in METRICS.items() if metric.kernel]  # not window_regret
+ALL = [name for name, metric in METRICS.items() if metric.kernel]
 
 
 def changing() -> PiecewiseStationaryModel:
@@ -238,21 +238,6 @@ def test_a_sweep_has_a_column_for_each_metric(tmp_path):
         assert clickgym.Results(tmp_path / engine).frame.equals(table)
     assert tables["auto"].equals(tables["python"])
     assert tables["auto"]["ndcg"].is_between(0, 60, closed="none").all()
-
-
-@pytest.mark.parametrize("engine", ["compiled", "python"])
-def test_window_regret(engine):
-    """Random's list has constant regret on average; by hand from the cumulative regret at uneven
-    checkpoints.
-    """
-    metrics = {"metrics": ["ndcg", "window_regret", "any_click"], "checkpoints": [10, 40]}
-    result = clickgym.run("Random", "PBMRank-v0", 100, seed=0, engine=engine, **metrics)
-    a, b, c = result.regret
-    np.testing.assert_allclose(
-        result.metrics["window_regret"], [a / 10, (b - a) / 30, (c - b) / 60], rtol=1e-12
-    )
-    assert list(result.metrics) == ["ndcg", "window_regret", "any_click"]
-    assert result.metrics["any_click"][-1] <= 100
 
 
 @pytest.mark.parametrize("engine", ["compiled", "python"])

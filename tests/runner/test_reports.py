@@ -34,7 +34,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def returned(folder):
-    metrics = ["ndcg", "window_regret"]
+    metrics = ["ndcg", "any_click"]
     with pytest.MonkeyPatch.context() as patch:  # what draws is another test's
         patch.setattr(figures, "figure_bytes", lambda *_, **__: b"")
         return clickgym.sweep(
@@ -78,7 +78,7 @@ def test_panels_curves_and_metrics(results):
         f"{env}\nmean over 2 instances" for env in ENVS
     ]
     labels = [panel.get_ylabel() for panel in figure.axes]
-    assert labels[2:] == ["ndcg per session"] * 2 + ["window_regret per session"] * 2
+    assert labels[2:] == ["ndcg per session"] * 2 + ["any_click per session"] * 2
     assert labels[:2] == ["cumulative regret"] * 2
     assert figure.get_suptitle() == "Mean and 95 % confidence band over 2 instances (3 runs each)"
     ends = {line.get_label(): line.get_ydata()[-1] for line in figure.axes[1].lines}
@@ -125,7 +125,7 @@ def test_emphasis_names_and_width(results):
     """A figure for a column of a paper: one's own line is thick and above the others, the labels
     stay, and the legend is below.
     """
-    rows = results.rows.drop("ndcg", "window_regret")
+    rows = results.rows.drop("ndcg", "any_click")
     results = clickgym.Results(rows).select(AGENTS[:3], ENVS[1:])
     names = {"TopRank": "ours", ENVS[1]: "position-based model"}
     figure = results.plot(emphasis="TopRank", names=names, width=3.3)
@@ -213,11 +213,11 @@ def test_metrics_are_drawn_per_session_of_a_window(results):
     assert {panel.get_xscale() for panel in panels[1:]} == {"linear"}
     (line,) = panels[1].lines
     before, last = line.get_xdata()[-2:]
-    sums = results.rows.group_by("step").agg(polars.col("ndcg", "regret").mean())
+    sums = results.rows.group_by("step").agg(polars.col("ndcg", "any_click").mean())
     gaps = sums.filter(step=last) - sums.filter(step=before)
     assert line.get_ydata()[-1] == pytest.approx((gaps["ndcg"] / gaps["step"]).item())
     (line,) = panels[2].lines
-    assert line.get_ydata()[-1] == pytest.approx((gaps["regret"] / gaps["step"]).item())
+    assert line.get_ydata()[-1] == pytest.approx((gaps["any_click"] / gaps["step"]).item())
     assert len(line.get_xdata()) <= 50
 
 
@@ -247,15 +247,15 @@ def test_report_says_table_metrics_and_files(returned, folder, printed):
     assert "Results in" in out
     assert {"report.html", "regret.png", "regret.svg", "summary.csv"} <= set(os.listdir(folder))
     summary = polars.read_csv(folder / "summary.csv")
-    assert re.search(r"reward +ndcg +window_regret +time", out)
-    assert "Reward, ndcg and time are per session." in out
+    assert re.search(r"reward +ndcg +any_click +time", out)
+    assert "Reward, ndcg, any_click and time are per session." in out
     for row in returned.table().iter_rows(named=True):
         regret = regret_text(row["regret"], row["regret_ci95"])
         cells = f"{row['reward']:.4f} +{row['ndcg']:.4f}"
         assert re.search(rf"{row['env']}\n(.+\n)*{row['agent']} +{regret} .+ {cells} ", out)
     table = returned.table()
     assert summary.columns == table.columns
-    for name in ("regret", "regret_ci95", "reward", "runs", "ndcg", "ndcg_ci95", "window_regret"):
+    for name in ("regret", "regret_ci95", "reward", "runs", "ndcg", "ndcg_ci95", "any_click"):
         assert summary[name].to_list() == pytest.approx(table[name].to_list())
 
 

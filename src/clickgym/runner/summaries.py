@@ -9,7 +9,7 @@ import polars
 from polars import col
 
 from ..core.statistics import half_width, holm, t_level
-from .play.metrics import is_sum, kind_of
+from .play.metrics import is_sum
 from .play.pair import ENGINES
 
 MEASURED = ("env", "instance", "agent", "run", "seed", "step", "regret", "reward", "clicks")
@@ -95,18 +95,12 @@ def by_window(frame: polars.DataFrame) -> polars.DataFrame:
     )
     rows = frame.join(ends, on="step", how="semi", maintain_order="left")
     pair = ["env", "instance", "agent", "run"]
-    sums = {
-        name: col(name if is_sum(name) else "regret")
-        for name in metrics_of(frame)
-        if kind_of(name) != "held_out"
-    }
 
-    def since(column: polars.Expr) -> polars.Expr:
-        return column - column.shift(1, fill_value=0).over(pair)
+    def since(name: str) -> polars.Expr:
+        return col(name) - col(name).shift(1, fill_value=0).over(pair)
 
-    return rows.with_columns(
-        (since(column) / since(col("step"))).alias(name) for name, column in sums.items()
-    )
+    sums = [name for name in metrics_of(frame) if is_sum(name)]
+    return rows.with_columns(since(name) / since("step") for name in sums)
 
 
 def span(counts: polars.Series) -> str:

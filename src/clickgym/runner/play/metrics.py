@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from functools import cache, partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,14 +35,11 @@ class Metric(NamedTuple):
 
     Attributes:
         description: one line, for the command line.
-        kernel: the value of a session, which is summed over the sessions. None if the metric
-            follows from the regret, or from the agent.
+        kernel: the value of a session, which is summed over the sessions (a ratio of two sums is no
+            such metric). None if the agent ranks held-out queries at each checkpoint.
         context: builds the kernel's context; None if it needs none. If states change from session
             to session, clickgym refuses a metric with a context. If candidates change, it does so
             unless the metric takes candidates.
-        kind: ``"sum"``, a running sum over the sessions, whose mean per session tables show (a
-            ratio of two sums is no such metric); ``"window"``, the mean since the checkpoint
-            before; or ``"held_out"``, a value of the agent at the checkpoint.
         takes_candidates: whether ``context`` also gets the number of a stream, whose candidates
             it describes.
         k: the positions that count on held-out queries.
@@ -51,7 +48,6 @@ class Metric(NamedTuple):
     description: str
     kernel: Callable[..., float] | None
     context: Callable[..., Any] | None = None
-    kind: Literal["sum", "window", "held_out"] = "sum"
     takes_candidates: bool = False
     k: int = 0
 
@@ -147,7 +143,6 @@ def held_out_ndcg_at(k: int) -> Metric:
         f"mean NDCG of the first {k} documents of held-out queries, which the agent ranks without "
         "exploration at each checkpoint",
         None,
-        kind="held_out",
         k=k,
     )
 
@@ -222,12 +217,6 @@ METRICS: dict[str, Metric] = {
         is_optimal,
         lambda env: OptimumContext(env.state.optimum),
     ),
-    "window_regret": Metric(
-        "regret per session since the checkpoint before (Zoghi et al. 2017 draw it over windows of "
-        "100,000 sessions)",
-        None,
-        kind="window",
-    ),
 }
 """The metrics by name; `metric_of` also knows those of `AT_K` for other k."""
 
@@ -247,17 +236,14 @@ def metric_of(name: str) -> Metric:
     return AT_K[family](int(k))
 
 
-def kind_of(name: str) -> str:
-    """The `Metric.kind` of a column of results; a metric of another version is a sum."""
-    try:
-        return metric_of(name).kind
-    except ValueError:
-        return "sum"
-
-
 def is_sum(name: str) -> bool:
-    """Whether a column of results is a running sum over the sessions."""
-    return kind_of(name) == "sum"
+    """Whether a column of results is a running sum over the sessions; so is a metric of another
+    version.
+    """
+    try:
+        return metric_of(name).kernel is not None
+    except ValueError:
+        return True
 
 
 # -------------------------------------------------------------------------------- several, compiled
@@ -303,7 +289,7 @@ class Metrics:
         self._metrics = {name: metric_of(name) for name in self.names}
         self.summed = tuple(name for name, metric in self._metrics.items() if metric.kernel)
         self.held_out: dict[str, list[float]] = {
-            name: [] for name, metric in self._metrics.items() if metric.kind == "held_out"
+            name: [] for name, metric in self._metrics.items() if not metric.kernel
         }
         self.seconds = 0.0
         self.kernel = nothing
@@ -319,10 +305,6 @@ class Metrics:
         """The values at the checkpoints, by name."""
         columns = dict(zip(self.summed, meter.metrics.T, strict=True))
         columns |= {name: np.array(values) for name, values in self.held_out.items()}
-        for name in self.names:
-            if self._metrics[name].kind == "window":
-                windows = np.diff(meter.steps, prepend=0)
-                columns[name] = np.diff(meter.regret, prepend=0.0) / windows
         return {name: columns[name] for name in self.names}
 
     def check_env(self, env: Any) -> None:

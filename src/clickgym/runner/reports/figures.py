@@ -25,7 +25,7 @@ from ...core.checks import check_kind
 from ...core.files import write_whole
 from ...core.formats import visible
 from ..config import Config
-from ..play.metrics import kind_of
+from ..play.metrics import is_sum
 from ..summaries import average, by_window, comparable, several_instances, span, without_regret
 
 ZOOM = 1000
@@ -106,7 +106,7 @@ class Manner(NamedTuple):
         """The label of the axis of a measure."""
         if measure not in ("regret", "reward"):
             text = self.text(measure)
-            if kind_of(measure) != "held_out":
+            if is_sum(measure):
                 text += " per session"
         elif self.normalise:
             text = "score (0: random, 1: optimum)"
