@@ -13,7 +13,6 @@ from polars import col
 from ..core.checks import (
     check_at_least,
     check_choice,
-    check_count,
     check_flag,
     check_kind,
     check_labels,
@@ -29,7 +28,6 @@ from .rows import read_folders, rows_of
 from .summaries import MEASURED, TIMED, final_table, metrics_of
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -195,8 +193,6 @@ class Results:
         self,
         path: str | os.PathLike[str] | None = None,
         *,
-        title: str | None = None,
-        ax: Axes | None = None,
         log: bool = True,
         by_instance: bool = False,
         reference: str | None = None,
@@ -205,7 +201,6 @@ class Results:
         width: float | None = None,
         normalise: bool = False,
         measures: Sequence[str] | None = None,
-        columns: int | None = None,
     ) -> Figure:
         """Draw the cumulative regret with its 95 % band, one panel for each environment, and a row
         of panels for each further metric, per session within windows of the run.
@@ -214,8 +209,6 @@ class Results:
             path: a file to write the figure to, in the format of its suffix: ``.pdf`` (with fonts
                 that a paper can embed), ``.svg``, ``.png``, or what else matplotlib writes. Version
                 and command stand in its metadata.
-            title: above the figure; None says what is averaged.
-            ax: axes to draw into, with a legend; only for the results of one environment.
             log: both axes of regret are logarithmic, or both linear; with ``reference`` or
                 ``normalise`` they are linear.
             by_instance: a panel for each instance of each environment, not their mean.
@@ -226,30 +219,28 @@ class Results:
             names: what the figure calls agents, environments, instances and metrics. It may hold
                 more than this figure shows, for all figures of a paper.
             width: of the figure in inches, such as 3.3 for a column of a paper. The legend is below
-                the panels, the letters are of eight points, and there is no title by default.
+                the panels, the letters are of eight points, and there is no title. None makes a
+                figure for a screen, whose title says what is averaged.
             normalise: draw one minus the regret as a share of that of `Random`, which must be among
                 the agents: 0 for random lists, 1 for the optimum.
             measures: the rows of panels, in this order: ``"regret"`` and names of metrics. None
-                takes all; ``ax`` shows the first.
-            columns: of the grid of panels. None chooses by the width, so that the figure fits a
-                page.
+                takes all.
 
         Returns:
             A matplotlib figure, which you can change and save. A notebook shows it. It does not
             belong to pyplot.
 
         Raises:
-            ValueError: matplotlib writes no files of this suffix, ``ax`` is to hold several
-                panels, there is no such agent or measure, nothing by which to normalise, or no
-                agent that met the users of the ``reference``.
+            ValueError: matplotlib writes no files of this suffix, there is no such agent or
+                measure, nothing by which to normalise, or no agent that met the users of the
+                ``reference``.
         """
         check_fork()
-        from .reports.figures import Manner, regret_figure, write_figure  # slow to load
+        from .reports.curves import Manner
+        from .reports.figures import regret_figure, write_figure  # slow to load
 
         check_flag("log", log)
         check_flag("by_instance", by_instance)
-        if title is not None:
-            check_kind("title", title, str, "text")
         for argument, agent in (("reference", reference), ("emphasis", emphasis)):
             if agent is not None:
                 check_choice(argument, agent, self.names("agent"))
@@ -259,13 +250,17 @@ class Results:
         shown = check_labels("measures", measures or ["regret", *metrics_of(self.rows)])
         for measure in shown:
             check_choice("measure", measure, ["regret", *metrics_of(self.rows)])
-        if columns is not None:
-            check_count("columns", columns)
-        names = dict(names or {})
-        manner = Manner(log, reference, emphasis, names, width, normalise, shown, columns)
-        figure = regret_figure(
-            self.rows, self.configuration, manner, title=title, ax=ax, by_instance=by_instance
+        manner = Manner(
+            log=log,
+            by_instance=by_instance,
+            reference=reference,
+            emphasis=emphasis,
+            names=dict(names or {}),
+            width=width,
+            normalise=normalise,
+            measures=shown,
         )
+        figure = regret_figure(self.rows, manner)
         if path is not None:
             config = self.configuration
             write_figure(figure, check_path("path", path), config.origin if config else None)

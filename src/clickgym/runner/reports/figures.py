@@ -10,7 +10,6 @@ import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import matplotlib
@@ -18,20 +17,14 @@ import numpy as np
 import polars
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.text import Text
+from matplotlib.lines import Line2D
+from numpy.typing import NDArray
 from polars import col
 
-from ...core.checks import check_kind
 from ...core.files import write_whole
-from ...core.formats import visible
-from ..config import Config
-from ..play.metrics import is_sum
-from ..summaries import average, by_window, comparable, several_instances, span, without_regret
+from ..summaries import several_instances, span
+from .curves import Manner, Panel, panels_of
 
-ZOOM = 1000
-"""On logarithmic axes the first thousandth of the sessions, where all agents still explore, is left
-out; of normalised regret, which is mostly chance at first, the first hundredth.
-"""
 LETTERS = 11  # of a title, in an inch
 NARROW, NARROWEST = 2.5, 1.5  # inches of a panel, where a figure has a width; and if it is too tall
 TALLEST = 9.0  # inches of a page
@@ -85,45 +78,7 @@ def line_styles(agents: Iterable[str]) -> dict[str, dict[str, Any]]:
     return {"Random": LOOK_OF_RANDOM, **dict(zip(others, itertools.cycle(LOOKS), strict=False))}
 
 
-class Manner(NamedTuple):
-    """How a figure is drawn, as `Results.plot` says."""
-
-    log: bool = True
-    reference: str | None = None
-    emphasis: str | None = None
-    names: Mapping[str, str] = MappingProxyType({})
-    width: float | None = None
-    normalise: bool = False
-    measures: Sequence[str] = ("regret",)
-    columns: int | None = None
-    random: Sequence[str] = ("Random",)
-
-    def text(self, name: str) -> str:
-        """A name as the figure shows it."""
-        return _literal(self.names.get(name, name))
-
-    def label(self, measure: str) -> str:
-        """The label of the axis of a measure."""
-        if measure not in ("regret", "reward"):
-            text = self.text(measure)
-            if is_sum(measure):
-                text += " per session"
-        elif self.normalise:
-            text = "score (0: random, 1: optimum)"
-        else:
-            text = f"cumulative {self.text(measure)}"
-        return text if self.reference is None else f"{text}\nminus {self.text(self.reference)}"
-
-
-def regret_figure(
-    frame: polars.DataFrame,
-    config: Config | None,
-    manner: Manner,
-    *,
-    title: str | None = None,
-    ax: Axes | None = None,
-    by_instance: bool = False,
-) -> Figure:
+def regret_figure(rows: polars.DataFrame, manner: Manner) -> Figure:
     """Draw the mean cumulative regret with its 95 % band, and the further metrics per session.
 
     On logarithmic axes the slope tells linear regret (1) from learning (below 1), and agents a
@@ -131,235 +86,198 @@ def regret_figure(
     panel shows reward where regret is unknown.
 
     Args:
-        frame: the rows of `Results`.
-        config: of the results, if it is known.
+        rows: of `Results`.
         manner: how.
-        title, ax, by_instance: as in `Results.plot`.
+
+    Raises:
+        ValueError: no other agent met the users of the reference, or there is nothing by which to
+            normalise.
     """
-    check_kind("ax", ax, Axes | None, "axes of matplotlib")
-    known = config.agents if config else {}
-    random = [name for name in known if known[name] == "Random"]
-    manner = manner._replace(random=random or ["Random"])
-    if manner.normalise:
-        frame = _normalised(frame, manner.random)
-    measures = manner.measures
-    metrics = [name for name in measures if name != "regret"]
-    places = frame.select(["env", "instance"] if by_instance else ["env"]).unique(
-        maintain_order=True
-    )
-    parts: dict[str, list[polars.DataFrame]] = {measure: [] for measure in measures}
-    titles = []
-    for place in places.iter_rows(named=True):  # one by one: they take much memory
-        rows, by = frame.filter(**place), ("env", "agent", "step")
-        part_of_run = ZOOM if manner.log else 100 if manner.normalise else math.inf
-        titles.append(_title_of(rows, manner))
-        curves = rows.filter(col("step") * part_of_run >= col("step").max())
-        for columns, part in ((["regret", "reward"], curves), (metrics, by_window(rows))):
-            if columns:
-                part = part if manner.reference is None else _minus(part, manner, columns)
-                means = average(part, by, columns)
-                for measure in set(columns) & set(parts):
-                    parts[measure].append(means)
-    if all(part.is_empty() for part in parts[measures[0]]):
+    panels = panels_of(rows, manner)
+    if all(curves.is_empty() for panel in panels for curves in panel.curves.values()):
         raise ValueError(f"no other agent met the users of {manner.reference}: no differences")
-    styles = line_styles(frame["agent"].unique(maintain_order=True))
-    if ax is not None:
-        if len(titles) > 1:
-            what = "panel" if by_instance else "environment"
-            raise ValueError(f"ax holds one {what}, and there are {len(titles)}; see select")
-        _draw(ax, parts[measures[0]][0], measures[0], styles, manner)
-        ax.set_title("" if title is None else _literal(title))
-        ax.legend(frameon=False, fontsize=9)
-        figure: Any = ax.get_figure(root=True)
-        return figure
-    if title is None and manner.width is None:
-        title = _band_of(parts[measures[0]], frame, by_instance)
-    with matplotlib.rc_context(PAGE if manner.width is None else PAPER):
-        return _panels(parts, titles, styles, manner, title)
-
-
-def _panels(
-    parts: Mapping[str, list[polars.DataFrame]],
-    titles: list[str],
-    styles: Mapping[str, dict[str, Any]],
-    manner: Manner,
-    title: str | None,
-) -> Figure:
-    """A figure with a row of panels for each measure, and a legend beside or below them."""
-    n_panels, longest = len(titles), max(len(manner.text(agent)) for agent in styles)
-    n_columns = _columns(n_panels, len(parts), manner)
-    n_rows = math.ceil(n_panels / n_columns)  # of each measure
-    beside = 0.8 + 0.075 * longest
-    width = 3.2 * n_columns + beside if manner.width is None else manner.width
-    per_line = max(1, int(LETTERS * 1.4 * width / (longest + 7)))  # of a legend below
-    height = 3.0 if manner.width is None else _height(manner.width / n_columns)
-    below = 0.0 if manner.width is None else 0.16 * math.ceil(len(styles) / per_line)
-    figure = NotebookFigure(
-        figsize=(width, height * n_rows * len(parts) + below + 0.4 * (title is not None)),
-        layout="constrained",
-    )
-    letters = int(1.1 * LETTERS * (3.2 if manner.width is None else width / n_columns))
-    grid = figure.subplots(n_rows * len(parts), n_columns, squeeze=False)
-    for measure, panels in zip(parts, grid.reshape(len(parts), -1), strict=True):
-        for panel, part, name in zip(panels, parts[measure], titles, strict=False):
-            _draw(panel, part, measure, styles, manner)
-            panel.set_title("\n".join(textwrap.fill(line, letters) for line in name.split("\n")))
-        for panel in panels[n_panels:]:
-            panel.remove()
-        if manner.width is not None:
-            _label_outer(panels[:n_panels], n_columns, measure == [*parts][-1])
-    if title is not None:
-        letters = int(LETTERS * figure.get_figwidth())
-        filled = [textwrap.fill(line, letters) for line in _literal(title).split("\n")]
-        figure.suptitle("\n".join(filled), fontsize=11 if manner.width is None else None)
-    plotted = [line for panel in figure.axes for line in panel.get_lines()]
-    lines = {line.get_label(): line for line in reversed(plotted)}  # those of the first panel
-    from_top = sorted(lines.values(), key=lambda line: -np.max(line.get_ydata()))
+    agents = rows["agent"].unique(maintain_order=True).to_list()
+    names = [manner.text(agent) for agent in agents]
     if manner.width is None:
-        figure.legend(handles=from_top, loc="outside right center", frameon=False)
+        settings, layout = PAGE, _for_a_screen(len(panels), names)
     else:
-        figure.legend(handles=from_top, loc="outside lower center", frameon=False, ncols=per_line)
+        settings, layout = PAPER, _for_a_paper(manner.width, panels, names)
+    n_rows = math.ceil(len(panels) / layout.n_columns) * len(manner.measures)
+    size = (layout.n_columns * layout.width + layout.beside, n_rows * layout.height + layout.below)
+    with matplotlib.rc_context(settings):
+        figure = NotebookFigure(figsize=size, layout="constrained")
+        grid = figure.subplots(n_rows, layout.n_columns, squeeze=False)
+        _draw_panels(grid, panels, line_styles(agents), manner, layout)
+        if manner.width is None:
+            title = _band_of(panels, rows, manner.by_instance)
+            figure.suptitle(textwrap.fill(title, int(LETTERS * size[0])), fontsize=11)
+        figure.legend(handles=_from_top(figure), frameon=False, **layout.legend)
     return figure
 
 
-def _columns(n_panels: int, n_measures: int, manner: Manner) -> int:
-    """The columns of a grid of panels for each measure: as asked for, or by the width. Where the
-    figure would be taller than a page, panels become narrower.
-    """
-    if manner.columns is not None:
-        return min(manner.columns, n_panels)
-    n_columns = 2 if n_panels == 4 else min(n_panels, 3)
-    if manner.width is None:
-        return n_columns
-    n_columns = min(n_columns, max(1, int(manner.width / NARROW)))
-    for more in range(n_columns, min(n_panels, int(manner.width / NARROWEST)) + 1):
-        n_columns = more
-        if math.ceil(n_panels / more) * n_measures * _height(manner.width / more) <= TALLEST:
-            break
-    return n_columns
+# ------------------------------------------------------------------------------------------- layout
 
 
-def _height(width: float) -> float:
-    """The height in inches of a panel of some width, in a figure that has a width."""
-    return max(0.75 * width, 1.9)
+class Layout(NamedTuple):
+    """The grid of panels of a figure, sizes in inches.
 
-
-def _label_outer(panels: Any, n_columns: int, is_last: bool) -> None:
-    """Leave out the labels of axes that the next panel to the left or below has, too.
-
-    Args:
-        panels: of a measure, row by row.
+    Attributes:
         n_columns: of the grid.
-        is_last: whether no other measure is below.
+        width, height: of a panel.
+        beside, below: the room that title and legend take beside and below the panels.
+        legend: where it is, for matplotlib.
     """
-    labels = [panel.get_ylabel() for panel in panels]
-    for place, panel in enumerate(panels):
-        if place % n_columns and labels[place] == labels[place - 1]:
-            panel.set_ylabel("")
-        if place + n_columns < len(panels) or not is_last:
-            panel.set_xlabel("")
+
+    n_columns: int
+    width: float
+    height: float
+    beside: float
+    below: float
+    legend: dict[str, Any]
 
 
-def _normalised(frame: polars.DataFrame, labels: Sequence[str]) -> polars.DataFrame:
-    """The rows with 1 minus the regret as a share of that of random lists, in its place.
+def _for_a_screen(n_panels: int, names: Sequence[str]) -> Layout:
+    """Panels of one size, a title above and a legend beside them."""
+    beside = 0.8 + 0.075 * max(map(len, names))
+    n_columns = 2 if n_panels == 4 else min(n_panels, 3)
+    return Layout(n_columns, 3.2, 3.0, beside, 0.4, {"loc": "outside right center"})
 
-    Raises:
-        ValueError: no agent shows random lists, or some regret is unknown.
+
+def _for_a_paper(width: float, panels: Sequence[Panel], names: Sequence[str]) -> Layout:
+    """Panels in the width of a column or a page, and a legend below them. Where the figure would be
+    taller than a page, panels become narrower.
     """
-    random = frame.filter(col("agent").is_in(labels))
-    if random.is_empty() or without_regret(frame):
-        raise ValueError("normalise needs the agent Random, and the regret of all environments")
-    same = ["env", "instance", "step"]
-    means = random.group_by(same).agg(col("regret").mean().alias("of random"))
-    both = frame.join(means, on=same, how="left", maintain_order="left")
-    return both.with_columns(regret=1 - col("regret") / col("of random")).drop("of random")
+    n_panels, n_measures = len(panels), len(panels[0].curves)
+    least = max(1, min(int(width / NARROW), n_panels, 2 if n_panels == 4 else 3))
+    most = max(least, min(int(width / NARROWEST), n_panels))
+    for n_columns in range(least, most + 1):
+        height = max(0.75 * width / n_columns, 1.9)
+        if math.ceil(n_panels / n_columns) * n_measures * height <= TALLEST:
+            break
+    in_a_line = max(1, int(LETTERS * 1.4 * width / (max(map(len, names)) + 7)))
+    below = 0.16 * math.ceil(len(names) / in_a_line)
+    legend = {"loc": "outside lower center", "ncols": in_a_line}
+    return Layout(n_columns, width / n_columns, height, 0.0, below, legend)
 
 
-def _minus(rows: polars.DataFrame, manner: Manner, columns: Sequence[str]) -> polars.DataFrame:
-    """The rows of the other agents, with the differences to the reference in the same runs."""
-    same, rows = ["env", "instance", "run", "step"], comparable(rows)
-    reference = rows.filter(agent=manner.reference).select(*same, *columns)
-    both = rows.filter(col("agent") != manner.reference).join(
-        reference, on=same, suffix=" of reference", maintain_order="left"
-    )
-    return both.with_columns(col(name) - col(f"{name} of reference") for name in columns)
-
-
-def _band_of(parts: list[polars.DataFrame], frame: polars.DataFrame, by_instance: bool) -> str:
+def _band_of(panels: Sequence[Panel], rows: polars.DataFrame, by_instance: bool) -> str:
     """What the bands of a figure are over, in words."""
+    curves = [next(iter(panel.curves.values())) for panel in panels]
     runs, instances = (
-        span(polars.concat(part[count] for part in parts)) for count in ("runs", "instances")
+        span(polars.concat(part[count] for part in curves)) for count in ("runs", "instances")
     )
-    if by_instance or not several_instances(frame):
+    if by_instance or not several_instances(rows):
         return "One run" if runs == "1" else f"Mean and 95 % confidence band over {runs} runs"
     each = "one run" if runs == "1" else f"{runs} runs"
     return f"Mean and 95 % confidence band over {instances} instances ({each} each)"
 
 
-def _title_of(rows: polars.DataFrame, manner: Manner) -> str:
-    """The environment of a panel, and its instance or the number of instances."""
-    instances = rows["instance"].unique().to_list()
-    where = manner.names.get(instances[0], instances[0])
-    where = where if len(instances) == 1 else f"mean over {len(instances)} instances"
-    env = manner.names.get(rows["env"][0], rows["env"][0])
-    return "\n".join(map(_literal, (env, where)))
+def _from_top(figure: Figure) -> list[Line2D]:
+    """A line of each agent for the legend, from the top of the first panel to its bottom."""
+    lines = [line for axes in figure.axes for line in axes.get_lines()]
+    of_agents = {line.get_label(): line for line in reversed(lines)}  # the first of each
+    return sorted(of_agents.values(), key=lambda line: -np.max(line.get_ydata()))
+
+
+# ------------------------------------------------------------------------------------------- panels
+
+
+def _draw_panels(
+    grid: NDArray[Any],
+    panels: Sequence[Panel],
+    styles: Mapping[str, dict[str, Any]],
+    manner: Manner,
+    layout: Layout,
+) -> None:
+    """Draw all panels: a block of rows of the grid for each measure."""
+    letters = int(1.1 * LETTERS * layout.width)
+    blocks = grid.reshape(len(manner.measures), -1)
+    for measure, block in zip(manner.measures, blocks, strict=True):
+        for axes, panel in zip(block, panels, strict=False):
+            _draw(axes, panel.curves[measure], measure, styles, manner)
+            lines = [textwrap.fill(line, letters) for line in panel.title.split("\n")]
+            axes.set_title("\n".join(lines))
+        for axes in block[len(panels) :]:
+            axes.remove()
+        if manner.width is not None:
+            is_last = measure == manner.measures[-1]
+            _label_outer(block[: len(panels)], layout.n_columns, is_last)
+
+
+def _label_outer(block: NDArray[Any], n_columns: int, is_last: bool) -> None:
+    """Leave out the labels of axes that the next panel to the left or below has, too.
+
+    Args:
+        block: the panels of a measure, row by row.
+        n_columns: of the grid.
+        is_last: whether no other measure is below.
+    """
+    labels = [axes.get_ylabel() for axes in block]
+    for place, axes in enumerate(block):
+        if place % n_columns and labels[place] == labels[place - 1]:
+            axes.set_ylabel("")
+        if place + n_columns < len(block) or not is_last:
+            axes.set_xlabel("")
 
 
 def _draw(
-    panel: Axes,
-    part: polars.DataFrame,
+    axes: Axes,
+    curves: polars.DataFrame,
     measure: str,
     styles: Mapping[str, dict[str, Any]],
     manner: Manner,
 ) -> None:
-    """Draw the curves of a measure into a panel; reward in place of a regret that is unknown."""
-    floor = -math.inf
-    if measure == "regret":
-        measure = "reward" if part["regret"].null_count() else "regret"
-        if manner.log:
-            floor = FLOOR
-            panel.set(xscale="log", yscale="log")
-    panel.set(xlabel="sessions", ylabel=manner.label(measure))
-    shown = part.filter(col(measure) > floor)
-    names = shown["agent"].unique(maintain_order=True).to_list()
-    for agent in sorted(names, key=lambda name: name == manner.emphasis):
-        curve = shown.filter(agent=agent)
-        step, mean, half = (curve[name].to_numpy() for name in ("step", measure, f"{measure}_ci95"))
-        # A line needs two points.
-        dot: dict[str, Any] = {"marker": "o", "clip_on": False} if len(step) == 1 else {}
-        thick = 3.0 if agent == manner.emphasis else 1.6
-        panel.plot(step, mean, linewidth=thick, label=manner.text(agent), **dot, **styles[agent])
-        low, high = np.maximum(mean - half, floor), mean + half
-        panel.fill_between(step, low, high, color=styles[agent]["color"], alpha=0.2, linewidth=0)
-    without_loss = [name for name in part["agent"].unique(maintain_order=True) if name not in names]
-    if without_loss:
-        text = f"no {measure}: {', '.join(map(manner.text, without_loss))}"
-        panel.text(0.98, 0.03, text, transform=panel.transAxes, ha="right", fontsize="small")
-    if floor > 0 and names:  # a band may reach down to the floor
+    """Draw the curves of a measure; of reward in place of a regret that is unknown."""
+    is_regret, floor = measure == "regret", -math.inf
+    if is_regret and curves["regret"].null_count():
+        measure = "reward"
+    if is_regret and manner.log:
+        floor = FLOOR
+        axes.set(xscale="log", yscale="log")
+    axes.set(xlabel="sessions", ylabel=manner.label(measure))
+    shown = curves.filter(col(measure) > floor)
+    agents = shown["agent"].unique(maintain_order=True).to_list()
+    for agent in sorted(agents, key=lambda name: name == manner.emphasis):  # that one on top
+        look = {"label": manner.text(agent), "linewidth": 1.6, **styles[agent]}
+        if agent == manner.emphasis:
+            look["linewidth"] = 3.0
+        _draw_curve(axes, shown.filter(agent=agent), measure, floor, look)
+    missing = [name for name in curves["agent"].unique(maintain_order=True) if name not in agents]
+    if missing:
+        text = f"no {measure}: {', '.join(map(manner.text, missing))}"
+        axes.text(0.98, 0.03, text, transform=axes.transAxes, ha="right", fontsize="small")
+    if floor > 0 and agents:  # a band may reach down to the floor
         means = shown[measure].to_numpy()
-        panel.set_ylim(means.min() / 1.5, means.max() * 1.5)
+        axes.set_ylim(means.min() / 1.5, means.max() * 1.5)
     if manner.reference is not None:
-        _clip_random(panel, shown, measure, manner)
-    panel.margins(x=0)
-    panel.grid(which="major", color="0.9", linewidth=0.6)
-    panel.set_axisbelow(True)
-    panel.spines[["top", "right"]].set_visible(False)
+        _leave_random(axes, shown, measure)
+    axes.margins(x=0)
+    axes.grid(which="major", color="0.9", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
 
 
-def _clip_random(panel: Axes, shown: polars.DataFrame, measure: str, manner: Manner) -> None:
+def _draw_curve(
+    axes: Axes, curve: polars.DataFrame, measure: str, floor: float, look: dict[str, Any]
+) -> None:
+    """Draw the mean of an agent with its band, which ends at the floor of a logarithmic axis."""
+    step, mean, half = (curve[name].to_numpy() for name in ("step", measure, f"{measure}_ci95"))
+    # A line needs two points.
+    dot: dict[str, Any] = {"marker": "o", "clip_on": False} if len(step) == 1 else {}
+    axes.plot(step, mean, **look, **dot)
+    low, high = np.maximum(mean - half, floor), mean + half
+    axes.fill_between(step, low, high, color=look["color"], alpha=0.2, linewidth=0)
+
+
+def _leave_random(axes: Axes, shown: polars.DataFrame, measure: str) -> None:
     """Let the other agents rule the axis of differences, of which random lists leave nothing."""
-    others = shown.filter(~col("agent").is_in(manner.random))
+    others = shown.filter(col("agent") != "Random")
     if not others.is_empty():
         mean, half = (others[name].to_numpy() for name in (measure, f"{measure}_ci95"))
         half = np.nan_to_num(half.astype(float))
         low, high = min(0.0, np.min(mean - half)), max(0.0, np.max(mean + half))
         margin = 0.05 * (high - low or 1.0)
-        panel.set_ylim(low - margin, high + margin)
-
-
-def _literal(text: str) -> str:
-    """The text without formulas: matplotlib would read one between two dollars."""
-    return text.replace("$", r"\$")
+        axes.set_ylim(low - margin, high + margin)
 
 
 # ------------------------------------------------------------------------------------------- files
@@ -408,8 +326,6 @@ def figure_bytes(figure: Figure, kind: str, origin: str | None = None) -> bytes:
         kind: ``"png"``, ``"svg"``, ``"pdf"``, or what else matplotlib writes.
         origin: as in `write_figure`.
     """
-    for text in figure.findobj(Text):
-        text.set_text(visible(text.get_text(), keep="\n"))
     metadata = {
         "png": {"Software": None, "Description": origin},
         "svg": {"Date": None, "Description": origin},
