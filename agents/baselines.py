@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_array, check_positions, probability
+from ..core.checks import as_array, check_number, check_positions
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from ..envs.spaces import check_ranking
@@ -274,7 +274,7 @@ class EpsilonGreedy(CompiledAgent):
     def __init__(
         self, n_items: int, n_positions: int, *, epsilon: float = 0.1, seed: Seed = None
     ) -> None:
-        epsilon = probability("epsilon", epsilon)
+        epsilon = check_number("epsilon", epsilon, 0, 1)
         super().__init__(n_items, n_positions, seed, epsilon=epsilon)
 
     def best(self) -> NDArray[np.int64]:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_array, check_between, check_horizon, check_positions
+from ..core.checks import as_array, check_horizon, check_number, check_positions
 from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints
 from ..envs.spaces import named_ranking
@@ -212,7 +212,7 @@ class BubbleRank(CompiledAgent):
         if initial is not None:
             initial = check_initial(initial, n_items, n_positions)
         if delta is not None:
-            delta = check_between("delta", delta, 0, 1)
+            delta = check_number("delta", delta, above=0, below=1)
         if horizon is not None:
             horizon = check_horizon(horizon, 2)
         super().__init__(n_items, n_positions, seed, initial=initial, delta=delta, horizon=horizon)

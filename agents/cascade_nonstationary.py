@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_at_least, check_between, check_count, check_horizon
+from ..core.checks import check_count, check_horizon, check_number
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from .agent import Seed
@@ -165,8 +165,8 @@ class CascadeDUCB(CascadeAgent):
             n_positions,
             seed,
             feedback=feedback,
-            gamma=None if gamma is None else check_between("gamma", gamma, 0, 1, closed=True),
-            epsilon=check_at_least("epsilon", epsilon, 0, strictly=True),
+            gamma=None if gamma is None else check_number("gamma", gamma, most=1, above=0),
+            epsilon=check_number("epsilon", epsilon, above=0),
             horizon=None if horizon is None else check_horizon(horizon),
         )
 
@@ -335,14 +335,14 @@ class CascadeSWUCB(CascadeAgent):
         seed: Seed = None,
     ) -> None:
         if tau is not None:
-            tau = check_count("tau", math.ceil(check_at_least("tau", tau, 1)))
+            tau = check_count("tau", math.ceil(check_number("tau", tau, 1)))
         super().__init__(
             n_items,
             n_positions,
             seed,
             feedback=feedback,
             tau=tau,
-            epsilon=check_at_least("epsilon", epsilon, 0, strictly=True),
+            epsilon=check_number("epsilon", epsilon, above=0),
             horizon=None if horizon is None else check_horizon(horizon),
         )
 

@@ -19,7 +19,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import check_between, check_count, check_horizon, probability
+from ..core.checks import check_count, check_horizon, check_number
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from .agent import Seed
@@ -287,8 +287,10 @@ class GLRCascadeKLUCB(CascadeAgent):
             feedback=feedback,
             horizon=check_horizon(horizon, 2),
             n_segments=check_count("n_segments", n_segments),
-            delta=None if delta is None else check_between("delta", delta, MIN_DELTA, 1),
-            exploration=None if exploration is None else probability("exploration", exploration),
+            delta=None if delta is None else check_number("delta", delta, above=MIN_DELTA, below=1),
+            exploration=None
+            if exploration is None
+            else check_number("exploration", exploration, 0, 1),
             n_vertices=check_count("n_vertices", n_vertices, 4),
         )
 

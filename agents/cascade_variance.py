@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from ..core.checks import check_at_least
+from ..core.checks import check_number
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from .agent import Seed
@@ -128,7 +128,7 @@ class CascadeUCBV(CascadeAgent):
         feedback: Feedback = "last_click",
         seed: Seed = None,
     ) -> None:
-        variance, bias = check_at_least("variance", variance, 0), check_at_least("bias", bias, 0)
+        variance, bias = check_number("variance", variance, 0), check_number("bias", bias, 0)
         super().__init__(
             n_items, n_positions, seed, variance=variance, bias=bias, feedback=feedback
         )

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core.checks import check_at_least, check_count, numbers
+from ..core.checks import check_count, check_number, numbers
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from ..envs.scan import scan
@@ -242,9 +242,9 @@ class CascadeVI(StateAgent):
             n_positions,
             n_states,
             seed,
-            mean_sessions=check_at_least("mean_sessions", mean_sessions, 1),
+            mean_sessions=check_number("mean_sessions", mean_sessions, 1),
             click_rewards=numbers("click_rewards", click_rewards, shape, 0.0, expected=expected),
-            bonus=check_at_least("bonus", bonus, 0),
+            bonus=check_number("bonus", bonus, 0),
         )
 
     def first_values(self) -> dict[str, Any]:

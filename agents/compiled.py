@@ -18,7 +18,6 @@ from ..core.checks import (
     as_call,
     check_count,
     check_positions,
-    check_within,
     generator,
     numbers,
     short,
@@ -377,7 +376,7 @@ class StateAgent(CompiledAgent):
 
     def seen(self, observation: Any) -> tuple[NDArray[Any], ...]:
         state = value_of(self, observation, "state")
-        self.user[0] = check_within("state", state, 0, self.n_states - 1, "n_states - 1 = ")
+        self.user[0] = check_count("state", state, 0, self.n_states - 1, "n_states - 1 = ")
         self.user[2] = observation.get("sessions_left", -1)
         return (self.user,)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Annotated, NamedTuple
 
-from ..core.checks import check_at_least
+from ..core.checks import check_number
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from ..core.sums import weighted_sum
@@ -168,6 +168,6 @@ class DBGD(ContextualAgent):
             n_positions,
             n_features,
             seed,
-            delta=check_at_least("delta", delta, 0, strictly=True),
-            gamma=check_at_least("gamma", gamma, 0, strictly=True),
+            delta=check_number("delta", delta, above=0),
+            gamma=check_number("gamma", gamma, above=0),
         )

@@ -15,7 +15,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_at_least, check_count
+from ..core.checks import check_count, check_number
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from ..envs.spaces import check_ranking
@@ -219,7 +219,7 @@ class CascadeKLUCB(IndexAgent, CascadeAgent):
         c: float = C,
         seed: Seed = None,
     ) -> None:
-        c = check_at_least("c", c, 0)
+        c = check_number("c", c, 0)
         super().__init__(n_items, n_positions, seed, feedback=feedback, c=c)
 
 
@@ -313,7 +313,7 @@ class DCMKLUCB(IndexAgent):
     ) -> None:
         if position_order is not None:
             position_order = check_position_order("position_order", position_order, n_positions)
-        c = check_at_least("c", c, 0)
+        c = check_number("c", c, 0)
         super().__init__(n_items, n_positions, seed, position_order=position_order, c=c)
 
     def best(self) -> NDArray[np.int64]:

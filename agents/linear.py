@@ -27,7 +27,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import browsing_probabilities, check_at_least, check_count
+from ..core.checks import browsing_probabilities, check_count, check_number
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from ..core.sums import weighted_sum
@@ -196,8 +196,8 @@ class RidgeAgent(ContextualAgent):
         alpha: float | None,
         **hyperparameters: Any,
     ) -> None:
-        ridge = None if ridge is None else check_at_least("ridge", ridge, LEAST_RIDGE)
-        alpha = None if alpha is None else check_at_least("alpha", alpha, 0)
+        ridge = None if ridge is None else check_number("ridge", ridge, LEAST_RIDGE)
+        alpha = None if alpha is None else check_number("alpha", alpha, 0)
         super().__init__(
             n_items, n_positions, n_features, seed, ridge=ridge, alpha=alpha, **hyperparameters
         )
@@ -639,5 +639,5 @@ class LinearTS(RidgeAgent):
         alpha: float = 0.5,
         seed: Seed = None,
     ) -> None:
-        alpha = check_at_least("alpha", alpha, 0)
+        alpha = check_number("alpha", alpha, 0)
         super().__init__(n_items, n_positions, n_features, seed, ridge=ridge, alpha=alpha)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_at_least, check_count, check_flag
+from ..core.checks import check_count, check_flag, check_number
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from ..core.sums import weighted_sums
@@ -231,7 +231,7 @@ class PBMHB(CompiledAgent):
             n_items,
             n_positions,
             seed,
-            c=check_at_least("c", c, 0, strictly=True),
+            c=check_number("c", c, above=0),
             n_sweeps=check_count("n_sweeps", n_sweeps),
             fix_first=check_flag("fix_first", fix_first),
         )

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import check_at_least
+from ..core.checks import check_number
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from ..core.sums import weighted_sum
@@ -189,9 +189,9 @@ class PDGD(ContextualAgent):
             n_positions,
             n_features,
             seed,
-            learning_rate=check_at_least("learning_rate", learning_rate, 0, strictly=True),
-            eta=None if eta is None else check_at_least("eta", eta, 0, strictly=True),
-            feature_scale=check_at_least("feature_scale", feature_scale, 0, strictly=True),
+            learning_rate=check_number("learning_rate", learning_rate, above=0),
+            eta=None if eta is None else check_number("eta", eta, above=0),
+            feature_scale=check_number("feature_scale", feature_scale, above=0),
         )
 
     def first_values(self) -> dict[str, Any]:

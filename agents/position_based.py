@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_at_least, check_count, check_horizon, probabilities
+from ..core.checks import check_count, check_horizon, check_number, probabilities
 from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints
 from .agent import Seed
@@ -166,7 +166,7 @@ class PBMUCB(ExaminationAgent):
         epsilon: float = 0.0,
         seed: Seed = None,
     ) -> None:
-        epsilon = check_at_least("epsilon", epsilon, 0)
+        epsilon = check_number("epsilon", epsilon, 0)
         super().__init__(n_items, n_positions, seed, examination=examination, epsilon=epsilon)
 
 
@@ -343,7 +343,7 @@ class PBMPIE(ExaminationAgent):
             seed,
             examination=examination,
             horizon=check_horizon(horizon),
-            epsilon=check_at_least("epsilon", epsilon, 0),
+            epsilon=check_number("epsilon", epsilon, 0),
         )
 
     def best(self) -> NDArray[np.int64]:

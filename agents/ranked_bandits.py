@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_between, check_horizon
+from ..core.checks import check_horizon, check_number
 from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints
 from .agent import Seed
@@ -199,7 +199,7 @@ class RankedExp3(CompiledAgent):
     ) -> None:
         horizon = check_horizon(horizon)
         if gamma is not None:
-            gamma = check_between("gamma", gamma, 0, 1, closed=True)
+            gamma = check_number("gamma", gamma, most=1, above=0)
         super().__init__(n_items, n_positions, seed, horizon=horizon, gamma=gamma)
 
     def best(self) -> NDArray[np.int64]:

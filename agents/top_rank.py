@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_between, check_horizon
+from ..core.checks import check_horizon, check_number
 from ..core.kernels import kernel
 from ..core.state import Flags, Ints
 from .agent import Seed
@@ -149,7 +149,7 @@ class TopRank(CompiledAgent):
     ) -> None:
         horizon = check_horizon(horizon, 2)
         if delta is not None:
-            delta = check_between("delta", delta, MIN_DELTA, 1)
+            delta = check_number("delta", delta, above=MIN_DELTA, below=1)
         super().__init__(n_items, n_positions, seed, horizon=horizon, delta=delta)
 
     def best(self) -> NDArray[np.int64]:

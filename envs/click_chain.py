@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_positions, probabilities, probability
+from ..core.checks import check_number, check_positions, probabilities
 from ..core.kernels import kernel
 from .click_model import ClickModel
 from .task import CLICKS
@@ -151,9 +151,9 @@ class ClickChainModel(ClickModel):
     ) -> None:
         self.parameters = Parameters(
             probabilities("attraction", attraction, (None,)),
-            probability("continue_after_skip", continue_after_skip),
-            probability("continue_after_click", continue_after_click),
-            probability("continue_after_relevant", continue_after_relevant),
+            check_number("continue_after_skip", continue_after_skip, 0, 1),
+            check_number("continue_after_click", continue_after_click, 0, 1),
+            check_number("continue_after_relevant", continue_after_relevant, 0, 1),
         )
         self.n_positions = check_positions(n_positions, self.n_items)
 

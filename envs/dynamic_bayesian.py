@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_positions, probabilities, probability
+from ..core.checks import check_number, check_positions, probabilities
 from ..core.kernels import kernel
 from .click_model import ClickModel
 from .order import best_first
@@ -145,7 +145,7 @@ class DynamicBayesianModel(ClickModel):
         self.parameters = Parameters(
             checked,
             probabilities("satisfaction", satisfaction, (len(checked),)),
-            probability("perseverance", perseverance),
+            check_number("perseverance", perseverance, 0, 1),
         )
         self.n_positions = check_positions(n_positions, self.n_items)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import LARGEST, check_at_least, check_within, numbers, probabilities
+from ..core.checks import LARGEST, check_count, check_number, numbers, probabilities
 from ..core.kernels import entry, kernel
 from .order import best_first
 
@@ -128,8 +128,8 @@ def best_scan(
     gain = numbers("gain", gain, (None,))
     n_items = len(gain)
     continuation = probabilities("continuation", continuation, (n_items,))
-    n_chosen = check_within("n_chosen", n_chosen, 1, n_items, "the number of items, ")
-    terminal = check_at_least("terminal", terminal, -LARGEST)
+    n_chosen = check_count("n_chosen", n_chosen, 1, n_items, "the number of items, ")
+    terminal = check_number("terminal", terminal, -LARGEST)
     ratio, values = np.empty(n_items), np.empty((n_items + 1, n_chosen + 1))
     ranking: NDArray[np.int64] = np.empty(n_chosen, np.int64)
     weigh_items(gain, continuation, ratio)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_call, check_choice, check_within, unknown
+from ..core.checks import as_call, check_choice, check_count, unknown
 from ..core.modules import module_of
 from .task import REWARDS, Task
 
@@ -180,7 +180,7 @@ class Users(ABC):
             raise ValueError(f"{type(self).__name__} does not define the reward {reward!r}; {has}")
         if cutoff is None:
             return code, self.n_positions
-        return code, check_within("cutoff", cutoff, 1, self.n_positions, "n_positions = ")
+        return code, check_count("cutoff", cutoff, 1, self.n_positions, "n_positions = ")
 
     def __repr__(self) -> str:
         return as_call(self, n_items=self.n_items, n_positions=self.n_positions)

@@ -15,7 +15,7 @@ import gymnasium as gym
 import numpy as np
 
 import clickgym
-from clickgym.core.checks import check_positions, probabilities, probability
+from clickgym.core.checks import check_number, check_positions, probabilities
 from clickgym.envs import ClickModel, DependentClickModel, kernel
 
 
@@ -74,7 +74,8 @@ class FadingModel(ClickModel):
 
     def __init__(self, attraction, patience, n_positions):
         self.parameters = Parameters(
-            probabilities("attraction", attraction, (None,)), probability("patience", patience)
+            probabilities("attraction", attraction, (None,)),
+            check_number("patience", patience, 0, 1),
         )
         self.n_positions = check_positions(n_positions, self.n_items)
 

@@ -14,13 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...core.checks import (
     as_call,
-    check_at_least,
     check_choice,
     check_count,
+    check_number,
     check_positions,
     generator,
     numbers,
-    probability,
 )
 from ...envs.spaces import check_ranking
 from ..agent import Agent, Seed
@@ -156,10 +155,10 @@ class NeuralGreedy(Agent):
         self.hyperparameters: dict[str, Any] = {
             "n_features": self.n_features,
             "feedback": check_choice("feedback", feedback, ("clicks", "reward")),
-            "epsilon": probability("epsilon", epsilon),
+            "epsilon": check_number("epsilon", epsilon, 0, 1),
             "decay": check_count("decay", decay),
             "net_arch": tuple(check_count("net_arch", size) for size in sizes),
-            "learning_rate": check_at_least("learning_rate", learning_rate, 0, strictly=True),
+            "learning_rate": check_number("learning_rate", learning_rate, above=0),
             "batch_size": check_count("batch_size", batch_size),
             "train_freq": check_count("train_freq", train_freq),
             "buffer_size": check_count("buffer_size", buffer_size),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import check_within, integers, is_sequence, numbers, probabilities, short
+from ...core.checks import check_count, integers, is_sequence, numbers, probabilities, short
 from ..click_model import ClickModel
 from .catalogue import ROUNDING, Catalogue
 from .interactions import largest_norm
@@ -95,7 +95,7 @@ class LabelledModel(ContextualModel):
         """Return the click model of a session of a user with L of its candidates, by their item
         numbers.
         """
-        user = check_within("user", user, 0, len(self.candidates) - 1)
+        user = check_count("user", user, 0, len(self.candidates) - 1)
         candidates = integers("items", items, (self.n_items,), 0, len(self.items))
         if not np.isin(candidates, self.candidates[user]).all():
             raise ValueError(f"items are {items!r}; expected {self.n_items} of candidates[{user}]")

@@ -15,12 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.checks import (
-    check_at_least,
-    check_between,
     check_count,
+    check_number,
     check_positions,
     check_seed,
-    probability,
 )
 from ...core.files import read_json
 from ..cascade import CascadeModel
@@ -43,8 +41,8 @@ def _kveton2015(
     χ_k = 1/k)
     """
     check_positions(n_positions, check_count("n_items", n_items))
-    probability("p", p)
-    probability("delta", delta)
+    check_number("p", p, 0, 1)
+    check_number("delta", delta, 0, 1)
     attraction = np.where(np.arange(n_items) < n_positions, p, p - delta)
     models = [
         CascadeModel(attraction, n_positions),
@@ -86,7 +84,7 @@ def _position_bias(
     """Examination 1/k^η, from mild (η = 0.25) to steep (2), attraction like that of real queries
     (PBM, trust bias)
     """
-    check_at_least("eta", eta, 0)
+    check_number("eta", eta, 0)
     attraction = _yandex_like(n_items, n_positions, seed).model("PBM").attraction
     examination = _examined(n_positions, eta)
     models = [kind(attraction, examination) for kind in (PositionBasedModel, TrustBiasModel)]
@@ -99,7 +97,7 @@ def _rare_clicks(
     """Like real queries, but no attraction is above 0.02 (most), and few are above half of it (all
     click models)
     """
-    probability("most", most)
+    check_number("most", most, 0, 1)
     order = np.random.default_rng(check_seed(seed)).permutation(n_items)
     attraction = most * np.logspace(-1.5, 0, n_items)[order]
     like = _yandex_like(n_items, n_positions, seed)
@@ -171,7 +169,7 @@ def _in_production(
     """Like yandex-like, with a production list about as good as those of the real queries (all
     click models)
     """
-    check_at_least("noise", noise, 0)
+    check_number("noise", noise, 0)
     like = _yandex_like(n_items, n_positions, seed)
     # Sorted by the items' quantiles of attraction plus noise: with 0.4 the mean of Kendall's tau is
     # 0.4, as in the real queries.
@@ -289,8 +287,8 @@ def _li2019_two_changes(
     (all models, changing)
     """
     check_count("n_positions", n_positions)
-    probability("attraction", attraction)
-    probability("gap", gap)
+    check_number("attraction", attraction, 0, 1)
+    check_number("gap", gap, 0, 1)
     if gap > attraction:
         raise ValueError(f"gap is {gap!r}; expected at most attraction = {attraction!r}")
     better, worse = [attraction] * n_positions, [attraction - gap] * n_positions
@@ -324,7 +322,7 @@ def _random_walk(
     changing)
     """
     check_count("n_epochs", n_epochs)
-    check_at_least("step", step, 0)
+    check_number("step", step, 0)
 
     def attractions(attraction: Floats) -> Floats:
         moves = child_rng(seed, 2).normal(0.0, step, (n_epochs, n_items))
@@ -373,7 +371,7 @@ def _two_laws(
 
 def _mixture(models: Sequence[ClickModel], weight: float, like: Instance) -> Instance:
     """Return a mixture of two models over the items of an instance; ``weight`` is of the first."""
-    check_between("weight", weight, 0.0, 1.0)
+    check_number("weight", weight, above=0, below=1)
     mixture = MixtureModel(models, [weight, 1.0 - weight])
     return instance_of([mixture], like.origin, like.initial_ranking)
 

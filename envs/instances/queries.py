@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from ...core.checks import check_between, check_choice, check_count, check_positions
+from ...core.checks import check_choice, check_count, check_number, check_positions
 from ..click_model import CLICK_MODELS, ClickModel
 from ..queries import QueryUsers, means_of
 from .families import child_rng, drawn_model
@@ -35,7 +35,7 @@ def _queries(
     check_choice("split", split, (*SPLITS, "real"))
     check_positions(n_positions, check_count("n_items", n_items))
     check_count("n_sessions", n_sessions)
-    check_between("most", most, 0.0, 1.0)
+    check_number("most", most, above=0, below=1)
     origin = "drawn at random"
     kinds = [kind for kind, model in CLICK_MODELS.items() if model.shapes]
     if split == "real":

@@ -12,14 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.checks import (
-    check_at_least,
-    check_between,
     check_choice,
     check_count,
+    check_number,
     check_positions,
     check_seed,
-    check_within,
-    probability,
 )
 from ...core.sums import products_of_rows
 from ..click_model import ClickModel
@@ -144,7 +141,7 @@ def _network(
     """Users prefer different items: the score is a network of sines, beyond products of features
     (contextual models)
     """
-    check_at_least("gain", gain, 0, strictly=True)
+    check_number("gain", gain, above=0)
 
     def score(rng: np.random.Generator, users: Floats, items: Floats) -> Floats:
         inputs = rng.standard_normal((HIDDEN, d_u + d_v))
@@ -184,9 +181,9 @@ def _world(
     n_items, n_positions, d_u, d_v, n_pool, n_users = sizes
     for name, value in (("d_u", d_u), ("d_v", d_v), ("n_pool", n_pool), ("n_users", n_users)):
         check_count(name, value)
-    check_positions(n_positions, check_within("n_items", n_items, 1, n_pool, "n_pool = "))
-    probability("popularity", popularity)
-    check_between("rate", rate, 0.0, 1.0)
+    check_positions(n_positions, check_count("n_items", n_items, 1, n_pool, "n_pool = "))
+    check_number("popularity", popularity, 0, 1)
+    check_number("rate", rate, above=0, below=1)
     check_choice("features", features, FEATURES)
     check_seed(seed)
     bases, origin = _with_candidates(query, n_items, n_positions, n_pool, seed)

@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...core.checks import (
     as_array,
-    check_at_least,
     check_count,
+    check_number,
     check_positions,
     numbers,
     probabilities,
@@ -128,7 +128,7 @@ class CascadeMDP(Users):
         self.click_rewards = numbers(
             "click_rewards", rewards, (n_states, n_items), 0.0, expected="a finite number from 0"
         )
-        self.mean_sessions = check_at_least("mean_sessions", mean_sessions, 1)
+        self.mean_sessions = check_number("mean_sessions", mean_sessions, 1)
         self.n_sessions = None if n_sessions is None else check_count("n_sessions", n_sessions)
         self.value, self.best = self._optimum()
 

@@ -13,7 +13,7 @@ from slow import slow
 
 import clickgym
 from clickgym.agents import Agent, CompiledAgent
-from clickgym.core.checks import check_at_least
+from clickgym.core.checks import check_number
 from clickgym.core.state import Floats, Ints
 from clickgym.envs import entry, kernel
 
@@ -226,7 +226,7 @@ class TeachesTwice(Shuffles):
 
 class KeepsIntegers(Shuffles):
     def __init__(self, n_items, n_positions, *, bonus=0.1, seed=None):
-        bonus = check_at_least("bonus", bonus, 0.0) and bonus
+        bonus = check_number("bonus", bonus, 0.0) and bonus
         CompiledAgent.__init__(self, n_items, n_positions, seed, bonus=bonus)
 
 

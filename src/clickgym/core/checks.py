@@ -152,21 +152,19 @@ def _is_number(value: Any) -> bool:
     return is_integer(value) and abs(value) < 2**1023
 
 
-def check_within(name: str, value: Any, least: int, most: int, bound: str = "") -> int:
-    """Check an integer from ``least`` to ``most``; the ValueError names the argument. ``bound``
-    says in the message what ``most`` is.
+def check_count(
+    name: str, value: Any, least: int = 1, most: int | None = None, bound: str = ""
+) -> int:
+    """Check an integer from ``least`` (default 1) to ``most``; the ValueError names the argument.
+    ``bound`` says in the message what ``most`` is.
     """
-    if not is_integer(value) or not least <= value <= most:
+    if is_integer(value) and least <= value and (most is None or value <= most):
+        return int(value)
+    if most is not None:
         raise refusal(name, value, f"an integer from {least} to {bound}{most}")
-    return int(value)
-
-
-def check_count(name: str, value: Any, least: int = 1) -> int:
-    """Check an integer of at least ``least`` (default 1); the ValueError names the argument."""
-    if not is_integer(value) or value < least:
-        expected = "a positive integer" if least == 1 else f"an integer of at least {least}"
-        raise refusal(name, value, expected)
-    return int(value)
+    raise refusal(
+        name, value, "a positive integer" if least == 1 else f"an integer of at least {least}"
+    )
 
 
 def check_horizon(horizon: Any, least: int = 1, name: str = "horizon") -> int:
@@ -212,42 +210,33 @@ def generator(seed: Any) -> np.random.Generator:
     return np.random.default_rng(seed if isinstance(seed, sources) else check_seed(seed))
 
 
-def check_at_least(name: str, value: Any, least: float, *, strictly: bool = False) -> float:
-    """Return a finite number from ``least`` to `LARGEST` as a float (``strictly``: without
-    ``least``); the ValueError names the argument.
+def check_number(
+    name: str,
+    value: Any,
+    least: float = -math.inf,
+    most: float = math.inf,
+    *,
+    above: float = -math.inf,
+    below: float = math.inf,
+) -> float:
+    """Return a finite number, at most `LARGEST`, as a float; the ValueError names the argument.
+
+    Args:
+        name, value: the argument.
+        least, most: the range.
+        above, below: bounds that the number does not reach.
     """
     number = float(value) if _is_number(value) else math.nan
-    if not least <= number <= LARGEST or (strictly and number == least):
-        limit = f", at most {LARGEST:g}" if LARGEST < number < math.inf else ""
-        sign = ">" if strictly else ">="
-        raise refusal(name, value, f"a finite number {sign} {least:g}{limit}")
-    return number
-
-
-def check_between(
-    name: str, value: Any, above: float, below: float, *, closed: bool = False
-) -> float:
-    """Return a number between two others as a float (``closed``: with the upper one); the
-    ValueError names the argument.
-    """
-    if not _is_number(value) or not (above < value < below or (closed and value == below)):
-        end = "]" if closed else ")"
-        raise refusal(name, value, f"a number in ({above:g}, {below:g}{end}")
-    return float(value)
-
-
-def check_share(name: str, value: Any) -> float:
-    """Return a number in [0, 1) as a float; the ValueError names the argument."""
-    if not _is_number(value) or not 0 <= value < 1:
-        raise refusal(name, value, "a number from 0 to below 1")
-    return float(value)
-
-
-def probability(name: str, value: Any) -> float:
-    """Return a number in [0, 1] as a float; the ValueError names the argument."""
-    if not _is_number(value) or not 0 <= value <= 1:
-        raise refusal(name, value, "a probability in [0, 1]")
-    return float(value)
+    if least <= number <= most and above < number < below and abs(number) <= LARGEST:
+        return number
+    lower, upper = max(least, above), min(most, below)
+    if upper < math.inf:
+        start, end = "[" if least > above else "(", "]" if most < below else ")"
+        what = "a probability" if (least, most) == (0, 1) else "a number"
+        raise refusal(name, value, f"{what} in {start}{lower:g}, {upper:g}{end}")
+    limit = f", at most {LARGEST:g}" if LARGEST < number < math.inf else ""
+    sign = ">=" if least > above else ">"
+    raise refusal(name, value, f"a finite number {sign} {lower:g}{limit}")
 
 
 # ------------------------------------------------------------ arrays

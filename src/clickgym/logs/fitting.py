@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import (
-    check_between,
     check_choice,
     check_count,
     check_kind,
     check_labels,
+    check_number,
     check_seed,
-    check_share,
     short,
 )
 from ..envs import ClickModel, Instance
@@ -106,7 +105,7 @@ def fit_models(
     check_kind("log", log, ClickLog, "a ClickLog")
     settings = _named(models)
     check_seed(seed)
-    check_share("test_share", test_share)
+    check_number("test_share", test_share, 0, below=1)
     if n_items is not None:
         check_count("n_items", n_items)
     if check_count("bootstrap", bootstrap, 0) == 1:
@@ -332,7 +331,7 @@ def train_test_split(
         [4, 1]
     """
     check_kind("log", log, ClickLog, "a ClickLog")
-    check_between("test_size", test_size, 0, 1)
+    check_number("test_size", test_size, above=0, below=1)
     check_seed(random_state)
     if len(log) < 2:
         raise ValueError(f"sessions of the log: {len(log)}; expected 2 or more, to hold some out")

@@ -11,11 +11,11 @@ import polars
 from polars import col
 
 from ..core.checks import (
-    check_at_least,
     check_choice,
     check_flag,
     check_kind,
     check_labels,
+    check_number,
     check_path,
     entries,
     is_sequence,
@@ -245,7 +245,7 @@ class Results:
             if agent is not None:
                 check_choice(argument, agent, self.names("agent"))
         if width is not None:
-            check_at_least("width", width, 0, strictly=True)
+            check_number("width", width, above=0)
         log = log and reference is None and not check_flag("normalise", normalise)
         shown = check_labels("measures", measures or ["regret", *metrics_of(self.rows)])
         for measure in shown:

@@ -21,10 +21,10 @@ from scipy.optimize import minimize
 from scipy.special import betaln, expit, logit, psi
 
 from ...core.checks import (
-    check_at_least,
     check_count,
     check_kind,
     check_labels,
+    check_number,
     refusal,
 )
 from ...core.kernels import entry, kernel
@@ -80,7 +80,7 @@ class Estimator(ABC):
         if prior is not None:
             if not isinstance(prior, tuple | list) or len(prior) != 2:
                 raise refusal("prior", prior, "two numbers > 0, or None")
-            a, b = (check_at_least("prior", value, 0.0, strictly=True) for value in prior)
+            a, b = (check_number("prior", value, above=0.0) for value in prior)
             self.prior = a, b
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -362,7 +362,7 @@ class EMEstimator(Estimator):
     ) -> None:
         super().__init__(prior)
         self.iterations = check_count("iterations", iterations)
-        self.tol = None if tol is None else check_at_least("tol", tol, 0.0, strictly=True)
+        self.tol = None if tol is None else check_number("tol", tol, above=0.0)
 
     @property
     def _leaves_out(self) -> bool:

@@ -63,9 +63,9 @@ import numpy as np
 from scipy.special import chdtrc, ndtr
 
 from ...core.checks import (
-    check_between,
     check_choice,
     check_kind,
+    check_number,
     short,
 )
 from ...envs import ClickModel
@@ -275,7 +275,7 @@ def evaluate(
         >>> result.value, result.on_policy, result.difference
         (1.0, 0.5, 0.5)
     """
-    check_between("level", level, 0.0, 1.0)
+    check_number("level", level, above=0, below=1)
     check_query(log)
     check_estimator(estimator, reward)
     fitted = None
