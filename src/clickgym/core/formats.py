@@ -5,11 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Invisible characters: control characters of a terminal, characters that change the direction of
-text, and surrogates, which cannot be written.
-"""
-
 
 def regret_text(mean: float, half_width: float | None) -> str:
     """Return a mean and the half width of its interval, with as many digits as the interval
@@ -49,30 +44,14 @@ def duration(nanoseconds: float) -> str:
     return f"{nanoseconds:.0f} ns" if nanoseconds < 1000 else f"{nanoseconds / 1000:,.1f} µs"
 
 
-def visible(text: str, keep: str = "") -> str:
-    """Return text that is safe to print in a terminal: the `HIDDEN` characters are escaped.
-
-    Args:
-        text: any text, possibly with names from a user's files.
-        keep: characters that are not escaped, such as line ends of the package's own text.
-
-    Example:
-        >>> print(visible("red \\x1b[31m shoes\\u202e"))
-        red \\x1b[31m shoes\\u202e
-    """
-    return HIDDEN.sub(
-        lambda one: one[0] if one[0] in keep else one[0].encode("unicode_escape").decode(), text
-    )
-
-
 def one_line(text: str) -> str:
-    """Return the text as `visible` does, in one line, with single spaces.
+    """Return the text in one line, with single spaces.
 
     Example:
         >>> one_line("two\\nlines")
         'two lines'
     """
-    return " ".join(visible(text, keep="\t\n\v\f\r").split())
+    return " ".join(text.split())
 
 
 def markdown_text(text: str) -> str:

@@ -15,7 +15,6 @@ from rich.table import Table
 from rich.text import Text
 
 from ..core.compiling import COMPILING, Compiling
-from ..core.formats import visible
 
 GAP = 2
 """Spaces between two columns."""
@@ -53,7 +52,7 @@ def announce_compiling(console: Console) -> Iterator[None]:
 def say(console: Console, text: str, style: str = "") -> None:
     """Print a sentence, wrapped between words; a word longer than a line is not broken."""
     # As `Text`: in a string, rich would interpret [x] and :x: in a name as markup.
-    console.print(Text(visible(text), style), overflow="ignore", crop=False)
+    console.print(Text(text, style), overflow="ignore", crop=False)
 
 
 @dataclass(frozen=True)
@@ -87,13 +86,13 @@ def print_table(
     Args:
         console: the console.
         columns: the columns.
-        rows: the cells of each row; strings are escaped into one line, a `Text` may have several.
+        rows: the cells of each row; strings, or `Text` with a style.
         title: a line above the table.
         headings: whether to print the names of the columns.
     """
     if title:
         say(console, title, "bold")
-    cells = [[_text(cell) for cell in row] for row in rows]
+    cells = [[Text(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
     if not cells:
         return
     least = {}
@@ -124,9 +123,3 @@ def print_table(
 
 def _total(widths: Mapping[int, int]) -> int:
     return sum(widths.values()) + GAP * (len(widths) - 1)
-
-
-def _text(cell: Cell) -> Text:
-    if isinstance(cell, str):
-        return Text(visible(cell))
-    return Text(visible(cell.plain, keep="\n"), cell.style)

@@ -19,7 +19,6 @@ from rich.text import Text
 from scipy.special import stdtrit
 
 from ...core.files import make_folder
-from ...core.formats import visible
 from ...envs import ClickModel
 from ...runner.console import Column, announce_compiling, errors, output, print_table, say
 from ..estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
@@ -141,7 +140,7 @@ def _print_next(
         f"clickgym run {best}Rank-v0{cutoff} --instance {users} --agents CascadeTS Fixed "
         "--horizon 1e5 --out results/users"
     )
-    console.print(Text(visible(command)), soft_wrap=True)  # so that it can be pasted
+    console.print(Text(command), soft_wrap=True)  # so that it can be pasted
     console.print()
 
 

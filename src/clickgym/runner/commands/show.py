@@ -15,7 +15,6 @@ import clickgym
 from ... import agents, envs
 from ...agents import AGENTS
 from ...core.checks import unknown
-from ...core.formats import visible
 from ...envs import ENVIRONMENTS, list_instances, load_instance
 from ...envs.instances.instance import FAMILIES
 from ..console import output, say
@@ -57,7 +56,7 @@ def show(
     console = output()
     text = text_of(name)
     say(console, name, "bold")
-    console.print(visible(text, keep="\n"), markup=False, highlight=False)
+    console.print(text, markup=False, highlight=False)
 
 
 def text_of(name: str) -> str:

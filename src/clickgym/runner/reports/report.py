@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import polars
 
 from ...core.files import parquet, reading, write_whole
-from ...core.formats import visible
 from ..config import Config
 from .figures import figure_bytes, save_figure
 from .table import in_words, instance_of_each
@@ -95,14 +94,14 @@ def to_html(results: Results, reference: str | None = None) -> str:
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy"
   content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
-<title>{_text(words.title)}</title>
+<title>{escape(words.title)}</title>
 <style>{STYLE}</style>
 </head>
 <body>
-<h1>{_text(words.title)}</h1>
+<h1>{escape(words.title)}</h1>
 {_figure(results, "Cumulative regret; the last values are in the table")}
 {_table(words.headings, words.rows)}
-{"".join(f"<p>{_text(note)}</p>" for note in words.notes)}
+{"".join(f"<p>{escape(note)}</p>" for note in words.notes)}
 {_instances(results)}
 {"" if config is None else _repetition(config)}</body>
 </html>
@@ -125,20 +124,15 @@ def _instances(results: Results) -> str:
 def _repetition(config: Config) -> str:
     """How to repeat a sweep, as the end of a page."""
     return f"""<h2>To repeat it</h2>
-<p>clickgym {_text(config.clickgym)} makes the same numbers (regret to twelve digits, and to the
+<p>clickgym {escape(config.clickgym)} makes the same numbers (regret to twelve digits, and to the
 last bit on processors of one kind) with</p>
-<pre>{_text(config.command)}</pre>
+<pre>{escape(config.command)}</pre>
 <details><summary>The whole configuration</summary>
-<pre>{_text(json.dumps(config.to_json(), indent=1, ensure_ascii=False))}</pre></details>
+<pre>{escape(json.dumps(config.to_json(), indent=1, ensure_ascii=False))}</pre></details>
 """
 
 
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [f"<tr>{''.join(f'<th>{_text(name)}</th>' for name in headings)}</tr>"]
-    lines += [f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>" for row in rows]
+    lines = [f"<tr>{''.join(f'<th>{escape(name)}</th>' for name in headings)}</tr>"]
+    lines += [f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows]
     return "<div><table>" + "\n".join(lines) + "</table></div>"
-
-
-def _text(text: str) -> str:
-    """Any text as HTML shows it, whatever characters a user's names have."""
-    return escape(visible(text, keep="\n"))
