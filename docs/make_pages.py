@@ -17,7 +17,6 @@ from types import ModuleType
 
 import intervals_page
 import rl_page
-import scorecard_page
 from matplotlib.figure import Figure
 from pages import (
     SECTION,
@@ -29,9 +28,9 @@ from pages import (
     models_table,
 )
 
-from clickgym.agents import MixTS
-from clickgym.bench.board import board, published, scored_tasks
-from clickgym.bench.tasks import ABILITIES, tasks_of
+from clickgym.agents import AGENTS, MixTS
+from clickgym.bench.board import OURS, Line, board, published, scored_tasks
+from clickgym.bench.tasks import ABILITIES, Task, tasks_of
 from clickgym.core.files import write_whole
 from clickgym.core.formats import markdown_table
 
@@ -173,12 +172,27 @@ def _board(features: bool) -> str:
 
 
 def _recommended() -> str:
-    """Return the best published agents of each kind of task."""
-    (_, *header), *rows = scorecard_page.recommended()
-    return _table(
-        ["your situation", "kind of task", *header],
-        *([SITUATIONS.get(ability, ""), f"*{ability}*", *cells] for ability, *cells in rows),
-    )
+    """Return the best published agents of each kind of task, with their defaults: of those that
+    require nothing, and of those that require more, if one of them is better.
+    """
+    header = ("agent", "score", "worst run", "if you know more", "score")
+    rows = []
+    agents = [line for line in published() if line.agent in AGENTS and line.agent not in OURS]
+    unaided = [line for line in agents if line.requires in ("", "features")]
+    for ability in ABILITIES:
+        tasks = scored_tasks(ability=ability)
+        best, of_all = _best(unaided, tasks), _best(agents, tasks)
+        cells = [*best, *(["", ""] if of_all == best else of_all[:2])]
+        rows.append([SITUATIONS.get(ability, ""), f"*{ability}*", *cells])
+    return _table(["your situation", "kind of task", *header], *rows)
+
+
+def _best(lines: Sequence[Line], tasks: Sequence[Task]) -> list[str]:
+    """Return the best agent over some tasks, its score and that of its worst runs."""
+    summaries = {line.agent: line.summary(tasks, intervals=False) for line in lines}
+    able = {agent: summary for agent, summary in summaries.items() if summary is not None}
+    agent = max(able, key=lambda name: able[name].value)
+    return [agent, f"{able[agent].value:.2f}", f"{able[agent].worst_run:.2f}"]
 
 
 # ------------------------------------------------------------ studies
