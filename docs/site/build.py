@@ -69,22 +69,6 @@ def collect() -> None:
             shutil.copy(file, target)
 
 
-def glossary() -> None:
-    """Turn the entries of the glossary into those of Sphinx, which its search finds first."""
-    file = SOURCE / "docs" / "glossary.md"
-    title, *sections = re.split(r"^(?=## )", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    for place, section in enumerate(sections):
-        heading, _, entries = section.partition("\n\n")
-        terms = re.sub(
-            r"^- \*\*(.+?)\*\*: ",
-            lambda entry: "\n" + "\n".join(entry[1].split(", ")) + "\n    ",
-            entries,
-            flags=re.MULTILINE,
-        )
-        sections[place] = f"{heading}\n\n:::{{glossary}}\n{terms.strip()}\n:::\n\n"
-    file.write_text(title + "".join(sections), encoding="utf-8")
-
-
 def gallery(title: str, lead: str, cards: dict[str, tuple[str, str]]) -> str:
     """A page of cards: by the address of each, its title and its text; its picture is beside it."""
     parts = [f"# {title}\n\n{lead}\n\n::::{{grid}} 1 2 3 3\n:gutter: 3\n"]
@@ -146,7 +130,6 @@ def write_made_pages() -> None:
         (SOURCE / "docs" / folder).mkdir(exist_ok=True)
         for name, text in texts.items():
             (SOURCE / "docs" / folder / f"{name}.md").write_text(text, encoding="utf-8")
-    glossary()
     write_galleries()
     folders[f"../{RESULTS}"] = {file.stem: "" for file in (SOURCE / RESULTS).glob("*.md")}
     for page, folder in {
