@@ -6,7 +6,7 @@ docs/rl_reference.md.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -147,14 +147,6 @@ def searched_networks() -> tuple[str, str]:
     return clicks, clicks.replace(f"{CLICKS}:", f"{BIT},")
 
 
-def _short(agent: str) -> str:
-    """A name without settings."""
-    clicks, bit = searched_networks()
-    names = {clicks: f"{CLICKS}, searched", bit: f"{CLICKS}, searched, one bit"}
-    names |= {found("PPO"): "PPO, searched"}
-    return names.get(agent, agent)
-
-
 def plain_table() -> Rows:
     """Return regret without features, with the 95 % interval of its mean."""
     frame = runs().filter(instance="")
@@ -195,54 +187,40 @@ def tables() -> dict[str, Rows]:
     }
 
 
-def stateful() -> dict[tuple[str, str], NDArray[np.float64]]:
-    """Return the regret of each run of an agent before stateful users, by family and agent."""
+def stateful() -> dict[str, dict[str, NDArray[np.float64]]]:
+    """Return the regret of each run before stateful users, by family and agent."""
     ends = read_results(STUDY)[0].filter(step=100_000).drop_nulls("instance")
-    return {
-        (str(family), str(agent)): part["regret"].to_numpy().astype(float)
-        for (family, agent), part in ends.group_by("instance", "agent", maintain_order=True)
-    }
+    of: dict[str, dict[str, NDArray[np.float64]]] = {family: {} for family in FAMILIES}
+    for (family, agent), part in ends.group_by("instance", "agent", maintain_order=True):
+        of[str(family)][str(agent)] = part["regret"].to_numpy().astype(float)
+    return of
 
 
 def pays_table() -> Rows:
     """Return a bandit, a bandit with a network and the best RL algorithm before each kind of users
     of the page on RL, with 95 % intervals and the number of runs. If users have memory, the bandit
-    is the better of two. The least is bold, but not if users have memory and intervals overlap.
+    is the better of two. The least is bold, where the intervals do not overlap.
     """
-    shares = {
-        "Users differ, plain features (`personal`)": _by_agent("personal", "share"),
-        "Users differ, the right features (`personal:features=outer`)": _by_agent(
-            "personal:features=outer", "share"
-        ),
-    }
-    users = shares | {"One query, no features (`PBMRank-v0`)": _by_agent("PBMRank-v0", "regret")}
-    for family in ("clickbait", "habit", "independent"):
-        changes = "nothing later" if family == "independent" else "later clicks"
-        users[f"Clicks change {changes} (`{family}`)"] = {
-            agent: values for (of, agent), values in stateful().items() if of == family
-        }
     rows = [["Users", "A bandit", "A bandit with a network", "The best RL algorithm that we ran"]]
-    for text, of in users.items():
-        means = {agent: float(values.mean()) for agent, values in of.items()}
-        learner = _learner_of(means)
-        bandits = means.keys() & {LINEAR if text in shares else BANDIT, BY_STATE}
-        bandit = min(bandits, key=lambda name: means[name])
-        of_bandit, of_learner = estimate(of[bandit]), estimate(of[learner])
-        halves = of_bandit.half + of_learner.half
-        is_undecided = text not in shares and abs(of_bandit.mean - of_learner.mean) < halves
-        networks = searched_networks() if text in shares else ()
-        least = min((bandit, learner, *networks[:1]), key=lambda name: means[name])
-        cells = []
-        for names in ([bandit], networks, [learner]):
-            lost = [_lost(of[name], text in shares) for name in names]
-            cell = lost[0] if len(lost) == 1 else " from clicks, ".join(lost)
-            if names:
-                cell += " from one bit" * (len(names) > 1)
-                name = "searched settings" if networks == names else _short(names[0])
-                cell += f" ({name}, {len(of[names[0]])} runs)"
-            is_bold = least in names and not is_undecided
-            cells.append(f"**{cell}**" if is_bold else cell or "–")
-        rows.append([text, *cells])
+    clicks, bit = searched_networks()
+    for text, world in (
+        ("Users differ, plain features (`personal`)", "personal"),
+        ("Users differ, the right features (`personal:features=outer`)", "personal:features=outer"),
+    ):
+        of = {agent: 100 * values for agent, values in _by_agent(world, "share").items()}
+        network = f"{_interval(of[clicks])} % from clicks, {_interval(of[bit])} % from one bit"
+        network += f" (searched settings, {len(of[clicks])} runs)"
+        rows.append([text, _least(of, [LINEAR], " %"), network, _least(of, learners(of), " %")])
+    for text, of in (
+        ("One query, no features (`PBMRank-v0`)", _by_agent("PBMRank-v0", "regret")),
+        ("Clicks change later clicks (`clickbait`)", stateful()["clickbait"]),
+        ("Clicks change later clicks (`habit`)", stateful()["habit"]),
+        ("Clicks change nothing later (`independent`)", stateful()["independent"]),
+    ):
+        bandits = [agent for agent in of if agent in (BANDIT, BY_STATE)]
+        rows.append([text, _least(of, bandits), "–", _least(of, learners(of))])
+    for row, place in ((1, 2), (2, 1), (3, 1), (4, 3), (6, 1)):
+        rows[row][place] = f"**{rows[row][place]}**"
     return rows
 
 
@@ -252,28 +230,29 @@ def _by_agent(world: str, column: str) -> dict[str, NDArray[np.float64]]:
     return {agent: np.array(values) for agent, values in parts.iter_rows()}
 
 
-def _lost(values: NDArray[np.float64], is_share: bool) -> str:
-    """Return the mean with its interval, as clicks or as a share in per cent."""
-    return f"{estimate(100 * values)} %" if is_share else _interval(values)
+def _least(of: dict[str, NDArray[np.float64]], agents: list[str], unit: str = "") -> str:
+    """Return the regret of the best of some agents, its name and the number of its runs."""
+    agent = min(agents, key=lambda name: of[name].mean())
+    name = "PPO, searched" if agent == found("PPO") else agent
+    return f"{_interval(of[agent])}{unit} ({name}, {len(of[agent])} runs)"
 
 
-def _learner_of(means: dict[str, float]) -> str:
-    """Return the RL algorithm with the lowest mean regret."""
-    return min(filter(is_learner, means), key=lambda name: means[name])
-
-
-def is_learner(agent: str) -> bool:
-    """Whether an agent of the tables is an RL algorithm."""
-    name = agent.partition(":")[0]
-    return name in FOREIGN or issubclass(AGENTS.get(name, object), Learner)
+def learners(agents: Iterable[str]) -> list[str]:
+    """Return the RL algorithms among agents of the tables."""
+    names = {agent: agent.partition(":")[0] for agent in agents}
+    return [
+        agent
+        for agent, name in names.items()
+        if name in FOREIGN or issubclass(AGENTS.get(name, object), Learner)
+    ]
 
 
 def stateful_table() -> Rows:
     """Return the regret of agents before stateful users, with the 95 % interval of its mean."""
-    values = stateful()
+    of = stateful()
     rows = [["agent", *(f"`{family}`" for family in FAMILIES)]]
-    for agent in dict.fromkeys(agent for _, agent in values):
-        rows.append([f"`{agent}`", *(_interval(values[family, agent]) for family in FAMILIES)])
+    for agent in of[FAMILIES[0]]:
+        rows.append([f"`{agent}`", *(_interval(of[family][agent]) for family in FAMILIES)])
     return rows
 
 

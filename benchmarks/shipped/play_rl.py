@@ -2,7 +2,7 @@
 
 nice -n 19 python benchmarks/shipped/play_rl.py OUT [--keep | --search]
 
-Each run is a file in the folder OUT, so the same command resumes, and what is finished is written.
+Each run is a file in the folder OUT, so the same command resumes.
 With ``--keep`` the runs that ship are not played again. With ``--search`` OUT has the runs of the
 search for settings, and docs/rl_search.parquet is written.
 A learner also plays on as a `FrozenPolicy`, which neither explores nor learns. ``make pages`` then
@@ -175,7 +175,6 @@ def commit() -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("out", type=Path, help="folder of the runs")
-    parser.add_argument("--write", action="store_true", help="write what is finished, play nothing")
     parser.add_argument("--keep", action="store_true", help="do not play again what ships")
     parser.add_argument("--search", action="store_true", help="play the search for settings")
     options = parser.parse_args(arguments)
@@ -190,7 +189,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.search:
         search(out)
     else:
-        for pair in () if options.write else pairs():
+        for pair in pairs():
             finished(out, *pair)
     write(out, options.search)
 
