@@ -101,14 +101,7 @@ def table(results):
 
 
 def seen(results):
-    """Who loses less, and who goes on losing."""
-    shortest = min(one.horizon for one in results.values())
-    n = max((n for n in PLACES if n <= shortest), default=0)
-    for family in FAMILIES:
-        ends = {agent: at[n] for agent, at in after(results, family).items() if n in at}
-        order = sorted(ends, key=lambda agent: ends[agent].mean())
-        words = ", ".join(f"{agent} {estimate(ends[agent])}" for agent in order)
-        yield f"{family}, regret after {n:,} sessions: {words}."
+    """Who goes on losing."""
     steps, values = regrets(results, "clickbait")[BANDIT]
     fifths = np.array([[0.2, 0.4], [0.8, 1.0]]) * steps[-1]
     early, late = np.diff(values[:, np.searchsorted(steps, fifths.round())])[..., 0].T
