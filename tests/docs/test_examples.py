@@ -45,28 +45,6 @@ def shown_by(page):
     return re.findall(r"```\n\n```text\n(.*?)```", text, flags=re.DOTALL)
 
 
-@pytest.mark.usefixtures("undrawn")
-@pytest.mark.parametrize(
-    ("command", "printed", "written"),
-    [
-        ("own_agent.py --horizon 300 --runs 2", "own_agent:ThompsonSampling", "results.parquet"),
-        *(
-            pytest.param(
-                "own_click_model.py --horizon 500",
-                "from a file: best list [0 1 2]",
-                "mine.json",
-                marks=mark,
-                id=f"own_click_model, {mark.name}",
-            )
-            for mark in (pytest.mark.uncompiled, pytest.mark.slow)
-        ),
-    ],
-)
-def test_example(command, printed, written, example, tmp_path):
-    assert printed in example(f"{command} --out out")
-    assert (tmp_path / "out" / written).exists()
-
-
 def test_from_scratch(example, tmp_path):
     """The same algorithm loses as many clicks in plain NumPy as in the package, up to chance."""
     printed = example("from_scratch.py --horizon 500 --runs 40 --out scratch.png")
