@@ -41,7 +41,7 @@ ORIGIN = (
 ESTIMATORS = {
     "CM": CMEstimator(PRIOR),
     "PBM": PBMEstimator(ITERATIONS, None, PRIOR),
-    "DCM": DCMEstimator("em", ITERATIONS, None, PRIOR),
+    "DCM": DCMEstimator(ITERATIONS, None, PRIOR),
     "UBM": UBMEstimator(ITERATIONS, None, PRIOR),
     "DBN": DBNEstimator(ITERATIONS, None, PRIOR),
     "CCM": CCMEstimator(ITERATIONS, None, PRIOR),

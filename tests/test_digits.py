@@ -197,8 +197,6 @@ def fit(case: dict[str, Any], log: Any) -> Any:
     kind, settings = getattr(clickgym.logs, case["estimator"]), {"prior": (1, 1)}
     if "iterations" in inspect.signature(kind).parameters:
         settings |= {"iterations": 50, "tol": None}
-    if kind is clickgym.logs.DCMEstimator:
-        settings["method"] = "last_click"
     return kind(**settings | case["kwargs"]).fit(log)
 
 

@@ -74,7 +74,7 @@ def _click_chain(flip: Flip, K: int) -> list[int]:
 STORIES = {
     "PBM": _position_based,
     "UBM": _user_browsing,
-    "DCM EM": _dependent_click,
+    "DCM": _dependent_click,
     "DBN": _dynamic_bayesian,
     "CCM": _click_chain,
 }
@@ -82,7 +82,7 @@ STORIES = {
 DCM whose users leave.
 """
 
-LAW_OF = {"CM": "DCM EM", "DCM": "DCM EM"}
+LAW_OF = {"CM": "DCM"}
 
 
 @cache
@@ -112,7 +112,7 @@ class BruteForce:
     flipped.
 
     Args:
-        name: of the model; ``"DCM"`` by the last click, ``"DCM EM"`` by expectation maximisation.
+        name: of the model.
         iterations: its steps, from 0.5 everywhere.
     """
 
@@ -138,7 +138,7 @@ class BruteForce:
             for _ in range(self.iterations):
                 self._step()
         else:
-            self._count(until_first=self.name == "CM")
+            self._count()
         return self
 
     def _step(self) -> None:
@@ -157,23 +157,16 @@ class BruteForce:
                     successes[named] += up * weight / total
         self.coins = {coin: (1 + successes[coin]) / (2 + trials[coin]) for coin in trials}
 
-    def _count(self, until_first: bool) -> None:
-        """In closed form: what stands down to the first, or the last, click was examined; the last
-        click ended the session.
-        """
+    def _count(self) -> None:
+        """The cascade model in closed form: what stands down to the first click was examined."""
         successes: dict[Coin, float] = defaultdict(float)
         trials: dict[Coin, float] = defaultdict(float)
         for query, items, clicks in self.sessions:
-            clicked = [k for k, click in enumerate(clicks) if click]
-            end = (clicked[0] if until_first else clicked[-1]) if clicked else len(items) - 1
+            end = clicks.index(1) if 1 in clicks else len(items) - 1
             for k in range(end + 1):
                 attraction = self._coin(("α", k), query, items)
                 trials[attraction] += 1
                 successes[attraction] += clicks[k]
-                if clicks[k]:
-                    leaving = self._coin(("v", k), query, items)
-                    trials[leaving] += 1
-                    successes[leaving] += k == end
         self.coins = {coin: (1 + successes[coin]) / (2 + trials[coin]) for coin in trials}
 
     def _weight(self, flips: Flips, query: str, items: Sequence[str]) -> float:

@@ -76,7 +76,7 @@ def test_extrapolation_against_plain_em(name, seed):
     assert fitted.log_posterior_[-1] == pytest.approx(penalised(fitted, log), abs=1e-8)
 
 
-@pytest.mark.parametrize("name", [name for name in EM if name != "DCM EM"] + slow("DCM EM"))
+@pytest.mark.parametrize("name", [name for name in EM if name != "DCM"] + slow("DCM"))
 def test_extrapolation_on_the_real_log(yandex, name):
     fitted, steps = check_shorter(ALL[name], yandex[0])
     assert fitted.n_iter_ < steps / 3
@@ -144,7 +144,7 @@ def rare_log(users, n_sessions, seed, order):
 
 def shared_parameter(name, estimator):
     """The mean examination before a click relative to position 1, or the mean termination."""
-    if name == "DCM EM":
+    if name == "DCM":
         return estimator.termination_[:3].mean()
     before_click = estimator.examination_.reshape(4, -1)[:, 0]
     return (before_click / before_click[0])[1:].mean()
@@ -152,7 +152,7 @@ def shared_parameter(name, estimator):
 
 @pytest.mark.parametrize(
     ("name", "order", "truth", "published"),
-    [("PBM", 1.0, 5 / 9, 0.51), ("UBM", 1.0, 5 / 9, 0.51), ("DCM EM", 0.0, 0.3, 0.36)],
+    [("PBM", 1.0, 5 / 9, 0.51), ("UBM", 1.0, 5 / 9, 0.51), ("DCM", 0.0, 0.3, 0.36)],
 )
 def test_rare_pairs_do_not_bias_what_all_share(name, order, truth, published):
     """Ten sessions a query; the standard error of the means over six logs is 0.009 at most."""

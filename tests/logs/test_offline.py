@@ -32,26 +32,25 @@ from clickgym.logs.estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarn
 UNIFORM = (1, 1)
 
 
-def published(kind, *method):
+def published(kind):
     """EM as published: 50 plain steps, and the prior Beta(1, 1)."""
-    return lambda iterations=50, tol=None: kind(*method, iterations, tol, UNIFORM)
+    return lambda iterations=50, tol=None: kind(iterations, tol, UNIFORM)
 
 
 ALL = {
     "CM": lambda: CMEstimator(UNIFORM),
-    "DCM": lambda: DCMEstimator("last_click", prior=UNIFORM),
-    "DCM EM": published(DCMEstimator, "em"),
+    "DCM": published(DCMEstimator),
     "PBM": published(PBMEstimator),
     "UBM": published(UBMEstimator),
     "DBN": published(DBNEstimator),
     "CCM": published(CCMEstimator),
 }
-EM = ("DCM EM", "PBM", "UBM", "DBN", "CCM")
+EM = ("DCM", "PBM", "UBM", "DBN", "CCM")
 
 ATTRACTION = [0.7, 0.5, 0.4, 0.3, 0.2, 0.1]
 TRUTH = {
     "CM": CascadeModel(ATTRACTION, 4),
-    "DCM EM": DependentClickModel(ATTRACTION, [0.3, 0.3, 0.3, 0.3]),
+    "DCM": DependentClickModel(ATTRACTION, [0.3, 0.3, 0.3, 0.3]),
     "PBM": PositionBasedModel(ATTRACTION, [0.9, 0.7, 0.5, 0.3]),
     "UBM": UserBrowsingModel(
         ATTRACTION, [[0.9, 0, 0, 0], [0.7, 0.8, 0, 0], [0.5, 0.6, 0.8, 0], [0.3, 0.4, 0.6, 0.8]]
@@ -137,7 +136,7 @@ def test_an_item_of_another_query_is_scored_like_one_of_no_query(name):
 
 
 PARAMETERS = {
-    "DCM EM": ["attraction_", "termination_"],
+    "DCM": ["attraction_", "termination_"],
     "PBM": ["attraction_", "examination_"],
     "UBM": ["attraction_", "examination_"],
     "DBN": ["attraction_", "satisfaction_", "perseverance_"],
@@ -155,9 +154,7 @@ def penalised(estimator, log):
     contexts are 0.5.
     """
     prior = 0.0
-    for name in PARAMETERS[
-        {DCMEstimator: "DCM EM"}.get(type(estimator), type(estimator).__name__[:3])
-    ]:
+    for name in PARAMETERS[type(estimator).__name__[:3]]:
         values = np.array(getattr(estimator, name))
         if name == "termination_":
             values[-1] = 0.5  # what EM leaves where nothing follows
@@ -210,14 +207,6 @@ def test_the_click_chain_estimator_recovers_every_parameter():
         fitted.parameters[1:], (0.9, 0.8, 0.3), (0.015, 0.06, 0.075), strict=True
     ):
         assert value == pytest.approx(true, abs=tolerance)
-
-
-def test_bias_of_the_last_click_estimator():
-    log = simulated(TRUTH["DCM EM"], 8000, seed=2)
-    biased, exact = ALL["DCM"]().fit(log), ALL["DCM EM"]().fit(log)
-    assert biased.termination_[1] > 0.45
-    np.testing.assert_allclose(exact.termination_[:3], 0.3, atol=0.15)  # six standard deviations
-    assert exact.score(log) > biased.score(log)
 
 
 @pytest.mark.parametrize("name", EM)
@@ -278,8 +267,7 @@ REFERENCE = dict(
     line.split(": ")
     for line in """\
 CM: -1.5358 1.540882 1.7957 1.8509 1.7219 1.6232 1.5255 1.4609 1.4043 1.3439 1.3464 1.3362
-DCM: -3.77615 1.441648 1.7760 1.7269 1.5734 1.4792 1.4005 1.3464 1.3122 1.2650 1.2717 1.2653
-DCM EM: -3.57026 1.443947 1.7804 1.7302 1.5743 1.4780 1.3996 1.3461 1.3154 1.2667 1.2753 1.2734
+DCM: -3.57026 1.443947 1.7804 1.7302 1.5743 1.4780 1.3996 1.3461 1.3154 1.2667 1.2753 1.2734
 PBM: -3.52481 1.433664 1.7720 1.7154 1.5677 1.4736 1.3917 1.3403 1.3052 1.2588 1.2602 1.2517
 UBM: -3.24050 1.434168 1.7717 1.7147 1.5691 1.4751 1.3927 1.3411 1.3061 1.2586 1.2610 1.2516
 DBN: -3.30502 1.438612 1.7712 1.7166 1.5693 1.4771 1.3957 1.3452 1.3099 1.2627 1.2705 1.2680

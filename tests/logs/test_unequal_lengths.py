@@ -24,7 +24,6 @@ from test_offline import ALL, EM, PARAMETERS, assert_no_parameter_can_improve, p
 from clickgym.envs import PositionBasedModel, UserBrowsingModel
 from clickgym.logs import (
     CMEstimator,
-    DCMEstimator,
     FixedPolicy,
     ListPolicy,
     PBMEstimator,
@@ -69,12 +68,10 @@ def test_a_log_knows_its_lengths_and_shows_no_rows_below_an_end():
 # ------------- estimators
 
 
-def test_closed_forms_by_hand():
+def test_closed_form_by_hand():
     # Examined down to the first click, or to the end of the list: a twice (once above a
     # click), b twice, c once.
     assert CMEstimator((1, 1)).fit(HAND).attraction_.tolist() == [1 / 3, 3 / 4, 1 / 3, 0.5]
-    dcm = DCMEstimator("last_click", prior=(1, 1)).fit(HAND)
-    assert dcm.termination_.tolist() == [2 / 3] * 3  # the last repeats the one above
 
 
 def test_one_step_of_the_position_based_model_by_hand():

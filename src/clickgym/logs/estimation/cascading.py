@@ -16,7 +16,6 @@ from abc import abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.checks import check_choice
 from ...core.kernels import entry
 from ...envs import CascadeModel, ClickModel, DependentClickModel, DynamicBayesianModel
 from .counting import (
@@ -51,9 +50,7 @@ whether it is that of pairs; and the probability of going on below a skip.
 
 
 class CascadingEstimator(Estimator):
-    """The laws of the clicks of users who read from the top, and the estimate from the certain part
-    alone.
-    """
+    """The laws of the clicks of users who read from the top."""
 
     @abstractmethod
     def _law(self) -> CascadingLaw:
@@ -74,22 +71,6 @@ class CascadingEstimator(Estimator):
 
     def _conditional(self, pairs: Indices, clicks: Clicks) -> Floats:
         return filled(cascading_conditional, pairs.shape, pairs, clicks, *self._law())
-
-    def _count(self, pairs: Indices, clicks: Clicks, end: Indices) -> Floats:
-        """Estimate attraction from the positions that count as examined: those down to the click at
-        the position ``end``, ``(N,)``, or all where it is -1.
-
-        Returns:
-            The share of clicks that were the last one, at each position ``(K,)``.
-        """
-        positions, size = np.arange(pairs.shape[1]), len(self._codes) + 1
-        counts, is_end = positions <= end[:, None], positions == end[:, None]
-        is_clicked = (clicks > 0) & counts
-        examined = counted(pairs, (pairs >= 0) & (counts | (end < 0)[:, None]), size)
-        clicked = counted(pairs, is_clicked, size)
-        self.prior_ = self.prior or fitted_prior(clicked[:-1], (examined - clicked)[:-1])
-        self.attraction_ = smoothed(clicked, examined, self.prior_)
-        return smoothed(is_end.sum(axis=0), is_clicked.sum(axis=0))
 
 
 @entry
@@ -291,7 +272,13 @@ class CMEstimator(CascadingEstimator):
     model_class = CascadeModel
 
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
-        self._count(pairs, clicks, np.where(clicks.any(axis=1), clicks.argmax(axis=1), -1))
+        n_positions, size = pairs.shape[1], len(self._codes) + 1
+        first = np.where(clicks.any(axis=1), clicks.argmax(axis=1), n_positions)[:, None]
+        positions = np.arange(n_positions)
+        examined = counted(pairs, (pairs >= 0) & (positions <= first), size)
+        clicked = counted(pairs, positions == first, size)
+        self.prior_ = self.prior or fitted_prior(clicked[:-1], (examined - clicked)[:-1])
+        self.attraction_ = smoothed(clicked, examined, self.prior_)
 
     def _law(self) -> CascadingLaw:
         return self.attraction_, np.zeros(self.n_positions_), False, 1.0
@@ -301,12 +288,12 @@ class CMEstimator(CascadingEstimator):
 
 
 class DCMEstimator(_ScanningEstimator):
-    """Estimator of the dependent click model.
+    """Estimator of the dependent click model, by exact EM.
+
+    The paper takes the last click of a session for its end. This is biased, because a user may go
+    on and click nothing more, so here the users who do count, too.
 
     Args:
-        method: ``"em"`` is exact EM. ``"last_click"``, the estimator of the paper, assumes that
-            the session ends at the last click. It is biased, because a user may go on and click
-            nothing more. The example shows it.
         iterations, tol, prior: see `EMEstimator`.
 
     Attributes:
@@ -315,10 +302,7 @@ class DCMEstimator(_ScanningEstimator):
             log tells it for the last position, so the last entry repeats the one above.
         n_iter_, log_posterior_, converged_: the course of EM, see `EMEstimator`.
 
-    Raises:
-        ValueError: on another method.
-
-    Source: Guo, Liu, Wang, *Efficient multiple-click models in web search*, WSDM 2009.
+    Source: the model of Guo, Liu, Wang, *Efficient multiple-click models in web search*, WSDM 2009.
 
     Example:
         Users who leave with probability 0.3 after a click:
@@ -329,30 +313,15 @@ class DCMEstimator(_ScanningEstimator):
         >>> lists = rng.permuted(np.tile(np.arange(6), (10_000, 1)), axis=1)[:, :4]
         >>> clicks = [users.sample(ranking, rng) for ranking in lists]
         >>> log = ClickLog(lists, clicks, np.zeros(len(lists)), tuple("abcdef"), ("query",))
-        >>> DCMEstimator("last_click").fit(log).termination_.round(1)
-        array([0.6, 0.7, 0.8, 0.8])
-        >>> DCMEstimator("em").fit(log).termination_.round(1)
+        >>> DCMEstimator().fit(log).termination_.round(1)
         array([0.3, 0.3, 0.3, 0.3])
     """
 
     model_class = DependentClickModel
 
-    def __init__(
-        self,
-        method: str = "em",
-        iterations: int = 1000,
-        tol: float | None = 1e-7,
-        prior: Prior | None = None,
-    ) -> None:
-        self.method = check_choice("method", method, ("last_click", "em"))
-        super().__init__(iterations, tol, prior)
-
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
-        if self.method == "em":
-            self.termination_, _ = self._em(pairs, clicks, leaving_of_pairs=False)
-        else:
-            self.termination_ = self._count(pairs, clicks, last_clicks(clicks))
-        self.termination_ = np.append(self.termination_[:-1], self.termination_[-2:][0])
+        leaving, _ = self._em(pairs, clicks, leaving_of_pairs=False)
+        self.termination_ = np.append(leaving[:-1], leaving[-2:][0])
 
     def _law(self) -> CascadingLaw:
         return self.attraction_, 1.0 - self.termination_, False, 1.0
