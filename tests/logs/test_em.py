@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from reference_estimators import BruteForce
 from scipy.special import betaln
 from slow import slow
 from test_offline import ALL, EM, TRUTH, UNIFORM, penalised, small_log
@@ -18,6 +19,24 @@ from clickgym.logs import (
 )
 from clickgym.logs.estimation.counting import by_query, last_clicks, merge_tails
 from clickgym.logs.estimation.estimator import MODEL_ESTIMATORS, fitted_prior
+
+# ------------------------------------------------------------------------------------------------
+# --- brute force
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_estimates_are_those_of_brute_force(name):
+    """Three steps, with every sequence of a user's coins enumerated; the cascade model has none."""
+    log = small_log(2, 80)
+    fitted = ALL[name]().fit(log) if name == "CM" else ALL[name](3).fit(log)
+    reference = BruteForce(name, 3).fit(log)
+    attraction = [reference.p(("α", *pair)) for pair in fitted.pairs_]
+    np.testing.assert_allclose(fitted.attraction_[:-1], attraction, rtol=1e-9)
+    np.testing.assert_allclose(fitted.log_likelihood(log), reference.log_likelihood(log), rtol=1e-9)
+    np.testing.assert_allclose(
+        fitted.perplexity_by_rank(log), reference.perplexity_by_rank(log), rtol=1e-9
+    )
+
 
 # ------------------------------------------------------------------------------------------------
 # --- equal sessions
