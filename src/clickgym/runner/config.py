@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 import shlex
-import subprocess
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from importlib.metadata import version
 from itertools import product
-from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from llvmlite.binding import get_host_cpu_name
 
 from ..core.checks import short
 from ..core.files import FORMAT, check_format
@@ -73,40 +69,31 @@ class Setting:
 
     def key(self, instance: str, *identities: str) -> str:
         """The `Cell.key` of an instance's name, and the identities of what plays there."""
-        content = [self.setting, instance, *identities]
+        content = [vars(self), instance, *identities]
         hashed = sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
         is_unknown = any(identity.startswith(UNKNOWN) for identity in identities)
         return UNKNOWN + hashed[len(UNKNOWN) :] if is_unknown else hashed
 
-    @property
-    def setting(self) -> dict[str, Any]:
-        """The settings alone, by name."""
-        return {attribute.name: getattr(self, attribute.name) for attribute in fields(Setting)}
-
 
 @dataclass(frozen=True, kw_only=True)
-class Config(Setting):
+class Config:
     """What a sweep, or the table of a folder, is of.
 
     Attributes:
+        setting: of all runs.
         envs, instances, agents: the spec of each label; None if it has none.
         identities: hashes of what the labels stand for.
         cells: of the table.
         queries: of each instance with several queries their number; a run plays one of them.
-        commit: of the checkout; empty outside of one.
-        made: when the sweep began.
-        processor: on which.
     """
 
+    setting: Setting
     envs: dict[str, str | None]
     instances: dict[str, str | None]
     agents: dict[str, str | None]
     identities: dict[str, dict[str, str]]
     cells: list[Cell]
-    queries: dict[str, int] = field(default_factory=dict)
-    commit: str = ""
-    made: str = ""
-    processor: str = ""
+    queries: dict[str, int]
 
     @classmethod
     def from_json(cls, where: object, content: Mapping[str, Any]) -> Self:
@@ -120,21 +107,34 @@ class Config(Setting):
             ValueError: it is of another version's format, or something is missing.
         """
         check_format(where, content.get("format"))
-        names = {attribute.name for attribute in fields(cls)}
-        known = {name: value for name, value in content.items() if name in names}
         try:
-            return cls(**known | {"cells": [Cell(*cell) for cell in content["cells"]]})
+            setting = Setting(**{one.name: content[one.name] for one in fields(Setting)})
+            own = {one.name: content[one.name] for one in fields(cls) if one.name != "setting"}
+            own["cells"] = [Cell(*cell) for cell in content["cells"]]
+            return cls(setting=setting, **own)
         except (TypeError, KeyError) as error:
             raise ValueError(f"{where} is not the configuration of a sweep ({error})") from None
 
     def to_json(self) -> dict[str, Any]:
         """This configuration as a JSON object, with the format and the `command`."""
-        return {"format": FORMAT, **asdict(self), "runs": self.runs, "command": self.command}
+        content = asdict(self)
+        setting = content.pop("setting")
+        return {"format": FORMAT, **setting, **content, "runs": self.runs, "command": self.command}
 
     def meaning(self, cell: Cell) -> list[str]:
         """What the labels of a cell stand for."""
         labels = dict(zip(LABELLED, cell[:3], strict=True))
         return [self.identities[things][label] for things, label in labels.items()]
+
+    def only(self, cells: Iterable[Cell]) -> Self:
+        """The configuration of some cells, with their labels alone."""
+        cells = list(cells)
+        labels: dict[str, Any] = {}
+        for column, things in enumerate(LABELLED):
+            used = {cell[column] for cell in cells}
+            specs = getattr(self, things)
+            labels[things] = {label: spec for label, spec in specs.items() if label in used}
+        return replace(self, cells=cells, **labels)
 
     @property
     def runs(self) -> int:
@@ -153,10 +153,10 @@ class Config(Setting):
         options = {
             "--agents": agents,
             "--instance": [spec for spec in self.instances.values() if spec is not None],
-            "--horizon": [str(self.horizon)],
+            "--horizon": [str(self.setting.horizon)],
             "--runs": [str(self.runs)],
-            "--seed": [str(self.seed)],
-            "--metrics": self.metrics,
+            "--seed": [str(self.setting.seed)],
+            "--metrics": self.setting.metrics,
         }
         words = [word for option, values in options.items() if values for word in (option, *values)]
         return shlex.join(["clickgym", "run", *envs, *words])
@@ -164,7 +164,7 @@ class Config(Setting):
     @property
     def origin(self) -> str:
         """Version and command, for the metadata of figures."""
-        return f"clickgym {self.clickgym}: {self.command}"
+        return f"clickgym {self.setting.clickgym}: {self.command}"
 
     @cached_property
     def trials(self) -> dict[Trial, str]:
@@ -180,13 +180,11 @@ class Config(Setting):
 
     def changes(self, new: Config) -> list[str]:
         """The differences in the setting of a further sweep, in words."""
-        changed = [key for key, value in self.setting.items() if new.setting[key] != value]
+        before, now = vars(self.setting), vars(new.setting)
+        changed = [key for key in before if now[key] != before[key]]
         if "horizon" in changed:  # checkpoints follow from it, or were chosen with it
             changed = [key for key in changed if key != "checkpoints"]
-        return [
-            f"{key}: {short(self.setting[key])} before, {short(new.setting[key])} now"
-            for key in changed
-        ]
+        return [f"{key}: {short(before[key])} before, {short(now[key])} now" for key in changed]
 
 
 def shown_of(configs: Sequence[Config]) -> Config:
@@ -199,29 +197,25 @@ def shown_of(configs: Sequence[Config]) -> Config:
     """
     same = [config for config in configs if config.setting == configs[-1].setting]
     queries: dict[str, int] = {}
-    identities: dict[str, dict[str, str]] = {things: {} for things in LABELLED}
-    for config in same:
+    specs: dict[str, Any] = {things: {} for things in LABELLED}
+    meanings: dict[str, dict[str, str]] = {things: {} for things in LABELLED}
+    for config in same:  # what later sweeps say of a label counts
         queries |= config.queries
         for things in LABELLED:
-            identities[things] |= config.identities[things]
-    last = replace(same[-1], queries=queries, identities=identities)
+            specs[things] |= getattr(config, things)
+            meanings[things] |= config.identities[things]
+    every = replace(same[-1], queries=queries, identities=meanings, **specs)
     cells: dict[tuple[str, ...], Cell] = {}
     for config in reversed(same):
         newer = {cell.key for cell in cells.values()}
         for cell in config.cells:
-            there = cells.get(cell[:3])
-            if config.meaning(cell) != last.meaning(cell):
-                continue
-            if there is not None:
-                cells[cell[:3]] = there._replace(runs=max(there.runs, cell.runs))
-            elif cell.key not in newer:
-                cells[cell[:3]] = cell
-    shown: dict[str, Any] = {}
-    for column, things in enumerate(LABELLED):
-        specs = [pair for config in same for pair in getattr(config, things).items()]
-        used = {cell[column] for cell in cells.values()}
-        shown[things] = {label: spec for label, spec in specs if label in used}
-    return replace(last, cells=list(cells.values()), **shown)
+            labels = cell[:3]
+            has_changed = config.meaning(cell) != every.meaning(cell)
+            is_renamed = labels not in cells and cell.key in newer
+            if not has_changed and not is_renamed:
+                there = cells.get(labels, cell)
+                cells[labels] = there if there.runs > cell.runs else cell
+    return every.only(cells.values())
 
 
 @lru_cache(maxsize=2**16)
@@ -258,17 +252,3 @@ def run_seed(seed: int, instance: str, run: int, n_queries: int = 1) -> int:
 def versions() -> dict[str, str]:
     """The versions of the packages that digits depend on, beside clickgym."""
     return {name: version(name) for name in ("numpy", "numba")}
-
-
-def provenance() -> dict[str, Any]:
-    """The origin of results: ``commit``, ``made`` and ``processor``."""
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=8", "HEAD"]
-    try:
-        commit = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        commit = ""
-    return {
-        "commit": commit,
-        "made": datetime.now(UTC).isoformat(timespec="microseconds"),
-        "processor": str(get_host_cpu_name()),
-    }

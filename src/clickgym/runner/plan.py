@@ -18,7 +18,7 @@ from ..core.checks import is_sequence, short
 from ..envs import ClickEnv, Users
 from ..envs.any_env import sizes_of, users_of
 from ..envs.instances.instance import shipped_instances
-from .config import Cell, Config, Setting, provenance
+from .config import Cell, Config, Setting
 from .identity import identities, is_built_in, loaded, own_files
 from .make import (
     AgentMaker,
@@ -140,14 +140,13 @@ def plan_of(
         cells.append(Cell(env, name, agent, key, runs))
     typed = {name: used if isinstance(used, str) else None for name, used in tried.named.items()}
     config = Config(
-        **setting.setting,
+        setting=setting,
         envs={label: spec_of(env) for label, env in envs.items()},
         instances=typed,
         agents={label: spec_of(agent) for label, agent in agents.items()},
         identities={"envs": of_env, "instances": of_instance, "agents": of_agent},
         cells=cells,
         queries=tried.queries,
-        **provenance(),
     )
     classes = {name: users for name, users in Users.classes.items() if not is_built_in(users)}
     job = Job(setting, engine, env_makers, agent_makers, tried.named, tried.queries, classes)

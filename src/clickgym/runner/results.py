@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import polars
@@ -145,7 +144,7 @@ class Results:
                 rows = rows.filter(col(column).is_in(chosen)).sort(order, maintain_order=True)
                 if config is not None:
                     cells = [cell for cell in config.cells if getattr(cell, column) in chosen]
-                    config = replace(config, cells=cells)
+                    config = config.only(cells)
         if rows.is_empty():
             raise ValueError("there are no results of these agents in these environments")
         return Results(rows, config)

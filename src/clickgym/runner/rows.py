@@ -83,7 +83,8 @@ def frame_of(finished: Mapping[str, FinishedRun], config: Config) -> polars.Data
         finished: runs by their keys, also of other sweeps.
         config: of the sweep.
     """
-    steps, names = config.checkpoints, [*ALWAYS, *config.metrics]
+    steps, metrics = config.setting.checkpoints, config.setting.metrics
+    names = [*ALWAYS, *metrics]
     runs = [(trial, finished[key]) for trial, key in config.trials.items() if key in finished]
     counts = [config.queries.get(trial.instance, 1) for trial, _ in runs]
     labels: dict[str, Any] = dict.fromkeys(("env", "instance", "agent"), polars.String)
@@ -92,7 +93,7 @@ def frame_of(finished: Mapping[str, FinishedRun], config: Config) -> polars.Data
     identified = [
         (
             *trial,
-            run_seed(config.seed, trial.instance, trial.run, count),
+            run_seed(config.setting.seed, trial.instance, trial.run, count),
             trial.run % count if count > 1 else None,
             run.engine,
             run.seconds,
@@ -110,10 +111,8 @@ def frame_of(finished: Mapping[str, FinishedRun], config: Config) -> polars.Data
             polars.Series(name, column.reshape(-1))
             for name, column in zip(names, columns, strict=True)
         )
-        .with_columns(
-            col("regret", *config.metrics).fill_nan(None), col("clicks").cast(polars.Int64)
-        )
-        .select(*MEASURED[:5], *queries, *MEASURED[5:], *config.metrics, *TIMED)
+        .with_columns(col("regret", *metrics).fill_nan(None), col("clicks").cast(polars.Int64))
+        .select(*MEASURED[:5], *queries, *MEASURED[5:], *metrics, *TIMED)
     )
 
 
