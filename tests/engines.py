@@ -17,7 +17,7 @@ from clickgym.agents import Agent, CompiledAgent
 from clickgym.envs.meter import checkpoint_steps
 from clickgym.runner.play.metrics import Metrics
 from clickgym.runner.play.pair import engine_of
-from clickgym.runner.play.run import play
+from clickgym.runner.play.play_run import play
 
 LOOP = importlib.import_module("clickgym.runner.play.compiled")
 

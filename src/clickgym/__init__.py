@@ -12,7 +12,7 @@ from .envs.result import Result
 from .runner.check_agent import check_agent
 from .runner.make import make_agent
 from .runner.play.faults import AgentError
-from .runner.run import run
+from .runner.single_run import run
 
 if TYPE_CHECKING:
     from .runner.results import Results

@@ -17,7 +17,7 @@ from clickgym.agents import Random, TopRank
 from clickgym.envs import CLICK_MODELS, Instance, load_instance
 from clickgym.runner import own_code
 from clickgym.runner.identity import NoIdentityError, identity
-from clickgym.runner.make import env_maker
+from clickgym.runner.make import env_recipe
 
 AGENT = "from clickgym.agents import Random\n\nclass Mine(Random):\n    c = 1.0\n"
 
@@ -222,7 +222,7 @@ def test_instance_by_content(tmp_path):
     assert identity(toy(0.2)) != first
     assert identity(toy(initial_ranking=[1, 0])) != first
     toy().save(tmp_path / "users.json")
-    before = identity(env_maker(("PBMRank-v0", {"instance": str(tmp_path / "users.json")})))
+    before = identity(env_recipe(("PBMRank-v0", {"instance": str(tmp_path / "users.json")})))
     toy(0.2).save(tmp_path / "users.json")
-    after = identity(env_maker(("PBMRank-v0", {"instance": str(tmp_path / "users.json")})))
+    after = identity(env_recipe(("PBMRank-v0", {"instance": str(tmp_path / "users.json")})))
     assert before != after

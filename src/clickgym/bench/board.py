@@ -11,7 +11,7 @@ from urllib.parse import quote
 import polars
 
 from ..agents.published import FAMILIES
-from ..runner.make import agent_maker, observed_sizes
+from ..runner.make import agent_recipe, observed_sizes
 from ..runner.make import requirements as required
 from ..runner.names import AgentLike
 from .results import read_results, write_results
@@ -74,7 +74,7 @@ class Line(NamedTuple):
 
 def requirements(agent: AgentLike) -> str:
     """What an agent is given beside clicks, in words."""
-    maker, _ = agent_maker(agent)
+    maker, _ = agent_recipe(agent)
     observed = [size.removeprefix("n_") for size in observed_sizes(maker)]
     names = [name.replace("_", " ") for name in (*required(maker), *observed)]
     return ", ".join("production list" if name == "initial" else name for name in names)

@@ -18,11 +18,11 @@ from ..agents import CompiledAgent, Learner, Random
 from ..agents.agent import UnsuitedError
 from ..core.files import make_folder
 from ..runner.identity import identities, own_files
-from ..runner.make import agent_maker, make_agent, maker_name, observed_sizes, requirements
+from ..runner.make import agent_recipe, make_agent, maker_name, observed_sizes, requirements
 from ..runner.names import AgentLike
 from ..runner.play.pair import engine_of
 from ..runner.progress import say_resumed
-from ..runner.run import run
+from ..runner.single_run import run
 from ..runner.sweep import resumable
 from ..runner.workers import in_parallel
 from .results import read_results, write_results
@@ -37,7 +37,7 @@ def told(agent: AgentLike, env: gym.Env, horizon: int, seed: int) -> Any:
     """An agent, ready for the first session. One that requires the examination of positions, and
     does not have it, is told that of the users, if they stay and have no memory.
     """
-    known, (maker, passed) = {}, agent_maker(agent)
+    known, (maker, passed) = {}, agent_recipe(agent)
     stay = hasattr(getattr(env.unwrapped, "model", None), "epochs")
     if stay and "examination" in requirements(maker) and "examination" not in passed:
         known["examination"] = examination(env)
@@ -64,7 +64,7 @@ def playable(agent: AgentLike, tasks: Iterable[Task]) -> list[Task]:
     features; an agent that needs what the environment does not know does not play. Other errors of
     an agent are raised.
     """
-    maker: Any = agent_maker(agent)[0]
+    maker: Any = agent_recipe(agent)[0]
     by_features = "n_features" in observed_sizes(maker)
     everywhere = isinstance(maker, type) and issubclass(maker, Learner | Random)
     fitting = [task for task in tasks if everywhere or task.has_features == by_features]
@@ -105,7 +105,7 @@ def play(
     Returns:
         One row for each task and run: ``task``, ``run``, ``loss`` and ``seconds``.
     """
-    maker, passed = agent_maker(agent)
+    maker, passed = agent_recipe(agent)
     label = maker_name(maker)
     (known,) = identities("agent", {label: (maker, passed)}).values()
     make_folder(out)

@@ -3,7 +3,7 @@
 The way of a sweep, file by file:
 
 - ``names``: specs are read, and things get labels;
-- ``make``: specs and classes become makers, and these make environments and agents;
+- ``make``: specs and classes become recipes, and of these environments and agents are made;
 - ``plan``: every agent is tried in every environment; each pair is a cell of the table
   (``config``), whose key hashes what its runs depend on (``identity``, ``own_code``);
 - ``sweep``: the runs that are not finished are played in parallel (``workers``, ``progress``);
@@ -17,15 +17,15 @@ Words that each have one meaning here:
 
 - a *spec* is how an agent or an environment is written, ``"TopRank:delta=0.1"``;
 - a *label* is what tables call it: its spec, or a name that you give;
-- a *maker* is what makes it: a class, a function, a registered id or the users of an environment.
-  It is always in a pair with its arguments;
-- an *identity* is a hash of what a label stands for: a maker with its arguments, or an instance. It
-  is the same in another process;
+- a *recipe* is what makes it, a class, a function, a registered id or the users of an environment
+  (the *maker*), with its arguments;
+- an *identity* is a hash of what a label stands for: a recipe or an instance. It is the same in
+  another process;
 - a *key* is a hash by which a folder knows runs: of their setting, the identities of environment,
   instance and agent, and the instance's name. A cell has one, and a run that and its number;
 - a *cell* is all runs of an agent in an environment with an instance; a *trial* is one of them.
 
-`clickgym.run` (``run``) takes the same way from ``make`` to ``play``.
+`clickgym.run` (``single_run``) takes the same way from ``make`` to ``play``.
 """
 
 from .play.metrics import METRICS, Metric

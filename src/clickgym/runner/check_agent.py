@@ -20,7 +20,7 @@ from ..envs import CascadeMDP, ClickEnv, Instance, LinearModel, PositionBasedMod
 from ..envs.any_env import clicks_of
 from ..envs.result import Result
 from .make import (
-    agent_maker,
+    agent_recipe,
     make_agent,
     maker_name,
     observed_sizes,
@@ -29,7 +29,7 @@ from .make import (
 )
 from .names import AgentLike
 from .play.faults import AgentError, check_list
-from .run import run
+from .single_run import run
 
 ATTRACTION = np.array([0.2, 0.7, 0.1, 0.5, 0.3])
 EXAMINATION = np.array([0.9, 0.6, 0.4])
@@ -127,7 +127,7 @@ class _Check:
     """An agent, the problems on which it is checked, and the checks."""
 
     def __init__(self, agent: AgentLike) -> None:
-        self.maker, self.passed = agent_maker(agent)
+        self.maker, self.passed = agent_recipe(agent)
         self.observed = observed_sizes(self.maker)
         common = ("n_items", "n_positions", "seed")
         self.own = [name for name in parameters_of(self.maker) if name not in common]

@@ -46,7 +46,7 @@ def identity(thing: Any) -> str:
     """A hash of what a label stands for.
 
     Args:
-        thing: an agent or an environment as a pair (maker, arguments), or an instance.
+        thing: the recipe of an agent or an environment, or an instance.
 
     Raises:
         NoIdentityError: it cannot be compared.
@@ -98,7 +98,7 @@ def own_files(things: Mapping[str, tuple[Any, Mapping[str, Any]]]) -> dict[str, 
     it stands in a notebook.
 
     Args:
-        things: pairs (maker, arguments) by label.
+        things: recipes by label.
     """
     files = {}
     for label, (maker, passed) in things.items():

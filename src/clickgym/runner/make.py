@@ -1,11 +1,13 @@
-"""Environments and agents, made from names, specs and classes as pairs (maker, arguments)."""
+"""Environments and agents, made of recipes: of what names, specs and classes stand for, with
+arguments.
+"""
 
 from __future__ import annotations
 
 import inspect
 import operator
 import warnings
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any
 
@@ -26,12 +28,12 @@ from .names import AgentLike, EnvLike, split
 from .play.faults import AgentError
 
 Arguments = dict[str, Any]
-EnvMaker = tuple[EnvSpec | Users | Callable[..., gym.Env], Arguments]
-"""What makes an environment: a registered id, the users of a `ClickEnv` or a function; and its
+EnvRecipe = tuple[EnvSpec | Users | Callable[..., gym.Env], Arguments]
+"""The maker of an environment, a registered id, the users of a `ClickEnv` or a function, and its
 arguments.
 """
-AgentMaker = tuple[Callable[..., BaseAgent], Arguments]
-"""What makes an agent, a class or a function, and its hyper-parameters."""
+AgentRecipe = tuple[Callable[..., BaseAgent], Arguments]
+"""The maker of an agent, a class or a function, and its hyper-parameters."""
 
 OBSERVED = {
     "n_features": ("features", "contextual environments"),
@@ -47,8 +49,8 @@ SET_BY_THE_RUN = ("n_items", "n_positions", "horizon", "seed")
 # ------------------------------------------------------------------------------------- environments
 
 
-def env_maker(env: EnvLike) -> EnvMaker:
-    """Resolve what was passed as an environment; a pair that is resolved already stays as it is.
+def env_recipe(env: EnvLike) -> EnvRecipe:
+    """Resolve what was passed as an environment; a recipe stays as it is.
 
     Args:
         env: as for `make_env`, but no environment that exists already.
@@ -109,7 +111,7 @@ def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
     """
     if isinstance(env, gym.Env):
         return env
-    maker, arguments = env_maker(env)
+    maker, arguments = env_recipe(env)
     if instance is not None:
         if "instance" in arguments or isinstance(maker, Users):
             raise ValueError(
@@ -150,8 +152,8 @@ def _called(
 # ------------------------------------------------------------------------------------------- agents
 
 
-def agent_maker(agent: AgentLike) -> AgentMaker:
-    """Resolve what was passed as an agent; a pair that is resolved already stays as it is.
+def agent_recipe(agent: AgentLike) -> AgentRecipe:
+    """Resolve what was passed as an agent; a recipe stays as it is.
 
     A class with a training loop of its own, such as ``"stable_baselines3:PPO"``, is adopted.
 
@@ -165,7 +167,7 @@ def agent_maker(agent: AgentLike) -> AgentMaker:
         ValueError, TypeError: there is no such agent, or it is none.
 
     Example:
-        >>> agent_maker("TopRank:delta=0.1")
+        >>> agent_recipe("TopRank:delta=0.1")
         (<class 'clickgym.agents.top_rank.TopRank'>, {'delta': 0.1})
     """
     thing, hyperparameters = split(agent)
@@ -229,15 +231,14 @@ def observed_sizes(maker: Callable[..., Any]) -> list[str]:
     return [size for size in OBSERVED if size in parameters_of(maker)]
 
 
-def warn_of_texts(label: str, pair: tuple[Any, Arguments]) -> None:
-    """Warn of arguments that are text, where the default is a number or a flag, or where another
-    argument follows a colon.
+def warn_of_texts(label: str, recipe: tuple[Any, Arguments]) -> None:
+    """Warn of arguments that are text, where the default is a number or a flag.
 
     Args:
         label: of the agent or environment.
-        pair: what makes it, and its arguments.
+        recipe: of it.
     """
-    maker, passed = pair
+    maker, passed = recipe
     if isinstance(maker, EnvSpec):
         maker = creator_of(maker)
     parameters = parameters_of(maker) if callable(maker) else {}
@@ -250,26 +251,6 @@ def warn_of_texts(label: str, pair: tuple[Any, Arguments]) -> None:
                 f"expected {expected}",
                 stacklevel=3,
             )
-    for hint in _commas(passed, parameters):
-        warnings.warn(f"{label}: {hint}", stacklevel=3)
-
-
-def with_label(label: str, pair: AgentMaker, error: ValueError) -> ValueError:
-    """The refusal of an agent, among several, with its label, and with the right spelling of
-    arguments that have a colon in place of a comma.
-    """
-    maker, passed = pair
-    text = str(error) if maker_name(maker) in str(error) else f"{label}: {error}"
-    return ValueError("; ".join([text, *_commas(passed, parameters_of(maker))]))
-
-
-def _commas(passed: Arguments, parameters: Container[str]) -> Iterator[str]:
-    """Yield how arguments are spelled that have a colon before another argument."""
-    for key, value in passed.items():
-        first, _, others = value.partition(":") if isinstance(value, str) else ("", "", "")
-        name, equals, _ = others.partition("=")
-        if equals and name in parameters:
-            yield f"separate arguments by commas, as in {key}={first},{others}"
 
 
 def make_agent(
@@ -312,7 +293,7 @@ def make_agent(
         ['examination', 'n_items', 'n_positions']
     """
     check_kind("env", env, gym.Env, AN_ENV)
-    maker, passed = agent_maker(agent)
+    maker, passed = agent_recipe(agent)
     passed = {**passed, **hyperparameters}
     name = maker_name(maker)
     for key in passed:

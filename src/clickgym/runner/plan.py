@@ -21,14 +21,13 @@ from ..envs.instances.instance import shipped_instances
 from .config import Cell, Config, Setting
 from .identity import identities, is_built_in, loaded, own_files
 from .make import (
-    AgentMaker,
-    EnvMaker,
-    agent_maker,
-    env_maker,
+    AgentRecipe,
+    EnvRecipe,
+    agent_recipe,
+    env_recipe,
     make_agent,
     make_env,
     warn_of_texts,
-    with_label,
 )
 from .names import AgentLike, EnvLike, spec_of
 from .play.metrics import Metrics
@@ -52,7 +51,7 @@ class Job(NamedTuple):
     Attributes:
         setting: of the sweep.
         engine: as it was asked for.
-        envs, agents: what makes the environments and the agents, by label.
+        envs, agents: recipes by label.
         instances: what is taken as an instance, by its name in results.
         queries: of each instance with several queries their number.
         users: the classes of users that are not of the package, by name: another process does not
@@ -61,8 +60,8 @@ class Job(NamedTuple):
 
     setting: Setting
     engine: Engine
-    envs: Mapping[str, EnvMaker]
-    agents: Mapping[str, AgentMaker]
+    envs: Mapping[str, EnvRecipe]
+    agents: Mapping[str, AgentRecipe]
     instances: Mapping[str, Any]
     queries: Mapping[str, int]
     users: Mapping[str, type[Users]]
@@ -120,15 +119,15 @@ def plan_of(
     Raises:
         UnsuitedError: naming all agents that cannot play.
     """
-    env_makers = {label: env_maker(env) for label, env in envs.items()}
-    agent_makers = {label: agent_maker(agent) for label, agent in agents.items()}
-    tried = _try_all(setting, env_makers, agent_makers, instances, engine)
-    for label, pair in [*env_makers.items(), *agent_makers.items()]:
-        warn_of_texts(label, pair)
+    env_recipes = {label: env_recipe(env) for label, env in envs.items()}
+    agent_recipes = {label: agent_recipe(agent) for label, agent in agents.items()}
+    tried = _try_all(setting, env_recipes, agent_recipes, instances, engine)
+    for label, recipe in [*env_recipes.items(), *agent_recipes.items()]:
+        warn_of_texts(label, recipe)
     for env_label, labels in tried.ignoring.items():
         warnings.warn(features_warning(dict.fromkeys(labels), env_label), stacklevel=3)
-    of_env = identities("env", env_makers, warns=is_kept)
-    of_agent = identities("agent", agent_makers, warns=is_kept)
+    of_env = identities("env", env_recipes, warns=is_kept)
+    of_agent = identities("agent", agent_recipes, warns=is_kept)
     of_instance = identities(
         "instance",
         {name: loaded(name if used is None else used) for name, used in tried.named.items()},
@@ -149,8 +148,8 @@ def plan_of(
         queries=tried.queries,
     )
     classes = {name: users for name, users in Users.classes.items() if not is_built_in(users)}
-    job = Job(setting, engine, env_makers, agent_makers, tried.named, tried.queries, classes)
-    own = own_files(env_makers) | own_files(agent_makers)
+    job = Job(setting, engine, env_recipes, agent_recipes, tried.named, tried.queries, classes)
+    own = own_files(env_recipes) | own_files(agent_recipes)
     code = [hashes[label] for hashes in (of_env, of_agent) for label in own if label in hashes]
     return Plan(job, config, tried.batches, own, repr(code))
 
@@ -176,25 +175,25 @@ class Tried(NamedTuple):
 
 def _try_all(
     setting: Setting,
-    envs: Mapping[str, EnvMaker],
-    agents: Mapping[str, AgentMaker],
+    envs: Mapping[str, EnvRecipe],
+    agents: Mapping[str, AgentRecipe],
     instances: Any,
     engine: Engine,
 ) -> Tried:
     """Make every agent in every environment; arguments and errors as in `plan_of`."""
     tried, metrics = Tried({}, {}, {}, {}), Metrics(setting.metrics)
     unsuited: dict[str, UnsuitedError] = {}
-    for (env_label, maker), instance in product(envs.items(), _instances(instances)):
-        env = make_env(maker, instance)
+    for (env_label, of_env), instance in product(envs.items(), _instances(instances)):
+        env = make_env(of_env, instance)
         sizes_of(env)  # whatever is refused here is no agent's fault
         metrics.check_env(env.unwrapped)
         name = getattr(env.unwrapped, "instance", "custom")
         tried.named[name] = _in_place(instance)
         if n_queries := _queries_of(env, setting.horizon, env_label, name):
             tried.queries[name] = n_queries
-        for label, agent_pair in agents.items():
+        for label, recipe in agents.items():
             try:
-                agent = make_agent(agent_pair, env, horizon=setting.horizon, seed=0)
+                agent = make_agent(recipe, env, horizon=setting.horizon, seed=0)
                 chosen = engine_of(agent, env, engine)
                 metrics.check_agent(agent)
             except UnsuitedError as error:
@@ -203,7 +202,8 @@ def _try_all(
             except ValueError as error:
                 if type(error) is not ValueError:  # of another package, with more to it
                     raise
-                raise with_label(label, agent_pair, error) from error
+                names_it = label in str(error)
+                raise ValueError(str(error) if names_it else f"{label}: {error}") from error
             if ignores_features(agent, env):
                 tried.ignoring.setdefault(env_label, []).append(label)
             if (env_label, name, label) in tried.batches:

@@ -105,7 +105,7 @@ def read(folders: Iterable[Path]) -> tuple[list[dict[str, Any]], dict[str, Finis
             try:
                 key, engine, seconds, measured = json.loads(line)
                 finished[key] = FinishedRun(engine, seconds, b64decode(measured, validate=True))
-            except ValueError:  # likewise
+            except (ValueError, TypeError):  # likewise
                 continue
     return headers, finished
 

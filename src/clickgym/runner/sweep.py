@@ -44,7 +44,7 @@ from .plan import Job, Labels, Plan, Workers, plan_of
 from .play.loop import OnChunk
 from .play.metrics import Metrics
 from .play.pair import Engine, engine_of
-from .play.run import play
+from .play.play_run import play
 from .progress import Progress, say_resumed
 from .results import Results
 from .rows import check_folder, frame_of

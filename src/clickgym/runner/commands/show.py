@@ -18,7 +18,7 @@ from ...core.checks import unknown
 from ...envs import ENVIRONMENTS, list_instances, load_instance
 from ...envs.instances.instance import FAMILIES
 from ..console import output, say
-from ..make import agent_maker, env_maker
+from ..make import agent_recipe, env_recipe
 from ..play.metrics import AT_K, METRICS, metric_of
 
 MEASURES = {
@@ -80,7 +80,7 @@ def text_of(name: str) -> str:
     if name in ids or re.fullmatch(r"[\w.]+:[\w.-]+-v\d+", name):
         return _of_environment(name)
     if name in AGENTS or re.fullmatch(r"[\w.]+:[\w.]+", name):
-        agent = agent_maker(name)[0]
+        agent = agent_recipe(name)[0]
         return _documented(agent) + _defaults(agent)
     for package in (clickgym, agents, envs):
         if name in package.__all__:
@@ -107,7 +107,7 @@ def _defaults(agent: Any) -> str:
 
 def _of_environment(env_id: str) -> str:
     """What an environment is, and the docstring of its users."""
-    maker, _ = env_maker(env_id)  # which imports a module first, so that it registers the id
+    maker, _ = env_recipe(env_id)  # which imports a module first, so that it registers the id
     environment = ENVIRONMENTS.get(getattr(maker, "id", ""))
     if environment is None:
         raise ValueError(f"{env_id} has no click model of clickgym, whose docstring could be shown")

@@ -15,7 +15,7 @@ from typing import Any
 from ... import agents
 from ...core.faults import PACKAGE
 from ...envs import ENVIRONMENTS
-from ..make import agent_maker, env_maker
+from ..make import agent_recipe, env_recipe
 from ..results import Results
 
 
@@ -45,12 +45,12 @@ def to_bibtex(results: Results) -> str:
 
 def _agent(spec: str) -> Iterator[Any]:
     """The class of an agent."""
-    yield agent_maker(spec)[0]
+    yield agent_recipe(spec)[0]
 
 
 def _environment(spec: str) -> Iterator[Any]:
     """The class of the click model of an environment, and of the users of whom it is a part."""
-    maker, _ = env_maker(spec)
+    maker, _ = env_recipe(spec)
     environment = ENVIRONMENTS[getattr(maker, "id", "")]
     yield environment.click_model
     if environment.users.__doc__ and "Source:" in environment.users.__doc__:

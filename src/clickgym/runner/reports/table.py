@@ -16,7 +16,7 @@ from rich.console import Console
 
 from ...core.formats import duration, regret_text
 from ..console import Column, print_table, say
-from ..make import agent_maker, requirements
+from ..make import agent_recipe, requirements
 from ..play.metrics import is_sum
 from ..summaries import OWN_USERS, metrics_of, span, with_loss, without_regret
 
@@ -282,7 +282,7 @@ def _knowledge(results: Results) -> Iterator[str]:
     for label in results.names("agent"):
         maker: Any = None
         with suppress(Exception):  # a module of others may be gone, or fail
-            maker, _ = agent_maker(typed[label])
+            maker, _ = agent_recipe(typed[label])
         names = [name for name in requirements(maker) if name != "ranking"]  # of baselines
         if names:
             given.append(f"{label} got {', '.join(names)}")

@@ -20,7 +20,7 @@ from .make import make_agent, make_env
 from .names import AgentLike, EnvLike
 from .play.metrics import Metrics
 from .play.pair import Engine, check_episode, engine_of, features_warning, ignores_features
-from .play.run import play
+from .play.play_run import play
 
 
 def run(
