@@ -15,7 +15,7 @@ from reference_agents import plain
 import clickgym
 from clickgym.agents import Agent, CompiledAgent
 from clickgym.envs.meter import checkpoint_steps
-from clickgym.runner.play.metrics import Metrics
+from clickgym.runner.play.measuring import Metrics
 from clickgym.runner.play.pair import engine_of
 from clickgym.runner.play.play_run import play
 

@@ -8,7 +8,7 @@ The way of a sweep, file by file:
   (``config``), whose key hashes what its runs depend on (``identity``, ``own_code``);
 - ``sweep``: the runs that are not finished are played in parallel (``workers``, ``progress``);
 - ``play``: one run. ``play.pair`` chooses a loop, ``play.compiled``, ``play.python`` or
-  ``play.learner``, and ``play.metrics`` measures;
+  ``play.learner``, and ``play.measuring`` measures (``play.metrics``);
 - ``store``: finished runs are kept in a folder;
 - ``rows``: the runs of a folder as rows, which ``results`` holds; ``summaries`` makes their table,
   and ``reports`` prints and draws it (``console``).

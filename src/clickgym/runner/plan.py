@@ -30,7 +30,7 @@ from .make import (
     warn_of_texts,
 )
 from .names import AgentLike, EnvLike, spec_of
-from .play.metrics import Metrics
+from .play.measuring import Metrics
 from .play.pair import Engine, check_episode, engine_of, features_warning, ignores_features
 
 SHIPPED: Literal["shipped"] = "shipped"

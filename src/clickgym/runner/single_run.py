@@ -18,7 +18,7 @@ from ..envs.meter import checkpoint_steps
 from ..envs.result import Result
 from .make import make_agent, make_env
 from .names import AgentLike, EnvLike
-from .play.metrics import Metrics
+from .play.measuring import Metrics
 from .play.pair import Engine, check_episode, engine_of, features_warning, ignores_features
 from .play.play_run import play
 

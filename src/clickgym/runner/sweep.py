@@ -42,7 +42,7 @@ from .make import make_agent, make_env
 from .names import AgentLike, EnvLike, by_label
 from .plan import Job, Labels, Plan, Workers, plan_of
 from .play.loop import OnChunk
-from .play.metrics import Metrics
+from .play.measuring import Metrics
 from .play.pair import Engine, engine_of
 from .play.play_run import play
 from .progress import Progress, say_resumed

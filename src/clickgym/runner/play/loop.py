@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 
 from ...envs.meter import Meter
-from .metrics import Metrics
+from .measuring import Metrics
 
 CHUNK = 0.05
 """Seconds between two reports of progress."""

@@ -16,7 +16,7 @@ from .compiled import play_compiled
 from .faults import first_observation
 from .learner import play_learner
 from .loop import OnChunk, Run
-from .metrics import Metrics
+from .measuring import Metrics
 from .python import play_python
 
 LOOPS: dict[str, Callable[[Run], float]] = {"compiled": play_compiled, "python": play_python}
