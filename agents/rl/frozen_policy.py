@@ -20,9 +20,11 @@ from ...core.checks import (
     generator,
     short,
 )
-from ...envs.codecs import Draft, ScoresCodec, WeightsCodec, flat_draft, order_of_items
 from ...envs.spaces import RankedList, check_items, without_repeats
+from ...envs.wrappers.actions import lists_of_scores, order_of_items, scores_space
 from ...envs.wrappers.episode_counts import Counts
+from ...envs.wrappers.feature_weights import lists_of_weights
+from ...envs.wrappers.item_by_item import Draft, flat_draft
 from ..agent import Agent, Seed
 from .learner import Actions
 
@@ -119,7 +121,6 @@ class FrozenPolicy(Agent):
         self._counts = Counts(1, self.n_items, self.n_positions, n_sessions)
         self._lists = RankedList(self.n_items, self.n_positions)
         self._items = order_of_items(items, self.n_items)
-        self._scores = ScoresCodec(self._lists, items)
         self._check_actions()
         self._rng, self._is_seeded = generator(seed), False
         self._state: Any = None  # of a recurrent policy
@@ -153,7 +154,7 @@ class FrozenPolicy(Agent):
         if self.actions == "weights" or not hasattr(self.model, "action_space"):
             return
         spaces = {"rankings": self._lists, "items": Discrete(self.n_items)}
-        expected = spaces.get(self.actions, self._scores.space)
+        expected = spaces.get(self.actions, scores_space(self.n_items))
         if self.model.action_space != expected:
             raise ValueError(
                 f"the actions of the model are {self.model.action_space}; "
@@ -172,9 +173,9 @@ class FrozenPolicy(Agent):
         self._is_first = False
         if self.actions == "weights":
             features = self._features(observation, np.size(action))
-            return WeightsCodec(self._lists, features.shape[-1]).decode(action, features)
+            return lists_of_weights(action, features, self.n_positions)
         if self.actions == "scores":
-            return self._scores.decode(action)
+            return lists_of_scores(action, self._items, self.n_positions)
         items = check_items(action, self.n_items, self.n_positions)
         return self._items[without_repeats(items, self.n_items)]
 

@@ -13,11 +13,10 @@ from gymnasium.vector import VectorActionWrapper, VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from ...envs.codecs import flat_draft
 from ...envs.spaces import without_repeats
 from ...envs.wrappers.actions import ScoresVectorAction
 from ...envs.wrappers.feature_weights import FeatureWeightsVectorAction
-from ...envs.wrappers.item_by_item import ItemByItemVector
+from ...envs.wrappers.item_by_item import ItemByItemVector, flat_draft
 from .vec_env import StableBaselinesVecEnv
 
 

@@ -10,13 +10,14 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.spaces import Box
 from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import VectorActionWrapper, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import A_VECTOR_ENV, AN_ENV, check_kind
-from ..codecs import ScoresCodec
+from ...core.checks import A_VECTOR_ENV, AN_ENV, check_kind, numbers
+from ..spaces import RankedList, check_order
 
 
 def recorded(values: ArrayLike | None) -> list[Any] | None:
@@ -24,6 +25,43 @@ def recorded(values: ArrayLike | None) -> list[Any] | None:
     written as JSON.
     """
     return None if values is None else np.asarray(values).tolist()
+
+
+def ranked_lists(space: gym.Space, noun: str) -> RankedList:
+    """Return a space of lists; the TypeError names the actions that would represent them."""
+    if not isinstance(space, RankedList):
+        raise TypeError(f"{noun} represent ranked lists; the action space is {space}")
+    return space
+
+
+def order_of_items(items: ArrayLike | None, n_items: int) -> NDArray[np.int64]:
+    """Return the order in which action numbers represent items: ``(L,)`` all items, or None for
+    ``0..L-1``; the ValueError says what is no permutation.
+    """
+    return np.arange(n_items) if items is None else check_order("items", items, n_items).copy()
+
+
+def scores_space(n_items: int) -> Box:
+    """Return the space of the scores of L items."""
+    return Box(-1.0, 1.0, (n_items,), np.float32)
+
+
+def lists_of_scores(
+    scores: Any, items: NDArray[np.int64], n_positions: int, streams: tuple[int, ...] = ()
+) -> NDArray[np.int64]:
+    """Return the ``(*streams, K)`` lists that scores ``(*streams, L)`` represent.
+
+    Args:
+        scores: finite numbers.
+        items: ``(L,)`` the item of each score.
+        n_positions: K.
+        streams: ``()``, or ``(B,)`` for a vector environment.
+
+    Raises:
+        ValueError: another shape, or the first bad score.
+    """
+    values = numbers("scores", scores, (*streams, len(items)))
+    return items[np.argsort(-values, axis=-1, kind="stable")[..., :n_positions]]
 
 
 class ScoresAction(gym.ActionWrapper, RecordConstructorArgs):
@@ -47,7 +85,7 @@ class ScoresAction(gym.ActionWrapper, RecordConstructorArgs):
     Raises:
         TypeError: the action space is not a `RankedList`.
         ValueError: ``items`` is not a permutation; in ``step``, a wrong shape or a score that is
-            nan.
+            not finite.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -62,14 +100,15 @@ class ScoresAction(gym.ActionWrapper, RecordConstructorArgs):
 
     def __init__(self, env: gym.Env, items: ArrayLike | None = None) -> None:
         check_kind("env", env, gym.Env, AN_ENV)
-        self._codec = ScoresCodec(env.action_space, items)
+        self._lists = ranked_lists(env.action_space, "Scores")
+        self._items = order_of_items(items, self._lists.n_items)
         RecordConstructorArgs.__init__(self, items=recorded(items))
         gym.ActionWrapper.__init__(self, env)
-        self.action_space = self._codec.space
+        self.action_space = scores_space(self._lists.n_items)
 
     def action(self, action: ArrayLike) -> NDArray[np.int64]:
         """Return the ``(K,)`` list that an action represents."""
-        return self._codec.decode(action)
+        return lists_of_scores(action, self._items, self._lists.n_positions)
 
 
 class ScoresVectorAction(VectorActionWrapper):
@@ -87,10 +126,11 @@ class ScoresVectorAction(VectorActionWrapper):
         check_kind("env", env, VectorEnv, A_VECTOR_ENV)
         super().__init__(env)
         self.autoreset_mode = env.metadata.get("autoreset_mode")
-        self._codec = ScoresCodec(env.single_action_space, items, (env.num_envs,))
-        self.single_action_space = self._codec.space
-        self.action_space = batch_space(self._codec.space, env.num_envs)
+        self._lists = ranked_lists(env.single_action_space, "Scores")
+        self._items = order_of_items(items, self._lists.n_items)
+        self.single_action_space = scores_space(self._lists.n_items)
+        self.action_space = batch_space(self.single_action_space, env.num_envs)
 
     def actions(self, actions: ArrayLike) -> NDArray[np.int64]:
         """Return the ``(B, K)`` lists that the actions of B streams represent."""
-        return self._codec.decode(actions)
+        return lists_of_scores(actions, self._items, self._lists.n_positions, (self.num_envs,))

@@ -6,15 +6,30 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.spaces import Dict
+from gymnasium.spaces import Box, Dict
 from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import A_VECTOR_ENV, AN_ENV, check_kind, short
+from ...core.checks import A_VECTOR_ENV, AN_ENV, check_kind, numbers, short
+from ...core.sums import weighted_sums
 from ..base_env import name_of
-from ..codecs import WeightsCodec, ranked_lists
+from .actions import ranked_lists
+
+
+def lists_of_weights(
+    weights: Any, features: NDArray[np.float64], n_positions: int
+) -> NDArray[np.int64]:
+    """Return the ``(..., K)`` lists that weights ``(..., d)`` choose among candidates with features
+    ``(..., L, d)``.
+
+    Raises:
+        ValueError: another shape, or the first weight that is not finite.
+    """
+    values = numbers("weights", weights, (*features.shape[:-2], features.shape[-1]))
+    sums = weighted_sums(features, values[..., None, :])
+    return np.argsort(-sums, axis=-1, kind="stable")[..., :n_positions]
 
 
 class FeatureWeightsAction(gym.ActionWrapper, RecordConstructorArgs):
@@ -56,10 +71,11 @@ class FeatureWeightsAction(gym.ActionWrapper, RecordConstructorArgs):
 
     def __init__(self, env: gym.Env) -> None:
         check_kind("env", env, gym.Env, AN_ENV)
-        self._codec = _codec(self, env, env.action_space, env.observation_space)
+        lists: Any = env.action_space
+        space = _weights_space(self, env, lists, env.observation_space)
         RecordConstructorArgs.__init__(self)
         gym.ActionWrapper.__init__(self, env)
-        self.action_space = self._codec.space
+        self.action_space, self._n_positions = space, lists.n_positions
         self._features: NDArray[np.float64] | None = None
 
     def reset(
@@ -76,7 +92,7 @@ class FeatureWeightsAction(gym.ActionWrapper, RecordConstructorArgs):
 
     def action(self, action: ArrayLike) -> NDArray[np.int64]:
         """Return the ``(K,)`` list that ``(d,)`` weights choose among the present candidates."""
-        return self._codec.decode(action, _known(self._features))
+        return lists_of_weights(action, _known(self._features), self._n_positions)
 
 
 class FeatureWeightsVectorAction(VectorWrapper):
@@ -96,10 +112,10 @@ class FeatureWeightsVectorAction(VectorWrapper):
     def __init__(self, env: VectorEnv) -> None:
         check_kind("env", env, VectorEnv, A_VECTOR_ENV)
         super().__init__(env)
-        lists, observed = env.single_action_space, env.single_observation_space
-        self._codec = _codec(self, env, lists, observed, (env.num_envs,))
-        self.single_action_space = self._codec.space
-        self.action_space = batch_space(self._codec.space, env.num_envs)
+        lists: Any = env.single_action_space
+        self.single_action_space = _weights_space(self, env, lists, env.single_observation_space)
+        self.action_space = batch_space(self.single_action_space, env.num_envs)
+        self._n_positions = lists.n_positions
         self._features: NDArray[np.float64] | None = None
 
     def reset(
@@ -116,13 +132,11 @@ class FeatureWeightsVectorAction(VectorWrapper):
 
     def actions(self, actions: ArrayLike) -> NDArray[np.int64]:
         """Return the ``(B, K)`` lists that the ``(B, d)`` weights of B streams choose."""
-        return self._codec.decode(actions, _known(self._features))
+        return lists_of_weights(actions, _known(self._features), self._n_positions)
 
 
-def _codec(
-    wrapper: Any, env: Any, lists: gym.Space, observed: gym.Space, streams: tuple[int, ...] = ()
-) -> WeightsCodec:
-    """Return the codec of weights; an error names an environment that shows no features."""
+def _weights_space(wrapper: Any, env: Any, lists: gym.Space, observed: gym.Space) -> Box:
+    """Return the space of weights; an error names an environment that shows no features."""
     lists = ranked_lists(lists, "Weights")
     features: Any = observed.spaces.get("features") if isinstance(observed, Dict) else None
     shape: tuple[int, ...] = () if features is None else features.shape
@@ -132,7 +146,7 @@ def _codec(
             f"{lists.n_items} candidates: those of a Contextual id, inside of wrappers that change "
             "what is observed"
         )
-    return WeightsCodec(lists, shape[1], streams)
+    return Box(-1.0, 1.0, (shape[1],), np.float32)
 
 
 def _copied(observation: Any) -> NDArray[np.float64]:

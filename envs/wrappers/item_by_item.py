@@ -15,10 +15,71 @@ from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import A_VECTOR_ENV, AN_ENV, check_kind
+from ...core.checks import A_VECTOR_ENV, AN_ENV, check_kind, integers
 from ..any_env import users_of
-from ..codecs import Draft
-from .actions import recorded
+from .actions import order_of_items, ranked_lists, recorded
+
+
+class Draft:
+    """Unfinished lists, one for each stream, all of the same length.
+
+    Args:
+        lists: the space of lists.
+        items: as in `order_of_items`.
+        streams: ``()``, or ``(B,)`` for a vector environment.
+
+    Attributes:
+        placed: ``(*streams, K, L)`` int8, 1 if a position holds the item of a number.
+        position: the next position.
+    """
+
+    def __init__(
+        self, lists: gym.Space, items: ArrayLike | None, streams: tuple[int, ...] = ()
+    ) -> None:
+        lists = ranked_lists(lists, "Items chosen one by one")
+        self.n_items, self.n_positions, self.streams = lists.n_items, lists.n_positions, streams
+        self.items = order_of_items(items, self.n_items)
+        self.clear()
+
+    def clear(self) -> None:
+        """Start new lists."""
+        self.placed = np.zeros((*self.streams, self.n_positions, self.n_items), np.int8)
+        self.position = 0
+
+    def place(self, choices: Any) -> None:
+        """Put the items of the chosen numbers, of shape ``streams``, at the next position; a number
+        that is already on the list stands for the next one that is not.
+        """
+        numbers = integers("choice", choices, self.streams, 0, self.n_items)
+        following = (numbers[..., None] + np.arange(self.n_items)) % self.n_items
+        first = np.take_along_axis(self.left, following, axis=-1).argmax(axis=-1, keepdims=True)
+        chosen = np.take_along_axis(following, first, axis=-1)
+        np.put_along_axis(self.placed[..., self.position, :], chosen, 1, axis=-1)
+        self.position += 1
+
+    @property
+    def complete(self) -> bool:
+        """Whether all positions are filled."""
+        return self.position == self.n_positions
+
+    @property
+    def left(self) -> NDArray[np.bool_]:
+        """``(*streams, L)`` booleans: the numbers that are not yet placed."""
+        return np.logical_not(self.placed.any(axis=-2))
+
+    @property
+    def rankings(self) -> NDArray[np.int64]:
+        """Return the complete lists, ``(*streams, K)``."""
+        return self.items[self.placed.argmax(axis=-1)]
+
+
+def flat_draft(placed: NDArray[np.int8], last: NDArray[Any]) -> NDArray[np.float32]:
+    """Return unfinished lists, ``placed`` of a `Draft`, and the last observations as arrays: the
+    items on the list, the next position, and the last observation.
+    """
+    return np.concatenate(
+        [placed.any(axis=-2), placed.any(axis=-1), last], axis=-1, dtype=np.float32
+    )
 
 
 def _with_draft(space: gym.Space, draft: Draft) -> Dict:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ...core.checks import AN_ENV, check_kind
 from ..base_env import name_of
-from ..codecs import ranked_lists
+from .actions import ranked_lists
 
 
 class ListAwareObservation(gym.Wrapper, RecordConstructorArgs):

@@ -69,11 +69,7 @@ def test_every_action_is_a_list_of_distinct_items(data):
     assert check_ranking(ranking, n_items, n_positions) is ranking
 
 
-@given(
-    st.lists(
-        st.sampled_from([-1.0, -0.5, 0.0, 0.5, 1.0, -np.inf, np.inf, 2.0]), min_size=6, max_size=6
-    )
-)
+@given(st.lists(st.sampled_from([-1.0, -0.5, 0.0, 0.5, 1.0, -9.0, 2.0]), min_size=6, max_size=6))
 def test_scores_sort_items_and_ties_fall_in_the_order_of_items(scores):
     order = [3, 5, 0, 1, 4, 2]
     ranking = ScoresAction(scalar(6, 4), order).action(scores)
@@ -153,9 +149,9 @@ def test_bad_scores():
     env, envs = ScoresAction(scalar()), ScoresVectorAction(vector())
     env.reset(seed=0)
     bad, good = [0.1, 0.2, np.nan, 0.3], action_of([0, 1, 2])
-    with pytest.raises(ValueError, match="score 2 is nan"):
+    with pytest.raises(ValueError, match=r"scores\[2\] is nan; expected a finite number"):
         env.step(bad)
-    with pytest.raises(ValueError, match="environment 1: score 2 is nan"):
+    with pytest.raises(ValueError, match=r"scores\[1, 2\] is nan; expected a finite number"):
         envs.actions(np.array([good, bad, good]))
 
 
@@ -236,9 +232,11 @@ def test_a_number_that_is_no_choice_is_named():
     env.reset(seed=0)
     envs.reset(seed=0)
     for action in (4, -1):
-        with pytest.raises(ValueError, match=f"the choice is {action}; expected 0 to 3"):
+        with pytest.raises(
+            ValueError, match=f"^choice is {action}; expected an integer from 0 to 3"
+        ):
             env.step(action)
-        with pytest.raises(ValueError, match=f"environment 2: the choice is {action}"):
+        with pytest.raises(ValueError, match=rf"^choice\[2\] is {action}; expected"):
             envs.step([0, 1, action])
     play_list(env, [0, 1, 2])  # the refused choices left no trace
 

@@ -110,10 +110,10 @@ def test_regret_of_the_weights_of_the_users():
 
 
 BAD = [
-    ([0.1, np.nan, 0], r"weights are .*0\.1, +nan, .*; expected 3 finite numbers"),
-    ([0.1, 0.2], r"weights are \[0\.1, 0\.2\]; expected 3 finite numbers"),
-    ([[0.1, 0.2, 0.3]], r"weights are \[\[.*\]\]; expected 3 finite numbers"),
-    (None, r"weights are None; expected 3 finite numbers"),
+    ([0.1, np.nan, 0], r"weights\[1\] is nan; expected a finite number"),
+    ([0.1, 0.2], r"weights has shape \(2,\); expected \(3,\)"),
+    ([[0.1, 0.2, 0.3]], r"weights has shape \(1, 3\); expected \(3,\)"),
+    (None, r"weights is None; expected an array of numbers"),
 ]
 
 
@@ -134,11 +134,9 @@ def test_bad_weights_of_a_stream():
     envs.reset(seed=0)
     weights = np.zeros((3, 3))
     weights[1, 2] = np.nan
-    with pytest.raises(
-        ValueError, match=r"^environment 1: weights are .*nan.*; expected 3 finite numbers$"
-    ):
+    with pytest.raises(ValueError, match=r"^weights\[1, 2\] is nan; expected a finite number$"):
         envs.step(weights)
-    with pytest.raises(ValueError, match="expected 3 finite numbers for each of 3 environments"):
+    with pytest.raises(ValueError, match=r"weights has shape \(3,\); expected \(3, 3\)"):
         envs.step(np.zeros(3))
 
 

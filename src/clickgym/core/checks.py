@@ -280,7 +280,7 @@ def _check_shape(name: str, array: NDArray[Any], shape: Shape, empty: bool) -> N
 def _refuse_first(name: str, array: NDArray[Any], good: NDArray[np.bool_], expected: str) -> None:
     place = np.argwhere(~good)[0]
     where, entry = ", ".join(map(str, place)), array[tuple(place)].item()
-    raise refusal(f"{name}[{where}]", entry, f"{expected}")
+    raise refusal(f"{name}[{where}]" if where else name, entry, expected)
 
 
 def integers(
