@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_array, check_number, check_positions
+from ..core.checks import as_array, check_count, check_number, check_positions
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from ..envs.spaces import check_ranking
@@ -89,7 +89,7 @@ class Fixed(CompiledAgent):
     def __init__(
         self, n_items: int, n_positions: int, *, ranking: ArrayLike, seed: Seed = None
     ) -> None:
-        n_positions = check_positions(n_positions, n_items)
+        n_positions = check_positions(n_positions, check_count("n_items", n_items))
         items = (
             ranking
             if isinstance(ranking, list | tuple)

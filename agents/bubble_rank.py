@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_array, check_horizon, check_number, check_positions
+from ..core.checks import as_array, check_count, check_horizon, check_number, check_positions
 from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints
 from ..envs.spaces import named_ranking
@@ -114,7 +114,7 @@ def update(state, ranking, clicks):
 
 def check_initial(initial: ArrayLike, n_items: int, n_positions: int) -> NDArray[np.int64]:
     """Return the checked production list, of K or of all L items."""
-    check_positions(n_positions, n_items)
+    check_positions(n_positions, check_count("n_items", n_items))
     shape = as_array("initial", initial).shape
     length = n_positions if shape == (n_positions,) else n_items
     return named_ranking("initial", initial, n_items, length)

@@ -92,7 +92,13 @@ def described_users(
                 f"{model.kind!r}"
             )
         return Described(model if n_positions is None else model.with_positions(n_positions))
-    click_model = _click_model(model, form)
+    if not isinstance(model, str):
+        raise TypeError(f"model is a {type(model).__name__}; expected a ClickModel or its name")
+    click_model: Any = users_class(model, imports=True)
+    if form and form not in forms_of(click_model):
+        raise ValueError(
+            f"a {click_model.__name__} has no {form} environments: its items have no attraction"
+        )
     if parameters:
         return _of_parameters(click_model, form, instance, n_positions, parameters)
     return _of_instance(click_model, form, instance, n_positions)
@@ -115,10 +121,14 @@ def _of_parameters(
         raise ValueError(
             f"give either an instance or the parameters {', '.join(accepted)}, not both"
         )
-    described = _from_parameters(users, dict(parameters), n_positions)
+    if n_positions is not None and "n_positions" in inspect.signature(users).parameters:
+        parameters = {**parameters, "n_positions": n_positions}
+    described = build(users, parameters)
     expected = _kind(users, click_model)
     if described.kind != expected:
         raise ValueError(f"the parameters make a {described.kind}; expected a {expected}")
+    if n_positions not in (None, described.n_positions):
+        described = described.with_positions(n_positions)
     return Described(described)
 
 
@@ -163,27 +173,6 @@ def default_instance(form: str, model: type[ClickModel]) -> str | None:
     if model.default_instance is None:
         return None
     return FORMS[form].instance or model.default_instance
-
-
-def _click_model(name: Any, form: str) -> type[ClickModel]:
-    """Return the click model class of a name; check that it has environments of the form."""
-    if not isinstance(name, str):
-        raise TypeError(f"model is a {type(name).__name__}; expected a ClickModel or its name")
-    click_model: type[ClickModel] = users_class(name, imports=True)  # type: ignore[assignment]
-    if form and click_model.has_forms and form not in forms_of(click_model):
-        raise ValueError(
-            f"a {click_model.__name__} has no {form} environments: its items have no attraction"
-        )
-    return click_model
-
-
-def _from_parameters(
-    users: type[Users], parameters: dict[str, Any], n_positions: int | None
-) -> Users:
-    if n_positions is not None and "n_positions" in inspect.signature(users).parameters:
-        return build(users, parameters | {"n_positions": n_positions})
-    model: Users = build(users, parameters)
-    return model if n_positions is None else model.with_positions(n_positions)
 
 
 def _names(users: type[Users], click_model: type[ClickModel]) -> list[str]:

@@ -120,8 +120,8 @@ class BaseClickEnv:
         self._changes = [*self.model.starts[1:], sys.maxsize]
         self._all = np.ones(n_streams, np.bool_)
         self._lists = RankedList(self.model.n_items, self.model.n_positions)
-        self.task = None
-        self._start_streams()
+        self.task, self.steps, self._is_begun = None, 0, False
+        self._select_task()
         return self.task.observation_space
 
     @property
@@ -130,11 +130,6 @@ class BaseClickEnv:
         reference = None if self.reference is None else np.asarray(self.reference).tolist()
         what = [self.model.to_dict(), self.reward, self.cutoff, reference]
         return sha256(json.dumps(what, default=int).encode()).hexdigest()[:6]
-
-    def _start_streams(self) -> None:
-        """Start new streams; nothing is drawn."""
-        self.steps, self._is_begun = 0, False
-        self._select_task()
 
     def _select_task(self) -> None:
         """Select the task of the present step, in its first state."""
@@ -156,7 +151,8 @@ class BaseClickEnv:
             child = np.random.SeedSequence(seed, spawn_key=(0xC11C,))
             self._np_random = np.random.Generator(np.random.PCG64(child))
             self._np_random_seed = seed
-            self._start_streams()
+            self.steps, self._is_begun = 0, False
+            self._select_task()
             self.task.start(self.state, seed)
         if self.needs_counts and seed is None and self._is_begun and not self._is_open:
             self._warn_of_queries()

@@ -40,11 +40,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import check_kind, check_positions, is_sequence, short
-from ..core.faults import cause
 from ..core.kernels import entry, kernel, static_kernels
-from .order import best_first
 from .scan import best_scan
-from .spaces import check_order, check_ranking, named_ranking
+from .spaces import best_first, check_order, check_ranking, named_ranking
 from .task import REWARDS, ClickTask
 from .users import Users, users_class
 
@@ -179,19 +177,11 @@ class ClickModel(Users, abstract=True):
     ) -> list[ClickTask]:
         """As `Users.tasks`: a single task."""
         code, counted = self.check_reward(reward, cutoff)
-        try:
-            if reference is None:
-                best = self._best_list(code, counted)
-            else:
-                best = named_ranking("reference", reference, self.n_items, self.n_positions)
-            optimum = self._expectation(
-                check_ranking(best, self.n_items, self.n_positions), code, counted
-            )
-        except (ArithmeticError, LookupError) as error:
-            raise ValueError(
-                f"the best reward of a {type(self).__name__} cannot be computed: {cause(error)}"
-            ) from error
-        return [ClickTask(self, code, counted, best, optimum)]
+        if reference is None:
+            best = self._best_list(code, counted)
+        else:
+            best = named_ranking("reference", reference, self.n_items, self.n_positions)
+        return [ClickTask(self, code, counted, best, self._expectation(best, code, counted))]
 
     # ----------------------------------------------------------------------------- public methods
 

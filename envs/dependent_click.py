@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import check_positions, probabilities
 from ..core.kernels import kernel
 from .click_model import ClickModel, match
-from .order import best_first
+from .spaces import best_first
 from .task import ANY_CLICK, CLICKS, SATISFACTION
 
 

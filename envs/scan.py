@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import LARGEST, check_count, check_number, numbers, probabilities
 from ..core.kernels import entry, kernel
-from .order import best_first
+from .spaces import best_first
 
 
 @kernel

@@ -1,4 +1,5 @@
-"""The action space of ranked lists: K items out of L, as one action or as a batch.
+"""Ranked lists: their checks, and the action space of lists of K items out of L, as one action or
+as a batch.
 
 An item belongs on a list once. A policy that chooses each position by itself repeats items; what is
 shown then is the list that `without_repeats` makes of its action.
@@ -23,6 +24,26 @@ from ..core.kernels import entry, kernel
 _INT64 = np.dtype(np.int64)
 SORTED = 400
 """Up to so many items, a list is drawn faster by sorting random numbers."""
+
+
+def best_first(values: ArrayLike) -> NDArray[np.int64]:
+    """Return item ids by decreasing value, in twelve significant digits, so that values that are
+    equal in mathematics and differ in their last bits count as equal; of equal values the smaller
+    id comes first.
+
+    Args:
+        values: ``(L,)`` numbers.
+
+    Returns:
+        ``(L,)`` int64.
+
+    Example:
+        >>> best_first([0.3, 0.1 + 0.2, 0.5])
+        array([2, 0, 1])
+    """
+    numbers = np.asarray(values, np.float64).tolist()
+    rounded = np.array([float(f"{value:.11e}") for value in numbers])
+    return np.argsort(-rounded, kind="stable")
 
 
 def check_order(name: str, order: ArrayLike, n_items: int) -> NDArray[np.int64]:
@@ -60,12 +81,7 @@ def check_ranking(ranking: ArrayLike, n_items: int, n_positions: int) -> NDArray
         ValueError: a ranking has shape (3,), one item for each position; got shape (2,)
     """
     # For few elements Python's lists and sets are several times faster than NumPy.
-    if (
-        type(n_items) is type(n_positions) is int
-        and type(ranking) is np.ndarray
-        and ranking.dtype == _INT64
-        and ranking.shape == (n_positions,)
-    ):
+    if type(ranking) is np.ndarray and ranking.dtype == _INT64 and ranking.shape == (n_positions,):
         items = ranking.tolist()
         if len(set(items)) == n_positions and min(items) >= 0 and max(items) < n_items:
             return ranking
@@ -84,7 +100,6 @@ def check_items(action: ArrayLike, n_items: int, n_positions: int) -> NDArray[np
     """Check that an action holds K items, which may be repeated; arguments, result and errors
     otherwise as of `check_ranking`, but the result is always a copy.
     """
-    n_items, n_positions = check_count("n_items", n_items), check_count("n_positions", n_positions)
     array = as_array("ranking", action)
     if array.shape != (n_positions,):
         raise ValueError(

@@ -16,7 +16,7 @@ from clickgym.envs import (
     UserBrowsingModel,
     load_instance,
 )
-from clickgym.envs.order import best_first
+from clickgym.envs.spaces import best_first
 
 ALIKE = [0.3] * 5
 BROWSING = [[0.9, 0.0, 0.0], [0.5, 0.8, 0.0], [0.3, 0.4, 0.7]]

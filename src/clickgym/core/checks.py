@@ -183,7 +183,7 @@ def check_positions(n_positions: Any, n_items: int, available: int | None = None
     """Check a number of positions: at most the number of items, and at most the number of
     positions that the parameters cover.
     """
-    n_items, n_positions = check_count("n_items", n_items), check_count("n_positions", n_positions)
+    check_count("n_positions", n_positions)
     if n_positions > n_items:
         raise ValueError(
             f"n_positions is {n_positions}, but there are only n_items = {n_items} items to show"
@@ -192,7 +192,7 @@ def check_positions(n_positions: Any, n_items: int, available: int | None = None
         raise ValueError(
             f"n_positions is {n_positions}, but the parameters cover only {available} positions"
         )
-    return n_positions
+    return int(n_positions)
 
 
 def check_seed(seed: Any) -> int:
@@ -249,20 +249,16 @@ def is_sequence(values: Any) -> bool:
     return isinstance(values, Sequence) and not isinstance(values, str | bytes | bytearray)
 
 
-def as_array(name: str, values: Any) -> NDArray[Any]:
-    """Return ``values`` as an array of any type; the ValueError names the argument."""
-    if type(values) is np.ndarray:  # fast path: every step of a vector environment calls this
-        return values
+def as_array(name: str, values: Any, numbers: str = "") -> NDArray[Any]:
+    """Return ``values`` as an array; the ValueError names the argument. ``numbers`` is a word for
+    its entries where they must be numbers.
+    """
     try:
-        return np.asarray(values)
+        array = np.asarray(values)
     except (ValueError, TypeError) as error:  # rows of different lengths
         raise refusal(name, values, f"an array ({error})") from None
-
-
-def _number_array(name: str, values: Any, what: str) -> NDArray[Any]:
-    array = as_array(name, values)
-    if array.dtype.kind not in "iuf":
-        raise refusal(name, values, f"an array of {what}")
+    if numbers and array.dtype.kind not in "iuf":
+        raise refusal(name, values, f"an array of {numbers}")
     return array
 
 
@@ -309,7 +305,7 @@ def integers(
     Raises:
         ValueError: naming the argument, the first bad entry and what was expected.
     """
-    array = _number_array(name, values, "integers")
+    array = as_array(name, values, "integers")
     if array.dtype.kind == "f":
         good = (array == np.floor(array)) & np.isfinite(array) & whole
         if not good.all():
@@ -347,7 +343,7 @@ def numbers(
         copy: whether the result is always a copy.
         single: whether float32 stays float32.
     """
-    array = _number_array(name, values, "numbers")
+    array = as_array(name, values, "numbers")
     dtype = np.float32 if single and array.dtype == np.float32 else np.float64
     array = array.astype(dtype, order="C", copy=copy)
     _check_shape(name, array, shape, empty)
@@ -384,7 +380,7 @@ def browsing_probabilities(
     """Return `probabilities` by position and last click, ``(K, K)``; entries above the used
     triangle become 0.
     """
-    array = _number_array(name, values, "numbers").astype(np.float64)
+    array = as_array(name, values, "numbers").astype(np.float64)
     if array.ndim == 2:
         array[np.triu_indices(len(array), 1, array.shape[1])] = 0.0
     size = len(array) if size is None and array.ndim else size
