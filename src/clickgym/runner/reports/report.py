@@ -124,8 +124,8 @@ def _instances(results: Results) -> str:
 def _repetition(config: Config) -> str:
     """How to repeat a sweep, as the end of a page."""
     return f"""<h2>To repeat it</h2>
-<p>clickgym {escape(config.setting.clickgym)} makes the same numbers (regret to twelve digits, and to the
-last bit on processors of one kind) with</p>
+<p>clickgym {escape(config.setting.clickgym)} makes the same numbers (regret to twelve
+digits, and to the last bit on processors of one kind) with</p>
 <pre>{escape(config.command)}</pre>
 <details><summary>The whole configuration</summary>
 <pre>{escape(json.dumps(config.to_json(), indent=1, ensure_ascii=False))}</pre></details>
