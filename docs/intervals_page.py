@@ -1,18 +1,16 @@
 """How often the intervals of ``clickgym evaluate`` hold the truth, on simulated logs.
 
-python docs/intervals_page.py build/intervals.csv
+python docs/intervals_page.py
 
-Logs of six kinds by users of four click models are evaluated for two lists each, by the model of
-the users, and some of them by the other models, too. Every log adds its lines to the file, and a
-second call goes on where the first has ended. At the end the counts are written to
-docs/intervals.csv, from which the page is made.
+Logs of eight kinds by users of four click models are evaluated for two lists each, by the model of
+the users, and some of them by the other models, too. The counts are written to docs/intervals.csv,
+from which the page is made.
 """
 
 from __future__ import annotations
 
-import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -132,42 +130,25 @@ def simulated(kind: str, model: ClickModel, number: int, rng: Rng) -> ClickLog:
     return ClickLog(lists, clicks, np.zeros(n, int), tuple(map(str, range(L))), ("q",))
 
 
-def lines(of: str, kind: str, number: int) -> list[str]:
-    """The results of a log: for each of two lists, that of the first session upside down and a
-    random one of items that were shown, the truth and the interval by each estimator.
+def estimates(of: str, kind: str, number: int) -> Iterator[tuple[str, bool, bool]]:
+    """Yield for each of two lists, that of the first session of a log upside down and a random one
+    of items that were shown, each estimator, whether it gives an interval, and whether that holds
+    the truth.
     """
     rng = np.random.default_rng([number, *f"{of} {kind}".encode()])
     model = users(of, rng)
     log = simulated(kind, model, number, rng)
-    found = []
     for target in (log.items[0][::-1], rng.permutation(np.unique(log.items))[:K]):
         truth = model.expected_reward(target)
         for estimator in ESTIMATORS if number < BY_ALL else (of,):
-            low = high = np.nan
             try:
                 low, high = evaluate(log, FixedPolicy(target), estimator).interval
             except ValueError as error:
                 if "does not tell" not in str(error):
                     raise
-            found.append(f"{of},{kind},{number},{estimator},{truth:.6f},{low:.6f},{high:.6f}")
-    return found
-
-
-HEAD = "users,log,number,estimator,truth,low,high"
-
-
-def counted(file: Path) -> pl.DataFrame:
-    """Of users, kinds of log and estimators: the estimates that were asked for, those that were
-    given, those whose interval holds the truth, and its median width by the truth.
-    """
-    given = pl.col("low").is_not_nan()
-    holds = given & pl.col("truth").is_between("low", "high")
-    width = ((pl.col("high") - pl.col("low")) / pl.col("truth")).filter(given).median()
-    return (
-        pl.read_csv(file, schema_overrides={"low": pl.Float64, "high": pl.Float64})
-        .group_by("users", "log", "estimator", maintain_order=True)
-        .agg(asked=pl.len(), given=given.sum(), holds=holds.sum(), width=width.round(3))
-    )
+                yield estimator, False, False
+            else:
+                yield estimator, True, low <= truth <= high
 
 
 def tables() -> dict[str, list[list[str]]]:
@@ -199,20 +180,23 @@ def tables() -> dict[str, list[list[str]]]:
 
 
 def main() -> None:
-    """Simulate the logs that the file has not, and write the counts."""
+    """Simulate the logs, and count the estimates that were asked for, those that were given, and
+    those whose interval holds the truth.
+    """
     warnings.simplefilter("ignore")
-    file = Path(sys.argv[1])
-    if not file.exists():
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(HEAD + "\n")
-    done = {tuple(row) for row in pl.read_csv(file).select("users", "log", "number").iter_rows()}
-    for number in range(LOGS):
-        for of in ESTIMATORS:
-            for kind in LISTS:
-                if (of, kind, number) not in done:
-                    with file.open("a") as stream:
-                        stream.write("\n".join(lines(of, kind, number)) + "\n")
-    write_whole(COUNTS, counted(file).write_csv())
+    rows = [
+        (of, kind, *found)
+        for number in range(LOGS)
+        for of in ESTIMATORS
+        for kind in LISTS
+        for found in estimates(of, kind, number)
+    ]
+    counts = (
+        pl.DataFrame(rows, ["users", "log", "estimator", "given", "holds"], orient="row")
+        .group_by("users", "log", "estimator", maintain_order=True)
+        .agg(asked=pl.len(), given=pl.col("given").sum(), holds=pl.col("holds").sum())
+    )
+    write_whole(COUNTS, counts.write_csv())
 
 
 if __name__ == "__main__":
