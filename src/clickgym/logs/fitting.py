@@ -44,6 +44,7 @@ class Fitted:
             for their scores; all sessions and none, if none are held out.
         scored: the estimators fitted to ``train``, by the short names of their models.
         estimators: those fitted to the whole log.
+        information: what the log tells of the parameters of the latter.
         instances: what the latter say of each query, by its label. With a ``bootstrap``
             ``estimation["standard_errors"]`` has the standard error of each parameter by model and
             name, None where clicks do not tell it (see `fit_models`).
@@ -53,6 +54,7 @@ class Fitted:
     test: ClickLog
     scored: dict[str, Estimator]
     estimators: dict[str, Estimator]
+    information: dict[str, Information]
     instances: dict[str, Instance]
 
 
@@ -121,14 +123,15 @@ def fit_models(
 
     scored = {name: fit(name, train) for name in settings}
     estimators = {name: fit(name, log) for name in settings} if test_share else scored
+    information = {name: Information(it, log) for name, it in estimators.items()}
     instances = {}
     for label in labels:
         names = sorted(items[label])
         made = {name: it.click_model(label, names) for name, it in estimators.items()}
         instances[label] = _instance(log, label, items[label], made, origin)
     if bootstrap:
-        instances = _with_standard_errors(instances, estimators, log, fit, bootstrap, seed)
-    return Fitted(train, test, scored, estimators, instances)
+        instances = _with_standard_errors(instances, information, log, fit, bootstrap, seed)
+    return Fitted(train, test, scored, estimators, information, instances)
 
 
 def _named(models: Sequence[str | Estimator]) -> dict[str, Estimator]:
@@ -206,7 +209,7 @@ def _instance(
 
 def _with_standard_errors(
     instances: Mapping[str, Instance],
-    estimators: Mapping[str, Estimator],
+    information: Mapping[str, Information],
     log: ClickLog,
     fit: Fit,
     n: int,
@@ -217,7 +220,8 @@ def _with_standard_errors(
     """
     errors: dict[str, dict[str, Any]] = {label: {} for label in instances}
     size = max(len(log) // 4, min(len(log), REFIT_SESSIONS))
-    for name, estimator in estimators.items():
+    for name, told in information.items():
+        estimator = told.estimator
         draws: dict[str, list[dict[str, Any]]] = {label: [] for label in instances}
         for number in range(n):
             # The same sessions are drawn for every model; sorted rows are copied faster.
@@ -227,10 +231,9 @@ def _with_standard_errors(
                 items = instance.estimation["items"]
                 model = drawn.click_model(label, items, unseen=True)
                 draws[label].append(_parameters(model, instance.model(name)))
-        information = Information(estimator, log)
         for label, instance in instances.items():
             model, scale = instance.model(name), np.sqrt(size / len(log))
-            untold = _untold(information, label, instance.estimation["items"], model)
+            untold = _untold(told, label, instance.estimation["items"], model)
             sessions = log.of_query(label)
             shown = [sessions.items == log.item_labels.index(item) for item in instance.labels]
             expected = estimator.predict_proba(sessions)

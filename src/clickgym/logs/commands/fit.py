@@ -22,9 +22,8 @@ from ...core.files import make_folder
 from ...envs import ClickModel
 from ...runner.console import Column, announce_compiling, errors, output, print_table, say
 from ..estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
-from ..estimation.information import Information, untold
+from ..estimation.information import untold
 from ..fitting import Fitted, fit_models
-from ..log import ClickLog
 from ..reading import log_name, read_log
 from .options import Columns, Log, Seed, names
 
@@ -116,7 +115,7 @@ def fit(
         files[label] = out if is_file else out / f"{quote(label, safe=' ')}.json"
         instance.save(files[label])
     _print_next(console, fitted, scores, files)
-    for caution in _cautions(fitted, sessions):
+    for caution in _cautions(fitted):
         say(console, caution)
     n_train, n_test = len(fitted.train), len(fitted.test)
     title = f"Fitted to {n_train:,} sessions; per session and by rank on {n_test:,} held out"
@@ -156,11 +155,12 @@ def _exact_positions(users: ClickModel) -> int:
     return users.n_positions
 
 
-def _cautions(fitted: Fitted, log: ClickLog) -> Iterator[str]:
+def _cautions(fitted: Fitted) -> Iterator[str]:
     """Of each query, which models the log does not tell of all lists."""
-    known = {name: Information(it, log) for name, it in fitted.estimators.items()}
     for query, instance in fitted.instances.items():
-        found = {name: untold(it, query, instance.labels) for name, it in known.items()}
+        found = {
+            name: untold(it, query, instance.labels) for name, it in fitted.information.items()
+        }
         models = [name for name in found if found[name]]
         if models:
             yield (

@@ -96,7 +96,8 @@ class Told(NamedTuple):
 
 
 class Information:
-    """The information of a log about the parameters of an estimator that was fitted to it.
+    """The information of a log about the parameters of an estimator that was fitted to it; it is
+    computed when it is first asked.
 
     Args:
         estimator: fitted to the log.
@@ -114,13 +115,6 @@ class Information:
                 values = np.asarray(getattr(estimator, attribute))
                 places = map(tuple, np.argwhere(values > 0).tolist())
                 self._shared += [(attribute, place) for place in places]
-        pairs = estimator._pairs_of(log)
-        self._law = self._probabilities(estimator, pairs)
-        cells = (pairs + 1) * np.int64(log.n_positions) + np.arange(log.n_positions)
-        displays = np.bincount(cells.ravel())[cells]
-        self._deviations = np.sqrt(self._law * (1 - self._law * displays / (displays + FEW)))
-        self._scores = self._derivatives()
-        self._rows = dict(zip(*grouped(log.queries), strict=True))
 
     def of(self, query: str, parts: Callable[[Estimator], Floats]) -> Told:
         """What the log tells of values that follow from the parameters of a query.
@@ -156,6 +150,30 @@ class Information:
             tuple(self._words(parameters[most]) for most in blind.argmax(axis=0)),
             now.sum(axis=1),
         )
+
+    @cached_property
+    def _rows(self) -> dict[int, NDArray[np.int64]]:
+        """The sessions of each query."""
+        return dict(zip(*grouped(self._log.queries), strict=True))
+
+    @cached_property
+    def _pairs(self) -> NDArray[np.int32]:
+        """``(N, K)`` the numbers of the pairs of query and item."""
+        return self.estimator._pairs_of(self._log)
+
+    @cached_property
+    def _law(self) -> Floats:
+        """``(N, K)`` the probability of a click at each position given those above."""
+        return self._probabilities(self.estimator, self._pairs)
+
+    @cached_property
+    def _deviations(self) -> Floats:
+        """``(N, K)`` the standard deviations of the clicks."""
+        n_positions = self._log.n_positions
+        cells = (self._pairs + 1) * np.int64(n_positions) + np.arange(n_positions)
+        displays = np.bincount(cells.ravel())[cells]
+        deviations: Floats = np.sqrt(self._law * (1 - self._law * displays / (displays + FEW)))
+        return deviations
 
     def _scores_of(self, query: int, columns: NDArray[np.int64]) -> sparse.csr_array:
         """The derivatives of the positions of a query's sessions, in some columns."""
@@ -238,12 +256,13 @@ class Information:
             setattr(other, name, array if array.ndim else float(array))
         return other
 
-    def _derivatives(self) -> sparse.csr_array:
+    @cached_property
+    def _scores(self) -> sparse.csr_array:
         """``(N K, P)`` derivatives of the probability of a click at each position, by its standard
         deviation, with respect to the logarithms of parameters: those of each pair of query and
         item, then those that all share.
         """
-        pairs, n_pairs = self.estimator._pairs_of(self._log), len(self.estimator._codes)
+        pairs, n_pairs = self._pairs, len(self.estimator._codes)
         shown, n_items = pairs >= 0, len(self._of_items)
         clicked = np.bincount(pairs[shown], self._log.clicks[shown], n_pairs + 1) > 0
         found: list[tuple[Floats, Any, Any]] = []  # values, rows and columns
@@ -269,7 +288,9 @@ class Information:
         return sparse.coo_array((values, (rows, columns)), shape).tocsr()
 
     def _probabilities(self, estimator: Estimator, pairs: Any) -> Floats:
-        """``(N, K)`` the probability of a click at each position given those above."""
+        """``(N, K)`` the probability of a click at each position given those above, by an estimator
+        like the fitted one.
+        """
         return estimator._conditional(pairs, self._log.clicks).clip(TINY, 1 - TINY)
 
     def _words(self, parameter: Parameter) -> str:
