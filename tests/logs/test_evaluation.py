@@ -35,7 +35,7 @@ from clickgym.logs import (
     evaluate,
     write_tidy,
 )
-from clickgym.logs.off_policy.evaluation import contributions
+from clickgym.logs.off_policy.contributions import contributions
 from clickgym.logs.off_policy.model_weights import MODEL_BASED
 from clickgym.logs.off_policy.policies import read_policy
 

@@ -9,7 +9,7 @@ import pytest
 
 import clickgym
 from clickgym.logs import ClickLog, FixedPolicy, UniformPolicy, evaluate, record
-from clickgym.logs.off_policy.evaluation import lists_follow_time
+from clickgym.logs.off_policy.drift import lists_follow_time
 
 # of the list (a, b), which of its items is where in each session
 WEIGHTS = [[2, 2], [4, 0], [0, 0], [1, 4]]

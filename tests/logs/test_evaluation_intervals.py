@@ -9,7 +9,7 @@ from scipy.stats import chi2
 from slow import slow
 
 from clickgym.logs import ClickLog, FixedPolicy, UniformPolicy, empirical_policy, evaluate
-from clickgym.logs.off_policy.evaluation import contributions
+from clickgym.logs.off_policy.contributions import contributions
 from clickgym.logs.off_policy.intervals import interval_of_clicks
 
 

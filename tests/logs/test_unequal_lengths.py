@@ -30,7 +30,7 @@ from clickgym.logs import (
     UniformPolicy,
     empirical_policy,
 )
-from clickgym.logs.off_policy.evaluation import contributions
+from clickgym.logs.off_policy.contributions import contributions
 from clickgym.logs.off_policy.policies import read_policy
 
 

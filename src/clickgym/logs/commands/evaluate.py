@@ -7,9 +7,10 @@ from typing import Annotated, Any
 import typer
 
 from ...runner.console import Column, announce_compiling, errors, output, print_table, say
-from ..off_policy.evaluation import ESTIMATORS, Evaluation, check_estimator
+from ..off_policy.contributions import ESTIMATORS, check_estimator
 from ..off_policy.evaluation import evaluate as evaluate_
 from ..off_policy.policies import FixedPolicy, check_query, read_policy
+from ..off_policy.result import Evaluation
 from ..reading import log_name, read_log
 from .options import Columns, Cutoff, Log, Reward, names
 
