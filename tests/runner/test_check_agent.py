@@ -15,7 +15,7 @@ import clickgym
 from clickgym.agents import Agent, CompiledAgent
 from clickgym.core.checks import check_number
 from clickgym.core.state import Floats, Ints
-from clickgym.envs import entry, kernel
+from clickgym.envs import kernel
 
 # Of agents that differ in what they estimate only, one stands for the others.
 TYPICAL = ("CascadeTS", "GLRCascadeKLUCB", "BatchRank", "GRAB", "UBMLinUCB", "CascadeVI")
@@ -213,17 +213,6 @@ class LosesState(Shuffles):
         return {"bonus": float(self.rng.random() > 0.63)}
 
 
-class ReturnsItsOwn(Shuffles):
-    def rank(self, observation=None):
-        super().rank(observation)
-        return self.ranking
-
-
-class TeachesTwice(Shuffles):
-    def update(self, observation, ranking, clicks, reward=0.0):
-        entry(self.update_kernel)(self.state, self.ranking, np.asarray(clicks, np.int8))
-
-
 class KeepsIntegers(Shuffles):
     def __init__(self, n_items, n_positions, *, bonus=0.1, seed=None):
         bonus = check_number("bonus", bonus, 0.0) and bonus
@@ -250,8 +239,6 @@ COMPILED = {
     WritesPastTheEnd: "- kernels: IndexError: index 5 is out of bounds for axis 0 with size 5 (",
     KeepsIntegers: "- hyper-parameters: bonus=1 stays an integer, which kernels cut",
     LosesState: "- saving and loading: ",
-    ReturnsItsOwn: "- methods: rank returns the agent's own array; return a copy",
-    TeachesTwice: "- methods: update takes the clicks [1, 0]",
 }
 
 

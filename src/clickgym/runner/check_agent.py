@@ -68,8 +68,7 @@ def check_agent(agent: AgentLike) -> None:
     - the same seed gives the same lists;
     - agents do not change one another, nor the arrays that they get;
     - the numbers of the items mean nothing;
-    - of a `CompiledAgent`, both engines agree, and saving, loading, hyper-parameters and errors
-      work.
+    - of a `CompiledAgent`, both engines agree, and saving, loading and hyper-parameters work.
 
     The kernels of a `CompiledAgent` run as Python functions first, which notice an index out of
     range. Compiled kernels do not, unless ``NUMBA_BOUNDSCHECK=1`` is in the environment. Then any
@@ -112,9 +111,7 @@ def check_agent(agent: AgentLike) -> None:
     if isinstance(check.first, CompiledAgent):
         first["kernels"] = check.kernels
         further |= {
-            "methods": check.methods,
             "hyper-parameters": check.hyperparameters,
-            "wrong arguments": check.arguments,
             "engines": check.engines,
         }
     if hasattr(check.first, "save") and hasattr(check.first, "load"):
@@ -243,23 +240,6 @@ class _Check:
 
     # --------------------------------------------------------------------------- of compiled agents
 
-    def methods(self) -> None:
-        agent, (observation, _) = self.make(), self.env().reset(seed=0)
-        ranking = agent.rank(observation)
-        shared = np.shares_memory(ranking, agent.ranking)
-        expect(not shared, "rank returns the agent's own array; return a copy")
-        for clicks in ([1, 0], [1, 0, 0, 1], [2, 0, 0], [0.5, 0, 0]):
-            what = f"update takes the clicks {clicks}"
-            _expect_refusal(what, "clicks", agent.update, observation, ranking, clicks)
-        what, none = "update takes another list", [0, 0, 0]
-        _expect_refusal(what, "list", agent.update, observation, ranking[::-1], none)
-        agent.update(observation, ranking, none)
-        what = "update takes a list twice"
-        _expect_refusal(what, "", agent.update, observation, ranking, none)
-        for key in agent.observes:
-            what = f"rank takes an observation without {key}"
-            _expect_refusal(what, key, agent.rank, {"clicks": [0, 0, 0]})
-
     def hyperparameters(self) -> None:
         missing = ", ".join(name for name in self.own if name not in self.first.hyperparameters)
         what = f"{missing} is not passed to the constructor of the base, so it is not saved"
@@ -274,16 +254,6 @@ class _Check:
                 continue
             what = f"{name}=1 stays an integer, which kernels cut; make it a float"
             expect(type(agent.hyperparameters[name]) is float, what)
-
-    def arguments(self) -> None:
-        right = {**self.first.filled_in, **self.passed}
-        wrong: list[tuple[str, Any]] = [("n_items", 0), ("n_items", 2.5), ("n_positions", 0)]
-        if all(np.ndim(value) == 0 for value in right.values()):  # or arrays are refused first
-            wrong.append(("n_positions", 6))
-        for name, value in [*wrong, *((name, object()) for name in self.own)]:
-            text = "object()" if type(value) is object else repr(value)
-            what = f"the constructor takes {name}={text}"
-            _expect_refusal(what, name, self.maker, **right | {name: value, "seed": 0})
 
     def kernels(self) -> None:
         for n_items, n_positions in SIZES:
@@ -374,18 +344,6 @@ def _same(first: Any, second: Any) -> bool:
 
 def _expect_same(method: str, what: str, before: Any, after: Any) -> None:
     expect(_same(before, after), f"{method} changes the {what} that it is given; copy it first")
-
-
-def _expect_refusal(
-    fault: str, named: str, function: Callable[..., Any], *args: Any, **arguments: Any
-) -> None:
-    try:
-        function(*args, **arguments)
-    except (TypeError, ValueError) as error:
-        message = f"{fault} to pieces, with an error that does not name {named}: {error}"
-        expect(named in str(error), message)
-    else:
-        raise Fault(fault)
 
 
 def _expect_equal(what: str, first: Result, second: Result, agent: Any, other: Any) -> None:
