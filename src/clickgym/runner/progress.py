@@ -1,6 +1,4 @@
-"""The progress of a sweep: in a terminal and in a notebook a bar, in a file or a pipe a line a
-minute.
-"""
+"""The progress of a sweep: in a terminal a bar, elsewhere a line a minute."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ import time
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import rich.progress
 from rich.console import Console
@@ -22,9 +20,7 @@ WIDE = 80
 SPEED_OVER = 3600.0
 """Seconds of the past from which the time left is estimated: a run may take minutes."""
 LINE_EVERY = 60.0
-"""Seconds between two lines in a file or a pipe."""
-DRAWN_EVERY = 0.1
-"""Seconds between two bars in a notebook."""
+"""Seconds between two lines outside of a terminal."""
 
 
 def say_resumed(folder: Path, kept: str, own: Mapping[str, Path | None]) -> None:
@@ -79,8 +75,6 @@ class Progress:
             speed_estimate_period=SPEED_OVER,
         )
         self._is_printed = is_shown and self._bar.disable
-        self._every = DRAWN_EVERY if console.is_jupyter else LINE_EVERY
-        self._notebook: Any = None
         self._compiling = Compiling(self._describe)
         self._horizon, self._n_runs, self._n_finished = horizon, n_runs, n_runs - n_left
         self._lock = threading.Lock()
@@ -91,14 +85,12 @@ class Progress:
         total, completed = self._n_runs * self._horizon, self._n_finished * self._horizon
         self._task = self._bar.add_task("", total=total, completed=completed)
         self._describe(is_compiling=False)
-        self._due = time.monotonic() + self._every
+        self._due = time.monotonic() + LINE_EVERY
         return self
 
     def __exit__(self, *error: object) -> None:
         self._compiling.__exit__(*error)
         self._bar.stop()
-        if self._notebook is not None:
-            self._print()
 
     def played(self, sessions: int) -> None:
         """Note that further sessions are played; from any thread."""
@@ -117,17 +109,8 @@ class Progress:
         self._bar.update(self._task, description=COMPILING if is_compiling else run)
 
     def _print(self) -> None:
-        """Print a line; in a notebook replace the bar that is there."""
-        self._due, task = time.monotonic() + self._every, self._bar.tasks[self._task]
-        if self._bar.console.is_jupyter:
-            from IPython.display import display
-
-            table = self._bar.make_tasks_table([task])
-            if self._notebook is None:
-                self._notebook = display(table, display_id=True)
-            else:
-                self._notebook.update(table)
-            return
+        """Print a line."""
+        self._due, task = time.monotonic() + LINE_EVERY, self._bar.tasks[self._task]
         left = task.time_remaining if self._is_even else None
         time_left = "" if left is None else f", {timedelta(seconds=math.ceil(left))} left"
         line = f"clickgym: {task.description}, {task.percentage:.0f} %{time_left}"

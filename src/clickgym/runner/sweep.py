@@ -108,8 +108,7 @@ def sweep(
         checkpoints, engine, metrics: as in `run`.
         again: labels of agents, environments or instances whose runs are deleted and played anew,
             for changes that clickgym cannot see, as in a file that an agent opens by itself.
-        progress: whether to show a bar in a terminal (on stderr) and in a notebook; in a file or a
-            pipe, a line a minute.
+        progress: whether to show a bar in a terminal (on stderr), and elsewhere a line a minute.
 
     Returns:
         The results of all that was asked for. The folder holds, of these and of all other sweeps
