@@ -13,10 +13,9 @@ from polars.testing import assert_frame_equal
 import clickgym
 from clickgym.command_line import main
 from clickgym.core.formats import regret_text
-from clickgym.envs import ENVIRONMENTS
 from clickgym.runner.reports import figures
 from clickgym.runner.reports.figures import line_styles
-from clickgym.runner.reports.latex import environment_words, to_latex
+from clickgym.runner.reports.latex import to_latex
 from clickgym.runner.reports.table import in_words
 
 ENVS, INSTANCES = ["PBMRank-v0", "PBMRank-v0:reward=any_click"], ["yandex-9", "yandex-990"]
@@ -341,11 +340,6 @@ def test_reference_on_the_command_line(returned, folder, printed, refused):
     assert "did you mean 'Random'" in refused([*words, "--reference", "Rndom"])
 
 
-def test_every_environment_has_words_in_latex():
-    assert environment_words("QueriesPBMRank-v0") == "position-based model, several queries"
-    assert len({environment_words(name) for name in ENVIRONMENTS}) == len(ENVIRONMENTS)
-
-
 @pytest.mark.usefixtures("undrawn")
 def test_table_in_latex(returned, folder, tmp_path, printed, refused):
     """It has the numbers of the table, the rules of booktabs and no name that LaTeX would read; it
@@ -357,9 +351,9 @@ def test_table_in_latex(returned, folder, tmp_path, printed, refused):
     body = text.partition("\\toprule")[2].splitlines()
     assert [line for line in body if line.startswith("\\m")] == [
         "\\midrule",
-        "\\multicolumn{5}{l}{position-based model} \\\\",
+        "\\multicolumn{5}{l}{PBMRank-v0} \\\\",
         "\\midrule",
-        "\\multicolumn{5}{l}{position-based model, reward=any\\_click} \\\\",
+        "\\multicolumn{5}{l}{PBMRank-v0:reward=any\\_click} \\\\",
     ]
     heading, *lines = [line for line in body if line.count(" & ") == 4]
     assert heading == "agent & regret & median & worst & difference to TopRank \\\\"  # p is unknown

@@ -7,7 +7,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from ...core.formats import one_line, regret_text
-from ...envs import CLICK_MODELS, ENVIRONMENTS, Users
 from .table import (
     OPTIONAL,
     about_pairs,
@@ -19,32 +18,6 @@ from .table import (
 
 if TYPE_CHECKING:
     from ..results import Results
-
-FORMS = {
-    "": "",
-    "NonStationary": ", users that change",
-    "Contextual": ", with features",
-    "Queries": ", several queries",
-}
-
-
-def environment_words(label: str) -> str:
-    """The name of an environment in words: of its click model, its form and its arguments. Any
-    other label stays.
-
-    Example:
-        >>> environment_words("NonStationaryPBMRank-v0"), environment_words("shop")
-        ('position-based model, users that change', 'shop')
-    """
-    name, _, arguments = label.partition(":")
-    known = ENVIRONMENTS.get(name)
-    if known is None:
-        return label
-    model = CLICK_MODELS.get(known.model) or Users.classes.get(known.model)
-    title = (model and model.__doc__) or known.model
-    first = re.split(r" \(|:|\.", title)[0]
-    words = first if first[:2].isupper() else first[0].lower() + first[1:]
-    return f"{words}{FORMS[known.form]}{', ' * bool(arguments)}{arguments}"
 
 
 def escaped(text: str) -> str:
@@ -82,7 +55,7 @@ def to_latex(results: Results, reference: str | None = None) -> str:
     headings = {name: words for name, words in headings.items() if table[name].count()}
     width = 2 + len(headings)
     for env, rows in groupby(table.iter_rows(named=True), lambda row: row["env"]):
-        words = escaped(environment_words(env))
+        words = escaped(env)
         lines += [r"\midrule", rf"\multicolumn{{{width}}}{{l}}{{{words}}} \\"]
         for row in rows:
             texts = [regret_text(*measured(row, results.horizon))]
