@@ -10,9 +10,6 @@ from typing import Annotated, Any
 
 import typer
 
-import clickgym
-
-from ... import agents, envs
 from ...agents import AGENTS
 from ...core.checks import unknown
 from ...envs import ENVIRONMENTS, list_instances, load_instance
@@ -82,9 +79,6 @@ def text_of(name: str) -> str:
     if name in AGENTS or re.fullmatch(r"[\w.]+:[\w.]+", name):
         agent = agent_recipe(name)[0]
         return _documented(agent) + _defaults(agent)
-    for package in (clickgym, agents, envs):
-        if name in package.__all__:
-            return _documented(getattr(package, name))
     raise ValueError(unknown("name", name, [*AGENTS, *ids, *instances, *MEASURES, *METRICS]))
 
 
