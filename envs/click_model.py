@@ -42,7 +42,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import check_kind, check_positions, is_sequence, short
 from ..core.kernels import entry, kernel, static_kernels
 from .scan import best_scan
-from .spaces import best_first, check_order, check_ranking, named_ranking
+from .spaces import best_first, check_ranking, named_ranking
 from .task import REWARDS, ClickTask
 from .users import Users, users_class
 
@@ -260,17 +260,6 @@ class ClickModel(Users, abstract=True):
             bounds[k, : cutoff - k] = np.sort(self._examination_bounds()[k:cutoff])[::-1]
         return bounds
 
-    def direct_rewards(self, cutoff: int) -> str:
-        """Return in words which rewards need no search, because a theorem gives their best list;
-        empty if none does.
-        """
-        names = [
-            f"reward={name}"
-            for name in self.rewards
-            if self._optimal(REWARDS.index(name), cutoff) is not None
-        ]
-        return f"choose {' or '.join(names)}" if names else ""
-
     def check_search(self, cutoff: int, what: str, cure: str, each: str = "") -> None:
         """Check that a search for the best list is not too large.
 
@@ -330,7 +319,8 @@ class ClickModel(Users, abstract=True):
 
     def relabelled(self, order: NDArray[np.int64]) -> Self:
         """As `Users.relabelled`."""
-        order, names = check_order("order", order, self.n_items), self.item_parameters()
+        order = named_ranking("order", order, self.n_items, self.n_items)
+        names = self.item_parameters()
         return self.with_items(**{name: getattr(self.parameters, name)[order] for name in names})
 
     def position_weights(self) -> NDArray[np.float64] | None:
@@ -412,13 +402,11 @@ class ClickModel(Users, abstract=True):
         """Return the best of all lists; ``run`` turns the kernel into what is called."""
         counts = range(cutoff, 0, -1)
         exact = next((n for n in counts if math.perm(self.n_items, n) <= self.max_search), 1)
-        cures = (
-            f"count fewer positions (cutoff={exact}; in a command NAME-v0:cutoff={exact})",
-            self.direct_rewards(cutoff),
-            "in Python pass the reference list to measure regret against (reference=...)",
+        cure = (
+            f"count fewer positions (cutoff={exact}; in a command NAME-v0:cutoff={exact}), or in "
+            "Python pass the reference list to measure regret against (reference=...)"
         )
-        what = f"reward={reward!r} in a {type(self).__name__}"
-        self.check_search(cutoff, what, ", or ".join(filter(None, cures)))
+        self.check_search(cutoff, f"reward={reward!r} in a {type(self).__name__}", cure)
         attraction = self._click_bounds()
         search = Search(  # the head holds valid items, because a kernel may read below the cutoff
             bounds=self.search_bounds(cutoff),

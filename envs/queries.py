@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium.spaces import MultiBinary
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_choice, check_count, probabilities, short
+from ..core.checks import check_choice, check_count, probabilities
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from .click_model import ClickModel, click_models_of
@@ -199,8 +199,6 @@ class QueryUsers(Users):
 
     def _checked(self, told: Mapping[str, ArrayLike]) -> dict[str, Floats]:
         """Check what agents are told."""
-        if not isinstance(told, Mapping):
-            raise ValueError(f"told is {short(told)}; expected a mapping of {', '.join(TOLD)}")
         for source in told:
             check_choice("entry of told", source, TOLD)
         shape = (self.n_positions,)

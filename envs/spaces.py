@@ -18,7 +18,7 @@ from gymnasium.spaces import MultiDiscrete
 from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_array, as_call, check_count, check_positions, short
+from ..core.checks import as_array, as_call, check_count, check_positions
 from ..core.kernels import entry, kernel
 
 _INT64 = np.dtype(np.int64)
@@ -44,16 +44,6 @@ def best_first(values: ArrayLike) -> NDArray[np.int64]:
     numbers = np.asarray(values, np.float64).tolist()
     rounded = np.array([float(f"{value:.11e}") for value in numbers])
     return np.argsort(-rounded, kind="stable")
-
-
-def check_order(name: str, order: ArrayLike, n_items: int) -> NDArray[np.int64]:
-    """Return an array that holds each of the L item ids once; the ValueError names the argument."""
-    try:
-        return check_ranking(order, n_items, n_items)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"{name} is {short(order)}; expected each item id from 0 to {n_items - 1} exactly once"
-        ) from None
 
 
 def check_ranking(ranking: ArrayLike, n_items: int, n_positions: int) -> NDArray[np.int64]:

@@ -97,7 +97,9 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
             check_count("max_episode_steps", max_episode_steps)
         self.max_episode_steps = max_episode_steps
         self.num_envs = check_count("num_envs", num_envs)
-        self.autoreset_mode = _checked_mode(autoreset_mode)
+        mode = getattr(autoreset_mode, "value", autoreset_mode)
+        mode = check_choice("autoreset_mode", mode, ("NextStep", "SameStep"))
+        self.autoreset_mode = AutoresetMode(mode)
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
         users = described_users(model, form, instance, n_positions, parameters)
         space = self._set_up(users, num_envs, reward, cutoff, reference)
@@ -124,15 +126,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
             d)`` or ``state`` ``(B,)``. And infos with ``optimal_ranking`` ``(B, K)`` and
             ``optimal_reward`` ``(B,)``; if candidates change also with ``user`` ``(B,)`` and
             ``candidates`` ``(B, L)``, as in `ClickEnv.step`.
-
-        Raises:
-            ValueError: ``options`` has a ``reset_mask``; all streams start together.
         """
-        if isinstance(options, Mapping) and "reset_mask" in options:
-            raise ValueError(
-                "options has a reset_mask; expected none, because all streams start together "
-                "(gymnasium.make_vec(..., vectorization_mode='sync') resets single ones)"
-            )
         return self._start_episode(seed)
 
     def step(
@@ -321,14 +315,6 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         self._batch.begins.fill(False)
         self._episode_steps = np.zeros(self.num_envs, np.int64) if self.model.may_leave else 0
         self._all_ended = False
-
-
-def _checked_mode(mode: AutoresetMode | str) -> AutoresetMode:
-    if not isinstance(mode, AutoresetMode):
-        check_choice("autoreset_mode", mode, ("NextStep", "SameStep"))
-    if mode == AutoresetMode.DISABLED:
-        raise ValueError("autoreset_mode is DISABLED; expected NEXT_STEP or SAME_STEP")
-    return AutoresetMode(mode)
 
 
 def _masked(streams: Masks, infos: Infos) -> Infos:

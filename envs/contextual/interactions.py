@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import integers, numbers, short
+from ...core.checks import integers, numbers
 
 ROWS = 4096
 """Rows that are worked on at once."""
@@ -46,8 +46,6 @@ def interaction_pairs(kind: str, first: ArrayLike, second: ArrayLike) -> NDArray
     """
     first = integers("first", first, (None,), empty=True)
     second = integers("second", second, (None,), empty=True)
-    if not isinstance(kind, str):
-        raise TypeError(f"kind is {short(kind)}; expected a text, such as {INTERACTIONS[0]!r}")
     if kind == "products" and len(first) != len(second):
         sizes = f"{len(first)} and {len(second)}"
         raise ValueError(f"products require as many features of users as of items, not {sizes}")

@@ -258,8 +258,7 @@ class CandidateTask(Task):
             work.places[:] = places
         elif base.scan_kernel is None:
             of = f"reward={reward!r} in a {kind}"
-            cures = filter(None, (base.direct_rewards(counted), "choose a smaller cutoff"))
-            base.check_search(counted, of, ", or ".join(cures), "session")
+            base.check_search(counted, of, "choose a smaller cutoff", "session")
             work.bounds[:] = base.search_bounds(counted)
         values = tuple(np.zeros(base.n_items) for _ in names)
         self.users = CandidateUsers(

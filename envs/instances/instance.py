@@ -40,7 +40,7 @@ from ...core.checks import (
 from ...core.files import read_json, write_whole
 from ...core.specs import parse_spec
 from ..click_model import CLICK_MODELS
-from ..spaces import check_order
+from ..spaces import named_ranking
 from ..users import Users
 
 FORMAT, VERSION = "clickgym-instance", 1
@@ -118,11 +118,6 @@ class Instance:
             if self.initial_ranking is not None:
                 object.__setattr__(self, "initial_ranking", np.array(self.initial_ranking))
             return
-        users = list(self.models.values()) if isinstance(self.models, Mapping) else []
-        if not users or not all(isinstance(model, Users) for model in users):
-            raise ValueError(
-                f"models is {short(self.models)}; expected click models by their kinds"
-            )
         object.__setattr__(self, "models", dict(self.models))
         sizes = {name: model.n_items for name, model in self.models.items()}
         if len(set(sizes.values())) > 1:
@@ -133,7 +128,7 @@ class Instance:
             self, "n_positions", check_positions(self.n_positions, n_items, available)
         )
         if self.initial_ranking is not None:
-            ranking = check_order("initial_ranking", self.initial_ranking, n_items)
+            ranking = named_ranking("initial_ranking", self.initial_ranking, n_items, n_items)
             object.__setattr__(self, "initial_ranking", ranking.copy())
 
     @property
@@ -389,7 +384,7 @@ def _from_content(name: str, content: Mapping[str, Any], where: object) -> Insta
 
 def _models(descriptions: Any) -> dict[str, Users]:
     """Return users by their kinds, from their descriptions."""
-    if not isinstance(descriptions, list):
+    if not isinstance(descriptions, list) or not descriptions:
         raise ValueError(f"models is {short(descriptions)}; expected a list of click models")
     models: dict[str, Users] = {}
     for number, description in enumerate(descriptions):
@@ -397,7 +392,5 @@ def _models(descriptions: Any) -> dict[str, Users]:
             model = Users.from_dict(description)
         except ValueError as error:
             raise ValueError(f"models[{number}]: {error}") from None
-        if model.kind in models:
-            raise ValueError(f"models[{number}] is a second {model.kind}; expected different kinds")
         models[model.kind] = model
     return models

@@ -26,7 +26,7 @@ from ...core.checks import (
 )
 from ...core.sums import solve, weighted_sums
 from ..scan import best_scan
-from ..spaces import check_order, named_ranking
+from ..spaces import named_ranking
 from ..users import Users
 from .task import StatefulTask, StatefulUsers
 
@@ -176,7 +176,7 @@ class CascadeMDP(Users):
         return self.from_dict(self.to_dict() | {"n_positions": n_positions})
 
     def relabelled(self, order: Lists) -> CascadeMDP:
-        order = check_order("order", order, self.n_items)
+        order = named_ranking("order", order, self.n_items, self.n_items)
         arguments = self.to_dict() | {
             "attraction": self.attraction[:, order],
             "transition": self.transition[:, np.append(order, self.n_items)],

@@ -17,7 +17,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.checks import A_VECTOR_ENV, AN_ENV, check_kind, numbers
-from ..spaces import RankedList, check_order
+from ..spaces import RankedList, named_ranking
 
 
 def recorded(values: ArrayLike | None) -> list[Any] | None:
@@ -38,7 +38,9 @@ def order_of_items(items: ArrayLike | None, n_items: int) -> NDArray[np.int64]:
     """Return the order in which action numbers represent items: ``(L,)`` all items, or None for
     ``0..L-1``; the ValueError says what is no permutation.
     """
-    return np.arange(n_items) if items is None else check_order("items", items, n_items).copy()
+    if items is None:
+        return np.arange(n_items)
+    return named_ranking("items", items, n_items, n_items).copy()
 
 
 def scores_space(n_items: int) -> Box:

@@ -166,7 +166,7 @@ def test_wrappers_want_ranked_lists_and_an_order_of_all_items(wrapper, message):
     with pytest.raises(TypeError, match=message):
         wrapper(gym.make("CartPole-v1"))
     for items in ([0, 0, 1, 2], [[0, 1, 2, 3]]):
-        with pytest.raises(ValueError, match=r"^items is .*; expected each item id from 0 to 3"):
+        with pytest.raises(ValueError, match=r"^items: .*(shows item 0 again|shape)"):
             wrapper(scalar(), items)
 
 

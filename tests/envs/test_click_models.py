@@ -261,9 +261,8 @@ def test_search_beyond_the_limit(model_class):
     counted = int(re.search(r"cutoff=(\d+)", str(refused.value))[1])
     assert math.perm(30, counted) <= model_class.max_search < math.perm(30, counted + 1)
     assert len(model.optimal_ranking(cutoff=counted)) == 10
-    direct = re.findall(r"reward=(\w+)", str(refused.value).partition(";")[2])
-    assert direct == [name for name in model.rewards if name != "clicks"]
-    assert all(len(model.optimal_ranking(reward)) == 10 for reward in direct)
+    others = [name for name in model.rewards if name != "clicks"]
+    assert all(len(model.optimal_ranking(reward)) == 10 for reward in others)
     assert len(model.optimal_ranking(cutoff=2)) == 10
 
 
