@@ -87,6 +87,17 @@ def test_a_network_learns_unseen_queries_fast(example):
 
 
 @needs_rl
+def test_codes_of_an_autoencoder_restore_features(example):
+    """They explain more than a quarter of the variance; without training the error is above all of
+    it.
+    """
+    printed = example("autoencoder.py --epochs 70 --sessions 1000")
+    error, variance = map(float, re.search(r"error ([\d.]+), variance ([\d.]+)", printed).groups())
+    assert error < 0.75 * variance
+    assert "UBM-LinUCB with the codes: regret " in printed
+
+
+@needs_rl
 def test_loop_in_the_style_of_cleanrl_learns(example):
     """Rule: in 9,984 sessions PPO loses less than 60 % of what random lists lose. Null: it does not
     learn, and loses what they lose, within 2 %. With seed 0 it lost 30 %.
