@@ -24,7 +24,7 @@ from ..core.checks import (
 )
 from ..core.draws import Bound, generator_of
 from ..core.kernels import entry, form_of, kernel, static_kernels
-from ..core.state import first_arrays
+from ..core.state import check_dtypes, first_arrays
 from ..core.sums import weighted_sums
 from .agent import Agent, EnvTraits, Seed
 from .saving import load_agent, save_agent
@@ -134,7 +134,9 @@ class CompiledAgent(Agent):
             if name not in values and name in self.hyperparameters:
                 value = self.hyperparameters[name]
                 values[name] = value.copy() if isinstance(value, np.ndarray) else value
-        return self.state_type(**values)
+        state = self.state_type(**values)
+        check_dtypes(state)
+        return state
 
     def make_room(self, n_sessions: int) -> None:
         """Enlarge the arrays that grow before the next sessions: kernels allocate no memory.

@@ -77,3 +77,14 @@ def test_the_notation():
     agent.rank()
     agent.update(None, [0, 1], [1, 0])
     assert agent.state.clicks[0, 0] == 1
+
+
+def test_an_array_of_another_dtype_than_its_field_says_is_refused():
+    class OfIntegers(Declaring):
+        def first_values(self):
+            return {"prior": np.full(self.n_items, 2)}
+
+    with pytest.raises(
+        ValueError, match="prior of State has the dtype int64; its field says float64"
+    ):
+        OfIntegers(3, 2)

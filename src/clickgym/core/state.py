@@ -47,13 +47,43 @@ def declared(state: type) -> tuple[Declared, ...]:
     arrays = []
     for name, hint in get_type_hints(state, include_extras=True).items():
         if get_origin(hint) is Annotated:
-            scalar, shape, *rest = get_args(hint)
-            # NDArray[scalar] is ndarray[..., dtype[scalar]]; NumPy 2.5 gave it another name
-            while arguments := get_args(scalar):
-                scalar = arguments[-1]
+            array, shape, *rest = get_args(hint)
             first = rest[0] if rest else 0
-            arrays.append(Declared(name, np.dtype(scalar).name, tuple(shape.split()), first))
+            arrays.append(Declared(name, _scalar(array).__name__, tuple(shape.split()), first))
     return tuple(arrays)
+
+
+def check_dtypes(state: Any) -> None:
+    """Raise a ValueError if an array of a state has another dtype than its field says: in an array
+    of integers, kernels would silently lose fractions.
+    """
+    for name, expected in _dtypes(type(state)):
+        dtype = getattr(getattr(state, name), "dtype", expected)
+        if dtype != expected:
+            raise ValueError(
+                f"the array {name} of {type(state).__name__} has the dtype {dtype}; its field says "
+                f"{expected}"
+            )
+
+
+@cache
+def _dtypes(state: type) -> list[tuple[str, np.dtype[Any]]]:
+    """Return the name and the dtype of each field that is an array."""
+    scalars = {name: _scalar(hint) for name, hint in get_type_hints(state).items()}
+    return [
+        (name, np.dtype(scalar))
+        for name, scalar in scalars.items()
+        if isinstance(scalar, type) and issubclass(scalar, np.generic)
+    ]
+
+
+def _scalar(hint: Any) -> type:
+    """Return the scalar of an array's type: ``NDArray[scalar]`` is ``ndarray[..., dtype[scalar]]``,
+    and has another name in NumPy 2.5.
+    """
+    while arguments := get_args(hint):
+        hint = arguments[-1]
+    return hint
 
 
 def first_arrays(state: type, sizes: Mapping[str, int]) -> dict[str, NDArray[Any]]:
