@@ -53,7 +53,7 @@ def declared(state: type) -> tuple[Declared, ...]:
     return tuple(arrays)
 
 
-def check_dtypes(state: Any) -> None:
+def check_dtypes(state: tuple[Any, ...]) -> None:
     """Raise a ValueError if an array of a state has another dtype than its field says: in an array
     of integers, kernels would silently lose fractions.
     """
