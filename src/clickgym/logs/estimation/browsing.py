@@ -45,26 +45,25 @@ class _BrowsingEstimator(EMEstimator):
     examination_: Floats
 
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
-        first_cell, context, clicked, skipped = count_cells(
-            pairs, clicks, len(self._codes), self.after_click
-        )
+        cells = count_cells(pairs, clicks, len(self._codes), self.after_click)
         n_contexts = self.n_positions_ ** (2 if self.after_click else 1)
-        trials = np.bincount(context, clicked + skipped, n_contexts)
+        trials = np.bincount(cells.context, cells.clicked + cells.skipped, n_contexts)
         # A block is a range of pairs; its examinations are summed by themselves, so the
         # number of threads changes nothing.
-        blocks = cut(first_cell, CELLS)
+        blocks = cut(cells.first, CELLS)
         n_blocks = len(blocks) - 1
         likelihood, sums = np.empty(n_blocks), np.empty((n_blocks, 2, n_contexts))
-        clicks_of = np.bincount(context, clicked, n_contexts)
+        clicks_of = np.bincount(cells.context, cells.clicked, n_contexts)
 
         def step(now: list[Floats], then: list[Floats]) -> float:
             (α, γ), (α_next, γ_next) = now, then
             (prior,), within = self._priors, self.prior is None
 
             def expect(block: int) -> None:
-                part, cells = blocks[block : block + 2], (first_cell, context, clicked, skipped)
-                law = prior, within, α, γ
-                likelihood[block] = browsing_step(*part, cells, *law, α_next, sums[block])
+                part = blocks[block], blocks[block + 1]
+                likelihood[block] = browsing_step(
+                    part, cells, (α, γ), prior, within, α_next, sums[block]
+                )
 
             sums[:] = 0.0
             in_parallel(expect, n_blocks)
@@ -95,15 +94,16 @@ class _BrowsingEstimator(EMEstimator):
 
 
 @entry
-def browsing_step(first, stop, cells, prior, within, α, γ, α_next, sums):
+def browsing_step(part, cells, law, prior, within, α_next, sums):
     """One EM step for some pairs: writes their new attractions, adds their expected examinations
     and, ``within`` pairs, their displays times the attraction that their own clicks tell, and
     returns the log-likelihood before the step.
     """
     first_cell, context, clicked, skipped = cells
+    α, γ = law
     examined, weighed = sums
     likelihood = 0.0
-    for pair in range(first, stop):
+    for pair in range(part[0], part[1]):
         attracted, displays = 0.0, 0
         if within:
             clicks, looks = 0.0, 0.0

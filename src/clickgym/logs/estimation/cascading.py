@@ -12,13 +12,15 @@ uncertain.
 from __future__ import annotations
 
 from abc import abstractmethod
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...core.kernels import entry
 from ...envs import CascadeModel, ClickModel, DependentClickModel, DynamicBayesianModel
 from .counting import (
+    Tails,
     count_certain,
     counted,
     cut,
@@ -34,6 +36,7 @@ from .estimator import (
     Estimator,
     Floats,
     Indices,
+    Others,
     Prior,
     filled,
     fitted_prior,
@@ -43,10 +46,69 @@ from .estimator import (
 )
 
 SESSIONS = 2**13  # of a block, the piece of work of one thread
-CascadingLaw = tuple[Floats, Floats, bool, float]
-"""Attraction; the probability that a user goes on below a click, of each pair or at each position;
-whether it is that of pairs; and the probability of going on below a skip.
-"""
+
+
+class CascadingLaw(NamedTuple):
+    """How users read from the top.
+
+    Attributes:
+        attraction: of each pair.
+        after_click: the probability that a user goes on below a click, of each pair or at each
+            position.
+        of_pairs: whether it is that of pairs.
+        after_skip: the probability of going on below an examined item without a click.
+    """
+
+    attraction: Floats
+    after_click: Floats
+    of_pairs: bool
+    after_skip: float
+
+
+class ScanningLaw(NamedTuple):
+    """How users leave and go on, at a step of exact EM.
+
+    Attributes:
+        attraction: of each pair.
+        leaving: the probability that a user leaves satisfied after a click, of each group, which is
+            a pair (DBN) or a position (DCM).
+        of_pairs: whether a group is a pair.
+        perseverance: the probability that a user who has not left goes on.
+    """
+
+    attraction: Floats
+    leaving: Floats
+    of_pairs: bool
+    perseverance: float
+
+
+class Asked(NamedTuple):
+    """The clicks after which users may have left.
+
+    Attributes:
+        trials: of each group, with those of the prior.
+        prior: of the probability of leaving.
+    """
+
+    trials: Floats
+    prior: Prior
+
+
+class Expected(NamedTuple):
+    """What a step of exact EM expects of a block of sessions.
+
+    Attributes:
+        attracted: of the items not examined, how many attract is added for each pair.
+        satisfied: last clicks after which the user left are added for each group.
+        sums: set to the log-likelihood of what follows the last clicks, and to the users below the
+            part surely examined who could go on, and those who did.
+        work: ``(2, K + 1)`` working memory.
+    """
+
+    attracted: Floats
+    satisfied: Floats
+    sums: Floats
+    work: Floats
 
 
 class CascadingEstimator(Estimator):
@@ -56,29 +118,25 @@ class CascadingEstimator(Estimator):
     def _law(self) -> CascadingLaw:
         """What the users do, as fitted."""
 
-    def _merged_tails(
-        self, pairs: Indices, last: Indices
-    ) -> tuple[Indices, Indices, Indices, NDArray[np.int64]]:
-        """What `merge_tails` makes of the sessions, sorted by query, and blocks of what it leaves:
-        the first session of each, and the number of sessions.
+    def _merged_tails(self, pairs: Indices, last: Indices) -> tuple[Tails, list[tuple[int, int]]]:
+        """What `merge_tails` makes of the sessions, sorted by query, and blocks of it: the first
+        kind of session of each, and that of the next.
 
         A block holds all sessions of its queries, so no other adds to the sums of their pairs.
         """
-        pairs, last, weights = merge_tails(pairs, last)
-        queries = self._codes[pairs[:, 0]] // len(self._labels.item_labels)
+        tails = merge_tails(pairs, last)
+        queries = self._codes[tails.pairs[:, 0]] // len(self._labels.item_labels)
         first = np.concatenate([[0], np.flatnonzero(np.diff(queries)) + 1, [len(queries)]])
-        return pairs, last, weights, first[cut(first, SESSIONS)]
+        return tails, list(pairwise(first[cut(first, SESSIONS)].tolist()))
 
     def _conditional(self, pairs: Indices, clicks: Clicks) -> Floats:
-        return filled(cascading_conditional, pairs.shape, pairs, clicks, *self._law())
+        return filled(cascading_conditional, pairs.shape, pairs, clicks, self._law())
 
 
 @entry
-def cascading_conditional(pairs, clicks, α, after_click, of_pairs, after_skip, result):
-    """The probability of a click at each position given the clicks above it; users go on below a
-    click with the probability of the pair (``of_pairs``) or of the position, and below an examined
-    item without a click with ``after_skip``.
-    """
+def cascading_conditional(pairs, clicks, law, result):
+    """The probability of a click at each position given the clicks above it."""
+    α, after_click, of_pairs, after_skip = law
     for session in range(len(pairs)):
         looking = 1.0  # examination of position k given the clicks above it
         for k in range(pairs.shape[1]):
@@ -116,11 +174,20 @@ class _ScanningEstimator(CascadingEstimator, EMEstimator):
         )
         if self._leaves_out:  # nothing tells who leaves after a click at the end of a list
             asked -= at_end
-        pairs, last, weights, first = self._merged_tails(pairs, last)
-        n_blocks = len(first) - 1
+        tails, blocks = self._merged_tails(pairs, last)
         attracted, successes = np.empty((2, len(displays)))
-        satisfied = np.empty((1 if leaving_of_pairs else n_blocks, len(passed)))
-        work, sums = np.empty((n_blocks, 2, n_positions + 1)), np.empty((n_blocks, 3))
+        # Blocks have pairs of their own, and positions in common.
+        satisfied = np.empty((1 if leaving_of_pairs else len(blocks), len(passed)))
+        sums = np.empty((len(blocks), 3))
+        expected = [
+            Expected(
+                attracted,
+                satisfied[0 if leaving_of_pairs else block],
+                sums[block],
+                np.empty((2, n_positions + 1)),
+            )
+            for block in range(len(blocks))
+        ]
 
         def step(now: list[Floats], then: list[Floats]) -> float:
             α, s, *free = now
@@ -128,17 +195,15 @@ class _ScanningEstimator(CascadingEstimator, EMEstimator):
             prior, *of_leaving = self._priors
             successes[:] = prior[0] + clicked
             leaving_prior = of_leaving[0] if of_leaving else UNIFORM
-            trials = sum(leaving_prior) + asked
+            law = ScanningLaw(α, s, leaving_of_pairs, g)
+            others = Others(self._leaves_out, successes, prior[1])
+            may_have_left = Asked(sum(leaving_prior) + asked, leaving_prior)
 
             def expect(block: int) -> None:
-                part = first[block], first[block + 1]
-                of_block = work[block], attracted, satisfied, sums[block]
-                others = self._leaves_out, (successes, prior, trials, leaving_prior)
-                law = leaving_of_pairs, (α, s, g)
-                scanning_step(block, part, (pairs, last, weights), *law, *others, *of_block)
+                scanning_step(blocks[block], tails, law, others, may_have_left, expected[block])
 
             attracted[:], satisfied[:] = 0.0, 0.0
-            in_parallel(expect, n_blocks)
+            in_parallel(expect, len(blocks))
             likelihood, going, went = sums.sum(axis=0)
             likelihood += (
                 clicked @ np.log(α)
@@ -171,39 +236,21 @@ class _ScanningEstimator(CascadingEstimator, EMEstimator):
 
 
 @entry
-def scanning_step(
-    block,
-    part,
-    sessions,
-    leaving_of_pairs,
-    law,
-    leaves_out,
-    others,
-    work,
-    attracted,
-    satisfied,
-    sums,
-):
+def scanning_step(part, tails, law, others, asked, expected):
     """The expectations of one EM step over some sessions.
 
     Args:
-        block, part: which sessions; the row of ``satisfied`` is ``block``, or 0 where it goes by
-            pair.
-        sessions: pairs, last clicks, and how many sessions each of them stands for.
-        law: attraction, the probabilities of leaving, and of going on.
-        leaves_out: whether a session is explained by what the others say, ``others``: successes of
-            each pair and trials of each group, each with those of the prior.
-        work: ``(2, K + 1)`` working memory.
-        attracted: of the items not examined, how many attract is added for each pair.
-        satisfied: last clicks after which the user left are added for each group.
-        sums: set to the log-likelihood of what follows the last clicks, and to the users below the
-            part surely examined who could go on, and those who did.
+        part: which kinds of sessions, the first and the end.
+        tails: `Tails`.
+        law: `ScanningLaw`.
+        others, asked: what `Others` say of attraction, and of leaving (`Asked`).
+        expected: `Expected`, which is written.
     """
-    row = 0 if leaving_of_pairs else block
     likelihood = going = went = 0.0
+    pairs, last, weights = tails
+    α, s, of_pairs, g = law
+    attracted, satisfied, sums, work = expected
     tail, skip = work
-    (pairs, last, weights), (α, s, g) = sessions, law
-    successes, prior, trials, leaving_prior = others
     for session in range(part[0], part[1]):
         n_positions = list_length(pairs[session])
         certain = max(last[session], 0)
@@ -216,26 +263,27 @@ def scanning_step(
             tail[k] = 1.0 - g + g * skip[k] * tail[k + 1]
         leaving, group = 0.0, 0
         if last[session] >= 0:
-            group = pairs[session, certain] if leaving_of_pairs else certain
+            group = pairs[session, certain] if of_pairs else certain
             leaving = s[group]
         end = leaving + (1.0 - leaving) * tail[certain + 1]
-        if leaves_out:
+        if others.explain:
             left = leaving / end
             reached = 1.0 - left
             for k in range(certain + 1, n_positions):
                 reached *= g * skip[k] * tail[k + 1] / tail[k]
                 pair = pairs[session, k]
-                skip[k] = 1.0 - without(reached, α[pair], successes[pair], prior[1])
-            if leaving_of_pairs and last[session] >= 0:
-                stayed = max(trials[group] * (1.0 - leaving) - (1.0 - left), leaving_prior[1])
-                gone = max(trials[group] * leaving - left, leaving_prior[0])
+                skip[k] = 1.0 - without(reached, α[pair], others.successes[pair], others.failures)
+            if of_pairs and last[session] >= 0:
+                trials, (least_gone, least_stayed) = asked.trials[group], asked.prior
+                stayed = max(trials * (1.0 - leaving) - (1.0 - left), least_stayed)
+                gone = max(trials * leaving - left, least_gone)
                 leaving = gone / (gone + stayed)
             for k in range(n_positions - 1, certain, -1):
                 tail[k] = 1.0 - g + g * skip[k] * tail[k + 1]
             end = leaving + (1.0 - leaving) * tail[certain + 1]
         likelihood += weight * np.log(end)
-        if last[session] >= 0 and not (leaves_out and certain == n_positions - 1):
-            satisfied[row, group] += weight * (leaving / end)
+        if last[session] >= 0 and not (others.explain and certain == n_positions - 1):
+            satisfied[group] += weight * (leaving / end)
         # posterior probability that the user was at position k and had not left satisfied
         reached = 1.0 - leaving / end
         for k in range(certain + 1, n_positions):
@@ -281,7 +329,7 @@ class CMEstimator(CascadingEstimator):
         self.attraction_ = smoothed(clicked, examined, self.prior_)
 
     def _law(self) -> CascadingLaw:
-        return self.attraction_, np.zeros(self.n_positions_), False, 1.0
+        return CascadingLaw(self.attraction_, np.zeros(self.n_positions_), False, 1.0)
 
     def _click_model(self, pairs: Indices) -> ClickModel:
         return CascadeModel(self.attraction_[pairs], self.n_positions_)
@@ -324,7 +372,7 @@ class DCMEstimator(_ScanningEstimator):
         self.termination_ = np.append(leaving[:-1], leaving[-2:][0])
 
     def _law(self) -> CascadingLaw:
-        return self.attraction_, 1.0 - self.termination_, False, 1.0
+        return CascadingLaw(self.attraction_, 1.0 - self.termination_, False, 1.0)
 
     def _click_model(self, pairs: Indices) -> ClickModel:
         return DependentClickModel(self.attraction_[pairs], self.termination_)
@@ -360,7 +408,7 @@ class DBNEstimator(_ScanningEstimator):
 
     def _law(self) -> CascadingLaw:
         g = self.perseverance_
-        return self.attraction_, g * (1.0 - self.satisfaction_), True, g
+        return CascadingLaw(self.attraction_, g * (1.0 - self.satisfaction_), True, g)
 
     def _click_model(self, pairs: Indices) -> ClickModel:
         return DynamicBayesianModel(

@@ -9,6 +9,8 @@ successes and failures of α, τ1, τ2 and τ3, and EM has a closed form in whic
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ...core.kernels import entry
@@ -20,12 +22,31 @@ from .estimator import (
     EMEstimator,
     Floats,
     Indices,
+    Others,
     Prior,
     fitted_prior,
     log_prior,
     smoothed,
     without,
 )
+
+
+class ChainExpected(NamedTuple):
+    """What a step of EM expects of a block of sessions.
+
+    Attributes:
+        examined: of the displays below the part surely examined, the expected number examined is
+            added for each pair.
+        relevant: last clicks that were relevant are added for each pair.
+        sums: set to the log-likelihood of what follows the last clicks; then to the users who could
+            go on with τ1, τ2 and τ3, and to those who did.
+        work: ``(2, K)`` working memory.
+    """
+
+    examined: Floats
+    relevant: Floats
+    sums: Floats
+    work: Floats
 
 
 class CCMEstimator(CascadingEstimator, EMEstimator):
@@ -75,24 +96,25 @@ class CCMEstimator(CascadingEstimator, EMEstimator):
         passed_skips = np.maximum(last, 0).sum() - passed.sum()
         # Of a click at the end of a list it is not seen, so not asked, whether it was relevant.
         coins = asked - at_end
-        pairs, last, weights, first = self._merged_tails(pairs, last)
-        n_blocks = len(first) - 1
+        tails, blocks = self._merged_tails(pairs, last)
         examined, relevant = np.empty((2, len(displays)))
-        work, sums = np.empty((n_blocks, 2, n_positions)), np.empty((n_blocks, 7))
+        sums = np.empty((len(blocks), 7))
+        expected = [
+            ChainExpected(examined, relevant, of_block, np.empty((2, n_positions)))
+            for of_block in sums
+        ]
 
         def step(now: list[Floats], then: list[Floats]) -> float:
             α, τ = now
             (prior,) = self._priors
             # with the relevant clicks as they are expected
-            successes = prior[0] + clicked + coins * α
+            others = Others(self._leaves_out, prior[0] + clicked + coins * α, prior[1])
 
             def expect(block: int) -> None:
-                part, sessions = (first[block], first[block + 1]), (pairs, last, weights)
-                of_block = work[block], examined, relevant, sums[block]
-                chain_step(part, sessions, α, τ, self._leaves_out, successes, prior, *of_block)
+                chain_step(blocks[block], tails, (α, τ), others, expected[block])
 
             examined[:], relevant[:] = 0.0, 0.0
-            in_parallel(expect, n_blocks)
+            in_parallel(expect, len(blocks))
             after_click = (1.0 - α) * τ[1] + α * τ[2]
             likelihood, *users = sums.sum(axis=0)
             likelihood += (
@@ -122,7 +144,7 @@ class CCMEstimator(CascadingEstimator, EMEstimator):
     def _law(self) -> CascadingLaw:
         α, after_click = self.attraction_, self.continue_after_click_
         below_click = (1.0 - α) * after_click + α * self.continue_after_relevant_
-        return α, below_click, True, self.continue_after_skip_
+        return CascadingLaw(α, below_click, True, self.continue_after_skip_)
 
     def _click_model(self, pairs: Indices) -> ClickModel:
         return ClickChainModel(
@@ -135,26 +157,23 @@ class CCMEstimator(CascadingEstimator, EMEstimator):
 
 
 @entry
-def chain_step(part, sessions, α, τ, leaves_out, successes, prior, work, examined, relevant, sums):
+def chain_step(part, tails, law, others, expected):
     """The expectations of one EM step over some sessions, of what lies at the last click and below.
 
     Args:
-        part: which sessions, the first and the last.
-        sessions: pairs, last clicks, and how many sessions each of them stands for.
-        leaves_out: whether a session is explained by what the others say: by ``successes`` of each
-            pair, with those of the prior.
-        work: ``(2, K)`` working memory.
-        examined: of the displays below the part surely examined, the expected number examined is
-            added for each pair.
-        relevant: last clicks that were relevant are added for each pair.
-        sums: set to the log-likelihood of what follows the last clicks; then to the users who could
-            go on with τ1, τ2 and τ3, and to those who did.
+        part: which kinds of sessions, the first and the end.
+        tails: `Tails`.
+        law: attraction, and τ1, τ2 and τ3.
+        others: what `Others` say of attraction.
+        expected: `ChainExpected`, which is written.
     """
+    α, τ = law
+    examined, relevant, sums, work = expected
     after_skip, after_click, after_relevant = τ[0], τ[1], τ[2]
     likelihood = skips = irrelevants = relevants = 0.0
     skips_passed = irrelevants_passed = relevants_passed = 0.0
     tail, skip = work
-    pairs, last, weights = sessions
+    pairs, last, weights = tails
     for session in range(part[0], part[1]):
         certain = max(last[session], 0)
         weight = float(weights[session])
@@ -167,7 +186,7 @@ def chain_step(part, sessions, α, τ, leaves_out, successes, prior, work, exami
             skip[k] = 1.0 - α[pairs[session, k]]
             tail[k] = skip[k] * (1.0 - after_skip + after_skip * tail[k + 1])
         below = tail[certain + 1]
-        if leaves_out:
+        if others.explain:
             on = after_skip
             if last[session] >= 0:
                 mean = α[pairs[session, certain]]
@@ -176,7 +195,7 @@ def chain_step(part, sessions, α, τ, leaves_out, successes, prior, work, exami
             for k in range(certain + 1, end_of_list + 1):
                 pair = pairs[session, k]
                 further = after_skip * skip[k] * tail[k + 1] / tail[k] if k < end_of_list else 0.0
-                skip[k] = 1.0 - without(reached, α[pair], successes[pair], prior[1])
+                skip[k] = 1.0 - without(reached, α[pair], others.successes[pair], others.failures)
                 reached *= further
             tail[end_of_list] = skip[end_of_list]
             for k in range(end_of_list - 1, certain, -1):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +21,58 @@ from scipy import sparse
 from ...core.kernels import kernel
 from ..distinct import distinct
 
+Floats = NDArray[np.float64]
 Long = NDArray[np.int64]
 Ints = NDArray[np.int32]
+
+
+class Certain(NamedTuple):
+    """What exact EM need not count again, of each pair and of each group, which is a pair or a
+    position.
+
+    Attributes:
+        displays, clicked: of each pair.
+        skipped: of each pair, displays without a click above a last click or on the first position.
+        passed: of each group, the clicks that were not the last.
+        asked: of each group, all clicks.
+        at_end: of each group, the clicks at the end of a list.
+    """
+
+    displays: Floats
+    clicked: Floats
+    skipped: Floats
+    passed: Floats
+    asked: Floats
+    at_end: Floats
+
+
+class Tails(NamedTuple):
+    """Sessions from their last clicks on, each kind once.
+
+    Attributes:
+        pairs: ``(M, K)`` of the first session of each kind, -1 below the end of its list.
+        last: ``(M,)`` positions of the last clicks, as from `last_clicks`.
+        weights: ``(M,)`` how many sessions there are of each kind.
+    """
+
+    pairs: Ints
+    last: Ints
+    weights: Ints
+
+
+class Cells(NamedTuple):
+    """Displays of pairs of query and item in the contexts in which they stood.
+
+    Attributes:
+        first: ``(P + 1,)`` the first cell of each pair.
+        context, clicked, skipped: of each cell the context, the clicks, and the displays without
+            click.
+    """
+
+    first: Long
+    context: Ints
+    clicked: Ints
+    skipped: Ints
 
 
 def by_query(queries: Ints, items: Ints, n_items: int) -> tuple[Long, Long, Ints]:
@@ -72,26 +123,21 @@ def last_clicks_above(clicks: NDArray[np.int8]) -> Ints:
     return np.pad(np.maximum.accumulate(marks, axis=1)[:, :-1], ((0, 0), (1, 0)))
 
 
-def counted(numbers: Ints, where: NDArray[np.bool_], size: int) -> NDArray[np.float64]:
+def counted(numbers: Ints, where: NDArray[np.bool_], size: int) -> Floats:
     """How often each number below ``size`` stands at the places ``where``."""
     return np.bincount(numbers[where], minlength=size).astype(np.float64)
 
 
 def count_certain(
     pairs: Ints, clicks: NDArray[np.int8], last: Ints, n_pairs: int, by_pair: bool
-) -> list[NDArray[np.float64]]:
-    """What exact EM need not count again.
+) -> Certain:
+    """Count what exact EM need not count again.
 
     Args:
         pairs, clicks: ``(N, K)``.
         last: ``(N,)`` as from `last_clicks`.
         n_pairs: pairs are numbered below this.
         by_pair: whether a group is a pair, or a position.
-
-    Returns:
-        Of each pair the displays, the clicks, and the skips above a last click or on the first
-        position; of each group the clicks that were not the last, all clicks, and those at the end
-        of a list.
     """
     positions = np.broadcast_to(np.arange(pairs.shape[1], dtype=np.int32), pairs.shape)
     groups, n_groups = (pairs, n_pairs) if by_pair else (positions, pairs.shape[1])
@@ -100,13 +146,13 @@ def count_certain(
     is_end = positions == shown.sum(axis=1, keepdims=True) - 1
     of_pairs = (shown, clicked, shown & ~clicked & is_certain)
     of_groups = (clicked & ~is_last, clicked, is_last & is_end)
-    return [
+    return Certain(
         *(counted(pairs, where, n_pairs) for where in of_pairs),
         *(counted(groups, where, n_groups) for where in of_groups),
-    ]
+    )
 
 
-def merge_tails(pairs: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:
+def merge_tails(pairs: Ints, last: Ints) -> Tails:
     """Merge the sessions of which exact EM sees the same: the last click, the item that it was on,
     and all items below.
 
@@ -115,8 +161,7 @@ def merge_tails(pairs: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:
         last: ``(N,)`` as from `last_clicks`.
 
     Returns:
-        ``(M, K)`` pairs and ``(M,)`` last clicks of the first session of each kind, in their order,
-        and ``(M,)`` how many sessions there are of each.
+        The kinds in the order of their first sessions.
     """
     # Without a click all is known of the first position.
     start = np.where(last < 0, 1, last)
@@ -124,12 +169,10 @@ def merge_tails(pairs: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:
     first, _, counts = distinct(np.column_stack([last, tails]))
     order = np.argsort(first)
     first = first[order]
-    return pairs[first], last[first], counts[order].astype(np.int32)
+    return Tails(pairs[first], last[first], counts[order].astype(np.int32))
 
 
-def count_cells(
-    pairs: Ints, clicks: NDArray[np.int8], n_pairs: int, after_click: bool
-) -> tuple[Long, Ints, Ints, Ints]:
+def count_cells(pairs: Ints, clicks: NDArray[np.int8], n_pairs: int, after_click: bool) -> Cells:
     """Displays and clicks of each pair in each context, without the contexts in which it never
     stood.
 
@@ -138,10 +181,6 @@ def count_cells(
         n_pairs: P.
         after_click: the context is the position k and the last click above it, numbered ``k * K +
             last`` with ``last`` as in `UserBrowsingModel`; else it is the position alone.
-
-    Returns:
-        ``(P + 1,)`` the first cell of each pair; then for each cell the context, the clicks, and
-        the displays without click.
     """
     n_positions = pairs.shape[1]
     context = np.broadcast_to(np.arange(n_positions, dtype=np.int32), pairs.shape)
@@ -153,7 +192,7 @@ def count_cells(
     counts = 1 + (clicks[shown].astype(np.int64) << 32)
     cells = sparse.coo_array((counts, (pairs[shown], context[shown])), shape).tocsr()
     clicked, displays = (part.astype(np.int32) for part in np.divmod(cells.data, 2**32))
-    return cells.indptr.astype(np.int64), cells.indices, clicked, displays - clicked
+    return Cells(cells.indptr.astype(np.int64), cells.indices, clicked, displays - clicked)
 
 
 def cut(first: Long, size: int) -> Long:

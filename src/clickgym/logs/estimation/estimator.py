@@ -13,7 +13,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cache
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -283,6 +283,21 @@ def marginals_of_lists(marginals: Callable[..., None]) -> Callable[..., None]:
             marginals(parameters, lists[row, :n], scratch[0, :n], result[row, :n], scratch[1])
 
     return of_lists
+
+
+class Others(NamedTuple):
+    """What other sessions say of the attraction of items, by which EM without a given prior
+    explains a session.
+
+    Attributes:
+        explain: whether they do.
+        successes: ``(P + 1,)`` of each pair, with those of the prior.
+        failures: those of the prior.
+    """
+
+    explain: bool
+    successes: Floats
+    failures: float
 
 
 @kernel
