@@ -226,7 +226,8 @@ def test_em_stops_at_the_tolerance_or_warns(name):
     assert short.converged_ is False
     assert short.n_iter_ == 5
     np.testing.assert_array_equal(short.log_posterior_, estimator.log_posterior_[:6])
-    assert ALL[name](5).fit(log).converged_ is None
+    for prior in (UNIFORM, None):
+        assert type(estimator)(5, None, prior).fit(log).converged_ is None
 
 
 @pytest.mark.parametrize("name", EM)

@@ -484,7 +484,8 @@ class EMEstimator(Estimator):
                 self.converged_ = self._last_change() < self.tol * n_sessions
             if self._leaves_out and (self.converged_ or len(self.log_posterior_) > next_fit):
                 next_fit = 2 * len(self.log_posterior_)
-                self.converged_ = not self._refit_priors() and self.converged_
+                changed = self._refit_priors()
+                self.converged_ = self.converged_ and not changed
             # the last step is a plain one
             if self.tol is not None and not self.converged_ and self.n_iter_ + 2 < self.iterations:
                 further = extrapolated(before, point, following)
