@@ -72,9 +72,6 @@ def evaluate(
     ] = None,
     reward: Reward = "clicks",
     cutoff: Cutoff = None,
-    level: Annotated[
-        float, typer.Option(metavar="P", help="How often the intervals should hold the true value.")
-    ] = 0.95,
 ) -> None:
     """Estimate from your click log what another list would have earned.
 
@@ -110,12 +107,11 @@ def evaluate(
             "logging": None if logging is None else read_policy(logging, sessions),
             "reward": reward,
             "cutoff": cutoff,
-            "level": level,
         }
     console = output()
     positions = f", first {cutoff} positions" if cutoff else ""
     unit = "session" if sessions.users is None else "user"
-    title = f"{EARNED[reward]} per session{positions}; intervals at {level:.4g}, by {unit}"
+    title = f"{EARNED[reward]} per session{positions}; intervals at 0.95, by {unit}"
     say(console, title, "bold")
     earned = sessions.earned(reward, cutoff).sum(axis=1).mean()
     say(console, f"In the log ({len(sessions):,} sessions): {earned:.7g}")
