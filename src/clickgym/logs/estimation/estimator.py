@@ -144,10 +144,6 @@ class Estimator(ABC):
         reached = (log.items >= 0).sum(axis=0)
         return np.exp(-np.divide(logs, reached, out=np.full(len(logs), np.nan), where=reached > 0))
 
-    def perplexity(self, log: ClickLog) -> float:
-        """The mean of `perplexity_by_rank` over the positions that the log has."""
-        return float(np.nanmean(self.perplexity_by_rank(log)))
-
     def predict_proba(self, log: ClickLog) -> Floats:
         """The probability of a click at each position of each session's list, ``(N, K)``; 0 below
         its end.
