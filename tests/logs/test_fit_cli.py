@@ -16,7 +16,6 @@ from clickgym.logs import (
     PBMEstimator,
     fit_models,
     read_log,
-    train_test_split,
     write_tidy,
 )
 
@@ -78,8 +77,8 @@ def test_a_fitted_instance_is_the_truth_and_can_be_run(log_file, tmp_path, capsy
 
 
 def held_out_score(path):
-    train, test = train_test_split(read_log(path), 0.2)
-    return PBMEstimator().fit(train).score(test)
+    fitted = fit_models(read_log(path), ["PBM"])
+    return PBMEstimator().fit(fitted.train).score(fitted.test)
 
 
 def test_fewer_items_are_those_displayed_most(tmp_path):

@@ -13,7 +13,7 @@ from .estimation.browsing import PBMEstimator, UBMEstimator
 from .estimation.cascading import CMEstimator, DBNEstimator, DCMEstimator
 from .estimation.click_chain import CCMEstimator
 from .estimation.estimator import Estimator
-from .fitting import fit_models, train_test_split
+from .fitting import fit_models
 from .judgments import GRADED_USERS, Judgments, held_out_ndcg, judged_instance, read_judgments
 from .log import ClickLog, write_tidy
 from .off_policy.evaluation import evaluate
@@ -47,6 +47,5 @@ __all__ = [
     "read_log",
     "read_ratings",
     "record",
-    "train_test_split",
     "write_tidy",
 ]

@@ -116,7 +116,7 @@ def fit_models(
     items = {label: _items_of(log, label, n_items) for label in labels}
     train, test = log, log[:0]
     if test_share:
-        train, test = train_test_split(log, test_share, random_state=seed)
+        train, test = _split(log, test_share, seed)
 
     def fit(name: str, log: ClickLog, start: Estimator | None = None) -> Estimator:
         return copy.copy(settings[name]).fit(log, start=start)
@@ -132,6 +132,16 @@ def fit_models(
     if bootstrap:
         instances = _with_standard_errors(instances, information, log, fit, bootstrap, seed)
     return Fitted(train, test, scored, estimators, information, instances)
+
+
+def _split(log: ClickLog, share: float, seed: int) -> tuple[ClickLog, ClickLog]:
+    """The sessions to learn from and those held out, at least one each, in the order of the log."""
+    if len(log) < 2:
+        raise ValueError(f"sessions of the log: {len(log)}; expected 2 or more, to hold some out")
+    size = min(max(round(share * len(log)), 1), len(log) - 1)
+    held_out = np.zeros(len(log), bool)
+    held_out[np.random.default_rng(seed).choice(len(log), size, replace=False)] = True
+    return log[~held_out], log[held_out]
 
 
 def _named(models: Sequence[str | Estimator]) -> dict[str, Estimator]:
@@ -309,36 +319,3 @@ def _identified(
         errors = np.maximum(errors, np.sqrt(values * (1 - values) / size))
     identified: Any = np.where(untold, None, errors.round(6))
     return identified.tolist()
-
-
-def train_test_split(
-    log: ClickLog, test_size: float = 0.2, *, random_state: int = 0
-) -> tuple[ClickLog, ClickLog]:
-    """Split a log at random.
-
-    Args:
-        log: at least two sessions.
-        test_size: in (0, 1), the share of the sessions that are held out. At least one is held out,
-            and at least one is not.
-        random_state: the same seed gives the same split.
-
-    Returns:
-        The sessions to learn from and those held out, both in the order of the log.
-
-    Raises:
-        ValueError: on fewer than two sessions, or another share.
-
-    Example:
-        >>> log = ClickLog([[0]] * 5, [[1]] * 5, [0] * 5, ("a",), ("q",))
-        >>> [len(part) for part in train_test_split(log, 0.2)]
-        [4, 1]
-    """
-    check_kind("log", log, ClickLog, "a ClickLog")
-    check_number("test_size", test_size, above=0, below=1)
-    check_seed(random_state)
-    if len(log) < 2:
-        raise ValueError(f"sessions of the log: {len(log)}; expected 2 or more, to hold some out")
-    size = min(max(round(test_size * len(log)), 1), len(log) - 1)
-    held_out = np.zeros(len(log), bool)
-    held_out[np.random.default_rng(random_state).choice(len(log), size, replace=False)] = True
-    return log[~held_out], log[held_out]
