@@ -102,7 +102,7 @@ class Estimator(ABC):
             The estimator itself.
 
         Raises:
-            ValueError: on a log without sessions, and on a start of another kind.
+            ValueError: on a log without sessions.
 
         Warns:
             ConvergenceWarning: EM with a ``tol`` had not converged after its last step.
@@ -382,7 +382,7 @@ class EMEstimator(Estimator):
 
     def fit(self, log: ClickLog, start: Estimator | None = None) -> Self:
         check_kind("log", log, ClickLog, "a ClickLog")
-        self._start = None if start is None else self._checked_start(log, start)
+        self._start = copy.copy(start)  # type: ignore[assignment]  # it may be this one
         super().fit(log)
         self._start = None
         if self.converged_ is False:
@@ -395,20 +395,6 @@ class EMEstimator(Estimator):
                 stacklevel=2,
             )
         return self
-
-    def _checked_start(self, log: ClickLog, start: Estimator) -> EMEstimator:
-        if (
-            not isinstance(start, EMEstimator)
-            or type(start) is not type(self)
-            or start._estimates is None
-            or not start._labels_are(log)
-            or start.n_positions_ != log.n_positions
-        ):
-            raise ValueError(
-                f"start is a {type(start).__name__}; expected a {type(self).__name__} that EM "
-                "fitted to a part of the log"
-            )
-        return copy.copy(start)  # it may be this one
 
     def _last_change(self) -> float:
         """Of the last plain step and, but for the first, of the one before it: alone it may be
