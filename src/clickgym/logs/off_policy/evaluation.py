@@ -11,7 +11,7 @@ from ...envs import ClickModel
 from ..estimation.estimator import Estimator
 from ..estimation.information import Told
 from ..log import ClickLog
-from .contributions import check_estimator, contributions
+from .contributions import contributions
 from .drift import lists_follow_time
 from .fitted import NO_FIT, knowledge_of_fit
 from .intervals import (
@@ -24,7 +24,7 @@ from .intervals import (
     interval_of_difference,
 )
 from .model_weights import MODEL_BASED, fitted_model
-from .policies import Policy, check_query
+from .policies import Policy
 from .result import Evaluation
 from .weights import Floats
 
@@ -81,8 +81,6 @@ def evaluate(
         (1.0, 0.5, 0.5)
     """
     check_number("level", level, above=0, below=1)
-    check_query(log)
-    check_estimator(estimator, reward)
     fitted = None
     if estimator in MODEL_BASED:
         logging = None  # the lists that users saw count, whoever chose them
