@@ -11,14 +11,10 @@ from scipy.special import betaln
 from slow import slow
 from test_offline import ALL, EM, TRUTH, UNIFORM, penalised, small_log
 
-from clickgym.logs import (
-    ClickLog,
-    PBMEstimator,
-    UBMEstimator,
-    fit_models,
-)
+from clickgym.logs import ClickLog, PBMEstimator, UBMEstimator, fit_models
 from clickgym.logs.estimation.counting import by_query, last_clicks, merge_tails
-from clickgym.logs.estimation.estimator import MODEL_ESTIMATORS, fitted_prior
+from clickgym.logs.estimation.estimator import MODEL_ESTIMATORS
+from clickgym.logs.estimation.priors import fitted_prior
 
 # ------------------------------------------------------------------------------------------------
 # --- brute force

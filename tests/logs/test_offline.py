@@ -27,7 +27,8 @@ from clickgym.logs import (
     PBMEstimator,
     UBMEstimator,
 )
-from clickgym.logs.estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
+from clickgym.logs.estimation.em import ConvergenceWarning
+from clickgym.logs.estimation.estimator import MODEL_ESTIMATORS
 
 UNIFORM = (1, 1)
 

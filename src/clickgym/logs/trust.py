@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_choice, check_kind, check_labels, check_seed
 from .distinct import distinct
-from .estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning, Estimator
+from .estimation.em import ConvergenceWarning
+from .estimation.estimator import MODEL_ESTIMATORS, Estimator
 from .estimation.information import Information, untold
 from .fitting import SHOWN
 from .log import ClickLog

@@ -21,7 +21,8 @@ from scipy.special import stdtrit
 from ...core.files import make_folder
 from ...envs import ClickModel
 from ...runner.console import Column, announce_compiling, errors, output, print_table, say
-from ..estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
+from ..estimation.em import ConvergenceWarning
+from ..estimation.estimator import MODEL_ESTIMATORS
 from ..estimation.information import untold
 from ..fitting import Fitted, fit_models
 from ..reading import log_name, read_log

@@ -24,15 +24,9 @@ import numpy as np
 from ...core.kernels import entry
 from ...envs import ClickModel, PositionBasedModel, UserBrowsingModel
 from .counting import count_cells, cut, in_parallel
-from .estimator import (
-    Clicks,
-    EMEstimator,
-    Floats,
-    Indices,
-    filled,
-    log_prior,
-    smoothed,
-)
+from .em import EMEstimator
+from .estimator import Clicks, Floats, Indices, filled
+from .priors import log_prior, smoothed
 
 CELLS = 2**16  # of a block, the piece of work of one thread
 MOST = 1.0 - 1e-9  # of an examination, so that no skip is impossible

@@ -29,21 +29,9 @@ from .counting import (
     list_length,
     merge_tails,
 )
-from .estimator import (
-    UNIFORM,
-    Clicks,
-    EMEstimator,
-    Estimator,
-    Floats,
-    Indices,
-    Others,
-    Prior,
-    filled,
-    fitted_prior,
-    log_prior,
-    smoothed,
-    without,
-)
+from .em import EMEstimator, Others, without
+from .estimator import Clicks, Estimator, Floats, Indices, filled
+from .priors import UNIFORM, Prior, fitted_prior, log_prior, smoothed
 
 SESSIONS = 2**13  # of a block, the piece of work of one thread
 

@@ -17,18 +17,9 @@ from ...core.kernels import entry
 from ...envs import ClickChainModel, ClickModel
 from .cascading import CascadingEstimator, CascadingLaw
 from .counting import count_certain, in_parallel, last_clicks, list_length
-from .estimator import (
-    Clicks,
-    EMEstimator,
-    Floats,
-    Indices,
-    Others,
-    Prior,
-    fitted_prior,
-    log_prior,
-    smoothed,
-    without,
-)
+from .em import EMEstimator, Others, without
+from .estimator import Clicks, Floats, Indices
+from .priors import Prior, fitted_prior, log_prior, smoothed
 
 
 class ChainExpected(NamedTuple):

@@ -16,7 +16,8 @@ from ...core.kernels import entry
 from ...envs import ClickModel, UserBrowsingModel
 from ..distinct import sorted_distinct
 from ..estimation.counting import last_clicks_above
-from ..estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning, Estimator
+from ..estimation.em import ConvergenceWarning
+from ..estimation.estimator import MODEL_ESTIMATORS, Estimator
 from ..log import ClickLog
 from .policies import Integers, Policy, check_query, given_length
 from .weights import INFINITE, Contributions, Floats, Sessions, check_items

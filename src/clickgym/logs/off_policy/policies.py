@@ -17,14 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import (
-    as_call,
-    check_count,
-    check_kind,
-    check_positions,
-    integers,
-    numbers,
-)
+from ...core.checks import as_call, check_count, check_kind, check_positions, integers, numbers
 from ...envs import CLICK_MODELS, load_instance
 from ..distinct import sorted_distinct
 from ..log import ClickLog, item_numbers
