@@ -46,7 +46,7 @@ the sessions of its length. Nothing below the end is examined: a whole list, or 
 as the session's, an item-position below has the weight 1, and X counts the positions by the share
 of the sessions that have them.
 
-*Infinite weights*, and those above 1e100, are refused: a list (prefix, item at a position, examined
+*Infinite weights* are refused: a list (prefix, item at a position, examined
 item) that the target shows and the logging policy never does, or with unknown probability; and a
 log in which no session has a positive weight.
 Recorded propensities tell only of what was logged: a ``mean_weight`` far below 1 shows that

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.checks import LARGEST
 from ...core.kernels import entry
 from ...envs import ClickModel, UserBrowsingModel
 from ..distinct import sorted_distinct
@@ -75,14 +74,9 @@ def model_weights(
         examined = _examinations(users, index)
         logged = _examinations_of_items(users, sessions.logging, items, reached)
     target = _examinations_of_items(users, sessions.target, items, reached, sessions.cutoff)
-    infinite = np.flatnonzero(target > LARGEST * logged)
+    infinite = np.flatnonzero((target > 0) & (logged <= 0))
     if len(infinite):
-        what = (
-            INFINITE
-            if logged[infinite[0]] <= 0
-            else f"a weight above {LARGEST:g}, so rarely it is examined in the log"
-        )
-        raise ValueError(f"{sessions.name(items[infinite[0]])}: {what}")
+        raise ValueError(f"{sessions.name(items[infinite[0]])}: {INFINITE}")
     weights = np.divide(target, logged, out=np.zeros(len(items)), where=logged > 0)[index]
     weighted = (weights * examined).sum(axis=1, keepdims=True)
     return Contributions(

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.checks import LARGEST
 from ..log import ClickLog
 from .policies import Integers, Policy, UniformPolicy
 
@@ -157,15 +156,14 @@ def _recorded(name: str, propensities: Floats | None) -> Floats:
 
 def ratio(target: Floats, logging: Floats, sessions: Integers) -> Floats:
     """``target / logging``, 0 where the target never shows what was logged."""
-    infinite = np.argwhere(~(target <= LARGEST * logging))
+    infinite = np.argwhere((target > 0) & (logging <= 0))
     if len(infinite):
         row, column = infinite[0].tolist()
         position = f", position {column + 1}" if target.shape[1] > 1 else ""
         raise ValueError(
             f"session {sessions[row]} (counted from 0){position}: the logging policy shows what "
-            "was logged with "
-            f"probability {logging[row, column]:g}, the target policy with "
-            f"{target[row, column]:.3g}: a weight above {LARGEST:g}"
+            f"was logged with probability 0, the target policy with {target[row, column]:.3g}, "
+            "which makes its weight infinite"
         )
     return np.divide(target, logging, out=np.zeros(target.shape), where=target > 0)
 
