@@ -88,8 +88,6 @@ def test_show_prints_the_defaults_of_a_learner(printed):
 
 def test_show_says_what_a_policy_without_memory_needs(printed):
     assert "EpisodeCounts" in printed(["show", "QueriesPBMRank-v0"])
-    assert "Wrapper that counts" in printed(["show", "EpisodeCounts"])
-    assert "trained policy" in printed(["show", "FrozenPolicy"])
     assert "EpisodeCounts" not in printed(["show", "PBMRank-v0"])
 
 

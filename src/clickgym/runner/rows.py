@@ -14,7 +14,7 @@ from polars import col
 
 from ..envs.result import Result
 from .config import Config, run_seed, shown_of
-from .store import RUNS, FinishedRun, files_of, read, read_headers
+from .store import RUNS, FinishedRun, files_of, read
 from .summaries import MEASURED, QUERY, TIMED
 
 ALWAYS = ("regret", "reward", "clicks")
@@ -41,17 +41,14 @@ def read_folders(folders: Sequence[Path]) -> tuple[polars.DataFrame, Config]:
     Warns:
         UserWarning: nothing of a folder is shown, because another has another setting.
     """
-    by_folder = {
-        folder: [Config.from_json(folder, header) for header in read_headers(folder)]
-        for folder in folders
-    }
-    if unreadable := [folder for folder, configs in by_folder.items() if not configs]:
-        raise ValueError("; ".join(map(_unreadable, unreadable)))
     headers, finished = read(folders)
-    where = ", ".join(map(str, folders))
-    shown = shown_of([Config.from_json(where, header) for header in headers])
-    for folder, configs in by_folder.items():
-        if shown.setting not in [config.setting for config in configs]:
+    configs = [(folder, Config.from_json(folder, header)) for folder, header in headers]
+    if unreadable := set(folders) - {folder for folder, _ in configs}:
+        raise ValueError("; ".join(map(_unreadable, sorted(unreadable))))
+    shown = shown_of([config for _, config in configs])
+    of_setting = [folder for folder, config in configs if config.setting == shown.setting]
+    for folder in folders:
+        if folder not in of_setting:
             warnings.warn(
                 f"nothing of {folder} is shown: it has another horizon, seed or metrics, or other "
                 "versions of packages",
@@ -59,7 +56,7 @@ def read_folders(folders: Sequence[Path]) -> tuple[polars.DataFrame, Config]:
             )
     frame = frame_of(finished, shown)
     if frame.is_empty():
-        raise ValueError(f"{where} holds no finished run yet")
+        raise ValueError(f"{', '.join(map(str, folders))} holds no finished run yet")
     return frame, shown
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
@@ -81,24 +80,17 @@ def files_of(folders: Iterable[Path]) -> list[Path]:
     return sorted(files, key=lambda file: file.name)
 
 
-def read_headers(folder: Path) -> list[dict[str, Any]]:
-    """What the sweeps into a folder were of, the last one at the end, without their runs."""
-    headers = []
-    for path in files_of([folder]):
-        with path.open("rb") as file, suppress(ValueError):  # it was cut short
-            headers.append(json.loads(file.readline()))
-    return headers
-
-
-def read(folders: Iterable[Path]) -> tuple[list[dict[str, Any]], dict[str, FinishedRun]]:
-    """What the sweeps into some folders were of, the last one at the end, and all finished runs by
-    their keys.
+def read(
+    folders: Iterable[Path],
+) -> tuple[list[tuple[Path, dict[str, Any]]], dict[str, FinishedRun]]:
+    """What the sweeps into some folders were of, each with its folder and the last one at the end,
+    and all finished runs by their keys.
     """
     headers, finished = [], {}
     for file in files_of(folders):
         first, *others = file.read_bytes().splitlines() or [b""]
         try:
-            headers.append(json.loads(first))
+            headers.append((file.parent.parent, json.loads(first)))
         except ValueError:  # it was cut short
             continue
         for line in others:

@@ -208,7 +208,7 @@ def _open(
     if again:
         forget(folder, {cell.key for cell in config.cells if set(again) & set(cell[:3])})
     headers, finished = read([folder])
-    before = [Config.from_json(folder, header) for header in headers]
+    before = [Config.from_json(folder, header) for _, header in headers]
     if before:
         shown = shown_of(before)
         _warn_of_changes(shown, config, finished)

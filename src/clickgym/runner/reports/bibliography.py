@@ -10,13 +10,15 @@ import unicodedata
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import agents
 from ...core.faults import PACKAGE
 from ...envs import ENVIRONMENTS
 from ..make import agent_recipe, env_recipe
-from ..results import Results
+
+if TYPE_CHECKING:
+    from ..results import Results
 
 
 def to_bibtex(results: Results) -> str:
