@@ -151,11 +151,6 @@ def clicks_shown(space: gym.Space[Any]) -> int:
     return shape[0] if dtype is not None and dtype.kind in "biu" and len(shape) == 1 else 0
 
 
-def shows_clicks(env: gym.Env, n_positions: int) -> bool:
-    """Whether an observation is, or has, the clicks on a list of so many positions."""
-    return clicks_shown(env.observation_space) == n_positions
-
-
 def own_step_of(env: gym.Env) -> ClickEnv | None:
     """Return the `ClickEnv` under the wrappers of an environment; None if it is of another package,
     or its class has a ``step`` of its own.

@@ -14,7 +14,7 @@ from .arguments import described_users
 from .base_env import BaseClickEnv
 from .base_env import name_of as name_of
 from .instances.instance import AnyInstance
-from .rendering import RENDER_MODES, ResultPage, render
+from .rendering import RENDER_MODES, ResultPage, to_ansi, to_rgb
 from .session import nothing_shown, single_step
 from .spaces import RankedList, check_items
 from .users import Users
@@ -271,4 +271,4 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
             best=self.task.optimal_ranking.tolist() if has_one_best else None,
             **shown,
         )
-        return render(page, self.render_mode)
+        return to_ansi(page) if self.render_mode == "ansi" else to_rgb(page)

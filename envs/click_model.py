@@ -44,7 +44,7 @@ from ..core.kernels import entry, kernel, static_kernels
 from .scan import best_scan
 from .spaces import best_first, check_ranking, named_ranking
 from .task import REWARDS, ClickTask
-from .users import Users, users_class
+from .users import Users
 
 CLICK_MODELS: dict[str, type[ClickModel]] = {}
 """The click models by their short names."""
@@ -432,16 +432,13 @@ def click_model_of(name: str, model: ClickModel | Mapping[str, Any]) -> ClickMod
     """Return a click model, or the one that a ``to_dict()`` describes; errors name the argument.
 
     Raises:
-        ValueError: a bad description, or a model that consists of others; this is checked before
-            anything is built, so nested descriptions cannot recurse.
+        ValueError: a bad description, or a model that consists of others.
     """
     try:
-        kind: type = type(model)
-        if isinstance(model, Mapping) and "model" in model:
-            kind = users_class(model["model"])
-        if issubclass(kind, Users) and not hasattr(kind, "short"):
-            raise ValueError(f"it is a {kind.name()}; expected a click model that does not change")
-        return model if isinstance(model, ClickModel) else ClickModel.from_dict(model)
+        made = model if isinstance(model, Users) else ClickModel.from_dict(model)
+        if not hasattr(made, "short"):
+            raise ValueError(f"it is a {made.name()}; expected a click model that does not change")
+        return made
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # Pillow is imported for the first picture: most runs draw no
     from PIL.ImageDraw import ImageDraw
 
 RENDER_MODES = ("ansi", "rgb_array")
-"""The values of ``render_mode`` for which `render` returns something."""
+"""The values of ``render_mode`` with which environments are rendered, by `to_ansi` or `to_rgb`."""
 
 # Sizes in pixels of the finished picture.
 WIDTH, HEADER, CARD, FOOTER = 480, 80, 48, 32
@@ -51,7 +51,7 @@ class ResultPage:
         >>> page = ResultPage(
         ...     title="PBMRank-v0", n_items=4, n_positions=2, step=1, regret=0.25, reward=1.0,
         ...     ranking=(3, 0), clicks=(0, 1), examined=(1, 1), best=(0, 2))
-        >>> print(render(page, "ansi"))
+        >>> print(to_ansi(page))
         PBMRank-v0 | session 1 | clicks 1 | reward 1 | regret 0.25
            1. item 3     examined
            2. item 0     examined, clicked
@@ -69,11 +69,6 @@ class ResultPage:
     examined: Sequence[int] = ()
     satisfied: bool | None = None
     best: Sequence[int] | None = None
-
-
-def render(page: ResultPage, mode: str) -> str | NDArray[np.uint8]:
-    """Render ``page`` in a mode of `RENDER_MODES`: text of `to_ansi` or a picture of `to_rgb`."""
-    return to_ansi(page) if mode == "ansi" else to_rgb(page)
 
 
 def to_ansi(page: ResultPage) -> str:

@@ -11,12 +11,12 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_array, check_choice, check_count
+from ..core.checks import as_array, check_choice, check_count, integers
 from .arguments import described_users
 from .base_env import BaseClickEnv
 from .instances.instance import AnyInstance
 from .session import Batch, batch_step, nothing_shown
-from .spaces import RankedList, check_items
+from .spaces import RankedList
 from .users import Users
 
 Infos = dict[str, Any]
@@ -243,15 +243,10 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         left are ignored.
 
         Raises:
-            ValueError: an item is out of range; the message names the stream.
+            ValueError: an item is out of range; the message names its stream and position.
         """
         active = ~self._batch.begins
-        is_out = (rankings < 0) | (rankings >= self._lists.n_items)
-        for b in np.flatnonzero(active & is_out.any(axis=1)):
-            try:
-                check_items(rankings[b], self._lists.n_items, self._lists.n_positions)
-            except ValueError as error:
-                raise ValueError(f"environment {b}: {error}") from None
+        integers("actions", rankings, self._shape, 0, self._lists.n_items)
         rankings[active] = self._without_repeats(rankings[active])
         return rankings
 

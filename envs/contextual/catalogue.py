@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import integers, is_sequence, numbers, short
+from ...core.checks import integers, numbers
 from .interactions import squared_norms
 
 ROUNDING = 1e-9
@@ -55,9 +55,6 @@ class Catalogue:
             self.sizes = np.full(n_users, len(self.items))
             self.starts = np.zeros(n_users, np.int64)
         else:
-            if not is_sequence(candidates):
-                expected = "expected the numbers of items for each user"
-                raise ValueError(f"candidates is {short(candidates)}; {expected}")
             if features is None:
                 n_users = len(candidates) or 1
             if len(candidates) != n_users:

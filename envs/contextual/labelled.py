@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import check_count, integers, is_sequence, numbers, probabilities, short
+from ...core.checks import check_count, integers, numbers, probabilities
 from ..click_model import ClickModel
 from .catalogue import ROUNDING, Catalogue
 from .interactions import largest_norm
@@ -67,8 +67,6 @@ class LabelledModel(ContextualModel):
         held_out: Sequence[ArrayLike] | None = None,
         **others: Sequence[ArrayLike],
     ) -> None:
-        if candidates is None:
-            raise ValueError("candidates is None; expected the item numbers of each user")
         base = base_of(base)
         catalogue = Catalogue(base.n_items, items, users, candidates)
         self.other_parameters(base, others)
@@ -116,9 +114,6 @@ def _checked_labels(
     name: str, labels: Sequence[ArrayLike], sizes: Sequence[int]
 ) -> list[NDArray[np.float64]]:
     """Return the labels of each user's candidates, of which ``sizes`` are the numbers."""
-    if not is_sequence(labels):
-        expected = "expected probabilities for each entry of candidates"
-        raise ValueError(f"{name} is {short(labels)}; {expected}")
     if len(labels) != len(sizes):
         expected = f"expected {len(sizes)}, as in candidates"
         raise ValueError(f"{name} has {len(labels)} entries; {expected}")
@@ -130,8 +125,6 @@ def _checked_queries(
     queries: Sequence[ArrayLike], gain: NDArray[np.float64]
 ) -> list[NDArray[np.int64]]:
     """Return the item numbers of held-out queries, one of which has an item of some gain."""
-    if not is_sequence(queries):
-        raise ValueError(f"held_out is {short(queries)}; expected the item numbers of each query")
     checked = [
         integers(f"held_out[{query}]", items, (None,), 0, len(gain)).copy()
         for query, items in enumerate(queries)

@@ -23,10 +23,10 @@ from ..any_env import (
     checked_clicks,
     checked_number,
     clicks_of,
+    clicks_shown,
     layers_of,
     own_step_of,
     regret_of,
-    shows_clicks,
     users_of,
 )
 from ..base_env import label_of
@@ -170,7 +170,7 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
             self._n_positions = check_shows_clicks(env)
         else:
             self._n_positions = self._click_env.model.n_positions
-        self._has_clicks = shows_clicks(env, self._n_positions)
+        self._has_clicks = clicks_shown(env.observation_space) == self._n_positions
         self.meter = _meter_of(checkpoints)
         RecordConstructorArgs.__init__(self, checkpoints=recorded(checkpoints))
         gym.Wrapper.__init__(self, env)

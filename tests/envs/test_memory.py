@@ -219,7 +219,7 @@ def test_actions_after_a_user_has_left():
         some, everybody = some + (0 < ended.sum() < 3), everybody + ended.all()
         if 0 < ended.sum() < 3:
             with pytest.raises(
-                ValueError, match=f"environment {np.flatnonzero(~ended)[0]}: bad ranking"
+                ValueError, match=rf"actions\[{np.flatnonzero(~ended)[0]}, 0\] is 7"
             ):
                 envs.step(np.full((3, 2), 7))
         results = [envs.step(None if ended.all() else actions), twins.step(good)]

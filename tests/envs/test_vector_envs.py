@@ -207,7 +207,7 @@ BAD_ACTIONS = {
     "too large": (
         [[0, 1, 2], [3, 1, 3], [0, 5, 2]],
         ValueError,
-        "environment 2: .*position 1 shows item 5",
+        r"actions\[2, 1\] is 5; expected an integer from 0 to",
     ),
     "one list": ([0, 1, 2], ValueError, r"actions have shape \(3,\); expected \(num_envs, "),
     "floats": ([[0.0, 1.0, 2.0]] * 3, TypeError, "actions have dtype float64; expected integer"),

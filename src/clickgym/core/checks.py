@@ -18,8 +18,6 @@ MOST_NAMES = 5
 """The largest number of names that the message about an unknown name lists."""
 MOST_SESSIONS = 10**15
 """The largest number of sessions of a command: at 10 ns a session, four months of a processor."""
-MOST = 2**53
-"""The largest count: up to here an integer and the float of the same value are equal."""
 LARGEST = 1e100
 """The largest number that may scale others: their products stay within the range of floats."""
 
@@ -124,10 +122,9 @@ def check_kind(name: str, value: Any, kinds: Any, expected: str) -> None:
 def check_path(name: str, value: Any) -> Path:
     """Return a path; the TypeError or ValueError names the argument."""
     check_kind(name, value, (str, os.PathLike), "a path")
-    text = os.fspath(value)
-    if not isinstance(text, str) or not text or "\0" in text:
+    if not os.fspath(value):
         raise refusal(name, value, "a path")
-    return Path(text)
+    return Path(value)
 
 
 def check_flag(name: str, value: Any) -> bool:
@@ -312,8 +309,6 @@ def integers(
             _refuse_first(name, array, good, "an integer")
     _check_shape(name, array, shape, empty)
     most = int(np.iinfo(dtype).max) if below is None else below - 1
-    if whole:
-        most = min(most, MOST)
     expected = f"an integer from {least}" + ("" if below is None else f" to {most}")
     if array.size and not least <= array.min() <= array.max() <= most:
         _refuse_first(name, array, (array >= least) & (array <= most), expected)

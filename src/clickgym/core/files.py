@@ -46,8 +46,6 @@ def write_whole(path: Path, content: str | bytes) -> None:
     # of a long name a part: file systems take 255 bytes
     draft = path.parent / f".{path.name[:30]}.{secrets.token_hex(6)}.partial"
     try:
-        if path.exists() and not path.is_file():
-            raise OSError("it is a folder, or no regular file")
         draft.write_bytes(content.encode() if isinstance(content, str) else content)
         os.replace(draft, path)
     except BaseException as error:

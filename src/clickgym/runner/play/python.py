@@ -18,9 +18,9 @@ from ...envs.any_env import (
     checked_clicks,
     checked_number,
     clicks_of,
+    clicks_shown,
     own_step_of,
     regret_of,
-    shows_clicks,
     sizes_of,
 )
 from ...envs.meter import Meter
@@ -86,7 +86,9 @@ class CheckedStep(TrustedStep):
         super().__init__(env)
         self.n_positions, self.meter = n_positions, meter
         self.users_env = own_step_of(env)
-        self.has_clicks = self.users_env is None or shows_clicks(env, n_positions)
+        self.has_clicks = (
+            self.users_env is None or clicks_shown(env.observation_space) == n_positions
+        )
 
     def private(self, observation: Any) -> Any:
         return observation if self.users_env is not None else copy.deepcopy(observation)
