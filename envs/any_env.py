@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from ..core.checks import AN_ENV, check_kind, short
 from ..core.faults import Fault
-from .base_env import BaseClickEnv
-from .click_env import ClickEnv, name_of
+from .base_env import BaseClickEnv, name_of
+from .click_env import ClickEnv
 from .users import Users
 
 

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import check_choice
 from .arguments import described_users
 from .base_env import BaseClickEnv
-from .base_env import name_of as name_of
 from .instances.instance import AnyInstance
 from .rendering import RENDER_MODES, ResultPage, to_ansi, to_rgb
 from .session import nothing_shown, single_step

@@ -127,7 +127,10 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
             ``optimal_reward`` ``(B,)``; if candidates change also with ``user`` ``(B,)`` and
             ``candidates`` ``(B, L)``, as in `ClickEnv.step`.
         """
-        return self._start_episode(seed)
+        self._restart(seed)
+        self._reset_steps()
+        clicks = np.zeros(self._shape, np.int8)
+        return self.task.observe(self.state, ALL, clicks), self._reset_infos(self._all)
 
     def step(
         self, actions: NDArray[np.int64]
@@ -156,7 +159,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         if not self._is_open:
             raise gym.error.ResetNeeded("call reset() before the first step()")
         if self._all_ended:  # NEXT_STEP: this call is the reset
-            observations, infos = self._start_episode()
+            observations, infos = self.reset()
             no_stream = ~self._all
             return observations, np.zeros(self.num_envs), no_stream, no_stream.copy(), infos
         restarting = None  # the streams on which this call starts an episode, if any
@@ -280,7 +283,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         final_info = infos | _restricted(infos, over)
         finals = _masked(over, {"final_obs": final_obs, "final_info": final_info})
         if not self.model.may_leave:
-            observations, firsts = self._start_episode()
+            observations, firsts = self.reset()
             return observations, finals | firsts
         if self.needs_counts:
             self._warn_of_queries()
@@ -291,13 +294,6 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         others = infos | _restricted(infos, ~over)
         observations = self.task.observe(self.state, ALL, clicks)
         return observations, finals | _merged(others, self._reset_infos(over))
-
-    def _start_episode(self, seed: int | None = None) -> tuple[Any, Infos]:
-        """Start an episode on all streams; return the first observations and the infos."""
-        self._restart(seed)
-        self._reset_steps()
-        clicks = np.zeros(self._shape, np.int8)
-        return self.task.observe(self.state, ALL, clicks), self._reset_infos(self._all)
 
     def _reset_infos(self, streams: Masks) -> Infos:
         """Return the infos of a reset of some streams."""

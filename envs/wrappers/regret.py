@@ -29,8 +29,7 @@ from ..any_env import (
     regret_of,
     users_of,
 )
-from ..base_env import label_of
-from ..click_env import name_of
+from ..base_env import label_of, name_of
 from ..meter import CLICKS, REGRET, REWARD, Meter, checkpoint_steps
 from ..result import Result
 from ..vector_env import ClickVectorEnv

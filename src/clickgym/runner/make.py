@@ -23,7 +23,7 @@ from ..core.faults import FAILURES, SessionError, cause
 from ..core.modules import module_of
 from ..envs import ENVIRONMENTS, ClickEnv, Users
 from ..envs.any_env import sizes_of
-from ..envs.click_env import name_of
+from ..envs.base_env import name_of
 from .names import AgentLike, EnvLike, split
 from .play.faults import AgentError
 

@@ -13,7 +13,7 @@ from ..agents.agent import BaseAgent
 from ..core.checks import check_horizon, check_seed
 from ..core.compiling import compilation_note
 from ..envs.any_env import own_step_of
-from ..envs.click_env import name_of
+from ..envs.base_env import name_of
 from ..envs.meter import checkpoint_steps
 from ..envs.result import Result
 from .make import make_agent, make_env

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...core.faults import FAILURES, SessionError, cause
 from ...core.kernels import KernelError, clock, entry, kernel
-from ...envs.click_env import name_of
+from ...envs.base_env import name_of
 from ...envs.session import Shown, play_session
 from .faults import check_list, session_error
 from .loop import CHUNK, Run

@@ -10,7 +10,7 @@ from ...core.checks import short
 from ...core.faults import FAILURES, Fault, SessionError, cause
 from ...core.kernels import KernelError
 from ...envs import check_ranking
-from ...envs.click_env import name_of
+from ...envs.base_env import name_of
 
 
 class AgentError(SessionError):

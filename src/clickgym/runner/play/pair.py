@@ -13,7 +13,7 @@ from ...agents.agent import BaseAgent, EnvTraits, UnsuitedError
 from ...core.checks import check_choice
 from ...envs import ClickEnv
 from ...envs.any_env import sizes_of, users_of
-from ...envs.click_env import name_of
+from ...envs.base_env import name_of
 from ...envs.registration import without_own_wrappers
 
 Engine = Literal["auto", "compiled", "python"]
