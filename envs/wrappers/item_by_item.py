@@ -92,6 +92,11 @@ def _as_dict(space: gym.Space, value: Any) -> dict[str, Any]:
     return dict(value.items()) if isinstance(space, Dict) else {"observation": value}
 
 
+def _seen(space: gym.Space, observation: Any, placed: NDArray[np.int8]) -> dict[str, Any]:
+    """Return what a policy sees, in new arrays: an observation of a space, and what is placed."""
+    return deepcopy({**_as_dict(space, observation), "placed": placed})
+
+
 def _users_may_leave(env: gym.Env | VectorEnv) -> bool:
     """Whether an episode is a user's stay, so that a single list cannot be one."""
     users = users_of(env)
@@ -206,12 +211,7 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         return self._draft.left
 
     def _observe(self) -> dict[str, Any]:
-        return deepcopy(
-            {
-                **_as_dict(self.env.observation_space, self._observation),
-                "placed": self._draft.placed,
-            }
-        )
+        return _seen(self.env.observation_space, self._observation, self._draft.placed)
 
 
 class ItemByItemVector(VectorWrapper):
@@ -319,9 +319,9 @@ class ItemByItemVector(VectorWrapper):
         """Add the complete lists to the last observations of episodes that ended, and start the
         next lists.
         """
+        space = self.env.single_observation_space
         for b in np.flatnonzero(ended):
-            last = _as_dict(self.env.single_observation_space, infos["final_obs"][b])
-            infos["final_obs"][b] = {**last, "placed": self._draft.placed[b].copy()}
+            infos["final_obs"][b] = _seen(space, infos["final_obs"][b], self._draft.placed[b])
         self._draft.clear()
 
     def _next_lists(self, infos: dict[str, Any], ended: bool) -> dict[str, Any]:
@@ -352,9 +352,4 @@ class ItemByItemVector(VectorWrapper):
         }
 
     def _observe(self) -> dict[str, Any]:
-        return deepcopy(
-            {
-                **_as_dict(self.env.single_observation_space, self._observations),
-                "placed": self._draft.placed,
-            }
-        )
+        return _seen(self.env.single_observation_space, self._observations, self._draft.placed)

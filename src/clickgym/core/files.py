@@ -48,13 +48,11 @@ def write_whole(path: Path, content: str | bytes) -> None:
     try:
         draft.write_bytes(content.encode() if isinstance(content, str) else content)
         os.replace(draft, path)
-    except BaseException as error:
-        # on a read-only file system: report the first error
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise _file_error(path, error) from None
-        raise
+    except OSError as error:
+        raise _file_error(path, error) from None
+    finally:
+        with suppress(OSError):  # after a failure; otherwise it has got its name
+            draft.unlink()
 
 
 def append(path: Path, lines: str) -> None:
