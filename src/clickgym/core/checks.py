@@ -142,13 +142,6 @@ def is_integer(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def _is_number(value: Any) -> bool:
-    """Whether a value is a number that a float can hold, nan and infinities included."""
-    if isinstance(value, float | np.floating):
-        return True
-    return is_integer(value) and abs(value) < 2**1023
-
-
 def check_count(
     name: str, value: Any, least: int = 1, most: int | None = None, bound: str = ""
 ) -> int:
@@ -194,9 +187,7 @@ def check_positions(n_positions: Any, n_items: int, available: int | None = None
 
 def check_seed(seed: Any) -> int:
     """Check a seed: a non-negative integer."""
-    if not is_integer(seed) or seed < 0:
-        raise refusal("seed", seed, "a non-negative integer")
-    return int(seed)
+    return check_count("seed", seed, 0)
 
 
 def generator(seed: Any) -> np.random.Generator:
@@ -223,7 +214,8 @@ def check_number(
         least, most: the range.
         above, below: bounds that the number does not reach.
     """
-    number = float(value) if _is_number(value) else math.nan
+    is_number = isinstance(value, float | np.floating) or is_integer(value)
+    number = float(value) if is_number else math.nan
     if least <= number <= most and above < number < below and abs(number) <= LARGEST:
         return number
     lower, upper = max(least, above), min(most, below)
