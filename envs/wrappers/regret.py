@@ -132,7 +132,7 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
             ``regret``, or ``expected_reward`` and ``optimal_reward``. Without them the measured
             regret is nan. It is also nan behind a wrapper that changes the reward, unless this
             wrapper puts a ``regret`` of its own into ``info``.
-        checkpoints: increasing numbers of sessions at which the totals are kept; sessions after
+        checkpoints: numbers of sessions at which the totals are kept; sessions after
             the last one are not counted. None keeps them after every session, in 24 bytes.
 
     Attributes:
@@ -306,9 +306,4 @@ def _meter_of(checkpoints: ArrayLike | None) -> Meter:
     """Return the meter of a wrapper, for checked checkpoints."""
     if checkpoints is None:
         return Meter(None)
-    steps = integers("checkpoints", checkpoints, (None,), 1, whole=True)
-    if not (np.diff(steps) > 0).all():
-        raise ValueError(
-            f"checkpoints are {short(checkpoints)}; expected increasing numbers of sessions"
-        )
-    return Meter(steps)
+    return Meter(np.unique(integers("checkpoints", checkpoints, (None,), 1, whole=True)))
