@@ -10,7 +10,6 @@ the clicks, too, which is known, and taken off.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_choice, check_kind, check_labels, check_seed
 from .distinct import distinct
-from .estimation.em import ConvergenceWarning
+from .estimation.em import quietly_fitted
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator
 from .estimation.information import Information, untold
 from .fitting import SHOWN
@@ -120,7 +119,8 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS, *, seed: int = 0
     for number in np.unique(rounds[rounds >= 0]):
         out = np.flatnonzero(rounds == number)
         train = log[~np.isin(index, out)]
-        cells.append(_errors(log, train, _fitted(models, train), index, first, out))
+        fits = [quietly_fitted(MODEL_ESTIMATORS[name], train) for name in models]
+        cells.append(_errors(log, train, fits, index, first, out))
     all_cells = np.concatenate(cells)
     labels, rows = np.unique(all_cells[:, 0], return_inverse=True)
     if not len(labels):
@@ -163,12 +163,6 @@ def _rounds(queries: Indices, counts: Indices) -> Indices:
     rounds = np.empty(len(order), np.int64)
     rounds[order] = np.where(left_out, (place + queries[order]) % ROUNDS, -1)
     return rounds
-
-
-def _fitted(models: Sequence[str], train: ClickLog) -> list[Estimator]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return [MODEL_ESTIMATORS[name]().fit(train) for name in models]
 
 
 def _errors(
@@ -257,7 +251,7 @@ def _limits(log: ClickLog, best: str, queries: Indices) -> str:
     """
     asked = queries[np.argsort(-np.bincount(log.queries)[queries], kind="stable")][:ASKED]
     for model in dict.fromkeys((best, "PBM")):
-        (estimator,) = _fitted([model], log)
+        estimator = quietly_fitted(MODEL_ESTIMATORS[model], log)
         information, found = Information(estimator, log), list[str]()
         for query in asked.tolist():
             lists = log.items[log.queries == query]

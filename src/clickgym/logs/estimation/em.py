@@ -27,6 +27,13 @@ class ConvergenceWarning(UserWarning):
     """EM reached its last step before the gain of a step fell below ``tol``."""
 
 
+def quietly_fitted(kind: type[Estimator], log: ClickLog) -> Estimator:
+    """An estimator with its default settings, fitted to a log, without a warning on convergence."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return kind().fit(log)
+
+
 class EMEstimator(Estimator):
     """Base class of the EM estimators: the start, the stopping rule, extrapolated steps, and the
     record of the steps.

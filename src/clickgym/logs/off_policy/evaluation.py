@@ -8,6 +8,7 @@ import numpy as np
 
 from ...core.checks import check_number
 from ...envs import ClickModel
+from ..estimation.em import quietly_fitted
 from ..estimation.estimator import Estimator
 from ..estimation.information import Told
 from ..log import ClickLog
@@ -23,7 +24,7 @@ from .intervals import (
     interval_of_clicks,
     interval_of_difference,
 )
-from .model_weights import MODEL_BASED, fitted_model
+from .model_weights import MODEL_BASED
 from .policies import Policy
 from .result import Evaluation
 from .weights import Floats
@@ -85,7 +86,7 @@ def evaluate(
     if estimator in MODEL_BASED:
         logging = None  # the lists that users saw count, whoever chose them
         if model is None:
-            model = fitted = fitted_model(estimator, log)
+            model = fitted = quietly_fitted(MODEL_BASED[estimator], log)
     values, weights, largest = contributions(
         log, target, estimator, logging=logging, model=model, reward=reward, cutoff=cutoff
     )

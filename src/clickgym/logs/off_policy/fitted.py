@@ -6,10 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..estimation.browsing import PBMEstimator
+from ..estimation.em import quietly_fitted
 from ..estimation.estimator import Estimator
 from ..estimation.information import MOST_GUESSED, Information, Told
 from ..log import ClickLog
-from .model_weights import clicks_of, fitted_model
+from .model_weights import clicks_of
 from .policies import Policy, check_query
 
 PLAIN = ("pbm", "ubm")
@@ -61,7 +63,7 @@ def knowledge_of_fit(
         )
     assumed = False
     if estimator not in PLAIN:
-        plain = _told(log, target, fitted_model("pbm", log), cutoff)
+        plain = _told(log, target, quietly_fitted(PBMEstimator, log), cutoff)
         more = plain.deviation > MOST_ASSUMED * told.deviation
         assumed = bool((plain.is_open(click) | more)[0])
     guessed = unknown if told.is_open(click, MOST_GUESSED)[0] else ""

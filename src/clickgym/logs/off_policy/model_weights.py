@@ -4,7 +4,6 @@ those in the log.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +14,7 @@ from ...core.kernels import entry
 from ...envs import ClickModel, UserBrowsingModel
 from ..distinct import sorted_distinct
 from ..estimation.counting import last_clicks_above
-from ..estimation.em import ConvergenceWarning
+from ..estimation.em import quietly_fitted
 from ..estimation.estimator import MODEL_ESTIMATORS, Estimator
 from ..log import ClickLog
 from .policies import Integers, Policy, check_query, given_length
@@ -40,7 +39,7 @@ def model_weights(
     assert sessions.logging is not None
     kind, log = MODEL_BASED[estimator].model_class, sessions.log
     if model is None:
-        model = fitted_model(estimator, log)
+        model = quietly_fitted(MODEL_BASED[estimator], log)
     check_items(sessions, sessions.logging)
     lists, clicks = sessions.lists, log.clicks[sessions.rows]
     # the model's items are numbered in this order
@@ -84,13 +83,6 @@ def model_weights(
         weighted / (target.sum() or 1.0),
         float(weights[examined > 0].max(initial=0.0)),
     )
-
-
-def fitted_model(estimator: str, log: ClickLog) -> Estimator:
-    """The click model of an estimator, fitted to a log."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return MODEL_BASED[estimator]().fit(log)
 
 
 def clicks_of(log: ClickLog, target: Policy, cutoff: int | None) -> Callable[[Estimator], Floats]:
