@@ -14,6 +14,7 @@ import rich.progress
 from rich.console import Console
 
 from ..core.compiling import COMPILING, Compiling
+from .console import errors, say
 
 WIDE = 80
 """The narrowest terminal, in characters, that shows a bar."""
@@ -32,14 +33,7 @@ def say_resumed(folder: Path, kept: str, own: Mapping[str, Path | None]) -> None
         own: of the labels that have one the file of your own class; None if it is in a notebook.
     """
     files = "".join(f"; {label} is in {file or 'this notebook'}" for label, file in own.items())
-    console = Console(stderr=True)
-    console.print(
-        f"clickgym: {kept} were in {folder} already{files}",
-        highlight=False,
-        markup=False,
-        emoji=False,
-        soft_wrap=True,
-    )
+    say(errors(), f"clickgym: {kept} were in {folder} already{files}")
 
 
 class Progress:
