@@ -351,9 +351,11 @@ class ClickModel(Users, abstract=True):
     # ---------------------------------------------------------------------------- private methods
 
     def _expectation(self, ranking: NDArray[np.int64], reward: int, cutoff: int) -> float:
-        """`expected_reward` by the kernels' code of a reward."""
+        """`expected_reward` by the kernels' code of a reward. The kernel runs as Python, with the
+        same digits: to compile it takes longer than thousands of calls.
+        """
         scratch = np.empty(self.n_positions + 1)
-        return float(entry(self.expected_kernel)(self.parameters, ranking, reward, cutoff, scratch))
+        return float(self.expected_kernel(self.parameters, ranking, reward, cutoff, scratch))
 
     def _best_list(self, reward: int, cutoff: int) -> NDArray[np.int64]:
         """`optimal_ranking` by the kernels' code of a reward."""
