@@ -50,6 +50,8 @@ sampling explores more than is needed. With fewer, an item without luck would no
 """
 DOUBT = 0.5
 """The standard deviation of a drawn log c, relative to that of its posterior."""
+HAZARD = 1e-3
+"""Odds that an item has changed, if it was not shown for most of the time."""
 ALARM = 1e8
 """Odds of a change above which all clicks are forgotten."""
 FALLEN = 0.05
@@ -81,6 +83,7 @@ class State(NamedTuple):
     recent_clicks: Annotated[Floats, "L"]
     recent_exposure: Annotated[Floats, "L"]  # under the leader
     odds: Annotated[Floats, "L", 1.0]  # of a change when the window began to none
+    calm: Annotated[Floats, "L"]  # t at the last display after which they were below 1
     # Working memory
     examined: Annotated[Floats, "M K"]  # c f of the shown items
     model: Annotated[Ints, "1"]  # that was drawn
@@ -184,6 +187,8 @@ def has_changed(state, ranking, clicks):
     h, changed = state.leader[0], False
     for k in range(len(ranking)):
         i, examined = ranking[k], state.examined[h, k]
+        if state.odds[i] < 1.0 and state.t[0] - state.calm[i] > 1.0 + state.recent_exposure[i]:
+            close_window(state, i)  # the item was away
         recent = max(state.recent_clicks[i], state.recent_exposure[i])
         p = bounded(examined * (1.0 + state.total[i]) / (2.0 + size_of(state, h, i)))
         q = bounded(examined * (1.0 + state.recent_clicks[i]) / (2.0 + recent))
@@ -191,6 +196,7 @@ def has_changed(state, ranking, clicks):
         state.recent_clicks[i] += clicks[k]
         state.recent_exposure[i] += examined
         changed = changed or state.odds[i] > ALARM
+        state.calm[i] = state.t[0] if state.odds[i] < 1.0 else state.calm[i]
         # A window that tells of no change, or that holds more than half of all, begins anew.
         if state.odds[i] < FALLEN or 2.0 * state.recent_exposure[i] > 1.001 * state.exposure[h, i]:
             close_window(state, i)
@@ -207,6 +213,7 @@ def forget(state):
     """Forget all clicks. What is known of users (c, g and the shares) stays until it is fitted."""
     state.t[:] = 0
     state.total[:] = 0.0
+    state.calm[:] = 0.0
     state.exposure[:] = 0.0
     state.clicks[:] = 0.0
     state.displays[:] = 0.0
@@ -338,6 +345,10 @@ def draw(state, h, noise, rng):
     """
     for i in range(len(state.total)):
         n, s = size_of(state, h, i), state.total[i]
+        odds = HAZARD * (1.0 - state.calm[i] / (state.t[0] + 1)) * max(state.odds[i], 1.0)
+        if h == state.leader[0] and noise > 0.0 and rng.random() * (1.0 + odds) < odds:
+            s = state.recent_clicks[i] if state.odds[i] > 1.0 else 0.0
+            n = max(s, state.recent_exposure[i]) if state.odds[i] > 1.0 else 0.0
         p = (s + PRIOR) / (n + 2.0 * PRIOR)
         sharp = (n + 2.0 * PRIOR) * (1.0 + s / (s + FEW))
         d, sine, cosine = rng.standard_normal(), math.sqrt(p), math.sqrt(1.0 - p)
@@ -434,7 +445,8 @@ class MixTS(CompiledAgent):
             for t = 1, 2, ...:
                 draw h by its share
                 draw α_i around its mean (S_i + 3/4) / (E_hi + 3/2), as if there had been
-                    1 + S_i / (S_i + 20) times as many displays (step 1)
+                    1 + S_i / (S_i + 20) times as many displays (step 1); rarely by recent clicks
+                    alone, as if i had changed (step 4)
                 draw log c_x from a normal distribution around its estimate, with half its
                     standard deviation, 1 / √information (step 2), and at most 0
                 R ← items by α, then each exchange of two items that gains expected clicks under
@@ -490,8 +502,14 @@ class MixTS(CompiledAgent):
            (max(S_i, E_hi) + 2), where E_hi has the display itself. The odds are multiplied by the
            probability of what the user did (p = c f α_i) by the window over that by all clicks. A
            window begins anew, with odds 1, when the odds fall below 0.05, or when e is more than
-           half of E_hi. When c moves, e moves in the proportion of E_hi. After a change c, g and
-           the shares stay as a start, t begins anew, and with it exploration and the times of fits.
+           half of E_hi. When c moves, e moves in the proportion of E_hi. A window with odds below 1
+           also begins anew when its item was away for more than 1 + e sessions. Let b_i be t at the
+           last display of the item after which the odds were below 1, at first 0. In the draws of
+           the model with the largest share, each item has the odds 0.001 (1 - b_i / t) max(odds, 1)
+           that it has changed. If so, s and e take the place of S_i and n in step 1, or 0 if the
+           odds are at most 1. So items that are not shown return now and then, and more often after
+           they were clicked. After a change c, g and the shares stay as a start, t begins anew, and
+           with it b, exploration and the times of fits.
 
     Limits: there is no bound of its regret. It detects changes of attraction only. Users who are a
     mixture of kinds, or who trust positions, follow none of its models. It does not plan for users

@@ -51,7 +51,7 @@ class MixTSReference(Reference):
         self.clicks = {h: np.zeros(n) for h, n in self.sizes.items()}
         self.displays = {h: np.zeros((n, self.L)) for h, n in self.sizes.items()}
         self.recent_clicks, self.recent_exposure = np.zeros((2, self.L))
-        self.odds = np.ones(self.L)
+        self.odds, self.calm = np.ones(self.L), np.zeros(self.L)
 
     def context(self, h: int, k: int, j: int, item: int) -> int:
         """Of position k, after a click on an item at position j, counted from 1 (0: none)."""
@@ -142,6 +142,8 @@ class MixTSReference(Reference):
         changed = False
         for k, i, click in shown:
             exposure = self.exposure[self.leader, i]
+            if self.odds[i] < 1 and self.t - self.calm[i] > 1 + self.recent_exposure[i]:
+                self.recent_clicks[i], self.recent_exposure[i], self.odds[i] = 0, 0, 1
             recent = max(self.recent_clicks[i], self.recent_exposure[i])
             p = clip(examined[k] * (1 + self.total[i]) / (2 + max(self.total[i], exposure)))
             q = clip(examined[k] * (1 + self.recent_clicks[i]) / (2 + recent))
@@ -149,6 +151,8 @@ class MixTSReference(Reference):
             self.recent_clicks[i] += click
             self.recent_exposure[i] += examined[k]
             changed |= self.odds[i] > 1e8
+            if self.odds[i] < 1:
+                self.calm[i] = self.t
             if self.odds[i] < 0.05 or self.recent_exposure[i] > 0.5005 * exposure:
                 self.recent_clicks[i], self.recent_exposure[i], self.odds[i] = 0, 0, 1
         return changed
@@ -192,7 +196,7 @@ class MixTSReference(Reference):
 
     def holds(self) -> dict[str, Any]:
         names = ("total", "exposure", "share", "power", "power_weight")
-        windows = ("recent_clicks", "recent_exposure", "odds")
+        windows = ("recent_clicks", "recent_exposure", "odds", "calm")
         return {name: getattr(self, name) for name in (*names, *windows)} | {
             "t": [self.t, self.next_fit],
             "leader": [self.leader],
