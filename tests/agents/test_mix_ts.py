@@ -19,6 +19,7 @@ from clickgym.envs import (
     ClickEnv,
     DynamicBayesianModel,
     MixtureModel,
+    PiecewiseStationaryModel,
     PositionBasedModel,
     TrustBiasModel,
 )
@@ -314,6 +315,26 @@ def test_is_not_locked(users, sessions):
         agent = MixTS(model.n_items, model.n_positions, seed=seed)
         clickgym.run(agent, ClickEnv(model), sessions, seed=seed, engine="python")
         assert model.expected_reward(agent.best()) > 0.98 * most
+
+
+def test_sees_an_item_rise():
+    """An item outside the list becomes the most attractive one. It is nearly always shown from
+    20,000 sessions later on. Fixed seeds.
+    """
+    before, after = (
+        PositionBasedModel([0.6, 0.5, 0.4, 0.1, 0.1, 0.1, 0.1, last], [1.0, 0.6, 0.3])
+        for last in (0.1, 0.9)
+    )
+    for seed in range(3):
+        agent, shown = MixTS(8, 3, seed=seed), 0
+        env = ClickEnv(PiecewiseStationaryModel([before, after], [0, 20_000]))
+        env.reset(seed=seed)
+        for session in range(60_000):
+            ranking = agent.rank(None)
+            clicks, reward, *_ = env.step(ranking)
+            agent.update(None, ranking, clicks, reward)
+            shown += session >= 40_000 and 7 in ranking
+        assert shown > 18_000
 
 
 @pytest.mark.parametrize("kind", ["PBM", "UBM", "DBN", "DCM"])
