@@ -34,13 +34,16 @@ NO_PART_OF_A_LABEL = (
     *("num_envs", "vectorization_mode", "autoreset_mode", "max_episode_steps"),
     *("vector_kwargs", "wrappers"),
 )
-"""Arguments of environments that stand elsewhere, or say nothing about users and rewards."""
+"""Arguments of environments that stand elsewhere, or say nothing about users and rewards; the
+limit of an episode does where users may leave.
+"""
 
 
 def label_of(env: Any) -> str:
     """Return the label of an environment in results, as a sweep writes it: its id with the
-    arguments that it got, but for the instance. Where that says too little, because a model has no
-    id or arguments cannot be written, its name and the `BaseClickEnv.mark` of its users.
+    arguments that it got, but for the instance; with the limit of an episode only where users may
+    leave. Where that says too little, because a model has no id or arguments cannot be written, its
+    name and the `BaseClickEnv.mark` of its users.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -48,6 +51,7 @@ def label_of(env: Any) -> str:
         'PBMRank-v0:reward=any_click'
     """
     spec, core = env.spec, env.unwrapped
+    limit = _limit_of(env)
     if spec:
         registered = gym.registry[spec.id].kwargs if spec.id in gym.registry else {}
         arguments = {
@@ -57,11 +61,26 @@ def label_of(env: Any) -> str:
             and value is not None
             and str(value) != str(registered.get(key))
         }
-        if label := written_spec(spec.id, arguments):
+        if label := written_spec(spec.id, arguments | limit):
             return label
     if not isinstance(core, BaseClickEnv):
         return name_of(env)
-    return f"{name_of(env).replace('ClickVectorEnv', 'ClickEnv')} {core.mark}"
+    label = f"{name_of(env).replace('ClickVectorEnv', 'ClickEnv')} {core.mark}"
+    return written_spec(label, limit) or label
+
+
+def _limit_of(env: Any) -> dict[str, int]:
+    """The argument ``max_episode_steps`` of an environment where it makes other users: they may
+    leave, and it cuts them off elsewhere than the id does. Else nothing.
+    """
+    spec, core = env.spec, env.unwrapped
+    if not isinstance(core, BaseClickEnv) or not core.model.may_leave:
+        return {}
+    limit = getattr(core, "max_episode_steps", None)  # of a native vector
+    if isinstance(env, gym.Env) and env.has_wrapper_attr("_max_episode_steps"):  # of TimeLimit
+        limit = env.get_wrapper_attr("_max_episode_steps")
+    usual = gym.registry[spec.id].max_episode_steps if spec and spec.id in gym.registry else None
+    return {} if limit in (None, usual) else {"max_episode_steps": int(limit)}
 
 
 class BaseClickEnv:

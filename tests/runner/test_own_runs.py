@@ -8,6 +8,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.vector import SyncVectorEnv
+from gymnasium.wrappers import TimeLimit
 
 import clickgym
 from clickgym.envs import ClickEnv, ClickVectorEnv, PositionBasedModel
@@ -67,6 +68,34 @@ def test_another_reward_is_another_environment():
     other = clickgym.run("Random", ("PBMRank-v0", {**arguments, "reward": "clicks"}), 1)
     assert clickgym.run("Random", ("PBMRank-v0", arguments), 1).env == label
     assert clickgym.Results([mine, other]).table()["env"].n_unique() == 2
+
+
+def label_of_a_loop(env):
+    env = (clickgym.RecordRegret if isinstance(env, gym.Env) else clickgym.RecordVectorRegret)(env)
+    env.reset(seed=0)
+    env.step(env.action_space.sample())
+    env.close()
+    return env.result("mine").env
+
+
+@pytest.mark.parametrize("env_id", ["CascadeMDPRank-v0", "PBMRank-v0"])
+def test_users_who_are_cut_off_earlier_are_another_environment(env_id):
+    """If they may leave; else every session is independent of those before it."""
+    for limit in (None, 2):
+        given = {} if limit is None else {"max_episode_steps": limit}
+        labels = {
+            clickgym.run("Random", (env_id, given), 5).env,
+            label_of_a_loop(gym.make(env_id, **given)),
+            label_of_a_loop(TimeLimit(gym.make(env_id), limit or 1000)),
+            *(
+                label_of_a_loop(gym.make_vec(env_id, 2, mode, **given))
+                for mode in ("vector_entry_point", "sync", "async")
+            ),
+        }
+        if env_id == "PBMRank-v0":
+            assert labels == {"PBMRank-v0"}
+        else:
+            assert labels == set(clickgym.sweep([(env_id, given)], ["Random"], 5, 1).names("env"))
 
 
 def test_its_steps_end_with_the_last_session():
