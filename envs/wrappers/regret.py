@@ -159,11 +159,7 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
 
     def __init__(self, env: gym.Env, checkpoints: ArrayLike | None = None) -> None:
         check_kind("env", env, gym.Env, AN_ENV)
-        if any(isinstance(layer, ItemByItem) for layer in layers_of(env)):
-            raise TypeError(
-                "a step of ItemByItem chooses one item and is no session; measure inside of it: "
-                "ItemByItem(RecordRegret(env))"
-            )
+        _check_steps_are_sessions(env)
         self._one, self._click_env = env, own_step_of(env)
         if self._click_env is None:
             self._n_positions = check_shows_clicks(env)
@@ -215,8 +211,9 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
             of each session before it is counted.
 
     Raises:
-        TypeError: it is no vector environment.
-        ValueError: a wrapper changes lists or observations; measure inside of it.
+        TypeError: it is no vector environment, or its streams are `ItemByItem`.
+        ValueError: a wrapper changes lists or observations; measure inside of it. Or the streams
+            are of two environments or instances.
     """
 
     def __init__(self, env: VectorEnv, checkpoints: ArrayLike | None = None) -> None:
@@ -229,6 +226,7 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
         super().__init__(env)
         self.autoreset_mode = env.metadata.get("autoreset_mode")
         self._one = _one_of(env)
+        _check_steps_are_sessions(self._one)
         self.meter = _meter_of(checkpoints)
         self.on_session: Callable[[int, NDArray[np.int64], NDArray[np.int8], float], object] | None
         self.on_session = None
@@ -294,12 +292,34 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
 
 def _one_of(env: VectorEnv) -> Any:
     """Return an environment with the users of a vector environment: its first, or a native vector
-    itself. Those of ``"async"`` are in other processes, so another one is made.
+    itself. Those of ``"async"`` are in other processes, so others are made.
+
+    Raises:
+        ValueError: its environments have two names, and a result has one.
     """
     core = env.unwrapped
     if isinstance(core, AsyncVectorEnv):
-        return core.env_fns[0]()
-    return core.envs[0] if isinstance(core, SyncVectorEnv) else core
+        envs = [make() for make in dict.fromkeys(core.env_fns)]
+    elif isinstance(core, SyncVectorEnv):
+        envs = core.envs
+    else:
+        return core
+    names = [f"{label_of(one)}, {getattr(one.unwrapped, 'instance', 'custom')}" for one in envs]
+    for name in names:
+        if name != names[0]:
+            raise ValueError(
+                f"the streams are of two environments, ({names[0]}) and ({name}); expected one, "
+                "because all streams are one run"
+            )
+    return envs[0]
+
+
+def _check_steps_are_sessions(env: gym.Env) -> None:
+    if any(isinstance(layer, ItemByItem) for layer in layers_of(env)):
+        raise TypeError(
+            "a step of ItemByItem chooses one item and is no session; measure inside of it: "
+            "ItemByItem(RecordRegret(env))"
+        )
 
 
 def _meter_of(checkpoints: ArrayLike | None) -> Meter:

@@ -8,14 +8,14 @@ from functools import partial
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.vector import VectorActionWrapper
+from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorActionWrapper
 from gymnasium.wrappers.vector import (
     ClipReward,
     FlattenObservation,
     TransformReward,
 )
 
-from clickgym.envs import ClickVectorEnv, PositionBasedModel, ScoresVectorAction
+from clickgym.envs import ClickVectorEnv, ItemByItem, PositionBasedModel, ScoresVectorAction
 from clickgym.envs.meter import Meter
 from clickgym.envs.wrappers.regret import RecordRegret, RecordVectorRegret
 
@@ -136,6 +136,30 @@ def test_streams_whose_lists_are_changed_within_their_space():
 
     with pytest.raises(ValueError, match=r"^Reversed changes lists or observations"):
         RecordVectorRegret(Reversed(ClickVectorEnv(MODEL, 2)))
+
+
+@pytest.mark.parametrize("vector", [SyncVectorEnv, AsyncVectorEnv])
+@pytest.mark.parametrize(
+    "others", [{"id": "CMRank-v0", "n_positions": 5}, {"instance": "uniform:seed=1"}, {"cutoff": 2}]
+)
+def test_streams_of_two_environments_are_no_run(vector, others):
+    envs = vector(
+        [lambda: gym.make("PBMRank-v0"), partial(gym.make, **{"id": "PBMRank-v0"} | others)]
+    )
+    with pytest.raises(ValueError, match=r"two environments, \(PBMRank-v0, yandex-9982\) and \("):
+        RecordVectorRegret(envs)
+    envs.close()
+
+
+@pytest.mark.parametrize("vector", [SyncVectorEnv, AsyncVectorEnv])
+def test_streams_whose_steps_are_items(vector):
+    """They are refused as one such environment is."""
+    make = partial(ItemByItem, gym.make("PBMRank-v0"))
+    envs = vector([make])
+    for recorder, env in ((RecordRegret, make()), (RecordVectorRegret, envs)):
+        with pytest.raises(TypeError, match=r"^a step of ItemByItem chooses one item"):
+            recorder(env)
+    envs.close()
 
 
 @pytest.mark.filterwarnings("ignore:.*repeats an item")
