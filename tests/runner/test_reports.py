@@ -376,3 +376,9 @@ def test_table_in_latex(returned, folder, tmp_path, printed, refused):
         words = [compiler, "-halt-on-error", "-interaction=batchmode", "a.tex"]
         subprocess.run(words, cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
         assert (tmp_path / "a.pdf").exists()
+
+
+def test_caption_in_latex_says_what_agents_were_told():
+    runs = [clickgym.run(agent, "PBMRank-v0", 100, seed=0) for agent in ("PBMTS", "TopRank")]
+    assert "PBMTS got examination" in clickgym.Results(runs).to_latex()
+    assert "got" not in clickgym.Results(runs[1:]).to_latex()

@@ -267,7 +267,8 @@ class Results:
 
     def to_latex(self, reference: str | None = None) -> str:
         """The `table` in LaTeX, with the rules of the package booktabs. Its caption says what
-        intervals are over, what p is, and who met users of their own.
+        intervals are over, what p is, who met users of their own, and what agents got beside
+        clicks.
 
         Args:
             reference: as in `table`.

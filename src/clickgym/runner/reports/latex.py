@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ...core.formats import one_line, regret_text
 from .table import (
     OPTIONAL,
+    about_knowledge,
     about_pairs,
     about_users,
     measure_of,
@@ -38,7 +39,7 @@ def escaped(text: str) -> str:
 
 def to_latex(results: Results, reference: str | None = None) -> str:
     """The final table of some results: a row for each agent, lowest regret first. Its caption says
-    what intervals are over, and what p is.
+    what intervals are over, what p is, and what agents got beside clicks.
 
     Args:
         results: those of a sweep, or a selection.
@@ -71,6 +72,7 @@ def to_latex(results: Results, reference: str | None = None) -> str:
         *["Median and worst are of all runs."] * ("median" in headings),
         *about_pairs(table, ()),
         *about_users(results, table),
+        *about_knowledge(results),
     ]
     words = escaped(" ".join(caption)).replace(" ±", r" $\pm$").replace(r" \%", r"\,\%")
     return "\n".join(

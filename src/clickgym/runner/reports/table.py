@@ -91,7 +91,7 @@ def in_words(results: Results, reference: str | None = None) -> FormattedTable:
             f"{why}: no info has that of the reward which agents get. A higher total reward is "
             "better."
         )
-    notes += [*about_pairs(table, shown), *about_users(results, table), *_knowledge(results)]
+    notes += [*about_pairs(table, shown), *about_users(results, table), *about_knowledge(results)]
     notes += [*_comparisons(results, table["reference"][0])]
     headings += [f"time{PER_SESSION}", "engine"]
     title = (
@@ -275,7 +275,7 @@ def over_words(table: polars.DataFrame) -> str:
     return words + single * ("runs" in over)
 
 
-def _knowledge(results: Results) -> Iterator[str]:
+def about_knowledge(results: Results) -> Iterator[str]:
     """What agents got from the environment beside clicks, as far as their classes are at hand."""
     typed: dict[str, Any] = dict(results.configuration.agents) if results.configuration else {}
     given = []
