@@ -379,6 +379,6 @@ def test_table_in_latex(returned, folder, tmp_path, printed, refused):
 
 
 def test_caption_in_latex_says_what_agents_were_told():
-    runs = [clickgym.run(agent, "PBMRank-v0", 100, seed=0) for agent in ("PBMTS", "TopRank")]
-    assert "PBMTS got examination" in clickgym.Results(runs).to_latex()
-    assert "got" not in clickgym.Results(runs[1:]).to_latex()
+    results = clickgym.sweep(["PBMRank-v0"], ["PBMTS", "TopRank"], 100, 1, n_jobs=1)
+    assert "PBMTS got examination" in results.to_latex()
+    assert "got" not in results.select(["TopRank"]).to_latex()
