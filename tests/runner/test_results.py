@@ -4,6 +4,7 @@ tables show; damage, copies and several commands do no harm.
 
 import importlib
 import json
+import re
 import shutil
 import sys
 import warnings
@@ -291,6 +292,21 @@ def test_folders_are_merged_by_copying_or_by_report(whole, tmp_path, printed):
     assert (tmp_path / "c" / "summary.csv").exists()
     shutil.copytree(b / "runs", a / "runs", dirs_exist_ok=True)
     assert_frame_equal(numbers(a).sort(order), both.sort(order))
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_one_name_for_two_agents_in_two_folders(tmp_path, order, refused):
+    """None of them is shown in place of the other; the same agent in both is shown once."""
+    folders = [tmp_path / "a", tmp_path / "b"]
+    for folder, agent in zip(folders, ("CascadeKLUCB", "TopRank"), strict=True):
+        sweep(folder, **FIRST | {"agents": {"mine": agent, "Random": "Random"}})
+    shown = [folders[place] for place in order]
+    message = f"mine of {folders[0]} is not mine of {folders[1]}, "
+    with pytest.raises(ValueError, match=re.escape(message)):
+        numbers(*shown)
+    assert message in refused(["report", *map(str, shown)])
+    sweep(folders[1], **FIRST | {"agents": {"other": "TopRank"}})
+    assert set(numbers(*folders)["agent"]) == {"mine", "other", "Random"}
 
 
 def test_folder_of_which_nothing_is_shown_is_named(tmp_path):

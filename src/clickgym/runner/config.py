@@ -130,11 +130,15 @@ class Config:
         """The configuration of some cells, with their labels alone."""
         cells = list(cells)
         labels: dict[str, Any] = {}
+        identities: dict[str, dict[str, str]] = {}
         for column, things in enumerate(LABELLED):
             used = {cell[column] for cell in cells}
-            specs = getattr(self, things)
-            labels[things] = {label: spec for label, spec in specs.items() if label in used}
-        return replace(self, cells=cells, **labels)
+            labels[things] = {
+                key: spec for key, spec in getattr(self, things).items() if key in used
+            }
+            known = self.identities[things]
+            identities[things] = {key: known[key] for key in labels[things]}
+        return replace(self, cells=cells, identities=identities, **labels)
 
     @property
     def runs(self) -> int:

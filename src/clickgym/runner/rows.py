@@ -13,7 +13,7 @@ import polars
 from polars import col
 
 from ..envs.result import Result
-from .config import Config, run_seed, shown_of
+from .config import LABELLED, Config, run_seed, shown_of
 from .store import RUNS, FinishedRun, files_of, read
 from .summaries import MEASURED, QUERY, TIMED
 
@@ -36,7 +36,8 @@ def read_folders(folders: Sequence[Path]) -> tuple[polars.DataFrame, Config]:
     """The rows of the finished runs that the table of some folders shows, and what it is of.
 
     Raises:
-        ValueError: a folder is not one of results, or no run is finished.
+        ValueError: a folder is not one of results, a label has another meaning in each of two
+            folders, or no run is finished.
 
     Warns:
         UserWarning: nothing of a folder is shown, because another has another setting.
@@ -45,8 +46,11 @@ def read_folders(folders: Sequence[Path]) -> tuple[polars.DataFrame, Config]:
     configs = [(folder, Config.from_json(folder, header)) for folder, header in headers]
     if unreadable := set(folders) - {folder for folder, _ in configs}:
         raise ValueError("; ".join(map(_unreadable, sorted(unreadable))))
-    shown = shown_of([config for _, config in configs])
-    of_setting = [folder for folder, config in configs if config.setting == shown.setting]
+    setting = configs[-1][1].setting
+    of_setting: dict[Path, list[Config]] = {}
+    for folder, config in configs:
+        if config.setting == setting:  # the folder of the last sweep moves to the end
+            of_setting[folder] = [*of_setting.pop(folder, []), config]
     for folder in folders:
         if folder not in of_setting:
             warnings.warn(
@@ -54,10 +58,28 @@ def read_folders(folders: Sequence[Path]) -> tuple[polars.DataFrame, Config]:
                 "versions of packages",
                 stacklevel=3,
             )
+    by_folder = {folder: shown_of(same) for folder, same in of_setting.items()}
+    _check_meanings(by_folder)
+    shown = shown_of([*by_folder.values()])
     frame = frame_of(finished, shown)
     if frame.is_empty():
         raise ValueError(f"{', '.join(map(str, folders))} holds no finished run yet")
     return frame, shown
+
+
+def _check_meanings(by_folder: Mapping[Path, Config]) -> None:
+    """Check that no label has another meaning in the table of each of two folders."""
+    origins: dict[tuple[str, str], tuple[str, Path]] = {}
+    for folder, config in by_folder.items():
+        for things in LABELLED:
+            for label in getattr(config, things):
+                meaning = config.identities[things][label]
+                before, other = origins.setdefault((things, label), (meaning, folder))
+                if meaning != before:
+                    raise ValueError(
+                        f"{label} of {other} is not {label} of {folder}, and one table cannot show "
+                        "both; repeat one of the two sweeps with another name for it"
+                    )
 
 
 def _unreadable(folder: Path) -> str:
