@@ -216,6 +216,10 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
             are of two environments or instances.
     """
 
+    _is_regret_told = False
+    """Whether a wrapper has put another regret into the infos than that of the users. A regret of 0
+    may be either."""
+
     def __init__(self, env: VectorEnv, checkpoints: ArrayLike | None = None) -> None:
         check_kind("env", env, VectorEnv, A_VECTOR_ENV)
         for name in changing_layers(env, "action", "observation"):
@@ -262,8 +266,10 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
         measured = np.column_stack([regret, rewards, clicks.sum(axis=1)])
         played = ended_now | others  # a step may only reset a stream (NEXT_STEP)
         if (own := self._earned()) is not None:
-            is_changed = (rewards != own[0]) & (regret == own[1]) & (regret != 0)
-            if (is_changed & played).any():
+            is_own = regret == own[1]
+            self._is_regret_told = self._is_regret_told or bool((played & ~is_own).any())
+            is_of_users = is_own & ((regret != 0) | (not self._is_regret_told))
+            if (played & is_of_users & (rewards != own[0])).any():
                 self._forget_regret()
         if self.on_session is None:
             self.meter.add_all(measured[played])

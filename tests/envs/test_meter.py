@@ -129,6 +129,38 @@ def test_regret_of_another_reward_that_tells_it():
     assert totals[0] == pytest.approx(2 * totals[1])
 
 
+@pytest.mark.parametrize("mode", ["sync", "vector_entry_point", None])
+def test_regret_of_a_bonus_with_the_best_lists(mode):
+    """It is unknown in one environment and in streams, although the best lists have none."""
+
+    def with_bonus(env):
+        bonus = gym.wrappers.TransformReward if isinstance(env, gym.Env) else TransformReward
+        return bonus(env, lambda reward: reward + 1)
+
+    if mode is None:
+        env = RecordRegret(with_bonus(gym.make("PBMRank-v0")))
+    elif mode == "sync":
+        env = RecordVectorRegret(gym.make_vec("PBMRank-v0", 2, mode, wrappers=[with_bonus]))
+    else:
+        env = RecordVectorRegret(with_bonus(gym.make_vec("PBMRank-v0", 2, mode)))
+    _, info = env.reset(seed=0)
+    with pytest.warns(UserWarning, match=r"is unknown \(nan\): a wrapper changes the reward"):
+        env.step(info["optimal_ranking"])
+    assert np.isnan(env.result("mine").regret).all()
+
+
+def test_regret_of_the_best_lists_in_streams_that_tell_it():
+    """It is 0 once another list has shown that it is the wrapper's."""
+    wrappers = [partial(Doubled, tells_regret=True)]
+    env = RecordVectorRegret(gym.make_vec("PBMRank-v0", 2, "sync", wrappers=wrappers))
+    _, infos = env.reset(seed=0)
+    env.step(np.tile(range(5), (2, 1)))
+    before = env.meter.totals[0]
+    for _ in range(20):
+        env.step(infos["optimal_ranking"])
+    assert env.meter.totals[0] == before > 0
+
+
 def test_streams_whose_lists_are_changed_within_their_space():
     class Reversed(VectorActionWrapper):
         def actions(self, actions):
