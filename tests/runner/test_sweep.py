@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import polars
@@ -244,3 +245,17 @@ def test_shipped_stands_for_all_real_queries():
     assert more.frame["instance"].n_unique() == len(names) + 1
     with pytest.raises(TypeError, match='expected a list of instances, or "shipped"'):
         clickgym.sweep(["PBMRank-v0"], ["Random"], 10, 1, instances="yandex-9")
+
+
+@pytest.mark.parametrize("other", ["uniform:n_positions=5,seed=1", "copy.json"])
+def test_the_same_users_under_two_names(tmp_path, other):
+    """They would count as two instances in intervals; users who differ in the seed do."""
+    replace(load_instance("uniform:seed=1"), name="copy").save(tmp_path / "copy.json")
+    other = str(tmp_path / other) if other.endswith(".json") else other
+    out = tmp_path / "out"
+    with pytest.raises(ValueError, match=r"^uniform:seed=1 and .* are the same users; leave out"):
+        clickgym.sweep(ENVS, AGENTS, 100, 1, instances=["uniform:seed=1", other], out=out)
+    assert not out.exists()
+    instances = ["uniform:seed=1", "uniform:seed=2"]
+    results = clickgym.sweep(ENVS[:1], ["Random"], 100, 1, instances=instances, n_jobs=1)
+    assert results.names("instance") == instances

@@ -117,6 +117,7 @@ def plan_of(
         is_kept: whether the results go into a folder, so that a warning names what has no identity.
 
     Raises:
+        ValueError: two instances are the same users, and would count as two.
         UnsuitedError: naming all agents that cannot play.
     """
     env_recipes = {label: env_recipe(env) for label, env in envs.items()}
@@ -133,8 +134,11 @@ def plan_of(
         {name: loaded(name if used is None else used) for name, used in tried.named.items()},
         warns=is_kept,
     )
-    cells = []
+    cells, names = [], dict[tuple[str, str], str]()
     for env, name, agent in tried.batches:
+        known = names.setdefault((env, of_instance[name]), name)
+        if known != name:
+            raise ValueError(f"{known} and {name} are the same users; leave out one of the two")
         key = setting.key(name, of_env[env], of_instance[name], of_agent[agent])
         cells.append(Cell(env, name, agent, key, runs))
     typed = {name: used if isinstance(used, str) else None for name, used in tried.named.items()}
