@@ -230,3 +230,25 @@ def test_sweep_with_a_click_model_that_fails(tmp_path):
         clickgym.sweep(envs, ["Random"], 1000, 2, out=tmp_path / "out", n_jobs=1, seed=3)
     kept = clickgym.Results(tmp_path / "out").rows
     assert kept.select("env", "run").unique().sort("run").rows() == [("sturdy", 0), ("sturdy", 1)]
+
+
+class WorstFirst(PositionBasedModel):
+    """Its best list is the worst one."""
+
+    def _places(self, reward, cutoff):
+        return np.arange(self.n_items)[::-1][:cutoff]
+
+
+@pytest.mark.parametrize("engine", ["compiled", "python"])
+def test_lists_that_are_better_than_the_best_list(engine):
+    """They are a fault of the click model, in a sweep, too; a list that was given as the reference
+    may be worse.
+    """
+    users = WorstFirst([0.2, 0.7, 0.1, 0.5], [0.9, 0.4])
+    message = r"^ClickEnv, by step \d+: TopRank showed better lists .*check_click_model.*$"
+    with pytest.raises(SessionError, match=message):
+        clickgym.run("TopRank", ClickEnv(users), 200, seed=0, engine=engine)
+    with pytest.raises(SessionError, match=message):
+        clickgym.sweep({"mine": users}, ["TopRank"], 200, 1, engine=engine, n_jobs=1)
+    env = ClickEnv(PBM, reference=[2, 0])
+    assert clickgym.run("TopRank", env, 200, seed=0, engine=engine).regret[-1] < 0

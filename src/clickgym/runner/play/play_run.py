@@ -9,8 +9,11 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from ...envs.base_env import label_of
+from ...core.faults import SessionError
+from ...envs.any_env import own_step_of
+from ...envs.base_env import label_of, name_of
 from ...envs.meter import CLICKS, REGRET, REWARD, Meter
+from ...envs.registration import without_own_wrappers
 from ...envs.result import Result
 from .compiled import play_compiled
 from .faults import first_observation
@@ -21,6 +24,8 @@ from .python import play_python
 
 LOOPS: dict[str, Callable[[Run], float]] = {"compiled": play_compiled, "python": play_python}
 """The loop of each engine; any other engine is the library of a learner."""
+ROUNDING = 1e-9
+"""Expected clicks per session by which regret may fall."""
 
 
 def play(
@@ -41,6 +46,9 @@ def play(
         metrics: what is measured besides; of this run alone.
         seed: of ``env.reset``.
         on_chunk: as in `Run`.
+
+    Raises:
+        AgentError, SessionError: as the loops; and if lists were better than the best list.
     """
     metrics = metrics or Metrics()
     core: Any = env.unwrapped
@@ -50,6 +58,8 @@ def play(
     observation = first_observation(agent, env, seed)
     run = Run(agent, env, observation, meter, metrics, on_chunk)
     seconds = LOOPS.get(engine, play_learner)(run)
+    if own_step_of(env) is without_own_wrappers(env):
+        _check_best_list(agent, env, steps, meter.regret)
     return Result(
         env=label_of(env),
         instance=getattr(core, "instance", "custom"),
@@ -63,3 +73,23 @@ def play(
         seconds=seconds,
         engine=engine,
     )
+
+
+def _check_best_list(
+    agent: Any, env: gym.Env, steps: NDArray[np.int64], regret: NDArray[np.float64]
+) -> None:
+    """Check that the regret of users without a memory does not fall from checkpoint to checkpoint,
+    unless a list was given against which it is measured.
+
+    Raises:
+        SessionError: it falls.
+    """
+    core: Any = env.unwrapped
+    gains = -np.diff(regret, prepend=0.0) / np.diff(steps, prepend=0)
+    if core.model.are_alike and core.reference is None and np.any(gains > ROUNDING):
+        step = steps[np.argmax(gains > ROUNDING)]
+        raise SessionError(
+            f"{name_of(env)}, by step {step}: {type(agent).__name__} showed better lists than the "
+            "best list of the users, so that regret is negative; clickgym.check_click_model of "
+            "your click model names the fault"
+        )
