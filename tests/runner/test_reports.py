@@ -293,7 +293,9 @@ def test_papers_to_cite(folder, tmp_path, monkeypatch, printed):
     printed(words.split())
     text = printed(["report", str(folder), "--bib"])
     keys = re.findall(r"^@\w+\{(\w+),", text, re.MULTILINE)
-    assert sorted(keys) == ["cascadingbandits", "pbmbandits", "predictingclicks", "toprank"]
+    users = ["pbmbandits", "predictingclicks"]
+    assert sorted(keys) == ["cascadingbandits", *users, "toprank", "wscd2012"]
+    assert f"% {', '.join(INSTANCES)}\n@inproceedings{{wscd2012," in text
     assert text.count("{") == text.count("}")
     assert text.endswith("% no entry: Random, Oracle\n")
     text = printed(["report", str(tmp_path / "out"), "--bib"])

@@ -15,15 +15,20 @@ from typing import TYPE_CHECKING, Any
 from ... import agents
 from ...core.faults import PACKAGE
 from ...envs import ENVIRONMENTS
+from ...envs.instances.instance import shipped_instances
 from ..make import agent_recipe, env_recipe
 
 if TYPE_CHECKING:
     from ..results import Results
 
+REAL_QUERIES = "WSCD 2012: workshop on web search click data 2012"
+"""The title behind the sessions from which the shipped queries were estimated."""
+
 
 def to_bibtex(results: Results) -> str:
-    """The entries of the papers of all agents and environments of some results, each with a line
-    that names them. What has no paper in the bibliography is named at the end.
+    """The entries of the papers of all agents and environments of some results, and of the data
+    behind real queries, each with a line that names them. What has no paper in the bibliography is
+    named at the end.
     """
     config = results.configuration
     users: dict[str, list[str]] = {}
@@ -39,6 +44,9 @@ def to_bibtex(results: Results) -> str:
                 users.setdefault(entry, []).append(label)
             if not entries:
                 others.append(label)
+    names = results.names("instance")
+    if real := [name for name in names if name.partition(":")[0] in shipped_instances()]:
+        users[bibliography()[REAL_QUERIES]] = real
     texts = [f"% {', '.join(users[entry])}\n{entry}" for entry in sorted(users)]
     if others:
         texts.append(f"% no entry: {', '.join(others)}")
