@@ -66,7 +66,8 @@ def run(
             the pair, and if a query ends before the horizon; as `clickgym.make_agent`.
         AgentError: the agent proposed a bad list, or failed; the message names the step and the
             fault.
-        SessionError: the environment failed; the message names it, the step and the fault.
+        SessionError: the environment failed, or lists were better than its best list; the message
+            names it, the step and the fault.
 
     Example:
         >>> import gymnasium as gym, clickgym
