@@ -13,6 +13,50 @@ from pathlib import Path
 
 import pytest
 
+# answers to exercises that their checks must take or refuse: notebook, exercise, code
+DETECTOR = """
+def detect(clicks, n, threshold):
+    for t in range({begin}, len(clicks) + 1):
+        if {change} > {threshold}:
+            return t
+"""
+OLDER_MINUS_NEWER = "clicks[: t - n].mean() - clicks[t - n : t].mean()"
+RIGHT = [
+    (3, 3, "cascade_estimate = [0.902, 0.804, 0.703, 0.595, 0.49, 0.383, 0.305]"),
+    (3, 5, "share_of_several = 0.137"),
+    (4, 2, "estimated_examination = [1, 0.29, 0.096]"),
+    # with the rounded estimate of the line above
+    (4, 3, "regret_with_estimate = 99.6"),
+    (5, 5, "epsilon, gamma = 0.125, 0.9982"),
+    (6, 1, "earned = 0.837"),
+    (6, 3, "refused = [3, 5, 2, 6, 4]"),
+    (6, 4, "ratio = 1.35"),
+    (7, 2, "orders = [[0, 2, 1], [1, 2, 0]]"),
+    (7, 3, "late_plain, late_outer = 0.278, 0.014"),
+]
+WRONG = [
+    (1, 4, "corrected = lambda log, chi: (log.clicks.mean(axis=0) / chi)[log.items[0]]"),
+    (3, 2, "examined = lambda clicks: np.arange(3) <= (clicks.argmax() if clicks.any() else 2)"),
+    (3, 3, "cascade_estimate = attraction"),
+    (4, 1, "require_examination = ['PBMUCB', 'PBMPIE', 'PBMTS', 'BCMPTS']"),
+    (4, 2, "estimated_examination = examination"),
+    (4, 3, "regret_with_estimate = of_power['γ = 1.0']"),
+    (5, 4, DETECTOR.format(begin="2 * n", change=OLDER_MINUS_NEWER, threshold="threshold")),
+    (
+        5,
+        4,
+        DETECTOR.format(begin="1000", change=f"abs({OLDER_MINUS_NEWER})", threshold="threshold"),
+    ),
+    (5, 4, DETECTOR.format(begin="2 * n", change=f"abs({OLDER_MINUS_NEWER})", threshold=0.25)),
+    (5, 5, "epsilon, gamma = 0.25, 0.9982"),
+    (5, 5, "epsilon, gamma = 0.125, 0.99"),
+    (6, 3, "refused = proposed"),
+    (6, 3, "refused = [3, 3, 3, 3, 3]"),
+    (6, 4, "ratio = 0.74"),
+    (7, 2, "orders = [[0, 2, 1], [0, 2, 1]]"),
+    (7, 3, "late_plain, late_outer = 0.285, 0.050"),  # of all sessions
+]
+
 pytestmark = pytest.mark.usefixtures("undrawn")
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -91,15 +135,22 @@ def test_check_of_a_method_that_is_not_written(capsys):
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_checks_of_a_lesson(name):
     """An exercise has an empty answer, a check and a solution: without an answer a check says so
-    and gives no hint, with the solutions all say "Right.".
+    and gives no hint, with the solutions all say "Right.". They take or refuse the answers above.
     """
     nbclient = pytest.importorskip("nbclient", reason="needs pip install --group notebooks")
     nbformat = pytest.importorskip("nbformat", reason="needs pip install --group notebooks")
     pytest.importorskip("ipykernel", reason="needs pip install --group notebooks")
     book = nbformat.read(NOTEBOOKS[name], as_version=4)
+    checks = [x.source for x in book.cells if "check" in x.metadata.get("tags", ())]
+    for role, answers in (("right", RIGHT), ("wrong", WRONG)):
+        for notebook, exercise, code in answers:
+            if name.startswith(f"{notebook}_"):
+                source = f"{code}\n{checks[exercise - 1]}"
+                cell = nbformat.v4.new_code_cell(source, metadata={"tags": [role]})
+                book.cells.append(cell)
     where = {"metadata": {"path": str(NOTEBOOKS[name].parent)}}
     nbclient.NotebookClient(book, timeout=900, resources=where).execute()
-    printed = {"check": [], "solution": []}
+    printed = {"check": [], "solution": [], "right": [], "wrong": []}
     for cell in book.cells:
         for role in printed.keys() & set(cell["metadata"].get("tags", ())):
             printed[role].append("".join(out.get("text", "") for out in cell.outputs))
@@ -107,5 +158,7 @@ def test_checks_of_a_lesson(name):
     for text in printed["check"]:
         assert text.startswith("No answer yet")
         assert "Hint" not in text
-    for text in printed["solution"]:
-        assert "Right." in text.splitlines()
+    for text in printed["solution"] + printed["right"]:
+        assert "Right." in text.splitlines(), text
+    for text in printed["wrong"]:
+        assert text.startswith("Not right yet."), text
