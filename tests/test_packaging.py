@@ -88,6 +88,7 @@ def test_wheel_in_a_clean_environment(tmp_path):
 
 def test_import_loads_nothing_heavy():
     """Nor does making a learner."""
+    pytest.importorskip("stable_baselines3")
     heavy = "{'torch', 'matplotlib', 'scipy.stats', 'stable_baselines3', 'PIL', 'jinja2'}"
     code = f"import sys, clickgym; clickgym.agents.PPO(10, 5); print(*{heavy} & set(sys.modules))"
     assert output(sys.executable, "-c", code).split() == []

@@ -13,6 +13,9 @@ from gymnasium import spaces
 from gymnasium.wrappers import FlattenObservation
 
 import clickgym
+
+pytest.importorskip("stable_baselines3")
+
 from clickgym.agents import FrozenPolicy, PlackettLuceActorCritic
 from clickgym.agents.rl.learner import one_thread
 from clickgym.envs import (

@@ -217,6 +217,8 @@ PAGES = [
 )
 def test_code_of_a_page_runs(page, reader, program, tmp_path, monkeypatch):
     """Code that begins with the name of a file is that file; the rest is a script."""
+    if page == "runner_reference":
+        pytest.importorskip("distributed")
     monkeypatch.setattr(tasks, "ABILITIES", dict(tasks.ABILITIES))  # a page adds one
     folder = shutil.copytree(reader, tmp_path / "reader")
     script = []

@@ -176,14 +176,6 @@ def test_edit_after_the_start_has_no_identity(imported, monkeypatch):
         of(module.Mine)
 
 
-def test_class_that_is_not_in_its_script(tmp_path):
-    text = SCRIPT.replace("class Mine(Random):\n    c = 1.0", "exec('class Mine(Random): c = 1.0')")
-    (tmp_path / "script.py").write_text(text)
-    command = [sys.executable, tmp_path / "script.py"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert "Mine does not stand in" in done.stderr
-
-
 def test_what_cannot_be_compared():
     """It would be taken for another: a lambda, what a function makes, a class of no file."""
 

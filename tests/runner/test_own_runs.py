@@ -320,6 +320,7 @@ def test_worlds_that_one_agent_did_not_play_are_named():
 
 
 def test_what_met_other_users_by_its_clock_or_seed_is_refused():
+    pytest.importorskip("stable_baselines3")
     envs = clickgym.agents.vec_env("NonStationaryPBMRank-v0", 4, seed=0)
     envs.reset()
     envs.step(np.tile(range(3), (4, 1)))
