@@ -521,6 +521,20 @@ def test_table_of_estimates(tidy, printed):
             assert float(difference) == pytest.approx(wanted.difference, rel=1e-3)
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_query_of_a_single_session_has_no_interval(tidy, printed, tmp_path):
+    _, log = tidy
+    one = replace(log, queries=np.append(np.zeros(399), 1))
+    write_tidy(one, tmp_path / "one.csv")
+    shown = ",".join(one.item_labels[item] for item in one.items[-1])
+    words = ["--query", "shoes", "--policy", f"fixed:{shown}", "--estimator", "ips", "pbm"]
+    out = printed(["evaluate", str(tmp_path / "one.csv"), *words])
+    assert "nan" not in out
+    for estimator in ("ips", "pbm"):
+        line = next(line for line in out.splitlines() if line.startswith(estimator))
+        assert line.split()[2] == line.split()[-1] == "–"
+
+
 def test_an_interval_by_a_fitted_model_ends_at_the_most_that_a_list_can_earn():
     rng = np.random.default_rng(0)
     lists = np.array([rng.permutation(4)[:3] for _ in range(60)])

@@ -170,6 +170,14 @@ def test_lists_that_follow_time():
     assert evaluate(mixed, target, "ips", logging=logging).difference is not None
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("users", [None, [0, 0]])
+def test_one_session_or_user_follows_no_time(users):
+    """Nothing is divided by n - 1 = 0."""
+    few = ClickLog([[0, 1], [1, 0]], [[1, 0], [0, 0]], [0, 0], ("a", "b"), ("q",), users=users)
+    assert not lists_follow_time(few if users else few[:1])
+
+
 def test_users_who_come_in_turns_do_not_make_lists_follow_time():
     """In each block of time a few users come often, each with one list."""
     rng = np.random.default_rng(6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan
 from typing import Annotated, Any
 
 import typer
@@ -151,4 +152,5 @@ def _row(result: Evaluation) -> list[str]:
 
 
 def _interval(ends: Any) -> str:
-    return "{:.4g} to {:.4g}".format(*ends)
+    """An interval in words; a single session or user has none."""
+    return "–" if isnan(ends[0]) else "{:.4g} to {:.4g}".format(*ends)

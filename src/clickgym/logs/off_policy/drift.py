@@ -55,9 +55,11 @@ def _runs_level(kinds: Integers) -> float:
     random (Mood, *The distribution theory of runs*, 1940; normal approximation).
     """
     n, counts = len(kinds), np.bincount(kinds).astype(float)
+    if n < FEW:
+        return 1.0
     squares, cubes = (counts**2).sum(), (counts**3).sum()
     variance = (squares * (squares + n * (n + 1)) - 2 * n * cubes - n**3) / (n**2 * (n - 1.0))
-    if n < FEW or variance <= 0:
+    if variance <= 0:
         return 1.0
     runs, expected = 1 + np.count_nonzero(np.diff(kinds)), (n * (n + 1) - squares) / n
     return float(ndtr((runs - expected) / math.sqrt(variance)))
