@@ -253,6 +253,21 @@ def test_report_says_table_metrics_and_files(returned, folder, printed):
         assert summary[name].to_list() == pytest.approx(table[name].to_list())
 
 
+def test_printed_median_and_worst_are_of_the_runs(returned, folder, printed):
+    """In a narrow terminal the median goes, and a line says so. A time has a unit behind it."""
+    words = ["report", str(folder), "-e", ENVS[0]]
+    lines = printed(words).splitlines()
+    names = next(line for line in lines if line.startswith("agent")).split()
+    last = returned.rows.filter(step=2000, env=ENVS[0])
+    for agent in AGENTS:
+        regrets = last.filter(agent=agent)["regret"].to_numpy()
+        cells = next(line for line in lines if line.startswith(agent)).split()
+        for name, wanted in (("median", np.median(regrets)), ("worst", regrets.max())):
+            cell = cells[names.index(name) - len(names) - 1].replace(",", "")
+            assert float(cell) == pytest.approx(wanted, rel=0.01, abs=0.01)
+    assert re.search(r"columns also: .*median", printed(words, width=60))
+
+
 @pytest.mark.usefixtures("undrawn")
 def test_selection_never_overwrites_the_whole(returned, folder, tmp_path, printed, refused):
     """It is printed, and written into another folder only."""
