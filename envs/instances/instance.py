@@ -281,8 +281,13 @@ def _generate(name: str, make: Callable[..., Instance]) -> Instance:
     ``name`` is the whole specification.
     """
     signature = inspect.signature(make).parameters
-    values = _arguments(name, {key: parameter.default for key, parameter in signature.items()})
-    order = values.pop("shuffle")
+    defaults = {key: parameter.default for key, parameter in signature.items()}
+    given = _arguments(name, defaults)
+    order = given.pop("shuffle")
+    values = defaults | given
+    if "n_positions" in defaults.keys() - given and given.get("n_items", 0) > 0:
+        # the default length of a list, shortened to what there is
+        values["n_positions"] = min(values["n_positions"], values["n_items"])
     try:
         is_ours = make.__module__.startswith(f"{__package__}.")
         is_file = any(str(value).endswith(".json") for value in values.values())

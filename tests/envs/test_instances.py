@@ -103,6 +103,32 @@ def test_random_families(family):
     assert load_instance(f"{family}:n_items=1,n_positions=1").n_items == 1
 
 
+@pytest.mark.parametrize("family", ["uniform", "yandex-like", "kveton2015", "two-laws", "abrupt"])
+def test_fewer_items_than_a_list_has_by_default(family):
+    """The list is as long as there are items, unless its length is given."""
+    instance = load_instance(f"{family}:n_items=1")
+    assert (instance.n_items, instance.n_positions) == (1, 1)
+    longer = load_instance(f"{family}:n_items=20")
+    assert longer.n_positions == load_instance(family).n_positions
+    with pytest.raises(ValueError, match="n_positions is 2, but there are only n_items = 1"):
+        load_instance(f"{family}:n_items=1,n_positions=2")
+    with pytest.raises(ValueError, match="n_items is 0; expected"):
+        load_instance(f"{family}:n_items=0")
+
+
+def test_an_environment_of_one_item_and_one_of_all_items():
+    """What the message about n_items proposes can be made; options of `reset` change nothing."""
+    with pytest.raises(TypeError, match="such as instance='uniform:n_items=1'"):
+        gym.make("PBMRank-v0", n_items=1)
+    for size in (1, 3):
+        env = gym.make("PBMRank-v0", instance=f"uniform:n_items={size}", n_positions=size)
+        twin = gym.make("PBMRank-v0", instance=f"uniform:n_items={size}")
+        np.testing.assert_equal(env.reset(seed=0, options={"a": 1}), twin.reset(seed=0))
+        ranking = env.action_space.sample()
+        assert sorted(ranking) == list(range(size))
+        np.testing.assert_equal(env.step(ranking), twin.step(ranking))
+
+
 def test_moments_of_yandex_like_items():
     """The mean of 20,000 draws with standard deviation s lies within 5 s/sqrt(20000) of the real
     mean but for 6e-7.
