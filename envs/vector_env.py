@@ -121,12 +121,20 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
             seed: one integer that seeds all streams; None continues the current streams.
             options: not used.
 
+        Raises:
+            ValueError: ``options`` has a ``reset_mask``; all streams start together.
+
         Returns:
             The observations: ``(B, K)`` zeros, or a dict with ``clicks`` and ``features`` ``(B, L,
             d)`` or ``state`` ``(B,)``. And infos with ``optimal_ranking`` ``(B, K)`` and
             ``optimal_reward`` ``(B,)``; if candidates change also with ``user`` ``(B,)`` and
             ``candidates`` ``(B, L)``, as in `ClickEnv.step`.
         """
+        if options and "reset_mask" in options:
+            raise ValueError(
+                "options has a reset_mask; expected none, because all streams start together "
+                "(gymnasium.make_vec(..., vectorization_mode='sync') resets single ones)"
+            )
         self._restart(seed)
         self._reset_steps()
         clicks = np.zeros(self._shape, np.int8)

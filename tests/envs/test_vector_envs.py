@@ -343,3 +343,10 @@ def test_single_stream_is_the_scalar_environment(env_id, reward, cutoff):
         assert all(np.array_equal(infos[name][0], value) for name, value in info.items())
     generators = one.unwrapped.np_random, many.np_random
     assert generators[0].bit_generator.state == generators[1].bit_generator.state
+
+
+def test_a_reset_of_single_streams_is_refused():
+    envs = gym.make_vec("PBMRank-v0", num_envs=2)
+    envs.reset(seed=0)
+    with pytest.raises(ValueError, match="reset_mask; expected none"):
+        envs.reset(options={"reset_mask": np.array([True, False])})
