@@ -142,10 +142,10 @@ class _Entry:
         except NumbaError as error:
             raise KernelError(explanation(reached.functions, str(error))) from None
         except Exception as error:  # of many classes, from a damaged file
-            text = f"compiled kernels are not read from disk or kept: {error}; you can delete"
-            warnings.warn(f"{text} {cache_folder()}", stacklevel=2)
             compiled = _named_entry(self.kernel, key, is_kept=False)
             code = compiled.compile(tuple(map(compiled.typeof_pyval, arguments)))
+            text = f"compiled kernels are not read from disk or kept: {error}; you can delete"
+            warnings.warn(f"{text} {cache_folder()}", stacklevel=2)
         _first_calls.seconds += time.perf_counter() - before
         return code
 
