@@ -5,10 +5,10 @@ by others, and translates it again where it is inlined. A *part* represents a ke
 that call it: typed and lowered, but not translated by itself, which takes most of the time.
 
 The way out: without the shortcuts kernels compile too, to the same digits, in up to twice the time.
-``CLICKGYM_PARTS=0`` in the environment takes it, and so does a numba that lacks an undocumented
-feature that is used here; a comment marks each. Then `SHORT` is False, and
-`numba.extending.register_jitable` replaces parts. So the part below ``if SHORT`` may go as soon as
-a cold start without it is short enough.
+``CLICKGYM_PARTS=0`` in the environment takes it, and so does a numba that lacks one of the names
+that are imported here; a comment marks each. A numba that has changed what is behind them needs the
+variable. Then `SHORT` is False, and `numba.extending.register_jitable` replaces parts. So the part
+below ``if SHORT`` may go as soon as a cold start without it is short enough.
 """
 
 from __future__ import annotations
