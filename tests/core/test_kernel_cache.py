@@ -230,6 +230,33 @@ def test_a_run_without_shortcuts_through_numba(tmp_path, monkeypatch):
     assert (engine, is_compiled) == (b"compiled", b"True")
 
 
+OUT_OF_RANGE = """
+import numpy as np
+from clickgym.core.kernels import entry, kernel
+
+@kernel
+def reads(x, k):
+    return x[k]
+
+try:
+    entry(reads)(np.zeros(2), 2)
+except IndexError:
+    print("refused")
+"""
+
+
+def test_a_run_that_checks_indices_takes_no_kernel_that_does_not(tmp_path, monkeypatch):
+    """`NUMBA_BOUNDSCHECK=1` compiles anew, also where the folder holds the kernel."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (tmp_path / "script.py").write_text(OUT_OF_RANGE)
+    outputs = []
+    for checked in "01":
+        monkeypatch.setenv("NUMBA_BOUNDSCHECK", checked)
+        command = [sys.executable, "script.py"]
+        outputs.append(subprocess.run(command, stdout=-1, check=True, cwd=tmp_path).stdout)
+    assert outputs == [b"", b"refused\n"]
+
+
 @kernel
 def halve(x):
     return 0.5 * x
