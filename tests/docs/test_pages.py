@@ -17,8 +17,9 @@ import pytest
 from make_pages import pages
 from pages import SECTION
 
+from clickgym.agents import AGENTS
 from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, load_instance
-from clickgym.runner.reports.bibliography import bibliography, plain
+from clickgym.runner.reports.bibliography import bibliography, papers, plain, source_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -45,6 +46,14 @@ def test_every_paper_is_named():
     cited = re.findall(r"@(\w+)", (ROOT / "paper.md").read_text(encoding="utf-8"))
     for title, entry in bibliography().items():
         assert title in text or re.match(r"@\w+{(\w+)", entry)[1] in cited, title
+
+
+@pytest.mark.recipe
+@pytest.mark.parametrize("name", [name for name in AGENTS if "Source:" in AGENTS[name].__doc__])
+def test_every_source_is_in_the_bibliography(name):
+    """So that `clickgym report --bib` has an entry for each paper of an agent."""
+    titles = re.findall(r"\*(.+?)\*", source_of(AGENTS[name]))
+    assert len(papers(AGENTS[name])) >= len(titles)
 
 
 def test_each_page_is_in_the_contents_of_the_site():
