@@ -161,3 +161,13 @@ def test_intervals_are_by_user(estimator, tolerance):
     assert often.effective_clicks == pytest.approx(single.effective_clicks, rel=1e-3)
     one = evaluate(replace(copies, users=np.zeros(6000)), FixedPolicy([0, 1]), estimator)
     assert np.isnan(one.interval).all()
+
+
+def test_the_standard_error_of_few_users_is_that_of_the_jackknife():
+    """How far the estimate moves if one of the users is left out."""
+    log, _ = four_times(np.random.default_rng(5))
+    users = np.repeat([0, 1, 2], [200, 500, 800])
+    whole = evaluate(replace(log, users=users), FixedPolicy([0, 1]), "ips")
+    without = [evaluate(log[users != user], FixedPolicy([0, 1]), "ips").value for user in range(3)]
+    expected = np.sqrt(((whole.value - np.array(without)) ** 2).sum())
+    assert whole.standard_error == pytest.approx(expected, rel=1e-9)
