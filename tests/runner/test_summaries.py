@@ -106,6 +106,12 @@ def test_p_of_several_agents_is_adjusted_and_of_two_units_unknown():
         clickgym.Results(frame_of(two)).table("d")
 
 
+def test_the_same_difference_in_all_units_is_certain():
+    """Neither agent draws anything; so scipy gives p = 0, too."""
+    table = clickgym.Results(frame_of({"a": [1, 2, 3], "b": [3, 4, 5]})).table()
+    assert table.filter(agent="b").select("difference", "difference_ci95", "p").row(0) == (2, 0, 0)
+
+
 def test_holm_keeps_the_level_of_all_tests():
     """As the definition: the ordered levels times the number of hypotheses that are left."""
     levels = np.random.default_rng(0).random(7) ** 3

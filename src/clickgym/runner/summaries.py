@@ -242,6 +242,8 @@ def _of_gaps(gaps: Any) -> dict[str, float | None]:
     spread = float(gaps.std(ddof=1)) if n > 1 else None
     half = None if spread is None else spread * half_width(n)
     p = t_level(mean, spread / n**0.5, n - 1) if n > 2 and spread else None
+    if n > 2 and spread == 0 and mean != 0:
+        p = 0.0  # the agents draw nothing, so that all units have the same difference
     return {"difference": mean, "difference_ci95": half, "p": p}
 
 
