@@ -44,6 +44,10 @@ class _Recorded:
     _one: Any
     """An environment with the users and the rewards of all streams: a native vector is one."""
     _seed: int | None = None
+    _is_under_way = False
+    """Whether an episode has begun and has not ended."""
+    _is_cut = False
+    """Whether an episode of users who may leave was reset before its end."""
     _started: float | None = None
     _seconds = 0.0
 
@@ -52,6 +56,9 @@ class _Recorded:
         self._started = clock() if self._started is None else self._started
         if seed is not None or not self.meter.step:
             self._seed = int(seed) if isinstance(seed, int) and not self.meter.step else None
+        users = users_of(self._one)
+        if self._is_under_way and users is not None and users.may_leave:
+            self._is_cut = True
 
     def _forget_regret(self) -> None:
         """Make the regret unknown, and warn of it once."""
@@ -65,7 +72,8 @@ class _Recorded:
 
     def result(self, agent: str, horizon: int | None = None) -> Result:
         """Return what was measured so far as the result of a run, which `clickgym.Results` shows
-        beside others.
+        beside others. If users may leave and an episode was reset before its end, the environment
+        has another name, because shorter episodes are another problem.
 
         Without ``checkpoints`` its steps are those that `clickgym.run` has after as many sessions,
         else those that are reached, and the present session. Its seconds are those from the first
@@ -105,7 +113,7 @@ class _Recorded:
             steps = checkpoint_steps(int(steps[-1]))
             totals = totals[steps - 1]
         return Result(
-            env=label_of(self._one),
+            env=label_of(self._one) + ", episodes cut short" * self._is_cut,
             instance=getattr(self._one.unwrapped, "instance", "custom"),
             agent=agent,
             seed=self._seed,
@@ -188,6 +196,7 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
         except Fault as fault:
             session = self.meter.step + 1
             raise SessionError(f"{name_of(self)}, session {session}: {fault}") from None
+        self._is_under_way = not (terminated or truncated)
         self._seconds = clock() - (self._started or 0.0)
         return observation, reward, terminated, truncated, info
 
@@ -279,6 +288,7 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
                 if self.meter.step < self.meter.horizon:
                     self.on_session(b, last["ranking"][b], clicks[b], last["expected_reward"][b])
                 self.meter.add(*measured[b])
+        self._is_under_way = not np.logical_or(terminations, truncations).all()
         self._seconds = clock() - (self._started or 0.0)
         return observations, rewards, terminations, truncations, infos
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 
 import gymnasium as gym
 import numpy as np
@@ -96,6 +97,20 @@ def test_users_who_are_cut_off_earlier_are_another_environment(env_id):
             assert labels == {"PBMRank-v0"}
         else:
             assert labels == set(clickgym.sweep([(env_id, given)], ["Random"], 5, 1).names("env"))
+
+
+@pytest.mark.parametrize("of", [gym.make, partial(gym.make_vec, num_envs=2)])
+def test_users_who_are_reset_before_they_leave_are_another_environment(of):
+    record = clickgym.RecordRegret if of is gym.make else clickgym.RecordVectorRegret
+    for env_id, label in (
+        ("CascadeMDPRank-v0", "CascadeMDPRank-v0, episodes cut short"),
+        ("PBMRank-v0", "PBMRank-v0"),
+    ):
+        env = record(of(env_id))
+        for _ in range(2):
+            env.reset()
+            env.step(env.action_space.sample())
+        assert env.result("mine").env == label
 
 
 def test_its_steps_end_with_the_last_session():
