@@ -268,11 +268,15 @@ def final_table(rows: polars.DataFrame, reference: str | None = None) -> polars.
     known = ~col("env").is_in(without_regret(last))
     rows_of_known = with_loss(per_session(last)).with_columns(polars.when(known).then("regret"))
     table = average(rows_of_known, group, ["loss", "regret", "reward", *metrics])
-    of_runs = last.group_by(group).agg(
-        (col("seconds").median() / col("step").first() * 1e9).alias("ns_per_session"),
-        col("engine", "step").first(),
-        polars.when(known.first()).then(col("regret").median()).alias("median"),
-        polars.when(known.first()).then(col("regret").max()).alias("worst"),
+    of_runs = (
+        complete_runs(last, group)
+        .group_by(group)
+        .agg(
+            (col("seconds").median() / col("step").first() * 1e9).alias("ns_per_session"),
+            col("engine", "step").first(),
+            polars.when(known.first()).then(col("regret").median()).alias("median"),
+            polars.when(known.first()).then(col("regret").max()).alias("worst"),
+        )
     )
     for more in (of_runs, comparisons(last, reference)):
         table = table.join(more, on=group, how="left", maintain_order="left")
