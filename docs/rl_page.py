@@ -41,8 +41,6 @@ LINEAR, CLICKS, BIT = "LinearTS", "NeuralGreedy", "NeuralGreedy:feedback=reward"
 """The linear bandit that is told nothing; a bandit with a network, from clicks and from one bit."""
 FOREIGN = ("TD3", "MaskablePPO", "RecurrentPPO")
 """Classes of other libraries, by the names under which their runs are stored."""
-FEWER_EPOCHS = "PPO:n_epochs=4"
-"""The defaults, which are the settings of the README's example, with four epochs."""
 UNDRAWN = ("PBMLinUCB", "TD3", *UNSHARED)
 """Agents that the figure leaves out, for lines that can be told apart; nor has it other settings
 than the defaults."""
@@ -87,14 +85,13 @@ def _interval(values: NDArray[np.float64]) -> str:
 
 def _rows_of(world: str) -> Iterator[tuple[str, polars.DataFrame]]:
     """Yield the agents of a world and their runs, the lowest regret first; without those that
-    choose numbers of rows, which mean other items in each session, and without PPO with fewer
-    epochs.
+    choose numbers of rows, which mean other items in each session.
     """
     frame = runs().filter(world=world)
     for (agent,), part in frame.sort(col("share").mean().over("agent")).group_by(
         "agent", maintain_order=True
     ):
-        if agent not in (*UNSHARED, FEWER_EPOCHS):
+        if agent not in UNSHARED:
             yield str(agent), part
 
 
