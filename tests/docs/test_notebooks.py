@@ -21,7 +21,17 @@ def detect(clicks, n, threshold):
             return t
 """
 OLDER_MINUS_NEWER = "clicks[: t - n].mean() - clicks[t - n : t].mean()"
+UCB = """
+class UCBAnswer(UCB):
+    def index(self):
+        t = {t}
+        return {bounds}
+UCB = UCBAnswer
+"""
+BOUNDS = "self.click_rate() + np.sqrt(self.factor * np.log(t) / self.shown)"
+INFINITE_UNSEEN = f"np.where(self.shown > 0, {BOUNDS}, math.inf)"
 RIGHT = [
+    (2, 3, UCB.format(t="self.shown.sum()", bounds=INFINITE_UNSEEN)),
     (3, 3, "cascade_estimate = [0.902, 0.804, 0.703, 0.595, 0.49, 0.383, 0.305]"),
     (3, 5, "share_of_several = 0.137"),
     (4, 2, "estimated_examination = [1, 0.29, 0.096]"),
@@ -36,6 +46,8 @@ RIGHT = [
 ]
 WRONG = [
     (1, 4, "corrected = lambda log, chi: (log.clicks.mean(axis=0) / chi)[log.items[0]]"),
+    (2, 3, UCB.format(t="self.shown.sum()", bounds=BOUNDS)),  # not a number in the first session
+    (2, 3, UCB.format(t="np.maximum(self.shown.sum(), 1)", bounds=BOUNDS)),  # nor in the second
     (3, 2, "examined = lambda clicks: np.arange(3) <= (clicks.argmax() if clicks.any() else 2)"),
     (3, 3, "cascade_estimate = attraction"),
     (4, 1, "require_examination = ['PBMUCB', 'PBMPIE', 'PBMTS', 'BCMPTS']"),
