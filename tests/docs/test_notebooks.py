@@ -41,7 +41,7 @@ RIGHT = [
     (6, 1, "earned = 0.837"),
     (6, 3, "refused = [3, 5, 2, 6, 4]"),
     (6, 4, "ratio = 1.35"),
-    (7, 2, "orders = [[0, 2, 1], [1, 2, 0]]"),
+    (7, 2, "orders = [[1, 2, 0], [1, 0, 2]]"),
     (7, 3, "late_plain, late_outer = 0.278, 0.014"),
 ]
 WRONG = [
@@ -65,7 +65,11 @@ WRONG = [
     (6, 3, "refused = proposed"),
     (6, 3, "refused = [3, 3, 3, 3, 3]"),
     (6, 4, "ratio = 0.74"),
-    (7, 2, "orders = [[0, 2, 1], [0, 2, 1]]"),
+    (7, 2, "orders = [[1, 2, 0], [1, 2, 0]]"),
+    (7, 2, "orders = np.argsort(-(two_users @ three_items.T))"),
+    (7, 2, "orders = np.argsort(-(two_users @ abs(weights) @ three_items.T))"),
+    (7, 2, "orders = np.argsort(-(two_users @ weights.T @ three_items.T))"),
+    (7, 2, "orders = np.argsort(-(two_users * weights.diagonal() @ three_items.T))"),
     (7, 3, "late_plain, late_outer = 0.285, 0.050"),  # of all sessions
 ]
 
