@@ -94,9 +94,9 @@ class CascadeDUCB(CascadeAgent):
         with the largest sum of the discounted mean X / N and a bonus. The bonus of an item grows
         while the item is not examined, so the agent tries every item again and notices changes. The
         memory of about 1 / (1 - γ) sessions is a compromise: a longer one follows changes slowly, a
-        shorter one gives rough estimates. Exploration never stops, so it loses much more than
-        `CascadeKLUCB` if users do not change, and items at positions that users skip count as not
-        attractive.
+        shorter one gives rough estimates. Exploration never stops, so with its default ε it loses
+        much more than `CascadeKLUCB` if users do not change. Items at positions that users skip
+        count as not attractive.
 
     Algorithm:
         ::
@@ -270,7 +270,7 @@ class CascadeSWUCB(CascadeAgent):
         largest mean X / N plus a bonus, and items that were not examined in the window come first.
         All old clicks have left the window τ sessions after a change, so it finds the new order
         sooner than `CascadeDUCB`, whose old clicks fade slowly. It tries every item again in each
-        window, so it loses much more than `CascadeKLUCB` if users do not change.
+        window, so with its default ε it loses much more than `CascadeKLUCB` if users do not change.
 
     Algorithm:
         ::
