@@ -16,11 +16,13 @@ import pytest
 # answers to exercises that their checks must take or refuse: notebook, exercise, code
 DETECTOR = """
 def detect(clicks, n, threshold):
-    for t in range({begin}, len(clicks) + 1):
+    for t in range({begin}, {end}):
         if {change} > {threshold}:
             return t
 """
+END = "len(clicks) + 1"
 OLDER_MINUS_NEWER = "clicks[: t - n].mean() - clicks[t - n : t].mean()"
+ABSOLUTE = f"abs({OLDER_MINUS_NEWER})"
 UCB = """
 class UCBAnswer(UCB):
     def index(self):
@@ -37,6 +39,7 @@ RIGHT = [
     (4, 2, "estimated_examination = [1, 0.29, 0.096]"),
     # with the rounded estimate of the line above
     (4, 3, "regret_with_estimate = 99.6"),
+    (5, 4, DETECTOR.format(begin="2 * n", end=END, change=ABSOLUTE, threshold="threshold")),
     (5, 5, "epsilon, gamma = 0.125, 0.9982"),
     (6, 1, "earned = 0.837"),
     (6, 3, "refused = [3, 5, 2, 6, 4]"),
@@ -53,13 +56,16 @@ WRONG = [
     (4, 1, "require_examination = ['PBMUCB', 'PBMPIE', 'PBMTS', 'BCMPTS']"),
     (4, 2, "estimated_examination = examination"),
     (4, 3, "regret_with_estimate = of_power['γ = 1.0']"),
-    (5, 4, DETECTOR.format(begin="2 * n", change=OLDER_MINUS_NEWER, threshold="threshold")),
-    (
-        5,
-        4,
-        DETECTOR.format(begin="1000", change=f"abs({OLDER_MINUS_NEWER})", threshold="threshold"),
+    *(
+        (5, 4, DETECTOR.format(begin=begin, end=end, change=change, threshold=threshold))
+        for begin, end, change, threshold in (
+            ("2 * n", END, OLDER_MINUS_NEWER, "threshold"),
+            ("1000", END, ABSOLUTE, "threshold"),
+            ("3 * n", END, ABSOLUTE, "threshold"),
+            ("2 * n", "len(clicks)", ABSOLUTE, "threshold"),
+            ("2 * n", END, ABSOLUTE, 0.25),
+        )
     ),
-    (5, 4, DETECTOR.format(begin="2 * n", change=f"abs({OLDER_MINUS_NEWER})", threshold=0.25)),
     (5, 5, "epsilon, gamma = 0.25, 0.9982"),
     (5, 5, "epsilon, gamma = 0.125, 0.99"),
     (6, 3, "refused = proposed"),
