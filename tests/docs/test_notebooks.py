@@ -33,6 +33,8 @@ UCB = UCBAnswer
 BOUNDS = "self.click_rate() + np.sqrt(self.factor * np.log(t) / self.shown)"
 INFINITE_UNSEEN = f"np.where(self.shown > 0, {BOUNDS}, math.inf)"
 RIGHT = [
+    (1, 3, "ratio = 0.601"),
+    (1, 3, "ratio = 0.606"),  # of A alone
     (2, 3, UCB.format(t="self.shown.sum()", bounds=INFINITE_UNSEEN)),
     (3, 3, "cascade_estimate = [0.902, 0.804, 0.703, 0.595, 0.49, 0.383, 0.305]"),
     (3, 5, "share_of_several = 0.137"),
@@ -48,6 +50,7 @@ RIGHT = [
     (7, 3, "late_plain, late_outer = 0.278, 0.014"),
 ]
 WRONG = [
+    (1, 3, "ratio = examination[1] / examination[0]"),
     (1, 4, "corrected = lambda log, chi: (log.clicks.mean(axis=0) / chi)[log.items[0]]"),
     (2, 3, UCB.format(t="self.shown.sum()", bounds=BOUNDS)),  # not a number in the first session
     (2, 3, UCB.format(t="np.maximum(self.shown.sum(), 1)", bounds=BOUNDS)),  # nor in the second
