@@ -74,6 +74,7 @@ FILES = {
         def bound(function):
             @kernel
             def loop(state, n):
+                'A docstring.'
                 total = 0.0
                 for i in range(n):
                     total += function(difference(state, i))
@@ -149,7 +150,7 @@ EDITS = {
 }
 ELSEWHERE = {
     "comment": ("it", "def bound", "# a comment\n\ndef bound"),
-    "docstring": ("it", "        total = 0.0", '        """A docstring."""\n        total = 0.0'),
+    "docstring": ("it", "A docstring.", "Another one."),
     "other kernel": ("it", "def bound", "@kernel\ndef another(x):\n    return x\n\ndef bound"),
     "other constant": ("constants_of_it", "FACTOR", "OTHER = 1\nFACTOR"),
     "other constant of a module": (RULES, "SCALE", "OTHER = 1\nSCALE"),

@@ -16,6 +16,7 @@ import builtins
 import dis
 import enum
 import hashlib
+import inspect
 import sys
 import types
 from collections.abc import Iterator
@@ -175,14 +176,16 @@ def _names(code: types.CodeType) -> set[tuple[str, ...]]:
 
 
 def _instructions(code: types.CodeType) -> tuple[Any, ...]:
-    """Return the instructions of a function, independent of comments and layout; the docstring is
-    the first of its constants.
+    """Return the instructions of a function, independent of comments and layout; a docstring is the
+    first of its constants.
     """
     constants = [
         _instructions(value) if isinstance(value, types.CodeType) else repr(value)
         for value in code.co_consts
     ]
-    if constants and isinstance(code.co_consts[0], str):
+    # before 3.14 the first constant of a function without a docstring is None
+    may_be_other = sys.version_info >= (3, 14) and not code.co_flags & inspect.CO_HAS_DOCSTRING
+    if constants and isinstance(code.co_consts[0], str) and not may_be_other:
         constants[0] = "None"
     names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
     return code.co_code, code.co_exceptiontable, names, code.co_argcount, constants
