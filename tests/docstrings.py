@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-EXTRAS = {"import stable_baselines3": "stable_baselines3"}
+EXTRAS = {"import stable_baselines3": "stable_baselines3", "NeuralGreedy(": "torch"}
 """What only examples of an extra have in their code, and a package of this extra."""
 PYPROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"
 

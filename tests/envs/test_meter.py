@@ -170,7 +170,7 @@ def test_streams_whose_lists_are_changed_within_their_space():
         RecordVectorRegret(Reversed(ClickVectorEnv(MODEL, 2)))
 
 
-@pytest.mark.parametrize("vector", [SyncVectorEnv, AsyncVectorEnv])
+@pytest.mark.parametrize("vector", [SyncVectorEnv, partial(AsyncVectorEnv, context="fork")])
 @pytest.mark.parametrize(
     "others", [{"id": "CMRank-v0", "n_positions": 5}, {"instance": "uniform:seed=1"}, {"cutoff": 2}]
 )
