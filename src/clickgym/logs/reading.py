@@ -202,10 +202,8 @@ def _rows(
 def _log_of(name: str, rows: pl.DataFrame) -> ClickLog:
     """The log of rows that are in any order."""
     numbers, _ = coded(rows["session"])
-    rows = rows.with_columns(number=numbers)
-    if not rows.select(pl.struct("number", "position").is_sorted()).item():
-        rows = rows.sort("number", "position", maintain_order=True)
-        numbers = rows["number"].to_numpy()
+    rows = rows.with_columns(number=numbers).sort("number", "position", maintain_order=True)
+    numbers = rows["number"].to_numpy()
     starts = np.flatnonzero(np.diff(numbers, prepend=-1))
     lengths = np.diff(starts, append=len(rows))
     damaged = _damaged(name, rows, starts, lengths)
