@@ -201,7 +201,7 @@ class Estimate(NamedTuple):
     def _level(self, holds: bool, gap: float) -> float:
         if not holds or not math.isfinite(self.error):
             return 1.0
-        return t_level(gap, self.error, self.freedom) if self.error else 0.0
+        return t_level(gap, self.error, self.freedom)
 
 
 def number(value: float, digits: int = 3) -> str:

@@ -39,11 +39,13 @@ def t_level(mean: float, error: float, freedom: int) -> float:
 
     Args:
         mean: the mean.
-        error: its standard error, positive.
+        error: its standard error; if it is 0, all values are the same, and the level is 0.
         freedom: degrees of freedom.
     """
     from scipy.special import stdtr  # slow to load
 
+    if error == 0:
+        return 0.0
     return 2 * float(stdtr(freedom, -abs(mean) / error))
 
 

@@ -237,13 +237,11 @@ def comparisons(last: polars.DataFrame, reference: str) -> polars.DataFrame:
 
 
 def _of_gaps(gaps: Any) -> dict[str, float | None]:
-    """The mean of the differences of n units, its interval, and p if n > 2."""
+    """The mean of the differences of n units, its interval, and p if n > 2 and there are any."""
     n, mean = len(gaps), float(gaps.mean())
     spread = float(gaps.std(ddof=1)) if n > 1 else None
     half = None if spread is None else spread * half_width(n)
-    p = t_level(mean, spread / n**0.5, n - 1) if n > 2 and spread else None
-    if n > 2 and spread == 0 and mean != 0:
-        p = 0.0  # the agents draw nothing, so that all units have the same difference
+    p = t_level(mean, spread / n**0.5, n - 1) if n > 2 and (spread or mean) else None
     return {"difference": mean, "difference_ci95": half, "p": p}
 
 
