@@ -121,14 +121,14 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
             seed: one integer that seeds all streams; None continues the current streams.
             options: not used.
 
-        Raises:
-            ValueError: ``options`` has a ``reset_mask``; all streams start together.
-
         Returns:
             The observations: ``(B, K)`` zeros, or a dict with ``clicks`` and ``features`` ``(B, L,
             d)`` or ``state`` ``(B,)``. And infos with ``optimal_ranking`` ``(B, K)`` and
             ``optimal_reward`` ``(B,)``; if candidates change also with ``user`` ``(B,)`` and
             ``candidates`` ``(B, L)``, as in `ClickEnv.step`.
+
+        Raises:
+            ValueError: ``options`` has a ``reset_mask``; all streams start together.
         """
         if options and "reset_mask" in options:
             raise ValueError(

@@ -112,8 +112,9 @@ class _Recorded:
         if meter.keeps_all:
             steps = checkpoint_steps(int(steps[-1]))
             totals = totals[steps - 1]
+        label = label_of(self._one)
         return Result(
-            env=label_of(self._one) + ", episodes cut short" * self._is_cut,
+            env=f"{label}, episodes cut short" if self._is_cut else label,
             instance=getattr(self._one.unwrapped, "instance", "custom"),
             agent=agent,
             seed=self._seed,
