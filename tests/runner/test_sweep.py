@@ -256,6 +256,17 @@ def test_the_same_users_under_two_names(tmp_path, other):
     with pytest.raises(ValueError, match=r"^uniform:seed=1 and .* are the same users; leave out"):
         clickgym.sweep(ENVS, AGENTS, 100, 1, instances=["uniform:seed=1", other], out=out)
     assert not out.exists()
+    folders = {tmp_path / "a": "uniform:seed=1", tmp_path / "b": other}
+    parts = [
+        clickgym.sweep(ENVS, AGENTS, 100, 1, instances=[name], out=folder, n_jobs=1)
+        for folder, name in folders.items()
+    ]
+    for together in (parts, [*folders]):
+        with pytest.raises(ValueError, match="are the same users"):
+            clickgym.Results(together)
+    with pytest.raises(ValueError, match="are the same users"):
+        clickgym.sweep(ENVS, AGENTS, 100, 1, instances=[other], out=tmp_path / "a")
+    assert_frame_equal(clickgym.Results(tmp_path / "a").frame, parts[0].frame)
     instances = ["uniform:seed=1", "uniform:seed=2"]
     results = clickgym.sweep(ENVS[:1], ["Random"], 100, 1, instances=instances, n_jobs=1)
     assert results.names("instance") == instances

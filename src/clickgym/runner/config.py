@@ -191,6 +191,26 @@ class Config:
         return [f"{key}: {short(before[key])} before, {short(now[key])} now" for key in changed]
 
 
+def check_instances(configs: Iterable[Config]) -> None:
+    """Check that no environment has the same users under two names, which would count as two.
+
+    Args:
+        configs: of results that stand in one table.
+
+    Raises:
+        ValueError: it has.
+    """
+    names = dict[tuple[str, str], str]()
+    for config in configs:
+        for env, name, *_ in config.cells:
+            known = names.setdefault((env, config.identities["instances"][name]), name)
+            if known != name:
+                raise ValueError(
+                    f"{known} and {name} are the same users; leave out one of the two, because a "
+                    "table would count both"
+                )
+
+
 def shown_of(configs: Sequence[Config]) -> Config:
     """What the table of a folder shows after some sweeps: the last one, with what the others of the
     same setting had beside it. A label that was renamed goes. So does what a label stood for before
@@ -198,6 +218,9 @@ def shown_of(configs: Sequence[Config]) -> Config:
 
     Args:
         configs: of the sweeps, the last one at the end.
+
+    Raises:
+        ValueError: as `check_instances`.
     """
     same = [config for config in configs if config.setting == configs[-1].setting]
     queries: dict[str, int] = {}
@@ -219,7 +242,9 @@ def shown_of(configs: Sequence[Config]) -> Config:
             if not has_changed and not is_renamed:
                 there = cells.get(labels, cell)
                 cells[labels] = there if there.runs > cell.runs else cell
-    return every.only(cells.values())
+    shown = every.only(cells.values())
+    check_instances([shown])
+    return shown
 
 
 @lru_cache(maxsize=2**16)

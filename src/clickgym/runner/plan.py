@@ -18,7 +18,7 @@ from ..core.checks import is_sequence, short
 from ..envs import ClickEnv, Users
 from ..envs.any_env import sizes_of, users_of
 from ..envs.instances.instance import shipped_instances
-from .config import Cell, Config, Setting
+from .config import Cell, Config, Setting, check_instances
 from .identity import identities, is_built_in, loaded, own_files
 from .make import (
     AgentRecipe,
@@ -134,11 +134,8 @@ def plan_of(
         {name: loaded(name if used is None else used) for name, used in tried.named.items()},
         warns=is_kept,
     )
-    cells, names = [], dict[tuple[str, str], str]()
+    cells = []
     for env, name, agent in tried.batches:
-        known = names.setdefault((env, of_instance[name]), name)
-        if known != name:
-            raise ValueError(f"{known} and {name} are the same users; leave out one of the two")
         key = setting.key(name, of_env[env], of_instance[name], of_agent[agent])
         cells.append(Cell(env, name, agent, key, runs))
     typed = {name: used if isinstance(used, str) else None for name, used in tried.named.items()}
@@ -151,6 +148,7 @@ def plan_of(
         cells=cells,
         queries=tried.queries,
     )
+    check_instances([config])
     classes = {name: users for name, users in Users.classes.items() if not is_built_in(users)}
     job = Job(setting, engine, env_recipes, agent_recipes, tried.named, tried.queries, classes)
     own = own_files(env_recipes) | own_files(agent_recipes)

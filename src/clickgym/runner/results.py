@@ -22,7 +22,7 @@ from ..core.checks import (
 from ..core.files import make_folder
 from ..core.forks import check_fork
 from ..envs.result import Result
-from .config import Config
+from .config import Config, check_instances
 from .rows import read_folders, rows_of
 from .summaries import MEASURED, TIMED, final_table, metrics_of
 
@@ -50,7 +50,8 @@ class Results:
 
     Raises:
         ValueError: the folder is not one of results, the rows are not those of a sweep, or single
-            runs have different numbers of sessions, different rewards, or one name for two agents.
+            runs have different numbers of sessions, different rewards, or one name for two agents;
+            or two instances are the same users, and would count as two.
         RuntimeError: the process was forked from one that had used Polars.
 
     Example:
@@ -82,6 +83,8 @@ class Results:
         if any(isinstance(part, Result | Results) for part in parts):
             kinds = Result, Results
             parts = [part if isinstance(part, kinds) else Results(part) for part in parts]
+            known = [part.configuration for part in parts if isinstance(part, Results)]
+            check_instances(filter(None, known))
             source = rows_of([part if isinstance(part, Result) else part.rows for part in parts])
         if not isinstance(source, polars.DataFrame):
             source, config = read_folders([check_path("source", folder) for folder in parts])

@@ -37,7 +37,7 @@ def read_folders(folders: Sequence[Path]) -> tuple[polars.DataFrame, Config]:
 
     Raises:
         ValueError: a folder is not one of results, a label has another meaning in each of two
-            folders, or no run is finished.
+            folders, two instances are the same users, or no run is finished.
 
     Warns:
         UserWarning: nothing of a folder is shown, because another has another setting.
