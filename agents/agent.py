@@ -87,8 +87,7 @@ class BaseAgent:
     """The arguments of the constructor that `clickgym.make_agent` filled in."""
 
     def engine_in(self, env: EnvTraits, wanted: str) -> str:
-        """The engine that runs the agent in an environment: ``"compiled"``, ``"python"``, or the
-        library of its own loop.
+        """The engine that runs the agent in an environment, as `clickgym.Result.engine` names it.
 
         Args:
             env: the environment.

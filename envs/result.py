@@ -33,7 +33,7 @@ class Result:
         metrics: ``(n,)`` further metrics by name: cumulative sums, but for held-out queries.
         seconds: wall time of the sessions, without the compilation of kernels.
         engine: ``"compiled"``, ``"python"``, or the name of the library that ran the loop;
-            ``"own loop"`` of your own program.
+            ``"own loop"`` of your own program, ``"frozen policy"`` of a `FrozenPolicy`.
     """
 
     env: str

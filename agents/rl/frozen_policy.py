@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, get_args
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
@@ -25,7 +25,7 @@ from ...envs.wrappers.actions import lists_of_scores, order_of_items, scores_spa
 from ...envs.wrappers.episode_counts import Counts
 from ...envs.wrappers.feature_weights import lists_of_weights
 from ...envs.wrappers.item_by_item import Draft, flat_draft
-from ..agent import Agent, Seed
+from ..agent import Agent, EnvTraits, Seed
 from .learner import Actions
 
 
@@ -84,8 +84,11 @@ class FrozenPolicy(Agent):
         array([9, 0, 1, 2, 3])
         >>> result = clickgym.run(agent, gym.make("PBMRank-v0"), 100, seed=0)
         >>> result.agent, result.engine
-        ('FrozenPolicy', 'python')
+        ('FrozenPolicy', 'frozen policy')
     """
+
+    engine: ClassVar[str] = "frozen policy"
+    """What `clickgym.Result.engine` says, so that tables name what did not learn in their runs."""
 
     def __init__(
         self,
@@ -135,6 +138,10 @@ class FrozenPolicy(Agent):
             model=model,
             actions=self.actions,
         )
+
+    def engine_in(self, env: EnvTraits, wanted: str) -> str:
+        super().engine_in(env, wanted)
+        return self.engine
 
     def _kind(self) -> str:
         """Return the kind of actions of the model's action space."""

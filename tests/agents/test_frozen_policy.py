@@ -164,7 +164,7 @@ def test_what_a_learner_has_learned_can_be_frozen(name):
     clickgym.run(learner, env, 300, seed=0)
     agent = FrozenPolicy(4, 3, model=learner.model, items=learner.items)
     result = clickgym.run(agent, env, 50, seed=0)
-    assert (result.agent, result.engine, result.steps[-1]) == ("FrozenPolicy", "python", 50)
+    assert (result.agent, result.engine, result.steps[-1]) == ("FrozenPolicy", "frozen policy", 50)
     again = FrozenPolicy(4, 3, model=learner.model, items=learner.items)
     np.testing.assert_array_equal(clickgym.run(again, env, 50, seed=0).regret, result.regret)
 

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 
 import numpy as np
 import polars
@@ -11,6 +12,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import clickgym
+from clickgym.agents import FrozenPolicy
 from clickgym.command_line import main
 from clickgym.core.formats import regret_text
 from clickgym.runner.reports import figures
@@ -399,3 +401,22 @@ def test_caption_in_latex_says_what_agents_were_told():
     results = clickgym.sweep(["PBMRank-v0"], ["PBMTS", "TopRank"], 100, 1, n_jobs=1)
     assert "PBMTS got examination" in results.to_latex()
     assert "got" not in results.select(["TopRank"]).to_latex()
+    single = [clickgym.run(name, "PBMRank-v0", 100, seed=0) for name in ("PBMTS", "TopRank")]
+    assert "PBMTS got examination" in clickgym.Results(single).to_latex()
+
+
+def first_items(observation):
+    return [0, 1, 2, 3, 4]
+
+
+def test_policies_that_did_not_learn_are_named(tmp_path):
+    """Under any label, of single runs and of a folder, beside agents that learned."""
+    agents = {"mine": (FrozenPolicy, {"model": first_items}), "TopRank": "TopRank"}
+    results = clickgym.sweep(["PBMRank-v0"], agents, 100, 2, n_jobs=1, out=tmp_path)
+    one = replace(clickgym.run(agents["mine"], "PBMRank-v0", 100, seed=0), agent="its")
+    for table in (results, clickgym.Results(tmp_path), clickgym.Results([one, results])):
+        [note] = [text for text in in_words(table).notes if "did not learn" in text]
+        assert "mine" in note
+        assert "TopRank" not in note
+    assert note.startswith("its and mine did not learn")
+    assert results.table("TopRank").filter(agent="mine")["difference"].count() == 1

@@ -64,6 +64,8 @@ class Results:
         >>> figure = results.plot("regret.pdf")  # doctest: +SKIP
     """
 
+    configuration: Config | None
+
     def __init__(
         self,
         source: str

@@ -8,6 +8,7 @@ from typing import Any
 import polars
 from polars import col
 
+from ..agents import FrozenPolicy
 from ..core.statistics import half_width, holm, t_level
 from .play.metrics import is_sum
 from .play.pair import ENGINES
@@ -16,7 +17,9 @@ MEASURED = ("env", "instance", "agent", "run", "seed", "step", "regret", "reward
 TIMED = ("engine", "seconds")
 QUERY = "query"
 """The column of the query of each run, where runs have one; null in other environments."""
-OWN_USERS = ~col("engine").is_in([*ENGINES, "own loop"]) | col("seed").is_null()
+IS_FROZEN = col("engine") == FrozenPolicy.engine
+"""Whether a run is of a policy that does not learn in it."""
+OWN_USERS = ~col("engine").is_in([*ENGINES, "own loop"]) & ~IS_FROZEN | col("seed").is_null()
 """Whether a run met other users than the runs of the same number of other agents: it trained on
 streams of its own, or its seed is unknown.
 """

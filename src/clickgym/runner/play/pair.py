@@ -21,8 +21,8 @@ ENGINES: Sequence[str] = ("auto", "compiled", "python")
 
 
 def engine_of(agent: BaseAgent, env: gym.Env, engine: str = "auto") -> str:
-    """The engine that plays an agent in an environment: ``"compiled"``, ``"python"``, or the
-    library of an `OwnLoop`. A pair that passes here can play.
+    """The engine that plays an agent in an environment, as `Result.engine` names it. A pair that
+    passes here can play.
 
     Args:
         agent, env: who and where.

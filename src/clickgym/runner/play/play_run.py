@@ -9,6 +9,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from ...agents import FrozenPolicy
 from ...core.faults import SessionError
 from ...envs.any_env import own_step_of
 from ...envs.base_env import label_of, name_of
@@ -22,7 +23,11 @@ from .loop import OnChunk, Run
 from .measuring import Metrics
 from .python import play_python
 
-LOOPS: dict[str, Callable[[Run], float]] = {"compiled": play_compiled, "python": play_python}
+LOOPS: dict[str, Callable[[Run], float]] = {
+    "compiled": play_compiled,
+    "python": play_python,
+    FrozenPolicy.engine: play_python,
+}
 """The loop of each engine; any other engine is the library of a learner."""
 ROUNDING = 1e-9
 """Expected clicks per session by which regret may fall."""

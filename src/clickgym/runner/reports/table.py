@@ -18,7 +18,7 @@ from ...core.formats import duration, regret_text
 from ..console import Column, print_table, say
 from ..make import agent_recipe, requirements
 from ..play.metrics import is_sum
-from ..summaries import OWN_USERS, metrics_of, span, with_loss, without_regret
+from ..summaries import IS_FROZEN, OWN_USERS, metrics_of, span, with_loss, without_regret
 
 if TYPE_CHECKING:
     from ..results import Results
@@ -276,18 +276,26 @@ def over_words(table: polars.DataFrame) -> str:
 
 
 def about_knowledge(results: Results) -> Iterator[str]:
-    """What agents got from the environment beside clicks, as far as their classes are at hand."""
+    """What agents got beside clicks, as far as their classes are at hand, and which did not learn:
+    they know what somebody trained them on.
+    """
     typed: dict[str, Any] = dict(results.configuration.agents) if results.configuration else {}
     given = []
     for label in results.names("agent"):
         maker: Any = None
         with suppress(Exception):  # a module of others may be gone, or fail
-            maker, _ = agent_recipe(typed[label])
+            maker, _ = agent_recipe(typed.get(label) or label)
         names = [name for name in requirements(maker) if name != "ranking"]  # of baselines
         if names:
             given.append(f"{label} got {', '.join(names)}")
     if given:
-        yield f"Beside clicks, {'; '.join(given)} from the environment."
+        yield f"Beside clicks, {'; '.join(given)}."
+    frozen = results.rows.filter(IS_FROZEN)["agent"].unique(maintain_order=True).to_list()
+    if frozen and len(frozen) < results.rows["agent"].n_unique():
+        yield (
+            f"{' and '.join(frozen)} did not learn in these runs. What was lost in training before "
+            "is not counted."
+        )
 
 
 def _comparisons(results: Results, reference: str) -> Iterator[str]:
