@@ -146,12 +146,12 @@ def test_other_queries_tell_of_positions():
         still.item_labels,
         ("still", "moving"),
     )
-    for log, query, is_open in ((still, "q", True), (both, "still", False)):
+    for log, query, is_unidentified in ((still, "q", True), (both, "still", False)):
 
         def clicks(model, query=query):
             users = model.click_model(query, list("abcd"))
             return users.click_probabilities([3, 2, 1, 0])[None]
 
         model = PBMEstimator().fit(log)
-        told = Information(model, log).of(query, clicks)
-        assert told.is_open(1 / 3000).tolist() == [is_open]
+        uncertainty = Information(model, log).uncertainty(query, clicks)
+        assert uncertainty.is_unidentified(1 / 3000).tolist() == [is_unidentified]

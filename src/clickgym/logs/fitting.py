@@ -230,8 +230,8 @@ def _with_standard_errors(
     """
     errors: dict[str, dict[str, Any]] = {label: {} for label in instances}
     size = max(len(log) // 4, min(len(log), REFIT_SESSIONS))
-    for name, told in information.items():
-        estimator = told.estimator
+    for name, of_model in information.items():
+        estimator = of_model.estimator
         draws: dict[str, list[dict[str, Any]]] = {label: [] for label in instances}
         for number in range(n):
             # The same sessions are drawn for every model; sorted rows are copied faster.
@@ -243,7 +243,7 @@ def _with_standard_errors(
                 draws[label].append(_parameters(model, instance.model(name)))
         for label, instance in instances.items():
             model, scale = instance.model(name), np.sqrt(size / len(log))
-            untold = _untold(told, label, instance.estimation["items"], model)
+            unidentified = _unidentified(of_model, label, instance.estimation["items"], model)
             sessions = log.of_query(label)
             shown = [sessions.items == log.item_labels.index(item) for item in instance.labels]
             expected = estimator.predict_proba(sessions)
@@ -255,7 +255,7 @@ def _with_standard_errors(
                     key,
                     np.std([draw[key] for draw in draws[label]], axis=0, ddof=1) * scale,
                     np.array(clicks),
-                    untold[key],
+                    unidentified[key],
                 )
                 for key in draws[label][0]
             }
@@ -278,7 +278,7 @@ def _parameters(model: ClickModel, like: ClickModel) -> dict[str, Any]:
     return values
 
 
-def _untold(
+def _unidentified(
     information: Information, query: str, items: list[str], model: ClickModel
 ) -> dict[str, NDArray[np.bool_]]:
     """Which parameters of a query's model the log does not tell."""
@@ -289,14 +289,13 @@ def _untold(
 
     shapes = {name: np.shape(array) for name, array in _parameters(model, model).items()}
     ends = np.cumsum([math.prod(shape) for shape in shapes.values()])[:-1]
-    is_open = np.split(information.of(query, values).is_open(), ends)
-    untold = {
-        name: part.reshape(shape)
-        for (name, shape), part in zip(shapes.items(), is_open, strict=True)
+    parts = np.split(information.uncertainty(query, values).is_unidentified(), ends)
+    unidentified = {
+        name: part.reshape(shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)
     }
-    if "examination" in untold:
-        untold["examination"].flat[0] = True  # the unit of the others
-    return untold
+    if "examination" in unidentified:
+        unidentified["examination"].flat[0] = True  # the unit of the others
+    return unidentified
 
 
 def _identified(
@@ -305,11 +304,11 @@ def _identified(
     name: str,
     errors: Any,
     clicks: NDArray[np.float64],
-    untold: NDArray[np.bool_],
+    unidentified: NDArray[np.bool_],
 ) -> Any:
     """Standard errors as an instance holds them: None where clicks do not tell the parameter.
 
-    ``clicks`` are those of each item, expected and seen, ``(L, 2)``.
+    ``clicks`` are those of each item, expected and in the log, ``(L, 2)``.
     """
     if name in model.item_parameters():
         values = np.asarray(getattr(model.parameters, name))
@@ -317,5 +316,5 @@ def _identified(
         trials = clicks[:, 0] / np.maximum(values, 1e-9) if name == "attraction" else clicks[:, 1]
         size = trials + sum(estimator.prior_) + 1
         errors = np.maximum(errors, np.sqrt(values * (1 - values) / size))
-    identified: Any = np.where(untold, None, errors.round(6))
+    identified: Any = np.where(unidentified, None, errors.round(6))
     return identified.tolist()

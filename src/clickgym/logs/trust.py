@@ -22,7 +22,7 @@ from ..core.checks import check_choice, check_kind, check_labels, check_seed
 from .distinct import distinct
 from .estimation.em import quietly_fitted
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator
-from .estimation.information import Information, untold
+from .estimation.information import Information, least_identified
 from .fitting import SHOWN
 from .log import ClickLog
 
@@ -258,7 +258,8 @@ def _limits(log: ClickLog, best: str, queries: Indices) -> str:
             items = np.flatnonzero(np.bincount(lists[lists >= 0]) >= SHOWN * len(lists))
             if len(items) >= log.n_positions:
                 labels = [log.item_labels[item] for item in items]
-                found += filter(None, [untold(information, log.query_labels[query], labels)])
+                parameter = least_identified(information, log.query_labels[query], labels)
+                found += [parameter] if parameter else []
         if found:
             other = "" if model == best else f", so that {best} tells them by what it assumes"
             return (

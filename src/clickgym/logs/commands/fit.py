@@ -23,7 +23,7 @@ from ...envs import ClickModel
 from ...runner.console import Column, announce_compiling, errors, output, print_table, say
 from ..estimation.em import ConvergenceWarning
 from ..estimation.estimator import MODEL_ESTIMATORS
-from ..estimation.information import untold
+from ..estimation.information import least_identified
 from ..fitting import Fitted, fit_models
 from ..reading import log_name, read_log
 from .options import Columns, Log, Seed, names
@@ -160,7 +160,8 @@ def _cautions(fitted: Fitted) -> Iterator[str]:
     """Of each query, which models the log does not tell of all lists."""
     for query, instance in fitted.instances.items():
         found = {
-            name: untold(it, query, instance.labels) for name, it in fitted.information.items()
+            name: least_identified(it, query, instance.labels)
+            for name, it in fitted.information.items()
         }
         models = [name for name in found if found[name]]
         if models:

@@ -64,35 +64,35 @@ Parameter = tuple[str, tuple[int, ...]]
 """An attribute of an estimator, and a place in it."""
 
 
-class Told(NamedTuple):
-    """What a log tells of some values, ``(M,)`` each.
+class Uncertainty(NamedTuple):
+    """How well a log tells some values, ``(M,)`` each.
 
     Attributes:
         influence: ``(n, M)`` how each session of the query moves the values.
         variance: of the values, as sessions make it, to first order.
-        open: the variance that the log leaves open beside it.
-        nothing: the standard deviation of what the log tells nothing of.
-        unknown: the parameter that it tells least of, in words.
+        open_variance: what the log leaves open beside it.
+        unidentified: the standard deviation of what the log tells nothing of.
+        least_identified: the parameter that it tells least of, in words.
         values: by the estimator.
     """
 
     influence: Floats
     variance: Floats
-    open: Floats
-    nothing: Floats
-    unknown: tuple[str, ...]
+    open_variance: Floats
+    unidentified: Floats
+    least_identified: tuple[str, ...]
     values: Floats
 
     @property
     def deviation(self) -> Floats:
         """The standard deviation of the values in all."""
-        return np.sqrt(self.variance + self.open)
+        return np.sqrt(self.variance + self.open_variance)
 
-    def is_open(self, click: float = 0.0, part: float = MOST_OPEN) -> NDArray[np.bool_]:
+    def is_unidentified(self, click: float = 0.0, part: float = MOST_OPEN) -> NDArray[np.bool_]:
         """Whether the log does not tell the values, at more than a part of them and more than three
         times what a ``click`` would change: what was shown and not clicked is hardly attractive.
         """
-        return self.nothing > np.maximum(part * self.values, 3 * click)
+        return self.unidentified > np.maximum(part * self.values, 3 * click)
 
 
 class Information:
@@ -116,39 +116,46 @@ class Information:
                 places = map(tuple, np.argwhere(values > 0).tolist())
                 self._shared += [(attribute, place) for place in places]
 
-    def of(self, query: str, parts: Callable[[Estimator], Floats]) -> Told:
-        """What the log tells of values that follow from the parameters of a query.
+    def uncertainty(self, query: str, parts: Callable[[Estimator], Floats]) -> Uncertainty:
+        """How well the log tells values that follow from the parameters of a query.
 
         Args:
             query: its label.
             parts: ``(M, n)`` the parts of each value, by an estimator like the fitted one.
         """
+        # The information about the parameters of the query, and about those that all share.
         number = self._log.query_labels.index(query)
         columns = self._columns(number)
         scores = self._scores_of(number, columns)
-        matrix = (scores.T @ scores).toarray()
+        information = (scores.T @ scores).toarray()
         n_shared = len(self._shared)
         if n_shared and len(self._queries) > 1:
             own = self._of_shared(number) if number in self._queries else 0.0
-            matrix[-n_shared:, -n_shared:] += self._of_all - own
+            information[-n_shared:, -n_shared:] += self._of_all - own
+
+        # How each parameter moves each part, (parameters, M, n).
         parameters = [self._parameter(column) for column in columns.tolist()]
         slopes = np.array([self._slope(parameter, parts) for parameter in parameters])
         flat, ones = slopes.reshape(len(columns), -1), np.eye(len(columns))
-        moves = np.linalg.solve(matrix + GUESS * ones, flat).reshape(slopes.shape)
-        blind = NOTHING * np.linalg.solve(matrix + NOTHING * ones, flat).reshape(slopes.shape)
-        blind = np.abs(blind).sum(axis=2)
+        moves = np.linalg.solve(information + GUESS * ones, flat).reshape(slopes.shape)
+
+        # What sessions make of the values, and what the law of their parts adds.
         of_values, now = moves.sum(axis=2), parts(self.estimator)
-        variance = np.maximum((of_values * (matrix @ of_values)).sum(axis=0), 0.0)
-        laws = slopes.transpose(1, 2, 0) @ moves.transpose(1, 0, 2)  # of the parts of each value
-        linear = laws.sum(axis=(1, 2))
-        beyond = np.array([_variance(*law) for law in zip(now, laws, strict=True)]) - linear
-        return Told(
-            self._influence(number, scores @ of_values),
-            variance,
-            np.maximum(np.maximum(linear, beyond) - variance, 0.0),
-            np.sqrt((blind**2).sum(axis=0) / GUESS),
-            tuple(self._words(parameters[most]) for most in blind.argmax(axis=0)),
-            now.sum(axis=1),
+        variance = np.maximum((of_values * (information @ of_values)).sum(axis=0), 0.0)
+        covariances = slopes.transpose(1, 2, 0) @ moves.transpose(1, 0, 2)
+        linear = covariances.sum(axis=(1, 2))
+        added = np.array(list(map(_variance, now, covariances))) - linear
+
+        # The part of the slopes along which there is no information, (parameters, M).
+        blind = NOTHING * np.linalg.solve(information + NOTHING * ones, flat)
+        blind = np.abs(blind.reshape(slopes.shape)).sum(axis=2)
+        return Uncertainty(
+            influence=self._influence(number, scores @ of_values),
+            variance=variance,
+            open_variance=np.maximum(np.maximum(linear, added) - variance, 0.0),
+            unidentified=np.sqrt((blind**2).sum(axis=0) / GUESS),
+            least_identified=tuple(self._phrase(parameters[most]) for most in blind.argmax(axis=0)),
+            values=now.sum(axis=1),
         )
 
     @cached_property
@@ -293,7 +300,7 @@ class Information:
         """
         return estimator._conditional(pairs, self._log.clicks).clip(TINY, 1 - TINY)
 
-    def _words(self, parameter: Parameter) -> str:
+    def _phrase(self, parameter: Parameter) -> str:
         """A parameter for messages."""
         attribute, place = parameter
         name = attribute.rstrip("_").replace("_", " ")
@@ -314,7 +321,7 @@ def _variance(parts: Floats, covariance: Floats) -> float:
     return float((products * np.expm1(logs)).sum())
 
 
-def untold(information: Information, query: str, items: Sequence[str]) -> str:
+def least_identified(information: Information, query: str, items: Sequence[str]) -> str:
     """What a log leaves open most, in words, if it does not tell the clicks on every list of some
     items of a query; else empty. Lists begin with each of the items, or with some of many.
     """
@@ -326,6 +333,8 @@ def untold(information: Information, query: str, items: Sequence[str]) -> str:
         return np.array([users.click_probabilities(ranking) for ranking in lists])
 
     firsts = order[:: max(len(items) // MOST_LISTS, 1)]
-    told = information.of(query, clicks)
-    is_open = told.is_open(1 / information.n_sessions(query))
-    return told.unknown[int(is_open.argmax())] if is_open.any() else ""
+    uncertainty = information.uncertainty(query, clicks)
+    unidentified = uncertainty.is_unidentified(1 / information.n_sessions(query))
+    if not unidentified.any():
+        return ""
+    return uncertainty.least_identified[int(unidentified.argmax())]

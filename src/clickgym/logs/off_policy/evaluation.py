@@ -10,7 +10,7 @@ from ...core.checks import check_number
 from ...envs import ClickModel
 from ..estimation.em import quietly_fitted
 from ..estimation.estimator import Estimator
-from ..estimation.information import Told
+from ..estimation.information import Uncertainty
 from ..log import ClickLog
 from .contributions import contributions
 from .drift import lists_follow_time
@@ -100,7 +100,7 @@ def evaluate(
     logged = earned.sum(axis=1).astype(np.float64)
     gains = per_session - logged
     value, gain, on_policy = (float(part.mean()) for part in (per_session, gains, logged))
-    errors, variance = _errors((per_session, gains, logged), fit.told, users)
+    errors, variance = _errors((per_session, gains, logged), fit.uncertainty, users)
     effective_clicks = effective_number(by_user(per_session, users))
     correlation = _correlation(*errors.tolist()) if effective_clicks >= LEAST_CLICKS else 0.0
     interval = interval_of_clicks(per_session, largest, level, variance, users)
@@ -134,7 +134,7 @@ def evaluate(
 
 
 def _errors(
-    parts: tuple[Floats, Floats, Floats], told: Told | None, users: Users
+    parts: tuple[Floats, Floats, Floats], uncertainty: Uncertainty | None, users: Users
 ) -> tuple[Floats, float]:
     """The standard errors of the value, of its difference to what was logged, and of the latter;
     and the variance of the value times N² by the model, 0 without one.
@@ -151,18 +151,19 @@ def _errors(
     Args:
         parts: ``(N,)`` each: what sessions contribute to the value, to the difference, and what
             they earned.
-        told: what the log tells of the value by a fitted model.
+        uncertainty: of the value by a fitted model.
         users: ``(N,)`` or None.
     """
     errors, variance = np.array([_standard_error(part, users) for part in parts]), 0.0
     logged = parts[-1]
-    if told is not None and len(by_user(logged, users)) > 1:
-        moves = told.influence[:, 0]
+    if uncertainty is not None and len(by_user(logged, users)) > 1:
+        moves = uncertainty.influence[:, 0]
         of_value, of_gain = (
             (by_user(part, users) ** 2).sum()
             for part in (moves, moves - (logged - logged.mean()) / len(logged))
         )
-        of_model = np.array([max(of_value, told.variance[0]), of_gain]) + told.open[0]
+        of_model = np.array([max(of_value, uncertainty.variance[0]), of_gain])
+        of_model += uncertainty.open_variance[0]
         errors[:2] = np.maximum(errors[:2], np.sqrt(of_model))
         variance = float(len(logged) ** 2 * of_model[0])
     return errors, variance

@@ -9,7 +9,7 @@ import numpy as np
 from ..estimation.browsing import PBMEstimator
 from ..estimation.em import quietly_fitted
 from ..estimation.estimator import Estimator
-from ..estimation.information import MOST_GUESSED, Information, Told
+from ..estimation.information import MOST_GUESSED, Information, Uncertainty
 from ..log import ClickLog
 from .model_weights import clicks_of
 from .policies import Policy, check_query
@@ -24,11 +24,11 @@ class Knowledge(NamedTuple):
     """What a click model that was fitted to the log knows of a policy.
 
     Attributes:
-        told: what the log tells of the value; None if no model was fitted.
+        uncertainty: of the value; None if no model was fitted.
         assumed, guessed, excluded: as in `Evaluation`.
     """
 
-    told: Told | None
+    uncertainty: Uncertainty | None
     assumed: bool
     guessed: str
     excluded: int
@@ -53,23 +53,26 @@ def knowledge_of_fit(
         fitted: the model.
         click: how much a click could change the value.
     """
-    told = _told(log, target, fitted, cutoff)
-    (unknown,) = told.unknown
-    if told.is_open(click)[0]:
+    uncertainty = _uncertainty(log, target, fitted, cutoff)
+    (parameter,) = uncertainty.least_identified
+    if uncertainty.is_unidentified(click)[0]:
         raise ValueError(
             f"this log does not tell what {estimator} needs for this policy, most of all "
-            f"{unknown}: with other values users would have clicked the same; show 5 % of the "
+            f"{parameter}: with other values users would have clicked the same; show 5 % of the "
             "sessions in random order"
         )
     assumed = False
     if estimator not in PLAIN:
-        plain = _told(log, target, quietly_fitted(PBMEstimator, log), cutoff)
-        more = plain.deviation > MOST_ASSUMED * told.deviation
-        assumed = bool((plain.is_open(click) | more)[0])
-    guessed = unknown if told.is_open(click, MOST_GUESSED)[0] else ""
-    return Knowledge(told, assumed, guessed, int(np.isneginf(fitted.log_likelihood(log)).sum()))
+        plain = _uncertainty(log, target, quietly_fitted(PBMEstimator, log), cutoff)
+        more = plain.deviation > MOST_ASSUMED * uncertainty.deviation
+        assumed = bool((plain.is_unidentified(click) | more)[0])
+    guessed = parameter if uncertainty.is_unidentified(click, MOST_GUESSED)[0] else ""
+    excluded = int(np.isneginf(fitted.log_likelihood(log)).sum())
+    return Knowledge(uncertainty, assumed, guessed, excluded)
 
 
-def _told(log: ClickLog, target: Policy, model: Estimator, cutoff: int | None) -> Told:
-    """What the log tells of a policy's value by a click model that was fitted to it."""
-    return Information(model, log).of(check_query(log), clicks_of(log, target, cutoff))
+def _uncertainty(
+    log: ClickLog, target: Policy, model: Estimator, cutoff: int | None
+) -> Uncertainty:
+    """How well the log tells the value of a policy by a click model that was fitted to it."""
+    return Information(model, log).uncertainty(check_query(log), clicks_of(log, target, cutoff))
