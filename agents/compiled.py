@@ -159,17 +159,17 @@ class CompiledAgent(Agent):
         for method in ("rank", "update", "leave"):
             if getattr(self, method).__module__ not in ours:
                 obstacle = f"{kind.__name__} overrides {method} in Python"
-        sees = next(each for each in (self, *kind.__mro__) if "seen" in vars(each))
-        if sees.__module__ not in ours and "observes" not in vars(sees):
-            obstacle = f"{kind.__name__} overrides seen in Python"
+        definer = next(each for each in (self, *kind.__mro__) if "observed_arrays" in vars(each))
+        if definer.__module__ not in ours and "observes" not in vars(definer):
+            obstacle = f"{kind.__name__} overrides observed_arrays in Python"
         if wanted == "compiled" and obstacle:
             raise ValueError(f"engine='compiled' cannot play {env.name}: {obstacle}")
         return "python" if wanted == "python" or obstacle else "compiled"
 
     # --------------------------------------------------------------------------------- the sessions
 
-    def seen(self, observation: Any) -> tuple[NDArray[Any], ...]:
-        """Return the checked parts of an observation that the kernels get."""
+    def observed_arrays(self, observation: Any) -> tuple[NDArray[Any], ...]:
+        """Return the checked arrays of an observation that the kernels get."""
         return ()
 
     def rank(self, observation: Any = None) -> NDArray[np.int64]:
@@ -185,10 +185,10 @@ class CompiledAgent(Agent):
         Raises:
             ValueError: the observation lacks the features or the state that the agent requires.
         """
-        seen = self.seen(observation)
+        observed = self.observed_arrays(observation)
         self.make_room(1)
-        code = self._code(rank_step, self.rank_kernel, self.ranking, seen)
-        code(self.state, self._bound.source, self.ranking, seen)
+        code = self._code(rank_step, self.rank_kernel, self.ranking, observed)
+        code(self.state, self._bound.source, self.ranking, observed)
         return self.ranking.copy()
 
     def update(
@@ -206,14 +206,14 @@ class CompiledAgent(Agent):
             ValueError: bad clicks, or a list other than the last one. Then nothing is learned.
         """
         checked = checked_clicks(clicks, self.n_positions)
-        seen = self.seen(observation)
+        observed = self.observed_arrays(observation)
         waits = self.ranking[0] >= 0
         if not (waits and _are_equal(ranking, self.ranking)):
             pending = "no list is pending; call rank before each update"
             expected = f"rank returned {short(self.ranking)}" if waits else pending
             raise ValueError(f"update got the list {short(ranking)}, but {expected}")
-        code = self._code(update_step, self.update_kernel, self.ranking, checked, seen)
-        code(self.state, self.ranking, checked, seen)
+        code = self._code(update_step, self.update_kernel, self.ranking, checked, observed)
+        code(self.state, self.ranking, checked, observed)
         self.ranking[0] = -1
 
     def _code(self, step: Callable[..., Any], function: Callable[..., Any], *rest: Any) -> Any:
@@ -327,7 +327,7 @@ class ContextualAgent(CompiledAgent):
     def sizes(self) -> dict[str, int]:
         return super().sizes() | {"d": self.n_features}
 
-    def seen(self, observation: Any) -> tuple[NDArray[Any], ...]:
+    def observed_arrays(self, observation: Any) -> tuple[NDArray[Any], ...]:
         features = value_of(self, observation, "features")
         shape = (self.n_items, self.n_features)
         is_usual = type(features) is np.ndarray and features.dtype == np.float64
@@ -376,7 +376,7 @@ class StateAgent(CompiledAgent):
     def sizes(self) -> dict[str, int]:
         return super().sizes() | {"S": self.n_states}
 
-    def seen(self, observation: Any) -> tuple[NDArray[Any], ...]:
+    def observed_arrays(self, observation: Any) -> tuple[NDArray[Any], ...]:
         state = value_of(self, observation, "state")
         self.user[0] = check_count("state", state, 0, self.n_states - 1, "n_states - 1 = ")
         self.user[2] = observation.get("sessions_left", -1)

@@ -75,12 +75,14 @@ class InPython(Agent):
     def rank(self, observation: Any) -> Any:
         agent = self.agent
         agent.make_room(1)
-        agent.rank_kernel(agent.state, agent.rng, agent.ranking, *agent.seen(observation))
+        agent.rank_kernel(
+            agent.state, agent.rng, agent.ranking, *agent.observed_arrays(observation)
+        )
         return agent.ranking.copy()
 
     def update(self, observation: Any, ranking: Any, clicks: Any, reward: float) -> None:
         agent = self.agent
-        agent.update_kernel(agent.state, agent.ranking, clicks, *agent.seen(observation))
+        agent.update_kernel(agent.state, agent.ranking, clicks, *agent.observed_arrays(observation))
         agent.ranking[0] = -1
 
 

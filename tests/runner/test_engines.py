@@ -206,8 +206,8 @@ class Overridden(TopRank):
 class Scaled(LinearTS):
     """A published agent that sees other features."""
 
-    def seen(self, observation):
-        return (0.5 * super().seen(observation)[0],)
+    def observed_arrays(self, observation):
+        return (0.5 * super().observed_arrays(observation)[0],)
 
 
 class Leaving(TopRank):
@@ -243,7 +243,7 @@ OPAQUE = {
     ),
     "Leaving": (lambda: Leaving(5, 3, horizon=100, seed=0), lambda: ClickEnv(PBM)),
     "overrides rank": (lambda: patched("rank"), lambda: ClickEnv(PBM)),
-    "overrides seen": (lambda: patched("seen"), lambda: ClickEnv(PBM)),
+    "overrides observed_arrays": (lambda: patched("observed_arrays"), lambda: ClickEnv(PBM)),
     "TransformReward": (toprank, lambda: TransformReward(ClickEnv(PBM), lambda r: 2 * r)),
     "TimeLimit": (toprank, lambda: gym.wrappers.OrderEnforcing(TimeLimit(ClickEnv(PBM), 7))),
     "RecordRegret": (toprank, lambda: clickgym.RecordRegret(ClickEnv(PBM))),

@@ -262,12 +262,16 @@ class _Check:
 
             def rank(observation: Any, agent: Any = agent) -> Any:
                 agent.make_room(1)
-                agent.rank_kernel(agent.state, agent.rng, agent.ranking, *agent.seen(observation))
+                agent.rank_kernel(
+                    agent.state, agent.rng, agent.ranking, *agent.observed_arrays(observation)
+                )
                 return agent.ranking
 
             with kernels_in_python():
                 for observation, ranking, clicks, _ in _sessions(agent, env, SESSIONS, rank):
-                    agent.update_kernel(agent.state, ranking, clicks, *agent.seen(observation))
+                    agent.update_kernel(
+                        agent.state, ranking, clicks, *agent.observed_arrays(observation)
+                    )
                     if "user" in agent.session:
                         agent.user[1] = 0  # the next session is of the same user
 
