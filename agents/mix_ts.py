@@ -65,7 +65,7 @@ class State(NamedTuple):
     exposure: Annotated[Floats, "M L"]  # E, the sum of c f over its displays
     clicks: Annotated[Floats, "X"]  # in the context
     displays: Annotated[Floats, "X L"]  # each counts f
-    seen: Annotated[Floats, "X"]  # their sum in the context
+    displays_of_all: Annotated[Floats, "X"]  # their sum over items
     examination: Annotated[Floats, "X", 1.0]  # c; of the first context of a model 1 forever
     information: Annotated[Floats, "X", WEIGHT]  # on log c
     first: Ints  # the first context of each model, and the end
@@ -148,7 +148,7 @@ def learn(state, h, ranking, clicks):
         state.examined[h, k] = examined
         state.exposure[h, i] += examined
         state.displays[x, i] += f
-        state.seen[x] += f
+        state.displays_of_all[x] += f
         state.clicks[x] += clicks[k]
         if h >= DBN:
             learn_go_on(state, h, i, clicks[k], p, examined, power)
@@ -217,7 +217,7 @@ def forget(state):
     state.exposure[:] = 0.0
     state.clicks[:] = 0.0
     state.displays[:] = 0.0
-    state.seen[:] = 0.0
+    state.displays_of_all[:] = 0.0
     for i in range(len(state.total)):
         close_window(state, i)
 
@@ -235,17 +235,17 @@ def fit(state, h):
             state.recent_exposure[i] /= max(state.exposure[h, i], LEAST)
         state.exposure[h, i] = 0.0
     for x in range(begin, end):
-        if state.seen[x] > 0.0:
+        if state.displays_of_all[x] > 0.0:
             add_exposure(state, h, x, state.examination[x])
     clicks, expected = WEIGHT, WEIGHT
     for x in range(begin + 1, end):
-        if state.seen[x] > 0.0:
+        if state.displays_of_all[x] > 0.0:
             clicks += state.clicks[x]
             for i in range(n_items):
                 expected += state.displays[x, i] * likeliest(state, h, i)
     prior = min(clicks / expected, 1.0)
     for x in range(begin + 1, end):
-        if state.seen[x] > 0.0:
+        if state.displays_of_all[x] > 0.0:
             fit_examination(state, h, x, prior)
         else:
             state.examination[x], state.information[x] = prior, WEIGHT

@@ -22,7 +22,7 @@ class Shown(NamedTuple):
     uniforms: Annotated[Floats, "U"]
     clicks: Annotated[Bytes, "K"]
     examined: Annotated[Bytes, "K"]
-    seen: Annotated[Ints, "L", -1]  # the number of the last list with each item; refused ones count
+    listed: Annotated[Ints, "L", -1]  # the number of the last list with each item, also if refused
     n_lists: Annotated[Ints, "1"]
     n_sessions: Annotated[Ints, "1"]  # the number of the last list that has its clicks
     draws: Annotated[Flags, "1"]  # in the compiled loop: whether users draw what follows
@@ -38,7 +38,7 @@ class Batch(NamedTuple):
     expectation: Annotated[Floats, "B"]
     optimum: Annotated[Floats, "B"]
     begins: Annotated[Flags, "B"]  # whether the next call draws a new user instead of a session
-    seen: Annotated[Ints, "L"]
+    listed: Annotated[Ints, "L"]  # the last stream whose list has each item
 
 
 def nothing_shown(model: Any, n_streams: int | None = None) -> Any:
@@ -50,13 +50,15 @@ def nothing_shown(model: Any, n_streams: int | None = None) -> Any:
 
 
 @kernel
-def is_ranked_list(ranking, seen, mark):
-    """Whether a list holds distinct items; no entry of ``seen``, ``(L,)``, may be ``mark``."""
+def is_ranked_list(ranking, listed, mark):
+    """Whether a list holds distinct items. Each gets the mark in ``listed``, ``(L,)``, where none
+    may have it before.
+    """
     for k in range(len(ranking)):
         item = ranking[k]
-        if item < 0 or item >= len(seen) or seen[item] == mark:
+        if item < 0 or item >= len(listed) or listed[item] == mark:
             return False
-        seen[item] = mark
+        listed[item] = mark
     return True
 
 
@@ -72,7 +74,7 @@ def play_session(session: Callable[..., Any]) -> Callable[..., tuple[bool, float
     @kernel
     def play_session(users, state, rng, shown, ranking):
         shown.n_lists[0] += 1
-        if not is_ranked_list(ranking, shown.seen, shown.n_lists[0]):
+        if not is_ranked_list(ranking, shown.listed, shown.n_lists[0]):
             return False, 0.0, 0.0, -1
         for k in range(len(shown.uniforms)):
             shown.uniforms[k] = rng.random()
@@ -126,9 +128,9 @@ def batch_step(
     @kernel
     def batch_step(users, state, source, batch, rankings):
         rng, begins, has_left = generator_of(source), batch.begins, False
-        batch.seen[:] = -1
+        batch.listed[:] = -1
         for b in range(len(rankings)):
-            if not begins[b] and not is_ranked_list(rankings[b], batch.seen, b):
+            if not begins[b] and not is_ranked_list(rankings[b], batch.listed, b):
                 return b, has_left
         for b in range(len(rankings)):
             for k in range(batch.uniforms.shape[1]):
