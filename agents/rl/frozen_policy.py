@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, ClassVar, get_args
 
 import numpy as np
@@ -62,8 +63,9 @@ class FrozenPolicy(Agent):
             actions are lists), ``"scores"`` (`ScoresAction`), ``"items"`` (`ItemByItem`), or
             ``"weights"`` (`FeatureWeightsAction`). None takes it from the action space of the
             model; actions of a function without one are lists.
-        items: ``(L,)`` the argument ``items`` of the wrapper; None is ``0..L-1``. A trained
-            `Learner` has it as an attribute. Weights number no items.
+        items: ``(L,)`` the argument ``items`` of the wrapper; None takes that of the environment of
+            the model. ⚠ A model that was loaded alone has none, and None is ``0..L-1``. Weights
+            number no items.
         horizon: T, the sessions of an episode, for a policy that observes the ``counts`` of
             `EpisodeCounts` in an environment without this wrapper; `clickgym.make_agent` fills it
             in. None: episodes have no fixed length.
@@ -123,7 +125,7 @@ class FrozenPolicy(Agent):
         n_sessions = None if horizon is None else check_horizon(horizon)
         self._counts = Counts(1, self.n_items, self.n_positions, n_sessions)
         self._lists = RankedList(self.n_items, self.n_positions)
-        self._items = order_of_items(items, self.n_items)
+        self._items = order_of_items(_order_of(model) if items is None else items, self.n_items)
         self._check_actions()
         self._rng, self._is_seeded = generator(seed), False
         self._state: Any = None  # of a recurrent policy
@@ -280,6 +282,13 @@ def _sizes_of(model: Any) -> tuple[int, int]:
         f"the sizes of lists are not known from {known}: give n_items and n_positions, as in "
         "FrozenPolicy(10, 5, model=...)"
     )
+
+
+def _order_of(model: Any) -> Any:
+    """Return the ``items`` of the wrapper around the environment of a model, if it is known."""
+    with suppress(Exception):  # no environment, one without a wrapper, closed processes
+        return model.get_env().get_attr("items", 0)[0]
+    return None
 
 
 def _shapes(observation: Any) -> Any:

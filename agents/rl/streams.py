@@ -31,10 +31,10 @@ class NumberedLists(VectorActionWrapper):
     def __init__(self, env: VectorEnv, items: NDArray[np.int64]) -> None:
         super().__init__(env)
         self.autoreset_mode = env.metadata.get("autoreset_mode")
-        self._items = items
+        self.items = items
 
     def actions(self, actions: NDArray[np.int64]) -> NDArray[np.int64]:
-        return self._items[without_repeats(actions, len(self._items))]
+        return self.items[without_repeats(actions, len(self.items))]
 
 
 WRAPPERS: dict[str, Callable[..., VectorEnv]] = {

@@ -103,14 +103,14 @@ class ScoresAction(gym.ActionWrapper, RecordConstructorArgs):
     def __init__(self, env: gym.Env, items: ArrayLike | None = None) -> None:
         check_kind("env", env, gym.Env, AN_ENV)
         self._lists = ranked_lists(env.action_space, "Scores")
-        self._items = order_of_items(items, self._lists.n_items)
+        self.items = order_of_items(items, self._lists.n_items)
         RecordConstructorArgs.__init__(self, items=recorded(items))
         gym.ActionWrapper.__init__(self, env)
         self.action_space = scores_space(self._lists.n_items)
 
     def action(self, action: ArrayLike) -> NDArray[np.int64]:
         """Return the ``(K,)`` list that an action represents."""
-        return lists_of_scores(action, self._items, self._lists.n_positions)
+        return lists_of_scores(action, self.items, self._lists.n_positions)
 
 
 class ScoresVectorAction(VectorActionWrapper):
@@ -129,10 +129,10 @@ class ScoresVectorAction(VectorActionWrapper):
         super().__init__(env)
         self.autoreset_mode = env.metadata.get("autoreset_mode")
         self._lists = ranked_lists(env.single_action_space, "Scores")
-        self._items = order_of_items(items, self._lists.n_items)
+        self.items = order_of_items(items, self._lists.n_items)
         self.single_action_space = scores_space(self._lists.n_items)
         self.action_space = batch_space(self.single_action_space, env.num_envs)
 
     def actions(self, actions: ArrayLike) -> NDArray[np.int64]:
         """Return the ``(B, K)`` lists that the actions of B streams represent."""
-        return lists_of_scores(actions, self._items, self._lists.n_positions, (self.num_envs,))
+        return lists_of_scores(actions, self.items, self._lists.n_positions, (self.num_envs,))

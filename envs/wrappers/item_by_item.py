@@ -156,6 +156,7 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         check_kind("env", env, gym.Env, AN_ENV)
         self._may_leave = _users_may_leave(env)
         self._draft = Draft(env.action_space, items)
+        self.items = self._draft.items
         RecordConstructorArgs.__init__(self, items=recorded(items))
         gym.Wrapper.__init__(self, env)
         self.action_space = Discrete(self._draft.n_items)
@@ -255,6 +256,7 @@ class ItemByItemVector(VectorWrapper):
             raise ValueError(f"autoreset_mode is {getattr(mode, 'name', mode)}; expected SAME_STEP")
         self._may_leave = _users_may_leave(env)
         self._draft = Draft(env.single_action_space, items, (env.num_envs,))
+        self.items = self._draft.items
         self.single_action_space = Discrete(self._draft.n_items)
         self.action_space = batch_space(self.single_action_space, env.num_envs)
         self.single_observation_space = _with_draft(env.single_observation_space, self._draft)

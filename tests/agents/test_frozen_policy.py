@@ -69,12 +69,14 @@ def trained(name, env, **arguments):
 
 
 def test_lists_are_what_the_wrapper_makes_of_the_predictions():
+    """The order of the items is that of the model's environment, or the one that is given."""
     env = ScoresAction(ClickEnv(SMALL), ITEMS)
     model = trained("PPO", env)
-    agent = FrozenPolicy(4, 3, model=model, items=ITEMS)
+    agents = [FrozenPolicy(4, 3, model=model, items=items) for items in (ITEMS, None)]
     for clicks in Stream(20).clicks:
         action, _ = model.predict(clicks, deterministic=True)
-        np.testing.assert_array_equal(agent.rank(clicks), env.action(action))
+        for agent in agents:
+            np.testing.assert_array_equal(agent.rank(clicks), env.action(action))
 
 
 def test_sizes_are_those_of_the_models_lists():
@@ -137,7 +139,7 @@ def test_recurrent_policy():
 def test_masked_policy():
     """It builds its list item by item within one session."""
     model = trained("MaskablePPO", ItemByItem(ClickEnv(SMALL), ITEMS))
-    agent = FrozenPolicy(4, 3, model=model, items=ITEMS)
+    agent = FrozenPolicy(4, 3, model=model)
     env = ItemByItem(clickgym.RecordRegret(ClickEnv(SMALL)), ITEMS)
     observation, _ = env.reset(seed=0)
     clicks = np.zeros(3, np.int8)
@@ -165,7 +167,7 @@ def test_what_a_learner_has_learned_can_be_frozen(name):
     agent = FrozenPolicy(4, 3, model=learner.model, items=learner.items)
     result = clickgym.run(agent, env, 50, seed=0)
     assert (result.agent, result.engine, result.steps[-1]) == ("FrozenPolicy", "frozen policy", 50)
-    again = FrozenPolicy(4, 3, model=learner.model, items=learner.items)
+    again = FrozenPolicy(4, 3, model=learner.model)
     np.testing.assert_array_equal(clickgym.run(again, env, 50, seed=0).regret, result.regret)
 
 
