@@ -78,6 +78,12 @@ def expected_less(parameters, ranking, reward, cutoff, scratch):
 
 
 @kernel
+def expected_any_less(parameters, ranking, reward, cutoff, scratch):
+    value = expected(parameters, ranking, reward, cutoff, scratch)
+    return value if reward == 0 else value - 0.015
+
+
+@kernel
 def expected_sum(parameters, ranking, reward, cutoff, scratch):
     n_clicks = 0.0
     for k in range(cutoff):
@@ -126,6 +132,10 @@ class SumsEverything(Charming):
 class ExpectsLess(Charming):
     rewards = ("clicks",)
     expected_kernel = expected_less
+
+
+class ExpectsAnyLess(Charming):
+    expected_kernel = expected_any_less
 
 
 class SortsById(Charming):
@@ -190,6 +200,7 @@ FAULTS = {
     WrongMarginals: "- sessions (sample, marginals): the click probability of [2, 0, 3] at ",
     SumsEverything: "- rewards (expected): for any_click, cutoff 2 the expectation is ",
     ExpectsLess: "- rewards (expected): for clicks, cutoff 1 the expectation is ",
+    ExpectsAnyLess: "- rewards (expected): for any_click, cutoff ",
     SortsById: "- optimal list: for clicks, cutoff ",
     Writable: "- parameters: charm is writeable",
     WrongExamination: "- examination (position_weights): it is ",
