@@ -88,3 +88,11 @@ def test_an_array_of_another_dtype_than_its_field_says_is_refused():
         ValueError, match="prior of State has the dtype int64; its field says float64"
     ):
         OfIntegers(3, 2)
+
+
+@pytest.mark.parametrize("shape", ["LK", "L,K", "L M"])
+def test_what_is_no_shape_is_refused_with_the_notation(shape):
+    state = NamedTuple("State", [("clicks", Annotated[Ints, shape])])
+    agent = type("Bad", (Declaring,), {"state_type": state})
+    with pytest.raises(ValueError, match=r"letters L, K, C, and a space between two .*'L K'"):
+        agent(3, 2)

@@ -91,7 +91,7 @@ def first_arrays(state: type, sizes: Mapping[str, int]) -> dict[str, NDArray[Any
     session.
 
     Raises:
-        KeyError: a shape has a letter that ``sizes`` lacks.
+        ValueError: a shape is none, or has a letter that ``sizes`` lacks.
     """
     arrays = {}
     for name, dtype, shape, initial in _measured(state, tuple(sizes.items())):
@@ -119,9 +119,10 @@ def _measured(
 def length_of(text: str, sizes: Mapping[str, int]) -> int:
     """Return the length that ``"L"``, ``"K+1"``, ``"2K+1"`` or ``"64"`` describes."""
     match = re.fullmatch(r"(\d*)(\D?)(?:\+(\d+))?", text)
-    if match is None:
+    if match is None or match[2] not in ("", *sizes):
         raise ValueError(
-            f"the length in a state is {text!r}; expected a form such as L, K+1, 2K+1 or 64"
+            f"a length of an array in the state is {text!r}; expected a form such as L, K+1, 2K+1 "
+            f"or 64, with the letters {', '.join(sizes)}, and a space between two lengths: 'L K'"
         )
     factor, letter, addend = match.groups()
     return int(factor or 1) * (sizes[letter] if letter else 1) + int(addend or 0)
