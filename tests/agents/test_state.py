@@ -90,9 +90,16 @@ def test_an_array_of_another_dtype_than_its_field_says_is_refused():
         OfIntegers(3, 2)
 
 
-@pytest.mark.parametrize("shape", ["LK", "L,K", "L M"])
-def test_what_is_no_shape_is_refused_with_the_notation(shape):
-    state = NamedTuple("State", [("clicks", Annotated[Ints, shape])])
+class Joined(NamedTuple):
+    clicks: Annotated[Ints, "LK"]
+
+
+class Unknown(NamedTuple):
+    clicks: Annotated[Ints, "L M"]
+
+
+@pytest.mark.parametrize("state", [Joined, Unknown])
+def test_what_is_no_shape_is_refused_with_the_notation(state):
     agent = type("Bad", (Declaring,), {"state_type": state})
     with pytest.raises(ValueError, match=r"letters L, K, C, and a space between two .*'L K'"):
         agent(3, 2)
