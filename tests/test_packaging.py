@@ -118,9 +118,11 @@ def test_every_dependency_is_pinned():
 def test_lowest_versions():
     """lowest.txt has the lower bounds on Python 3.11, with which continuous integration tests."""
     assert pins("lowest.txt") == {
-        requirement.name: str(requirement.specifier).removeprefix(">=")
+        requirement.name: bound.version
         for requirement in requirements()
-        if not requirement.marker or requirement.marker.evaluate({"python_version": "3.11"})
+        for bound in requirement.specifier
+        if bound.operator == ">="
+        and (not requirement.marker or requirement.marker.evaluate({"python_version": "3.11"}))
     }
 
 
