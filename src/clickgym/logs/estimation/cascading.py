@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from itertools import pairwise
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ...core.kernels import entry
+from ...core.kernels import entry, kernel
 from ...envs import CascadeModel, ClickModel, DependentClickModel, DynamicBayesianModel
 from .counting import (
     Tails,
@@ -70,7 +70,7 @@ class ScanningLaw(NamedTuple):
     perseverance: float
 
 
-class Asked(NamedTuple):
+class Leaving(NamedTuple):
     """The clicks after which users may have left.
 
     Attributes:
@@ -139,83 +139,112 @@ def cascading_conditional(pairs, clicks, law, result):
                 looking = 0.0
 
 
-class _ScanningEstimator(CascadingEstimator, EMEstimator):
-    """Exact EM."""
+class ScanningStep:
+    """The EM step of a `ScanningEstimator`, a `Step`, with what all steps share: the counts of
+    what was surely examined, and working memory.
 
-    def _em(self, pairs: Indices, clicks: Clicks, leaving_of_pairs: bool) -> tuple[Floats, float]:
-        """Estimate ``attraction_``.
+    Args:
+        estimator: has the priors, and gets the counts that fit them.
+        pairs, clicks: ``(N, K)``; the memory of ``pairs`` is used for other things.
+    """
 
-        Args:
-            pairs, clicks: ``(N, K)``; the memory of ``pairs`` is used for other things.
-            leaving_of_pairs: whether the probability of leaving after a click belongs to the pair
-                (DBN), with a perseverance beside it, or to the position (DCM).
-
-        Returns:
-            The probabilities of leaving, and the perseverance.
-        """
-        n_sessions, n_positions = pairs.shape
+    def __init__(self, estimator: ScanningEstimator, pairs: Indices, clicks: Clicks) -> None:
+        self.estimator, of_pairs = estimator, estimator._leaving_of_pairs
         last = last_clicks(clicks)
+        self.counts = count_certain(pairs, clicks, last, len(estimator._codes) + 1, of_pairs)
+        self.trials = self.counts.group_clicks
+        if estimator._leaves_out:  # nothing tells who leaves after a click at the end of a list
+            self.trials = self.trials - self.counts.at_end
         # positions below the first that were surely examined
-        certain = int(np.maximum(last, 0).sum())
-        displays, clicked, skipped, passed, asked, at_end = count_certain(
-            pairs, clicks, last, len(self._codes) + 1, leaving_of_pairs
-        )
-        if self._leaves_out:  # nothing tells who leaves after a click at the end of a list
-            asked -= at_end
-        tails, blocks = self._merged_tails(pairs, last)
-        attracted, successes = np.empty((2, len(displays)))
+        self.n_went_on = int(np.maximum(last, 0).sum())
+        self.tails, self.blocks = estimator._merged_tails(pairs, last)
+
         # Blocks have pairs of their own, and positions in common.
-        satisfied = np.empty((1 if leaving_of_pairs else len(blocks), len(passed)))
-        sums = np.empty((len(blocks), 3))
-        expected = [
+        n_blocks = len(self.blocks)
+        self.attracted, self.successes = np.empty((2, len(self.counts.displays)))
+        self.satisfied = np.empty((1 if of_pairs else n_blocks, len(self.trials)))
+        self.sums = np.empty((n_blocks, 3))
+        self.expected = [
             Expected(
-                attracted,
-                satisfied[0 if leaving_of_pairs else block],
-                sums[block],
-                np.empty((2, n_positions + 1)),
+                self.attracted,
+                self.satisfied[0 if of_pairs else block],
+                self.sums[block],
+                np.empty((2, pairs.shape[1] + 1)),
             )
-            for block in range(len(blocks))
+            for block in range(n_blocks)
         ]
 
-        def step(now: list[Floats], then: list[Floats]) -> float:
-            α, s, *free = now
-            g = float(free[0][0]) if free else 1.0
-            prior, *of_leaving = self._priors
-            successes[:] = prior[0] + clicked
-            leaving_prior = of_leaving[0] if of_leaving else UNIFORM
-            law = ScanningLaw(α, s, leaving_of_pairs, g)
-            others = Others(self._leaves_out, successes, prior[1])
-            may_have_left = Asked(sum(leaving_prior) + asked, leaving_prior)
+    def __call__(self, now: list[Floats], then: list[Floats]) -> float:
+        α, s, *free = now
+        g = float(free[0][0]) if free else 1.0
+        prior, *of_leaving = self.estimator._priors
+        leaving_prior = of_leaving[0] if of_leaving else UNIFORM
+        self._expect(ScanningLaw(α, s, self.estimator._leaving_of_pairs, g), prior, leaving_prior)
+        self._maximise(α, prior, leaving_prior, then)
+        log_priors = map(log_prior, now, (prior, leaving_prior, *(UNIFORM for _ in free)))
+        return self._log_likelihood(α, s, g) + sum(log_priors)
 
-            def expect(block: int) -> None:
-                scanning_step(blocks[block], tails, law, others, may_have_left, expected[block])
+    def _expect(self, law: ScanningLaw, prior: Prior, leaving_prior: Prior) -> None:
+        """Compute the expectations of all blocks."""
+        self.successes[:] = prior[0] + self.counts.clicked
+        others = Others(self.estimator._leaves_out, self.successes, prior[1])
+        leaving = Leaving(sum(leaving_prior) + self.trials, leaving_prior)
 
-            attracted[:], satisfied[:] = 0.0, 0.0
-            in_parallel(expect, len(blocks))
-            likelihood, going, went = sums.sum(axis=0)
-            likelihood += (
-                clicked @ np.log(α)
-                + skipped @ np.log1p(-α)
-                + passed @ np.log1p(-s)
-                + certain * np.log(g)
-            )
-            # Every item shown attracts or not; of one that was not examined the log says nothing.
-            of_group = satisfied.sum(axis=0)
-            then[0][:] = smoothed(clicked + attracted, displays, prior)
-            then[1][:] = smoothed(of_group, asked, leaving_prior)
-            if free:
-                then[2][:] = smoothed(certain + went, certain + going)
-            if self._leaves_out:  # what was not examined does not count, so that EM is faster
-                examined = displays - attracted / α
-                then[0][:] = smoothed(clicked, examined, prior)
-                self._counts = clicked[:-1], (examined - clicked)[:-1]
-                self._satisfied = float(smoothed(of_group.sum(), asked.sum()))
-            priors = prior, leaving_prior, *(UNIFORM for _ in free)
-            return float(likelihood) + sum(map(log_prior, now, priors))
+        def expect(block: int) -> None:
+            expected = self.expected[block]
+            scanning_step(self.blocks[block], self.tails, law, others, leaving, expected)
 
-        of_pairs, n_shared = (2, 1) if leaving_of_pairs else (1, n_positions)
-        self.attraction_, s, *free = self._climb(step, of_pairs, n_shared, n_sessions)
-        return s, float(free[0][0]) if free else 1.0
+        self.attracted[:], self.satisfied[:] = 0.0, 0.0
+        in_parallel(expect, len(self.blocks))
+
+    def _maximise(self, α: Floats, prior: Prior, leaving_prior: Prior, then: list[Floats]) -> None:
+        """Set the parameters that follow from the expectations under the attraction α."""
+        displays, clicked = self.counts.displays, self.counts.clicked
+        left = self.satisfied.sum(axis=0)
+        if self.estimator._leaves_out:  # what was not examined does not count: EM is faster
+            examined = displays - self.attracted / α
+            then[0][:] = smoothed(clicked, examined, prior)
+            self.estimator._counts = clicked[:-1], (examined - clicked)[:-1]
+            self.estimator._satisfied = float(smoothed(left.sum(), self.trials.sum()))
+        else:  # Every item shown attracts or not; of one not examined the log says nothing.
+            then[0][:] = smoothed(clicked + self.attracted, displays, prior)
+        then[1][:] = smoothed(left, self.trials, leaving_prior)
+        if self.estimator._leaving_of_pairs:
+            _, could_go_on, went_on = self.sums.sum(axis=0)
+            then[2][:] = smoothed(self.n_went_on + went_on, self.n_went_on + could_go_on)
+
+    def _log_likelihood(self, α: Floats, s: Floats, g: float) -> float:
+        """The log-likelihood of the parameters from which the step goes."""
+        likelihood = self.sums.sum(axis=0)[0]
+        likelihood += (
+            self.counts.clicked @ np.log(α)
+            + self.counts.skipped @ np.log1p(-α)
+            + self.counts.not_last @ np.log1p(-s)
+            + self.n_went_on * np.log(g)
+        )
+        return float(likelihood)
+
+
+class ScanningEstimator(CascadingEstimator, EMEstimator):
+    """Exact EM of the DBN and the DCM."""
+
+    _leaving_of_pairs: ClassVar[bool]
+    """Whether the probability of leaving after a click belongs to the pair (DBN), with a
+    perseverance beside it, or to the position (DCM).
+    """
+    _counts: tuple[Floats, Floats]
+    """Expected successes and failures of the attraction of each pair."""
+    _satisfied: float
+    """The mean probability of leaving."""
+
+    def _em(self, pairs: Indices, clicks: Clicks) -> list[Floats]:
+        """Estimate the attraction, the probabilities of leaving and, for a DBN, the perseverance,
+        ``(1,)``; the memory of ``pairs`` is used for other things.
+        """
+        n_sessions, n_positions = pairs.shape
+        of_pairs, n_shared = (2, 1) if self._leaving_of_pairs else (1, n_positions)
+        step = ScanningStep(self, pairs, clicks)
+        return self._climb(step, of_pairs, n_shared, n_sessions)
 
     def _fitted_priors(self) -> list[Prior]:
         # Satisfaction is never seen, so only the mean of its prior is fitted.
@@ -224,14 +253,14 @@ class _ScanningEstimator(CascadingEstimator, EMEstimator):
 
 
 @entry
-def scanning_step(part, tails, law, others, asked, expected):
+def scanning_step(part, tails, law, others, leaving, expected):
     """The expectations of one EM step over some sessions.
 
     Args:
         part: which kinds of sessions, the first and the end.
         tails: `Tails`.
         law: `ScanningLaw`.
-        others, asked: what `Others` say of attraction, and of leaving (`Asked`).
+        others, leaving: what other sessions say of attraction (`Others`), and of `Leaving`.
         expected: `Expected`, which is written.
     """
     likelihood = going = went = 0.0
@@ -243,37 +272,38 @@ def scanning_step(part, tails, law, others, asked, expected):
         n_positions = list_length(pairs[session])
         certain = max(last[session], 0)
         weight = float(weights[session])
-        tail[n_positions] = 1.0
-        # tail[k]: probability of no click at k and below, given that the user has not
-        # left satisfied above k.
-        for k in range(n_positions - 1, certain, -1):
+
+        # The probabilities of a skip, and of leaving after the last click.
+        for k in range(certain + 1, n_positions):
             skip[k] = 1.0 - α[pairs[session, k]]
-            tail[k] = 1.0 - g + g * skip[k] * tail[k + 1]
-        leaving, group = 0.0, 0
+        p, group = 0.0, 0
         if last[session] >= 0:
             group = pairs[session, certain] if of_pairs else certain
-            leaving = s[group]
-        end = leaving + (1.0 - leaving) * tail[certain + 1]
+            p = s[group]
+        no_clicks_below(tail, skip, certain, n_positions, g)
+        end = p + (1.0 - p) * tail[certain + 1]
+
+        # The same as the other sessions say.
         if others.explain:
-            left = leaving / end
+            left = p / end
             reached = 1.0 - left
             for k in range(certain + 1, n_positions):
                 reached *= g * skip[k] * tail[k + 1] / tail[k]
                 pair = pairs[session, k]
                 skip[k] = 1.0 - without(reached, α[pair], others.successes[pair], others.failures)
             if of_pairs and last[session] >= 0:
-                trials, (least_gone, least_stayed) = asked.trials[group], asked.prior
-                stayed = max(trials * (1.0 - leaving) - (1.0 - left), least_stayed)
-                gone = max(trials * leaving - left, least_gone)
-                leaving = gone / (gone + stayed)
-            for k in range(n_positions - 1, certain, -1):
-                tail[k] = 1.0 - g + g * skip[k] * tail[k + 1]
-            end = leaving + (1.0 - leaving) * tail[certain + 1]
+                trials, (least_gone, least_stayed) = leaving.trials[group], leaving.prior
+                stayed = max(trials * (1.0 - p) - (1.0 - left), least_stayed)
+                gone = max(trials * p - left, least_gone)
+                p = gone / (gone + stayed)
+            no_clicks_below(tail, skip, certain, n_positions, g)
+            end = p + (1.0 - p) * tail[certain + 1]
+
+        # The expectations: who left after the last click, and how far the others went.
         likelihood += weight * np.log(end)
         if last[session] >= 0 and not (others.explain and certain == n_positions - 1):
-            satisfied[group] += weight * (leaving / end)
-        # posterior probability that the user was at position k and had not left satisfied
-        reached = 1.0 - leaving / end
+            satisfied[group] += weight * (p / end)
+        reached = 1.0 - p / end  # that the user was at position k and had not left satisfied
         for k in range(certain + 1, n_positions):
             pair = pairs[session, k]
             going += weight * reached
@@ -281,6 +311,16 @@ def scanning_step(part, tails, law, others, asked, expected):
             went += weight * reached
             attracted[pair] += weight * (1.0 - reached) * α[pair]
     sums[0], sums[1], sums[2] = likelihood, going, went
+
+
+@kernel
+def no_clicks_below(tail, skip, certain, n_positions, g):
+    """Set ``tail[k]`` to the probability of no click at k and below, given that the user has not
+    left satisfied above k.
+    """
+    tail[n_positions] = 1.0
+    for k in range(n_positions - 1, certain, -1):
+        tail[k] = 1.0 - g + g * skip[k] * tail[k + 1]
 
 
 class CMEstimator(CascadingEstimator):
@@ -323,7 +363,7 @@ class CMEstimator(CascadingEstimator):
         return CascadeModel(self.attraction_[pairs], self.n_positions_)
 
 
-class DCMEstimator(_ScanningEstimator):
+class DCMEstimator(ScanningEstimator):
     """Estimator of the dependent click model, by exact EM.
 
     The paper takes the last click of a session for its end. This is biased, because a user may go
@@ -354,9 +394,10 @@ class DCMEstimator(_ScanningEstimator):
     """
 
     model_class = DependentClickModel
+    _leaving_of_pairs = False
 
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
-        leaving, _ = self._em(pairs, clicks, leaving_of_pairs=False)
+        self.attraction_, leaving = self._em(pairs, clicks)
         self.termination_ = np.append(leaving[:-1], leaving[-2:][0])
 
     def _law(self) -> CascadingLaw:
@@ -366,7 +407,7 @@ class DCMEstimator(_ScanningEstimator):
         return DependentClickModel(self.attraction_[pairs], self.termination_)
 
 
-class DBNEstimator(_ScanningEstimator):
+class DBNEstimator(ScanningEstimator):
     """Estimator of the dynamic Bayesian network model, by exact EM.
 
     Args:
@@ -390,9 +431,11 @@ class DBNEstimator(_ScanningEstimator):
     model_class = DynamicBayesianModel
     satisfaction_: Floats
     perseverance_: float
+    _leaving_of_pairs = True
 
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
-        self.satisfaction_, self.perseverance_ = self._em(pairs, clicks, leaving_of_pairs=True)
+        self.attraction_, self.satisfaction_, g = self._em(pairs, clicks)
+        self.perseverance_ = float(g[0])
 
     def _law(self) -> CascadingLaw:
         g = self.perseverance_

@@ -76,55 +76,12 @@ class CCMEstimator(CascadingEstimator, EMEstimator):
     continue_after_skip_: float
     continue_after_click_: float
     continue_after_relevant_: float
+    _counts: tuple[Floats, Floats]
+    """Expected successes and failures of the attraction of each pair."""
 
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
-        n_sessions, n_positions = pairs.shape
-        last = last_clicks(clicks)
-        displays, clicked, skipped, passed, asked, at_end = count_certain(
-            pairs, clicks, last, len(self._codes) + 1, by_pair=True
-        )
-        # positions above the last click without one
-        passed_skips = np.maximum(last, 0).sum() - passed.sum()
-        # Of a click at the end of a list it is not seen, so not asked, whether it was relevant.
-        coins = asked - at_end
-        tails, blocks = self._merged_tails(pairs, last)
-        examined, relevant = np.empty((2, len(displays)))
-        sums = np.empty((len(blocks), 7))
-        expected = [
-            ChainExpected(examined, relevant, of_block, np.empty((2, n_positions)))
-            for of_block in sums
-        ]
-
-        def step(now: list[Floats], then: list[Floats]) -> float:
-            α, τ = now
-            (prior,) = self._priors
-            # with the relevant clicks as they are expected
-            others = Others(self._leaves_out, prior[0] + clicked + coins * α, prior[1])
-
-            def expect(block: int) -> None:
-                chain_step(blocks[block], tails, (α, τ), others, expected[block])
-
-            examined[:], relevant[:] = 0.0, 0.0
-            in_parallel(expect, len(blocks))
-            after_click = (1.0 - α) * τ[1] + α * τ[2]
-            likelihood, *users = sums.sum(axis=0)
-            likelihood += (
-                clicked @ np.log(α) + skipped @ np.log1p(-α) + passed @ np.log(after_click)
-            )
-            likelihood += passed_skips * np.log(τ[0])
-            passed_relevant = passed * α * τ[2] / after_click
-            certain = np.array(
-                [passed_skips, (passed - passed_relevant).sum(), passed_relevant.sum()]
-            )
-            then[0][:] = smoothed(
-                clicked + relevant + passed_relevant, clicked + skipped + examined + coins, prior
-            )
-            then[1][:] = smoothed(certain + users[3:], certain + users[:3])
-            if self._leaves_out:
-                self._counts = clicked[:-1], (skipped + examined)[:-1]
-            return float(likelihood) + log_prior(α, prior) + log_prior(τ)
-
-        self.attraction_, τ = self._climb(step, 1, 3, n_sessions)
+        step = ChainStep(self, pairs, clicks)
+        self.attraction_, τ = self._climb(step, 1, 3, len(pairs))
         self.continue_after_skip_, self.continue_after_click_, self.continue_after_relevant_ = (
             τ.tolist()
         )
@@ -145,6 +102,70 @@ class CCMEstimator(CascadingEstimator, EMEstimator):
             self.continue_after_relevant_,
             self.n_positions_,
         )
+
+
+class ChainStep:
+    """The EM step of a `CCMEstimator`, a `Step`, with what all steps share: the counts of what was
+    surely examined, and working memory.
+
+    Args:
+        estimator: has the prior, and gets the counts that fit it.
+        pairs, clicks: ``(N, K)``.
+    """
+
+    def __init__(self, estimator: CCMEstimator, pairs: Indices, clicks: Clicks) -> None:
+        self.estimator = estimator
+        last = last_clicks(clicks)
+        n_pairs = len(estimator._codes) + 1
+        self.counts = count_certain(pairs, clicks, last, n_pairs, by_pair=True)
+        # positions above the last click without one
+        self.passed_skips = np.maximum(last, 0).sum() - self.counts.not_last.sum()
+        # Of a click at the end of a list the log does not tell whether it was relevant.
+        self.coins = self.counts.group_clicks - self.counts.at_end
+        self.tails, self.blocks = estimator._merged_tails(pairs, last)
+        self.examined, self.relevant = np.empty((2, n_pairs))
+        self.sums = np.empty((len(self.blocks), 7))
+        self.expected = [
+            ChainExpected(self.examined, self.relevant, of_block, np.empty((2, pairs.shape[1])))
+            for of_block in self.sums
+        ]
+
+    def __call__(self, now: list[Floats], then: list[Floats]) -> float:
+        α, τ = now
+        (prior,) = self.estimator._priors
+        counts = self.counts
+        clicked, skipped, not_last = counts.clicked, counts.skipped, counts.not_last
+        self._expect(α, τ, prior)
+        likelihood, *users = self.sums.sum(axis=0)
+        after_click = (1.0 - α) * τ[1] + α * τ[2]
+        passed_relevant = not_last * α * τ[2] / after_click
+
+        # The attraction: clicks and skips, and a second coin of each click.
+        successes = clicked + self.relevant + passed_relevant
+        then[0][:] = smoothed(successes, clicked + skipped + self.examined + self.coins, prior)
+        if self.estimator._leaves_out:
+            self.estimator._counts = clicked[:-1], (skipped + self.examined)[:-1]
+
+        # τ1, τ2 and τ3: users who could go on, and those who did.
+        certain = np.array(
+            [self.passed_skips, (not_last - passed_relevant).sum(), passed_relevant.sum()]
+        )
+        then[1][:] = smoothed(certain + users[3:], certain + users[:3])
+        likelihood += clicked @ np.log(α) + skipped @ np.log1p(-α) + not_last @ np.log(after_click)
+        likelihood += self.passed_skips * np.log(τ[0])
+        return float(likelihood) + log_prior(α, prior) + log_prior(τ)
+
+    def _expect(self, α: Floats, τ: Floats, prior: Prior) -> None:
+        """Compute the expectations of all blocks."""
+        # with the relevant clicks as they are expected
+        successes = prior[0] + self.counts.clicked + self.coins * α
+        others = Others(self.estimator._leaves_out, successes, prior[1])
+
+        def expect(block: int) -> None:
+            chain_step(self.blocks[block], self.tails, (α, τ), others, self.expected[block])
+
+        self.examined[:], self.relevant[:] = 0.0, 0.0
+        in_parallel(expect, len(self.blocks))
 
 
 @entry

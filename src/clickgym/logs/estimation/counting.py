@@ -33,16 +33,16 @@ class Certain(NamedTuple):
     Attributes:
         displays, clicked: of each pair.
         skipped: of each pair, displays without a click above a last click or on the first position.
-        passed: of each group, the clicks that were not the last.
-        asked: of each group, all clicks.
+        not_last: of each group, the clicks that were not the last.
+        group_clicks: of each group, all clicks.
         at_end: of each group, the clicks at the end of a list.
     """
 
     displays: Floats
     clicked: Floats
     skipped: Floats
-    passed: Floats
-    asked: Floats
+    not_last: Floats
+    group_clicks: Floats
     at_end: Floats
 
 

@@ -144,31 +144,14 @@ class EMEstimator(Estimator):
         costs nothing more.
         """
         first = self._begin(of_pairs, n_shared)
-        ends = np.cumsum([values.size for values in first])[:-1]
-
-        def arrays(point: Floats) -> list[Floats]:
-            return [
-                part.reshape(values.shape)
-                for part, values in zip(np.split(point, ends), first, strict=True)
-            ]
-
-        def climb_from(point: Floats) -> tuple[float, Floats]:
-            following = point.copy()
-            height = step(arrays(point), arrays(following))
-            return height, following
-
-        def is_better(reached: float, height: float, moves: tuple[Floats, Floats]) -> bool:
-            if self._leaves_out:  # no likelihood is climbed: nearer to where nothing moves
-                return np.abs(moves[0]).max() <= np.abs(moves[1]).max()
-            return reached >= height
-
+        climb = FlatStep(step, first)
         point = np.concatenate([values.ravel() for values in first])
-        height, following = climb_from(point)
+        height, following = climb(point)
         self.log_posterior_, self.n_iter_, self.converged_ = [height], 0, None
         next_fit = 1
         while not self.converged_ and self.n_iter_ < self.iterations:
             before, point = point, following
-            height, following = climb_from(point)
+            height, following = climb(point)
             self.log_posterior_.append(height)
             if self.tol is not None:
                 self.converged_ = self._last_change() < self.tol * n_sessions
@@ -179,13 +162,40 @@ class EMEstimator(Estimator):
             # the last step is a plain one
             if self.tol is not None and not self.converged_ and self.n_iter_ + 2 < self.iterations:
                 further = extrapolated(before, point, following)
-                reached, beyond = climb_from(further)
-                if is_better(reached, height, (beyond - further, following - point)):
+                reached, beyond = climb(further)
+                is_better = reached >= height
+                if self._leaves_out:  # no likelihood is climbed: nearer to where nothing moves
+                    is_better = np.abs(beyond - further).max() <= np.abs(following - point).max()
+                if is_better:
                     point, height, following = further, reached, beyond
                 self.log_posterior_.append(height)
             self.n_iter_ = len(self.log_posterior_) - 1
-        self.prior_, self._estimates = self._priors[0], arrays(point)
+        self.prior_, self._estimates = self._priors[0], climb.arrays(point)
         return self._estimates
+
+
+class FlatStep:
+    """A `Step` on points, which have all parameters in one row.
+
+    Args:
+        step: on arrays.
+        first: arrays of the shapes that it takes.
+    """
+
+    def __init__(self, step: Step, first: list[Floats]) -> None:
+        self._step, self._shapes = step, [values.shape for values in first]
+        self._ends = np.cumsum([values.size for values in first])[:-1]
+
+    def __call__(self, point: Floats) -> tuple[float, Floats]:
+        """The height of a point, and the point that follows."""
+        following = point.copy()
+        height = self._step(self.arrays(point), self.arrays(following))
+        return height, following
+
+    def arrays(self, point: Floats) -> list[Floats]:
+        """The parameters of a point, as views."""
+        parts = np.split(point, self._ends)
+        return [part.reshape(shape) for part, shape in zip(parts, self._shapes, strict=True)]
 
 
 def extrapolated(first: Floats, second: Floats, third: Floats) -> Floats:
