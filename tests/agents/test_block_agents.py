@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from reference_agents import TopRankReference
 from scipy.stats import chisquare
 
-from clickgym.agents import BatchRank, CompiledAgent, EpsilonGreedy, Fixed, Oracle, Random, TopRank
+from clickgym.agents import BatchRank, CompiledAgent, EpsilonGreedy, TopRank
 from clickgym.agents.kernels import topological_layers
 from clickgym.agents.top_rank import C
 
@@ -33,26 +33,6 @@ def show(agent: CompiledAgent, clicked: Sequence[float]) -> np.ndarray:
     ranking = agent.rank(None)
     agent.update(None, ranking, [clicked[item] for item in ranking])
     return ranking
-
-
-def test_fixed_and_oracle_show_what_they_are_told():
-    for agent_class in (Fixed, Oracle):
-        agent = agent_class(5, 2, ranking=[3, 1, 0, 4, 2])  # a longer list, as of all items, is cut
-        for _ in range(5):
-            assert show(agent, [1, 0, 1, 0, 1]).tolist() == [3, 1]
-
-
-def test_random_lists_are_uniform():
-    """Null: each list is uniform on all 12, given those before it; 8000 successive lists, and pairs
-    of successive ones.
-    """
-    agent = Random(4, 2, seed=4)
-    lists = [tuple(show(agent, [1, 0, 0, 0]).tolist()) for _ in range(8000)]
-    support = list(itertools.permutations(range(4), 2))
-    assert_uniform(lists, support)
-    numbers = {r: i for i, r in enumerate(support)}
-    pairs = [(numbers[a], numbers[b]) for a, b in zip(lists[::2], lists[1::2], strict=True)]
-    assert_uniform(pairs, itertools.product(range(12), repeat=2))
 
 
 def test_greedy_explores_with_probability_epsilon():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import re
 from pathlib import Path
@@ -91,15 +90,6 @@ def test_spoiled_files(spoil, tmp_path):
     ) as caught:
         TopRank.load(path)
     assert "pickle" not in str(caught.value)  # no advice to run what is in the file
-
-
-def test_damaged_file_is_closed(tmp_path, recwarn):
-    path = saved(tmp_path)
-    SPOILERS["truncated"](path)
-    with pytest.raises(ValueError, match="damaged"):
-        TopRank.load(path)
-    gc.collect()
-    assert not [it for it in recwarn if str(path) in str(it.message)]
 
 
 class Evil:

@@ -10,7 +10,6 @@ import warnings
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import TimeLimit
@@ -79,13 +78,6 @@ def test_scores_sort_items_and_ties_fall_in_the_order_of_items(scores):
 
 # spaces, steps and construction
 # --------------------------------------------------------------------------------------------
-
-
-def test_action_spaces():
-    assert ScoresAction(scalar()).action_space == Box(-1, 1, (4,), np.float32)
-    assert ItemByItem(scalar()).action_space == Discrete(4)
-    assert ScoresVectorAction(vector()).action_space == Box(-1, 1, (3, 4), np.float32)
-    assert ItemByItemVector(vector()).action_space == MultiDiscrete([4] * 3)
 
 
 @pytest.mark.parametrize("items", [None, [2, 0, 3, 1]])

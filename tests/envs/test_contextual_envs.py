@@ -52,9 +52,6 @@ LABELLED = {
     )
     for name, base in BASES.items()
 }
-REWARDS = [
-    (name, reward, m) for name, base in BASES.items() for reward in base.rewards for m in (None, 2)
-]
 by_id = pytest.mark.parametrize("env_id", default_ids("Contextual"))
 by_model = pytest.mark.parametrize("name", MODELS)
 
@@ -334,18 +331,6 @@ def test_engines_agree(env_id, name):
     assert_engines_agree(
         lambda: clickgym.make_agent(name, gym.make(env_id), horizon=1000, seed=5, **told),
         lambda: gym.make(env_id, n_positions=5),
-    )
-
-
-@pytest.mark.compiled
-@pytest.mark.parametrize(
-    ("name", "reward", "cutoff"),
-    [case for case in REWARDS if case[0] in ("PBM", "CM")],
-)
-def test_engines_agree_on_every_reward(name, reward, cutoff):
-    assert_engines_agree(
-        lambda: clickgym.agents.Random(L, K, seed=5),
-        lambda: ClickEnv(MODELS[name], reward, cutoff),
     )
 
 

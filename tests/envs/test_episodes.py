@@ -125,23 +125,16 @@ def test_a_user_who_left_or_was_cut_off_is_followed_by_a_new_one():
         env.step(first_list(env))
 
 
-def lives(mode, kind="vector_entry_point", n_steps=60, **arguments):
+def lives(mode):
     """The number of sessions of each user, and whether he was cut off at the fourth, from 30
     streams.
     """
-    modes = (
-        {"autoreset_mode": mode}
-        if kind == "vector_entry_point"
-        else {"vector_kwargs": {"autoreset_mode": mode}}
-    )
-    envs = gym.make_vec(
-        USERS, num_envs=30, vectorization_mode=kind, max_episode_steps=4, **modes, **arguments
-    )
+    envs = gym.make_vec(USERS, num_envs=30, max_episode_steps=4, autoreset_mode=mode)
     envs = RecordVectorEpisodeStatistics(envs)
     envs.reset(seed=0)
     lists = np.tile(np.arange(envs.single_action_space.n_positions), (30, 1))
     users = []
-    for _ in range(n_steps):
+    for _ in range(60):
         observations, _, _, truncated, infos = envs.step(lists)
         assert observations in envs.observation_space
         over = infos.get("_episode", np.zeros(30, bool))
@@ -155,21 +148,6 @@ def test_the_limit_cuts_off_each_user_after_his_own_sessions(mode):
     users = lives(mode)
     assert {n_sessions for n_sessions, _ in users} == {1, 2, 3, 4}
     assert all(cut_off == (n_sessions == 4) for n_sessions, cut_off in users)
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("n_sessions", [3, 5])
-def test_users_of_native_and_sync_vectors(n_sessions, mode):
-    """They end after the same sessions."""
-    stay = {
-        "attraction": [[0.5, 0.2, 0.1]],
-        "transition": [[[1.0]] * 4],
-        "n_positions": 2,
-        "n_sessions": n_sessions,
-    }
-    native, sync = (lives(mode, kind, 12, **stay) for kind in ("vector_entry_point", "sync"))
-    assert native == sync
-    assert set(native) == {(min(n_sessions, 4), n_sessions > 4)}
 
 
 @pytest.mark.parametrize("env_id", [STATIONARY, CHANGING, FEATURES, USERS])
@@ -195,29 +173,6 @@ def test_native_reset_without_a_seed(env_id):
     assert envs.unwrapped.steps == 1
 
 
-@pytest.mark.parametrize("kind", ["sync", "vector_entry_point"])
-@pytest.mark.parametrize(("limit", "ends"), [(1, [1, 3, 5]), (2, [2, 5]), (-1, [])])
-def test_limit_of_vector_environments(kind, limit, ends):
-    """It counts sessions, native and one by one."""
-    envs = gym.make_vec(STATIONARY, num_envs=2, vectorization_mode=kind, max_episode_steps=limit)
-    envs.reset(seed=0)
-    lists = np.tile(np.arange(5), (2, 1))
-    assert [step for step in range(1, 7) if envs.step(lists)[3].all()] == ends
-
-
-@pytest.mark.parametrize("env_id", [STATIONARY, CHANGING, FEATURES])
-def test_the_streams_of_a_native_vector_environment_go_on(env_id):
-    """With SAME_STEP no step is lost to a reset: all regrets are those of the endless streams."""
-    regrets = []
-    for limit in (7, None):
-        envs = gym.make_vec(env_id, num_envs=3, autoreset_mode="SameStep", max_episode_steps=limit)
-        envs.reset(seed=0)
-        lists = np.tile(np.arange(envs.unwrapped.model.n_positions), (3, 1))
-        infos = [envs.step(lists)[4] for _ in range(20)]
-        regrets.append([each.get("final_info", each)["regret"].tolist() for each in infos])
-    assert regrets[0] == regrets[1]
-
-
 @pytest.mark.compiled
 @pytest.mark.parametrize("engine", ["compiled", "python"])
 @pytest.mark.parametrize("env_id", [STATIONARY, CHANGING, USERS])
@@ -231,10 +186,3 @@ def test_the_runner_plays_the_endless_stream(env_id, engine):
     assert result.engine == engine
     np.testing.assert_array_equal(result.regret, expected.regret)
     assert isinstance(env, gym.wrappers.TimeLimit)
-
-
-def test_a_limit_of_the_callers_own_stays():
-    env = gym.make(STATIONARY, max_episode_steps=50)
-    with pytest.raises(ValueError, match="the wrapper TimeLimit must see every step"):
-        clickgym.run("TopRank", env, 100, seed=0, engine="compiled")
-    assert clickgym.run("TopRank", env, 100, seed=0).engine == "python"

@@ -16,7 +16,6 @@ from gymnasium.wrappers.vector import (
 )
 
 from clickgym.envs import ClickVectorEnv, ItemByItem, PositionBasedModel, ScoresVectorAction
-from clickgym.envs.meter import Meter
 from clickgym.envs.wrappers.regret import RecordRegret, RecordVectorRegret
 
 MODEL = PositionBasedModel([0.5, 0.3], [1.0, 0.5])
@@ -41,15 +40,6 @@ def test_without_checkpoints_all_sessions_are_kept(mode):
     assert len(sessions) == 1601
     kept = every.meter.at_checkpoints[some.meter.steps - 1]
     np.testing.assert_array_equal(kept, some.meter.at_checkpoints)
-
-
-def test_regret_missing_in_one_session():
-    """It is unknown from there on."""
-    meter = Meter([1, 2, 3])
-    for regret in (0.5, np.nan, 0.5):
-        meter.add(regret, 1.0, 1)
-    np.testing.assert_array_equal(meter.regret, [0.5, np.nan, np.nan])
-    assert meter.reward.tolist() == [1, 2, 3]
 
 
 @pytest.mark.parametrize("wrapper", [FlattenObservation, ScoresVectorAction])
@@ -106,27 +96,6 @@ def test_regret_is_not_that_of_another_reward(wrapper, autoreset_mode):
     assert recorded.result("mine").env == "PBMRank-v0"
     assert recorded.result("mine").instance == "yandex-9982"
     recorded.close()
-
-
-def test_regret_of_another_reward_that_tells_it():
-    env = RecordRegret(Doubled(gym.make("PBMRank-v0")))
-    env.reset(seed=0)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        for _ in range(50):
-            env.step(range(5))
-    told = [it for it in caught if "the regret in PBMRank-v0 is unknown (" in str(it.message)]
-    assert len(told) == 1
-    assert np.isnan(env.result("mine").regret).all()
-    totals = []
-    for tells_regret in (True, False):
-        wrappers = [partial(Doubled, tells_regret=True)] if tells_regret else []
-        envs = RecordVectorRegret(gym.make_vec("PBMRank-v0", 2, "sync", wrappers=wrappers))
-        envs.reset(seed=0)
-        for _ in range(50):
-            envs.step(np.tile(range(5), (2, 1)))
-        totals.append(envs.meter.totals[0])
-    assert totals[0] == pytest.approx(2 * totals[1])
 
 
 @pytest.mark.parametrize("mode", ["sync", "vector_entry_point", None])
@@ -202,13 +171,3 @@ def test_a_session_has_the_list_that_was_shown(mode):
     env.reset(seed=0)
     env.step(np.array([[1, 1], [0, 1]]))
     assert sessions == [[1, 0], [0, 1]]
-
-
-def test_sessions_after_the_last_checkpoint():
-    """They are not reported."""
-    env, sessions = RecordVectorRegret(ClickVectorEnv(MODEL, 2), [3]), []
-    env.on_session = lambda b, ranking, clicks, expected: sessions.append(ranking.tolist())
-    env.reset(seed=0)
-    for _ in range(3):
-        env.step(np.tile([0, 1], (2, 1)))
-    assert sessions == [[0, 1]] * 3

@@ -138,17 +138,6 @@ def test_structure_is_that_of_sync_vectors(env_id, reset_mode):
             np.testing.assert_array_equal(mine[4][name], its[4][name])
 
 
-def test_the_reset_mode_is_declared_and_next_step_by_default():
-    assert make("CMRank-v0").metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
-    assert (
-        make("CMRank-v0", autoreset_mode="SameStep").metadata["autoreset_mode"]
-        is AutoresetMode.SAME_STEP
-    )
-    assert ClickVectorEnv.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP, (
-        "one environment changed them all"
-    )
-
-
 def test_next_step_resets_in_a_step_of_its_own():
     envs = make("PBMRank-v0", max_episode_steps=2)
     envs.reset(seed=0)

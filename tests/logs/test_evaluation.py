@@ -28,7 +28,6 @@ from clickgym.logs import (
     DBNEstimator,
     FixedPolicy,
     ListPolicy,
-    PBMEstimator,
     UBMEstimator,
     UniformPolicy,
     empirical_policy,
@@ -347,17 +346,6 @@ def test_the_factor_that_a_fit_chose_does_not_count():
     half.examination_ = fitted.examination_ / 2
     one, other = (evaluate(log, TARGETS["fixed"], "ubm", model=it) for it in (fitted, half))
     assert one.value == pytest.approx(other.value, rel=1e-12)
-
-
-def test_a_click_model_may_be_fitted_to_the_log():
-    """The estimate is that of the fitted model; only the intervals differ."""
-    log = small_log(n=3000)
-    fitted = evaluate(log, TARGETS["uniform"], "pbm")
-    passed = evaluate(log, TARGETS["uniform"], "pbm", model=PBMEstimator().fit(log))
-    assert fitted.value == passed.value
-    assert fitted.difference == passed.difference
-    assert fitted.effective_sample_size == passed.effective_sample_size
-    assert fitted.standard_error >= passed.standard_error
 
 
 @settings(max_examples=25)

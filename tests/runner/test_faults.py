@@ -222,16 +222,6 @@ def test_click_model_that_fails():
     assert re.fullmatch(wanted, told[0])
 
 
-def test_sweep_with_a_click_model_that_fails(tmp_path):
-    """What is finished is kept."""
-    envs = {"sturdy": PBM, "fragile": fragile()([0.2, 0.7, 0.1], [0.9, 0.4])}
-    fault = r"step \d+: ZeroDivisionError: division by zero, in a Fragile, facing Random$"
-    with pytest.raises(SessionError, match=fault):
-        clickgym.sweep(envs, ["Random"], 1000, 2, out=tmp_path / "out", n_jobs=1, seed=3)
-    kept = clickgym.Results(tmp_path / "out").rows
-    assert kept.select("env", "run").unique().sort("run").rows() == [("sturdy", 0), ("sturdy", 1)]
-
-
 class WorstFirst(PositionBasedModel):
     """Its best list is the worst one."""
 

@@ -210,16 +210,6 @@ def test_a_learner_that_never_updates_says_so(agent: Any, first: str | None) -> 
     assert all(f"comes after {first}" in text for text in told)
 
 
-@pytest.mark.parametrize("limit", [None, 5])
-def test_library_learns_through_the_adapter(limit: int | None) -> None:
-    envs = sb3.common.vec_env.VecMonitor(as_vec_env(streams(max_episode_steps=limit)))
-    model = sb3.PPO("MlpPolicy", envs, n_steps=16, batch_size=32, n_epochs=1, seed=0, device="cpu")
-    model.learn(256)
-    assert envs.get_attr("meter")[0].step == model.num_timesteps == 256
-    lengths = [episode["l"] for episode in model.ep_info_buffer]
-    assert lengths == ([] if limit is None else [limit] * (4 * (64 // limit)))
-
-
 # ---------------------------------------------------------------------------------------------- PPO
 
 
@@ -240,17 +230,6 @@ def test_ppo_learns_and_continues() -> None:
     assert torch.get_num_threads() == threads
 
 
-def test_further_metrics_count_the_same_sessions() -> None:
-    # a list has regret 1 or is optimal, and is clicked or not
-    model = PositionBasedModel([0.0, 0.0, 1.0], [1.0])
-    agent = PPO(3, 1, **QUICK, seed=0)
-    result = clickgym.run(
-        agent, ClickEnv(model), 101, seed=0, metrics=["optimal_lists", "any_click"]
-    )
-    assert result.metrics["optimal_lists"].tolist() == (result.steps - result.regret).tolist()
-    assert result.metrics["any_click"].tolist() == result.clicks.tolist()
-
-
 def test_choices_do_not_tell_item_ids() -> None:
     """Its choices number the items in an order drawn from its own seed."""
     orders = {tuple(DQN(3, 1, seed=seed).items.tolist()) for seed in range(60)}
@@ -265,14 +244,6 @@ def test_reward_and_cutoff_reach_the_streams() -> None:
     result = clickgym.run(PPO(3, 2, **QUICK, seed=0), env, 400, seed=0, checkpoints=range(1, 401))
     # against the reference list, below the cutoff's best
     assert set(np.diff(result.regret).round(12)) == {-0.5, 0.0}
-
-
-def test_library_steps_contextual_environments() -> None:
-    recorded = clickgym.RecordRegret(gym.make("ContextualPBMRank-v0"))
-    model = sb3.PPO("MultiInputPolicy", recorded, n_steps=32, batch_size=32, gamma=0.0, seed=0)
-    model.learn(64)
-    assert recorded.meter.step == 64
-    assert recorded.meter.totals[0] > 0
 
 
 def test_pairs_that_cannot_run_are_refused() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from pathlib import Path
 from typing import Any
@@ -15,17 +14,14 @@ from registries import LEARNERS
 from slow import slow
 
 import clickgym
-from clickgym.agents import Learner, OwnLoop
+from clickgym.agents import Learner
 from clickgym.core.specs import parse_spec
 from clickgym.envs import (
     ClickEnv,
     ClickVectorEnv,
-    ItemByItem,
     ItemByItemVector,
     PositionBasedModel,
-    RecordVectorRegret,
 )
-from clickgym.envs.meter import Meter
 from clickgym.runner.names import spec_of
 
 pytest.importorskip("stable_baselines3")
@@ -92,25 +88,6 @@ def test_horizon_in_mid_list(name: str, n_items: int, n_positions: int, horizon:
     )
     assert result.steps.tolist() == list(range(1, horizon + 1))
     assert sum(reported) == horizon
-
-
-@pytest.mark.parametrize("way", ["rankings", "scores", "items"])
-def test_actions_cover_every_list(way: Any) -> None:
-    """Random policies of 8 streams show each of the 24 lists in 3200 sessions; one is missing by
-    chance with probability below 24 (1 - 1/200)^3200 = 3e-6, were no list rarer than 1 in 200.
-    """
-    from clickgym.agents.rl.streams import WRAPPERS
-
-    envs = RecordVectorRegret(ClickVectorEnv(SMALL, 8, autoreset_mode="SameStep"))
-    envs.meter = Meter([10_000])
-    lists: set[tuple[int, ...]] = set()
-    envs.on_session = lambda b, ranking, clicks, expectation: lists.add(tuple(ranking.tolist()))
-    wrapped = WRAPPERS[way](envs, np.array([2, 0, 3, 1]))
-    wrapped.action_space.seed(0)
-    wrapped.reset(seed=0)
-    while envs.meter.step < 3200:
-        wrapped.step(wrapped.action_space.sample())
-    assert len(lists) == math.perm(4, 3)
 
 
 def test_further_arguments_of_the_library_reach_it() -> None:
@@ -187,19 +164,6 @@ def test_a_learner_is_not_compared_run_by_run() -> None:
     assert both.table("A2C:n_envs=8")["difference"].null_count() == 1
 
 
-def test_a_learner_that_ends_early_has_no_result() -> None:
-    class Quitter(OwnLoop):
-        engine = "none"
-
-        def learn(self, envs: Any, sessions: int, on_step: Any, discount: Any = None) -> None:
-            envs.reset()
-            envs.step(np.tile([0, 1, 2], (8, 1)))
-            on_step()
-
-    with pytest.raises(RuntimeError, match="Quitter ended after 8 of 100 sessions"):
-        clickgym.run(Quitter(), ClickEnv(SMALL), 100, seed=0)
-
-
 # ----------------------------------------------------------------------------- classes of one's own
 
 
@@ -256,16 +220,6 @@ def test_ppo_and_a2c_of_the_library_draw_whole_lists(name: str, env_id: str) -> 
     assert sorted(agent.items) == list(range(env.action_space.n_items)) != agent.items.tolist()
 
 
-def test_dqn_in_a_program_of_ones_own() -> None:
-    """Its choices need no masks: one that is on the list stands for the next that is not."""
-    from stable_baselines3 import DQN
-
-    recorded = clickgym.RecordRegret(ClickEnv(SMALL))
-    env = ItemByItem(recorded)
-    DQN("MultiInputPolicy", env, learning_starts=50, gamma=1.0, seed=0, device="cpu").learn(300)
-    assert recorded.meter.step == 100
-
-
 OWN = """
 from stable_baselines3 import PPO
 
@@ -301,11 +255,3 @@ def test_a_class_of_ones_own_in_a_sweep(
     )
     assert clickgym.run(deaf, gym.make("PBMRank-v0"), 100, seed=0).steps[-1] == 100
     assert deaf.model.num_timesteps == 13 * 8
-
-
-def test_sweep_refuses_unsuited_learners(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="PPO learns on streams with clocks"):
-        clickgym.sweep(
-            ["PBMRank-v0", "NonStationaryPBMRank-v0"], ["PPO"], 100, 1, out=tmp_path / "out"
-        )
-    assert not (tmp_path / "out").exists()

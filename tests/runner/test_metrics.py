@@ -169,22 +169,6 @@ def test_wrong_pairs_by_hand(attraction, initial, harmless, violating):
         assert result.metrics["violations"][-1] == 10 * (ranking in violating)
 
 
-def test_ndcg_by_hand():
-    """Items 1 and 0 of α = .5, .3, .2: (.3 + .5/log2 3) / (.5 + .3/log2 3); beyond the fifth
-    position nothing counts.
-    """
-    env = ClickEnv(CascadeModel([0.5, 0.3, 0.2], n_positions=2))
-    result = clickgym.run(Oracle(3, 2, ranking=[1, 0]), env, 100, seed=0, metrics=["ndcg"])
-    assert result.metrics["ndcg"][-1] / 100 == pytest.approx(
-        (0.3 + 0.5 / math.log2(3)) / (0.5 + 0.3 / math.log2(3))
-    )
-    env = ClickEnv(CascadeModel(np.linspace(0.9, 0.1, 7), n_positions=7))
-    result = clickgym.run(
-        Oracle(7, 7, ranking=[0, 1, 2, 3, 4, 6, 5]), env, 10, seed=0, metrics=["ndcg"]
-    )
-    assert result.metrics["ndcg"][-1] == pytest.approx(10, rel=1e-12)
-
-
 def test_a_list_as_good_as_the_optimum_is_optimal():
     """Every order of the two best items is optimal in a cascade; with a cutoff only the first
     position matters.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import clickgym
-from clickgym.envs import ClickEnv, PositionBasedModel
+from clickgym.envs import PositionBasedModel
 
 SOURCE = '''
 import numpy as np
@@ -75,12 +75,6 @@ def test_a_class_that_steps_the_streams():
     assert results[0].regret.tolist() == results[1].regret.tolist() != results[2].regret.tolist()
     random = clickgym.run("Random", MODEL, 4003, seed=0, checkpoints=[2000])
     assert np.diff(results[0].regret)[0] < 0.5 * np.diff(random.regret)[0]
-
-
-def test_an_object_goes_on():
-    agent = clickgym.make_agent("pond:Gradient", ClickEnv(MODEL), seed=0)
-    first, second = (clickgym.run(agent, ClickEnv(MODEL), 2000, seed=0) for _ in range(2))
-    assert second.regret[-1] < first.regret[-1]
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

@@ -4,8 +4,6 @@ chooses is the list that is shown.
 
 from __future__ import annotations
 
-import warnings
-
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -224,18 +222,3 @@ def test_features_that_a_wrapper_hides():
         ValueError, match="C2UCB observes features, which ContextualPBMRank-v0 does not show"
     ):
         clickgym.run(agent, env, 10, seed=0)
-
-
-def test_a_step_that_is_no_session_is_not_measured():
-    with pytest.raises(TypeError, match=r"ItemByItem\(RecordRegret\(env\)\)"):
-        clickgym.RecordRegret(ItemByItem(users()))
-
-
-def test_a_warning_says_why_regret_is_unknown():
-    env = TransformReward(users(), lambda reward: 10 * reward)
-    with pytest.warns(UserWarning, match="regret in PBMRank-v0 is unknown .* a wrapper changes"):
-        result = clickgym.run(best(), env, 100, seed=0)
-    assert np.isnan(result.regret[-1])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        clickgym.run(best(), TransformReward(users(), float), 100, seed=0)
