@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from glob import glob
 from os import PathLike
 from pathlib import Path
@@ -158,36 +158,50 @@ def _rows(
     """The columns of a table by their roles, with the types that a log needs."""
     with reading(name, "cannot be read", EXPECTED):
         schema = table.collect_schema()
+    _check_columns(name, schema, names, needed)
+    values = {
+        role: pl.col(names[role]).cast(pl.String if role in LABELS else pl.Float64)
+        for role in ROLES
+        if names[role] in schema
+    }
+    with reading(name, "cannot be read", "see docs/log_formats.md"):
+        rows = table.select(**values).collect()
+    _check_values(name, rows, names)
+    return rows
+
+
+def _check_columns(
+    name: str, schema: Collection[str], names: Mapping[str, str], needed: Sequence[str]
+) -> None:
+    """Check the names of the columns of a table, and warn if queries are in none of them."""
     missing = [names[role] for role in needed if names[role] and names[role] not in schema]
     if missing:
         raise ValueError(
             f"{name}: no column {', '.join(missing)}; the columns are {', '.join(schema)}, and "
             "--columns names others, as in item=doc_id"
         )
-    found = [role for role in ROLES if names[role] in schema]
-    unread = [column for column in schema if column not in {*names.values(), *ROLES}]
-    for role in found:
-        if f"{names[role]}_duplicated_0" in schema:  # as Polars calls the second
+    for role in ROLES:
+        # as Polars calls the second
+        if names[role] in schema and f"{names[role]}_duplicated_0" in schema:
             raise ValueError(f"{name}: two columns are called {names[role]}")
-    if unread and names["query"] and "query" not in found:
+    unread = [column for column in schema if column not in {*names.values(), *ROLES}]
+    if unread and names["query"] and names["query"] not in schema:
         warnings.warn(
             f"{name}: no column {names['query']}, so all sessions are of one query; not read: "
             f"{', '.join(unread)}; --columns query= says that this is right",
-            stacklevel=3,
+            stacklevel=4,
         )
-    values = {
-        role: pl.col(names[role]).cast(pl.String if role in LABELS else pl.Float64)
-        for role in found
-    }
-    with reading(name, "cannot be read", "see docs/log_formats.md"):
-        rows = table.select(**values).collect()
-    for role in found:
+
+
+def _check_values(name: str, rows: pl.DataFrame, names: Mapping[str, str]) -> None:
+    """Check that rows have no gaps, and that clicks and probabilities are in their ranges."""
+    for role in rows.columns:
         gaps = rows[role].is_null()
         if gaps.any():
             row = gaps.arg_true()[0] + 1
             raise ValueError(f"{name}: row {row} has no value in the column {names[role]}")
     for role, expected in RANGES.items():
-        if role in found:
+        if role in rows.columns:
             wrong = rows.filter(~pl.col(role).is_between(0, 1))
             if wrong.height:
                 raise ValueError(
@@ -196,7 +210,6 @@ def _rows(
                 )
     if not rows.height:
         raise ValueError(f"{name}: there is no row in the log")
-    return rows
 
 
 def _log_of(name: str, rows: pl.DataFrame) -> ClickLog:

@@ -5,7 +5,7 @@ width no number and no name is truncated: less important columns are left out, a
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -95,31 +95,48 @@ def print_table(
     cells = [[Text(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
     if not cells:
         return
-    least = {}
-    for i, column in enumerate(columns):
-        texts = [column.name] * headings + [row[i].plain for row in cells]
-        parts = [part for text in texts for part in (text.split() if column.words else [text])]
-        least[i] = max(map(cell_len, parts), default=0)
-    shown = dict(least)
-    while _total(shown) > console.width and (rank := max(columns[i].rank for i in shown)):
-        del shown[max(i for i in shown if columns[i].rank == rank)]
-
+    widths = [
+        _least_width(column, [row[i].plain for row in cells], headings)
+        for i, column in enumerate(columns)
+    ]
+    shown = _fitting(columns, widths, console.width)
     table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, show_header=headings)
-    for i, width in shown.items():
+    for i in shown:
         table.add_column(
             columns[i].name,
             justify="right" if columns[i].right else "left",
             no_wrap=not columns[i].words,
-            min_width=width,
+            min_width=widths[i],
         )
     for row in cells:
         table.add_row(*(row[i] for i in shown))
-    if _total(shown) > console.width:
-        table.width = _total(shown)
+    table_width = _total([widths[i] for i in shown])
+    if table_width > console.width:
+        table.width = table_width
     console.print(table, crop=False)
-    if hidden := [columns[i].name for i in least if i not in shown]:
-        say(console, f"at {_total(least)} columns also: {', '.join(hidden)}", "dim")
+    if hidden := [column.name for i, column in enumerate(columns) if i not in shown]:
+        say(console, f"at {_total(widths)} columns also: {', '.join(hidden)}", "dim")
 
 
-def _total(widths: Mapping[int, int]) -> int:
-    return sum(widths.values()) + GAP * (len(widths) - 1)
+def _least_width(column: Column, texts: Sequence[str], has_heading: bool) -> int:
+    """The width of a column in which no text, or no word of a column of words, is broken."""
+    texts = [column.name, *texts] if has_heading else texts
+    parts = [part for text in texts for part in (text.split() if column.words else [text])]
+    return max(map(cell_len, parts), default=0)
+
+
+def _fitting(columns: Sequence[Column], widths: Sequence[int], limit: int) -> list[int]:
+    """The numbers of the columns that stay: as long as all are too wide, the last one of the
+    highest rank goes.
+    """
+    shown = list(range(len(columns)))
+    while _total([widths[i] for i in shown]) > limit:
+        rank = max(columns[i].rank for i in shown)
+        if not rank:
+            break
+        shown.remove(max(i for i in shown if columns[i].rank == rank))
+    return shown
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + GAP * (len(widths) - 1)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isnan
 from typing import Annotated, Any
 
 import typer
 
 from ...runner.console import Column, announce_compiling, errors, output, print_table, say
+from ..log import ClickLog
 from ..off_policy.contributions import ESTIMATORS, check_estimator
 from ..off_policy.evaluation import evaluate as evaluate_
-from ..off_policy.policies import FixedPolicy, check_query, read_policy
+from ..off_policy.policies import FixedPolicy, Policy, check_query, read_policy
 from ..off_policy.result import Evaluation
 from ..reading import log_name, read_log
 from .options import Columns, Cutoff, Log, Reward, names
@@ -109,26 +111,13 @@ def evaluate(
             "reward": reward,
             "cutoff": cutoff,
         }
-    console = output()
-    positions = f", first {cutoff} positions" if cutoff else ""
-    unit = "session" if sessions.users is None else "user"
-    title = f"{EARNED[reward]} per session{positions}; intervals at 0.95, by {unit}"
-    say(console, title, "bold")
-    earned = sessions.earned(reward, cutoff).sum(axis=1).mean()
-    say(console, f"In the log ({len(sessions):,} sessions): {earned:.7g}")
+    _print_what_was_earned(sessions, reward, cutoff)
     for spec, target in targets.items():
-        results, remarks = [], []
-        for name in estimator:
-            try:
-                with announce_compiling(errors()):
-                    results.append(evaluate_(sessions, target, name, **settings))
-            except ValueError as error:
-                remarks.append(f"Refused: {name}: {error}")
-        if not results:
-            raise ValueError(remarks[0].removeprefix("Refused: "))
+        results, remarks = _evaluated(sessions, target, estimator, settings)
         if isinstance(target, FixedPolicy) and target.origin.endswith(f" {log_name(log)}"):
             remarks.append(f"Caution: {BEST}")
         remarks += [f"Caution: {text}" for result in results for text in result.cautions]
+        console = output()
         console.print()
         if isinstance(target, FixedPolicy):
             shown = ", ".join(sessions.item_labels[item] for item in target.ranking)
@@ -136,6 +125,35 @@ def evaluate(
         print_table(console, HEADS, [_row(result) for result in results], title=spec)
         for remark in dict.fromkeys(remarks):
             say(console, remark)
+
+
+def _print_what_was_earned(sessions: ClickLog, reward: str, cutoff: int | None) -> None:
+    """Print what the tables are of, and what the log has of it."""
+    console = output()
+    positions = f", first {cutoff} positions" if cutoff else ""
+    unit = "session" if sessions.users is None else "user"
+    title = f"{EARNED[reward]} per session{positions}; intervals at 0.95, by {unit}"
+    say(console, title, "bold")
+    earned = sessions.earned(reward, cutoff).sum(axis=1).mean()
+    say(console, f"In the log ({len(sessions):,} sessions): {earned:.7g}")
+
+
+def _evaluated(
+    sessions: ClickLog, target: Policy, estimators: Sequence[str], settings: dict[str, Any]
+) -> tuple[list[Evaluation], list[str]]:
+    """What the estimators say of a policy, and why some say nothing; if all do, the first reason is
+    raised.
+    """
+    results, refusals = [], []
+    for name in estimators:
+        try:
+            with announce_compiling(errors()):
+                results.append(evaluate_(sessions, target, name, **settings))
+        except ValueError as error:
+            refusals.append(f"{name}: {error}")
+    if not results:
+        raise ValueError(refusals[0])
+    return results, [f"Refused: {reason}" for reason in refusals]
 
 
 def _row(result: Evaluation) -> list[str]:
