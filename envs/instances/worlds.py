@@ -5,7 +5,7 @@ different for each user.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from zlib import crc32
 
 import numpy as np
@@ -39,6 +39,19 @@ features.
 
 Floats: TypeAlias = NDArray[np.float64]
 Score: TypeAlias = Callable[[np.random.Generator, Floats, Floats], Floats]
+
+
+class Sizes(NamedTuple):
+    """The sizes of a world: the candidates of a session, its positions, the features of users and
+    of items, and how many items and users there are.
+    """
+
+    n_items: int
+    n_positions: int
+    d_u: int
+    d_v: int
+    n_pool: int
+    n_users: int
 
 
 def _linear(
@@ -120,7 +133,7 @@ def _personal(
         weights = rng.standard_normal((d_u, d_v)) if form == "bilinear" else np.eye(d_u)
         return products_of_rows(products_of_rows(users, weights.T), items)
 
-    sizes = n_items, n_positions, d_u, d_v, n_pool, n_users
+    sizes = Sizes(n_items, n_positions, d_u, d_v, n_pool, n_users)
     return _world(score, sizes, popularity, rate, features, query, seed)
 
 
@@ -156,13 +169,13 @@ def _network(
             total += weights[unit] * np.sin(angle)
         return total
 
-    sizes = n_items, n_positions, d_u, d_v, n_pool, n_users
+    sizes = Sizes(n_items, n_positions, d_u, d_v, n_pool, n_users)
     return _world(score, sizes, popularity, rate, features, query, seed)
 
 
 def _world(
     score: Score,
-    sizes: tuple[int, ...],
+    sizes: Sizes,
     popularity: float,
     rate: float,
     features: str,
@@ -179,8 +192,8 @@ def _world(
     additional feature of items, behind v; products leave it out.
     """
     n_items, n_positions, d_u, d_v, n_pool, n_users = sizes
-    for name, value in (("d_u", d_u), ("d_v", d_v), ("n_pool", n_pool), ("n_users", n_users)):
-        check_count(name, value)
+    for name in ("d_u", "d_v", "n_pool", "n_users"):
+        check_count(name, getattr(sizes, name))
     check_positions(n_positions, check_count("n_items", n_items, 1, n_pool, "n_pool = "))
     check_number("popularity", popularity, 0, 1)
     check_number("rate", rate, above=0, below=1)
@@ -188,6 +201,8 @@ def _world(
     check_seed(seed)
     bases, origin = _with_candidates(query, n_items, n_positions, n_pool, seed)
     pairs = interaction_pairs(features, range(1, d_u + 1), range(d_u + 1, d_u + d_v + 1))
+
+    # Features of norm √½, and the attraction of each pair.
     rng = np.random.default_rng(seed)
     drawn = [rng.standard_normal(shape) for shape in ((n_users, d_u), (n_pool, d_v))]
     users, items = (rows / np.sqrt(2.0 * (rows**2).sum(axis=1, keepdims=True)) for rows in drawn)
@@ -197,6 +212,8 @@ def _world(
         z = _standardised(np.sqrt(1.0 - popularity) * z + np.sqrt(popularity) * popular)
         items = np.hstack([items, popular[:, None] / 4.0])
     attraction = _attraction(z, rate)
+
+    # The constant of products, and one scale for all features.
     if len(pairs):
         users = np.hstack([np.ones((n_users, 1)), users])
     scale = 1.0 / largest_norm(users, items, pairs)
@@ -206,6 +223,7 @@ def _world(
         "candidates": [np.arange(n_pool)] * n_users,
         "interactions": pairs,
     }
+
     models = []
     for base, others in bases:
         of_items = {name: [values] * n_users for name, values in others.items()}
