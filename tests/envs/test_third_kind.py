@@ -140,7 +140,7 @@ class CarefulAgent(CompiledAgent):
 
     observes, state_type, rank_kernel, update_kernel = ("interest",), Careful, rank, update
 
-    def seen(self, observation):
+    def observed_arrays(self, observation):
         return (np.array(observation["interest"]),)
 
 
