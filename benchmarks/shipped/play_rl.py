@@ -1,10 +1,10 @@
 """Play the runs of docs/rl_results.md, and write docs/rl.parquet.
 
-nice -n 19 python benchmarks/shipped/play_rl.py OUT [--keep | --search]
+nice -n 19 python benchmarks/shipped/play_rl.py OUT [--keep] [--search]
 
 Each run is a file in the folder OUT, so the same command resumes.
 With ``--keep`` the runs that ship are not played again. With ``--search`` OUT has the runs of the
-search for settings, and docs/rl_search.parquet is written.
+searches for settings, and docs/rl_search.parquet is written.
 A learner also plays on as a `FrozenPolicy`, which neither explores nor learns. ``make pages`` then
 makes the tables and the figure of the page.
 """
@@ -37,7 +37,6 @@ from rl_page import (
     CASCADE,
     CLICKS,
     CONTEXTUAL,
-    FEWER_EPOCHS,
     FILE,
     SEARCH,
     found,
@@ -46,7 +45,8 @@ from rl_page import (
 
 RUNS, FROZEN_SESSIONS = 5, 5_000
 PLAIN = ("PBMRank-v0", "CMRank-v0")
-HORIZONS = {CONTEXTUAL: 50_000, CASCADE: 50_000, **dict.fromkeys(PLAIN, 100_000)}
+SESSIONS, PLAIN_SESSIONS = 50_000, 100_000
+"""Of a run, also in the searches; and of one of the default query."""
 WORLDS = [
     f"{world}seed={seed}"
     for seed in (21, 22)  # hyper-parameters were chosen in worlds with other seeds
@@ -56,17 +56,23 @@ LINEAR = ("LinearTS", "PBMLinUCB", "LinearTS:alpha=0.0137", "PBMLinUCB:alpha=0.0
 """With the published widths, and with those that a search found."""
 BY_ROWS, OTHERS = ("SAC", "PPO", "A2C"), ("DQN",)
 BANDITS = ("CascadeKLUCB", "TopRank", "BatchRank", "Random")
-NEURAL = (CLICKS, BIT)
+NEURAL, FEWER_EPOCHS = (CLICKS, BIT), "PPO:n_epochs=4"
 BEFORE_CASCADE = (
     *("LinearTS", "CMLinUCB", "Random", *NEURAL, "SAC", "PPO", "A2C"),
     FEWER_EPOCHS,
 )
 """What plays before users who leave at the first click, who are not as `NeuralGreedy` assumes."""
-SEARCH_WORLDS, SETTINGS, BEST = ("personal:seed=31", "personal:seed=32"), 16, 2
-"""All settings play in the first world, of which the best few play in the second one, too. What
-loses the smallest share of random lists there, as a mean over both worlds, is the setting found."""
-BY_HAND = ("PPO:n_envs=64,n_steps=4,batch_size=256,n_epochs=10,learning_rate=0.003", CLICKS)
-"""Settings that were chosen by hand. They are among those of the search."""
+SETTINGS, BEST = 16, 2
+"""All settings play the first instance of a search, and the best few and those chosen by hand play
+the second one, too. What loses the smallest share of random lists, as a mean over both, is found.
+"""
+BY_HAND = "PPO:n_envs=64,n_steps=4,batch_size=256,n_epochs=10,learning_rate=0.003"
+SEARCHES = (
+    (CONTEXTUAL, ("personal:seed=31", "personal:seed=32"), (BY_HAND, CLICKS, "A2C")),
+    ("PBMRank-v0", ("yandex-9", "yandex-990"), ("PPO", "A2C")),
+)
+"""An id, two instances and the settings that were chosen by hand. The tables of the page have other
+instances. The queries are the two with the lowest numbers of those that ship."""
 RATES, ARCHES = (0.001, 0.002, 0.003, 0.005, 0.01), ("[32,32]", "[64,64]", "[128,128]")
 SPACES: dict[str, dict[str, Sequence[float | str]]] = {
     "PPO": {
@@ -77,6 +83,15 @@ SPACES: dict[str, dict[str, Sequence[float | str]]] = {
         "learning_rate": RATES,
         "ent_coef": (0, 0.001, 0.01),
         "net_arch": ARCHES,
+    },
+    "A2C": {
+        "n_envs": (16, 32, 64),
+        "n_steps": (1, 2, 4),
+        "learning_rate": RATES,
+        "ent_coef": (0, 0.001, 0.01),
+        "net_arch": ARCHES,
+        "use_rms_prop": (True, False),
+        "normalize_advantage": (True, False),
     },
     "NeuralGreedy": {
         "epsilon": (0, 0.005, 0.01, 0.02),
@@ -126,17 +141,18 @@ def drawn(agent: str) -> list[str]:
 
 
 def search(out: Path) -> None:
-    """Play the runs of the search, which has one run of each setting in a world."""
-    first, second = SEARCH_WORLDS
-    for world in SEARCH_WORLDS:
-        finished(out, CONTEXTUAL, world, "Random", 0)
-    for by_hand in BY_HAND:
-        lost = {
-            agent: float(finished(out, CONTEXTUAL, first, agent, 0)["regret"][-1])
-            for agent in drawn(by_hand)
-        }
-        for agent in dict.fromkeys([*sorted(lost, key=lambda name: lost[name])[:BEST], by_hand]):
-            finished(out, CONTEXTUAL, second, agent, 0)
+    """Play the runs of the searches, which have one run of each setting with an instance."""
+    for env, (first, second), chosen in SEARCHES:
+        for instance in (first, second):
+            finished(out, env, instance, "Random", 0)
+        for by_hand in chosen:
+            lost = {
+                agent: float(finished(out, env, first, agent, 0)["regret"][-1])
+                for agent in drawn(by_hand)
+            }
+            best = sorted(lost, key=lambda name: lost[name])[:BEST]
+            for agent in dict.fromkeys([*best, by_hand]):
+                finished(out, env, second, agent, 0)
 
 
 def play(env_id: str, instance: str, agent: str, run: int) -> polars.DataFrame:
@@ -144,7 +160,7 @@ def play(env_id: str, instance: str, agent: str, run: int) -> polars.DataFrame:
     regret per session of the frozen policy, null for other agents; and the commit.
     """
     env = gym.make(env_id, **({"instance": instance} if instance else {}))
-    horizon = HORIZONS[env_id]
+    horizon = SESSIONS if instance else PLAIN_SESSIONS
     steps = {horizon // 2, *np.geomspace(100, horizon, 22).astype(int).tolist()}
     start = time.process_time()
     player: Any = clickgym.make_agent(agent, env, horizon=horizon, seed=run)
@@ -176,13 +192,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("out", type=Path, help="folder of the runs")
     parser.add_argument("--keep", action="store_true", help="do not play again what ships")
-    parser.add_argument("--search", action="store_true", help="play the search for settings")
+    parser.add_argument("--search", action="store_true", help="play the searches for settings")
     options = parser.parse_args(arguments)
     out = options.out
     make_folder(out)
     if options.keep:
-        shipped = read_results(FILE)[0].partition_by("env", "instance", "agent", "run")
-        for table in shipped:
+        shipped = read_results(SEARCH if options.search else FILE)[0]
+        for table in shipped.partition_by("env", "instance", "agent", "run"):
             path = file_of(out, *table.row(0)[:4])
             if not path.exists():
                 write_whole(path, parquet(table))
