@@ -345,5 +345,6 @@ def test_what_met_other_users_by_its_clock_or_seed_is_refused():
         clickgym.sweep(["PBMRank-v0"], [agent], 20, 2, seed=seed, n_jobs=1)
         for seed, agent in enumerate(["Random", "TopRank"])
     )
-    with pytest.raises(ValueError, match="sweeps of PBMRank-v0 have different seeds"):
-        clickgym.Results([first, second])
+    for together in ([first, second], first.rows.vstack(second.rows)):
+        with pytest.raises(ValueError, match="sweeps of PBMRank-v0 have different seeds"):
+            clickgym.Results(together)

@@ -23,7 +23,7 @@ from ..core.files import make_folder
 from ..core.forks import check_fork
 from ..envs.result import Result
 from .config import Config, check_instances
-from .rows import read_folders, rows_of
+from .rows import check_seeds, read_folders, rows_of
 from .summaries import MEASURED, TIMED, final_table, metrics_of
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ class Results:
     Raises:
         ValueError: the folder is not one of results, the rows are not those of a sweep, or single
             runs have different numbers of sessions, different rewards, or one name for two agents;
-            or two instances are the same users, and would count as two.
+            two instances are the same users, and would count as two; or runs of one number have
+            different seeds.
         RuntimeError: the process was forked from one that had used Polars.
 
     Example:
@@ -93,6 +94,7 @@ class Results:
         missing = {*MEASURED, *TIMED} - set(source.columns)
         if missing or source.is_empty():
             raise ValueError(f"the table lacks {min(missing, default='rows')!r}, which a sweep has")
+        check_seeds(source)
         self.rows, self.configuration = source, config
 
     @property

@@ -152,15 +152,15 @@ def rows_of(parts: Sequence[Result | polars.DataFrame]) -> polars.DataFrame:
     _check_horizons(frames)
     _check_regret(frames)
     swept: dict[Any, int] = {}  # numbers of runs, by the users that they met
-    seen, origins, seeds = set[Any](), dict[Any, Any](), dict[Any, Any]()
+    seen, origins = set[Any](), dict[Any, Any]()
+    if of_sweeps := [part for part in parts if not isinstance(part, Result)]:
+        check_seeds(polars.concat(of_sweeps, how="diagonal"))
     for place, part in enumerate(parts):
         if not isinstance(part, Result):
             columns = part.select("env", "instance", "seed", "agent", "run")
             for env, instance, seed, agent, run in columns.unique(maintain_order=True).iter_rows():
                 swept[env, instance, seed] = run
                 seen.add((env, instance, seed, agent))
-                if seed is not None:
-                    _check_seed(env, instance, seed, run, seeds)
                 _check_name((env, instance, agent), place, origins)
     runs = [part for part in parts if isinstance(part, Result)]
     for result in runs:
@@ -210,14 +210,19 @@ def _check_regret(frames: Sequence[polars.DataFrame]) -> None:
             )
 
 
-def _check_seed(env: str, instance: str, seed: int, run: int, seeds: dict[Any, Any]) -> None:
-    """Check that runs of other results with one number met the same users; note the seed of this
-    one.
+def check_seeds(rows: polars.DataFrame) -> None:
+    """Check that runs of sweeps with one number met the same users.
+
+    Raises:
+        ValueError: they did not.
     """
-    if seeds.setdefault((env, instance, run), seed) != seed:
+    users = ["env", "instance", "run"]
+    seeds = rows.select(*users, "seed").drop_nulls("seed").unique()
+    others = seeds.filter(seeds.select(users).is_duplicated())
+    if len(others):
         raise ValueError(
-            f"sweeps of {env} have different seeds, so that their runs met different users; play "
-            "them with one seed, and give runs of your own one by one"
+            f"sweeps of {others['env'][0]} have different seeds, so that their runs met different "
+            "users; play them with one seed, and give runs of your own one by one"
         )
 
 
