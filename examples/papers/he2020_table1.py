@@ -107,7 +107,7 @@ class CataloguePBMUCB(PBMUCB):
     def sizes(self):
         return super().sizes() | {"L": 10_000}
 
-    def seen(self, observation):
+    def observed_arrays(self, observation):
         return (np.array(observation["items"], np.int64),)
 
 
