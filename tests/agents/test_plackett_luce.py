@@ -16,8 +16,6 @@ import torch
 from gymnasium.spaces import Box, Dict, MultiBinary, MultiDiscrete
 from registries import LEARNERS
 from stable_baselines3 import A2C, PPO
-from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.evaluation import evaluate_policy
 
 from clickgym.agents import PlackettLuceActorCritic
 from clickgym.agents.rl.plackett_luce import PlackettLuceDistribution
@@ -241,39 +239,7 @@ def test_the_library_learns_saves_and_loads(algorithm, tmp_path):
     assert again.predict(observation, deterministic=True)[0].tolist() == shown.tolist()
 
 
-def test_it_learns_the_best_item_and_is_evaluated():
-    envs = make_vec_env("PBMRank-v0", 8, seed=0, env_kwargs=PBM)
-    model = PPO(
-        PlackettLuceActorCritic,
-        envs,
-        n_steps=16,
-        learning_rate=1e-2,
-        gamma=0.0,
-        seed=0,
-        device="cpu",
-    ).learn(2000)
-    seen = np.zeros((20, 2), np.int8)
-    assert (model.predict(seen, deterministic=True)[0][:, 0] == 0).all()
-    assert (model.predict(seen)[0][:, 0] == 0).mean() > 0.5
-    mean, _ = evaluate_policy(
-        model, make_vec_env("PBMRank-v0", 2, env_kwargs=PBM), n_eval_episodes=2
-    )
-    assert mean > 850  # the best lists have 950 clicks, random ones 450
-
-
 # ----------------------------------------------------------------------------- by name, in clickgym
-
-
-def test_each_learner_has_its_natural_actions():
-    named = {
-        "PPO": "rankings",
-        "A2C": "rankings",
-        "DQN": "items",
-        "SAC": "scores",
-    }
-    assert {name: LEARNERS[name].actions for name in named} == named
-    with pytest.raises(TypeError, match="PPO: unknown hyper-parameter 'actions'"):
-        LEARNERS["PPO"](5, 2, actions="scores")
 
 
 @pytest.mark.parametrize(

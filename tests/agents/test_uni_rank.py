@@ -95,11 +95,3 @@ def test_further_item():
     came = Counter(displayed(agent) for _ in range(2000))
     assert set(came) == {(frozenset([0, 2]),), (frozenset([0, 3]),)}
     assert chisquare(list(came.values())).pvalue > FALSE_ALARM
-
-
-def test_lists_are_uniform_within_a_part():
-    """Null: the 12 ordered pairs of four items that were never compared; 6,000 sessions."""
-    agent = UniRank(4, 2, seed=3)
-    counts = Counter(tuple(agent.rank(None).tolist()) for _ in range(6000))
-    assert len(counts) == 12
-    assert chisquare(list(counts.values())).pvalue > FALSE_ALARM

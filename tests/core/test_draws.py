@@ -8,7 +8,6 @@ import pickle
 import numpy as np
 import pytest
 
-from clickgym.agents import CascadeTS
 from clickgym.core.draws import generator_of, source_of
 from clickgym.core.kernels import entry, kernel
 from clickgym.envs import CascadeModel, ClickEnv
@@ -49,19 +48,3 @@ def test_environment_draws_from_the_generator_that_is_set(bits):
             env.step([1, 3])
         clicks, *_ = env.step([0, 1])
         assert clicks.tolist() == [row[0] < 0.5, row[0] >= 0.5 and row[1] < 0.4]
-
-
-def test_agent_draws_from_the_generator_that_is_set():
-    """And learns in the state that is set."""
-    agent, twin = CascadeTS(5, 2, seed=0), CascadeTS(5, 2, seed=1)
-    agent.rank(None)
-    agent.rng, twin.rng = (np.random.default_rng(7) for _ in range(2))
-    agent.state = copy.deepcopy(twin.state)
-    agent.ranking = np.full(2, -1)
-    twins = twin, copy.deepcopy(twin), pickle.loads(pickle.dumps(twin))
-    for _ in range(20):
-        ranking = agent.rank(None)
-        agent.update(None, ranking, [0, 1])
-        for each in twins:
-            assert each.rank(None).tolist() == ranking.tolist()
-            each.update(None, ranking, [0, 1])

@@ -6,14 +6,11 @@ import importlib
 import subprocess
 import sys
 from textwrap import dedent
-from typing import NamedTuple
 
 import numba
 import numpy as np
 import pytest
 
-import clickgym
-from clickgym.agents import CompiledAgent
 from clickgym.core.kernels import KernelError, cache_folder, entry, kernel
 
 FILES = {
@@ -289,9 +286,21 @@ def calls(x):
     return 1.0 + allocates(x)
 
 
+@kernel
+def undefined(x):
+    return x + items  # noqa: F821
+
+
+@kernel
+def undefined_in_a_module(x):
+    return x + sys.lost
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [
+        (undefined, "kernel .*test_kernel_cache:undefined: the name 'items' is not defined$"),
+        (undefined_in_a_module, r": the name 'sys\.lost' is not defined$"),
         (
             misspells,
             r"test_kernel_cache:misspells: line .*'return halve\(x\).name', "
@@ -313,38 +322,3 @@ def test_error_names_kernel_and_line(function, message):
     with pytest.raises(KernelError, match=message) as error:
         entry(function)(1.0)
     assert "\n" not in str(error.value)
-
-
-class Nothing(NamedTuple):
-    pass
-
-
-@kernel
-def rank_misspelt(state, rng, ranking):
-    for k in range(len(ranking)):
-        ranking[k] = items[k]  # noqa: F821
-
-
-@kernel
-def rank_of_module(state, rng, ranking):
-    ranking[0] = sys.lost
-
-
-@kernel
-def learn_nothing(state, ranking, clicks):
-    pass
-
-
-@pytest.mark.parametrize(
-    ("rank", "name"), [(rank_misspelt, "items"), (rank_of_module, r"sys\.lost")]
-)
-def test_misspelt_name_in_an_agent_of_ones_own(rank, name):
-    class Own(CompiledAgent):
-        state_type, rank_kernel, update_kernel = Nothing, rank, learn_nothing
-
-        def __init__(self, n_items, n_positions, *, seed=None):
-            super().__init__(n_items, n_positions, seed)
-
-    message = rf"^kernel .*test_kernel_cache:{rank.__name__}: the name '{name}' is not defined$"
-    with pytest.raises(KernelError, match=message):
-        clickgym.run(Own, "PBMRank-v0", 10, seed=0)

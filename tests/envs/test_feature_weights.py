@@ -100,15 +100,6 @@ def test_equal_candidates_and_scale():
                 assert env.action(np.multiply(weights, scale)).tolist() == expected
 
 
-def test_regret_of_the_weights_of_the_users():
-    """With the users' own weights every list is the best one."""
-    env = FeatureWeightsAction(ClickEnv(USERS))
-    env.reset(seed=0)
-    regrets = [env.step([0.9, 0.1, 0.3])[-1]["regret"] for _ in range(50)]
-    assert max(regrets) < 1e-12
-    assert sum(env.step([-0.9, -0.1, -0.3])[-1]["regret"] for _ in range(50)) > 1
-
-
 BAD = [
     ([0.1, np.nan, 0], r"weights\[1\] is nan; expected a finite number"),
     ([0.1, 0.2], r"weights has shape \(2,\); expected \(3,\)"),

@@ -101,13 +101,6 @@ def test_regret_of_the_present_epoch():
         assert not truncated
 
 
-def test_first_step_of_an_epoch():
-    sure = [CascadeModel([1.0, 0.0], 1), CascadeModel([0.0, 1.0], 1), CascadeModel([1.0, 0.0], 1)]
-    env = ClickEnv(PiecewiseStationaryModel(sure, starts=[0, 4, 5]))
-    env.reset(seed=0)
-    assert [int(env.step([0])[0][0]) for _ in range(8)] == [1, 1, 1, 1, 0, 1, 1, 1]
-
-
 def test_reset_and_the_session_counter():
     env = ClickEnv(CHANGING)
     env.reset(seed=0)

@@ -25,27 +25,12 @@ def make_page(n_positions=3, **changes):
     return ResultPage(**(values | changes))
 
 
-def test_the_text_names_every_position():
-    assert to_ansi(make_page()) == (
-        "PBMRank-v0 | session 1,234 | clicks 1 | reward 1 | regret 5.68\n"
-        "   1. item 2     examined\n"
-        "   2. item 1     examined, clicked\n"
-        "   3. item 0"
-    )
-
-
 def test_the_best_list_stands_below():
     page = make_page(best=(4, 0, 2))
     assert to_ansi(page).splitlines()[-1] == "best list: 4, 0, 2"
     changed = np.flatnonzero((to_rgb(page) != to_rgb(make_page())).any(axis=(1, 2)))
     assert changed.size
     assert changed.min() >= 80 + 3 * 48
-
-
-def test_before_the_first_session_there_is_no_list():
-    assert to_ansi(ResultPage(title="PBMRank-v0", n_items=8, n_positions=3)) == (
-        "PBMRank-v0 | no session yet | 8 items for 3 positions"
-    )
 
 
 @pytest.mark.parametrize("n_positions", [1, 5, 21])

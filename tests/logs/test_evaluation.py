@@ -12,8 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click_stories import exact_law, make_model, marginal
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.special import ndtri
 
 from clickgym.envs import (
@@ -346,24 +344,6 @@ def test_the_factor_that_a_fit_chose_does_not_count():
     half.examination_ = fitted.examination_ / 2
     one, other = (evaluate(log, TARGETS["fixed"], "ubm", model=it) for it in (fitted, half))
     assert one.value == pytest.approx(other.value, rel=1e-12)
-
-
-@settings(max_examples=25)
-@given(st.integers(0, 10**6))
-def test_relabelled_items_change_nothing(seed):
-    rng = np.random.default_rng(seed)
-    log, scores, names = small_log(seed, 60), rng.normal(size=L), rng.permutation(L)
-    other = click_log(names[log.items], log.clicks)
-    for estimator in ("ips", "cascade", "item-position"):
-        target = plackett_luce(scores)
-        one = evaluate(log, target, estimator, logging=UniformPolicy(L, K))
-        two = evaluate(
-            other,
-            ListPolicy(names[LISTS], target.support()[1]),
-            estimator,
-            logging=UniformPolicy(L, K),
-        )
-        assert one.value == pytest.approx(two.value, rel=1e-12)
 
 
 # ------------------------------------------------------------------------------------------------

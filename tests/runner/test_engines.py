@@ -26,7 +26,7 @@ from reference_agents import MODELS, make
 from registries import CLICK_AGENTS, SAME_ITEMS
 
 import clickgym
-from clickgym.agents import Agent, CompiledAgent, LinearTS, Random, TopRank
+from clickgym.agents import Agent, CompiledAgent, LinearTS, TopRank
 from clickgym.agents.baselines import ListState, ignore
 from clickgym.core.kernels import kernel
 from clickgym.envs import CascadeModel, ClickEnv, PositionBasedModel
@@ -160,21 +160,6 @@ def test_regret_is_exact(kind):
     assert result.regret[-1] == pytest.approx(math.fsum(gaps), rel=1e-12)
     np.testing.assert_array_equal(result.clicks, np.cumsum([sum(row) for row in clicks]))
     np.testing.assert_array_equal(result.reward, result.clicks)
-
-
-def test_independence_of_equal_seeds():
-    """Null: the clicks on Random's lists have their stated probability given the first item,
-    although both have seed 0.
-
-    Were clicks drawn from the numbers that chose the list, the frequencies would be far off. 20 000
-    sessions; each of 5 frequencies within 5 standard deviations, false-alarm rate 3e-6.
-    """
-    model = PositionBasedModel([0.5] * 5, [1.0, 1.0])
-    _, lists, clicks = run_compiled(Random(5, 2, seed=0), ClickEnv(model), 20_000, seed=0)
-    first, clicked = np.array(lists)[:, 0], np.array(clicks)[:, 0]
-    for item in range(5):
-        n = np.sum(first == item)
-        assert abs(clicked[first == item].mean() - 0.5) < 5 * 0.5 / math.sqrt(n)
 
 
 # ------------------------------------------------------------------------------ which engine serves
