@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...core.kernels import entry
+from ...core.kernels import entry, kernel
 from ...envs import ClickChainModel, ClickModel
 from .cascading import CascadingEstimator, CascadingLaw
 from .counting import count_certain, in_parallel, last_clicks, list_length
@@ -192,12 +192,12 @@ def chain_step(part, tails, law, others, expected):
         end_of_list = list_length(pairs[session]) - 1
         if certain == end_of_list:
             continue
-        # tail[k]: probability of no click at k and below, given that k is examined.
-        tail[end_of_list] = skip[end_of_list] = 1.0 - α[pairs[session, end_of_list]]
-        for k in range(end_of_list - 1, certain, -1):
+
+        for k in range(certain + 1, end_of_list + 1):
             skip[k] = 1.0 - α[pairs[session, k]]
-            tail[k] = skip[k] * (1.0 - after_skip + after_skip * tail[k + 1])
-        below = tail[certain + 1]
+        below = no_clicks_from(tail, skip, certain, end_of_list, after_skip)
+
+        # The same as the other sessions say.
         if others.explain:
             on = after_skip
             if last[session] >= 0:
@@ -209,10 +209,9 @@ def chain_step(part, tails, law, others, expected):
                 further = after_skip * skip[k] * tail[k + 1] / tail[k] if k < end_of_list else 0.0
                 skip[k] = 1.0 - without(reached, α[pair], others.successes[pair], others.failures)
                 reached *= further
-            tail[end_of_list] = skip[end_of_list]
-            for k in range(end_of_list - 1, certain, -1):
-                tail[k] = skip[k] * (1.0 - after_skip + after_skip * tail[k + 1])
-            below = tail[certain + 1]
+            below = no_clicks_from(tail, skip, certain, end_of_list, after_skip)
+
+        # What followed the last click, or the first position, if nothing was clicked.
         if last[session] >= 0:
             pair = pairs[session, certain]
             went_on_relevant = α[pair] * after_relevant * below
@@ -232,6 +231,8 @@ def chain_step(part, tails, law, others, expected):
             skips += weight
             skips_passed += weight * reached
         likelihood += weight * np.log(end)
+
+        # The positions below.
         for k in range(certain + 1, end_of_list):
             pair = pairs[session, k]
             examined[pair] += weight * reached
@@ -242,3 +243,14 @@ def chain_step(part, tails, law, others, expected):
     sums[0] = likelihood
     sums[1], sums[2], sums[3] = skips, irrelevants, relevants
     sums[4], sums[5], sums[6] = skips_passed, irrelevants_passed, relevants_passed
+
+
+@kernel
+def no_clicks_from(tail, skip, certain, end_of_list, after_skip):
+    """Set ``tail[k]`` to the probability of no click at k and below, given that k is examined;
+    return that of the first position below ``certain``.
+    """
+    tail[end_of_list] = skip[end_of_list]
+    for k in range(end_of_list - 1, certain, -1):
+        tail[k] = skip[k] * (1.0 - after_skip + after_skip * tail[k + 1])
+    return tail[certain + 1]
