@@ -491,7 +491,8 @@ def branch_and_bound(
         depth_limit, n_items = len(best), len(candidates)
         best_value, depth = -1.0, 0
         while depth >= 0:
-            if choice[depth] >= 0:  # which candidate stands at this depth
+            # The next free candidate at this depth; if there is none, back to the depth above.
+            if choice[depth] >= 0:
                 used[choice[depth]] = False
             choice[depth] += 1
             while choice[depth] < n_items and used[choice[depth]]:
@@ -503,12 +504,16 @@ def branch_and_bound(
             used[choice[depth]] = True
             ranking[depth] = candidates[choice[depth]]
             value = expected(parameters, ranking, reward, depth + 1, scratch)
+
+            # A whole list: is it the best so far?
             if depth + 1 == depth_limit:
                 if value > best_value * MORE:
                     best_value = value
                     for k in range(depth_limit):
                         best[k] = ranking[k]
                 continue
+
+            # A prefix: the depth below, if its bound exceeds the best value.
             bound, j, reached = value, 0, below(parameters, ranking, depth + 1)
             for i in range(n_items):
                 if not used[i]:
