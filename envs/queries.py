@@ -17,8 +17,8 @@ from .click_model import ClickModel, click_models_of
 from .task import ClickUsers, Kernels, Task, click_session
 from .users import Users
 
-TOLD = {"examination": 1, "browsing": 2}
-"""What agents may be told of users, with the number of its axes, each of K positions."""
+KNOWLEDGE = {"examination": 1, "browsing": 2}
+"""What agents may know of users, with the number of its axes, each of K positions."""
 
 
 class Queries(NamedTuple):
@@ -158,12 +158,12 @@ class QueryUsers(Users):
         models: the click model of each of the Q queries, or its ``to_dict()``: of one class, over
             the same numbers of items and positions.
         n_sessions: T, the sessions of an episode.
-        told: the knowledge that agents get, the same for all queries: ``"examination"`` ``(K,)``,
+        agent_knowledge: what agents may know, the same for all queries: ``"examination"`` ``(K,)``,
             and ``"browsing"`` ``(K, K)`` by position and last click. None: their means over the
             queries. Users of a test split have the means of the training split.
 
     Attributes:
-        models, n_sessions, told: as the arguments.
+        models, n_sessions, agent_knowledge: as the arguments.
         n_queries: Q.
 
     Raises:
@@ -184,7 +184,7 @@ class QueryUsers(Users):
         self,
         models: Sequence[ClickModel | Mapping[str, Any]],
         n_sessions: int = 100,
-        told: Mapping[str, ArrayLike] | None = None,
+        agent_knowledge: Mapping[str, ArrayLike] | None = None,
     ) -> None:
         self.models = click_models_of(models, 1)
         self.n_queries = len(self.models)
@@ -195,16 +195,14 @@ class QueryUsers(Users):
                 expected = f"expected a {type(first).__name__}, as models[0]"
                 raise ValueError(f"models[{number}] is a {type(model).__name__}; {expected}")
         self.rewards, self.n_positions = first.rewards, first.n_positions
-        self.told = means_of(self.models) if told is None else self._checked(told)
-
-    def _checked(self, told: Mapping[str, ArrayLike]) -> dict[str, Floats]:
-        """Check what agents are told."""
-        for source in told:
-            check_choice("entry of told", source, TOLD)
+        if agent_knowledge is None:
+            agent_knowledge = means_of(self.models)
+        for source in agent_knowledge:
+            check_choice("entry of agent_knowledge", source, KNOWLEDGE)
         shape = (self.n_positions,)
-        return {
-            source: probabilities(f"told[{source!r}]", values, shape * TOLD[source])
-            for source, values in told.items()
+        self.agent_knowledge = {
+            source: probabilities(f"agent_knowledge[{source!r}]", values, shape * KNOWLEDGE[source])
+            for source, values in agent_knowledge.items()
         }
 
     @property
@@ -241,19 +239,21 @@ class QueryUsers(Users):
 
     def knowledge(self, source: str, production: NDArray[np.int64] | None = None) -> Any:
         """As `Users.knowledge`: the same of all queries, whichever is played."""
-        return self.told.get(source)
+        return self.agent_knowledge.get(source)
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "model": self.name(),
             "models": [model.to_dict() for model in self.models],
             "n_sessions": self.n_sessions,
-            "told": {source: values.tolist() for source, values in self.told.items()},
+            "agent_knowledge": {
+                source: values.tolist() for source, values in self.agent_knowledge.items()
+            },
         }
 
     def relabelled(self, order: NDArray[np.int64]) -> Self:
         models = [model.relabelled(order) for model in self.models]
-        return type(self)(models, self.n_sessions, self.told)
+        return type(self)(models, self.n_sessions, self.agent_knowledge)
 
     def with_positions(self, n_positions: int) -> Self:
         if n_positions == self.n_positions:
@@ -261,14 +261,14 @@ class QueryUsers(Users):
         models = [model.with_positions(n_positions) for model in self.models]
         first = {
             source: values[(slice(n_positions),) * values.ndim]
-            for source, values in self.told.items()
+            for source, values in self.agent_knowledge.items()
         }
         return type(self)(models, self.n_sessions, first)
 
 
 def means_of(models: Sequence[ClickModel]) -> dict[str, Floats]:
-    """Return the means over some queries of what agents may be told of each."""
-    known = {source: [model.knowledge(source) for model in models] for source in TOLD}
+    """Return the means over some queries of what agents may know of each."""
+    known = {source: [model.knowledge(source) for model in models] for source in KNOWLEDGE}
     return {
         source: np.mean(values, axis=0) for source, values in known.items() if values[0] is not None
     }

@@ -103,7 +103,7 @@ needs = {
     "": "attraction, examination",
     "NonStationary": "models, starts",
     "Contextual": "base, theta, items",
-    "Queries": "models, n_sessions, told",
+    "Queries": "models, n_sessions, agent_knowledge",
 }
 for form, wanted in needs.items():
     try:
