@@ -33,9 +33,9 @@ ANCHOR_SEED = 1
 RANDOM_LISTS = 200
 
 
-def told(agent: AgentLike, env: gym.Env, horizon: int, seed: int) -> Any:
-    """An agent, ready for the first session. One that requires the examination of positions, and
-    does not have it, is told that of the users, if they stay and have no memory.
+def informed_agent(agent: AgentLike, env: gym.Env, horizon: int, seed: int) -> Any:
+    """Make an agent for the first session. One that requires the examination of positions, and
+    does not have it, gets that of the users, if they stay and have no memory.
     """
     known, (maker, passed) = {}, agent_recipe(agent)
     stay = hasattr(getattr(env.unwrapped, "model", None), "epochs")
@@ -74,7 +74,7 @@ def playable(agent: AgentLike, tasks: Iterable[Task]) -> list[Task]:
 def _suits(agent: AgentLike, task: Task) -> bool:
     try:
         env = task.make()
-        engine_of(told(agent, env, task.horizon, 0), env)
+        engine_of(informed_agent(agent, env, task.horizon, 0), env)
     except UnsuitedError:
         return False
     return True
@@ -139,7 +139,7 @@ def play_task(agent: AgentLike, task: Task, runs: int, seed: int, file: Path) ->
     for number in range(runs):
         seeds = np.random.SeedSequence(seed, spawn_key=(crc32(task.name.encode()), number))
         env_seed, agent_seed = map(int, seeds.generate_state(2))
-        player = told(agent, env, task.horizon, agent_seed)
+        player = informed_agent(agent, env, task.horizon, agent_seed)
         result = run(
             player, env, task.horizon, seed=env_seed, checkpoints=[task.horizon], metrics=metrics
         )
