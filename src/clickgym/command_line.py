@@ -10,7 +10,6 @@ import io
 import re
 import signal
 import sys
-import threading
 import warnings
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -174,9 +173,7 @@ def _spread(words: Sequence[str], repeatable: Container[str]) -> list[str]:
     """
     spread: list[str] = []
     flag, expects_value = "", False
-    for position, word in enumerate(words):
-        if word == "--":
-            return spread + list(words[position:])
+    for word in words:
         if word.startswith("-"):
             name, equals, _ = word.partition("=")
             flag, expects_value = name if name in repeatable else "", not equals
@@ -282,10 +279,6 @@ def _interruptible() -> Iterator[None]:
     """Context in which Ctrl-C and SIGTERM raise a KeyboardInterrupt, which the command reports;
     elsewhere they end its process.
     """
-    # signals arrive, and can be handled, only in the main thread
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         for number in before:
