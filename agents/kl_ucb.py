@@ -223,13 +223,15 @@ class CascadeKLUCB(IndexAgent, CascadeAgent):
         super().__init__(n_items, n_positions, seed, feedback=feedback, c=c)
 
 
-def check_position_order(name: str, position_order: Any, n_positions: int) -> NDArray[np.int64]:
+def check_position_order(position_order: Any, n_positions: int) -> NDArray[np.int64]:
     """Return the checked order of the positions."""
     check_count("n_positions", n_positions)
     try:
         return check_ranking(position_order, n_positions, n_positions)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be a permutation of the positions: {error}") from None
+        raise ValueError(
+            f"position_order must be a permutation of the positions: {error}"
+        ) from None
 
 
 class DCMKLUCB(IndexAgent):
@@ -312,7 +314,7 @@ class DCMKLUCB(IndexAgent):
         seed: Seed = None,
     ) -> None:
         if position_order is not None:
-            position_order = check_position_order("position_order", position_order, n_positions)
+            position_order = check_position_order(position_order, n_positions)
         c = check_number("c", c, 0)
         super().__init__(n_items, n_positions, seed, position_order=position_order, c=c)
 

@@ -316,7 +316,7 @@ class UBMLinUCB(RidgeAgent):
         seed: Seed = None,
     ) -> None:
         check_count("n_positions", n_positions)
-        examination = browsing_probabilities("examination", examination, n_positions)
+        examination = browsing_probabilities(examination, n_positions)
         warn_of_rises(examination[:, 0])
         super().__init__(
             n_items,
@@ -561,7 +561,7 @@ class PBMLinUCB(RidgeAgent):
         alpha: float | None = None,
         seed: Seed = None,
     ) -> None:
-        examination = check_examination("examination", examination, n_positions)
+        examination = check_examination(examination, n_positions)
         warn_of_rises(examination)
         super().__init__(
             n_items,

@@ -20,12 +20,12 @@ from .kernels import log_likelihood, rank_by_index, show_at
 MIN_EXAMINATION = 1e-100  # quotients by a smaller κ may overflow
 
 
-def check_examination(name: str, examination: ArrayLike, n_positions: int) -> NDArray[np.float64]:
+def check_examination(examination: ArrayLike, n_positions: int) -> NDArray[np.float64]:
     """Return the checked examination probabilities κ ``(K,)``: above 0, because clicks at a
     position with κ = 0 carry no information.
     """
     check_count("n_positions", n_positions)
-    return probabilities(name, examination, (n_positions,), least=MIN_EXAMINATION)
+    return probabilities("examination", examination, (n_positions,), least=MIN_EXAMINATION)
 
 
 class ExaminationAgent(CompiledAgent):
@@ -46,7 +46,7 @@ class ExaminationAgent(CompiledAgent):
         examination: ArrayLike,
         **hyperparameters: Any,
     ) -> None:
-        examination = check_examination("examination", examination, n_positions)
+        examination = check_examination(examination, n_positions)
         super().__init__(n_items, n_positions, seed, examination=examination, **hyperparameters)
 
     def best(self) -> NDArray[np.int64]:

@@ -116,7 +116,7 @@ class UserBrowsingModel(ClickModel):
     def __init__(self, attraction: ArrayLike, examination: ArrayLike) -> None:
         self.parameters = Parameters(
             probabilities("attraction", attraction, (None,)),
-            browsing_probabilities("examination", examination),
+            browsing_probabilities(examination),
         )
         self.n_positions = check_positions(len(self.examination), self.n_items)
 

@@ -361,14 +361,12 @@ def probabilities(
     return array
 
 
-def browsing_probabilities(
-    name: str, values: ArrayLike, size: int | None = None
-) -> NDArray[np.float64]:
-    """Return `probabilities` by position and last click, ``(K, K)``; entries above the used
-    triangle become 0.
+def browsing_probabilities(examination: ArrayLike, size: int | None = None) -> NDArray[np.float64]:
+    """Return `probabilities` of examination by position and last click, ``(K, K)``; entries above
+    the used triangle become 0.
     """
-    array = as_array(name, values, "numbers").astype(np.float64)
+    array = as_array("examination", examination, "numbers").astype(np.float64)
     if array.ndim == 2:
         array[np.triu_indices(len(array), 1, array.shape[1])] = 0.0
     size = len(array) if size is None and array.ndim else size
-    return probabilities(name, array, (size, size))
+    return probabilities("examination", array, (size, size))
