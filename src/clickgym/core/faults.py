@@ -45,7 +45,7 @@ def cause(error: BaseException) -> str:
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if not (_lies_in_package(frame.filename) or _imports(frame.filename))
+        if not (Path(frame.filename).is_relative_to(PACKAGE) or _imports(frame.filename))
     ]
     # For an error within a library, show the user's call of the library.
     where = next(
@@ -57,10 +57,6 @@ def cause(error: BaseException) -> str:
         file = where.filename.removeprefix(f"{Path.cwd()}{os.sep}")
         line = f" ({file}:{where.lineno} in {where.name}: {where.line!r})"
     return f"{type(error).__name__}{': ' if str(error) else ''}{' '.join(str(error).split())}{line}"
-
-
-def _lies_in_package(file: str) -> bool:
-    return Path(file).is_relative_to(PACKAGE)
 
 
 def _imports(file: str) -> bool:
