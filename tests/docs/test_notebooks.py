@@ -132,16 +132,30 @@ def test_installation_of_notebooks(words, tmp_path):
 
 def test_check_of_an_answer(capsys):
     checks = runpy.run_path(str(FOLDER / "checks.py"))
-    check = checks["Check"](lambda answer: answer + 1 == 3, "Half of four.")
-    answers = (..., 1, "two", 2)
+    answers = (..., (1, ...), 1, "two", 1, 2)
     for answer in answers:
+        # each time a new check, as in a cell that runs again
+        check = checks["Check"](lambda answer: answer + 1 == 3, "Half of four.", "It is two.")
         check(answer)
-    empty, wrong, error, right = capsys.readouterr().out.splitlines()
+        assert check.answered == check.accepts(answer) == (answer == 2)
+    empty, partly, first, error, last, right = capsys.readouterr().out.splitlines()
     assert empty.startswith("No answer yet")
-    assert wrong == "Not right yet. Hint: Half of four."
+    assert partly == empty
+    assert first == "Not right yet. Hint: Half of four."
     assert error.startswith("Not right yet (TypeError: ")
+    assert error.endswith("). Hint: It is two.")
+    assert last == "Not right yet. Hint: It is two."
     assert right == "Right."
-    assert [check.accepts(answer) for answer in answers] == [False, False, False, True]
+
+
+def test_check_that_was_right_refuses_a_wrong_answer(capsys):
+    check = runpy.run_path(str(FOLDER / "checks.py"))["Check"](lambda answer: answer > 2, "More.")
+    check(3)
+    check("three")
+    right, wrong = capsys.readouterr().out.splitlines()
+    assert right == "Right."
+    assert wrong.startswith("Not right yet (TypeError: ")
+    assert not check.answered
 
 
 def test_check_of_a_method_that_is_not_written(capsys):
@@ -160,13 +174,20 @@ def test_check_of_a_method_that_is_not_written(capsys):
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_checks_of_a_lesson(name):
     """An exercise has an empty answer, a check and a solution: without an answer a check says so
-    and gives no hint, with the solutions all say "Right.". They take or refuse the answers above.
+    and gives no hint, its solution is right and shows nothing. Checks take or refuse the answers
+    above.
     """
     nbclient = pytest.importorskip("nbclient", reason="needs pip install --group notebooks")
     nbformat = pytest.importorskip("nbformat", reason="needs pip install --group notebooks")
     pytest.importorskip("ipykernel", reason="needs pip install --group notebooks")
     book = nbformat.read(NOTEBOOKS[name], as_version=4)
-    checks = [x.source for x in book.cells if "check" in x.metadata.get("tags", ())]
+    checks, solutions = (
+        [x.source for x in book.cells if role in x.metadata.get("tags", ())]
+        for role in ("check", "solution")
+    )
+    assert len(checks) == len(solutions) > 0
+    for number, source in enumerate(solutions, 1):
+        assert f"assert check_{number}.accepts(" in source
     for role, answers in (("right", RIGHT), ("wrong", WRONG)):
         for notebook, exercise, code in answers:
             if name.startswith(f"{notebook}_"):
@@ -175,15 +196,16 @@ def test_checks_of_a_lesson(name):
                 book.cells.append(cell)
     where = {"metadata": {"path": str(NOTEBOOKS[name].parent)}}
     nbclient.NotebookClient(book, timeout=900, resources=where).execute()
-    printed = {"check": [], "solution": [], "right": [], "wrong": []}
+    printed = {"check": [], "right": [], "wrong": []}
     for cell in book.cells:
-        for role in printed.keys() & set(cell["metadata"].get("tags", ())):
+        tags = set(cell["metadata"].get("tags", ()))
+        assert "solution" not in tags or not cell.outputs, cell.outputs
+        for role in printed.keys() & tags:
             printed[role].append("".join(out.get("text", "") for out in cell.outputs))
-    assert len(printed["check"]) == len(printed["solution"]) > 0
     for text in printed["check"]:
         assert text.startswith("No answer yet")
         assert "Hint" not in text
-    for text in printed["solution"] + printed["right"]:
+    for text in printed["right"]:
         assert "Right." in text.splitlines(), text
     for text in printed["wrong"]:
         assert text.startswith("Not right yet."), text
