@@ -32,15 +32,29 @@ UCB = UCBAnswer
 """
 BOUNDS = "self.click_rate() + np.sqrt(self.factor * np.log(t) / self.shown)"
 INFINITE_UNSEEN = f"np.where(self.shown > 0, {BOUNDS}, math.inf)"
+THOMPSON = """
+class ThompsonAnswer(CountingAgent):
+    def index(self):
+        a, b = 1 + self.clicked, 1 + self.shown - self.clicked
+        return {draws}
+Thompson = ThompsonAnswer
+"""
+BETA = "self.rng.beta(a, b)"
+# with the mean and the standard deviation of the Beta distribution
+NORMAL = "self.rng.normal(a / (a + b), np.sqrt(a * b / (a + b + 1)) / (a + b))"
 RIGHT = [
     (1, 3, "ratio = 0.601"),
     (1, 3, "ratio = 0.606"),  # of A alone
     (2, 3, UCB.format(t="self.shown.sum()", bounds=INFINITE_UNSEEN)),
+    (2, 4, THOMPSON.format(draws=BETA)),
     (3, 3, "cascade_estimate = [0.902, 0.804, 0.703, 0.595, 0.49, 0.383, 0.305]"),
-    (3, 5, "share_of_several = 0.137"),
+    (3, 4, "estimates_of_best = [0.899, 0.651, 0.490]"),
+    (3, 5, "share_of_several, share_in_cascade = 0.137, 0"),
     (4, 2, "estimated_examination = [1, 0.29, 0.096]"),
     # with the rounded estimate of the line above
     (4, 3, "regret_with_estimate = 99.6"),
+    (4, 4, "regret_from_worst = 16_130"),
+    (5, 3, "best_tau = 1000.0"),
     (5, 4, DETECTOR.format(begin="2 * n", end=END, change=ABSOLUTE, threshold="threshold")),
     (5, 5, "epsilon, gamma = 0.125, 0.9982"),
     (6, 1, "earned = 0.837"),
@@ -50,15 +64,30 @@ RIGHT = [
     (7, 3, "late_plain, late_outer = 0.278, 0.014"),
 ]
 WRONG = [
+    (1, 2, "ctr_of_positions = lambda log: random_log.clicks.mean(axis=0)"),
     (1, 3, "ratio = examination[1] / examination[0]"),
+    (1, 3, "ratio = 0.571"),
+    (1, 3, "ratio = 0.62"),
     (1, 4, "corrected = lambda log, chi: (log.clicks.mean(axis=0) / chi)[log.items[0]]"),
+    (1, 4, "corrected = lambda log, chi: solution_4(log, examination)"),
+    *(
+        (2, 3, UCB.format(t="self.shown.sum()", bounds=INFINITE_UNSEEN.replace("self.factor", f)))
+        for f in ("0.5", "1.5")
+    ),
     (2, 3, UCB.format(t="self.shown.sum()", bounds=BOUNDS)),  # not a number in the first session
     (2, 3, UCB.format(t="np.maximum(self.shown.sum(), 1)", bounds=BOUNDS)),  # nor in the second
+    (2, 4, THOMPSON.format(draws=NORMAL)),
+    (2, 4, THOMPSON.format(draws="self.rng.beta(a - 1, b)")),
     (3, 2, "examined = lambda clicks: np.arange(3) <= (clicks.argmax() if clicks.any() else 2)"),
     (3, 3, "cascade_estimate = attraction"),
+    (3, 4, "estimates_of_best = [0.903, 0.666, 0.464]"),  # of the list 0, 1, 3
+    (3, 5, "share_of_several, share_in_cascade = 0.137, 0.137"),
     (4, 1, "require_examination = ['PBMUCB', 'PBMPIE', 'PBMTS', 'BCMPTS']"),
+    (4, 1, "require_examination = names * 2"),
     (4, 2, "estimated_examination = examination"),
     (4, 3, "regret_with_estimate = of_power['γ = 1.0']"),
+    # from five items, and with the first or the last five in reverse
+    *((4, 4, f"regret_from_worst = {regret}") for regret in (15_848, 15_566, 15_985)),
     *(
         (5, 4, DETECTOR.format(begin=begin, end=end, change=change, threshold=threshold))
         for begin, end, change, threshold in (
@@ -67,10 +96,12 @@ WRONG = [
             ("3 * n", END, ABSOLUTE, "threshold"),
             ("2 * n", "len(clicks)", ABSOLUTE, "threshold"),
             ("2 * n", END, ABSOLUTE, 0.25),
+            ("2 * n", END, ABSOLUTE, "threshold - 1e-9"),
         )
     ),
     (5, 5, "epsilon, gamma = 0.25, 0.9982"),
     (5, 5, "epsilon, gamma = 0.125, 0.99"),
+    (6, 1, "earned = 0.84"),
     (6, 3, "refused = proposed"),
     (6, 3, "refused = [3, 3, 3, 3, 3]"),
     (6, 4, "ratio = 0.74"),
