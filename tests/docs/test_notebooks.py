@@ -61,7 +61,8 @@ RIGHT = [
     (6, 3, "refused = [3, 5, 2, 6, 4]"),
     (6, 4, "ratio = 1.35"),
     (7, 2, "orders = [[1, 2, 0], [1, 0, 2]]"),
-    (7, 3, "late_plain, late_outer = 0.278, 0.014"),
+    (7, 3, "late_plain, late_outer = 0.278, 0.015"),
+    (7, 4, "cost_of_products = 1.90"),
 ]
 WRONG = [
     (1, 2, "ctr_of_positions = lambda log: random_log.clicks.mean(axis=0)"),
@@ -110,7 +111,8 @@ WRONG = [
     (7, 2, "orders = np.argsort(-(two_users @ abs(weights) @ three_items.T))"),
     (7, 2, "orders = np.argsort(-(two_users @ weights.T @ three_items.T))"),
     (7, 2, "orders = np.argsort(-(two_users * weights.diagonal() @ three_items.T))"),
-    (7, 3, "late_plain, late_outer = 0.285, 0.050"),  # of all sessions
+    (7, 3, "late_plain, late_outer = 0.287, 0.052"),  # of all sessions
+    (7, 4, "cost_of_products = 0.18"),  # of the users who differ
 ]
 
 pytestmark = pytest.mark.usefixtures("undrawn")
