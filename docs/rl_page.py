@@ -33,6 +33,8 @@ FILE, FIGURE = DOCS / "rl.parquet", DOCS / "rl.png"
 SEARCH = DOCS / "rl_search.parquet"
 STUDY = PAPERS / "results" / "when_rl_pays.parquet"
 CONTEXTUAL, CASCADE, RANDOM = "ContextualPBMRank-v0", "ContextualCMRank-v0", "Random"
+QUERY = "PBMRank-v0"
+"""The id of the search without features."""
 WORLDS = {"linear": "linear", "personal:features=outer": "personal, outer", "personal": "personal"}
 """The name of each world on the page; a colon, a comma and the seed follow in the runs."""
 UNSHARED = ("DQN", "MaskablePPO", "RecurrentPPO")
@@ -105,12 +107,13 @@ def features_table(world: str) -> Rows:
 
 
 @cache
-def searched() -> polars.DataFrame:
-    """Return a row for each setting of the search: the algorithm, the agent, and regret as a share
-    of that of random lists in the first world, in the second one (null for most), and the mean.
-    The settings found come first.
+def searched(env: str) -> polars.DataFrame:
+    """Return a row for each setting of a search: the algorithm, the agent, and regret as a share
+    of that of random lists with the first instance, with the second one (null for most), and the
+    mean. The settings found come first.
     """
-    ends = read_results(SEARCH)[0].group_by("instance", "agent").agg(col("regret").last())
+    frame = read_results(SEARCH)[0].filter(env=env)
+    ends = frame.group_by("instance", "agent").agg(col("regret").last())
     shares = ends.join(ends.filter(agent=RANDOM), on="instance", suffix="_random").select(
         "instance", "agent", share=100 * col("regret") / col("regret_random")
     )
@@ -125,17 +128,17 @@ def searched() -> polars.DataFrame:
     ).sort("mean", "first", nulls_last=True)
 
 
-def search_table() -> Rows:
-    """Return the shares of the settings that played in both worlds of the search."""
-    rows = [["agent", "first world", "second world", "mean"]]
-    for _, agent, *shares in searched().drop_nulls().sort("algorithm", "mean").iter_rows():
+def search_table(env: str) -> Rows:
+    """Return the shares of the settings that played both instances of a search."""
+    rows = [["agent", "first", "second", "mean"]]
+    for _, agent, *shares in searched(env).drop_nulls().sort("algorithm", "mean").iter_rows():
         rows.append([f"`{agent}`", *map(number, shares)])
     return rows
 
 
-def found(algorithm: str) -> str:
-    """Return the agent with the settings that the search found."""
-    return str(searched().filter(algorithm=algorithm)["agent"][0])
+def found(algorithm: str, env: str = CONTEXTUAL) -> str:
+    """Return the agent with the settings that a search found."""
+    return str(searched(env).filter(algorithm=algorithm)["agent"][0])
 
 
 def searched_networks() -> tuple[str, str]:
@@ -179,7 +182,8 @@ def tables() -> dict[str, Rows]:
         "personal": features_table("personal"),
         "outer": features_table("personal:features=outer"),
         "cascade": features_table(CASCADE),
-        "search": search_table(),
+        "search": search_table(CONTEXTUAL),
+        "search of queries": search_table(QUERY),
         "plain": plain_table(),
     }
 
@@ -230,7 +234,9 @@ def _by_agent(world: str, column: str) -> dict[str, NDArray[np.float64]]:
 def _least(of: dict[str, NDArray[np.float64]], agents: list[str], unit: str = "") -> str:
     """Return the regret of the best of some agents, its name and the number of its runs."""
     agent = min(agents, key=lambda name: of[name].mean())
-    name = "PPO, searched" if agent == found("PPO") else agent
+    algorithm = agent.partition(":")[0]
+    is_found = any(agent in searched(env)["agent"] for env in (CONTEXTUAL, QUERY))
+    name = f"{algorithm}, searched" if is_found and agent != algorithm else agent
     return f"{_interval(of[agent])}{unit} ({name}, {len(of[agent])} runs)"
 
 

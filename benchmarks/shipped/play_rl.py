@@ -5,8 +5,8 @@ nice -n 19 python benchmarks/shipped/play_rl.py OUT [--keep] [--search]
 Each run is a file in the folder OUT, so the same command resumes.
 With ``--keep`` the runs that ship are not played again. With ``--search`` OUT has the runs of the
 searches for settings, and docs/rl_search.parquet is written.
-A learner also plays on as a `FrozenPolicy`, which neither explores nor learns. ``make pages`` then
-makes the tables and the figure of the page.
+In the worlds of the page a learner also plays on as a `FrozenPolicy`, which neither explores nor
+learns. ``make pages`` then makes the tables and the figure of the page.
 """
 
 from __future__ import annotations
@@ -38,13 +38,14 @@ from rl_page import (
     CLICKS,
     CONTEXTUAL,
     FILE,
+    QUERY,
     SEARCH,
     found,
     searched_networks,
 )
 
 RUNS, FROZEN_SESSIONS = 5, 5_000
-PLAIN = ("PBMRank-v0", "CMRank-v0")
+PLAIN = (QUERY, "CMRank-v0")
 SESSIONS, PLAIN_SESSIONS = 50_000, 100_000
 """Of a run, also in the searches; and of one of the default query."""
 WORLDS = [
@@ -69,7 +70,7 @@ the second one, too. What loses the smallest share of random lists, as a mean ov
 BY_HAND = "PPO:n_envs=64,n_steps=4,batch_size=256,n_epochs=10,learning_rate=0.003"
 SEARCHES = (
     (CONTEXTUAL, ("personal:seed=31", "personal:seed=32"), (BY_HAND, CLICKS, "A2C")),
-    ("PBMRank-v0", ("yandex-9", "yandex-990"), ("PPO", "A2C")),
+    (QUERY, ("yandex-9", "yandex-990"), ("PPO", "A2C")),
 )
 """An id, two instances and the settings that were chosen by hand. The tables of the page have other
 instances. The queries are the two with the lowest numbers of those that ship."""
@@ -109,7 +110,8 @@ Pair = tuple[str, str, str, int]
 
 def pairs() -> Iterator[Pair]:
     """Yield what is played; what the page needs most comes first."""
-    searched = (found("PPO"), *searched_networks())
+    searched = (found("PPO"), *searched_networks())  # for A2C it found the default
+    learners = ("PPO", found("PPO", QUERY), "A2C", found("A2C", QUERY), "SAC", "DQN")
     agents = (*LINEAR, *NEURAL, *BY_ROWS, FEWER_EPOCHS, *searched)
     for is_plain in (False, True):
         for run in range(RUNS):
@@ -120,7 +122,7 @@ def pairs() -> Iterator[Pair]:
             if is_plain:
                 for world, agent in product(WORLDS[2::3], BEFORE_CASCADE):
                     yield CASCADE, world, agent, run
-                for env, agent in product(PLAIN, (*BANDITS, "PPO", "A2C", "SAC", "DQN")):
+                for env, agent in product(PLAIN, dict.fromkeys((*BANDITS, *learners))):
                     yield env, "", agent, run
                 for world, agent in product(WORLDS[:3], () if run else OTHERS):
                     yield CONTEXTUAL, world, agent, run
@@ -157,7 +159,7 @@ def search(out: Path) -> None:
 
 def play(env_id: str, instance: str, agent: str, run: int) -> polars.DataFrame:
     """Return a row for each checkpoint: regret so far, seconds of processor time of the run, and
-    regret per session of the frozen policy, null for other agents; and the commit.
+    regret per session of the frozen policy, null where the page does not show it; and the commit.
     """
     env = gym.make(env_id, **({"instance": instance} if instance else {}))
     horizon = SESSIONS if instance else PLAIN_SESSIONS
@@ -166,7 +168,7 @@ def play(env_id: str, instance: str, agent: str, run: int) -> polars.DataFrame:
     player: Any = clickgym.make_agent(agent, env, horizon=horizon, seed=run)
     result = clickgym.run(player, env, horizon, seed=run, checkpoints=sorted(steps))
     seconds, frozen = time.process_time() - start, None
-    if isinstance(player, Learner):
+    if isinstance(player, Learner) and instance in WORLDS:
         settings = {"model": player.model, "actions": player.actions, "items": player.items}
         policy = FrozenPolicy(player.n_items, player.n_positions, **settings)
         lost = clickgym.run(policy, env, FROZEN_SESSIONS, seed=run + 1_000).regret[-1]
