@@ -83,6 +83,11 @@ class BaseAgent:
     ``"click_rewards"`` (of stateful users).
     """
 
+    has_played: bool = False
+    """Whether `clickgym.run` has played the agent, which has learned since: a further run goes on
+    from there, and has another name.
+    """
+
     filled_in: Mapping[str, Any] = {}
     """The arguments of the constructor that `clickgym.make_agent` filled in."""
 

@@ -348,3 +348,12 @@ def test_what_met_other_users_by_its_clock_or_seed_is_refused():
     for together in ([first, second], first.rows.vstack(second.rows)):
         with pytest.raises(ValueError, match="sweeps of PBMRank-v0 have different seeds"):
             clickgym.Results(together)
+
+
+def test_an_agent_that_goes_on_is_no_second_run_of_a_new_one():
+    """It knows the users already, so that its mean with the first run is of nothing."""
+    env = gym.make("PBMRank-v0")
+    agent = clickgym.make_agent("TopRank", env, horizon=100, seed=0)
+    runs = [clickgym.run(agent, env, 100, seed=seed) for seed in range(3)]
+    table = clickgym.Results(runs).table()
+    assert dict(table.select("agent", "runs").iter_rows()) == {"TopRank": 1, "TopRank, continued": 2}

@@ -62,13 +62,16 @@ def play(
     meter = Meter(steps, len(metrics.summed))
     observation = first_observation(agent, env, seed)
     run = Run(agent, env, observation, meter, metrics, on_chunk)
+    name = type(agent).__name__
+    label = f"{name}, continued" if agent.has_played else name
+    agent.has_played = engine != FrozenPolicy.engine
     seconds = LOOPS.get(engine, play_learner)(run)
     if own_step_of(env) is without_own_wrappers(env):
         _check_best_list(agent, env, steps, meter.regret)
     return Result(
         env=label_of(env),
         instance=getattr(core, "instance", "custom"),
-        agent=type(agent).__name__,
+        agent=label,
         seed=seed,
         steps=steps,
         regret=meter.at_checkpoints[:, REGRET],
