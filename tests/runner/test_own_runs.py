@@ -355,5 +355,5 @@ def test_an_agent_that_goes_on_is_no_second_run_of_a_new_one():
     env = gym.make("PBMRank-v0")
     agent = clickgym.make_agent("TopRank", env, horizon=100, seed=0)
     runs = [clickgym.run(agent, env, 100, seed=seed) for seed in range(3)]
-    table = clickgym.Results(runs).table()
-    assert dict(table.select("agent", "runs").iter_rows()) == {"TopRank": 1, "TopRank, continued": 2}
+    runs_of = dict(clickgym.Results(runs).table().select("agent", "runs").iter_rows())
+    assert runs_of == {"TopRank": 1, "TopRank, continued": 2}
