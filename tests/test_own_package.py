@@ -150,16 +150,6 @@ def test_a_saved_agent_is_loaded_by_its_class(shop, monkeypatch):
     forget()
 
 
-def test_own_agents_on_the_command_line(shop, command):
-    """They are run by name, as a sweep runs them."""
-    names = ["TopRank", "ownpkg.agents:TopRank", "ownpkg.agents:Optimist:credit=2"]
-    words = "run PBMRank-v0 --horizon 200 --runs 2 --out three --agents"
-    printed = command(*words.split(), *names).out
-    assert all(name in printed for name in names)
-    line = clickgym.Results(shop / "work" / "three").frame
-    assert_frame_equal(line, clickgym.sweep(["PBMRank-v0"], names, 200, 2).frame)
-
-
 def test_own_environments_on_the_command_line(shop, command):
     """They are named in the notation of Gymnasium, run and reported."""
     users = importlib.import_module("ownpkg.models").FadingModel([0.2, 0.7, 0.4, 0.1], 0.8, 2)

@@ -16,7 +16,6 @@ from click_stories import (
     assert_sampled_from,
     exact_law,
     make_model,
-    marginal,
     realised_reward,
 )
 from hypothesis import given, settings
@@ -114,14 +113,6 @@ def test_joint_law_of_sessions(model_class):
 
 
 @by_model
-def test_law_of_drawn_clicks(model_class):
-    model, rng = random_model(model_class, 4, 3, 0), np.random.default_rng(1)
-    law = marginal(exact_law(model, [2, 0, 3]), lambda clicks, examined, left: clicks)
-    drawn = [tuple(model.sample([2, 0, 3], rng).tolist()) for _ in range(5000)]
-    assert_sampled_from(law, drawn)
-
-
-@by_model
 @given(data=st.data())
 @settings(max_examples=30)
 def test_possible_sessions(model_class, data):
@@ -204,12 +195,6 @@ def test_ubm_ignores_whatever_lies_above_the_used_triangle():
     dirty = UserBrowsingModel([0.5, 0.4, 0.3], [[1, np.nan, 7], [0.5, 0.9, -1], [0.2, 0.6, 0.7]])
     assert dirty == clean
     assert np.all(np.triu(dirty.examination, 1) == 0)
-
-
-def test_satisfaction_below_the_cutoff_does_not_count():
-    model = DependentClickModel([0.0, 1.0], [1.0, 1.0])
-    assert model.expected_reward([0, 1], "satisfaction") == 1
-    assert model.expected_reward([0, 1], "satisfaction", cutoff=1) == 0
 
 
 @pytest.mark.parametrize("reward", DependentClickModel.rewards)

@@ -194,21 +194,6 @@ def test_estimates_recover_the_model_that_made_the_log(name):
     assert np.abs(errors).max() < 0.055
 
 
-def test_the_click_chain_estimator_recovers_every_parameter():
-    truth = TRUTH["CCM"]
-    fitted = (
-        CCMEstimator(1000, 1e-9, UNIFORM)
-        .fit(simulated(truth, 40_000, seed=3))
-        .click_model("q", list("abcdef"))
-    )
-    # Six standard deviations, measured over six logs: .004 of attractions; .002, .010 and .012.
-    np.testing.assert_allclose(fitted.attraction, truth.attraction, atol=0.025)
-    for value, true, tolerance in zip(
-        fitted.parameters[1:], (0.9, 0.8, 0.3), (0.015, 0.06, 0.075), strict=True
-    ):
-        assert value == pytest.approx(true, abs=tolerance)
-
-
 @pytest.mark.parametrize("name", EM)
 def test_em_stops_at_the_tolerance_or_warns(name):
     log = small_log(3)
@@ -252,11 +237,6 @@ def test_a_large_log_is_worked_off_in_parts(name):
         likelihood, np.concatenate([whole.log_likelihood(part) for part in parts])
     )
     assert whole.log_posterior_[-1] == pytest.approx(penalised(whole, log), rel=1e-10)
-
-
-# ------------------------------------------------------------------------------------------------
-# ------ logs and
-# readers
 
 
 # ------------------------------------------------------------------------------------------------

@@ -49,20 +49,6 @@ class InOrder(OwnLoop):
             going_on = on_step()
 
 
-@pytest.mark.parametrize("name", ["A2C", "SAC", "DQN", *slow("PPO")])
-def test_horizon_and_seed_of_a_learner(name):
-    def measured(seed):
-        agent, steps = quick(name, seed=seed), [1, 100, 203]
-        return clickgym.run(agent, ClickEnv(USERS), 203, seed=1, checkpoints=steps)
-
-    result = measured(0)
-    assert result.steps.tolist() == [1, 100, 203]
-    assert result.engine == "stable-baselines3"
-    assert 0 < result.regret[-1] < 203
-    assert result.reward[-1] > 0
-    assert measured(0).regret.tolist() == result.regret.tolist() != measured(2).regret.tolist()
-
-
 @pytest.mark.parametrize(
     "env_id",
     [

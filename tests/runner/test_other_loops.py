@@ -20,7 +20,6 @@ pytest.importorskip("sb3_contrib")
 from sb3_contrib import ARS, QRDQN, MaskablePPO
 from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.callbacks import EvalCallback
-from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecNormalize
@@ -40,19 +39,6 @@ class Kept(Logger):
 
     def record(self, key, value, exclude=None):
         self.values[key] = value
-
-
-@pytest.mark.parametrize("env_id", ["PBMRank-v0", "CascadeMDPRank-v0"])
-def test_the_evaluation_of_stable_baselines3_returns(env_id):
-    env = Monitor(gym.make(env_id))
-    policy = "MultiInputPolicy" if env_id == "CascadeMDPRank-v0" else "MlpPolicy"
-    model = PPO(policy, env, n_steps=64, seed=0, device="cpu")
-    n = 1 if env_id == "PBMRank-v0" else 2
-    returns, lengths = evaluate_policy(model, env, n_eval_episodes=n, return_episode_rewards=True)
-    assert len(returns) == n
-    if env_id == "PBMRank-v0":
-        assert lengths == [1000]
-        assert all(0 < each <= 1.2 * 1000 * env.unwrapped.task.optimal_reward for each in returns)
 
 
 @pytest.mark.parametrize(

@@ -217,17 +217,6 @@ def test_metrics_are_drawn_per_session_of_a_window(results):
     assert len(line.get_xdata()) <= 50
 
 
-# ---------------------------------------------------------------------------------- a single run
-
-
-def test_run_is_told_in_one_line():
-    result = clickgym.run("Random", "PBMRank-v0", 1000, seed=0)
-    words = f"sessions=1,000, regret={result.regret[-1]:,.1f}, engine=compiled, seconds="
-    assert repr(result).startswith(f"<Result of Random in PBMRank-v0, yandex-9982: {words}")
-    assert repr(result).endswith(", seed=0>")
-    assert len(repr(result)) < 130
-
-
 # ---------------------------------------------------------------------------- the command report
 
 

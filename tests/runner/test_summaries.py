@@ -7,8 +7,7 @@ from scipy.stats import ttest_1samp, ttest_rel
 
 import clickgym
 from clickgym.core.formats import regret_text
-from clickgym.core.statistics import half_width, holm, t_level
-from clickgym.runner.summaries import average
+from clickgym.core.statistics import half_width, holm
 
 COLUMNS = ["env", "instance", "agent", "run", "seed", "step", "regret", "reward", "clicks"]
 COLUMNS += ["engine", "seconds"]
@@ -121,33 +120,9 @@ def test_holm_keeps_the_level_of_all_tests():
     assert holm([]) == []
 
 
-@pytest.mark.parametrize("n", [3, 10, 300])
-def test_level_of_the_t_test(n):
-    values = np.random.default_rng(n).normal(0.2, 1.0, n)
-    level = t_level(values.mean(), values.std(ddof=1) / np.sqrt(n), n - 1)
-    assert level == pytest.approx(ttest_1samp(values, 0.0).pvalue)
-
-
 def test_one_run_has_no_interval():
     single = clickgym.Results(frame_of({"a": [1], "b": [2]})).table()
     assert single["regret_ci95"].null_count() == 2
-
-
-def test_intervals_are_students():
-    regrets = {("i", 0): 1.0, ("i", 1): 3.0, ("j", 0): 5.0, ("j", 1): 11.0}
-    rows = [
-        ("e", i, "a", run, run, 10, regret, 20.0, 3, *TIMED) for (i, run), regret in regrets.items()
-    ]
-    frame = polars.DataFrame(rows, COLUMNS, orient="row")
-    (row,) = average(frame, ["env", "agent"], ["regret"]).iter_rows(named=True)
-    # Means over runs are 2 and 8, over instances 3 and 7, with standard errors 3 and 2; t for one
-    # degree of freedom is 12.706.
-    assert (row["regret"], row["instances"], row["runs"]) == (5.0, 2, 2)
-    assert row["regret_ci95"] == pytest.approx(12.7062 * 3, rel=1e-4)
-    assert row["regret_ci95_runs"] == pytest.approx(12.7062 * 2, rel=1e-4)
-    single = frame.filter(run=0, instance="i")
-    (row,) = average(single, ["env", "agent"], ["regret"]).iter_rows(named=True)
-    assert row["regret_ci95"] is None
 
 
 def test_unequal_numbers_of_runs():
