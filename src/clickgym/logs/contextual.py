@@ -166,6 +166,8 @@ def contextual_instance(
     check_choice("interactions", interactions, ("none", "products", "outer"))
     check_kind("ratings", ratings, pl.DataFrame, "ratings, as read_ratings returns them")
     _check_ratings(ratings)
+
+    # Click models of the real query, with room for the attractions.
     source = load_instance(DEFAULT_INSTANCE)
     models = check_labels("models", models)
     for model in models or ("",):
@@ -174,6 +176,8 @@ def contextual_instance(
         source.model(model, n_positions).with_items(attraction=np.zeros(n_items))
         for model in models
     ]
+
+    # The ratings of each user who has enough of them.
     rows, _ = coded(ratings["user"])
     places, _ = coded(ratings["item"])
     labels = ratings["rating"].to_numpy().astype(np.float64)
@@ -186,6 +190,8 @@ def contextual_instance(
             "fewer items in a session"
         )
     groups = [group for group, kept in zip(groups, enough, strict=True) if kept]
+
+    # Features, and the attractions of the candidates of each user.
     length = np.sqrt(3.0) if interactions == "none" else 2.0
     users, items = _features(rows, places, attraction, dimension, length)
     users, candidates = users[enough], [places[group].astype(np.int64) for group in groups]
@@ -195,6 +201,7 @@ def contextual_instance(
     shared: dict[str, Any] = {"items": items, "users": users, "candidates": candidates}
     attractions = [attraction[group] for group in groups]
     theta, explained, fitted = _linear_fit(shared, attractions, pairs)
+
     contents: list[LabelledModel | LinearModel]
     if linear and not len(pairs):
         contents = [LinearModel(base, theta, **shared) for base in bases]

@@ -232,6 +232,8 @@ def _with_standard_errors(
     size = max(len(log) // 4, min(len(log), REFIT_SESSIONS))
     for name, of_model in information.items():
         estimator = of_model.estimator
+
+        # The parameters of each query in n refits.
         draws: dict[str, list[dict[str, Any]]] = {label: [] for label in instances}
         for number in range(n):
             # The same sessions are drawn for every model; sorted rows are copied faster.
@@ -241,6 +243,8 @@ def _with_standard_errors(
                 items = instance.estimation["items"]
                 model = drawn.click_model(label, items, unseen=True)
                 draws[label].append(_parameters(model, instance.model(name)))
+
+        # Their standard deviations, None where the log does not tell the parameter.
         for label, instance in instances.items():
             model, scale = instance.model(name), np.sqrt(size / len(log))
             unidentified = _unidentified(of_model, label, instance.estimation["items"], model)

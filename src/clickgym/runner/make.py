@@ -325,6 +325,8 @@ def _filled_in(
     required = [key for key, one in parameters.items() if one.default is one.empty]
     core: Any = env.unwrapped
     found: Arguments = {"n_items": sizes.n_items, "n_positions": sizes.n_positions}
+
+    # Knowledge that the paper assumes.
     for key, source in requirements(maker).items():
         if key in passed:
             continue
@@ -337,6 +339,8 @@ def _filled_in(
             else:
                 reason = f"requires {key}, which {name_of(env)} does not have: give {key}=..."
             raise UnsuitedError(name, reason)
+
+    # The sizes of what it observes beside clicks.
     for key, (what, where) in OBSERVED.items():
         if key in parameters and key not in passed:
             found[key] = getattr(sizes, key)
@@ -344,6 +348,7 @@ def _filled_in(
                 raise UnsuitedError(name, f"ranks by {what}, which only {where} have")
     if "feature_scale" in parameters and isinstance(core, ClickEnv):
         found["feature_scale"] = core.feature_scale
+
     if "horizon" in parameters and horizon is not None:
         found["horizon"] = check_horizon(horizon)
     elif "horizon" in required:

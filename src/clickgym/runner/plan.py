@@ -123,10 +123,14 @@ def plan_of(
     env_recipes = {label: env_recipe(env) for label, env in envs.items()}
     agent_recipes = {label: agent_recipe(agent) for label, agent in agents.items()}
     tried = _try_all(setting, env_recipes, agent_recipes, instances, engine)
+
+    # What is suspicious, and still played.
     for label, recipe in [*env_recipes.items(), *agent_recipes.items()]:
         warn_of_texts(label, recipe)
     for env_label, labels in tried.ignoring.items():
         warnings.warn(features_warning(dict.fromkeys(labels), env_label), stacklevel=3)
+
+    # The cells of the table, each with the key of its runs.
     of_env = identities("env", env_recipes, warns=is_kept)
     of_agent = identities("agent", agent_recipes, warns=is_kept)
     of_instance = identities(
@@ -138,6 +142,8 @@ def plan_of(
     for env, name, agent in tried.batches:
         key = setting.key(name, of_env[env], of_instance[name], of_agent[agent])
         cells.append(Cell(env, name, agent, key, runs))
+
+    # What describes the sweep, and what workers get.
     typed = {name: used if isinstance(used, str) else None for name, used in tried.named.items()}
     config = Config(
         setting=setting,
