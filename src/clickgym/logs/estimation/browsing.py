@@ -49,8 +49,8 @@ class _BrowsingEstimator(EMEstimator):
         likelihood, sums = np.empty(n_blocks), np.empty((n_blocks, 2, n_contexts))
         clicks_of = np.bincount(cells.context, cells.clicked, n_contexts)
 
-        def step(now: list[Floats], then: list[Floats]) -> float:
-            (α, γ), (α_next, γ_next) = now, then
+        def step(parameters: list[Floats], following: list[Floats]) -> float:
+            (α, γ), (α_next, γ_next) = parameters, following
             (prior,), within = self._priors, self.prior is None
 
             def expect(block: int) -> None:

@@ -174,14 +174,14 @@ class ScanningStep:
             for block in range(n_blocks)
         ]
 
-    def __call__(self, now: list[Floats], then: list[Floats]) -> float:
-        α, s, *free = now
+    def __call__(self, parameters: list[Floats], following: list[Floats]) -> float:
+        α, s, *free = parameters
         g = float(free[0][0]) if free else 1.0
         prior, *of_leaving = self.estimator._priors
         leaving_prior = of_leaving[0] if of_leaving else UNIFORM
         self._expect(ScanningLaw(α, s, self.estimator._leaving_of_pairs, g), prior, leaving_prior)
-        self._maximise(α, prior, leaving_prior, then)
-        log_priors = map(log_prior, now, (prior, leaving_prior, *(UNIFORM for _ in free)))
+        self._maximise(α, prior, leaving_prior, following)
+        log_priors = map(log_prior, parameters, (prior, leaving_prior, *(UNIFORM for _ in free)))
         return self._log_likelihood(α, s, g) + sum(log_priors)
 
     def _expect(self, law: ScanningLaw, prior: Prior, leaving_prior: Prior) -> None:
@@ -197,21 +197,23 @@ class ScanningStep:
         self.attracted[:], self.satisfied[:] = 0.0, 0.0
         in_parallel(expect, len(self.blocks))
 
-    def _maximise(self, α: Floats, prior: Prior, leaving_prior: Prior, then: list[Floats]) -> None:
+    def _maximise(
+        self, α: Floats, prior: Prior, leaving_prior: Prior, following: list[Floats]
+    ) -> None:
         """Set the parameters that follow from the expectations under the attraction α."""
         displays, clicked = self.counts.displays, self.counts.clicked
         left = self.satisfied.sum(axis=0)
         if self.estimator._leaves_out:  # what was not examined does not count: EM is faster
             examined = displays - self.attracted / α
-            then[0][:] = smoothed(clicked, examined, prior)
+            following[0][:] = smoothed(clicked, examined, prior)
             self.estimator._counts = clicked[:-1], (examined - clicked)[:-1]
             self.estimator._satisfied = float(smoothed(left.sum(), self.trials.sum()))
         else:  # Every item shown attracts or not; of one not examined the log says nothing.
-            then[0][:] = smoothed(clicked + self.attracted, displays, prior)
-        then[1][:] = smoothed(left, self.trials, leaving_prior)
+            following[0][:] = smoothed(clicked + self.attracted, displays, prior)
+        following[1][:] = smoothed(left, self.trials, leaving_prior)
         if self.estimator._leaving_of_pairs:
             _, could_go_on, went_on = self.sums.sum(axis=0)
-            then[2][:] = smoothed(self.n_went_on + went_on, self.n_went_on + could_go_on)
+            following[2][:] = smoothed(self.n_went_on + went_on, self.n_went_on + could_go_on)
 
     def _log_likelihood(self, α: Floats, s: Floats, g: float) -> float:
         """The log-likelihood of the parameters from which the step goes."""
@@ -263,7 +265,7 @@ def scanning_step(part, tails, law, others, leaving, expected):
         others, leaving: what other sessions say of attraction (`Others`), and of `Leaving`.
         expected: `Expected`, which is written.
     """
-    likelihood = going = went = 0.0
+    likelihood = could_go_on = went_on = 0.0
     pairs, last, weights = tails
     α, s, of_pairs, g = law
     attracted, satisfied, sums, work = expected
@@ -299,18 +301,18 @@ def scanning_step(part, tails, law, others, leaving, expected):
             no_clicks_below(tail, skip, certain, n_positions, g)
             end = p + (1.0 - p) * tail[certain + 1]
 
-        # The expectations: who left after the last click, and how far the others went.
+        # The expectations: who left after the last click, and how far the others went_on.
         likelihood += weight * np.log(end)
         if last[session] >= 0 and not (others.explain and certain == n_positions - 1):
             satisfied[group] += weight * (p / end)
         reached = 1.0 - p / end  # that the user was at position k and had not left satisfied
         for k in range(certain + 1, n_positions):
             pair = pairs[session, k]
-            going += weight * reached
+            could_go_on += weight * reached
             reached *= g * skip[k] * tail[k + 1] / tail[k]
-            went += weight * reached
+            went_on += weight * reached
             attracted[pair] += weight * (1.0 - reached) * α[pair]
-    sums[0], sums[1], sums[2] = likelihood, going, went
+    sums[0], sums[1], sums[2] = likelihood, could_go_on, went_on
 
 
 @kernel

@@ -130,8 +130,8 @@ class ChainStep:
             for of_block in self.sums
         ]
 
-    def __call__(self, now: list[Floats], then: list[Floats]) -> float:
-        α, τ = now
+    def __call__(self, parameters: list[Floats], following: list[Floats]) -> float:
+        α, τ = parameters
         (prior,) = self.estimator._priors
         counts = self.counts
         clicked, skipped, not_last = counts.clicked, counts.skipped, counts.not_last
@@ -142,7 +142,7 @@ class ChainStep:
 
         # The attraction: clicks and skips, and a second coin of each click.
         successes = clicked + self.relevant + passed_relevant
-        then[0][:] = smoothed(successes, clicked + skipped + self.examined + self.coins, prior)
+        following[0][:] = smoothed(successes, clicked + skipped + self.examined + self.coins, prior)
         if self.estimator._leaves_out:
             self.estimator._counts = clicked[:-1], (skipped + self.examined)[:-1]
 
@@ -150,7 +150,7 @@ class ChainStep:
         certain = np.array(
             [self.passed_skips, (not_last - passed_relevant).sum(), passed_relevant.sum()]
         )
-        then[1][:] = smoothed(certain + users[3:], certain + users[:3])
+        following[1][:] = smoothed(certain + users[3:], certain + users[:3])
         likelihood += clicked @ np.log(α) + skipped @ np.log1p(-α) + not_last @ np.log(after_click)
         likelihood += self.passed_skips * np.log(τ[0])
         return float(likelihood) + log_prior(α, prior) + log_prior(τ)
