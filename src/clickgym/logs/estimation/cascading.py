@@ -301,7 +301,7 @@ def scanning_step(part, tails, law, others, leaving, expected):
             no_clicks_below(tail, skip, certain, n_positions, g)
             end = p + (1.0 - p) * tail[certain + 1]
 
-        # The expectations: who left after the last click, and how far the others went_on.
+        # The expectations: who left after the last click, and how far the others went.
         likelihood += weight * np.log(end)
         if last[session] >= 0 and not (others.explain and certain == n_positions - 1):
             satisfied[group] += weight * (p / end)
