@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..core.checks import check_choice, check_kind, check_labels, check_seed
+from ..core.checks import check_choice, check_kind, check_labels
 from .distinct import distinct
 from .estimation.em import quietly_fitted
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator
@@ -73,7 +73,7 @@ class Simulability:
     sentence: str
 
 
-def check_models(log: ClickLog, models: Sequence[str] = MODELS, *, seed: int = 0) -> Simulability:
+def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
     """Check whether simulations of a log can be trusted to order lists like those of the log.
 
     ⚠ Only lists of the log are left out. If these are swaps of each other, the answer is about such
@@ -88,7 +88,6 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS, *, seed: int = 0
         models: short names of click models. ⚠ The answer is about the best of them. If you leave
             out the right ones, a wrong one may predict the rates of lists that are swaps of each
             other, and order them wrongly.
-        seed: of the bootstrap.
 
     Raises:
         ValueError: on wrong input, and if no query has two lists, one of them in 100 sessions.
@@ -105,7 +104,6 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS, *, seed: int = 0
     models = check_labels("models", models)
     for name in models or ("",):
         check_choice("model", name, MODEL_ESTIMATORS)
-    check_seed(seed)
     first, index, counts = distinct(np.column_stack([log.queries, log.items]))
     rounds = _rounds(log.queries[first], counts)
     n_lists = int((rounds >= 0).sum())
@@ -130,7 +128,7 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS, *, seed: int = 0
     sums = np.zeros((len(labels), all_cells.shape[1]))
     np.add.at(sums, rows, np.column_stack([np.ones(len(all_cells)), all_cells[:, 1:]]))
     shares = np.full(len(labels), 1 / len(labels))
-    draws = np.random.default_rng(seed).multinomial(len(labels), shares, RESAMPLES) @ sums
+    draws = np.random.default_rng(0).multinomial(len(labels), shares, RESAMPLES) @ sums
     error, predicted = (figures[0] for figures in _figures(sums.sum(axis=0, keepdims=True)))
     low, high = np.percentile(_figures(draws)[1], [2.5, 97.5], axis=0)
     few = len(labels) < LEAST_QUERIES
