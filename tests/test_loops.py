@@ -112,22 +112,6 @@ def test_short_programs(library, words, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_loop_of_cleanrls_style_prints_returns(tmp_path):
-    """They are what the best list earns less the regret, up to the noise of the clicks (a standard
-    deviation of 3 to 5).
-    """
-    pytest.importorskip("torch")
-    text = printed(
-        ROOT / "examples" / "cleanrl_style_ppo.py", "--sessions", "6.4e4", folder=tmp_path
-    )
-    of_ppo = [line for line in text.splitlines() if not re.match("Cascade|Random", line)]
-    after, mean, regret, sessions = numbers("\n".join(of_ppo))
-    assert (after, sessions) == (64_000, 64_000)
-    assert mean == pytest.approx(1000 * optimum() - regret / 64, abs=25)
-    assert regret < 0.4 * lost_by_random_lists(64_000)
-
-
-@pytest.mark.slow
 def test_skrl_learns(tmp_path):
     """Rule: it loses less than 35 % of what random lists lose. Null: it does not learn, and loses
     what they lose, within 2 %. With seeds 0 to 2 it lost 11 % to 18 %.
