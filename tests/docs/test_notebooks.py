@@ -57,6 +57,7 @@ RIGHT = [
     (5, 3, "best_tau = 1000.0"),
     (5, 4, DETECTOR.format(begin="2 * n", end=END, change=ABSOLUTE, threshold="threshold")),
     (5, 5, "epsilon, gamma = 0.125, 0.9982"),
+    (5, 7, "price_of_detection = 1.64"),
     (6, 1, "earned = 0.837"),
     (6, 3, "refused = [3, 5, 2, 6, 4]"),
     (6, 4, "ratio = 1.35"),
@@ -102,6 +103,7 @@ WRONG = [
     ),
     (5, 5, "epsilon, gamma = 0.25, 0.9982"),
     (5, 5, "epsilon, gamma = 0.125, 0.99"),
+    (5, 7, "price_of_detection = 0.61"),  # of the window to detection
     (6, 1, "earned = 0.84"),
     (6, 3, "refused = proposed"),
     (6, 3, "refused = [3, 3, 3, 3, 3]"),
