@@ -357,3 +357,19 @@ def test_an_agent_that_goes_on_is_no_second_run_of_a_new_one():
     runs = [clickgym.run(agent, env, 100, seed=seed) for seed in range(3)]
     runs_of = dict(clickgym.Results(runs).table().select("agent", "runs").iter_rows())
     assert runs_of == {"TopRank": 1, "TopRank, continued": 2}
+
+
+def test_one_label_of_two_environments_or_agents_is_refused():
+    """Differences would be between users of two kinds."""
+    first, second, third = (
+        clickgym.sweep({label: env}, {name: agent}, 20, 2, n_jobs=1)
+        for label, env, name, agent in (
+            ("E", "PBMRank-v0", "mine", "Random"),
+            ("E", "PBMRank-v0:cutoff=2", "other", "TopRank"),
+            ("F", "PBMRank-v0:cutoff=2", "mine", "TopRank"),
+        )
+    )
+    for together, label in (([first, second], "E"), ([first, third], "mine")):
+        with pytest.raises(ValueError, match=f"{label} of result 1 is not {label} of result 2"):
+            clickgym.Results(together)
+    assert clickgym.Results([second, third]).names("env") == ["E", "F"]

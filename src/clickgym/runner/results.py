@@ -23,7 +23,7 @@ from ..core.files import make_folder
 from ..core.forks import check_fork
 from ..envs.result import Result
 from .config import Config, check_instances
-from .rows import check_seeds, read_folders, rows_of
+from .rows import check_meanings, check_seeds, read_folders, rows_of
 from .summaries import MEASURED, TIMED, final_table, metrics_of
 
 if TYPE_CHECKING:
@@ -86,8 +86,13 @@ class Results:
         if any(isinstance(part, Result | Results) for part in parts):
             kinds = Result, Results
             parts = [part if isinstance(part, kinds) else Results(part) for part in parts]
-            known = [part.configuration for part in parts if isinstance(part, Results)]
-            check_instances(filter(None, known))
+            configs = {
+                f"result {number}": part.configuration
+                for number, part in enumerate(parts, 1)
+                if isinstance(part, Results) and part.configuration is not None
+            }
+            check_instances(configs.values())
+            check_meanings(configs, unknown_differ=False)
             source = rows_of([part if isinstance(part, Result) else part.rows for part in parts])
         if not isinstance(source, polars.DataFrame):
             source, config = read_folders([check_path("source", folder) for folder in parts])

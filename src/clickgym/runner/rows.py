@@ -14,6 +14,7 @@ from polars import col
 
 from ..envs.result import Result
 from .config import LABELLED, Config, run_seed, shown_of
+from .identity import UNKNOWN
 from .store import RUNS, FinishedRun, files_of, read
 from .summaries import MEASURED, QUERY, TIMED
 
@@ -59,7 +60,7 @@ def read_folders(folders: Sequence[Path]) -> tuple[polars.DataFrame, Config]:
                 stacklevel=3,
             )
     by_folder = {folder: shown_of(same) for folder, same in of_setting.items()}
-    _check_meanings(by_folder)
+    check_meanings(by_folder)
     shown = shown_of([*by_folder.values()])
     frame = frame_of(finished, shown)
     if frame.is_empty():
@@ -67,17 +68,26 @@ def read_folders(folders: Sequence[Path]) -> tuple[polars.DataFrame, Config]:
     return frame, shown
 
 
-def _check_meanings(by_folder: Mapping[Path, Config]) -> None:
-    """Check that no label has another meaning in the table of each of two folders."""
-    origins: dict[tuple[str, str], tuple[str, Path]] = {}
-    for folder, config in by_folder.items():
+def check_meanings(parts: Mapping[Any, Config], *, unknown_differ: bool = True) -> None:
+    """Check that no label has another meaning in each of two parts of one table.
+
+    Args:
+        parts: what folders or results are of, by their names in messages.
+        unknown_differ: whether what has no identity differs from all else.
+
+    Raises:
+        ValueError: a label has.
+    """
+    origins: dict[tuple[str, str], tuple[str, Any]] = {}
+    for part, config in parts.items():
         for things in LABELLED:
             for label in getattr(config, things):
                 meaning = config.identities[things][label]
-                before, other = origins.setdefault((things, label), (meaning, folder))
-                if meaning != before:
+                before, other = origins.setdefault((things, label), (meaning, part))
+                is_known = unknown_differ or not meaning.startswith(UNKNOWN)
+                if meaning != before and is_known:
                     raise ValueError(
-                        f"{label} of {other} is not {label} of {folder}, and one table cannot show "
+                        f"{label} of {other} is not {label} of {part}, and one table cannot show "
                         "both; repeat one of the two sweeps with another name for it"
                     )
 

@@ -38,8 +38,8 @@ def run(
 
     Args:
         agent: any `Agent` or `OwnLoop`; it continues from its present state and keeps its new state
-            afterwards. Its further runs are called ``"TopRank, continued"``. Or a name or class as in
-            `make_agent`, such as ``"TopRank"``: then an agent is made with ``seed``.
+            afterwards. Its further runs are called ``"TopRank, continued"``. Or a name or class as
+            in `make_agent`, such as ``"TopRank"``: then an agent is made with ``seed``.
         env: an environment, which is reset first; or what `sweep` takes, such as ``"PBMRank-v0"``
             or a click model: then one is made. An environment of another package must have ranked
             lists as actions (`RankedList`, or ``MultiDiscrete([L] * K)``), and the clicks, or a
