@@ -358,6 +358,12 @@ def test_an_agent_that_goes_on_is_no_second_run_of_a_new_one():
     runs_of = dict(clickgym.Results(runs).table().select("agent", "runs").iter_rows())
     assert runs_of == {"TopRank": 1, "TopRank, continued": 2}
 
+    def shared(n_items, n_positions, *, seed=None):
+        return agent
+
+    with pytest.raises(ValueError, match="shared returned an agent that has played"):
+        clickgym.sweep(["PBMRank-v0"], {"mine": shared}, 20, 2, n_jobs=1)
+
 
 def test_one_label_of_two_environments_or_agents_is_refused():
     """Differences would be between users of two kinds."""

@@ -283,7 +283,7 @@ def make_agent(
 
     Raises:
         ValueError: the agent is unknown; it needs a horizon that is missing, or knowledge that the
-            environment does not have.
+            environment does not have; or what makes it returned one that has played.
         TypeError: on a hyper-parameter that the agent does not take.
 
     Example:
@@ -307,6 +307,8 @@ def make_agent(
     result = _called(f"agent {name}", maker, {**filled_in, **passed, "seed": seed}, AgentError)
     if not isinstance(result, BaseAgent):
         raise TypeError(f"{name} returned {short(result)}; expected an agent")
+    if result.has_played:
+        raise ValueError(f"{name} returned an agent that has played; expected one for each run")
     result.filled_in = filled_in
     return result
 
