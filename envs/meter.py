@@ -45,7 +45,7 @@ class Meter:
 
     Args:
         checkpoints: increasing numbers of sessions, from 1, at which the totals are kept; sessions
-            after the last one are not counted. None keeps them after every session, in 24 bytes.
+            after the last one are not counted. None keeps them after every session.
         n_metrics: the number of further metrics.
 
     Attributes:

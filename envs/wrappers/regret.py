@@ -142,7 +142,7 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
             regret is nan. It is also nan behind a wrapper that changes the reward, unless this
             wrapper puts a ``regret`` of its own into ``info``.
         checkpoints: numbers of sessions at which the totals are kept; sessions after
-            the last one are not counted. None keeps them after every session, in 24 bytes.
+            the last one are not counted. None keeps them after every session.
 
     Attributes:
         meter: the totals, over all episodes, and their values at the checkpoints.

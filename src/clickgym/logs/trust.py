@@ -1,7 +1,7 @@
 """Check whether the users of a log can be simulated: lists are left out, and click models predict
 the clicks on them from the other lists.
 
-Each list is left out once, never two of a query at the same time. Its click rates by position are
+At most five lists of a query are left out, one at a time. Their click rates by position are
 predicted by click models that were fitted to the sessions of all other lists, and by the rates that
 the other lists of the query had at these positions, as if no item were better than another. What a
 model gains on the latter is what it knows of the order of lists. Squared errors hold the noise of
