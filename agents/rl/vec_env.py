@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -68,7 +69,7 @@ def vec_env(env: str, n_envs: int, *, seed: int | None = None, **arguments: Any)
     streams = gym.make_vec(env_id, num_envs=n_envs, autoreset_mode="SameStep", **arguments)
     envs = StableBaselinesVecEnv(RecordVectorRegret(streams))
     envs.seed(seed)
-    return VecMonitor(envs)
+    return _Monitor(envs)
 
 
 def as_vec_env(envs: VectorEnv) -> VecEnv:
@@ -97,6 +98,18 @@ def as_vec_env(envs: VectorEnv) -> VecEnv:
         256
     """
     return StableBaselinesVecEnv(envs)
+
+
+class _Monitor(VecMonitor):
+    """A monitor that can be sent to processes, with the model that it trains. That of the library
+    keeps the attributes of its class, which cannot be pickled.
+    """
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: it for name, it in vars(self).items() if name != "class_attributes"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, class_attributes=dict(inspect.getmembers(type(self))))
 
 
 class StableBaselinesVecEnv(VecEnv):
