@@ -36,6 +36,11 @@ from ..vector_env import ClickVectorEnv
 from .actions import recorded
 from .item_by_item import ItemByItem
 
+MANY = 10
+"""Episodes of users who may leave in each of several streams, after which it hardly counts that
+all streams began with new users.
+"""
+
 
 class _Recorded:
     """What both wrappers measure, as a `Result`."""
@@ -48,6 +53,11 @@ class _Recorded:
     """Whether an episode has begun and has not ended."""
     _is_cut = False
     """Whether an episode of users who may leave was reset before its end."""
+    _is_set_back = False
+    """Whether the clock of users who change was set back by a seed."""
+    _n_streams = 1
+    _n_ended = 0
+    """Episodes that have ended, of all streams."""
     _started: float | None = None
     _seconds = 0.0
 
@@ -59,6 +69,26 @@ class _Recorded:
         users = users_of(self._one)
         if self._is_under_way and users is not None and users.may_leave:
             self._is_cut = True
+        if seed is not None and self.meter.step and users is not None and len(users.starts) > 1:
+            self._is_set_back = True
+
+    def _label(self, n_sessions: int) -> str:
+        """Return the name of the environment, another one where users came or changed otherwise
+        than in `clickgym.run`.
+
+        Args:
+            n_sessions: of the result.
+        """
+        label, users = label_of(self._one), users_of(self._one)
+        if self._is_cut:
+            return f"{label}, episodes cut short"
+        if self._is_set_back:
+            return f"{label}, clock set back"
+        is_whole = n_sessions == self.meter.step and not self._is_under_way
+        if self._n_streams > 1 and users is not None and users.may_leave and not is_whole:
+            if self._n_ended * n_sessions < MANY * self._n_streams * self.meter.step:
+                return f"{label}, few episodes per stream"
+        return label
 
     def _forget_regret(self) -> None:
         """Make the regret unknown, and warn of it once."""
@@ -72,8 +102,10 @@ class _Recorded:
 
     def result(self, agent: str, horizon: int | None = None) -> Result:
         """Return what was measured so far as the result of a run, which `clickgym.Results` shows
-        beside others. If users may leave and an episode was reset before its end, the environment
-        has another name, because shorter episodes are another problem.
+        beside others. The environment has another name where users came or changed otherwise than
+        in a run: an episode of users who may leave was reset before its end, or fewer than ten
+        ended in each of several streams, which all begin with new users; or a seed in the course
+        of the sessions set back the clock of users who change.
 
         Without ``checkpoints`` its steps are those that `clickgym.run` has after as many sessions,
         else those that are reached, and the present session. Its seconds are those from the first
@@ -112,9 +144,8 @@ class _Recorded:
         if meter.keeps_all:
             steps = checkpoint_steps(int(steps[-1]))
             totals = totals[steps - 1]
-        label = label_of(self._one)
         return Result(
-            env=f"{label}, episodes cut short" if self._is_cut else label,
+            env=self._label(int(steps[-1])),
             instance=getattr(self._one.unwrapped, "instance", "custom"),
             agent=agent,
             seed=self._seed,
@@ -198,6 +229,7 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
             session = self.meter.step + 1
             raise SessionError(f"{name_of(self)}, session {session}: {fault}") from None
         self._is_under_way = not (terminated or truncated)
+        self._n_ended += not self._is_under_way
         self._seconds = clock() - (self._started or 0.0)
         return observation, reward, terminated, truncated, info
 
@@ -239,7 +271,7 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
             )
         super().__init__(env)
         self.autoreset_mode = env.metadata.get("autoreset_mode")
-        self._one = _one_of(env)
+        self._one, self._n_streams = _one_of(env), env.num_envs
         _check_steps_are_sessions(self._one)
         self.meter = _meter_of(checkpoints)
         self.on_session: Callable[[int, NDArray[np.int64], NDArray[np.int8], float], object] | None
@@ -289,7 +321,9 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
                 if self.meter.step < self.meter.horizon:
                     self.on_session(b, last["ranking"][b], clicks[b], last["expected_reward"][b])
                 self.meter.add(*measured[b])
-        self._is_under_way = not np.logical_or(terminations, truncations).all()
+        ended = np.logical_or(terminations, truncations)
+        self._is_under_way = not ended.all()
+        self._n_ended += int(ended.sum())
         self._seconds = clock() - (self._started or 0.0)
         return observations, rewards, terminations, truncations, infos
 

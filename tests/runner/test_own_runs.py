@@ -72,9 +72,11 @@ def test_another_reward_is_another_environment():
 
 
 def label_of_a_loop(env):
-    env = (clickgym.RecordRegret if isinstance(env, gym.Env) else clickgym.RecordVectorRegret)(env)
+    is_one = isinstance(env, gym.Env)
+    env = (clickgym.RecordRegret if is_one else clickgym.RecordVectorRegret)(env)
     env.reset(seed=0)
-    env.step(env.action_space.sample())
+    for _ in range(1 if is_one else 600):  # each stream needs ten episodes
+        env.step(env.action_space.sample())
     env.close()
     return env.result("mine").env
 
@@ -111,6 +113,32 @@ def test_users_who_are_reset_before_they_leave_are_another_environment(of):
             env.reset()
             env.step(env.action_space.sample())
         assert env.result("mine").env == label
+
+
+@pytest.mark.parametrize("env_id", ["CascadeMDPRank-v0", "QueriesPBMRank-v0"])
+def test_streams_of_few_episodes_are_another_environment(env_id):
+    """They all begin with new users, unless all episodes have ended at the same time."""
+    envs = clickgym.RecordVectorRegret(gym.make_vec(env_id, 4, max_episode_steps=20))
+    envs.reset(seed=0)
+    labels = []
+    for _ in range(300):
+        envs.step(envs.action_space.sample())
+        labels.append(envs.result("mine").env.partition(", ")[2])
+    few = "few episodes per stream"
+    assert (labels[0], labels[-1]) == (few, "")
+    assert envs.result("mine", 100).env.endswith(few)
+    assert labels[18:21] == [few, "" if env_id.startswith("Queries") else few, few]
+
+
+@pytest.mark.parametrize("seed", [None, 1])
+def test_a_seed_sets_back_the_clock_of_users_who_change(seed):
+    for env_id, label in (("NonStationaryPBMRank-v0", ", clock set back"), ("PBMRank-v0", "")):
+        env = clickgym.RecordRegret(gym.make(env_id))
+        env.reset(seed=0)
+        env.reset(seed=0)
+        env.step(env.action_space.sample())
+        env.reset(seed=seed)
+        assert env.result("mine").env == env_id + (label if seed else "")
 
 
 def test_its_steps_end_with_the_last_session():
