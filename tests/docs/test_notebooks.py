@@ -72,6 +72,7 @@ WRONG = [
     (1, 3, "ratio = 0.62"),
     (1, 4, "corrected = lambda log, chi: (log.clicks.mean(axis=0) / chi)[log.items[0]]"),
     (1, 4, "corrected = lambda log, chi: solution_4(log, examination)"),
+    (2, 2, "loss_per_session = 0.04"),  # the square of ε
     *(
         (2, 3, UCB.format(t="self.shown.sum()", bounds=INFINITE_UNSEEN.replace("self.factor", f)))
         for f in ("0.5", "1.5")
