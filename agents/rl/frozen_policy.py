@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+import random
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any, ClassVar, get_args
 
 import numpy as np
@@ -54,7 +55,7 @@ class FrozenPolicy(Agent):
 
     Args:
         n_items, n_positions: L and K; None takes them from the action space of a model whose
-            actions are lists.
+            actions are lists, or from its environment.
         model: an object with a method ``predict``, or a function; it is called with the
             observation, and with those of ``state``, ``episode_start``, ``deterministic`` and (item
             by item) ``action_masks`` that it accepts. It returns the action; if it accepts
@@ -72,7 +73,7 @@ class FrozenPolicy(Agent):
         deterministic: whether to take the most probable action; False draws an action.
         seed: of the random numbers of a trained model. Drawn actions repeat with it, and also
             the order of equal scores in `PlackettLuceActorCritic`. Libraries draw from the
-            global generators of the process.
+            global generators of the process, which go on afterwards as if nothing was drawn.
 
     Raises:
         TypeError: ``model`` has no method ``predict`` and is not a function.
@@ -127,7 +128,8 @@ class FrozenPolicy(Agent):
         self._lists = RankedList(self.n_items, self.n_positions)
         self._items = order_of_items(_order_of(model) if items is None else items, self.n_items)
         self._check_actions()
-        self._rng, self._is_seeded = generator(seed), False
+        self._rng = generator(seed)
+        self._generators: Any = None  # states of those of the process, once the model has drawn
         self._state: Any = None  # of a recurrent policy
         self._is_first = True  # session of an episode
 
@@ -175,10 +177,11 @@ class FrozenPolicy(Agent):
         if self._reads_counts and not isinstance(observation, Mapping):
             observation = {"clicks": observation, "counts": self._counts.observed()[0]}
         observed = self._observed(observation)
-        if self.actions == "items":
-            return self._item_by_item(observed)
-        self._check_shapes(observed)
-        action = self._act(observed, self._is_first)
+        with self._own_generators():
+            if self.actions == "items":
+                return self._item_by_item(observed)
+            self._check_shapes(observed)
+            action = self._act(observed, self._is_first)
         self._is_first = False
         if self.actions == "weights":
             features = self._features(observation, np.size(action))
@@ -221,6 +224,27 @@ class FrozenPolicy(Agent):
                 f"{_shapes(observation)}: wrap the environment as in training"
             )
 
+    @contextmanager
+    def _own_generators(self) -> Iterator[None]:
+        """Context in which a trained model draws from generators of its own, and not from those
+        with which a training goes on.
+        """
+        if not hasattr(self.model, "set_random_seed"):
+            yield
+            return
+        from stable_baselines3.common.utils import set_random_seed
+
+        of_process = _generators()
+        try:
+            if self._generators is None:  # the method of the model would seed its envs, too
+                set_random_seed(int(self._rng.integers(2**31)))
+            else:
+                _restore(self._generators)
+            yield
+        finally:
+            self._generators = _generators()
+            _restore(of_process)
+
     def _act(self, observation: Any, is_first: bool, mask: Any = None) -> Any:
         """Return the action of the model.
 
@@ -229,11 +253,6 @@ class FrozenPolicy(Agent):
             is_first: whether an episode begins.
             mask: item by item, ``(L,)`` the items that are left.
         """
-        if not self._is_seeded and hasattr(self.model, "set_random_seed"):
-            from stable_baselines3.common.utils import set_random_seed
-
-            set_random_seed(int(self._rng.integers(2**31)))  # the model's would seed its envs, too
-        self._is_seeded = True
         if self._normaliser is not None:
             observation = self._normaliser.normalize_obs(observation)
         arguments = {
@@ -272,11 +291,32 @@ class FrozenPolicy(Agent):
         return last.reshape(self.n_items, n_features).astype(np.float64)
 
 
+def _generators() -> tuple[Any, ...]:
+    """Return the states of the generators of the process that models draw from."""
+    import torch
+
+    of_torch = torch.get_rng_state(), torch.cuda.get_rng_state_all()
+    return random.getstate(), np.random.get_state(), *of_torch  # noqa: NPY002 (libraries draw there)
+
+
+def _restore(states: tuple[Any, ...]) -> None:
+    import torch
+
+    of_python, of_numpy, of_torch, of_cuda = states
+    random.setstate(of_python)
+    np.random.set_state(of_numpy)  # noqa: NPY002
+    torch.set_rng_state(of_torch)
+    torch.cuda.set_rng_state_all(of_cuda)
+
+
 def _sizes_of(model: Any) -> tuple[int, int]:
-    """Return L and K, from the action space of a model."""
+    """Return L and K, from the action space of a model or from its environment."""
     space = getattr(model, "action_space", None)
     if isinstance(space, MultiDiscrete) and space.nvec.ndim == 1:
         return int(space.nvec[0]), len(space.nvec)
+    with suppress(Exception):  # as in `_order_of`
+        users = model.get_env().get_attr("unwrapped", 0)[0].model
+        return users.n_items, users.n_positions
     known = "a function" if space is None else f"a model with the actions {space}"
     raise TypeError(
         f"the sizes of lists are not known from {known}: give n_items and n_positions, as in "

@@ -85,9 +85,10 @@ class _Recorded:
         if self._is_set_back:
             return f"{label}, clock set back"
         is_whole = n_sessions == self.meter.step and not self._is_under_way
-        if self._n_streams > 1 and users is not None and users.may_leave and not is_whole:
-            if self._n_ended * n_sessions < MANY * self._n_streams * self.meter.step:
-                return f"{label}, few episodes per stream"
+        are_few = self._n_ended * n_sessions < MANY * self._n_streams * self.meter.step
+        may_leave = users is not None and users.may_leave
+        if may_leave and self._n_streams > 1 and are_few and not is_whole:
+            return f"{label}, few episodes per stream"
         return label
 
     def _forget_regret(self) -> None:

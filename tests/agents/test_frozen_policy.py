@@ -83,7 +83,11 @@ def test_sizes_are_those_of_the_models_lists():
     model = trained("PPO", ClickEnv(SMALL))
     agent = FrozenPolicy(model=model)
     assert (agent.n_items, agent.n_positions, agent.actions) == (4, 3, "rankings")
-    for unknown in (trained("PPO", ScoresAction(ClickEnv(SMALL))), lambda seen: [0, 1, 2]):
+    model = trained("PPO", ScoresAction(ClickEnv(SMALL)))
+    agent = FrozenPolicy(model=model)
+    assert (agent.n_items, agent.n_positions, agent.actions) == (4, 3, "scores")
+    model.env = None  # as loaded alone
+    for unknown in (model, lambda seen: [0, 1, 2]):
         with pytest.raises(TypeError, match="give n_items and n_positions"):
             FrozenPolicy(model=unknown)
 
@@ -344,6 +348,19 @@ def test_drawn_actions_repeat_with_the_seed():
         return [agent.rank(clicks).tolist() for clicks in Stream(30).clicks]
 
     assert lists(1) == lists(1) != lists(2)
+
+
+def test_a_training_goes_on_as_without_an_evaluation():
+    """Evaluated with drawn actions, and not: the same policy in the end."""
+    weights = []
+    for is_evaluated in (False, True):
+        model = trained("PPO", ClickEnv(SMALL))
+        if is_evaluated:
+            frozen = FrozenPolicy(model=model, deterministic=False, seed=0)
+            clickgym.run(frozen, ClickEnv(SMALL), 10)
+        model.learn(200, reset_num_timesteps=False)
+        weights.append([p.tolist() for p in model.policy.parameters()])
+    assert weights[0] == weights[1]
 
 
 def test_a_model_of_other_actions_or_sizes_is_refused():
