@@ -4,6 +4,7 @@ Gymnasium's interface only.
     python examples/cleanrl_style_ppo.py --sessions 1e5 --seed 0
     python examples/cleanrl_style_ppo.py --env ContextualPBMRank-v0 --instance personal \\
         --learning-rate 3e-3 --epochs 10 --sessions 3e4
+    python examples/cleanrl_style_ppo.py --env CascadeMDPRank-v0 --gamma 0.967
 """
 
 from __future__ import annotations
@@ -24,13 +25,14 @@ class Agent(nn.Module):
     """An actor, whose outputs are scores of the items, and a critic. A list is drawn from the top:
     each item in proportion to exp(score), among the items that are left (Plackett–Luce). Where
     items have features, both networks read the row of each item; the value is the mean of the rows.
+    Else they read the clicks, and the state of a user who has one.
     """
 
     def __init__(self, envs: gym.vector.VectorEnv) -> None:
         super().__init__()
         space = envs.single_observation_space
-        self.by_row = isinstance(space, gym.spaces.Dict)
-        n_inputs = (space["features"] if self.by_row else space).shape[-1]
+        self.by_row = isinstance(space, gym.spaces.Dict) and "features" in space.spaces
+        n_inputs = space["features"].shape[1] if self.by_row else gym.spaces.flatdim(space)
         self.n_positions = len(envs.single_action_space.nvec)
         self.n_items = int(envs.single_action_space.nvec[0])
         self.actor = nn.Sequential(
@@ -65,8 +67,11 @@ class Agent(nn.Module):
         return action, log_prob, entropy, value
 
 
-def as_tensor(observation: Any) -> torch.Tensor:
-    """The part of an observation that the networks read: the features, or the clicks."""
+def as_tensor(observation: Any, space: gym.Space) -> torch.Tensor:
+    """The part of an observation that the networks read: features, or clicks and the state."""
+    if isinstance(observation, dict) and "state" in observation:
+        state = nn.functional.one_hot(torch.tensor(observation["state"]), int(space["state"].n))
+        return torch.cat([torch.tensor(observation["clicks"]), state], 1).float()
     seen = observation["features"] if isinstance(observation, dict) else observation
     return torch.tensor(seen, dtype=torch.float32)
 
@@ -88,7 +93,7 @@ def main() -> None:
         "--gamma",
         type=float,
         default=0.0,
-        help="0 by default, because sessions are independent",
+        help="0 by default, because sessions are independent: not where users have a state",
     )
     parser.add_argument("--gae-lambda", type=float, default=0.95)
     parser.add_argument("--clip", type=float, default=0.2)
@@ -106,7 +111,8 @@ def main() -> None:
     optimizer = torch.optim.Adam(agent.parameters(), lr=args.learning_rate, eps=1e-5)
 
     shape = (args.num_steps, args.num_envs)
-    observation, done = as_tensor(envs.reset(seed=args.seed)[0]), torch.zeros(args.num_envs)
+    space, done = envs.single_observation_space, torch.zeros(args.num_envs)
+    observation = as_tensor(envs.reset(seed=args.seed)[0], space)
     observations = torch.zeros((args.num_steps, *observation.shape))
     actions = torch.zeros((*shape, *envs.single_action_space.shape), dtype=torch.int64)
     log_probs, rewards, dones, values = torch.zeros((4, *shape))
@@ -117,7 +123,7 @@ def main() -> None:
             with torch.no_grad():
                 actions[t], log_probs[t], _, values[t] = agent(observation)
             raw, reward, terminations, truncations, infos = envs.step(actions[t].numpy())
-            observation, rewards[t] = as_tensor(raw), torch.tensor(reward)
+            observation, rewards[t] = as_tensor(raw, space), torch.tensor(reward)
             done = torch.tensor(terminations | truncations, dtype=torch.float32)
             if "episode" in infos:
                 returns = infos["episode"]["r"][infos["_episode"]]

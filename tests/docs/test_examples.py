@@ -104,6 +104,8 @@ def test_loop_in_the_style_of_cleanrl_learns(example):
     """
     world = "--env ContextualPBMRank-v0 --instance personal --sessions 256"
     assert "LinearTS " in example(f"cleanrl_style_ppo.py {world}")
+    memory = "--env CascadeMDPRank-v0 --gamma 0.967 --sessions 256"
+    assert "PPO " in example(f"cleanrl_style_ppo.py {memory}")
     printed = example("cleanrl_style_ppo.py --sessions 1e4 --seed 0")
     found = re.findall(r"(\w+) +regret +([\d,]+) in 9,984 sessions", printed)
     lost = {agent: float(regret.replace(",", "")) for agent, regret in found}
