@@ -126,7 +126,9 @@ class FrozenPolicy(Agent):
         n_sessions = None if horizon is None else check_horizon(horizon)
         self._counts = Counts(1, self.n_items, self.n_positions, n_sessions)
         self._lists = RankedList(self.n_items, self.n_positions)
-        self._items = order_of_items(_order_of(model) if items is None else items, self.n_items)
+        if items is None:
+            items = self._order_of_training()
+        self._items = order_of_items(items, self.n_items)
         self._check_actions()
         self._rng = generator(seed)
         self._generators: Any = None  # states of those of the process, once the model has drawn
@@ -159,6 +161,22 @@ class FrozenPolicy(Agent):
             size = rows[0] * rows[1]
             shows_rows = seen is not None and seen.shape in ((size,), (size + self.n_positions,))
         return "weights" if shows_rows else "scores"
+
+    def _order_of_training(self) -> Any:
+        """Return the ``items`` of the wrapper around the environment of the model, if it is known.
+
+        Raises:
+            ValueError: it was known, but ``VecNormalize`` lost its streams on the way here.
+        """
+        was_sent = self._normaliser is not None and self._normaliser.venv is None
+        if was_sent and self.actions in ("scores", "items"):
+            raise ValueError(
+                "VecNormalize does not send the streams of a model to processes, so the order of "
+                "its items is unknown: give FrozenPolicy the items of the training"
+            )
+        with suppress(Exception):  # no environment, one without a wrapper, closed processes
+            return self.model.get_env().get_attr("items", 0)[0]
+        return None
 
     def _check_actions(self) -> None:
         """Check that the action space of the model is that of its kind of actions."""
@@ -314,7 +332,7 @@ def _sizes_of(model: Any) -> tuple[int, int]:
     space = getattr(model, "action_space", None)
     if isinstance(space, MultiDiscrete) and space.nvec.ndim == 1:
         return int(space.nvec[0]), len(space.nvec)
-    with suppress(Exception):  # as in `_order_of`
+    with suppress(Exception):  # no environment, one without users, closed processes
         users = model.get_env().get_attr("unwrapped", 0)[0].model
         return users.n_items, users.n_positions
     known = "a function" if space is None else f"a model with the actions {space}"
@@ -322,13 +340,6 @@ def _sizes_of(model: Any) -> tuple[int, int]:
         f"the sizes of lists are not known from {known}: give n_items and n_positions, as in "
         "FrozenPolicy(10, 5, model=...)"
     )
-
-
-def _order_of(model: Any) -> Any:
-    """Return the ``items`` of the wrapper around the environment of a model, if it is known."""
-    with suppress(Exception):  # no environment, one without a wrapper, closed processes
-        return model.get_env().get_attr("items", 0)[0]
-    return None
 
 
 def _shapes(observation: Any) -> Any:

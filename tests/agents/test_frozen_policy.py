@@ -340,6 +340,17 @@ def test_processes_play_what_was_trained_on_streams():
     assert again.regret.tolist() == envs.result("mine").regret.tolist()
 
 
+def test_an_order_that_was_lost_on_the_way_to_a_process_is_asked_for():
+    from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+
+    envs = DummyVecEnv([lambda: ScoresAction(ClickEnv(SMALL), ITEMS)])
+    model = trained("PPO", VecNormalize(envs, norm_obs=False))
+    model = pickle.loads(pickle.dumps(model))  # without its streams
+    with pytest.raises(ValueError, match="order of its items is unknown: give FrozenPolicy"):
+        FrozenPolicy(4, 3, model=model)
+    FrozenPolicy(4, 3, model=model, items=ITEMS)
+
+
 def test_drawn_actions_repeat_with_the_seed():
     model = trained("PPO", ClickEnv(SMALL))
 
