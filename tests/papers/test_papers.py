@@ -112,28 +112,11 @@ def test_no_lead_is_tested_without_room():
     assert reverse.verdict == "not reproduced on these queries"
 
 
-@pytest.mark.parametrize(
-    ("module", "function", "env", "expected"),
-    [
-        (
-            "lagree2016_theorem6",
-            "bound_per_log",
-            ("PBMRank-v0", {"attraction": [0.5, 0.25], "examination": [0.8]}),
-            # 0.8 (0.5 - 0.25) / KL(0.2, 0.4)
-            0.2 / (0.2 * np.log(0.5) + 0.8 * np.log(0.8 / 0.6)),
-        ),
-        (
-            "li2019_nonstationary_bound",
-            "bound_per_root",
-            ("NonStationaryCMRank-v0", {"instance": "li2019-two-changes"}),
-            # L Δ (1 - p)^{K-1} √(2 / (3 KL(0.2, 0.5))) of 6 items, p = 0.5, Δ = 0.3, K = 3
-            6 * 0.3 * 0.25 * np.sqrt(2 / (3 * (0.2 * np.log(0.4) + 0.8 * np.log(1.6)))),
-        ),
-    ],
-)
-def test_lower_bounds(module, function, env, expected):
-    made = gym.make(env[0], **env[1])
-    assert getattr(import_module(module), function)(made) == pytest.approx(expected)
+def test_lower_bound_of_lagree():
+    """0.8 (0.5 - 0.25) / KL(0.2, 0.4)."""
+    env = gym.make("PBMRank-v0", attraction=[0.5, 0.25], examination=[0.8])
+    expected = 0.2 / (0.2 * np.log(0.5) + 0.8 * np.log(0.8 / 0.6))
+    assert import_module("lagree2016_theorem6").bound_per_log(env) == pytest.approx(expected)
 
 
 def test_pbm_ucb_of_a_catalogue():
