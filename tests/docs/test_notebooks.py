@@ -40,11 +40,12 @@ class ThompsonAnswer(CountingAgent):
 Thompson = ThompsonAnswer
 """
 BETA = "self.rng.beta(a, b)"
+ONE_QUANTILE = "np.quantile(self.rng.beta(a, b, (200, 2)), self.rng.random(), axis=0)"
 # with the mean and the standard deviation of the Beta distribution
 NORMAL = "self.rng.normal(a / (a + b), np.sqrt(a * b / (a + b + 1)) / (a + b))"
 RIGHT = [
-    (1, 3, "ratio = 0.601"),
-    (1, 3, "ratio = 0.606"),  # of A alone
+    (1, 3, "ratio = 0.609"),
+    (1, 3, "ratio = 0.611"),  # of A alone
     (2, 3, UCB.format(t="self.shown.sum()", bounds=INFINITE_UNSEEN)),
     (2, 4, THOMPSON.format(draws=BETA)),
     (3, 3, "cascade_estimate = [0.902, 0.804, 0.703, 0.595, 0.49, 0.383, 0.305]"),
@@ -67,6 +68,7 @@ RIGHT = [
 ]
 WRONG = [
     (1, 2, "ctr_of_positions = lambda log: random_log.clicks.mean(axis=0)"),
+    (1, 2, "ctr_of_positions = lambda log: log.clicks.sum(axis=0) / SESSIONS"),
     (1, 3, "ratio = examination[1] / examination[0]"),
     (1, 3, "ratio = 0.571"),
     (1, 3, "ratio = 0.62"),
@@ -81,6 +83,7 @@ WRONG = [
     (2, 3, UCB.format(t="np.maximum(self.shown.sum(), 1)", bounds=BOUNDS)),  # nor in the second
     (2, 4, THOMPSON.format(draws=NORMAL)),
     (2, 4, THOMPSON.format(draws="self.rng.beta(a - 1, b)")),
+    (2, 4, THOMPSON.format(draws=ONE_QUANTILE)),
     (3, 2, "examined = lambda clicks: np.arange(3) <= (clicks.argmax() if clicks.any() else 2)"),
     (3, 3, "cascade_estimate = attraction"),
     (3, 4, "estimates_of_best = [0.903, 0.666, 0.464]"),  # of the list 0, 1, 3
