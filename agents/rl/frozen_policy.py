@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 import random
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, ClassVar, get_args
 
+import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
 from numpy.typing import ArrayLike, NDArray
@@ -80,6 +82,9 @@ class FrozenPolicy(Agent):
         ValueError: a bad argument; the action space of the model does not fit ``actions``; in
             ``rank``, the observation has other shapes than in training.
 
+    Warns:
+        UserWarning: the model was trained behind a wrapper of actions other than those of clickgym.
+
     Example:
         >>> import gymnasium as gym, clickgym
         >>> agent = FrozenPolicy(10, 5, model=lambda observation: [9, 0, 1, 2, 3])
@@ -130,6 +135,7 @@ class FrozenPolicy(Agent):
             items = self._order_of_training()
         self._items = order_of_items(items, self.n_items)
         self._check_actions()
+        self._warn_of_wrappers()
         self._rng = generator(seed)
         self._generators: Any = None  # states of those of the process, once the model has drawn
         self._state: Any = None  # of a recurrent policy
@@ -177,6 +183,22 @@ class FrozenPolicy(Agent):
         with suppress(Exception):  # no environment, one without a wrapper, closed processes
             return self.model.get_env().get_attr("items", 0)[0]
         return None
+
+    def _warn_of_wrappers(self) -> None:
+        """Warn of a wrapper of actions around the environment of the model, other than ours."""
+        env = None
+        with suppress(Exception):  # no environment, or one in another process
+            env = self.model.get_env().envs[0]
+        while isinstance(env, gym.Wrapper):
+            if isinstance(env, gym.ActionWrapper) and not type(env).__module__.startswith(
+                "clickgym"
+            ):
+                warnings.warn(
+                    f"the model was trained behind {type(env).__name__}, which FrozenPolicy leaves "
+                    "out: it takes the actions as they are; pass a function that applies it",
+                    stacklevel=3,
+                )
+            env = env.env
 
     def _check_actions(self) -> None:
         """Check that the action space of the model is that of its kind of actions."""

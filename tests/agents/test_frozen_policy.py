@@ -330,6 +330,16 @@ def test_function_that_chooses_items():
     assert stubborn.rank(np.zeros(3, np.int8)).tolist() == [2, 3, 0]  # the next that is left
 
 
+def test_an_action_wrapper_of_the_training_is_not_forgotten_silently():
+    env = gym.wrappers.TransformAction(
+        ClickEnv(SMALL), lambda a: 3 - a, ClickEnv(SMALL).action_space
+    )
+    with pytest.warns(
+        UserWarning, match="trained behind TransformAction, which FrozenPolicy leaves"
+    ):
+        FrozenPolicy(4, 3, model=trained("PPO", env))
+
+
 def test_processes_play_what_was_trained_on_streams():
     envs = clickgym.agents.vec_env("PBMRank-v0", 2)
     model = trained("PPO", envs)
