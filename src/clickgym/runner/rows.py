@@ -154,17 +154,14 @@ def rows_of(parts: Sequence[Result | polars.DataFrame]) -> polars.DataFrame:
         parts: single runs, and rows of sweeps.
 
     Raises:
-        ValueError: runs have different numbers of sessions, sweeps different seeds, or runs in one
-            environment different rewards; an agent has a run or a seed twice, or results of two
-            kinds have one name.
+        ValueError: runs have different numbers of sessions, or runs in one environment different
+            rewards; an agent has a run or a seed twice, or results of two kinds have one name.
     """
     frames = [_frame_of_run(part) if isinstance(part, Result) else part for part in parts]
     _check_horizons(frames)
     _check_regret(frames)
     swept: dict[Any, int] = {}  # numbers of runs, by the users that they met
     seen, origins = set[Any](), dict[Any, Any]()
-    if of_sweeps := [part for part in parts if not isinstance(part, Result)]:
-        check_seeds(polars.concat(of_sweeps, how="diagonal"))
     for place, part in enumerate(parts):
         if not isinstance(part, Result):
             columns = part.select("env", "instance", "seed", "agent", "run")
