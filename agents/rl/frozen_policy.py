@@ -180,9 +180,7 @@ class FrozenPolicy(Agent):
                 "VecNormalize does not send the streams of a model to processes, so the order of "
                 "its items is unknown: give FrozenPolicy the items of the training"
             )
-        with suppress(Exception):  # no environment, one without a wrapper, closed processes
-            return self.model.get_env().get_attr("items", 0)[0]
-        return None
+        return _attribute_of_env(self.model, "items")
 
     def _warn_of_wrappers(self) -> None:
         """Warn of a wrapper of actions around the environment of the model, other than ours."""
@@ -190,9 +188,8 @@ class FrozenPolicy(Agent):
         with suppress(Exception):  # no environment, or one in another process
             env = self.model.get_env().envs[0]
         while isinstance(env, gym.Wrapper):
-            if isinstance(env, gym.ActionWrapper) and not type(env).__module__.startswith(
-                "clickgym"
-            ):
+            is_ours = type(env).__module__.startswith("clickgym")
+            if isinstance(env, gym.ActionWrapper) and not is_ours:
                 warnings.warn(
                     f"the model was trained behind {type(env).__name__}, which FrozenPolicy leaves "
                     "out: it takes the actions as they are; pass a function that applies it",
@@ -340,6 +337,7 @@ def _generators() -> tuple[Any, ...]:
 
 
 def _restore(states: tuple[Any, ...]) -> None:
+    """Set the generators of the process to the states that `_generators` returned."""
     import torch
 
     of_python, of_numpy, of_torch, of_cuda = states
@@ -349,13 +347,20 @@ def _restore(states: tuple[Any, ...]) -> None:
     torch.cuda.set_rng_state_all(of_cuda)
 
 
+def _attribute_of_env(model: Any, name: str) -> Any:
+    """Return what the first environment of a model calls by a name; None if it is unknown."""
+    with suppress(Exception):  # no environment, one without the attribute, closed processes
+        return model.get_env().get_attr(name, 0)[0]
+    return None
+
+
 def _sizes_of(model: Any) -> tuple[int, int]:
     """Return L and K, from the action space of a model or from its environment."""
     space = getattr(model, "action_space", None)
     if isinstance(space, MultiDiscrete) and space.nvec.ndim == 1:
         return int(space.nvec[0]), len(space.nvec)
-    with suppress(Exception):  # no environment, one without users, closed processes
-        users = model.get_env().get_attr("unwrapped", 0)[0].model
+    with suppress(AttributeError):  # no environment, or one without users
+        users = _attribute_of_env(model, "unwrapped").model
         return users.n_items, users.n_positions
     known = "a function" if space is None else f"a model with the actions {space}"
     raise TypeError(
