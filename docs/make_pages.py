@@ -15,7 +15,6 @@ from pathlib import Path
 from textwrap import dedent
 from types import ModuleType
 
-import intervals_page
 import rl_page
 from matplotlib.figure import Figure
 from pages import (
@@ -58,7 +57,7 @@ SITUATIONS = {
 }
 """Each ability in the words of a reader who looks for an agent."""
 
-SHARED = ("study", "figures", "zoghi2017_assumptions")
+SHARED = ("study", "figures", "zoghi2017_assumptions", "he2020_offline")
 VERDICTS = ("reproduced", "not reproduced on these queries", "undecided", "not tested")
 
 BY_STATE_IMPORTS = """\
@@ -94,7 +93,6 @@ def pages() -> dict[Path, str]:
             "abilities": _abilities(),
         },
         "mix_ts": {"algorithm": _algorithm_of_mix_ts(), "mix_ts": _scores_of_mix_ts()},
-        "off_policy": {name: _table(*rows) for name, rows in intervals_page.tables().items()},
         "rl": {"pays": _table(*rl_page.pays_table())},
         "stateful_users": {
             "regret": _table(*rl_page.stateful_table()),

@@ -165,7 +165,7 @@ def make_model(model_class, n_items, n_positions, probabilities):
         return model_class(**model_class.example_parameters(n_items, n_positions, generator))
     sizes = {"L": n_items, "K": n_positions, "KK": (n_positions, n_positions), "": 1}
     shapes = model_class.shapes
-    # after the attraction numbers, then arrays: docs/off_policy.md has such models
+    # after the attraction numbers, then arrays
     order = sorted(shapes, key=lambda name: (name != "attraction", shapes[name] != ""))
     values = {name: probabilities(sizes[shapes[name]]) for name in order}
     if model_class is TrustBiasModel:  # clicks on relevant items are at least as likely

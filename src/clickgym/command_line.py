@@ -62,10 +62,6 @@ SECTIONS = {
             "logs.commands.fit:fit",
             "Make simulated users from your click log, and see which click model predicts it best.",
         ),
-        "evaluate": (
-            "logs.commands.evaluate:evaluate",
-            "Estimate from your click log what another list would have earned.",
-        ),
         "features": (
             "logs.commands.features:features",
             "Make users of items with features, from ratings.",

@@ -1,5 +1,4 @@
-"""The estimators and off-policy estimators once more, by brute force: every sequence of a user's
-coins is enumerated.
+"""The estimators once more, by brute force: every sequence of a user's coins is enumerated.
 
 A *story* tells a session as flips of named coins, ``("α", k)`` for the attraction of the item at
 position k and so on; expectation maximisation counts, over all sequences that end in the clicks,

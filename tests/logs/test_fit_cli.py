@@ -240,13 +240,11 @@ def test_a_log_that_does_not_tell_all_lists_is_warned_about(tmp_path, printed, r
     )
 
 
-def test_one_list_tells_no_examination_and_its_best_list_flatters(tmp_path, printed):
-    """The log with which a model was fitted is known by its name."""
+def test_one_list_tells_no_examination(tmp_path, printed):
     rng, items = np.random.default_rng(0), np.tile(np.arange(4), (2000, 1))
     clicks = rng.random(items.shape) < np.array(ATTRACTION)[items] * EXAMINATION
     log = ClickLog(items, clicks, np.zeros(2000), tuple("abcd"), ("q",))
-    for name in ("log.parquet", "other.parquet"):
-        write_tidy(log, tmp_path / name)
+    write_tidy(log, tmp_path / "log.parquet")
     out, words = tmp_path / "q.json", ["--model", "PBM", "--bootstrap", "2"]
     text = printed(["fit", str(tmp_path / "log.parquet"), *words, "--out", str(out)])
     assert re.search(r"^examination: 1 \S+\*, 2 \S+\*, 3 \S+\*, 4 \S+\*$", text, re.MULTILINE)
@@ -254,10 +252,6 @@ def test_one_list_tells_no_examination_and_its_best_list_flatters(tmp_path, prin
     assert errors["examination"] == [None] * 4
     assert errors["attraction"][0] is not None  # by the examination at position 1
     assert errors["attraction"][1:] == [None] * 3
-    for name, flatters in (("log.parquet", True), ("other.parquet", False)):
-        words = ["--policy", f"{out}:PBM", "--estimator", "cm"]
-        text = printed(["evaluate", str(tmp_path / name), *words])
-        assert ("the best list of a model that was fitted to this log" in text) == flatters
 
 
 def test_shipped_files_are_those_of_the_fit_script(data_folder, program, tmp_path):

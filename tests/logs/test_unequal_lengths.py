@@ -1,5 +1,5 @@
-"""Lists of unequal length: below the end of a list nothing is examined, in every estimator, score
-and off-policy estimator.
+"""Lists of unequal length: below the end of a list nothing is examined, in every estimator and
+score.
 """
 
 import itertools
@@ -7,31 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_evaluation import (
-    HOLDS,
-    MODELS,
-    TARGETS,
-    K,
-    click_log,
-    every_session,
-    logging_policy,
-    model_of,
-    users,
-    value,
-)
 from test_offline import ALL, EM, PARAMETERS, assert_no_parameter_can_improve, penalised, small_log
 
-from clickgym.envs import PositionBasedModel, UserBrowsingModel
-from clickgym.logs import (
-    CMEstimator,
-    FixedPolicy,
-    ListPolicy,
-    PBMEstimator,
-    UniformPolicy,
-    empirical_policy,
-)
-from clickgym.logs.off_policy.contributions import contributions
-from clickgym.logs.off_policy.policies import read_policy
+from clickgym.logs import ClickLog, CMEstimator, PBMEstimator
 
 
 def cut(log, lengths):
@@ -45,7 +23,8 @@ def unequal_log(seed, n_sessions=60):
     return cut(log, np.random.default_rng(seed).integers(1, 4, n_sessions))
 
 
-HAND = click_log([[0, 1, 2], [1, 0, -1], [2, -1, -1]], [[0, 1, 0], [1, 0, 0], [0, 0, 0]])
+LISTS = [[0, 1, 2], [1, 0, -1], [2, -1, -1]]
+HAND = ClickLog(LISTS, [[0, 1, 0], [1, 0, 0], [0, 0, 0]], [0, 0, 0], tuple("abc"), ("q",))
 
 # ------------------------------------------------------------------------------------------------
 # ---------------- the log
@@ -152,86 +131,3 @@ def test_perplexity_counts_the_lists_that_have_a_position(name):
             logs[k].append(np.log(marginals[k] if log.clicks[session, k] else 1 - marginals[k]))
     expected = [np.exp(-np.mean(values)) for values in logs]
     np.testing.assert_allclose(estimator.perplexity_by_rank(log), expected)
-
-
-# ------------------------------------------------------------------------------------------------
-# -------------- off-policy
-
-LENGTHS = range(1, K + 1)
-CASES = [(name, estimator) for name in MODELS for estimator in sorted(HOLDS[name])]
-
-
-def every_session_of_every_length(model):
-    """Each session of the enumeration cut to each length, all lengths alike."""
-    log, probabilities = every_session(model, logging_policy())
-    logs = [cut(log, [n] * len(log)) for n in LENGTHS]
-    items, clicks = (
-        np.concatenate([getattr(part, name) for part in logs]) for name in ("items", "clicks")
-    )
-    return click_log(items, clicks), np.tile(probabilities, K) / K
-
-
-def mean_value(model, policy, reward="clicks", cutoff=K):
-    """What the first positions of the policy's lists earn, as many as there are."""
-    return np.mean([value(model, policy, reward, min(n, cutoff)) for n in LENGTHS])
-
-
-@pytest.mark.parametrize("target", ["fixed", "plackett-luce", "lists"])
-@pytest.mark.parametrize(("name", "estimator"), CASES)
-def test_the_expectation_is_the_value_where_the_model_holds(name, estimator, target):
-    log, probabilities = every_session_of_every_length(users(name))
-    model = model_of(name, estimator)
-    any_click = [{"reward": "any_click"}] if estimator in ("ips", "cascade") else []
-    for more in ({}, {"cutoff": 2}, *any_click):
-        values, weights, _ = contributions(
-            log, TARGETS[target], estimator, logging=logging_policy(), model=model, **more
-        )
-        assert probabilities @ values.sum(axis=1) == pytest.approx(
-            mean_value(users(name), TARGETS[target], **more), abs=1e-10
-        )
-        assert probabilities @ weights == pytest.approx(1.0, abs=1e-10)
-
-
-SHORT = click_log([[0, 1], [1, 0], [2, -1], [0, -1]], [[1, 0], [0, 1], [1, 0], [0, 0]])
-
-
-def test_weights_of_lists_and_prefixes_by_hand():
-    target, logging = FixedPolicy([0, 1]), UniformPolicy(3, 2)
-    _, whole, _ = contributions(SHORT, target, "ips", logging=logging)
-    assert whole.ravel() == pytest.approx([6, 0, 0, 3])
-    _, prefixes, _ = contributions(SHORT, target, "cascade", logging=logging)
-    np.testing.assert_allclose(prefixes, [[3, 6], [0, 0], [0, 0], [3, 3]])
-    _, places, _ = contributions(SHORT, target, "item-position", logging=logging)
-    np.testing.assert_allclose(places, [[3, 3], [0, 0], [0, 1], [3, 1]])
-
-
-def test_empirical_policy_of_short_lists():
-    policy = empirical_policy(SHORT)
-    np.testing.assert_allclose(policy.item_positions, [[0.5, 0.5], [0.25, 0.5], [0.25, 0.0]])
-    prefixes = policy.prefix_probabilities(SHORT.items)
-    np.testing.assert_allclose(prefixes[:, 0], [0.5, 0.25, 0.25, 0.5])
-    np.testing.assert_allclose(prefixes[:2, 1], [0.5, 0.5])
-    lists, shares = ListPolicy([[0, 1], [1, -1], [2, -1]], [0.5, 0.25, 0.25]).of_length(1).support()
-    assert (lists.tolist(), shares.tolist()) == ([[1, -1], [2, -1]], [0.5, 0.5])
-    # The policy that made the log earns what was logged.
-    for estimator in ("item-position", "pbm"):
-        values, *_ = contributions(SHORT, policy, estimator, logging=policy)
-        assert values.sum(axis=1).mean() == pytest.approx(SHORT.clicks.sum(axis=1).mean())
-    assert set(read_policy("uniform", SHORT).items) == {0, 1, 2}
-
-
-def test_examinations_of_short_lists_by_hand():
-    """Of four sessions two have the second position: X under the fixed list is 1 for its first
-    item, χ_2 / 2 for its second.
-    """
-    model = PositionBasedModel([0.5, 0.5, 0.5], [1.0, 0.4])
-    target = FixedPolicy([0, 1])
-    shown = np.array([1 + 1 + 0.4, 1 + 0.4, 1.0]) / 4  # of a, b and c, per session of the log
-    ratio = np.array([1.0, 0.2, 0.0]) / shown
-    values, weights, _ = contributions(SHORT, target, "pbm", model=model)
-    assert values.ravel() == pytest.approx([ratio[0], ratio[0], 0, 0])
-    examined = [ratio[0] + 0.4 * ratio[1], ratio[1] + 0.4 * ratio[0], 0.0, ratio[0]]
-    assert weights.ravel() == pytest.approx(np.array(examined) / 1.2)
-    # The same with the UBM whose examination is that of the position, by the procedure of He et al.
-    same = UserBrowsingModel(model.attraction, [[1.0, 0.0], [0.4, 0.4]])
-    np.testing.assert_allclose(contributions(SHORT, target, "ubm", model=same)[0], values)

@@ -17,7 +17,7 @@ import clickgym
 from clickgym.bench.results import read_results
 
 FOLDER = Path(study.__file__).parent
-OTHERS = {"study", "figures", "zoghi2017_assumptions"}
+OTHERS = {"study", "figures", "zoghi2017_assumptions", "he2020_offline"}
 NAMES = sorted({file.stem for file in FOLDER.glob("*.py")} - OTHERS)
 FAST = ["he2020_figure3", "lagree2016_theorem6", "zoghi2017_figure2"]
 """One of some papers, of which few agents are compiled for it alone."""

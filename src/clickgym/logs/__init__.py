@@ -1,5 +1,4 @@
-"""Click logs: read them, fit click models to them, and estimate what other lists would earn; and
-judged queries.
+"""Click logs: read them, and fit click models to them; and judged queries.
 
 Example:
     >>> from clickgym.logs import ClickLog, CMEstimator
@@ -16,8 +15,6 @@ from .estimation.estimator import Estimator
 from .fitting import fit_models
 from .judgments import GRADED_USERS, Judgments, held_out_ndcg, judged_instance, read_judgments
 from .log import ClickLog, write_tidy
-from .off_policy.evaluation import evaluate
-from .off_policy.policies import FixedPolicy, ListPolicy, UniformPolicy, empirical_policy
 from .reading import read_log
 from .record import record
 from .trust import check_models
@@ -30,16 +27,11 @@ __all__ = [
     "DBNEstimator",
     "DCMEstimator",
     "Estimator",
-    "FixedPolicy",
     "Judgments",
-    "ListPolicy",
     "PBMEstimator",
     "UBMEstimator",
-    "UniformPolicy",
     "check_models",
     "contextual_instance",
-    "empirical_policy",
-    "evaluate",
     "fit_models",
     "held_out_ndcg",
     "judged_instance",

@@ -1,1 +1,0 @@
-"""Off-policy evaluation: what another policy would have earned, estimated from a log."""

@@ -1,0 +1,49 @@
+"""UBM-IPS: its value by hand, and its errors against those of the estimators that know less."""
+
+import numpy as np
+import pytest
+from he2020_offline import errors, ips, pbm_ips, ubm_ips
+
+from clickgym.envs import UserBrowsingModel
+from clickgym.logs import ClickLog
+
+LOG = ClickLog(
+    [[0, 1], [0, 1], [1, 0], [1, 0]],
+    [[1, 1], [0, 0], [0, 1], [1, 0]],
+    [0] * 4,
+    ("a", "b"),
+    ("q",),
+)
+
+
+def test_values_by_hand():
+    """Each item has two clicks. It is examined at position 1 in two sessions, with certainty, and
+    at position 2 once below a click, once below none.
+    """
+    attraction = 2 / (1 + 1 + 0.8 + 0.5)
+    below = attraction * 0.8 + (1 - attraction) * 0.5
+    examination = np.array([[1.0, 0.0], [0.5, 0.8]])
+    assert ubm_ips(LOG, [0, 1], examination) == pytest.approx(attraction * (1 + below))
+    examined = 1 + 1 + 0.6 + 0.6
+    assert pbm_ips(LOG, [0, 1], np.array([1.0, 0.6])) == pytest.approx(2 / examined * 1.6)
+    assert ips(LOG, [0, 1], 0.5) == pytest.approx(2 / 0.5 / 4)
+    with pytest.raises(ValueError, match="never shows"):
+        ubm_ips(LOG[[]], [0, 1], examination)
+
+
+def test_the_truth_of_a_long_log():
+    """Lists at random, and the examination of the users themselves."""
+    users = UserBrowsingModel([0.6, 0.4, 0.2], [[0.9, 0.0], [0.3, 0.8]])
+    rng = np.random.default_rng(0)
+    lists = rng.permuted(np.tile(np.arange(3), (20_000, 1)), axis=1)[:, :2]
+    clicks = [users.sample(ranking, rng) for ranking in lists]
+    log = ClickLog(lists, clicks, np.zeros(20_000), tuple("abc"), ("q",))
+    truth = users.expected_reward([2, 0])
+    assert ubm_ips(log, [2, 0], users.examination) == pytest.approx(truth, abs=0.02)
+    assert ips(log, [2, 0], 1 / 6) == pytest.approx(truth, abs=0.06)
+
+
+def test_what_knows_the_users_errs_least():
+    found = errors(10, 2000)
+    assert found["UBM-IPS"] < 0.1 * found["IPS"]
+    assert found["UBM-IPS"] < 1e-2
