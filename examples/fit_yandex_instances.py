@@ -15,6 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 
 from clickgym.envs import ClickModel, TrustBiasModel
 from clickgym.envs.instances import Instance
@@ -81,7 +82,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder of the instance files")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    log = frequent_queries(read_log(arguments.log))
+    log = frequent_queries(read_log(yandex_table(arguments.log)))
     for estimator in ESTIMATORS.values():
         estimator.fit(log)
     instances = [instance_of(log, query) for query in np.unique(log.queries).tolist()]
@@ -91,6 +92,47 @@ def main() -> None:
         json.dumps(family(instances), indent=1, ensure_ascii=False) + "\n"
     )
     print(f"{len(instances)} queries, {len(log)} sessions -> {arguments.out}")
+
+
+def yandex_table(path: Path) -> pl.DataFrame:
+    """The log in a file of Yandex's Relevance Prediction Challenge 2011, with one row for each URL
+    of each query, as `read_log` takes it.
+
+    Lines are tab-separated: a query ``session, time, Q, query, region, urls...`` or a click
+    ``session, time, C, url``. Each query is one session of the log, labelled ``query-region``. A
+    click belongs to the last query above it in its session whose list contains the URL; a click on
+    another URL is left out.
+
+    Source: Serdyukov, Craswell, Dupret, *WSCD 2012: workshop on web search click data 2012*, WSDM
+        2012.
+    """
+    lines = pl.read_csv(path, has_header=False, separator="\t", quote_char=None)
+    visit, _, kind, query, region, *urls = map(pl.col, lines.columns)
+    lines = lines.with_row_index("line")
+    pages = lines.filter(kind == "Q").select(
+        "line",
+        visit=visit,
+        query=pl.concat_str(query, region, separator="-"),
+        item=pl.concat_list(urls),
+    )
+    shown = (
+        pages.with_columns(position=pl.int_ranges(1, pl.col("item").list.len() + 1))
+        .explode("item", "position")
+        .drop_nulls("item")
+    )
+    clicks = lines.filter(kind == "C").select(at="line", visit=visit, item=query)
+    clicked = (
+        clicks.join(shown, on=["visit", "item"])
+        .filter(pl.col("line") < pl.col("at"))
+        .group_by("at", "item")
+        .agg(pl.col("line").max(), clicked=pl.lit(1))
+        .unique(["line", "item"])
+    )
+    return (
+        shown.join(clicked, on=["line", "item"], how="left", maintain_order="left")
+        .with_columns(pl.col("clicked").fill_null(0))
+        .select("query", "position", "item", "clicked", session="line")
+    )
 
 
 def frequent_queries(log: ClickLog) -> ClickLog:

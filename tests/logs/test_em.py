@@ -220,6 +220,3 @@ def test_all_ways_to_fit_give_equal_parameters(name):
     instance = fit_models(log, [name], ["q"], test_share=0.3).instances["q"]
     model = instance.model(estimator.model_class.short)
     assert model == estimator.click_model("q", list(instance.labels))
-    given = MODEL_ESTIMATORS[name](prior=(2, 3))
-    (passed,) = fit_models(log, [given], ["q"], test_share=0).estimators.values()
-    assert passed.prior_ == (2.0, 3.0)

@@ -7,6 +7,7 @@ Example:
     array([0.5  , 0.333])
 """
 
+from .check_models import check_models
 from .contextual import contextual_instance, read_ratings
 from .estimation.browsing import PBMEstimator, UBMEstimator
 from .estimation.cascading import CMEstimator, DBNEstimator, DCMEstimator
@@ -17,7 +18,6 @@ from .judgments import GRADED_USERS, Judgments, held_out_ndcg, judged_instance, 
 from .log import ClickLog, write_tidy
 from .reading import read_log
 from .record import record
-from .trust import check_models
 
 __all__ = [
     "GRADED_USERS",

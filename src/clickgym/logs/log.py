@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass
 from os import PathLike
@@ -13,20 +12,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..core.checks import (
-    as_call,
-    check_choice,
-    check_count,
-    check_kind,
-    check_labels,
-    check_path,
-    integers,
-    numbers,
-)
+from ..core.checks import as_call, check_choice, check_kind, check_labels, check_path, integers
 from ..core.files import parquet, write_whole
-
-REWARDS = ("clicks", "any_click")
-"""What a session may earn: its clicks, or 1 if it has any."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,11 +30,6 @@ class ClickLog:
         queries: ``(N,)`` integers, the query of each session as an index into ``query_labels``.
         item_labels, query_labels: what the indices stand for, distinct strings. Logs are matched by
             these labels, so a model fitted to one log can be scored on another.
-        propensities: ``(N, K)`` in (0, 1], the probability with which the logging policy shows this
-            item at this position, and 1 below the end of a list; None if unknown.
-        list_propensities: ``(N,)`` in (0, 1], the probability of the whole list; None if unknown.
-        users: ``(N,)`` integers, the user of each session; None if unknown. If users are known,
-            standard errors are clustered by user.
 
     Raises:
         ValueError: naming the array and what was expected.
@@ -65,32 +47,22 @@ class ClickLog:
     queries: NDArray[np.int32]
     item_labels: tuple[str, ...]
     query_labels: tuple[str, ...]
-    propensities: NDArray[np.float64] | None = None
-    list_propensities: NDArray[np.float64] | None = None
-    users: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
-        def check(name: str, checked: Callable[..., Any], *arguments: Any, **options: Any) -> None:
+        def check(name: str, shape: Any, least: int, below: int, dtype: type) -> None:
             value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, checked(name, value, *arguments, **options))
+            if isinstance(value, np.ndarray) and value.dtype == np.bool_:
+                value = value.view(np.int8)
+            checked = integers(
+                name, value, shape, least, below, dtype=dtype, empty=True, whole=True
+            )
+            object.__setattr__(self, name, checked)
 
-        whole: dict[str, Any] = {"empty": True, "whole": True}
-        share: dict[str, Any] = {"most": 1.0, "above": 0.0, "empty": True, "copy": False}
-        share["expected"] = "a probability in (0, 1]"
-        check("item_labels", check_labels)
-        check("query_labels", check_labels)
-        n_items, n_queries = len(self.item_labels), len(self.query_labels)
-        shape: Any = ("sessions", "positions")
-        check("items", integers, shape, -1, n_items, dtype=np.int32, **whole)
-        shape = self.items.shape
-        if isinstance(self.clicks, np.ndarray) and self.clicks.dtype == np.bool_:
-            object.__setattr__(self, "clicks", self.clicks.view(np.int8))
-        check("clicks", integers, shape, 0, 2, dtype=np.int8, **whole)
-        check("queries", integers, shape[:1], 0, n_queries, dtype=np.int32, **whole)
-        check("propensities", numbers, shape, **share)
-        check("list_propensities", numbers, shape[:1], **share)
-        check("users", integers, shape[:1], 0, **whole)
+        for name in ("item_labels", "query_labels"):
+            object.__setattr__(self, name, check_labels(name, getattr(self, name)))
+        check("items", ("sessions", "positions"), -1, len(self.item_labels), np.int32)
+        check("clicks", self.items.shape, 0, 2, np.int8)
+        check("queries", self.items.shape[:1], 0, len(self.query_labels), np.int32)
         self._check_lists()
 
     def _check_lists(self) -> None:
@@ -130,27 +102,6 @@ class ClickLog:
         """The length of each list, ``(N,)``."""
         return (self.items >= 0).sum(axis=1)
 
-    def earned(self, reward: str = "clicks", cutoff: int | None = None) -> NDArray[np.int8]:
-        """What each click counts, ``(N, cutoff)``.
-
-        Args:
-            reward: ``"clicks"``: each click 1; ``"any_click"``: only the first of its list.
-            cutoff: count only the first ``cutoff`` positions, in ``1..K``; None counts all.
-
-        Raises:
-            ValueError: on another reward, or a cutoff beyond the positions.
-
-        Example:
-            >>> log = ClickLog([[0, 1]], [[1, 1]], [0], ("a", "b"), ("q",))
-            >>> log.earned(), log.earned("any_click"), log.earned(cutoff=1)
-            (array([[1, 1]], dtype=int8), array([[1, 0]], dtype=int8), array([[1]], dtype=int8))
-        """
-        check_choice("reward", reward, REWARDS)
-        if cutoff is not None and check_count("cutoff", cutoff) > self.n_positions:
-            raise ValueError(f"cutoff is {cutoff}, but the log has {self.n_positions} positions")
-        counted = self.clicks[:, :cutoff]
-        return counted * (counted.cumsum(axis=1) == 1) if reward == "any_click" else counted
-
     def of_query(self, query: str) -> ClickLog:
         """The log of the sessions of a query, which is named by its label."""
         check_choice("query", query, self.query_labels)
@@ -159,17 +110,15 @@ class ClickLog:
     def __getitem__(self, sessions: Any) -> ClickLog:
         """The log of some sessions: a boolean mask, a slice or a sequence of indices."""
         rows, part = np.atleast_1d(np.arange(len(self))[sessions]), copy(self)
-        for name, values in vars(self).items():
-            if isinstance(values, np.ndarray):
-                object.__setattr__(part, name, values[rows])  # which needs no further checks
+        for name in ("items", "clicks", "queries"):
+            object.__setattr__(part, name, getattr(self, name)[rows])  # needs no further checks
         return part
 
     def to_frame(self) -> pl.DataFrame:
         """The log as a tidy data frame with one row per session and position.
 
         Returns:
-            Columns ``session`` (from 0), ``query``, ``position`` (from 1), ``item``, ``clicked``,
-            and where they are known ``propensity``, ``list_propensity`` and ``user`` (its number).
+            Columns ``session`` (from 0), ``query``, ``position`` (from 1), ``item``, ``clicked``.
 
         Example:
             >>> ClickLog([[1, 0]], [[1, 0]], [0], ("a", "b"), ("q",)).to_frame().rows()
@@ -177,32 +126,23 @@ class ClickLog:
         """
         sessions, positions = np.nonzero(self.items >= 0)
         shown = self.items[sessions, positions]
-        columns: dict[str, Any] = {
-            "session": sessions,
-            "query": pl.Series(self.query_labels, dtype=pl.String).gather(self.queries[sessions]),
-            "position": positions.astype(np.int32) + 1,
-            "item": pl.Series(self.item_labels, dtype=pl.String).gather(shown),
-            "clicked": self.clicks[sessions, positions],
-        }
-        if self.propensities is not None:
-            columns["propensity"] = self.propensities[sessions, positions]
-        if self.list_propensities is not None:
-            columns["list_propensity"] = self.list_propensities[sessions]
-        if self.users is not None:
-            columns["user"] = self.users[sessions]
-        return pl.DataFrame(columns)
+        return pl.DataFrame(
+            {
+                "session": sessions,
+                "query": pl.Series(self.query_labels, dtype=pl.String).gather(
+                    self.queries[sessions]
+                ),
+                "position": positions.astype(np.int32) + 1,
+                "item": pl.Series(self.item_labels, dtype=pl.String).gather(shown),
+                "clicked": self.clicks[sessions, positions],
+            }
+        )
 
 
 def frequent_queries(log: ClickLog, most: int = 1) -> list[str]:
     """The labels of the most frequent queries, the most frequent one first."""
     order = np.argsort(-np.bincount(log.queries, minlength=1), kind="stable")[:most]
     return [log.query_labels[query] for query in order]
-
-
-def item_numbers(log: ClickLog, labels: Iterable[str]) -> list[int]:
-    """The numbers of the items with these labels, of which the log must have each."""
-    number = {label: item for item, label in enumerate(log.item_labels)}
-    return [number[check_choice("item", label, number)] for label in labels]
 
 
 def write_tidy(log: ClickLog, path: str | PathLike[str]) -> None:

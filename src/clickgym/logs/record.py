@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
-from ..agents import Agent, Random
+from ..agents import Agent
 from ..core.checks import AN_ENV, check_count, check_kind
 from ..envs import ClickEnv
 from ..envs.any_env import checked_clicks, clicks_shown, sizes_of
@@ -29,9 +28,7 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
         seed: of ``env.reset``; the agent has its own.
 
     Returns:
-        The log: the items labelled by their ids, the query by the environment's instance. For
-        `Random` the log holds the exact propensities, 1/L of every item at every position and
-        (L - K)!/L! of every list; for other agents none.
+        The log: the items labelled by their ids, the query by the environment's instance.
 
     Raises:
         ValueError: on a number of sessions below 1, or an environment whose items have features,
@@ -43,8 +40,8 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
         >>> import gymnasium as gym, clickgym, clickgym.logs
         >>> env = gym.make("PBMRank-v0")
         >>> log = record(clickgym.make_agent("Random", env, seed=0), env, 20, seed=0)
-        >>> log.items.shape, float(log.propensities[0, 0]), log.query_labels
-        ((20, 5), 0.1, ('yandex-9982',))
+        >>> log.items.shape, log.query_labels
+        ((20, 5), ('yandex-9982',))
     """
     check_count("sessions", sessions)
     check_kind("agent", agent, Agent, RANKS)
@@ -56,17 +53,12 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
     recorder = _Recorder(env, sessions, n_positions)
     run(agent, recorder, sessions, seed=seed, engine="python")
     query: str = getattr(core, "instance", "custom") or core.model.kind
-    facts: dict[str, Any] = {}
-    if type(agent) is Random:
-        facts["propensities"] = np.full(recorder.items.shape, 1 / n_items)
-        facts["list_propensities"] = np.full(sessions, 1 / math.perm(n_items, n_positions))
     return ClickLog(
         recorder.items,
         recorder.clicks,
         np.zeros(sessions, np.int32),
         tuple(map(str, range(n_items))),
         (query,),
-        **facts,
     )
 
 

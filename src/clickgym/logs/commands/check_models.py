@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from ...runner.console import Column, announce_compiling, errors, output, print_table, say
+from ..check_models import ROUNDS, check_models
 from ..reading import read_log
-from ..trust import ROUNDS, check_models
 from .options import Columns, Log, names
 
 

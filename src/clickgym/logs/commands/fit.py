@@ -4,29 +4,25 @@ sessions.
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from shlex import quote as shell_quote
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import quote
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.text import Text
-from scipy.special import stdtrit
 
 from ...core.files import make_folder
-from ...envs import ClickModel
+from ...envs import Instance
 from ...runner.console import Column, announce_compiling, errors, output, print_table, say
 from ..estimation.em import ConvergenceWarning
 from ..estimation.estimator import MODEL_ESTIMATORS
-from ..estimation.information import least_identified
-from ..fitting import Fitted, fit_models
+from ..fitting import Fitted, apart, fit_models
 from ..reading import log_name, read_log
-from .options import Columns, Log, Seed, names
+from .options import Columns, Log, names
 
 
 def fit(
@@ -66,15 +62,7 @@ def fit(
             show_default="those in at least one of a hundred sessions",
         ),
     ] = None,
-    bootstrap: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            help="Fit the models N times to resampled sessions, for intervals; 0 for none.",
-        ),
-    ] = 10,
     columns: Columns = "",
-    seed: Seed = 0,
 ) -> None:
     """Make simulated users from your click log, and see which click model predicts it best.
 
@@ -87,7 +75,7 @@ def fit(
     clickgym fit log.csv --model PBM --query shoes hats --out users
 
     The output begins with the model that predicts best, and with the command that plays agents on
-    these users. Below stand the scores of all models, and the estimates with their intervals.
+    these users. Below stand the scores of all models, and the estimates of the first query.
 
     Ask clickgym check-models first whether such users can be trusted.
     """
@@ -103,73 +91,34 @@ def fit(
         say(status, f"read {len(sessions):,} sessions")
         fitted = fit_models(
             sessions,
-            model,
+            [*MODEL_ESTIMATORS] if model == ["all"] else model,
             queries,
             n_items=items,
-            seed=seed,
-            bootstrap=bootstrap,
             origin=f"estimated by clickgym from the click log {log_name(log)}",
         )
     scores = {name: it.score(fitted.test) for name, it in fitted.scored.items()}
+    best = max(scores, key=scores.__getitem__)
     files = {}
     for label, instance in fitted.instances.items():
         files[label] = out if is_file else out / f"{quote(label, safe=' ')}.json"
         instance.save(files[label])
-    _print_next(console, fitted, scores, files)
-    for caution in _cautions(fitted):
+    say(console, f"{best} predicts the held-out sessions best. To run agents on these users:")
+    users = " ".join(shell_quote(str(file)) for file in files.values())
+    command = (
+        f"clickgym run {best}Rank-v0 --instance {users} --agents CascadeTS Fixed "
+        "--horizon 1e5 --out results/users"
+    )
+    console.print(Text(command), soft_wrap=True)  # so that it can be pasted
+    console.print()
+    if caution := apart(sessions):
         say(console, caution)
     n_train, n_test = len(fitted.train), len(fitted.test)
     title = f"Fitted to {n_train:,} sessions; per session and by rank on {n_test:,} held out"
     print_table(console, *_scores(fitted, scores), title=title)
     for label, file in files.items():
         say(console, f"{file}: {fitted.instances[label].description}")
-    for line in _parameter_lines(fitted):
+    for line in _estimates(next(iter(fitted.instances.values()))):
         say(console, line)
-
-
-def _print_next(
-    console: Console, fitted: Fitted, scores: Mapping[str, float], files: Mapping[str, Path]
-) -> None:
-    """Print which model predicts best, and the command that plays agents on its users."""
-    best = max(scores, key=scores.__getitem__)
-    users = " ".join(shell_quote(str(file)) for file in files.values())
-    counted = min(_exact_positions(it.model(best)) for it in fitted.instances.values())
-    cutoff = f":cutoff={counted}" if counted < fitted.test.n_positions else ""
-    say(console, f"{best} predicts the held-out sessions best. To run agents on these users:")
-    command = (
-        f"clickgym run {best}Rank-v0{cutoff} --instance {users} --agents CascadeTS Fixed "
-        "--horizon 1e5 --out results/users"
-    )
-    console.print(Text(command), soft_wrap=True)  # so that it can be pasted
-    console.print()
-
-
-def _exact_positions(users: ClickModel) -> int:
-    """The most positions of which the best list is known exactly: all, unless a search would take
-    too long. Environments of these users require a ``cutoff`` that is no larger.
-    """
-    try:
-        users.optimal_ranking()
-    except ValueError:
-        counts = range(users.n_positions, 0, -1)
-        return next(n for n in counts if math.perm(users.n_items, n) <= users.max_search)
-    return users.n_positions
-
-
-def _cautions(fitted: Fitted) -> Iterator[str]:
-    """Of each query, which models the log does not tell of all lists."""
-    for query, instance in fitted.instances.items():
-        found = {
-            name: least_identified(it, query, instance.labels)
-            for name, it in fitted.information.items()
-        }
-        models = [name for name in found if found[name]]
-        if models:
-            yield (
-                f"Caution: {query}: this log does not tell all lists by {', '.join(models)}, most "
-                f"of all for {found[models[0]]}: with other values users would have clicked the "
-                "same. Show 5 % of the sessions in random order."
-            )
 
 
 def _scores(fitted: Fitted, scores: Mapping[str, float]) -> tuple[list[Column], list[list[str]]]:
@@ -190,42 +139,14 @@ def _scores(fitted: Fitted, scores: Mapping[str, float]) -> tuple[list[Column], 
     return heads, rows
 
 
-def _parameter_lines(fitted: Fitted) -> Iterator[str]:
-    """The parameters of the first query with their intervals."""
-    query, instance = next(iter(fitted.instances.items()))
-    facts, untold = instance.estimation, False
-    for kind, of_kind in facts.get("standard_errors", {}).items():
-        refits = facts["refits"]
-        half = float(stdtrit(refits - 1, 0.975))
-        yield f"{kind}, {query}: estimates ± half of their 0.95 intervals, from {refits} refits"
-        if "examination" in of_kind:
-            yield (
-                f"Attractions and examinations of {kind} are known up to a common factor; their "
-                "intervals hold for the examination at position 1 that stands here."
-            )
-        for title, entries in _parameters(instance.model(kind), instance.labels, of_kind):
-            cells = [
-                f"{label}{value:.3f}{'*' if error is None else f' ± {half * error:.3f}'}"
-                for label, value, error in entries
-            ]
-            yield f"{title}: {', '.join(cells)}"
-            untold = untold or any(error is None for _, _, error in entries)
-    if untold:
-        yield "* Clicks do not tell this one; see docs/fit.md."
-
-
-def _parameters(
-    model: ClickModel, items: Sequence[str], errors_of: Mapping[str, Any]
-) -> Iterator[tuple[str, list[tuple[str, float, float | None]]]]:
-    """The parameters of a click model: a title, and label, estimate and standard error of each."""
-    for name, of_name in errors_of.items():
-        values = np.asarray(getattr(model.parameters, name))
-        if values.ndim == 2:  # of the UBM: a column for each position of the last click above
-            for j, column in enumerate(zip(*of_name, strict=True)):
-                title = f"{name} after {f'a click at {j}' if j else 'no click'}"
-                rows = range(j, len(values))
-                yield title, [(f"{k + 1} ", values[k, j], column[k]) for k in rows]
-            continue
-        labels = items if name in model.item_parameters() else range(1, values.size + 1)
-        named = [f"{label} " for label in labels] if values.ndim else [""]
-        yield name, [*zip(named, np.ravel(values), np.ravel(of_name), strict=True)]
+def _estimates(instance: Instance) -> Iterator[str]:
+    """The parameters of each click model, those of items by their labels."""
+    for model in instance.models.values():
+        yield f"{model.short}, {instance.name}:"
+        for name in model.shapes:
+            values = np.asarray(getattr(model.parameters, name)).round(3)
+            if name in model.item_parameters():
+                pairs = zip(instance.labels, values.tolist(), strict=True)
+                yield f"{name}: {', '.join(f'{label} {value:.3f}' for label, value in pairs)}"
+            else:
+                yield f"{name}: {values.tolist()}"

@@ -21,21 +21,10 @@ Columns = Annotated[
     typer.Option(
         metavar="NAME=COLUMN,...",
         show_default="the standard names",
-        help="What the columns are called in your log, as in item=doc_id,clicked=is_click. An "
-        "empty name leaves a column out, as in user=.",
-    ),
-]
-Reward = Annotated[
-    str,
-    typer.Option(
-        metavar="clicks|any_click", help="Count the clicks of a session, or 1 if it has any."
+        help="What the columns are called in your log, as in item=doc_id,clicked=is_click.",
     ),
 ]
 Seed = Annotated[int, typer.Option(metavar="N", help="The same seed gives the same numbers.")]
-Cutoff = Annotated[
-    int | None,
-    typer.Option(metavar="N", help="Count only the first N positions.", show_default="all"),
-]
 
 
 def _instance_file(path: Path) -> Path:

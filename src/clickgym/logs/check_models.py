@@ -11,8 +11,7 @@ the clicks, too, which is known, and taken off.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -22,8 +21,7 @@ from ..core.checks import check_choice, check_kind, check_labels
 from .distinct import distinct
 from .estimation.em import quietly_fitted
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator
-from .estimation.information import Information, least_identified
-from .fitting import SHOWN
+from .fitting import apart
 from .log import ClickLog
 
 MODELS = ("CM", "DCM", "PBM", "UBM", "DBN", "CCM")
@@ -40,8 +38,6 @@ TRUSTED = 0.5
 """The share of the differences between lists that a model must predict."""
 LEAST_QUERIES = 5
 """Queries with which there are intervals."""
-ASKED = 20
-"""Queries of which the last sentence tells, those with most sessions."""
 RESAMPLES = 1000
 """Of the queries, for an interval."""
 
@@ -49,8 +45,7 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.integer[Any]]
 
 
-@dataclass(frozen=True)
-class Simulability:
+class Simulability(NamedTuple):
     """The answer whether click models predict the clicks on lists that were left out.
 
     Attributes:
@@ -60,15 +55,12 @@ class Simulability:
             (1 is all, and of a model whose error is below the noise; 0 is what click rates of
             positions predict); its interval, ``low`` and ``high`` (0.95, bootstrap over queries),
             which is NaN below 5 queries.
-        n_queries, n_lists: that were left out.
         verdict: ``"can"``, ``"cannot"``, or ``"unknown"`` where the interval of the best model
             contains one half.
         sentence: the same in words.
     """
 
     table: pl.DataFrame
-    n_queries: int
-    n_lists: int
     verdict: str
     sentence: str
 
@@ -142,10 +134,9 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
             "high": np.where(few, np.nan, high),
         }
     )
-    limits = _limits(log, table.sort("error")["model"][0], labels.astype(int))
-    which = "only lists like those of the log" if limits else "lists like those of the log"
-    verdict, sentence = _verdict(table, len(labels), n_lists, which)
-    return Simulability(table, len(labels), n_lists, verdict, sentence + limits)
+    basis = f"{n_lists:,} lists of {len(labels):,} queries, each left out once"
+    verdict, sentence = _verdict(table, basis)
+    return Simulability(table, verdict, f"{sentence} {apart(log)}".strip())
 
 
 def _rounds(queries: Indices, counts: Indices) -> Indices:
@@ -194,19 +185,11 @@ def _errors(
 
 
 def _rates(log: ClickLog, groups: Indices, n: int) -> tuple[Floats, Floats]:
-    """``(n, K)`` click rates of groups of sessions by position, and the variances of these, by user
-    where users make them larger.
-    """
+    """``(n, K)`` click rates of groups of sessions by position, and the variances of these."""
     seen = np.array([np.bincount(groups, column, n) for column in (log.items >= 0).T]).T
     clicks = np.array([np.bincount(groups, column, n) for column in log.clicks.T]).T
     rate = (clicks + 0.5) / (seen + 1)  # so that no rate is without noise
     noise = rate * (1 - rate) / np.maximum(seen, 1)
-    if log.users is not None:
-        deviations = (log.clicks - rate[groups]) * (log.items >= 0)
-        first, index, _ = distinct(np.stack([log.users, groups], axis=1))
-        sums = np.array([np.bincount(index, column, len(first)) for column in deviations.T]) ** 2
-        of_users = np.array([np.bincount(groups[first], column, n) for column in sums]).T
-        noise = np.maximum(noise, of_users / np.maximum(seen, 1) ** 2)
     return clicks / np.maximum(seen, 1), noise
 
 
@@ -218,51 +201,22 @@ def _figures(sums: Floats) -> tuple[Floats, Floats]:
     return np.sqrt(sums[:, 4:] / cells), 1 - missed / differences
 
 
-def _verdict(table: pl.DataFrame, n_queries: int, n_lists: int, which: str) -> tuple[str, str]:
-    """Whether simulations can be trusted to order lists, and of which the sentence says it."""
-    best = table.sort("error")
-    model, share, low, high = best.select("model", "predicted", "low", "high").row(0)
-    basis = f"{n_lists:,} lists of {n_queries:,} queries, each left out once"
+def _verdict(table: pl.DataFrame, basis: str) -> tuple[str, str]:
+    """Whether simulations can be trusted to order lists, and a sentence that says so."""
+    best = table.sort("error").select("model", "predicted", "low", "high")
+    model, share, low, high = best.row(0)
     unknown = "This log cannot tell whether simulations can be trusted to order lists like its own"
     if np.isnan(share):
         return "unknown", f"{unknown}: its lists differ by chance alone ({basis})."
-    what = f"{share:.0%}" if np.isnan(low) else f"{share:.0%} ({low:.0%} to {high:.0%})"
-    fact = f"the best model, {model}, predicts {what} of the differences between lists ({basis})"
+    interval = f" ({low:.0%} to {high:.0%})" if low <= high else ""
+    what = f"{share:.0%}{interval} of the differences between lists ({basis})"
+    fact = f"the best model, {model}, predicts {what}"
     if low > TRUSTED:
         return "can", (
-            f"Simulations of this log can be trusted to order {which}: {fact}. How much a list "
-            "gains they tell less well."
+            f"Simulations of this log can be trusted to order lists like those of the log: {fact}. "
+            "How much a list gains they tell less well."
         )
     if high < TRUSTED:
         return "cannot", f"Simulations of this log cannot be trusted to order its lists: {fact}."
-    why = ""
-    if np.isnan(low):
-        why = "; without some of these queries, lists differ by chance alone"
-    if n_queries < LEAST_QUERIES:
-        why = f"; intervals need {LEAST_QUERIES} queries"
+    why = "" if interval else f"; an interval needs {LEAST_QUERIES} queries whose lists differ"
     return "unknown", f"{unknown}: {fact}{why}."
-
-
-def _limits(log: ClickLog, best: str, queries: Indices) -> str:
-    """A sentence on lists of which the log does not tell the best model, or a PBM, which assumes
-    less of how users read; empty if it tells both of all lists.
-    """
-    asked = queries[np.argsort(-np.bincount(log.queries)[queries], kind="stable")][:ASKED]
-    for model in dict.fromkeys((best, "PBM")):
-        estimator = quietly_fitted(MODEL_ESTIMATORS[model], log)
-        information, found = Information(estimator, log), list[str]()
-        for query in asked.tolist():
-            lists = log.items[log.queries == query]
-            items = np.flatnonzero(np.bincount(lists[lists >= 0]) >= SHOWN * len(lists))
-            if len(items) >= log.n_positions:
-                labels = [log.item_labels[item] for item in items]
-                parameter = least_identified(information, log.query_labels[query], labels)
-                found += [parameter] if parameter else []
-        if found:
-            other = "" if model == best else f", so that {best} tells them by what it assumes"
-            return (
-                f" In {len(found)} of {len(asked)} queries the log does not tell {model} of all "
-                f"lists{other}, most of all for {found[0]}: show 5 % of the sessions in random "
-                "order."
-            )
-    return ""
