@@ -62,10 +62,6 @@ SECTIONS = {
             "logs.commands.fit:fit",
             "Make simulated users from your click log, and see which click model predicts it best.",
         ),
-        "features": (
-            "logs.commands.features:features",
-            "Make users of items with features, from ratings.",
-        ),
         "judgments": (
             "logs.commands.judgments:judgments",
             "Make users who click by grade, from judged queries.",

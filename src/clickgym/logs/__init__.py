@@ -8,7 +8,6 @@ Example:
 """
 
 from .check_models import check_models
-from .contextual import contextual_instance, read_ratings
 from .estimation.browsing import PBMEstimator, UBMEstimator
 from .estimation.cascading import CMEstimator, DBNEstimator, DCMEstimator
 from .estimation.click_chain import CCMEstimator
@@ -31,13 +30,11 @@ __all__ = [
     "PBMEstimator",
     "UBMEstimator",
     "check_models",
-    "contextual_instance",
     "fit_models",
     "held_out_ndcg",
     "judged_instance",
     "read_judgments",
     "read_log",
-    "read_ratings",
     "record",
     "write_tidy",
 ]

@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..core.checks import check_choice, check_kind, check_labels
-from .distinct import distinct
+from .estimation.counting import distinct
 from .estimation.em import quietly_fitted
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator
 from .fitting import apart

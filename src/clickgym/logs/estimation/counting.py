@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ...core.kernels import kernel
-from ..distinct import distinct
 
 Floats = NDArray[np.float64]
 Long = NDArray[np.int64]
@@ -150,6 +149,24 @@ def count_certain(
         *(counted(pairs, where, n_pairs) for where in of_pairs),
         *(counted(groups, where, n_groups) for where in of_groups),
     )
+
+
+def distinct(rows: NDArray[np.integer]) -> tuple[Long, Long, Long]:
+    """The distinct rows of integers, by 64 bits of each that are drawn at random; sorting whole
+    rows takes ten times as long.
+
+    Returns:
+        The first place of each, which of them every row is, and how many rows are alike.
+    """
+    rng, codes = np.random.default_rng(0), np.zeros(len(rows), np.uint64)
+    with np.errstate(over="ignore"):
+        for column in rows.T:
+            odd = rng.integers(1, 2**63, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+            codes += (column + 2).astype(np.uint64) * odd
+    _, first, index, counts = np.unique(
+        codes, return_index=True, return_inverse=True, return_counts=True
+    )
+    return first, index.ravel(), counts
 
 
 def merge_tails(pairs: Ints, last: Ints) -> Tails:

@@ -1,0 +1,141 @@
+"""Make users of films with features, from ratings as in He et al. 2020, section 6.3.
+
+    python examples/movielens.py ml-latest-small/ratings.csv --out movielens.json
+
+The candidates of a user are the films that the user rated, because nothing is known about others.
+Users with fewer than L ratings are left out; of more, L are drawn in each session.
+
+*Attraction* of a rating y: ``.05 + .95 (2^y - 1) / 2^y_max``, the gain of the expected reciprocal
+rank (Chapelle et al., CIKM 2009), raised by a floor. With ``--linear`` it is the least-squares fit
+of these attractions to the features, moved and scaled into [0, 1].
+
+*Features*: ``[1, U(i)/‖U(i)‖, V(j)/‖V(j)‖] / √3`` from the singular value decomposition of the
+matrix of attractions, 0 where nothing was rated. The paper has neither the constant nor the lengths
+1. ``--interactions products`` adds the products ``U_a(i) V_a(j)``, and ``outer`` each ``U_a(i)``
+times each ``V_b(j)``; then all are divided by 2.
+
+*Examination*: that of a real query. Ratings: Harper, Konstan, *The MovieLens datasets: history and
+context*, TiiS 2015.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from scipy import sparse
+from scipy.sparse.linalg import svds
+
+from clickgym.envs import (
+    DEFAULT_INSTANCE,
+    Instance,
+    LabelledModel,
+    LinearModel,
+    interaction_pairs,
+    load_instance,
+    with_products,
+)
+
+FLOOR, DIMENSION = 0.05, 10
+
+
+def films(
+    ratings: pl.DataFrame,
+    n_items: int = 10,
+    n_positions: int = 5,
+    linear: bool = False,
+    interactions: str = "none",
+    dimension: int = DIMENSION,
+) -> Instance:
+    """The instance of a table with the columns ``userId``, ``movieId`` and ``rating``."""
+    ratings = ratings.unique(["userId", "movieId"], keep="last", maintain_order=True)
+    users, items = (numbered(ratings[name]) for name in ("userId", "movieId"))
+    stars = ratings["rating"].to_numpy().astype(np.float64)
+    attraction = FLOOR + (1 - FLOOR) * (np.exp2(stars - stars.max()) - np.exp2(-stars.max()))
+
+    # The features of all users and items, cut towards 0, which keeps the file small.
+    matrix = sparse.csr_array((attraction, (users, items)))
+    left, _, right = svds(matrix, k=dimension, v0=np.ones(min(matrix.shape)))
+    left, right = left[:, ::-1], right[::-1].T  # the largest values first
+    signs = np.sign(right[np.abs(right).argmax(axis=0), np.arange(dimension)])
+    length = np.sqrt(3.0) if interactions == "none" else 2.0
+    of_users, of_items = (
+        table * signs / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-300)
+        for table in (left, right)
+    )
+    of_users = np.hstack([np.ones((len(left), 1)), of_users])
+    of_users, of_items = (np.trunc(table / length * 1e6) / 1e6 for table in (of_users, of_items))
+
+    # The candidates of each user who has enough of them.
+    groups = [np.flatnonzero(users == user) for user in range(len(of_users))]
+    enough = np.array([len(group) >= n_items for group in groups])
+    groups = [group for group in groups if len(group) >= n_items]
+    if not groups:
+        raise SystemExit(f"no user has {n_items} ratings; ask for fewer --candidates")
+    attractions = [attraction[group] for group in groups]
+    contents: dict[str, Any] = {
+        "items": of_items,
+        "users": of_users[enough],
+        "candidates": [items[group] for group in groups],
+    }
+    base = load_instance(DEFAULT_INSTANCE).model("UBM", n_positions)
+    base = base.with_items(attraction=np.zeros(n_items))
+    pairs = interaction_pairs(
+        interactions, range(1, 1 + dimension), range(1 + dimension, 1 + 2 * dimension)
+    )
+    theta, fitted = linear_fit(contents, attractions, pairs)
+    model: LinearModel | LabelledModel
+    if linear and not len(pairs):
+        model = LinearModel(base, theta, **contents)
+    else:
+        model = LabelledModel(
+            base, attraction=fitted if linear else attractions, interactions=pairs, **contents
+        )
+    described = f"{len(groups):,} users, {len(of_items):,} items, {model.n_features} features"
+    origin = "made by examples/movielens.py of clickgym from ratings"
+    return Instance("films", {model.kind: model}, n_positions, described, origin)
+
+
+def numbered(labels: pl.Series) -> np.ndarray:
+    """The number of each label, in order of their first appearance."""
+    labels = labels.cast(pl.String)
+    return labels.cast(pl.Enum(labels.unique(maintain_order=True))).to_physical().to_numpy()
+
+
+def linear_fit(
+    contents: dict[str, Any], attractions: list[np.ndarray], pairs: np.ndarray
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """The coefficients of the least-squares fit, moved and scaled so that all fitted attractions
+    lie in [0, 1], and these attractions.
+    """
+    sizes = list(map(len, attractions))
+    of_items = contents["items"][np.concatenate(contents["candidates"])]
+    x = with_products(np.hstack([np.repeat(contents["users"], sizes, axis=0), of_items]), pairs)
+    theta = np.linalg.lstsq(x, np.concatenate(attractions), rcond=None)[0]
+    fitted = x @ theta
+    least, most = min(float(fitted.min()), 0.0), max(float(fitted.max()), 1.0)
+    theta /= most - least
+    theta[0] -= least / (most - least) / x[0, 0]  # the first feature is the constant
+    return theta, np.split((x @ theta).clip(0.0, 1.0), np.cumsum(sizes)[:-1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Make users of films, from ratings.")
+    parser.add_argument("ratings", type=Path, help="CSV with the columns userId, movieId, rating")
+    parser.add_argument("--out", type=Path, required=True, help="the instance file, name.json")
+    parser.add_argument("--candidates", type=int, default=10, help="L")
+    parser.add_argument("--positions", type=int, default=5, help="K")
+    parser.add_argument("--linear", action="store_true", help="attraction linear in features")
+    parser.add_argument("--interactions", choices=("none", "products", "outer"), default="none")
+    given = parser.parse_args()
+    ratings = pl.read_csv(given.ratings, columns=["userId", "movieId", "rating"])
+    instance = films(ratings, given.candidates, given.positions, given.linear, given.interactions)
+    instance.save(given.out)
+    print(f"{given.out}: {instance.description}")
+
+
+if __name__ == "__main__":
+    main()
