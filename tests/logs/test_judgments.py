@@ -90,15 +90,19 @@ def test_normalised_features_by_hand(log_file):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("1 1:0.5", "expected a grade from 0 to 30 and qid:Q"),
-        ("31 qid:c 1:1", "expected a grade"),
-        ("1 qid:c 1", "expected feature:value"),
-        ("1 qid:c 2:1 1:3 2:1", "expected each feature once"),
+        ("1 1:0.5", "expected lines grade qid:Q feature:value"),
+        ("-1 qid:c 1:1", "expected lines grade"),
+        ("1.5 qid:c 1:1", "expected lines grade"),
+        ("1", "expected lines grade"),
+        ("1 qid:c 1", "expected lines grade"),
+        ("1 qid:c 0:1", "expected lines grade"),
+        ("1 qid:c 1:one", "expected lines grade"),
+        ("1 qid:c 2:1 1:3 2:1", "expected lines grade"),
     ],
 )
 def test_bad_lines_are_named(line, message, log_file):
     path = log_file("a.txt", f"{TEXT}{line}\n2 qid:z 1:1\n")
-    with pytest.raises(ValueError, match=rf"line 8 has .*; {message}") as refusal:
+    with pytest.raises(ValueError, match=rf"line 8 has .*{message}") as refusal:
         read_judgments(path)
     assert str(path) in str(refusal.value)
     assert "\n" not in str(refusal.value)
@@ -106,7 +110,7 @@ def test_bad_lines_are_named(line, message, log_file):
 
 def test_bad_files_are_named(log_file, tmp_path):
     path = log_file("a.txt", TEXT)
-    with pytest.raises(ValueError, match="'3:-2'; expected feature:value, features 1 to 2"):
+    with pytest.raises(ValueError, match=r"line 2 has '2 qid:b 1:0\.5 3:-2 # doc 1'"):
         read_judgments(path, n_features=2)
     with pytest.raises(ValueError, match="the documents of query 'b' are not one after another"):
         read_judgments([path, path])

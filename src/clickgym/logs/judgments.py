@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import (
@@ -51,13 +50,10 @@ Singles = NDArray[np.float32]
 Ints = NDArray[np.int64]
 
 EXPECTED = "expected lines grade qid:Q feature:value ... # comment"
-LARGEST_GRADE = 30
 MISSING = 1.79e308
 """Of a value that is missing: Istella writes the largest double, 1.797...e308."""
 ROWS = 4096
 """Documents whose features are worked on at once."""
-BLOCK = 1 << 22
-"""Bytes of a file that are read at once."""
 GRADED_USERS: Mapping[int, Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]]] = {
     2: {
         "perfect": ((0, 1), (0, 0)),
@@ -92,7 +88,7 @@ class Judgments:
         queries: the names of the queries, distinct texts.
         starts: ``(Q+1,)`` the first document of each query, then N. Each query has at least one
             document.
-        grades: ``(N,)`` integers from 0 to 30.
+        grades: ``(N,)`` integers from 0.
         features: ``(N, d)`` finite numbers, kept as float32.
 
     Attributes:
@@ -117,7 +113,7 @@ class Judgments:
     def __post_init__(self) -> None:
         queries = check_labels("queries", self.queries)
         starts = integers("starts", self.starts, (len(queries) + 1,))
-        grades = integers("grades", self.grades, (None,), 0, LARGEST_GRADE + 1)
+        grades = integers("grades", self.grades, (None,), 0)
         if starts[0] or (np.diff(starts) < 1).any() or starts[-1] != len(grades):
             expected = f"increasing numbers from 0 to the number of grades, {len(grades)}"
             raise ValueError(f"starts are {short(self.starts)}; expected {expected}")
@@ -127,8 +123,6 @@ class Judgments:
         object.__setattr__(self, "starts", starts)
         object.__setattr__(self, "grades", grades)
         object.__setattr__(self, "features", features.astype(np.float32, copy=False))
-        if not self.scale < float(np.finfo(np.float32).max):
-            raise ValueError("features has a number, or a row of a norm, that float32 cannot hold")
 
     @cached_property
     def scale(self) -> float:
@@ -166,9 +160,9 @@ def read_judgments(
         The queries in the order of the files.
 
     Raises:
-        ValueError: naming file and line: no qid; a grade that is no integer from 0 to 30; a feature
-            whose number is below 1 or above ``n_features``, or whose value is no number; naming a
-            query whose documents are not one after another.
+        ValueError: naming file and line: no qid; a grade that is no integer from 0; a feature whose
+            number is below 1 or above ``n_features``, or whose value is no number; naming a query
+            whose documents are not one after another.
         FileNotFoundError: there is no such file.
 
     Source: Qin, Liu, *Introducing LETOR 4.0 datasets*, 2013.
@@ -183,86 +177,57 @@ def read_judgments(
         array([[0.5 , 0.  , 1.  ],
                [0.  , 0.25, 0.  ]], dtype=float32)
     """
-    most = 2**31 if n_features is None else check_count("n_features", n_features)
-    heads, blocks = [], []
+    queries, starts, grades, pairs = list[str](), [0], list[int](), list[Floats]()
     files: Any = paths if is_sequence(paths) else [paths]
     for path in map(Path, files):
         with reading(path, "cannot be read", EXPECTED), unzipped(path) as file:
-            line = 0
-            while block := file.readlines(BLOCK):
-                documents, features = _read_block(line, block, most)
-                line += len(block)
-                heads.append(documents)
-                blocks.append(features)
-    documents = pl.concat(heads)
-    if not documents.height:
+            for number, line in enumerate(file, 1):
+                words = line.partition(b"#")[0].split(maxsplit=2)
+                if not words:
+                    continue
+                try:
+                    grade, query, of_document = _document(words, n_features)
+                except (ValueError, IndexError):
+                    raise ValueError(f"line {number} has {short(line.decode().strip())}") from None
+                if not queries or queries[-1] != query:
+                    queries.append(query)
+                    starts.append(starts[-1])
+                starts[-1] += 1
+                grades.append(grade)
+                pairs.append(of_document)
+    if not grades:
         raise ValueError(f"{short(paths)}: no documents; {EXPECTED}")
-    runs = documents["query"].rle()
-    queries, lengths = runs.struct["value"], runs.struct["len"].cast(pl.Int64).to_numpy()
-    if queries.n_unique() < len(queries):
-        again = queries.filter(~queries.is_first_distinct())[0]
+    if len(set(queries)) < len(queries):
+        again = next(query for place, query in enumerate(queries) if query in queries[:place])
         raise ValueError(f"the documents of query {again!r} are not one after another")
-    starts = np.concatenate([[0], lengths.cumsum()])
-    width = n_features or max(block.shape[1] for block in blocks)
-    features, last = np.zeros((documents.height, width), np.float32), documents.height
-    while blocks:  # which are freed as they are copied
-        part = blocks.pop()
-        features[last - len(part) : last, : part.shape[1]] = part
-        last -= len(part)
+    width = n_features or int(max(given[:, 0].max(initial=0) for given in pairs))
+    features = np.zeros((len(grades), width), np.float32)
+    for row, given in zip(features, pairs, strict=True):
+        is_missing = np.isfinite(given[:, 1]) & (np.abs(given[:, 1]) >= MISSING)
+        row[given[:, 0].astype(int) - 1] = np.where(is_missing, 0.0, given[:, 1])
     if normalize:
         for first, stop in pairwise(starts):
-            query = features[first:stop].astype(np.float64)
-            least, span = query.min(axis=0), np.ptp(query, axis=0)
-            features[first:stop] = (query - least) / np.where(span > 0, span, 1.0)
-    return Judgments(tuple(queries), starts, documents["grade"].to_numpy(), features)
+            own = features[first:stop].astype(np.float64)
+            least, span = own.min(axis=0), np.ptp(own, axis=0)
+            features[first:stop] = (own - least) / np.where(span > 0, span, 1.0)
+    return Judgments(tuple(queries), np.array(starts), np.array(grades), features)
 
 
-def _read_block(before: int, block: list[bytes], most: int) -> tuple[pl.DataFrame, Singles]:
-    """The grade and the query of the documents of some lines, and their features."""
-    text = pl.Series("text", block).cast(pl.String).str.replace_all("\t", " ")
-    body = text.str.replace("#.*", "").str.strip_chars().to_frame()
-    parts = pl.col("text").str.splitn(" ", 3).struct
-    documents = (
-        body.with_row_index("line", before + 1)
-        .filter(pl.col("text") != "")
-        .with_columns(
-            grade=parts[0].cast(pl.Float64, strict=False),
-            query=parts[1].str.strip_prefix("qid:"),
-            pairs=parts[2].fill_null(""),
-        )
-    )
-    grade = pl.col("grade")
-    is_grade = (grade == grade.floor()) & grade.is_between(0, LARGEST_GRADE)
-    is_grade &= parts[1].str.starts_with("qid:")
-    _refuse_first(documents, is_grade, f"a grade from 0 to {LARGEST_GRADE} and qid:Q")
-    documents = documents.with_row_index("row")
-    pair = pl.col("pair").str.splitn(":", 2).struct
-    pairs = (
-        documents.select("row", "line", pair=pl.col("pairs").str.split(" "))
-        .explode("pair")
-        .filter(pl.col("pair") != "")
-        .with_columns(
-            text="pair",
-            place=pair[0].cast(pl.UInt32, strict=False),
-            value=pair[1].cast(pl.Float64, strict=False),
-        )
-    )
-    is_pair = pl.col("place").is_between(1, most) & pl.col("value").is_not_null()
-    _refuse_first(pairs, is_pair, "feature:value" + f", features 1 to {most}" * (most < 2**31))
-    rows, places, values = (pairs[name].to_numpy() for name in ("row", "place", "value"))
-    if (np.diff(rows.astype(np.int64) * 2**31 + places) <= 0).any():  # perhaps in another order
-        _refuse_first(pairs, pl.struct("row", "place").is_first_distinct(), "each feature once")
-    features = np.zeros((documents.height, int(places.max(initial=0))), np.float32)
-    is_missing = np.isfinite(values) & (np.abs(values) >= MISSING)
-    features[rows, places - 1] = np.where(is_missing, 0.0, values)
-    return documents.select("query", pl.col("grade").cast(pl.Int64)), features
+def _document(words: list[bytes], n_features: int | None) -> tuple[int, str, Floats]:
+    """The grade, the query, and the features of a document: ``(n, 2)``, number and value.
 
-
-def _refuse_first(rows: pl.DataFrame, is_right: pl.Expr, expected: str) -> None:
-    """Raise the ValueError for the first row whose text is not right."""
-    wrong = rows.filter(~is_right.fill_null(value=False)).head(1)
-    for line, text in wrong.select("line", "text").iter_rows():
-        raise ValueError(f"line {line} has {short(text)}; expected {expected}")
+    Raises:
+        ValueError, IndexError: these are no words of a document.
+    """
+    grade, query, text = float(words[0]), words[1], b"".join(words[2:])
+    pairs = np.array([*map(float, text.replace(b":", b" ").split())]).reshape(-1, 2)
+    places = pairs[:, 0]
+    is_right = grade == int(grade) >= 0 and query.startswith(b"qid:")
+    is_right &= len(pairs) == text.count(b":") == len(set(places.tolist()))
+    is_right &= bool(((places >= 1) & (places <= (n_features or 2**31)) & (places % 1 == 0)).all())
+    if not is_right:
+        raise ValueError
+    return int(grade), query[4:].decode(), pairs
 
 
 # ---------------------------------------------------------------------------------------- instances
@@ -275,7 +240,6 @@ def judged_instance(
     test: Judgments | None = None,
     n_items: int | None = None,
     n_positions: int = 10,
-    n_grades: int | None = None,
     name: str = "judged",
     origin: str = "",
 ) -> Instance:
@@ -291,7 +255,6 @@ def judged_instance(
             query with fewer gets blank rows, which are the items from N on. None takes the largest
             number of documents of a query.
         n_positions: K.
-        n_grades: 2, 3 or 5; None takes the least that holds the largest grade.
         name, origin: of the instance.
 
     Returns:
@@ -300,8 +263,8 @@ def judged_instance(
         ``estimation`` has c (``"scale"``) and the share of rows that are blank (``"blank"``).
 
     Raises:
-        ValueError: unknown users; a grade above 4 or ``n_grades - 1``; fewer items than positions;
-            test queries with another number of features.
+        ValueError: unknown users; a grade above 4; fewer items than positions; test queries with
+            another number of features.
 
     Source: Oosterhuis, de Rijke, *Differentiable unbiased online learning to rank*, CIKM 2018,
         section 5.
@@ -313,7 +276,13 @@ def judged_instance(
         '2 queries, 3 documents, 2 features; perfect users, 3 grades; 25 % of the rows are blank'
     """
     check_kind("judgments", judgments, Judgments, "Judgments, as read_judgments returns them")
-    click, stop = _chances(judgments, users, n_grades)
+    largest = int(judgments.grades.max())
+    tables = [table for n, table in GRADED_USERS.items() if n > largest]
+    if not tables:
+        raise ValueError(
+            f"the largest grade is {largest}; expected at most {max(GRADED_USERS) - 1}"
+        )
+    click, stop = tables[0][check_choice("users", users, tables[0])]
     sizes = np.diff(judgments.starts)
     n_rows = check_count("n_items", int(sizes.max()) if n_items is None else n_items)
     check_positions(n_positions, n_rows)
@@ -362,20 +331,6 @@ def judged_instance(
         origin=origin,
         estimation={"scale": judgments.scale, "blank": round(share, 4)},
     )
-
-
-def _chances(judgments: Judgments, users: str, n_grades: int | None) -> Any:
-    """The probabilities of a click and of leaving satisfied, by grade."""
-    largest = int(judgments.grades.max())
-    fitting = [n for n in GRADED_USERS if n > largest]
-    if not fitting:
-        raise ValueError(
-            f"the largest grade is {largest}; expected at most {max(GRADED_USERS) - 1}"
-        )
-    n_grades = fitting[0] if n_grades is None else n_grades
-    if n_grades not in fitting:
-        raise ValueError(f"n_grades is {short(n_grades)}; expected one of {fitting}")
-    return GRADED_USERS[n_grades][check_choice("users", users, GRADED_USERS[n_grades])]
 
 
 # ----------------------------------------------------------------------------------------- held out
