@@ -215,30 +215,6 @@ def test_em_stops_at_the_tolerance_or_warns(name):
         assert type(estimator)(5, None, prior).fit(log).converged_ is None
 
 
-@pytest.mark.parametrize("name", EM)
-def test_a_large_log_is_worked_off_in_parts(name):
-    """After one step, what is estimated of a query depends on its own sessions alone: on those of a
-    log that fills several blocks as on those of a tenth of it, which fills one.
-    """
-    rng = np.random.default_rng(4)
-    items = rng.permuted(np.tile(np.arange(5), (50_000, 1)), axis=1)[:, :3]
-    clicks, queries = rng.random(items.shape) < [0.6, 0.4, 0.3], np.arange(50_000) // 5
-    log = ClickLog(items, clicks, queries, tuple("abcde"), tuple(map(str, range(10_000))))
-    whole = ALL[name](1).fit(log)
-    parts = [log[start : start + 5_000] for start in range(0, 50_000, 5_000)]
-    pieces = [ALL[name](1).fit(part) for part in parts]
-    assert whole.pairs_ == [pair for piece in pieces for pair in piece.pairs_]
-    attraction = [piece.attraction_[: len(piece.pairs_)] for piece in pieces]
-    np.testing.assert_allclose(
-        whole.attraction_[: len(whole.pairs_)], np.concatenate(attraction), rtol=1e-12
-    )
-    likelihood = whole.log_likelihood(log)
-    np.testing.assert_array_equal(
-        likelihood, np.concatenate([whole.log_likelihood(part) for part in parts])
-    )
-    assert whole.log_posterior_[-1] == pytest.approx(penalised(whole, log), rel=1e-10)
-
-
 # ------------------------------------------------------------------------------------------------
 # ------- reference
 # figures

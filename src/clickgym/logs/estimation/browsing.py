@@ -23,12 +23,11 @@ import numpy as np
 
 from ...core.kernels import entry
 from ...envs import ClickModel, PositionBasedModel, UserBrowsingModel
-from .counting import count_cells, cut, in_parallel
+from .counting import count_cells
 from .em import EMEstimator
 from .estimator import Clicks, Floats, Indices, filled
 from .priors import log_prior, smoothed
 
-CELLS = 2**16  # of a block, the piece of work of one thread
 MOST = 1.0 - 1e-9  # of an examination, so that no skip is impossible
 
 
@@ -42,26 +41,13 @@ class _BrowsingEstimator(EMEstimator):
         cells = count_cells(pairs, clicks, len(self._codes), self.after_click)
         n_contexts = self.n_positions_ ** (2 if self.after_click else 1)
         trials = np.bincount(cells.context, cells.clicked + cells.skipped, n_contexts)
-        # A block is a range of pairs; its examinations are summed by themselves, so the
-        # number of threads changes nothing.
-        blocks = cut(cells.first, CELLS)
-        n_blocks = len(blocks) - 1
-        likelihood, sums = np.empty(n_blocks), np.empty((n_blocks, 2, n_contexts))
         clicks_of = np.bincount(cells.context, cells.clicked, n_contexts)
 
         def step(parameters: list[Floats], following: list[Floats]) -> float:
             (α, γ), (α_next, γ_next) = parameters, following
             (prior,), within = self._priors, self.prior is None
-
-            def expect(block: int) -> None:
-                part = blocks[block], blocks[block + 1]
-                likelihood[block] = browsing_step(
-                    part, cells, (α, γ), prior, within, α_next, sums[block]
-                )
-
-            sums[:] = 0.0
-            in_parallel(expect, n_blocks)
-            examined, weighed = sums.sum(axis=0)
+            examined, weighed = sums = np.zeros((2, n_contexts))
+            likelihood = browsing_step(cells, (α, γ), prior, within, α_next, sums)
             γ_next[:] = smoothed(examined, trials)
             if within:  # contexts relative to each other by clicks; their scale by EM
                 # A prior click weighs less than an examination, by the mean attraction.
@@ -69,7 +55,7 @@ class _BrowsingEstimator(EMEstimator):
                 shape = (mean + clicks_of) / (2.0 * mean + weighed)
                 common = (1.0 + examined.sum()) / (1.0 + shape @ trials)
                 γ_next[:] = np.where(trials > 0, np.minimum(shape * common, MOST), 0.5)
-            return float(likelihood.sum()) + log_prior(α, prior) + log_prior(γ)
+            return float(likelihood) + log_prior(α, prior) + log_prior(γ)
 
         self.attraction_, γ = self._climb(step, 1, n_contexts, len(pairs))
         self.examination_ = self._layout(γ)
@@ -88,16 +74,16 @@ class _BrowsingEstimator(EMEstimator):
 
 
 @entry
-def browsing_step(part, cells, law, prior, within, α_next, sums):
-    """One EM step for some pairs: writes their new attractions, adds their expected examinations
-    and, ``within`` pairs, their displays times the attraction that their own clicks tell, and
-    returns the log-likelihood before the step.
+def browsing_step(cells, law, prior, within, α_next, sums):
+    """One EM step: writes the new attractions of pairs, adds their expected examinations and,
+    ``within`` pairs, their displays times the attraction that their own clicks tell, and returns
+    the log-likelihood before the step.
     """
     first_cell, context, clicked, skipped = cells
     α, γ = law
     examined, weighed = sums
     likelihood = 0.0
-    for pair in range(part[0], part[1]):
+    for pair in range(len(first_cell) - 1):
         attracted, displays = 0.0, 0
         if within:
             clicks, looks = 0.0, 0.0

@@ -12,7 +12,6 @@ uncertain.
 from __future__ import annotations
 
 from abc import abstractmethod
-from itertools import pairwise
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -20,11 +19,8 @@ import numpy as np
 from ...core.kernels import entry, kernel
 from ...envs import CascadeModel, ClickModel, DependentClickModel, DynamicBayesianModel
 from .counting import (
-    Tails,
     count_certain,
     counted,
-    cut,
-    in_parallel,
     last_clicks,
     list_length,
     merge_tails,
@@ -32,8 +28,6 @@ from .counting import (
 from .em import EMEstimator, Others, without
 from .estimator import Clicks, Estimator, Floats, Indices, filled
 from .priors import UNIFORM, Prior, fitted_prior, log_prior, smoothed
-
-SESSIONS = 2**13  # of a block, the piece of work of one thread
 
 
 class CascadingLaw(NamedTuple):
@@ -83,7 +77,7 @@ class Leaving(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """What a step of exact EM expects of a block of sessions.
+    """What a step of exact EM expects.
 
     Attributes:
         attracted: of the items not examined, how many attract is added for each pair.
@@ -105,17 +99,6 @@ class CascadingEstimator(Estimator):
     @abstractmethod
     def _law(self) -> CascadingLaw:
         """What the users do, as fitted."""
-
-    def _merged_tails(self, pairs: Indices, last: Indices) -> tuple[Tails, list[tuple[int, int]]]:
-        """What `merge_tails` makes of the sessions, sorted by query, and blocks of it: the first
-        kind of session of each, and that of the next.
-
-        A block holds all sessions of its queries, so no other adds to the sums of their pairs.
-        """
-        tails = merge_tails(pairs, last)
-        queries = self._codes[tails.pairs[:, 0]] // len(self._labels.item_labels)
-        first = np.concatenate([[0], np.flatnonzero(np.diff(queries)) + 1, [len(queries)]])
-        return tails, list(pairwise(first[cut(first, SESSIONS)].tolist()))
 
     def _conditional(self, pairs: Indices, clicks: Clicks) -> Floats:
         return filled(cascading_conditional, pairs.shape, pairs, clicks, self._law())
@@ -157,22 +140,13 @@ class ScanningStep:
             self.trials = self.trials - self.counts.at_end
         # positions below the first that were surely examined
         self.n_went_on = int(np.maximum(last, 0).sum())
-        self.tails, self.blocks = estimator._merged_tails(pairs, last)
-
-        # Blocks have pairs of their own, and positions in common.
-        n_blocks = len(self.blocks)
-        self.attracted, self.successes = np.empty((2, len(self.counts.displays)))
-        self.satisfied = np.empty((1 if of_pairs else n_blocks, len(self.trials)))
-        self.sums = np.empty((n_blocks, 3))
-        self.expected = [
-            Expected(
-                self.attracted,
-                self.satisfied[0 if of_pairs else block],
-                self.sums[block],
-                np.empty((2, pairs.shape[1] + 1)),
-            )
-            for block in range(n_blocks)
-        ]
+        self.tails = merge_tails(pairs, last)
+        self.expected = Expected(
+            np.empty(len(self.counts.displays)),
+            np.empty(len(self.trials)),
+            np.empty(3),
+            np.empty((2, pairs.shape[1] + 1)),
+        )
 
     def __call__(self, parameters: list[Floats], following: list[Floats]) -> float:
         α, s, *free = parameters
@@ -185,40 +159,33 @@ class ScanningStep:
         return self._log_likelihood(α, s, g) + sum(log_priors)
 
     def _expect(self, law: ScanningLaw, prior: Prior, leaving_prior: Prior) -> None:
-        """Compute the expectations of all blocks."""
-        self.successes[:] = prior[0] + self.counts.clicked
-        others = Others(self.estimator._leaves_out, self.successes, prior[1])
+        """Compute the expectations."""
+        others = Others(self.estimator._leaves_out, prior[0] + self.counts.clicked, prior[1])
         leaving = Leaving(sum(leaving_prior) + self.trials, leaving_prior)
-
-        def expect(block: int) -> None:
-            expected = self.expected[block]
-            scanning_step(self.blocks[block], self.tails, law, others, leaving, expected)
-
-        self.attracted[:], self.satisfied[:] = 0.0, 0.0
-        in_parallel(expect, len(self.blocks))
+        self.expected.attracted[:], self.expected.satisfied[:] = 0.0, 0.0
+        scanning_step(self.tails, law, others, leaving, self.expected)
 
     def _maximise(
         self, α: Floats, prior: Prior, leaving_prior: Prior, following: list[Floats]
     ) -> None:
         """Set the parameters that follow from the expectations under the attraction α."""
         displays, clicked = self.counts.displays, self.counts.clicked
-        left = self.satisfied.sum(axis=0)
+        attracted, left, *_ = self.expected
         if self.estimator._leaves_out:  # what was not examined does not count: EM is faster
-            examined = displays - self.attracted / α
+            examined = displays - attracted / α
             following[0][:] = smoothed(clicked, examined, prior)
             self.estimator._counts = clicked[:-1], (examined - clicked)[:-1]
             self.estimator._satisfied = float(smoothed(left.sum(), self.trials.sum()))
         else:  # Every item shown attracts or not; of one not examined the log says nothing.
-            following[0][:] = smoothed(clicked + self.attracted, displays, prior)
+            following[0][:] = smoothed(clicked + attracted, displays, prior)
         following[1][:] = smoothed(left, self.trials, leaving_prior)
         if self.estimator._leaving_of_pairs:
-            _, could_go_on, went_on = self.sums.sum(axis=0)
+            _, could_go_on, went_on = self.expected.sums
             following[2][:] = smoothed(self.n_went_on + went_on, self.n_went_on + could_go_on)
 
     def _log_likelihood(self, α: Floats, s: Floats, g: float) -> float:
         """The log-likelihood of the parameters from which the step goes."""
-        likelihood = self.sums.sum(axis=0)[0]
-        likelihood += (
+        likelihood = self.expected.sums[0] + (
             self.counts.clicked @ np.log(α)
             + self.counts.skipped @ np.log1p(-α)
             + self.counts.not_last @ np.log1p(-s)
@@ -255,11 +222,10 @@ class ScanningEstimator(CascadingEstimator, EMEstimator):
 
 
 @entry
-def scanning_step(part, tails, law, others, leaving, expected):
-    """The expectations of one EM step over some sessions.
+def scanning_step(tails, law, others, leaving, expected):
+    """The expectations of one EM step.
 
     Args:
-        part: which kinds of sessions, the first and the end.
         tails: `Tails`.
         law: `ScanningLaw`.
         others, leaving: what other sessions say of attraction (`Others`), and of `Leaving`.
@@ -270,7 +236,7 @@ def scanning_step(part, tails, law, others, leaving, expected):
     α, s, of_pairs, g = law
     attracted, satisfied, sums, work = expected
     tail, skip = work
-    for session in range(part[0], part[1]):
+    for session in range(len(pairs)):
         n_positions = list_length(pairs[session])
         certain = max(last[session], 0)
         weight = float(weights[session])

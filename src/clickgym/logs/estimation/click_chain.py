@@ -16,14 +16,14 @@ import numpy as np
 from ...core.kernels import entry, kernel
 from ...envs import ClickChainModel, ClickModel
 from .cascading import CascadingEstimator, CascadingLaw
-from .counting import count_certain, in_parallel, last_clicks, list_length
+from .counting import count_certain, last_clicks, list_length, merge_tails
 from .em import EMEstimator, Others, without
 from .estimator import Clicks, Floats, Indices
 from .priors import Prior, fitted_prior, log_prior, smoothed
 
 
 class ChainExpected(NamedTuple):
-    """What a step of EM expects of a block of sessions.
+    """What a step of EM expects.
 
     Attributes:
         examined: of the displays below the part surely examined, the expected number examined is
@@ -122,29 +122,31 @@ class ChainStep:
         self.passed_skips = np.maximum(last, 0).sum() - self.counts.not_last.sum()
         # Of a click at the end of a list the log does not tell whether it was relevant.
         self.coins = self.counts.group_clicks - self.counts.at_end
-        self.tails, self.blocks = estimator._merged_tails(pairs, last)
-        self.examined, self.relevant = np.empty((2, n_pairs))
-        self.sums = np.empty((len(self.blocks), 7))
-        self.expected = [
-            ChainExpected(self.examined, self.relevant, of_block, np.empty((2, pairs.shape[1])))
-            for of_block in self.sums
-        ]
+        self.tails = merge_tails(pairs, last)
+        self.expected = ChainExpected(
+            np.empty(n_pairs), np.empty(n_pairs), np.empty(7), np.empty((2, pairs.shape[1]))
+        )
 
     def __call__(self, parameters: list[Floats], following: list[Floats]) -> float:
         α, τ = parameters
         (prior,) = self.estimator._priors
         counts = self.counts
         clicked, skipped, not_last = counts.clicked, counts.skipped, counts.not_last
-        self._expect(α, τ, prior)
-        likelihood, *users = self.sums.sum(axis=0)
+        # with the relevant clicks as they are expected
+        sure = prior[0] + clicked + self.coins * α
+        others = Others(self.estimator._leaves_out, sure, prior[1])
+        examined, relevant, sums, _ = self.expected
+        examined[:], relevant[:] = 0.0, 0.0
+        chain_step(self.tails, (α, τ), others, self.expected)
+        likelihood, users = sums[0], sums[1:]
         after_click = (1.0 - α) * τ[1] + α * τ[2]
         passed_relevant = not_last * α * τ[2] / after_click
 
         # The attraction: clicks and skips, and a second coin of each click.
-        successes = clicked + self.relevant + passed_relevant
-        following[0][:] = smoothed(successes, clicked + skipped + self.examined + self.coins, prior)
+        successes = clicked + relevant + passed_relevant
+        following[0][:] = smoothed(successes, clicked + skipped + examined + self.coins, prior)
         if self.estimator._leaves_out:
-            self.estimator._counts = clicked[:-1], (skipped + self.examined)[:-1]
+            self.estimator._counts = clicked[:-1], (skipped + examined)[:-1]
 
         # τ1, τ2 and τ3: users who could go on, and those who did.
         certain = np.array(
@@ -155,25 +157,12 @@ class ChainStep:
         likelihood += self.passed_skips * np.log(τ[0])
         return float(likelihood) + log_prior(α, prior) + log_prior(τ)
 
-    def _expect(self, α: Floats, τ: Floats, prior: Prior) -> None:
-        """Compute the expectations of all blocks."""
-        # with the relevant clicks as they are expected
-        successes = prior[0] + self.counts.clicked + self.coins * α
-        others = Others(self.estimator._leaves_out, successes, prior[1])
-
-        def expect(block: int) -> None:
-            chain_step(self.blocks[block], self.tails, (α, τ), others, self.expected[block])
-
-        self.examined[:], self.relevant[:] = 0.0, 0.0
-        in_parallel(expect, len(self.blocks))
-
 
 @entry
-def chain_step(part, tails, law, others, expected):
-    """The expectations of one EM step over some sessions, of what lies at the last click and below.
+def chain_step(tails, law, others, expected):
+    """The expectations of one EM step, of what lies at the last click and below.
 
     Args:
-        part: which kinds of sessions, the first and the end.
         tails: `Tails`.
         law: attraction, and τ1, τ2 and τ3.
         others: what `Others` say of attraction.
@@ -186,7 +175,7 @@ def chain_step(part, tails, law, others, expected):
     skips_passed = irrelevants_passed = relevants_passed = 0.0
     tail, skip = work
     pairs, last, weights = tails
-    for session in range(part[0], part[1]):
+    for session in range(len(pairs)):
         certain = max(last[session], 0)
         weight = float(weights[session])
         end_of_list = list_length(pairs[session]) - 1

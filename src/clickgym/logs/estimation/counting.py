@@ -2,16 +2,11 @@
 count.
 
 Where a list ends before the last position, its items are followed by -1, and so are the numbers of
-its pairs: nothing is counted there. The sessions are taken in the order of their queries. A pair
-belongs to one query, so whatever is summed by pair can be summed for several ranges of queries at
-once, with no lock and in the same order for any number of workers.
+its pairs: nothing is counted there. The sessions are taken in the order of their queries.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -210,26 +205,3 @@ def count_cells(pairs: Ints, clicks: NDArray[np.int8], n_pairs: int, after_click
     cells = sparse.coo_array((counts, (pairs[shown], context[shown])), shape).tocsr()
     clicked, displays = (part.astype(np.int32) for part in np.divmod(cells.data, 2**32))
     return Cells(cells.indptr.astype(np.int64), cells.indices, clicked, displays - clicked)
-
-
-def cut(first: Long, size: int) -> Long:
-    """Cut a row of groups into blocks of whole groups, about ``size`` elements each.
-
-    Args:
-        first: ``(n + 1,)`` ascending, the first element of each group, and the number of elements.
-        size: elements of a block, unless a single group is larger.
-
-    Returns:
-        The group with which each block begins, and n.
-    """
-    marks = np.searchsorted(first, np.arange(0, max(int(first[-1]), 1), size))
-    return np.unique(np.append(marks, len(first) - 1)).astype(np.int64)
-
-
-def in_parallel(work: Callable[[int], None], n_blocks: int) -> None:
-    """Call ``work`` with the number of each block, in as many threads as there are processors."""
-    if n_blocks == 1:
-        work(0)
-        return
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(work, range(n_blocks)))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Callable
 from typing import NamedTuple, Self
 
 import numpy as np
 
-from ...core.checks import check_count, check_kind, check_number
+from ...core.checks import check_count, check_number
 from ...core.kernels import kernel
 from ..log import ClickLog
 from .estimator import Estimator, Floats
@@ -71,8 +70,6 @@ class EMEstimator(Estimator):
     log_posterior_: list[float]
     converged_: bool | None = None
 
-    _start: EMEstimator | None = None
-    _estimates: list[Floats] | None = None
     _priors: list[Prior]
     """Of the parameters of pairs, attraction first."""
 
@@ -88,11 +85,8 @@ class EMEstimator(Estimator):
         """Whether no prior is given; then no likelihood is climbed."""
         return self.prior is None
 
-    def fit(self, log: ClickLog, start: Estimator | None = None) -> Self:
-        check_kind("log", log, ClickLog, "a ClickLog")
-        self._start = copy.copy(start)  # type: ignore[assignment]  # it may be this one
+    def fit(self, log: ClickLog) -> Self:
         super().fit(log)
-        self._start = None
         if self.converged_ is False:
             change = self._last_change() / len(log)
             warnings.warn(
@@ -111,18 +105,10 @@ class EMEstimator(Estimator):
         return float(np.abs(np.diff(self.log_posterior_[-3:])).sum())
 
     def _begin(self, of_pairs: int, n_shared: int) -> list[Floats]:
-        """The parameters of the start; the mean of the prior for what it does not know."""
+        """The parameters of the start: the mean of the prior, and one half for what all share."""
         self._priors = [self.prior or UNIFORM] * of_pairs
-        if self._start is None or self._start._estimates is None:
-            size = len(self._codes) + 1
-            means = [np.full(size, a / (a + b)) for a, b in self._priors]
-            return [*means, np.full(n_shared, 0.5)]
-        if self._leaves_out and self._start._leaves_out:
-            self._priors = self._start._priors
-        # The last entry of an estimate is that of what was never shown.
-        rows = np.append(self._start._find(self._codes), -1)
-        *estimates, shared = self._start._estimates
-        return [*(estimate[rows] for estimate in estimates), shared]
+        means = [np.full(len(self._codes) + 1, a / (a + b)) for a, b in self._priors]
+        return [*means, np.full(n_shared, 0.5)]
 
     def _fitted_priors(self) -> list[Prior]:
         """The priors that fit the expectations of the last step; where clicks do not tell the
@@ -170,8 +156,8 @@ class EMEstimator(Estimator):
                     point, height, following = further, reached, beyond
                 self.log_posterior_.append(height)
             self.n_iter_ = len(self.log_posterior_) - 1
-        self.prior_, self._estimates = self._priors[0], climb.arrays(point)
-        return self._estimates
+        self.prior_ = self._priors[0]
+        return climb.arrays(point)
 
 
 class FlatStep:

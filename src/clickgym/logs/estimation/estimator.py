@@ -14,7 +14,7 @@ from ...core.checks import check_kind, check_labels, check_number, refusal
 from ...core.kernels import entry, kernel
 from ...envs import ClickModel
 from ..log import ClickLog
-from .counting import by_query, in_parallel, list_length
+from .counting import by_query, list_length
 from .priors import UNIFORM, Prior
 
 Floats = NDArray[np.float64]
@@ -24,8 +24,6 @@ Law = Callable[[Indices, Clicks], Floats]
 
 MODEL_ESTIMATORS: dict[str, type[Estimator]] = {}
 """The estimators by the short names of their models: whatever names its ``model_class`` is here."""
-
-SESSIONS = 2**14  # scored at once by a thread: working memory does not grow with the log
 
 
 class Estimator(ABC):
@@ -66,15 +64,11 @@ class Estimator(ABC):
         if "model_class" in vars(cls):
             MODEL_ESTIMATORS[cls.model_class.short] = cls
 
-    def fit(self, log: ClickLog, start: Estimator | None = None) -> Self:
+    def fit(self, log: ClickLog) -> Self:
         """Estimate the model's parameters.
 
         Args:
             log: the sessions to learn from.
-            start: the start of EM: an estimator of the same kind, fitted to a part of the log.
-                Pairs that it does not know start at the mean of the prior, and so do all if
-                ``start`` is None.
-                Closed forms ignore it.
 
         Returns:
             The estimator itself.
@@ -233,17 +227,9 @@ class Estimator(ABC):
                 f"the log has {log.n_positions} positions; the model was fitted to "
                 f"{self.n_positions_}"
             )
-        starts = range(0, len(log), SESSIONS)
-        likelihood, by_position = np.empty(len(log)), np.zeros((len(starts), log.n_positions))
-
-        def score(block: int) -> None:
-            part = slice(starts[block], starts[block] + SESSIONS)
-            clicks, shown = log.clicks[part], pairs[part]
-            probabilities = law(shown, clicks)
-            add_logs(probabilities, shown, clicks, likelihood[part], by_position[block])
-
-        in_parallel(score, len(starts))
-        return likelihood, by_position.sum(axis=0)
+        likelihood, by_position = np.empty(len(log)), np.zeros(log.n_positions)
+        add_logs(law(pairs, log.clicks), pairs, log.clicks, likelihood, by_position)
+        return likelihood, by_position
 
 
 @cache
