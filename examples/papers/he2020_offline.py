@@ -15,12 +15,16 @@ the click model click whose attractions are the clicks on the items over the exa
 log expects of them.
 
 As in the paper, π(a) are the frequencies in the log, and EM estimates w.
+
+Source of PBM-IPS: Li, Abbasi-Yadkori, Kveton, Muthukrishnan, Vinay, Wen, *Offline evaluation of
+ranking policies with click models*, KDD 2018.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -85,7 +89,7 @@ def estimates(log: ClickLog, ranking: Sequence[int], probability: float) -> dict
 def errors(n_logs: int, sessions: int, seed: int = 0) -> dict[str, float]:
     """The mean squared error of each estimator over logs, each with a random list to estimate."""
     query = load_instance("yandex-9982").model("UBM", N_POSITIONS)
-    env = gym.make(
+    env: Any = gym.make(
         "UBMRank-v0",
         attraction=query.attraction[:N_ITEMS],
         examination=query.examination,
@@ -94,9 +98,9 @@ def errors(n_logs: int, sessions: int, seed: int = 0) -> dict[str, float]:
     rng, squares = np.random.default_rng(seed), []
     probability = 1 / np.prod(N_ITEMS - np.arange(N_POSITIONS))
     for number in range(n_logs):
-        agent = clickgym.make_agent("Random", env, seed=seed + number)
+        agent: Any = clickgym.make_agent("Random", env, seed=seed + number)
         log = record(agent, env, sessions, seed=seed + number)
-        ranking = rng.permutation(N_ITEMS)[:N_POSITIONS]
+        ranking = rng.permutation(N_ITEMS)[:N_POSITIONS].tolist()
         truth = users.expected_reward(ranking)
         found = estimates(log, ranking, probability)
         squares.append([(value - truth) ** 2 for value in found.values()])

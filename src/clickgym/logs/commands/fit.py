@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from shlex import quote as shell_quote
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import quote
 
 import numpy as np
@@ -141,7 +141,8 @@ def _scores(fitted: Fitted, scores: Mapping[str, float]) -> tuple[list[Column], 
 
 def _estimates(instance: Instance) -> Iterator[str]:
     """The parameters of each click model, those of items by their labels."""
-    for model in instance.models.values():
+    models: Any = instance.models.values()
+    for model in models:
         yield f"{model.short}, {instance.name}:"
         for name in model.shapes:
             values = np.asarray(getattr(model.parameters, name)).round(3)
