@@ -32,7 +32,6 @@ from .wrappers.actions import (
 from .wrappers.episode_counts import EpisodeCounts, EpisodeCountsVector
 from .wrappers.feature_weights import FeatureWeightsAction, FeatureWeightsVectorAction
 from .wrappers.item_by_item import ItemByItem, ItemByItemVector
-from .wrappers.list_aware import ListAwareObservation
 from .wrappers.regret import RecordRegret, RecordVectorRegret
 
 __all__ = [
@@ -61,7 +60,6 @@ __all__ = [
     "Kernels",
     "LabelledModel",
     "LinearModel",
-    "ListAwareObservation",
     "MixtureModel",
     "PiecewiseStationaryModel",
     "PositionBasedModel",
