@@ -4,11 +4,10 @@ torch.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Box, Dict, MultiDiscrete, Space
+from gymnasium.spaces import Dict, MultiDiscrete, Space
 
 try:
     import torch
@@ -191,13 +190,11 @@ class PlackettLuceActorCritic(ActorCriticPolicy):
         action_space: `RankedList`, or ``MultiDiscrete([L] * K)``.
         lr_schedule: as for the library's policies.
         activation_fn: of the hidden layers; None is ReLU with features and tanh otherwise.
-        features_extractor_class: the policy's own; another one is refused.
         **others: as for ``ActorCriticPolicy``; ``net_arch`` are the sizes of the hidden layers, by
             default (64, 64).
 
     Raises:
-        ValueError: the policy does not support the spaces. A warning says so if the observation is
-            that of ``FlattenObservation`` where items have features.
+        ValueError: the policy does not support the spaces.
 
     Source: Plackett, *The analysis of permutations*, Applied Statistics 1975; the policy class is
         of this package.
@@ -223,24 +220,16 @@ class PlackettLuceActorCritic(ActorCriticPolicy):
         lr_schedule: Any,
         *,
         activation_fn: type[nn.Module] | None = None,
-        features_extractor_class: type[BaseFeaturesExtractor] = _Observation,
         **others: Any,
     ) -> None:
-        if features_extractor_class is not _Observation:
-            raise ValueError(
-                f"{type(self).__name__} has its own features extractor; expected no "
-                "features_extractor_class"
-            )
-        _check_spaces(type(self).__name__, observation_space, action_space)
+        _check_space(type(self).__name__, action_space)
         self.sees_features = bool(_rows_of(observation_space))
-        _warn_of_flat_features(type(self).__name__, observation_space, action_space)
         super().__init__(
             observation_space,
             action_space,
             lr_schedule,
             activation_fn=activation_fn or (nn.ReLU if self.sees_features else nn.Tanh),
-            features_extractor_class=features_extractor_class,
-            **others,
+            **{"features_extractor_class": _Observation, **others},
         )
 
     def _build_mlp_extractor(self) -> None:
@@ -260,39 +249,13 @@ class PlackettLuceActorCritic(ActorCriticPolicy):
         return self.action_dist.proba_distribution(scores[..., 0] if self.sees_features else scores)
 
 
-def _check_spaces(name: str, observation_space: Space, action_space: Space) -> None:
-    """Check that the policy supports the spaces."""
+def _check_space(name: str, action_space: Space) -> None:
+    """Check that actions are lists."""
     sizes = action_space.nvec if isinstance(action_space, MultiDiscrete) else np.zeros(0)
     if sizes.ndim != 1 or not len(sizes) or (sizes != sizes[0]).any() or sizes[0] < len(sizes):
         raise ValueError(
             f"{name} draws ranked lists: expected the action space RankedList or "
             f"MultiDiscrete([L] * K), without a wrapper of actions; got {action_space!r}"
-        )
-    rows = _rows_of(observation_space)
-    shape: Any = observation_space[rows].shape if rows else ()  # type: ignore[index]
-    if rows and (len(shape) != 2 or shape[0] != sizes[0]):
-        raise ValueError(
-            f"{name} cannot read the observation {rows!r} of shape {shape}: expected one row for "
-            f"each of {sizes[0]} items"
-        )
-
-
-def _warn_of_flat_features(name: str, observation_space: Space, action_space: Any) -> None:
-    """Warn if an observation is what ``FlattenObservation`` makes of clicks and of features or
-    counts: a number for each position, from 0 to 1, and then as many of another range for each
-    item.
-    """
-    n_items, n_positions = int(action_space.nvec[0]), len(action_space.nvec)
-    if not isinstance(observation_space, Box) or len(observation_space.shape) > 1:
-        return
-    is_click = (observation_space.low == 0) & (observation_space.high == 1)
-    n_numbers = len(is_click) - n_positions
-    is_split = is_click[:n_positions].all() and not is_click[n_positions:].any()
-    if n_numbers > 0 and n_numbers % n_items == 0 and is_split:
-        warnings.warn(
-            f"{name} hardly learns from the features of {n_items} items in one array: leave out "
-            "FlattenObservation, so that it scores each item by its own features",
-            stacklevel=3,
         )
 
 
