@@ -12,8 +12,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from ...core.checks import AN_ENV, check_kind
 from ..any_env import users_of
-from ..spaces import RankedList
 
 Infos = dict[str, Any]
 
@@ -59,22 +59,15 @@ class Counts:
         return np.concatenate([own, mean, time], axis=2, dtype=np.float32)
 
 
-def _counts_of(env: Any, space: gym.Space[Any], lists: Any, n_streams: int) -> tuple[Counts, Dict]:
+def _counts_of(env: Any, space: gym.Space[Any], n_streams: int) -> tuple[Counts, Dict]:
     """Return the counts of an environment's streams, and the space of an observation; the
     environment no longer warns that nobody counts.
-
-    Raises:
-        TypeError, ValueError: it is no environment of this package, or observes more than clicks.
     """
     users = users_of(env)
-    if users is None:
-        raise TypeError(f"env is {env}; expected an environment of clickgym")
-    n_items, n_positions = users.n_items, users.n_positions
-    if space != MultiBinary(n_positions) or lists != RankedList(n_items, n_positions):
-        raise ValueError(
-            f"{env} observes {space}, and its actions are {lists}; expected lists, and their clicks"
-        )
+    if users is None or space != MultiBinary(users.n_positions):
+        raise ValueError(f"{env} observes {space}; expected an environment of clickgym with clicks")
     env.unwrapped.needs_counts = False
+    n_items, n_positions = users.n_items, users.n_positions
     rows = Box(0.0, np.inf, (n_items, 4 * n_positions + 1), np.float32)
     counts = Counts(n_streams, n_items, n_positions, users.n_sessions)
     return counts, Dict(clicks=space, counts=rows)
@@ -96,7 +89,7 @@ class EpisodeCounts(gym.Wrapper, RecordConstructorArgs):
             clicks.
 
     Raises:
-        TypeError, ValueError: another environment.
+        ValueError: another environment.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -106,10 +99,10 @@ class EpisodeCounts(gym.Wrapper, RecordConstructorArgs):
     """
 
     def __init__(self, env: gym.Env) -> None:
+        check_kind("env", env, gym.Env, AN_ENV)
         RecordConstructorArgs.__init__(self)
         gym.Wrapper.__init__(self, env)
-        found = _counts_of(env, env.observation_space, env.action_space, 1)
-        self._counts, self.observation_space = found
+        self._counts, self.observation_space = _counts_of(env, env.observation_space, 1)
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, Infos]:
         clicks, info = self.env.reset(seed=seed, options=options)
@@ -126,49 +119,42 @@ class EpisodeCounts(gym.Wrapper, RecordConstructorArgs):
 
 
 class EpisodeCountsVector(VectorWrapper):
-    """`EpisodeCounts` for a native vector environment: ``counts`` ``(B, L, 4K + 1)``, in both
-    autoreset modes.
+    """`EpisodeCounts` for a native vector environment: ``counts`` ``(B, L, 4K + 1)``.
 
     Args:
-        env: a vector environment of this package, with actions and observations as in
-            `EpisodeCounts`.
+        env: a vector environment of this package with ``autoreset_mode="SameStep"``, with actions
+            and observations as in `EpisodeCounts`.
 
     Raises:
-        TypeError, ValueError: another environment.
+        ValueError: another environment.
     """
 
     def __init__(self, env: VectorEnv) -> None:
         super().__init__(env)
-        self.autoreset_mode = env.metadata.get("autoreset_mode")
-        space, lists = env.single_observation_space, env.single_action_space
-        self._counts, self.single_observation_space = _counts_of(env, space, lists, env.num_envs)
+        if env.metadata.get("autoreset_mode") is not AutoresetMode.SAME_STEP:
+            raise ValueError('expected streams of gym.make_vec(..., autoreset_mode="SameStep")')
+        clicks = env.single_observation_space
+        self._counts, self.single_observation_space = _counts_of(env, clicks, env.num_envs)
         self.observation_space = batch_space(self.single_observation_space, env.num_envs)
-        self._over = np.zeros(env.num_envs, np.bool_)
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, Infos]:
         clicks, infos = self.env.reset(seed=seed, options=options)
         self._counts.start()
-        self._over[:] = False
         return self._observed(clicks), infos
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, Infos]:
         clicks, rewards, terminated, truncated, infos = self.env.step(actions)
-        counts, over, started = self._counts, terminated | truncated, self._over
-        if self.autoreset_mode is AutoresetMode.NEXT_STEP:
-            if not started.all():  # streams that ended with the last step count from 0 below
-                counts.add(infos["ranking"], clicks)
-            self._over = over
-        elif not over.any():
+        counts, over = self._counts, terminated | truncated
+        if not over.any():
             counts.add(infos["ranking"], clicks)
-        else:
+        else:  # those of the sessions that ended an episode are among the final ones
             last, final = clicks.copy(), infos["final_info"]
             last[over] = np.stack(infos["final_obs"][over])
             counts.add(final["ranking"], last)  # of all streams
             rows = counts.observed()
             for b in np.flatnonzero(over):
                 infos["final_obs"][b] = {"clicks": last[b], "counts": rows[b]}
-            started = over
-        counts.start(started)
+            counts.start(over)
         return self._observed(clicks), rewards, terminated, truncated, infos
 
     def _observed(self, clicks: Any) -> dict[str, Any]:

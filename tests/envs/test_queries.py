@@ -217,7 +217,6 @@ def vectors(mode):
     [
         (lambda: gym.make(PBM, **FEW), [0, 1, 2]),
         (lambda: vectors("SameStep"), [[0, 1, 2]] * 2),
-        (lambda: vectors("NextStep"), [[0, 1, 2]] * 2),
     ],
 )
 def test_a_policy_without_memory_is_told_of_the_counts(make, action, monkeypatch):
@@ -257,21 +256,19 @@ def test_counts_of_an_episode():
     assert not env.reset()[0]["counts"][:, :-1].any()
 
 
-@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
 @pytest.mark.parametrize(("env_id", "limit"), [(PBM, None), (PBM, 5), ("CMRank-v0", 4)])
-def test_counts_of_streams_are_those_of_single_ones(env_id, limit, mode):
-    """In both autoreset modes, with the last observations; actions of a reset are ignored."""
+def test_counts_of_streams_are_those_of_single_ones(env_id, limit):
+    """With the last observations."""
     given = FEW if env_id == PBM else {}
     n_streams = 3
     envs = gym.make_vec(
-        env_id, num_envs=n_streams, autoreset_mode=mode, max_episode_steps=limit or -1, **given
+        env_id, n_streams, autoreset_mode="SameStep", max_episode_steps=limit or -1, **given
     )
     lists = envs.single_action_space
     lists.seed(0)
     envs = EpisodeCountsVector(envs)
     observed, _ = envs.reset(seed=1)
     history = [[] for _ in range(n_streams)]
-    was_over = np.zeros(n_streams, bool)
     n_sessions = 7 if env_id == PBM else None
 
     def rows_of(sessions, n_items):
@@ -285,22 +282,16 @@ def test_counts_of_streams_are_those_of_single_ones(env_id, limit, mode):
     for _ in range(25):
         assert observed in envs.observation_space
         actions = np.stack([lists.sample() for _ in range(n_streams)])
-        if mode is AutoresetMode.NEXT_STEP:
-            actions[was_over] = -7
         observed, _, terminated, truncated, infos = envs.step(actions)
         over = terminated | truncated
         for b in range(n_streams):
-            if was_over[b] and mode is AutoresetMode.NEXT_STEP:
+            last = infos["final_obs"][b] if over[b] else None
+            clicks = observed["clicks"][b] if last is None else last["clicks"]
+            history[b].append((actions[b], clicks))
+            if last is not None:
+                np.testing.assert_array_equal(last["counts"], rows_of(history[b], 10))
                 history[b] = []
-            else:
-                last = infos["final_obs"][b] if "final_obs" in infos and over[b] else None
-                clicks = observed["clicks"][b] if last is None else last["clicks"]
-                history[b].append((actions[b], clicks))
-                if last is not None:
-                    np.testing.assert_array_equal(last["counts"], rows_of(history[b], 10))
-                    history[b] = []
             np.testing.assert_array_equal(observed["counts"][b], rows_of(history[b], 10))
-        was_over = over
 
 
 @pytest.mark.compiled  # as all that loads torch
@@ -322,19 +313,3 @@ def test_the_list_policy_reads_the_counts():
         for rows in (counts, counts[:, order])
     ]
     torch.testing.assert_close(scores[0][:, order], scores[1])
-
-
-def test_a_frozen_policy_counts_what_it_plays():
-    """The same lists with the wrapper, and without it, in two episodes."""
-
-    class ByCounts:
-        observation_space = EpisodeCounts(gym.make(PBM, **FEW)).observation_space
-
-        def predict(self, observation):
-            return np.argsort(-observation["counts"] @ np.arange(13), kind="stable")[:3]
-
-    env = gym.make(PBM, **FEW)
-    agent = clickgym.agents.FrozenPolicy(10, 3, model=ByCounts(), actions="rankings", horizon=7)
-    for seed in (0, 1):
-        results = [clickgym.run(agent, it, 7, seed=seed) for it in (env, EpisodeCounts(env))]
-        np.testing.assert_array_equal(results[0].regret, results[1].regret)
