@@ -25,13 +25,9 @@ from .trust_bias import TrustBiasModel
 from .user_browsing import UserBrowsingModel
 from .users import Users
 from .vector_env import ClickVectorEnv
-from .wrappers.actions import (
-    ScoresAction,
-    ScoresVectorAction,
-)
+from .wrappers.actions import FeatureWeightsAction, ScoresAction
 from .wrappers.episode_counts import EpisodeCounts, EpisodeCountsVector
-from .wrappers.feature_weights import FeatureWeightsAction, FeatureWeightsVectorAction
-from .wrappers.item_by_item import ItemByItem, ItemByItemVector
+from .wrappers.item_by_item import ItemByItem
 from .wrappers.regret import RecordRegret, RecordVectorRegret
 
 __all__ = [
@@ -52,10 +48,8 @@ __all__ = [
     "EpisodeCounts",
     "EpisodeCountsVector",
     "FeatureWeightsAction",
-    "FeatureWeightsVectorAction",
     "Instance",
     "ItemByItem",
-    "ItemByItemVector",
     "KernelError",
     "Kernels",
     "LabelledModel",
@@ -68,7 +62,6 @@ __all__ = [
     "RecordRegret",
     "RecordVectorRegret",
     "ScoresAction",
-    "ScoresVectorAction",
     "SessionError",
     "Task",
     "TrustBiasModel",

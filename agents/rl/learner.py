@@ -15,29 +15,15 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ...core.checks import as_call, check_count, check_positions, generator, short, unknown
+from ...core.checks import as_call, check_count, check_positions, generator, unknown
 from ..agent import BaseAgent, EnvTraits, Seed, UnsuitedError
 
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
 
-Actions = Literal["rankings", "scores", "weights", "items"]
-"""The kinds of actions that represent a list.
-
-| actions | an action is | its space | wrapper | used by |
-|---|---|---|---|---|
-| `rankings` | the list itself | `RankedList` | none | PPO, A2C, TRPO, RecurrentPPO |
-| `scores` | L numbers that sort the items | `Box` | `ScoresVectorAction` | SAC, TD3 |
-| `weights` | d weights of the features | `Box` | `FeatureWeightsVectorAction` | SAC, TD3 |
-| `items` | one item; a list takes K steps | `Discrete` | `ItemByItemVector` | DQN, MaskablePPO |
-"""
-
-ACTIONS_OF: dict[str, Actions] = {
+ACTIONS_OF = {
     "SAC": "scores",
     "TD3": "scores",  # and DDPG, its subclass
     "TQC": "scores",
@@ -47,10 +33,7 @@ ACTIONS_OF: dict[str, Actions] = {
     "MaskablePPO": "items",
     "ARS": "items",  # learns from whole episodes: with items, a list is one
 }
-"""The actions of the algorithms that cannot act by ``rankings``."""
-
-_OF_POLICY = ("net_arch", "lstm_hidden_size", "log_std_init")
-"""Hyper-parameters of the library's policies, not of its algorithms."""
+"""The actions of algorithms that cannot act by ``rankings``, as in `clickgym.agents.vec_env`."""
 
 
 class OwnLoop(BaseAgent):
@@ -125,7 +108,9 @@ class Learner(OwnLoop):
     3. The last step runs on all streams; sessions beyond the horizon (fewer than ``n_envs``) are
        not counted.
     4. torch runs in one thread: the networks are too small for more.
-    5. If candidates change from session to session, their features are observed, and not the last
+    5. Actions number the items in a random order, so ids carry no information, even if an instance
+       is stored in order of attraction. A policy that draws whole lists treats all ids alike.
+    6. If candidates change from session to session, their features are observed, and not the last
        clicks, which belong to other candidates. A learner of ``scores`` then chooses ``weights`` of
        the features, because a place has another candidate in every session.
 
@@ -141,16 +126,11 @@ class Learner(OwnLoop):
 
     Attributes:
         n_envs: the number of parallel streams.
-        items: ``(L,)`` a random order of the items, in which actions number them. Item ids
-            therefore carry no information, even if an instance is stored in order of attraction.
-            It is ``0..L-1`` for a policy that draws whole lists, which treats all ids alike,
-            because the initial weights of its outputs are exchangeable; and for ``weights``, which
-            number no items.
         model: the library's object; None before the first training.
 
     Raises:
         ImportError: the library is not installed.
-        TypeError: the class has no such hyper-parameter; or a policy stands in place of sizes.
+        TypeError: the class has no such hyper-parameter.
         ValueError: bad sizes.
 
     Source: Raffin, Hill, Gleave, Kanervisto, Ernestus, Dormann, *Stable-Baselines3: reliable
@@ -160,8 +140,8 @@ class Learner(OwnLoop):
     engine = "stable-baselines3"
     paper: ClassVar[str] = "your own"
     """A short reference to the paper and the library of the algorithm."""
-    actions: Actions = "rankings"
-    """The kind of its actions."""
+    actions: str = "rankings"
+    """The kind of its actions, as in `clickgym.agents.vec_env`."""
     defaults: ClassVar[Mapping[str, Any]] = {"n_envs": 8}
     """The hyper-parameters with their defaults."""
     with_features: ClassVar[Mapping[str, Any]] = {}
@@ -175,15 +155,14 @@ class Learner(OwnLoop):
                 f"{type(self).__name__} is an algorithm of stable_baselines3; install it: "
                 'pip install "clickgym[rl]"'
             )
-        if isinstance(n_items, str | type):
-            name = type(self).__name__
-            raise TypeError(
-                f"n_items is the policy {short(n_items)}: clickgym.agents.{name} is an agent for "
-                f"clickgym.run; import {name} from the library for a training of your own"
-            )
         self.n_items = check_count("n_items", n_items)
         self.n_positions = check_positions(n_positions, self.n_items)
-        self._check_names(hyperparameters)
+        for name in hyperparameters.keys() - self.defaults.keys() - {"net_arch"}:
+            taken, takes_any = self._taken()  # imports the library
+            if name not in taken and not takes_any:
+                known = dict.fromkeys([*self.defaults, "net_arch", *taken])
+                label = type(self).__name__
+                raise TypeError(f"{label}: " + unknown("hyper-parameter", name, known))
         self.hyperparameters = {**self.defaults, **hyperparameters}
         self._of_features = {
             name: value for name, value in self.with_features.items() if name not in hyperparameters
@@ -193,27 +172,10 @@ class Learner(OwnLoop):
         self._order = self.rng.permutation(self.n_items)
         self.model: Any = None
 
-    def _check_names(self, names: Mapping[str, Any]) -> None:
-        """Raise a TypeError for hyper-parameters that the library's class does not take; the
-        library is imported only for names that are not among the defaults.
-        """
-        for name in names.keys() - self.defaults.keys() - set(_OF_POLICY):
-            taken, takes_any = self._taken()
-            if name not in taken and not takes_any:
-                known = dict.fromkeys([*self.defaults, *_OF_POLICY, *taken])
-                label = type(self).__name__
-                raise TypeError(f"{label}: " + unknown("hyper-parameter", name, known))
-
     def _taken(self) -> tuple[list[str], bool]:
         """Return the argument names of the library's class, and whether it takes any."""
         parameters = inspect.signature(self.algorithm()).parameters
         return list(parameters), any(it.kind is it.VAR_KEYWORD for it in parameters.values())
-
-    @property
-    def items(self) -> NDArray[np.int64]:
-        """``(L,)`` the order of the items in which actions number them."""
-        numbers_none = self.actions == "weights" or self.draws_lists
-        return np.arange(self.n_items) if numbers_none else self._order
 
     @property
     def draws_lists(self) -> bool:
@@ -245,13 +207,10 @@ class Learner(OwnLoop):
         """
         arguments = dict(self.hyperparameters)
         del arguments["n_envs"]
-        policy_kwargs = dict(arguments.pop("policy_kwargs", {}))
-        policy_kwargs |= {name: arguments.pop(name) for name in _OF_POLICY if name in arguments}
-        if "net_arch" in policy_kwargs:  # a list, as the library requires
-            sizes = policy_kwargs["net_arch"]
-            policy_kwargs["net_arch"] = [sizes] if isinstance(sizes, int) else list(sizes)
-        if policy_kwargs:
-            arguments["policy_kwargs"] = policy_kwargs
+        if "net_arch" in arguments:  # of the policy, and a list, as the library requires
+            sizes = arguments.pop("net_arch")
+            sizes = [sizes] if isinstance(sizes, int) else list(sizes)
+            arguments["policy_kwargs"] = {**arguments.get("policy_kwargs", {}), "net_arch": sizes}
         policy = next(iter(self.algorithm().policy_aliases), "MlpPolicy")
         if self.draws_lists:
             from .plackett_luce import PlackettLuceActorCritic as policy
@@ -273,14 +232,17 @@ class Learner(OwnLoop):
         from stable_baselines3.common.logger import Logger
         from stable_baselines3.common.utils import set_random_seed
 
-        from .streams import adapted, shows_features
+        from .vec_env import StableBaselinesVecEnv
 
-        with_features = shows_features(envs.single_observation_space)
+        with_features = "features" in getattr(envs.single_observation_space, "spaces", ())
         if self.actions in ("scores", "weights"):
             self.actions = "weights" if with_features else "scores"
         if with_features and self.model is None:
             self.hyperparameters |= self._of_features
-        streams, choices = adapted(envs, self.actions, self.items, self.draws_lists), self.choices
+        items = None if self.draws_lists else self._order
+        is_flat = not (self.draws_lists and with_features)
+        streams = StableBaselinesVecEnv(envs, self.actions, items, is_flat)
+        choices = self.choices
 
         def after_step(*_: Any) -> bool:
             if not on_step():

@@ -1,29 +1,43 @@
-"""Native vector environments as the `VecEnv` of stable-baselines3."""
+"""Native vector environments as the `VecEnv` of stable-baselines3. Imports the library."""
 
 from __future__ import annotations
 
-import inspect
-import warnings
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.spaces import Box, Dict, Discrete
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
-from stable_baselines3.common.vec_env import VecEnv, VecMonitor
+from numpy.typing import ArrayLike, NDArray
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env import VecEnv
 
-from ...core.checks import check_kind
+from ...core.checks import A_VECTOR_ENV, check_choice, check_kind
 from ...core.specs import parse_spec
+from ...envs.wrappers.actions import FeatureWeights, NumberedLists, Scores
+from ...envs.wrappers.item_by_item import Choices, Draft, lists_are_episodes, space_of_drafts
 from ...envs.wrappers.regret import RecordVectorRegret
 
-OF_MAKE_VEC_ENV = (
-    *("env_kwargs", "wrapper_class", "wrapper_kwargs", "start_index"),
-    *("monitor_dir", "monitor_kwargs", "vec_env_cls", "vec_env_kwargs"),
-)
-"""Arguments of the library's ``make_vec_env`` that `vec_env` does not take."""
+ACTIONS = {
+    "rankings": NumberedLists,
+    "scores": Scores,
+    "weights": FeatureWeights,
+    "items": Choices,
+}
+"""The kinds of actions, and their spaces."""
 
 
-def vec_env(env: str, n_envs: int, *, seed: int | None = None, **arguments: Any) -> VecMonitor:
+def vec_env(
+    env: str,
+    n_envs: int,
+    *,
+    seed: int | None = None,
+    actions: str = "rankings",
+    items: ArrayLike | None = None,
+    **arguments: Any,
+) -> StableBaselinesVecEnv:
     """Return parallel streams for stable-baselines3, as its ``make_vec_env`` does, but stepped
     together in compiled code.
 
@@ -36,14 +50,14 @@ def vec_env(env: str, n_envs: int, *, seed: int | None = None, **arguments: Any)
             ``"PBMRank-v0:reward=any_click"``.
         n_envs: B, the number of streams.
         seed: of the users; a model with a seed gives its own.
+        actions: ``"rankings"``, lists; or what the wrapper of one environment makes a list of:
+            ``"scores"`` (`ScoresAction`), ``"weights"`` (`FeatureWeightsAction`), ``"items"``
+            (`ItemByItem`).
+        items: ``(L,)`` the order of the items, as in these wrappers.
         **arguments: of the environment, such as ``instance`` and ``max_episode_steps``.
 
     Returns:
         A vector environment of the library with B environments.
-
-    Raises:
-        TypeError: ``env`` is no id; or an argument is one of ``make_vec_env`` that this function
-            does not take.
 
     Example:
         >>> import clickgym
@@ -57,22 +71,16 @@ def vec_env(env: str, n_envs: int, *, seed: int | None = None, **arguments: Any)
     """
     expected = "an id, such as 'PBMRank-v0'; as_vec_env adapts what gym.make_vec returned"
     check_kind("env", env, str, expected)
-    for name in arguments:
-        if name in OF_MAKE_VEC_ENV:
-            raise TypeError(
-                f"vec_env takes no {name}: arguments of the environment stand by themselves, as in "
-                "vec_env(id, 8, instance=...); regret is measured already, for envs.result(name); "
-                "other wrappers and processes need make_vec_env of stable-baselines3"
-            )
     env_id, described = parse_spec(env)
-    arguments = described | arguments
-    streams = gym.make_vec(env_id, num_envs=n_envs, autoreset_mode="SameStep", **arguments)
-    envs = StableBaselinesVecEnv(RecordVectorRegret(streams))
+    streams = gym.make_vec(
+        env_id, num_envs=n_envs, autoreset_mode="SameStep", **(described | arguments)
+    )
+    envs = StableBaselinesVecEnv(RecordVectorRegret(streams), actions, items)
     envs.seed(seed)
-    return _Monitor(envs)
+    return envs
 
 
-def as_vec_env(envs: VectorEnv) -> VecEnv:
+def as_vec_env(envs: VectorEnv) -> StableBaselinesVecEnv:
     """Adapt a Gymnasium vector environment to stable-baselines3, which cannot use it directly; for
     an id without wrappers, `vec_env` is shorter.
 
@@ -81,8 +89,7 @@ def as_vec_env(envs: VectorEnv) -> VecEnv:
             resets a finished stream in the same step.
 
     Returns:
-        A vector environment of the library with B environments; its attribute ``infos`` holds the
-        infos of the last step.
+        A vector environment of the library with B environments.
 
     Raises:
         TypeError: ``envs`` is not a Gymnasium vector environment.
@@ -100,132 +107,184 @@ def as_vec_env(envs: VectorEnv) -> VecEnv:
     return StableBaselinesVecEnv(envs)
 
 
-class _Monitor(VecMonitor):
-    """A monitor that can be sent to processes, with the model that it trains. That of the library
-    keeps the attributes of its class, which cannot be pickled.
-    """
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: it for name, it in vars(self).items() if name != "class_attributes"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, class_attributes=dict(inspect.getmembers(type(self))))
-
-
 class StableBaselinesVecEnv(VecEnv):
-    """The adapter that `as_vec_env` returns.
+    """The streams that `vec_env` and `as_vec_env` return.
 
-    All streams are one object, so attributes and methods are those of the vector environment, and
-    the same for every stream. If a method returns an array with a row for each stream, each stream
-    gets its row.
+    All streams are one object, so attributes are those of the vector environment, and the same for
+    every stream. The info of a stream has the ``regret`` of its session, and where an episode ended
+    what ``Monitor`` of the library writes there.
 
-    `step_wait` returns the infos of single streams only if they end, because splitting all infos
-    would take longer than the step. The arrays of all streams are in ``infos``.
+    Args:
+        envs: as in `as_vec_env`; actions are lists, unless a wrapper of yours changes them.
+        actions, items: as in `vec_env`.
+        is_flat: whether a `Dict` is observed as one array, a `FlatObservation`.
     """
 
-    def __init__(self, envs: VectorEnv) -> None:
-        if not isinstance(envs, VectorEnv):
-            raise TypeError(f"envs is a {type(envs).__name__}; expected a gymnasium VectorEnv")
+    def __init__(
+        self,
+        envs: VectorEnv,
+        actions: str = "rankings",
+        items: ArrayLike | None = None,
+        is_flat: bool = False,
+    ) -> None:
+        check_kind("envs", envs, VectorEnv, A_VECTOR_ENV)
         if envs.metadata.get("autoreset_mode") is not AutoresetMode.SAME_STEP:
             raise ValueError(
                 "stable-baselines3 resets a finished stream in the same step: build the vector "
                 'environment with autoreset_mode="SameStep"'
             )
-        core: Any = envs.unwrapped
-        if getattr(core, "needs_counts", False):
-            warnings.warn(
-                "an observation shows the clicks of one session, and a policy without memory "
-                "learns no query from it: put clickgym.envs.EpisodeCountsVector around the queries",
-                stacklevel=3,
-            )
-            core.needs_counts = False  # it was said
-        self.envs = envs
-        self.infos: dict[str, Any] = {}
-        super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)
+        self.envs, seen = envs, envs.single_observation_space
+        space: Any = envs.single_action_space
+        self._makes_lists = check_choice("actions", actions, ACTIONS) != "rankings"
+        self._makes_lists |= items is not None
+        if self._makes_lists:
+            described = seen if actions == "weights" else items
+            space = ACTIONS[actions](space, described)  # type: ignore[abstract]
+        self._draft: Draft | None = None
+        if isinstance(space, Choices):
+            self._draft = Draft(space, (envs.num_envs,))
+            seen = space_of_drafts(seen, space)
+        self._ends_with_list = self._draft is not None and lists_are_episodes(envs)
+        self._flat = FlatObservation(seen) if is_flat and isinstance(seen, Dict) else None
+        super().__init__(envs.num_envs, self._flat or seen, space)
+        self._observations: Any = None
+        self._start, self._returns = time.time(), np.zeros(envs.num_envs)
+        self._lengths = np.zeros(envs.num_envs, np.int64)
 
     def reset(self) -> Any:
-        if any(options != self._options[0] for options in self._options):
-            raise ValueError("reset options differ between streams; expected the same for all")
-        observations, infos = self.envs.reset(seed=self._seeds[0], options=self._options[0] or None)
-        self.reset_infos = [_of_stream(infos, b) for b in range(self.num_envs)]
+        self._observations, _ = self.envs.reset(seed=self._seeds[0])
         self._reset_seeds()
-        self._reset_options()
-        return observations
+        self._returns[:], self._lengths[:] = 0.0, 0
+        if self._draft is not None:
+            self._draft.clear()
+        return self._seen(self._observations)
 
     def step_async(self, actions: np.ndarray) -> None:
         self._actions = actions
 
     def step_wait(self) -> tuple[Any, np.ndarray, np.ndarray, list[dict[str, Any]]]:
-        observations, rewards, terminations, truncations, self.infos = self.envs.step(self._actions)
-        dones = terminations | truncations
-        by_stream: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        self._lengths += 1
+        every = range(self.num_envs)
+        lists: Any = self._actions
+        if self._draft is not None:
+            self._draft.place(lists)
+            if not self._draft.complete:
+                nothing = np.zeros(self.num_envs, np.float32)
+                return self._seen(self._observations), nothing, nothing > 0, [{} for _ in every]
+            lists = self._draft.rankings
+        elif self._makes_lists:
+            space: Any = self.action_space
+            lists = space.lists(lists, _features_of(self._observations))
+        observations, rewards, terminated, truncated, infos = self.envs.step(lists)
+        over = terminated | truncated
+        dones = np.ones_like(over) if self._ends_with_list else over
+        by_stream: list[dict[str, Any]] = [{} for _ in every]
+        for sessions in (infos, infos.get("final_info", {})):
+            for b in np.flatnonzero(sessions.get("_regret", ())):
+                by_stream[b]["regret"] = float(sessions["regret"][b])
+        self._returns += rewards
         for b in np.flatnonzero(dones):
-            # SAME_STEP returns the infos of the new episode; the library expects those of the old.
-            self.reset_infos[b] = _of_stream(self.infos, b)
-            by_stream[b] = self.reset_infos[b].pop("final_info", {})
-            by_stream[b]["terminal_observation"] = self.reset_infos[b].pop("final_obs")
-            by_stream[b]["TimeLimit.truncated"] = bool(truncations[b] and not terminations[b])
-        return observations, rewards.astype(np.float32), dones, by_stream
+            last = infos["final_obs"][b] if over[b] else _of_stream(observations, b)
+            is_cut = bool(truncated[b] and not terminated[b] and not self._ends_with_list)
+            by_stream[b] |= {
+                "terminal_observation": self._seen(last, b),
+                "TimeLimit.truncated": is_cut,
+                "episode": {
+                    "r": float(self._returns[b]),
+                    "l": int(self._lengths[b]),
+                    "t": round(time.time() - self._start, 6),
+                },
+            }
+        self._returns[dones], self._lengths[dones] = 0.0, 0
+        self._observations = observations
+        if self._draft is not None:
+            self._draft.clear()
+        return self._seen(observations), rewards.astype(np.float32), dones, by_stream
+
+    def _seen(self, observations: Any, streams: Any = ...) -> Any:
+        """Return what a policy sees of the observations of all streams, or of one."""
+        if self._draft is not None:
+            observations = self._draft.seen(observations, streams)
+        return observations if self._flat is None else self._flat.flat(observations)
 
     def result(self, agent: str, horizon: int | None = None) -> Any:
-        """Return what was measured so far, or of the first so many sessions: a `clickgym.Result`,
-        as of `RecordRegret.result`. Each model needs new environments.
+        """Return what was measured so far, or of the first so many sessions, a
+        `clickgym.Result`, as of `RecordRegret.result`. Each model needs new environments.
 
         Raises:
             AttributeError: there is no `RecordVectorRegret` around the environment.
         """
-        return self._owner("result").result(agent, horizon)  # type: ignore[attr-defined]
+        return self._found("result")(agent, horizon)
 
     def close(self) -> None:
         self.envs.close()
 
     def get_images(self) -> Sequence[np.ndarray | None]:
-        images: Any = self.envs.render()
-        return images or [None] * self.num_envs
+        return [None] * self.num_envs
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        return [getattr(self._owner(attr_name), attr_name) for _ in self._get_indices(indices)]
+        return [self._found(attr_name) for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-        if len(set(self._get_indices(indices))) < self.num_envs:
-            raise ValueError(
-                f"{attr_name} cannot be set for some streams only, because all are one object"
-            )
-        setattr(self._owner(attr_name), attr_name, value)
+        setattr(self.envs, attr_name, value)
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any
     ) -> list[Any]:
-        result = getattr(self._owner(method_name), method_name)(*method_args, **method_kwargs)
-        # such as the masks of actions
-        by_stream = isinstance(result, np.ndarray) and len(result) == self.num_envs
-        return [result[b] if by_stream else result for b in self._get_indices(indices)]
+        result = self._found(method_name)(*method_args, **method_kwargs)
+        has_rows = method_name == "action_masks"
+        return [result[b] if has_rows else result for b in self._get_indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
-        wrapped = any(isinstance(layer, wrapper_class) for layer in self._layers())
-        return [wrapped for _ in self._get_indices(indices)]
+        return [wrapper_class is Monitor for _ in self._get_indices(indices)]
 
-    def _layers(self) -> Iterator[VectorEnv]:
-        """Yield the vector environment, from its outermost wrapper to its core."""
+    def _found(self, name: str) -> Any:
+        """Return an attribute of the outermost layer of the vector environment that has it."""
+        if name == "action_masks" and self._draft is not None:
+            return lambda: self._draft.left
         layer = self.envs
-        while isinstance(layer, VectorWrapper):
-            yield layer
+        while not hasattr(layer, name) and isinstance(layer, VectorWrapper):
             layer = layer.env
-        yield layer
-
-    def _owner(self, name: str) -> VectorEnv:
-        for layer in self._layers():
-            if hasattr(layer, name):
-                return layer
-        raise AttributeError(f"{self.envs} has no attribute {name!r}")
+        return getattr(layer, name)
 
 
-def _of_stream(infos: dict[str, Any], b: Any) -> dict[str, Any]:
-    """Return the entries of one stream in Gymnasium's dict of arrays; the mask ``_name`` marks the
-    streams that have an entry.
+class FlatObservation(Box):
+    """Observations of a `Dict` as one array: of unfinished lists the items and the next position;
+    then the features of all candidates, one after another, or the last clicks, with state and
+    sessions left one-hot.
+
+    Args:
+        space: the `Dict`.
     """
-    return {
-        name: _of_stream(values, b) if isinstance(values, dict) else values[b]
-        for name, values in infos.items()
-        if not name.startswith("_") and infos[f"_{name}"][b]
-    }
+
+    def __init__(self, space: Dict) -> None:
+        self._one_hot = {
+            name: np.eye(int(part.n), dtype=np.int8)
+            for name, part in space.spaces.items()
+            if isinstance(part, Discrete)
+        }
+        empty: Any = {name: np.zeros(part.shape, part.dtype) for name, part in space.items()}
+        super().__init__(-1, 1, (len(self.flat(empty)),), np.float32)
+
+    def flat(self, seen: Any) -> NDArray[np.float32]:
+        """Return the observations of all streams, or that of one, as an array."""
+        placed, parts = seen.get("placed"), []
+        if placed is not None:
+            parts = [placed.any(axis=-2), placed.any(axis=-1)]
+        if "features" in seen:
+            rows = seen["features"]
+            parts.append(rows.reshape(*rows.shape[:-2], -1))
+        else:
+            parts.append(seen["observation"] if "observation" in seen else seen["clicks"])
+            parts += [rows[seen[name]] for name, rows in self._one_hot.items()]
+        return np.concatenate(parts, axis=-1, dtype=np.float32)
+
+
+def _features_of(observations: Any) -> Any:
+    return observations.get("features") if isinstance(observations, dict) else None
+
+
+def _of_stream(observations: Any, b: int) -> Any:
+    if isinstance(observations, dict):
+        return {name: values[b] for name, values in observations.items()}
+    return observations[b]

@@ -169,8 +169,7 @@ def play(env_id: str, instance: str, agent: str, run: int) -> polars.DataFrame:
     result = clickgym.run(player, env, horizon, seed=run, checkpoints=sorted(steps))
     seconds, frozen = time.process_time() - start, None
     if isinstance(player, Learner) and instance in WORLDS:
-        settings = {"model": player.model, "actions": player.actions, "items": player.items}
-        policy = FrozenPolicy(player.n_items, player.n_positions, **settings)
+        policy = FrozenPolicy(model=player.model)
         lost = clickgym.run(policy, env, FROZEN_SESSIONS, seed=run + 1_000).regret[-1]
         frozen = float(lost) / FROZEN_SESSIONS
     columns = {"env": env_id, "instance": instance, "agent": agent, "run": run}

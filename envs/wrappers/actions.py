@@ -1,4 +1,7 @@
-"""Wrappers with which a policy of continuous actions chooses ranked lists: SAC, TD3, DDPG.
+"""Wrappers with which a policy that cannot output a list chooses one, and their action spaces.
+
+Such an action space makes lists of its own actions, of one stream or of many. stable-baselines3
+saves it with a model, so a trained policy knows the lists that its actions mean.
 
 Number j of an action represents the item ``items[j]``. Draw this order at random if ids carry
 information, for example if an instance is stored in order of attraction.
@@ -10,14 +13,13 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.spaces import Box
+from gymnasium.spaces import Box, Dict
 from gymnasium.utils import RecordConstructorArgs
-from gymnasium.vector import VectorActionWrapper, VectorEnv
-from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import A_VECTOR_ENV, AN_ENV, check_kind, numbers
-from ..spaces import RankedList, named_ranking
+from ...core.checks import AN_ENV, check_kind, numbers, short
+from ...core.sums import weighted_sums
+from ..spaces import RankedList, named_ranking, without_repeats
 
 
 def recorded(values: ArrayLike | None) -> list[Any] | None:
@@ -27,43 +29,74 @@ def recorded(values: ArrayLike | None) -> list[Any] | None:
     return None if values is None else np.asarray(values).tolist()
 
 
-def ranked_lists(space: gym.Space, noun: str) -> RankedList:
-    """Return a space of lists; the TypeError names the actions that would represent them."""
-    if not isinstance(space, RankedList):
-        raise TypeError(f"{noun} represent ranked lists; the action space is {space}")
-    return space
-
-
-def order_of_items(items: ArrayLike | None, n_items: int) -> NDArray[np.int64]:
-    """Return the order in which action numbers represent items: ``(L,)`` all items, or None for
-    ``0..L-1``; the ValueError says what is no permutation.
-    """
-    if items is None:
-        return np.arange(n_items)
-    return named_ranking("items", items, n_items, n_items).copy()
-
-
-def scores_space(n_items: int) -> Box:
-    """Return the space of the scores of L items."""
-    return Box(-1.0, 1.0, (n_items,), np.float32)
-
-
-def lists_of_scores(
-    scores: Any, items: NDArray[np.int64], n_positions: int, streams: tuple[int, ...] = ()
-) -> NDArray[np.int64]:
-    """Return the ``(*streams, K)`` lists that scores ``(*streams, L)`` represent.
+class OfLists:
+    """What the action spaces have in common.
 
     Args:
-        scores: finite numbers.
-        items: ``(L,)`` the item of each score.
-        n_positions: K.
-        streams: ``()``, or ``(B,)`` for a vector environment.
-
-    Raises:
-        ValueError: another shape, or the first bad score.
+        lists: the action space of the environment.
+        items: ``(L,)`` all items, in the order of the numbers; None is ``0..L-1``.
     """
-    values = numbers("scores", scores, (*streams, len(items)))
-    return items[np.argsort(-values, axis=-1, kind="stable")[..., :n_positions]]
+
+    def _describe(self, lists: gym.Space, items: ArrayLike | None = None) -> None:
+        if not isinstance(lists, RankedList):
+            raise TypeError(f"expected ranked lists as actions; the action space is {lists}")
+        self.n_items, self.n_positions = lists.n_items, lists.n_positions
+        order = np.arange(self.n_items) if items is None else items
+        self.items = named_ranking("items", order, self.n_items, self.n_items).copy()
+
+
+class NumberedLists(OfLists, RankedList):
+    """The action is a list of numbers."""
+
+    def __init__(self, lists: Any, items: ArrayLike | None = None) -> None:
+        self._describe(lists, items)
+        RankedList.__init__(self, self.n_items, self.n_positions)
+
+    def lists(self, actions: Any, features: Any = None) -> NDArray[np.int64]:
+        """Return the lists ``(..., K)`` of actions ``(..., K)``; a repeated item is shown once."""
+        return self.items[without_repeats(actions, self.n_items)]
+
+
+class Scores(OfLists, Box):
+    """The action has a score for each item: the list shows the K items with the largest."""
+
+    def __init__(self, lists: Any, items: ArrayLike | None = None) -> None:
+        self._describe(lists, items)
+        Box.__init__(self, -1.0, 1.0, (self.n_items,), np.float32)
+
+    def lists(self, actions: Any, features: Any = None) -> NDArray[np.int64]:
+        """Return the lists ``(..., K)`` of scores ``(..., L)``; a ValueError names a bad score."""
+        scores = numbers("scores", actions, (*np.shape(actions)[:-1], self.n_items))
+        return self.items[np.argsort(-scores, axis=-1, kind="stable")[..., : self.n_positions]]
+
+
+class FeatureWeights(OfLists, Box):
+    """The action has a weight for each feature: the list shows the K candidates with the largest
+    weighted sums.
+
+    Args:
+        lists: the action space of the environment.
+        observed: its observation space, with ``features`` ``(L, d)``.
+    """
+
+    def __init__(self, lists: Any, observed: gym.Space) -> None:
+        self._describe(lists)
+        features: Any = observed.spaces.get("features") if isinstance(observed, Dict) else None
+        if features is None:
+            raise ValueError(
+                f"the observation is {short(observed)}; weights need the features of candidates, "
+                "those of a Contextual id, inside of wrappers that change what is observed"
+            )
+        Box.__init__(self, -1.0, 1.0, (features.shape[1],), np.float32)
+
+    def lists(self, actions: Any, features: Any) -> NDArray[np.int64]:
+        """Return the lists ``(..., K)`` of weights ``(..., d)`` for candidates with features
+        ``(..., L, d)``; a ValueError names a bad weight.
+        """
+        rows = np.asarray(features, np.float64)
+        weights = numbers("weights", actions, (*rows.shape[:-2], rows.shape[-1]))
+        sums = weighted_sums(rows, weights[..., None, :])
+        return np.argsort(-sums, axis=-1, kind="stable")[..., : self.n_positions]
 
 
 class ScoresAction(gym.ActionWrapper, RecordConstructorArgs):
@@ -94,45 +127,81 @@ class ScoresAction(gym.ActionWrapper, RecordConstructorArgs):
         >>> from clickgym.envs import ScoresAction
         >>> users = {"attraction": [0.5, 0.4, 0.3, 0.2], "examination": [1.0, 0.5]}
         >>> env = ScoresAction(gym.make("PBMRank-v0", **users))
-        >>> env.action_space
-        Box(-1.0, 1.0, (4,), float32)
+        >>> env.action_space.shape
+        (4,)
         >>> env.action([-0.3, 0.9, 0.1, 0.2])
         array([1, 3])
     """
 
     def __init__(self, env: gym.Env, items: ArrayLike | None = None) -> None:
         check_kind("env", env, gym.Env, AN_ENV)
-        self._lists = ranked_lists(env.action_space, "Scores")
-        self.items = order_of_items(items, self._lists.n_items)
         RecordConstructorArgs.__init__(self, items=recorded(items))
         gym.ActionWrapper.__init__(self, env)
-        self.action_space = scores_space(self._lists.n_items)
+        self.action_space: Scores = Scores(env.action_space, items)
 
     def action(self, action: ArrayLike) -> NDArray[np.int64]:
         """Return the ``(K,)`` list that an action represents."""
-        return lists_of_scores(action, self.items, self._lists.n_positions)
+        return self.action_space.lists(action)
 
 
-class ScoresVectorAction(VectorActionWrapper):
-    """`ScoresAction` for a vector environment.
+class FeatureWeightsAction(gym.ActionWrapper, RecordConstructorArgs):
+    """Actions are weights of the features: the list shows the K candidates with the largest
+    weighted sums of their features, the largest first.
+
+    Use it for a policy with continuous actions (SAC, TD3, DDPG) where candidates have features.
+    With `ScoresAction` such a policy scores places, and each place has another candidate in every
+    session. Weights mean the same in every session: how much each feature counts.
+
+    The features are those of the last observation, and sums are in double precision. Of equal
+    candidates the one in the lower row comes first. Weights beyond -1 and 1 are valid. Weights and
+    any positive multiple of them choose the same list, and the weight of a feature that all
+    candidates share, such as one of the user, changes nothing. So the entropy of weights is not the
+    entropy of lists, and the automatic ``ent_coef`` of SAC is misled: use a fixed one, such as
+    0.01.
 
     Args:
-        env: a vector environment whose single action space is a `RankedList`.
-        items: ``(L,)`` as in `ScoresAction`, the same for all streams.
+        env: an environment whose action space is a `RankedList`, and whose observation is a `Dict`
+            with the ``features`` ``(L, d)`` of the candidates. Wrappers that flatten or normalise
+            the observation belong outside of this one.
 
     Raises:
-        TypeError, ValueError: as `ScoresAction`.
+        TypeError: the action space is not a `RankedList`.
+        ValueError: no features are observed; in ``step``, weights that are not d finite numbers.
+
+    Example:
+        >>> import gymnasium as gym, clickgym
+        >>> from clickgym.envs import FeatureWeightsAction
+        >>> env = FeatureWeightsAction(gym.make("ContextualPBMRank-v0"))
+        >>> env.action_space.shape
+        (10,)
+        >>> observation, _ = env.reset(seed=0)
+        >>> by_second = np.argsort(-observation["features"][:, 1], kind="stable")
+        >>> env.action(np.eye(10)[1]).tolist() == by_second[:5].tolist()
+        True
     """
 
-    def __init__(self, env: VectorEnv, items: ArrayLike | None = None) -> None:
-        check_kind("env", env, VectorEnv, A_VECTOR_ENV)
-        super().__init__(env)
-        self.autoreset_mode = env.metadata.get("autoreset_mode")
-        self._lists = ranked_lists(env.single_action_space, "Scores")
-        self.items = order_of_items(items, self._lists.n_items)
-        self.single_action_space = scores_space(self._lists.n_items)
-        self.action_space = batch_space(self.single_action_space, env.num_envs)
+    def __init__(self, env: gym.Env) -> None:
+        check_kind("env", env, gym.Env, AN_ENV)
+        RecordConstructorArgs.__init__(self)
+        gym.ActionWrapper.__init__(self, env)
+        space = FeatureWeights(env.action_space, env.observation_space)
+        self.action_space: FeatureWeights = space
+        self._features: NDArray[np.float64] | None = None
 
-    def actions(self, actions: ArrayLike) -> NDArray[np.int64]:
-        """Return the ``(B, K)`` lists that the actions of B streams represent."""
-        return lists_of_scores(actions, self.items, self._lists.n_positions, (self.num_envs,))
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        observation, info = self.env.reset(seed=seed, options=options)
+        self._features = observation["features"].copy()  # the caller may change those that it gets
+        return observation, info
+
+    def step(self, action: ArrayLike) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        observation, *outcome = self.env.step(self.action(action))
+        self._features = observation["features"].copy()
+        return observation, *outcome
+
+    def action(self, action: ArrayLike) -> NDArray[np.int64]:
+        """Return the ``(K,)`` list that ``(d,)`` weights choose among the present candidates."""
+        if self._features is None:
+            raise gym.error.ResetNeeded("call reset() before the first step()")
+        return self.action_space.lists(action, self._features)

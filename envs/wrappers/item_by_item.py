@@ -1,4 +1,4 @@
-"""Wrappers with which a policy chooses a ranked list item by item, in K steps of `Discrete(L)`:
+"""A wrapper with which a policy chooses a ranked list item by item, in K steps of `Discrete(L)`:
 DQN, and with masks MaskablePPO.
 """
 
@@ -11,47 +11,49 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Dict, Discrete, MultiBinary
 from gymnasium.utils import RecordConstructorArgs
-from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
-from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import A_VECTOR_ENV, AN_ENV, check_kind, integers
+from ...core.checks import AN_ENV, check_kind, integers
 from ..any_env import users_of
-from .actions import order_of_items, ranked_lists, recorded
+from .actions import OfLists, recorded
+
+
+class Choices(OfLists, Discrete):
+    """The action is the number of the item at the next position."""
+
+    def __init__(self, lists: Any, items: ArrayLike | None = None) -> None:
+        self._describe(lists, items)
+        Discrete.__init__(self, self.n_items)
 
 
 class Draft:
     """Unfinished lists, one for each stream, all of the same length.
 
     Args:
-        lists: the space of lists.
-        items: as in `order_of_items`.
-        streams: ``()``, or ``(B,)`` for a vector environment.
+        space: of the choices.
+        streams: ``()``, or ``(B,)``.
 
     Attributes:
         placed: ``(*streams, K, L)`` int8, 1 if a position holds the item of a number.
         position: the next position.
     """
 
-    def __init__(
-        self, lists: gym.Space, items: ArrayLike | None, streams: tuple[int, ...] = ()
-    ) -> None:
-        lists = ranked_lists(lists, "Items chosen one by one")
-        self.n_items, self.n_positions, self.streams = lists.n_items, lists.n_positions, streams
-        self.items = order_of_items(items, self.n_items)
+    def __init__(self, space: Choices, streams: tuple[int, ...] = ()) -> None:
+        self.space, self.streams = space, streams
         self.clear()
 
     def clear(self) -> None:
         """Start new lists."""
-        self.placed = np.zeros((*self.streams, self.n_positions, self.n_items), np.int8)
-        self.position = 0
+        sizes = self.space.n_positions, self.space.n_items
+        self.placed, self.position = np.zeros((*self.streams, *sizes), np.int8), 0
 
     def place(self, choices: Any) -> None:
         """Put the items of the chosen numbers, of shape ``streams``, at the next position; a number
         that is already on the list stands for the next one that is not.
         """
-        numbers = integers("choice", choices, self.streams, 0, self.n_items)
-        following = (numbers[..., None] + np.arange(self.n_items)) % self.n_items
+        n_items = self.space.n_items
+        numbers = integers("choice", choices, self.streams, 0, n_items)
+        following = (numbers[..., None] + np.arange(n_items)) % n_items
         first = np.take_along_axis(self.left, following, axis=-1).argmax(axis=-1, keepdims=True)
         chosen = np.take_along_axis(following, first, axis=-1)
         np.put_along_axis(self.placed[..., self.position, :], chosen, 1, axis=-1)
@@ -60,7 +62,7 @@ class Draft:
     @property
     def complete(self) -> bool:
         """Whether all positions are filled."""
-        return self.position == self.n_positions
+        return self.position == self.space.n_positions
 
     @property
     def left(self) -> NDArray[np.bool_]:
@@ -69,38 +71,29 @@ class Draft:
 
     @property
     def rankings(self) -> NDArray[np.int64]:
-        """Return the complete lists, ``(*streams, K)``."""
-        return self.items[self.placed.argmax(axis=-1)]
+        """The complete lists, ``(*streams, K)``."""
+        return self.space.items[self.placed.argmax(axis=-1)]
+
+    def seen(self, observation: Any, streams: Any = ...) -> dict[str, Any]:
+        """Return what a policy sees: an observation of all streams, or of one, and a copy of what
+        is placed.
+        """
+        last = observation if isinstance(observation, dict) else {"observation": observation}
+        return {**last, "placed": self.placed[streams].copy()}
 
 
-def flat_draft(placed: NDArray[np.int8], last: NDArray[Any]) -> NDArray[np.float32]:
-    """Return unfinished lists, ``placed`` of a `Draft`, and the last observations as arrays: the
-    items on the list, the next position, and the last observation.
+def space_of_drafts(observed: gym.Space, choices: Choices) -> Dict:
+    """Return the space of what `Draft.seen` returns."""
+    last = observed.spaces if isinstance(observed, Dict) else {"observation": observed}
+    return Dict({**last, "placed": MultiBinary([choices.n_positions, choices.n_items])})
+
+
+def lists_are_episodes(env: Any) -> bool:
+    """Whether an episode item by item is one list. Otherwise it is a user's stay, because a list
+    changes how its user clicks later.
     """
-    return np.concatenate(
-        [placed.any(axis=-2), placed.any(axis=-1), last], axis=-1, dtype=np.float32
-    )
-
-
-def _with_draft(space: gym.Space, draft: Draft) -> Dict:
-    placed = MultiBinary([draft.n_positions, draft.n_items])
-    return Dict({**_as_dict(space, space), "placed": placed})
-
-
-def _as_dict(space: gym.Space, value: Any) -> dict[str, Any]:
-    """Return a space, or an observation of it, as a dict; one of a `Dict` keeps its keys."""
-    return dict(value.items()) if isinstance(space, Dict) else {"observation": value}
-
-
-def _seen(space: gym.Space, observation: Any, placed: NDArray[np.int8]) -> dict[str, Any]:
-    """Return what a policy sees, in new arrays: an observation of a space, and what is placed."""
-    return deepcopy({**_as_dict(space, observation), "placed": placed})
-
-
-def _users_may_leave(env: gym.Env | VectorEnv) -> bool:
-    """Whether an episode is a user's stay, so that a single list cannot be one."""
     users = users_of(env)
-    return users is not None and users.may_leave
+    return users is None or not users.may_leave
 
 
 class ItemByItem(gym.Wrapper, RecordConstructorArgs):
@@ -154,13 +147,12 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
 
     def __init__(self, env: gym.Env, items: ArrayLike | None = None) -> None:
         check_kind("env", env, gym.Env, AN_ENV)
-        self._may_leave = _users_may_leave(env)
-        self._draft = Draft(env.action_space, items)
-        self.items = self._draft.items
         RecordConstructorArgs.__init__(self, items=recorded(items))
         gym.Wrapper.__init__(self, env)
-        self.action_space = Discrete(self._draft.n_items)
-        self.observation_space = _with_draft(env.observation_space, self._draft)
+        choices = Choices(env.action_space, items)
+        self.action_space = choices
+        self.observation_space = space_of_drafts(env.observation_space, choices)
+        self._draft, self._is_one_list = Draft(choices), lists_are_episodes(env)
         self._observation: Any = None
         self._under_way = False
         self._ended = True  # the episode of env, not the list
@@ -175,7 +167,7 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
             The observation; and the info of the reset of ``env``, or an empty one.
         """
         info: dict[str, Any] = {}
-        if self._ended or self._may_leave or seed is not None or options:
+        if self._ended or not self._is_one_list or seed is not None or options:
             self._observation, info = self.env.reset(seed=seed, options=options)
             self._ended = False
         self._draft.clear()
@@ -196,15 +188,16 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         """
         if not self._under_way:
             raise gym.error.ResetNeeded("call reset() first: it starts a list")
-        self._draft.place(action)
-        if not self._draft.complete:
+        draft = self._draft
+        draft.place(action)
+        if not draft.complete:
             return self._observe(), 0.0, False, False, {}
-        self._observation, reward, ended, truncated, info = self.env.step(self._draft.rankings)
+        self._observation, reward, ended, truncated, info = self.env.step(draft.rankings)
         self._ended = ended or truncated
-        self._under_way = self._may_leave and not self._ended
+        self._under_way = not self._is_one_list and not self._ended
         if self._under_way:
-            self._draft.clear()
-        is_over = ended or not self._may_leave
+            draft.clear()
+        is_over = ended or self._is_one_list
         return self._observe(), float(reward), is_over, truncated, info
 
     def action_masks(self) -> NDArray[np.bool_]:
@@ -212,146 +205,4 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         return self._draft.left
 
     def _observe(self) -> dict[str, Any]:
-        return _seen(self.env.observation_space, self._observation, self._draft.placed)
-
-
-class ItemByItemVector(VectorWrapper):
-    """`ItemByItem` for a vector environment: K steps of all streams together, then one session of
-    each stream.
-
-    A complete list ends the episode of every stream. The step of the last item returns the first
-    observation of the next list. The last observation of the complete list is then in
-    ``final_obs``, and the info of the session in ``final_info``. The sessions of the streams
-    continue. For stateful users, as in `ItemByItem`, episodes are those of ``env``.
-
-    Args:
-        env: a vector environment whose single action space is a `RankedList`, with autoreset mode
-            ``SAME_STEP``. All streams must end together, except those of stateful users.
-        items: ``(L,)`` as in `ItemByItem`, the same for all streams.
-
-    Raises:
-        TypeError, ValueError, gymnasium.error.ResetNeeded: as in `ItemByItem`; ValueError also for
-            another autoreset mode, and in ``step`` if only some streams ended.
-
-    Example:
-        >>> import gymnasium as gym, clickgym
-        >>> from clickgym.envs import ItemByItemVector
-        >>> envs = gym.make_vec("PBMRank-v0", num_envs=3, autoreset_mode="SameStep")
-        >>> envs = ItemByItemVector(envs)
-        >>> observations, infos = envs.reset(seed=0)
-        >>> for k in range(5):
-        ...     choices = envs.action_masks().argmax(axis=1)
-        ...     observations, rewards, terminations, truncations, infos = envs.step(choices)
-        >>> terminations.tolist(), infos["final_info"]["regret"].shape
-        ([True, True, True], (3,))
-        >>> bool(observations["placed"].any())
-        False
-    """
-
-    def __init__(self, env: VectorEnv, items: ArrayLike | None = None) -> None:
-        check_kind("env", env, VectorEnv, A_VECTOR_ENV)
-        super().__init__(env)
-        self.autoreset_mode = mode = env.metadata.get("autoreset_mode")
-        if mode is not AutoresetMode.SAME_STEP:
-            raise ValueError(f"autoreset_mode is {getattr(mode, 'name', mode)}; expected SAME_STEP")
-        self._may_leave = _users_may_leave(env)
-        self._draft = Draft(env.single_action_space, items, (env.num_envs,))
-        self.items = self._draft.items
-        self.single_action_space = Discrete(self._draft.n_items)
-        self.action_space = batch_space(self.single_action_space, env.num_envs)
-        self.single_observation_space = _with_draft(env.single_observation_space, self._draft)
-        self.observation_space = batch_space(self.single_observation_space, env.num_envs)
-        self._observations: Any = None
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Start a list on each stream. The first time, with a seed or options, and for stateful
-        users, also reset ``env``.
-
-        Returns:
-            The observations; and the infos of the reset of ``env``, or empty infos.
-        """
-        infos: dict[str, Any] = {}
-        if self._observations is None or self._may_leave or seed is not None or options:
-            self._observations, infos = self.env.reset(seed=seed, options=options)
-        self._draft.clear()
-        return self._observe(), infos
-
-    def step(
-        self, actions: Any
-    ) -> tuple[
-        dict[str, Any], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]
-    ]:
-        """Choose the item of the next position on each stream.
-
-        Args:
-            actions: ``(B,)`` integers j, as in `ItemByItem`.
-
-        Returns:
-            The observations; the rewards, 0 before the last item; whether the lists are complete;
-            whether the sessions were truncated; the infos, empty before the last item.
-        """
-        if self._observations is None:
-            raise gym.error.ResetNeeded("call reset() first: it starts a list on each stream")
-        self._draft.place(actions)
-        no_stream = np.zeros(self.num_envs, np.bool_)
-        if not self._draft.complete:
-            return self._observe(), np.zeros(self.num_envs), no_stream, no_stream.copy(), {}
-        self._observations, rewards, terminations, truncations, infos = self.env.step(
-            self._draft.rankings
-        )
-        rewards, ended = np.asarray(rewards, np.float64), terminations | truncations
-        if self._may_leave:
-            self._end(infos, ended)
-            return self._observe(), rewards, terminations, truncations, infos
-        if ended.any() != ended.all():
-            which = np.flatnonzero(ended).tolist()
-            raise ValueError(f"the streams must end together; those that ended: {which}")
-        infos = self._next_lists(infos, ended.any())
-        return self._observe(), rewards, ~no_stream, truncations, infos
-
-    def action_masks(self) -> NDArray[np.bool_]:
-        """Return ``(B, L)`` booleans: the choices that are left for the next step of each
-        stream.
-        """
-        return self._draft.left
-
-    def _end(self, infos: dict[str, Any], ended: NDArray[np.bool_]) -> None:
-        """Add the complete lists to the last observations of episodes that ended, and start the
-        next lists.
-        """
-        space = self.env.single_observation_space
-        for b in np.flatnonzero(ended):
-            infos["final_obs"][b] = _seen(space, infos["final_obs"][b], self._draft.placed[b])
-        self._draft.clear()
-
-    def _next_lists(self, infos: dict[str, Any], ended: bool) -> dict[str, Any]:
-        """Start the next lists in the same step; the infos describe the complete lists."""
-        if ended:  # the episodes of env ended, too, and the infos are those of the next ones
-            last = infos["final_obs"], infos["final_info"]
-            infos = {
-                name: value
-                for name, value in infos.items()
-                if name.removeprefix("_") not in ("final_obs", "final_info")
-            }
-        else:
-            last = iterate(self.env.observation_space, deepcopy(self._observations)), infos
-            infos = {}
-        final = np.empty(self.num_envs, object)
-        final[:] = [
-            {**_as_dict(self.env.single_observation_space, observation), "placed": placed}
-            for observation, placed in zip(last[0], self._draft.placed, strict=True)
-        ]
-        self._draft.clear()
-        all_streams = np.ones(self.num_envs, np.bool_)
-        return {
-            **infos,
-            "final_obs": final,
-            "_final_obs": all_streams,
-            "final_info": last[1],
-            "_final_info": all_streams.copy(),
-        }
-
-    def _observe(self) -> dict[str, Any]:
-        return _seen(self.env.single_observation_space, self._observations, self._draft.placed)
+        return deepcopy(self._draft.seen(self._observation))  # the caller's own at each step

@@ -7,18 +7,10 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box
 from gymnasium.utils.env_checker import check_env
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import FlattenObservation, TimeLimit
 
 import clickgym
-from clickgym.envs import (
-    ClickEnv,
-    ClickVectorEnv,
-    FeatureWeightsAction,
-    FeatureWeightsVectorAction,
-    LinearModel,
-    PositionBasedModel,
-)
+from clickgym.envs import ClickEnv, FeatureWeightsAction, LinearModel, PositionBasedModel
 
 pytestmark = pytest.mark.uncompiled
 ITEMS = np.random.default_rng(0).uniform(0, 0.5, (9, 3))
@@ -29,10 +21,6 @@ def by_hand(weights, features, n_positions=2):
     """Rows by decreasing sum; of equal sums the lower row first."""
     sums = [sum(float(w) * float(x) for w, x in zip(weights, row, strict=True)) for row in features]
     return sorted(range(len(sums)), key=lambda row: (-sums[row], row))[:n_positions]
-
-
-def vector(n_envs=3, mode=AutoresetMode.SAME_STEP, **arguments):
-    return ClickVectorEnv(USERS, n_envs, autoreset_mode=mode, **arguments)
 
 
 def test_lists_of_an_environment():
@@ -55,30 +43,6 @@ def test_lists_of_an_environment():
         if truncated:
             observation, _ = env.reset()
     assert len(lists) > 6
-
-
-@pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP])
-@pytest.mark.parametrize("native", [True, False], ids=["native", "sync"])
-def test_lists_of_streams(mode, native):
-    """Each stream has its own features, those of the observation returned last, through the ends of
-    episodes.
-    """
-    made = vector(mode=mode, max_episode_steps=3)
-    if not native:
-        one = lambda: TimeLimit(ClickEnv(USERS), 3)  # noqa: E731
-        made = SyncVectorEnv([one] * 3, autoreset_mode=mode)
-    envs, rng, ends = FeatureWeightsVectorAction(made), np.random.default_rng(1), 0
-    assert envs.single_action_space == Box(-1, 1, (3,), np.float32)
-    assert envs.action_space == Box(-1, 1, (3, 3), np.float32)
-    observations, _ = envs.reset(seed=5)
-    for _ in range(9):
-        weights = rng.normal(size=(3, 3)).astype(np.float32)
-        expected = list(map(by_hand, weights, observations["features"]))
-        assert envs.actions(weights).tolist() == expected
-        observations, _, _, truncations, _ = envs.step(weights)
-        ends += truncations.any()
-    assert ends > 1
-    assert expected[0] != expected[1]
 
 
 def test_equal_candidates_and_scale():
@@ -120,32 +84,17 @@ def test_bad_weights(weights, message):
     assert str(env.step([1, 0, 0])) == str(twin.step([1, 0, 0]))
 
 
-def test_bad_weights_of_a_stream():
-    envs = FeatureWeightsVectorAction(vector())
-    envs.reset(seed=0)
-    weights = np.zeros((3, 3))
-    weights[1, 2] = np.nan
-    with pytest.raises(ValueError, match=r"^weights\[1, 2\] is nan; expected a finite number$"):
-        envs.step(weights)
-    with pytest.raises(ValueError, match=r"weights has shape \(3,\); expected \(3, 3\)"):
-        envs.step(np.zeros(3))
-
-
 def test_other_environments_are_refused():
     env = gym.make("ContextualPBMRank-v0")
-    said = "^PBMRank-v0 shows .*; FeatureWeights%s needs features of .*: those of a Contextual id, "
-    with pytest.raises(ValueError, match=said % "Action"):
+    said = r"^the observation is %s.*; weights need .* features .* those of a Contextual id, inside"
+    with pytest.raises(ValueError, match=said % "MultiBinary"):
         FeatureWeightsAction(gym.make("PBMRank-v0"))
-    with pytest.raises(ValueError, match=said % "VectorAction"):
-        FeatureWeightsVectorAction(gym.make_vec("PBMRank-v0", num_envs=2))
-    with pytest.raises(ValueError, match=r"shows Box.*, inside of wrappers"):
+    with pytest.raises(ValueError, match=said % "Box"):
         FeatureWeightsAction(FlattenObservation(env))
-    with pytest.raises(TypeError, match="Weights represent ranked lists; the action space is Disc"):
+    with pytest.raises(TypeError, match="expected ranked lists"):
         FeatureWeightsAction(gym.make("CartPole-v1"))
     with pytest.raises(gym.error.ResetNeeded, match="call reset"):
         FeatureWeightsAction(ClickEnv(USERS)).step([0, 0, 0])
-    with pytest.raises(gym.error.ResetNeeded, match="call reset"):
-        FeatureWeightsVectorAction(vector()).step(np.zeros((3, 3)))
     with pytest.raises(ValueError, match="under FeatureWeightsAction the action of an agent"):
         clickgym.run("Random", FeatureWeightsAction(env), 10)
 

@@ -16,12 +16,7 @@ from slow import slow
 import clickgym
 from clickgym.agents import Learner
 from clickgym.core.specs import parse_spec
-from clickgym.envs import (
-    ClickEnv,
-    ClickVectorEnv,
-    ItemByItemVector,
-    PositionBasedModel,
-)
+from clickgym.envs import ClickEnv, ClickVectorEnv, PositionBasedModel
 from clickgym.runner.names import spec_of
 
 pytest.importorskip("stable_baselines3")
@@ -101,11 +96,10 @@ def test_further_arguments_of_the_library_reach_it() -> None:
 
 
 def test_masks_of_each_stream_reach_the_library() -> None:
-    from clickgym.agents import as_vec_env
-    from clickgym.agents.rl.streams import FlatObservation
+    from clickgym.agents.rl.vec_env import StableBaselinesVecEnv
 
     streams = ClickVectorEnv(SMALL, 2, autoreset_mode="SameStep")
-    envs = as_vec_env(FlatObservation(ItemByItemVector(streams)))
+    envs = StableBaselinesVecEnv(streams, "items", is_flat=True)
     envs.reset()
     envs.step(np.array([1, 3]))
     assert envs.has_attr("action_masks")
@@ -217,7 +211,8 @@ def test_ppo_and_a2c_of_the_library_draw_whole_lists(name: str, env_id: str) -> 
     agent = clickgym.make_agent(name, env, seed=0, n_envs=4, n_steps=4, policy="MlpPolicy")
     clickgym.run(agent, env, 16, seed=0)
     assert not isinstance(agent.model.policy, PlackettLuceActorCritic)
-    assert sorted(agent.items) == list(range(env.action_space.n_items)) != agent.items.tolist()
+    items = agent.model.action_space.items.tolist()  # in an order of its own
+    assert sorted(items) == list(range(env.action_space.n_items)) != items
 
 
 OWN = """
