@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Dict, Discrete, MultiDiscrete
-from gymnasium.vector import VectorActionWrapper, VectorObservationWrapper, VectorWrapper
 from numpy.typing import NDArray
 
 from ..core.checks import AN_ENV, check_kind, short
@@ -29,40 +27,6 @@ class Sizes(NamedTuple):
     """d, the number of features of a candidate; 0 if features are not observed."""
     n_states: int
     """S, the number of states of stateful users; 0 for other users."""
-
-
-WRAPPERS = {
-    "action": (gym.ActionWrapper, VectorActionWrapper),
-    "observation": (gym.ObservationWrapper, VectorObservationWrapper),
-}
-"""The wrappers that change actions or observations, also where the spaces stay equal."""
-
-
-def layers_of(env: Any) -> Iterator[Any]:
-    """Yield an environment, single or vector, then what each of its wrappers wraps, from the
-    outside inwards.
-    """
-    layer = env
-    while isinstance(layer, gym.Wrapper | VectorWrapper):
-        yield layer
-        layer = layer.env
-    yield layer
-
-
-def changing_layers(env: Any, *parts: Literal["action", "observation"]) -> list[str]:
-    """Return the class names of the wrappers of an environment, single or vector, that change
-    actions or observations, from the outside inwards.
-    """
-    prefix = "" if isinstance(env, gym.Env) else "single_"
-    return [
-        type(layer).__name__
-        for layer, inner in pairwise(layers_of(env))
-        if any(
-            isinstance(layer, WRAPPERS[part])
-            or getattr(layer, f"{prefix}{part}_space") != getattr(inner, f"{prefix}{part}_space")
-            for part in parts
-        )
-    ]
 
 
 def sizes_of(env: gym.Env) -> Sizes:
@@ -115,13 +79,17 @@ def _check_lists_are_kept(env: gym.Env) -> None:
     """Refuse wrappers of a `ClickEnv` with which the list that an agent chooses is not the list
     that is shown.
     """
-    if names := changing_layers(env, "action"):
-        wrappers, lists = " and ".join(names), env.unwrapped.action_space
-        raise ValueError(
-            f"under {wrappers} the action of an agent in {name_of(env)} is not the list that is "
-            f"shown (actions {env.action_space}, lists {lists}): pass the environment without "
-            f"{wrappers}; wrappers of observations and rewards may stay"
-        )
+    layer: Any = env
+    while isinstance(layer, gym.Wrapper):
+        is_of_actions = isinstance(layer, gym.ActionWrapper)
+        if is_of_actions or layer.action_space != layer.env.action_space:
+            name, lists = type(layer).__name__, env.unwrapped.action_space
+            raise ValueError(
+                f"under {name} the action of an agent in {name_of(env)} is not the list that is "
+                f"shown (actions {env.action_space}, lists {lists}): pass the environment without "
+                f"{name}; wrappers of observations and rewards may stay"
+            )
+        layer = layer.env
 
 
 def check_shows_clicks(env: gym.Env, n_positions: int | None = None) -> int:

@@ -221,11 +221,6 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         _, own_reward, _, own_regret = self._last or (None, reward, -1, None)
         return reward == own_reward or info.get("regret") is not own_regret
 
-    @property
-    def earned(self) -> tuple[float, float]:
-        """Reward and regret of the last session, before any wrapper; nan if there is none."""
-        return (np.nan, np.nan) if self._last is None else (self._last[1], self._last[3])
-
     def knowledge(self, source: str) -> Any:
         """Return knowledge that a paper assumes; None if the environment does not have it.
 

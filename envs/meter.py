@@ -1,8 +1,6 @@
-"""Totals over sessions, and their values at checkpoints."""
+"""Totals over sessions: of a run at its checkpoints, and of a loop after each session."""
 
 from __future__ import annotations
-
-import sys
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,12 +25,8 @@ def checkpoint_steps(horizon: int, checkpoints: ArrayLike | None = None) -> NDAr
         ValueError: on a checkpoint that is not an integer in ``1..horizon``.
     """
     if checkpoints is None:
-        steps = (
-            np.concatenate([np.geomspace(1, horizon, 60), np.linspace(0, horizon, 101)[1:]])
-            .round()
-            .astype(np.int64)
-        )
-        steps = np.maximum(steps, 1)
+        spaced = [np.geomspace(1, horizon, 60), np.linspace(0, horizon, 101)[1:]]
+        steps = np.maximum(np.concatenate(spaced).round().astype(np.int64), 1)
     else:
         values = [checkpoints] if np.isscalar(checkpoints) else checkpoints
         steps = integers("checkpoints", values, (None,), 1, horizon + 1, empty=True, whole=True)
@@ -40,39 +34,36 @@ def checkpoint_steps(horizon: int, checkpoints: ArrayLike | None = None) -> NDAr
 
 
 class Meter:
-    """Running totals over sessions, and their values at checkpoints; its memory does not grow with
-    the horizon, if there are checkpoints.
+    """Running totals over the sessions of a run, and their values at checkpoints.
 
     Args:
         checkpoints: increasing numbers of sessions, from 1, at which the totals are kept; sessions
-            after the last one are not counted. None keeps them after every session.
+            after the last one are not counted.
         n_metrics: the number of further metrics.
 
     Attributes:
         totals: ``(3 + n_metrics,)`` expected regret, realised reward, clicks and further metrics,
             summed over the sessions so far.
         step: the number of sessions so far.
-        horizon: the last checkpoint; without checkpoints a number that no session reaches.
+        horizon: the last checkpoint.
         next_checkpoint: the first checkpoint not yet reached; the horizon if all are.
         at_checkpoints: ``(n, 3 + n_metrics)`` the totals at n checkpoints; zeros at those not yet
             reached.
-        steps, regret, reward, clicks: the checkpoints reached so far, and the totals there. From a
-            session on whose regret is unknown, all regret is nan.
+        steps, regret: the checkpoints reached so far, and the regret there. From a session on whose
+            regret is unknown, all regret is nan.
     """
 
-    def __init__(self, checkpoints: ArrayLike | None, n_metrics: int = 0) -> None:
-        self.keeps_all = checkpoints is None
-        self._checkpoints = np.arange(1, 1025) if checkpoints is None else np.asarray(checkpoints)
+    def __init__(self, checkpoints: ArrayLike, n_metrics: int = 0) -> None:
+        self._checkpoints = np.asarray(checkpoints)
         self.at_checkpoints = np.zeros((len(self._checkpoints), N_TOTALS + n_metrics))
         self._reached = 0
-        self.horizon = sys.maxsize if self.keeps_all else int(self._checkpoints[-1])
+        self.horizon = int(self._checkpoints[-1])
         self.next_checkpoint = int(self._checkpoints[0])
         self.totals = np.zeros(N_TOTALS + n_metrics)
         self.step = 0
 
     def add(self, regret: float, reward: float, clicks: int) -> None:
         """Count one session; ``regret`` is nan if it is unknown."""
-        self._make_room(1)
         if self.step < self.horizon:
             self.totals[REGRET] += regret
             self.totals[REWARD] += reward
@@ -81,31 +72,9 @@ class Meter:
                 self.at_checkpoints[self._reached] = self.totals
             self.advance(1)
 
-    def add_all(self, sessions: NDArray[np.float64]) -> None:
-        """Count sessions ``(n, 3)``, each with its regret, reward and clicks, as by `add`."""
-        self._make_room(len(sessions))
-        sessions = sessions[: self.horizon - self.step]
-        if not len(sessions):
-            return
-        sums = np.vstack([self.totals[:N_TOTALS], sessions]).cumsum(axis=0)
-        due = self._checkpoints[self._reached :][: len(sessions)] - self.step
-        due = due[due <= len(sessions)]
-        self.at_checkpoints[self._reached : self._reached + len(due), :N_TOTALS] = sums[due]
-        self.totals[:N_TOTALS] = sums[-1]
-        self.advance(len(sessions))
-
-    def _make_room(self, sessions: int) -> None:
-        """Without checkpoints, make room for sessions."""
-        while self.keeps_all and self.step + sessions > len(self._checkpoints):
-            self.next_checkpoint = self.step + 1
-            self._checkpoints = np.arange(1, 2 * len(self._checkpoints) + 1)
-            more = np.zeros_like(self.at_checkpoints)
-            self.at_checkpoints = np.concatenate([self.at_checkpoints, more])
-
     def forget_regret(self) -> None:
         """Make the regret of all sessions unknown, of those that come, too."""
-        if not np.isnan(self.totals[REGRET]):
-            self.at_checkpoints[: self._reached, REGRET] = self.totals[REGRET] = np.nan
+        self.at_checkpoints[: self._reached, REGRET] = self.totals[REGRET] = np.nan
 
     def ahead(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the checkpoints not yet reached, in sessions from now on, and the rows of
@@ -133,14 +102,52 @@ class Meter:
         return self.at_checkpoints[: self._reached, REGRET]
 
     @property
-    def reward(self) -> NDArray[np.float64]:
-        return self.at_checkpoints[: self._reached, REWARD]
-
-    @property
-    def clicks(self) -> NDArray[np.int64]:
-        return self.at_checkpoints[: self._reached, CLICKS].astype(np.int64)
-
-    @property
     def metrics(self) -> NDArray[np.float64]:
         """``(n, n_metrics)`` the further metrics at the checkpoints."""
         return self.at_checkpoints[: self._reached, N_TOTALS:]
+
+
+class Record:
+    """Regret, reward and clicks of a loop's sessions, all of which are kept.
+
+    Attributes:
+        step: the number of sessions so far.
+        totals: ``(3,)`` expected regret, realised reward and clicks so far.
+        regret, reward, clicks: ``(step,)`` the same after each session.
+    """
+
+    def __init__(self) -> None:
+        self.step, self._sums = 0, np.zeros((1024, N_TOTALS))
+
+    def add(self, sessions: ArrayLike) -> None:
+        """Count sessions ``(n, 3)``, each with its regret, reward and clicks; an unknown regret is
+        nan.
+        """
+        rows = np.asarray(sessions, np.float64)
+        first, last = self.step, self.step + len(rows)
+        while last >= len(self._sums):
+            self._sums = np.concatenate([self._sums, np.zeros_like(self._sums)])
+        self._sums[first + 1 : last + 1] = rows
+        added = self._sums[first : last + 1]
+        added.cumsum(axis=0, out=added)
+        self.step = last
+
+    def forget_regret(self) -> None:
+        """Make the regret of all sessions unknown, of those that come, too."""
+        self._sums[: self.step + 1, REGRET] = np.nan
+
+    @property
+    def totals(self) -> NDArray[np.float64]:
+        return self._sums[self.step]
+
+    @property
+    def regret(self) -> NDArray[np.float64]:
+        return self._sums[1 : self.step + 1, REGRET]
+
+    @property
+    def reward(self) -> NDArray[np.float64]:
+        return self._sums[1 : self.step + 1, REWARD]
+
+    @property
+    def clicks(self) -> NDArray[np.int64]:
+        return self._sums[1 : self.step + 1, CLICKS].astype(np.int64)

@@ -65,8 +65,6 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
 
     single_action_space: RankedList
     action_space: RankedList
-    earned: tuple[NDArray[np.float64], NDArray[np.float64]]
-    """Rewards and regrets ``(B,)`` of the last sessions, before any wrapper."""
     _all_ended: bool
     """With NEXT_STEP: whether the next step resets all streams."""
     _episode_steps: Any
@@ -238,13 +236,11 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
             raise self._session_error(error, users) from error
         if bad >= 0:  # nothing was drawn
             return self._simulate(self._shown_for(rankings))
-        regret = batch.optimum - batch.expectation
-        self.earned = batch.realised.copy(), regret
         self._count(1, has_left)
         infos = {
             "ranking": rankings,
             "expected_reward": batch.expectation,
-            "regret": regret,
+            "regret": batch.optimum - batch.expectation,
             "optimal_reward": batch.optimum,
         }
         return batch.clicks, batch.realised, infos

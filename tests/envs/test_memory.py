@@ -237,9 +237,7 @@ def test_recorded_sessions_of_streams():
     users = some_users(2, 3, 4, 2, mean_sessions=4.0)
     totals = {}
     for mode in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP):
-        envs = clickgym.RecordVectorRegret(
-            ClickVectorEnv(users, 50, autoreset_mode=mode), [50 * 400]
-        )
+        envs = clickgym.RecordVectorRegret(ClickVectorEnv(users, 50, autoreset_mode=mode))
         envs.reset(seed=0)
         lists, played, earned = np.tile([0, 1], (50, 1)), 0, 0.0
         for _ in range(100):

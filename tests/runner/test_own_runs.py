@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from functools import partial
+import warnings
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.vector import SyncVectorEnv
 from gymnasium.wrappers import TimeLimit
 
 import clickgym
@@ -31,9 +30,8 @@ def played(seed, env_id="PBMRank-v0"):
     return env.result("mine")
 
 
-def streams(vectorization_mode=None, seed=0):
-    envs = gym.make_vec("PBMRank-v0", num_envs=3, vectorization_mode=vectorization_mode)
-    recorded = clickgym.RecordVectorRegret(envs)
+def streams(seed=0):
+    recorded = clickgym.RecordVectorRegret(gym.make_vec("PBMRank-v0", num_envs=3))
     recorded.reset(seed=seed)
     recorded.action_space.seed(seed)
     for _ in range(T // 3):
@@ -57,11 +55,8 @@ def test_another_reward_is_another_environment():
     (label,) = clickgym.sweep([("PBMRank-v0", arguments)], ["Random"], 5, 1).names("env")
     arguments["attraction"] = np.array(arguments["attraction"])
     env = clickgym.RecordRegret(gym.make("PBMRank-v0", **arguments))
-    envs = [
-        clickgym.RecordVectorRegret(gym.make_vec("PBMRank-v0", 1, mode, **arguments))
-        for mode in ("vector_entry_point", "sync")
-    ]
-    for it, action in ((env, [0, 1]), *((it, [[0, 1]]) for it in envs)):
+    envs = clickgym.RecordVectorRegret(gym.make_vec("PBMRank-v0", 1, **arguments))
+    for it, action in ((env, [0, 1]), (envs, [[0, 1]])):
         it.reset()
         it.step(action)
         assert it.result("mine").env == label
@@ -90,66 +85,12 @@ def test_users_who_are_cut_off_earlier_are_another_environment(env_id):
             clickgym.run("Random", (env_id, given), 5).env,
             label_of_a_loop(gym.make(env_id, **given)),
             label_of_a_loop(TimeLimit(gym.make(env_id), limit or 1000)),
-            *(
-                label_of_a_loop(gym.make_vec(env_id, 2, mode, **given))
-                for mode in ("vector_entry_point", "sync", "async")
-            ),
+            label_of_a_loop(gym.make_vec(env_id, 2, **given)),
         }
         if env_id == "PBMRank-v0":
             assert labels == {"PBMRank-v0"}
         else:
             assert labels == set(clickgym.sweep([(env_id, given)], ["Random"], 5, 1).names("env"))
-
-
-@pytest.mark.parametrize("of", [gym.make, partial(gym.make_vec, num_envs=2)])
-def test_users_who_are_reset_before_they_leave_are_another_environment(of):
-    record = clickgym.RecordRegret if of is gym.make else clickgym.RecordVectorRegret
-    for env_id, label in (
-        ("CascadeMDPRank-v0", "CascadeMDPRank-v0, episodes cut short"),
-        ("PBMRank-v0", "PBMRank-v0"),
-    ):
-        env = record(of(env_id))
-        for _ in range(2):
-            env.reset()
-            env.step(env.action_space.sample())
-        assert env.result("mine").env == label
-
-
-@pytest.mark.parametrize("env_id", ["CascadeMDPRank-v0", "QueriesPBMRank-v0"])
-def test_streams_of_few_episodes_are_another_environment(env_id):
-    """They all begin with new users, unless all episodes have ended at the same time."""
-    envs = clickgym.RecordVectorRegret(gym.make_vec(env_id, 4, max_episode_steps=20))
-    envs.reset(seed=0)
-    labels = []
-    for _ in range(300):
-        envs.step(envs.action_space.sample())
-        labels.append(envs.result("mine").env.partition(", ")[2])
-    few = "few episodes per stream"
-    assert (labels[0], labels[-1]) == (few, "")
-    assert envs.result("mine", 100).env.endswith(few)
-    assert labels[18:21] == [few, "" if env_id.startswith("Queries") else few, few]
-
-
-@pytest.mark.parametrize("seed", [None, 1])
-def test_a_seed_sets_back_the_clock_of_users_who_change(seed):
-    for env_id, label in (("NonStationaryPBMRank-v0", ", clock set back"), ("PBMRank-v0", "")):
-        env = clickgym.RecordRegret(gym.make(env_id))
-        env.reset(seed=0)
-        env.reset(seed=0)
-        env.step(env.action_space.sample())
-        env.reset(seed=seed)
-        assert env.result("mine").env == env_id + (label if seed else "")
-
-
-def test_its_steps_end_with_the_last_session():
-    env = clickgym.RecordRegret(gym.make("PBMRank-v0"), checkpoints=[5, 20])
-    env.reset()
-    with pytest.raises(ValueError, match="no session"):
-        env.result("mine")
-    for n, steps in ((1, [1]), (6, [5, 7]), (30, [5, 20])):
-        for _ in range(n):
-            env.step(range(5))
-        assert env.result("mine").steps.tolist() == steps
 
 
 def test_other_users_are_another_environment():
@@ -167,27 +108,43 @@ def test_other_users_are_another_environment():
     assert len(labels) == 8
     assert "PBMRank-v0:cutoff=3" in labels
     results = [clickgym.run("Random", steep, 2)]
-    for envs in (SyncVectorEnv([lambda: ClickEnv(steep)] * 2), ClickVectorEnv(steep, 2)):
-        recorded = clickgym.RecordVectorRegret(envs)
-        recorded.reset(seed=0)
-        recorded.step(np.array([[0, 1], [1, 2]]))
-        results.append(recorded.result("mine"))
+    recorded = clickgym.RecordVectorRegret(ClickVectorEnv(steep, 2))
+    recorded.reset(seed=0)
+    recorded.step(np.array([[0, 1], [1, 2]]))
+    results.append(recorded.result("mine"))
     assert len({result.env for result in results}) == 1
 
 
-@pytest.mark.parametrize("mode", [None, "sync", "async"])
-def test_streams_have_users_of_their_own(mode):
-    result = streams(mode)
+def test_seeds_of_results():
+    """That of the first reset, and none if another one follows; streams have their own users."""
+    result = streams()
     assert (result.env, result.instance, result.seed) == ("PBMRank-v0", "yandex-9982", None)
     assert result.steps[-1] == T
     env = clickgym.RecordRegret(gym.make("PBMRank-v0"))
     env.reset(seed=0)
+    with pytest.raises(ValueError, match="0 sessions were measured"):
+        env.result("mine")
     env.step(range(5))
     assert env.result("mine").seed == 0
     env.reset()
     assert env.result("mine").seed == 0
     env.reset(seed=1)  # other users from here on
     assert env.result("mine").seed is None
+
+
+@pytest.mark.parametrize("env_id", ["CascadeMDPRank-v0", "QueriesPBMRank-v0"])
+def test_streams_of_few_episodes_get_a_warning(env_id):
+    """They all begin with new users."""
+    envs = clickgym.RecordVectorRegret(gym.make_vec(env_id, 4, max_episode_steps=20))
+    envs.reset(seed=0)
+    envs.step(envs.action_space.sample())
+    with pytest.warns(UserWarning, match="0 episodes ended in 4 streams .*begin with new users"):
+        envs.result("mine")
+    for _ in range(300):
+        envs.step(envs.action_space.sample())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        envs.result("mine")
 
 
 def test_own_runs_stand_in_a_table_and_a_figure_with_others(tmp_path):
@@ -249,24 +206,22 @@ def test_own_runs_stand_beside_those_of_a_sweep(tmp_path, capsys):
         clickgym.Results([results, played(seeds[0])])
 
 
-@pytest.mark.parametrize("checkpoints", [None, [50, T, 320]])
-def test_the_first_sessions_of_a_longer_loop(checkpoints):
+def test_the_first_sessions_of_a_longer_loop():
     """They are those of a loop that ended there."""
     results = []
-    for n, kept in ((320, checkpoints), (T, None)):
-        env = clickgym.RecordRegret(gym.make("PBMRank-v0"), kept)
+    for n in (320, T):
+        env = clickgym.RecordRegret(gym.make("PBMRank-v0"))
         env.reset(seed=0)
         env.action_space.seed(0)
         for _ in range(n):
             env.step(env.action_space.sample())
         results.append(env.result("mine", T))
     long, short = results
-    if checkpoints is None:
-        assert long.steps.tolist() == short.steps.tolist()
-        assert long.regret.tolist() == short.regret.tolist()
+    assert long.steps.tolist() == short.steps.tolist()
+    assert long.regret.tolist() == short.regret.tolist()
     assert (long.steps[-1], long.reward[-1]) == (T, short.reward[-1])
     clickgym.Results([clickgym.run("Random", "PBMRank-v0", T), long])
-    with pytest.raises(ValueError, match="horizon is 319"):
+    with pytest.raises(ValueError, match="300 sessions were measured; a result of 319 is none"):
         env.result("mine", 319)
 
 

@@ -125,7 +125,7 @@ def test_wrappers_of_observations_and_rewards(name):
         np.testing.assert_array_equal(result.regret, plain.regret)
     np.testing.assert_array_equal(result.clicks, plain.clicks)
     np.testing.assert_array_equal(result.reward, plain.reward * (3 if name == "rewards" else 1))
-    recorded = clickgym.RecordRegret(OBSERVATIONS[name](users()), checkpoints=[1])
+    recorded = clickgym.RecordRegret(OBSERVATIONS[name](users()))
     recorded.reset(seed=4)
     recorded.step([0, 1])
     assert recorded.meter.clicks == recorded.unwrapped.last_session()[1].sum()
@@ -206,9 +206,9 @@ def test_wrappers_that_change_clicks(wrapper):
     np.testing.assert_array_equal(changed.regret, plain.regret)
     assert changed.clicks[-1] == shown.sum() != plain.clicks[-1]
     assert changed.metrics["any_click"][-1] == shown.any(axis=1).sum()
-    recorded = clickgym.RecordRegret(wrapper(users()), checkpoints=[200])
+    recorded = clickgym.RecordRegret(wrapper(users()))
     clickgym.run(best(), recorded, 200, seed=1)
-    assert recorded.meter.clicks == shown.sum()
+    assert recorded.meter.clicks[-1] == shown.sum()
     log = clickgym.logs.record(agents[0], wrapper(users()), 200, seed=1)
     np.testing.assert_array_equal(log.clicks, shown)
 

@@ -6,13 +6,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from gymnasium.vector import AutoresetMode
-from numpy.typing import NDArray
+from gymnasium.vector import AutoresetMode, VectorWrapper
 
 from ...core.faults import FAILURES
 from ...core.kernels import clock
-from ...envs import ClickVectorEnv, RecordVectorRegret
+from ...envs import ClickVectorEnv
+from ...envs.wrappers.regret import played
 from .faults import AgentError, session_error
 from .loop import Run
 
@@ -60,7 +59,7 @@ def play_learner(run: Run) -> float:
     return clock() - before - run.metrics.seconds
 
 
-class RecordedStreams(RecordVectorRegret):
+class RecordedStreams(VectorWrapper):
     """The streams of a run's users on which a learner trains: the run's meter and metrics count
     their sessions, and the run's seed determines the users, whatever seed `reset` gets first.
 
@@ -80,9 +79,7 @@ class RecordedStreams(RecordVectorRegret):
             autoreset_mode=AutoresetMode.SAME_STEP,
         )
         super().__init__(envs)
-        self.meter, self._metrics = run.meter, run.metrics
-        self.on_session = self._measure if run.metrics.summed else None
-        self._is_over = False
+        self._run, self._is_over = run, False
         self._seed: int | None = int(env.np_random.integers(2**31))
 
     def reset(
@@ -93,13 +90,17 @@ class RecordedStreams(RecordVectorRegret):
         return super().reset(seed=seed, options=options)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        meter, metrics = self._run.meter, self._run.metrics
         if self._is_over:  # it would never end
             raise RuntimeError("learn goes on after its last session: stop when on_step() is False")
-        self._is_over = self.meter.step >= self.meter.horizon  # a step more does no harm
-        if self.on_session is not None:
-            self._contexts = self._metrics.before_step(self.env, self.num_envs)
-        return super().step(actions)
-
-    def _measure(self, b: int, ranking: Any, clicks: NDArray[np.int8], expectation: float) -> None:
-        items = np.asarray(ranking, np.int64)
-        self._metrics.measure(self._contexts[b], items, clicks, expectation, self.meter.totals)
+        self._is_over = meter.step >= meter.horizon  # a step more does no harm
+        contexts = metrics.before_step(self.env, self.num_envs) if metrics.summed else ()
+        outcome = observations, rewards, _, _, infos = super().step(actions)
+        _, clicks, sessions = played(observations, infos)
+        n_clicks, regret, earned = clicks.sum(axis=1).tolist(), sessions["regret"], rewards.tolist()
+        for b, lost in enumerate(regret.tolist()):
+            if contexts and meter.step < meter.horizon:
+                ranking, expectation = sessions["ranking"][b], sessions["expected_reward"][b]
+                metrics.measure(contexts[b], ranking, clicks[b], expectation, meter.totals)
+            meter.add(lost, earned[b], n_clicks[b])
+        return outcome
