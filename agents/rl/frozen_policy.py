@@ -109,7 +109,8 @@ class FrozenPolicy(Agent):
         )
         self._normaliser = getattr(model, "get_vec_normalize_env", lambda: None)()
         self._rng = generator(seed)
-        self.leave()
+        self._state: Any = None  # of a recurrent policy
+        self._is_first = True  # session of an episode
 
     def __repr__(self) -> str:
         model = getattr(self.model, "__name__", type(self.model).__name__)

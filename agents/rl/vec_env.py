@@ -139,7 +139,7 @@ class StableBaselinesVecEnv(VecEnv):
         self._makes_lists |= items is not None
         if self._makes_lists:
             described = seen if actions == "weights" else items
-            space = ACTIONS[actions](space, described)  # type: ignore[abstract]
+            space = ACTIONS[actions](space, described)
         self._draft: Draft | None = None
         if isinstance(space, Choices):
             self._draft = Draft(space, (envs.num_envs,))
@@ -284,7 +284,7 @@ def _features_of(observations: Any) -> Any:
     return observations.get("features") if isinstance(observations, dict) else None
 
 
-def _of_stream(observations: Any, b: int) -> Any:
+def _of_stream(observations: Any, b: Any) -> Any:
     if isinstance(observations, dict):
         return {name: values[b] for name, values in observations.items()}
     return observations[b]

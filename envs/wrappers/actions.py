@@ -44,6 +44,10 @@ class OfLists:
         order = np.arange(self.n_items) if items is None else items
         self.items = named_ranking("items", order, self.n_items, self.n_items).copy()
 
+    def lists(self, actions: Any, features: Any = None) -> NDArray[np.int64]:
+        """Return the lists ``(..., K)`` of actions, of one stream or of many."""
+        raise NotImplementedError
+
 
 class NumberedLists(OfLists, RankedList):
     """The action is a list of numbers."""
@@ -89,7 +93,7 @@ class FeatureWeights(OfLists, Box):
             )
         Box.__init__(self, -1.0, 1.0, (features.shape[1],), np.float32)
 
-    def lists(self, actions: Any, features: Any) -> NDArray[np.int64]:
+    def lists(self, actions: Any, features: Any = None) -> NDArray[np.int64]:
         """Return the lists ``(..., K)`` of weights ``(..., d)`` for candidates with features
         ``(..., L, d)``; a ValueError names a bad weight.
         """
@@ -137,11 +141,12 @@ class ScoresAction(gym.ActionWrapper, RecordConstructorArgs):
         check_kind("env", env, gym.Env, AN_ENV)
         RecordConstructorArgs.__init__(self, items=recorded(items))
         gym.ActionWrapper.__init__(self, env)
-        self.action_space: Scores = Scores(env.action_space, items)
+        self._space = Scores(env.action_space, items)
+        self.action_space = self._space
 
     def action(self, action: ArrayLike) -> NDArray[np.int64]:
         """Return the ``(K,)`` list that an action represents."""
-        return self.action_space.lists(action)
+        return self._space.lists(action)
 
 
 class FeatureWeightsAction(gym.ActionWrapper, RecordConstructorArgs):
@@ -184,8 +189,8 @@ class FeatureWeightsAction(gym.ActionWrapper, RecordConstructorArgs):
         check_kind("env", env, gym.Env, AN_ENV)
         RecordConstructorArgs.__init__(self)
         gym.ActionWrapper.__init__(self, env)
-        space = FeatureWeights(env.action_space, env.observation_space)
-        self.action_space: FeatureWeights = space
+        self._space = FeatureWeights(env.action_space, env.observation_space)
+        self.action_space = self._space
         self._features: NDArray[np.float64] | None = None
 
     def reset(
@@ -204,4 +209,4 @@ class FeatureWeightsAction(gym.ActionWrapper, RecordConstructorArgs):
         """Return the ``(K,)`` list that ``(d,)`` weights choose among the present candidates."""
         if self._features is None:
             raise gym.error.ResetNeeded("call reset() before the first step()")
-        return self.action_space.lists(action, self._features)
+        return self._space.lists(action, self._features)

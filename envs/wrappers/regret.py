@@ -10,7 +10,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
-from gymnasium.vector import VectorWrapper
+from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
 from ...core.checks import AN_ENV, check_horizon, check_kind
@@ -203,7 +203,7 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
         TypeError: another environment, or one that is wrapped.
     """
 
-    def __init__(self, env: ClickVectorEnv) -> None:
+    def __init__(self, env: VectorEnv) -> None:
         expected = "what gym.make_vec(id) returned; wrappers belong around RecordVectorRegret"
         check_kind("env", env, ClickVectorEnv, expected)
         super().__init__(env)
