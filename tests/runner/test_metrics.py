@@ -95,10 +95,7 @@ def plain(
         return float(
             wrong_pairs(attraction, ranking) > wrong_pairs(attraction, INITIAL[:n].tolist()) + n / 2
         )
-    assert name == "optimal_lists", f"plain has no definition of {name}"
-    return float(
-        math.isclose(expected, model.expected_reward(model.optimal_ranking()), abs_tol=1e-12)
-    )
+    raise AssertionError(f"plain has no definition of {name}")
 
 
 @pytest.mark.parametrize(
@@ -169,40 +166,6 @@ def test_wrong_pairs_by_hand(attraction, initial, harmless, violating):
         assert result.metrics["violations"][-1] == 10 * (ranking in violating)
 
 
-def test_a_list_as_good_as_the_optimum_is_optimal():
-    """Every order of the two best items is optimal in a cascade; with a cutoff only the first
-    position matters.
-    """
-    model = CascadeModel([0.5, 0.3, 0.2], n_positions=2)
-    for arguments, ranking, expected in [
-        ({}, [1, 0], 20),
-        ({}, [0, 2], 0),
-        ({"cutoff": 1}, [1, 0], 0),
-        ({"cutoff": 1}, [0, 2], 20),
-        ({"reference": [2, 1]}, [1, 2], 20),
-    ]:
-        env = ClickEnv(model, **arguments)
-        result = clickgym.run(
-            Oracle(3, 2, ranking=ranking), env, 20, seed=0, metrics=["optimal_lists"]
-        )
-        assert result.metrics["optimal_lists"][-1] == expected
-
-
-def optimal_lists(model, ranking, engine):
-    agent = Oracle(model.n_items, model.n_positions, ranking=ranking)
-    return clickgym.run(
-        agent, ClickEnv(model), 10, seed=0, engine=engine, metrics=["optimal_lists"]
-    ).metrics["optimal_lists"][-1]
-
-
-@pytest.mark.parametrize("engine", ["compiled", "python"])
-@pytest.mark.parametrize(("loss", "expected"), [(1e-14, 10), (1e-10, 0)])
-def test_a_list_that_is_worse_by_little_is_not_optimal(engine, loss, expected):
-    model = PositionBasedModel([0.5, 0.5 - loss], [1.0])
-    assert model.expected_reward([1]) < model.expected_reward([0])
-    assert optimal_lists(model, [1], engine) == expected
-
-
 @pytest.mark.usefixtures("undrawn")
 def test_a_sweep_has_a_column_for_each_metric(tmp_path):
     """In the order asked for, on both engines the same, and part of what a folder of results must
@@ -229,8 +192,8 @@ def test_a_sweep_has_a_column_for_each_metric(tmp_path):
 def test_metrics_of_users_with_a_memory(name, engine, tmp_path):
     """V* is another in each state: the first one told nothing of the lists after it."""
     env, out = "CascadeMDPRank-v0", tmp_path / "out"
-    with pytest.raises(ValueError, match=f"'{name}' needs the same items and users"):
+    with pytest.raises(ValueError, match="needs the same items and users"):
         clickgym.run("TopRank", env, 10, seed=0, engine=engine, metrics=["any_click", name])
-    with pytest.raises(ValueError, match=f"'{name}' needs the same items and users"):
+    with pytest.raises(ValueError, match="needs the same items and users"):
         clickgym.sweep([env], ["TopRank"], 10, 1, out=out, engine=engine, metrics=[name])
     assert not out.exists()

@@ -42,7 +42,7 @@ from ..core.checks import (
 from ..core.files import reading
 from ..core.sums import weighted_sums
 from ..envs import DynamicBayesianModel, Instance, LabelledModel
-from ..runner.play.held_out import mean_ndcg
+from ..runner.play.measuring import mean_ndcg
 from .reading import unzipped
 
 Floats = NDArray[np.float64]

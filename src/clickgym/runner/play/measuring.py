@@ -4,22 +4,24 @@ queries.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import inspect
+import math
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import check_labels
+from ...agents.agent import UnsuitedError
+from ...core.checks import as_array, check_labels, short
 from ...core.faults import FAILURES
 from ...core.kernels import clock, entry, kernel
+from ...core.sums import weighted_sums
 from ...envs.any_env import users_of
 from ...envs.meter import N_TOTALS, Meter
 from .faults import session_error
-from .held_out import check_ranks_features, held_out_queries, mean_ndcg
-from .metrics import Metric, metric_of
-from .ndcg import GainContext
+from .metrics import GainContext, metric_of
 
 
 @cache
@@ -124,16 +126,11 @@ class Metrics:
         Raises:
             ValueError: the environment lacks what a metric needs.
         """
-        contexts: list[Any] = []
-        for name in self.summed:
-            metric = self._metrics[name]
-            if metric.context is None:
-                contexts.append(None)
-            else:
-                _check_users(env, name, metric)
-                of_stream = (env, b) if metric.takes_candidates else (env,)
-                contexts.append(metric.context(*of_stream))
-        return tuple(contexts)
+        builders = [(name, self._metrics[name].context) for name in self.summed]
+        for name, build in builders:
+            if build is not None and users_of(env) is None:
+                raise ValueError(f"the metric {name!r} needs the click model; {env} is no ClickEnv")
+        return tuple(None if build is None else build(env, b) for _, build in builders)
 
     def before_step(self, env: Any, n_streams: int = 1) -> list[tuple[Any, ...]]:
         """The contexts of the coming session of each stream, where a step also draws the candidates
@@ -150,15 +147,71 @@ def _of_session(context: Any) -> Any:
     return context.before_step() if isinstance(context, GainContext) else context
 
 
-def _check_users(env: Any, name: str, metric: Metric) -> None:
-    """Refuse users whom a metric cannot know, or with other items or states in every session."""
-    users = users_of(env)
-    if users is None:
-        raise ValueError(f"the metric {name!r} needs the click model; {env} is no ClickEnv")
-    has_gains = env.task.gains(env.state) is not None
-    if not users.are_alike and not (has_gains and metric.takes_candidates):
-        cure = "; expected ndcg@10" if has_gains and name == "ndcg" else ""
-        raise ValueError(
-            f"the metric {name!r} needs the same items and users in every session; "
-            f"{env} has others{cure}"
+# ------------------------------------------------------------------------------- held-out queries
+
+
+Floats = NDArray[np.float64]
+Query = tuple[str, NDArray[Any], Floats]
+"""What messages call a query; the ``(n, d)`` features and the ``(n,)`` gains of its documents."""
+
+
+def mean_ndcg(rank: Callable[[Floats], ArrayLike], queries: Iterable[Query], k: int) -> float:
+    """Return the mean nDCG@k of a ranking function, over all documents of each query.
+
+    Args:
+        rank: maps features ``(n, d)`` float64 to the order of the n rows, the best first.
+        queries: those without a document of some gain are left out of the mean.
+        k: the number of positions that count.
+
+    Raises:
+        ValueError: ``rank`` returned no order of the rows; no query has a relevant document.
+    """
+    values = []
+    for name, features, gain in queries:
+        if not gain.any():
+            continue
+        order = as_array(f"the order by rank of {name}", rank(features.astype(np.float64)))
+        if order.dtype.kind not in "iu" or not np.array_equal(np.sort(order), range(len(gain))):
+            expected = f"expected an order of its {len(gain)} rows"
+            raise ValueError(f"rank returned {short(order)} for {name}; {expected}")
+        discount = 1.0 / np.log2(np.arange(2, min(k, len(gain)) + 2))
+        shown, ideal = (
+            float(weighted_sums(row[: len(discount)], discount))
+            for row in (gain[order], -np.sort(-gain))
         )
+        values.append(shown / ideal)
+    if not values:
+        raise ValueError("no query has a relevant document")
+    return math.fsum(values) / len(values)
+
+
+def held_out_queries(env: Any, metric: str) -> Iterator[Query]:
+    """Return the held-out queries of an environment's users.
+
+    Raises:
+        ValueError: they have none; the message names the metric that needs them.
+    """
+    users: Any = users_of(env)
+    if getattr(users, "held_out", None) is None:
+        cure = "give test queries: judged_instance(train, test=...), or clickgym judgments --test"
+        raise ValueError(
+            f"the metric {metric!r} needs held-out queries, which {env} does not have; {cure}"
+        )
+    return (
+        (f"held-out query {number}", users.items[items], users.gain[items])
+        for number, items in enumerate(users.held_out)
+    )
+
+
+def check_ranks_features(agent: Any, metric: str) -> None:
+    """Check that an agent can rank the documents of held-out queries.
+
+    Raises:
+        UnsuitedError: its class has no ``best`` that takes features.
+    """
+    best = getattr(agent, "best", None)
+    try:
+        inspect.signature(best).bind(None)  # type: ignore[arg-type]
+    except TypeError:
+        reason = f"cannot rank held-out queries for {metric}: no best(features) in the class"
+        raise UnsuitedError(type(agent).__name__, reason) from None

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from ...core.checks import check_choice, short
 from ...core.kernels import kernel
+from ...core.sums import weighted_sums
 from ...envs import ClickEnv, ClickVectorEnv
-from .ndcg import gain_context, ndcg
 
 Env = ClickEnv | ClickVectorEnv
 
@@ -32,19 +32,21 @@ class Metric(NamedTuple):
         description: one line, for the command line.
         kernel: the value of a session, which is summed over the sessions (a ratio of two sums is no
             such metric). None if the agent ranks held-out queries at each checkpoint.
-        context: builds the kernel's context; None if it needs none. If states change from session
-            to session, clickgym refuses a metric with a context. If candidates change, it does so
-            unless the metric takes candidates.
-        takes_candidates: whether ``context`` also gets the number of a stream, whose candidates
-            it describes.
+        context: builds the kernel's context from an environment and the number of a stream; None
+            if it needs none.
         k: the positions that count on held-out queries.
     """
 
     description: str
     kernel: Callable[..., float] | None
     context: Callable[..., Any] | None = None
-    takes_candidates: bool = False
     k: int = 0
+
+
+def _of_others(name: str, env: Env) -> ValueError:
+    """The refusal of users with other items or states in every session."""
+    needs = "needs the same items and users in every session"
+    return ValueError(f"the metric {name!r} {needs}; {env} has others")
 
 
 # ---------------------------------------------------------------------------------------- any_click
@@ -61,6 +63,68 @@ def any_click(context, ranking, clicks, expectation):  # type: ignore[no-untyped
 # ------------------------------------------------------------------------------------------ ndcg@k
 
 
+class GainContext(NamedTuple):
+    gain: NDArray[np.float64]  # (L,) attraction; with candidates (N,) the gain of each item
+    discount: NDArray[np.float64]  # (m,) 1 / log2(k + 1); of items that stay over the ideal
+    items: NDArray[np.int64]  # (L,) the index of each candidate's gain; (0,): items stay
+    largest: NDArray[np.float64]  # (m,) working memory
+
+    def before_step(self) -> GainContext:
+        """The context of the coming session, which stays when the state is overwritten."""
+        if not len(self.items):
+            return self
+        return self._replace(gain=self.gain[self.items], items=np.arange(len(self.items)))
+
+
+@kernel
+def ideal_gain(context):  # type: ignore[no-untyped-def]
+    """The discounted gain of the candidates with the largest gains, in falling order."""
+    largest, size = context.largest, len(context.largest)
+    largest[:] = 0.0
+    for a in range(len(context.items)):
+        gain, place = context.gain[context.items[a]], size
+        while place > 0 and largest[place - 1] < gain:
+            place -= 1
+            if place + 1 < size:
+                largest[place + 1] = largest[place]
+        if place < size:
+            largest[place] = gain
+    total = 0.0
+    for k in range(size):
+        total += largest[k] * context.discount[k]
+    return total
+
+
+@kernel
+def ndcg(context, ranking, clicks, expectation):  # type: ignore[no-untyped-def]
+    total = 0.0
+    if len(context.items) == 0:
+        for k in range(len(context.discount)):
+            total += context.gain[ranking[k]] * context.discount[k]
+        return total
+    for k in range(len(context.discount)):
+        total += context.gain[context.items[ranking[k]]] * context.discount[k]
+    ideal = ideal_gain(context)
+    return total / ideal if ideal > 0.0 else 0.0
+
+
+def gain_context(env: Env, b: int = 0, k: int = 5) -> GainContext:
+    """The gains and discounts of NDCG of the first k positions."""
+    discount = 1.0 / np.log2(np.arange(2, min(k, env.model.n_positions) + 2))
+    largest = np.zeros(len(discount))
+    if not env.model.are_alike:
+        gains = env.task.gains(env.state, b)
+        if gains is None:
+            raise _of_others(f"ndcg@{k}", env)
+        return GainContext(gains[0], discount, gains[1], largest)
+    if "attraction" not in env.task.model.shapes:
+        raise ValueError(f"ndcg ranks by attraction, which {env.task.model} does not have")
+    gain = env.task.model.attraction
+    ideal = float(weighted_sums(np.sort(gain)[::-1][: len(discount)], discount))
+    relative = discount / ideal if ideal > 0 else np.zeros(len(discount))
+    return GainContext(gain, relative, np.zeros(0, np.int64), largest)
+
+
 def ndcg_at(k: int) -> Metric:
     """The metric ``ndcg@k``."""
     return Metric(
@@ -68,7 +132,6 @@ def ndcg_at(k: int) -> Metric:
         "that of the users' model, else attraction",
         ndcg,
         partial(gain_context, k=k),
-        takes_candidates=True,
     )
 
 
@@ -109,8 +172,10 @@ def violation(context, ranking, clicks, expectation):  # type: ignore[no-untyped
     return 1.0 if wrong_pairs(context.attraction, ranking) > context.allowed else 0.0
 
 
-def safety_context(env: Env) -> SafetyContext:
+def safety_context(env: Env, b: int = 0) -> SafetyContext:
     """The initial list, against which violations are counted."""
+    if not env.model.are_alike:
+        raise _of_others("violations", env)
     if env.initial_ranking is None:
         raise ValueError(
             "the metric 'violations' needs an initial list, which the instance does not have"
@@ -119,26 +184,9 @@ def safety_context(env: Env) -> SafetyContext:
     return SafetyContext(attraction, wrong_pairs(attraction, initial) + env.model.n_positions / 2)
 
 
-# ------------------------------------------------------------------------------------ optimal_lists
-
-
-class OptimumContext(NamedTuple):
-    optimum: NDArray[np.float64]  # (1,)
-
-
-@kernel
-def is_optimal(context, ranking, clicks, expectation):  # type: ignore[no-untyped-def]
-    # the order of summation may differ
-    return 1.0 if expectation >= context.optimum[0] - 1e-12 else 0.0
-
-
 METRICS: dict[str, Metric] = {
     "any_click": Metric("sessions with at least one click (CTR_set is their share)", any_click),
-    "ndcg": Metric(
-        "NDCG of the first five positions, attraction as gain; its mean over sessions is in [0, 1]",
-        ndcg,
-        gain_context,
-    ),
+    "ndcg": ndcg_at(5),
     "ndcg@10": ndcg_at(10),
     "held_out_ndcg@10": held_out_ndcg_at(10),
     "violations": Metric(
@@ -146,11 +194,6 @@ METRICS: dict[str, Metric] = {
         "(Li et al. 2019, eq. 7)",
         violation,
         safety_context,
-    ),
-    "optimal_lists": Metric(
-        "lists whose expected reward is the optimum",
-        is_optimal,
-        lambda env: OptimumContext(env.state.optimum),
     ),
 }
 """The metrics by name; `metric_of` also knows those of `AT_K` for other k."""
