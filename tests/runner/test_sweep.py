@@ -205,7 +205,7 @@ def test_workers_know_a_module_that_is_newer(own_agent, tmp_path, monkeypatch):
 
 def test_what_an_agent_does_besides_changes_nothing(tmp_path, monkeypatch):
     """It prints, seeds the global generator and changes the working folder: the results stay in
-    their folder, and an instance is read where it was.
+    their folder.
     """
 
     class Busy(Agent):
@@ -221,16 +221,15 @@ def test_what_an_agent_does_besides_changes_nothing(tmp_path, monkeypatch):
         def update(self, observation, ranking, clicks, reward): ...
 
     monkeypatch.chdir(tmp_path)
-    load_instance("uniform:n_items=6,n_positions=3").save("users.json")
     agents = {"busy": Busy, "Random": "Random"}
 
     def play(**where):
         return clickgym.sweep(["PBMRank-v0"], agents, 50, 2, n_jobs=1, **where).frame
 
-    frame = play(instances=["users.json"], out="results")
+    frame = play(out="results")
     assert os.getcwd() == "/"
     assert_frame_equal(frame, clickgym.Results(tmp_path / "results").frame)
-    assert_frame_equal(frame, play(instances=[tmp_path / "users.json"]))
+    assert_frame_equal(frame, play())
 
 
 def test_shipped_stands_for_all_real_queries():

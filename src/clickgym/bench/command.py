@@ -15,7 +15,6 @@ from ..core.checks import check_choice
 from ..core.files import make_folder
 from ..runner.commands.options import Cluster, Jobs
 from ..runner.console import Column, errors, output, print_table, say
-from ..runner.make import agent_recipe, warn_of_texts
 from ..runner.names import by_label
 from ..runner.workers import on_cluster
 from .board import OURS, Line, board, line_of, published, requirements, save_line
@@ -94,7 +93,6 @@ def bench(
         raise ValueError("expected a folder: clickgym bench AGENT --out DIR")
     out = out.absolute()  # the agent may change the working folder
     make_folder(out)
-    warn_of_texts(agent, agent_recipe(agent))
     [label] = by_label("agent", [agent])
     with on_cluster(cluster):
         _bench(agent, label, required, out, quick, ability, jobs)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..agents import CompiledAgent, Learner, Random
 from ..agents.agent import UnsuitedError
 from ..core.files import make_folder
-from ..runner.identity import identities, own_files
+from ..runner.identity import identities
 from ..runner.make import agent_recipe, make_agent, maker_name, observed_sizes, requirements
 from ..runner.names import AgentLike
 from ..runner.play.pair import engine_of
@@ -115,8 +115,7 @@ def play(
         file = out / f"{task.name}-{sha256(key.encode()).hexdigest()[:16]}.parquet"
         calls.append((play_task, agent, task, runs, seed, file))
     there = sum(file.exists() for *_, file in calls)
-    own = own_files({label: (maker, passed)})
-    say_resumed(out, f"{there} of {len(tasks)} tasks", own)
+    say_resumed(out, f"{there} of {len(tasks)} tasks")
     compiled = isinstance(maker, type) and issubclass(maker, CompiledAgent)
     finished: list[polars.DataFrame] = []
     with resumable(out, lambda: f"{len(finished)} of {len(tasks)} tasks"):

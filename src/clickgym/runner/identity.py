@@ -1,25 +1,28 @@
-"""What a run is known by, so that it is not played again.
+"""What a run is known by, so that it is not played again: the name and the arguments of its agent,
+environment and instance, and the code behind them.
 
-A run is known by its setting and by its agent, environment and instance: name, arguments
-(`joblib.hash`) and, for a class of your own, its `own_code`. What clickgym cannot see, such as a
-file that your agent opens by itself, needs ``--again`` or another folder.
+Your own code counts by its files: that of a class or a function, and those of your own modules that
+it imports, directly or through each other. Your own modules are those in no installed package and
+not in the standard library. An installed package counts by its version. A file that an argument
+names counts by its content.
 
-Classes, functions and objects of your own count in arguments, too, and a file that an argument
-names counts by its content. What has no name in a module (a lambda, a class made within a
-function), no text or no content (an open file) is played, but not resumed.
+What has no name in a module (a lambda, a class made within a function), no file (a notebook) or no
+content (an open file) is played, but not resumed. Nor is code that was edited after this Python
+started, which may play the old code, or a mixture.
 """
 
 from __future__ import annotations
 
+import ast
 import io
 import os
 import pickle
+import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import partial
-from importlib.metadata import version
-from importlib.util import find_spec
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from secrets import token_hex
 from types import FunctionType
@@ -28,18 +31,23 @@ from typing import Any
 import joblib
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 
-from ..core.checks import short
+from ..core.modules import STARTED
 from ..envs import Instance, Users, load_instance
 from ..envs.instances.instance import FAMILIES
 from ..envs.users import users_class
 from .make import creator_of
-from .names import RL_LIBRARIES, import_name
-from .own_code import NoIdentityError, file_of, is_own, own_code
+from .names import RL_LIBRARIES
 
 UNKNOWN = "unknown"
 """How the identity of a thing begins that has none."""
 OF_LEARNERS = ("torch", "stable_baselines3", "sb3_contrib")
-"""Packages whose versions count for learners, beside those of the setting."""
+"""Packages whose versions count for learners."""
+INSTALLED = {"site-packages", "dist-packages"}
+"""The folders of installed packages."""
+
+
+class NoIdentityError(ValueError):
+    """Something cannot be compared; the message says why."""
 
 
 def identity(thing: Any) -> str:
@@ -59,13 +67,14 @@ def identity(thing: Any) -> str:
         False
     """
     try:
-        if not isinstance(thing, tuple):
-            return str(joblib.hash(_instance(thing)))
-        maker, passed = thing
-        found = _OwnCode()
-        found.dump([passed, *_given_before(maker)])
-        arguments = {key: _argument(key, value) for key, value in passed.items()}
-        return str(joblib.hash([_code(maker), arguments, [_code(own) for own in found.own]]))
+        described, found = _described(thing), _Modules()
+        found.dump(described)
+        code: dict[str, bytes] = {}
+        for name in sorted(found.names):
+            if is_own(name):
+                code |= own_code(name)
+        versions = {package: _version(package) for package in sorted(_packages(found.names))}
+        return str(joblib.hash([described, code, versions]))
     except NoIdentityError:
         raise
     except Exception as error:  # pickle and objects of any package raise many
@@ -93,95 +102,66 @@ def identities(column: str, things: Mapping[str, Any], *, warns: bool = True) ->
     return known
 
 
-def own_files(things: Mapping[str, tuple[Any, Mapping[str, Any]]]) -> dict[str, Path | None]:
-    """Of the agents or environments that have one, the file of your own class or function; None if
-    it stands in a notebook.
-
-    Args:
-        things: recipes by label.
-    """
-    files = {}
-    for label, (maker, passed) in things.items():
-        if isinstance(maker, EnvSpec):
-            maker = _users_or_creator(maker)
-        found = _OwnCode()
-        with suppress(Exception):  # the rest of what cannot be pickled
-            found.dump([getattr(maker, "adopted", maker), passed])
-        if found.own:
-            files[label] = file_of(found.own[0].__module__)
-    return files
-
-
-def _code(maker: Any) -> Any:
-    """What makes agents or environments: its name and, of your own, its text."""
-    if isinstance(maker, Users):
-        return _users(maker)
-    if isinstance(maker, EnvSpec):
-        return _of_id(maker)
-    if isinstance(maker, partial):
-        return _code(maker.func), maker.args, maker.keywords
-    maker = getattr(maker, "adopted", maker)
-    name, module = import_name(maker), str(getattr(maker, "__module__", ""))
-    if name is None:
-        raise NoIdentityError(f"{short(maker)} has no name in a module")
-    if module.startswith("clickgym.agents.rl") or module.partition(".")[0] in RL_LIBRARIES:
-        return name, [version(package) for package in OF_LEARNERS if find_spec(package)]
-    return name if is_built_in(maker) else (name, own_code(maker))
-
-
-def _given_before(maker: Any) -> list[Any]:
-    """The arguments that a maker has already."""
-    if isinstance(maker, partial):
-        return [maker.args, maker.keywords]
-    if isinstance(maker, EnvSpec):
-        return [maker.kwargs, *(layer.kwargs for layer in maker.additional_wrappers)]
-    return []
-
-
-def is_built_in(thing: Any) -> bool:
-    """Whether a class or a function is of this package."""
-    return str(thing.__module__).startswith("clickgym.")
-
-
-def _of_id(spec: EnvSpec) -> Any:
-    """What a registered id is, whatever it is called."""
-    arguments = {key: value for key, value in spec.kwargs.items() if key != "model"}
-    layers = [
-        (_code(load_env_creator(layer.entry_point)), layer.kwargs)
-        for layer in spec.additional_wrappers
-    ]
-    return _code(_users_or_creator(spec)), arguments, layers, spec.max_episode_steps
-
-
-def _users_or_creator(spec: EnvSpec) -> Any:
-    """The class of the users of an id of this package, or what makes another environment."""
-    if str(spec.entry_point).startswith("clickgym."):
-        return users_class(spec.kwargs["model"], imports=True)
-    return creator_of(spec)
-
-
-class _OwnCode(pickle.Pickler):
-    """Pickles things, to collect the own classes and functions in them, and the own classes of
-    objects there.
-    """
+class _Modules(pickle.Pickler):
+    """Pickles something, to collect the modules of the classes and functions in it."""
 
     def __init__(self) -> None:
         super().__init__(io.BytesIO())
-        self.own: list[Any] = []
+        self.names: set[str] = set()
 
     def reducer_override(self, thing: Any) -> Any:
         code = thing if isinstance(thing, type | FunctionType) else type(thing)
-        if is_own(code) and code not in self.own:
-            self.own.append(code)
+        self.names.add(str(code.__module__))
         return NotImplemented
+
+
+def _packages(modules: set[str]) -> set[str]:
+    """The packages whose versions count beside those that count for all runs."""
+    packages = {name.partition(".")[0] for name in modules if not is_own(name)} - {"clickgym"}
+    are_learners = any(name.startswith("clickgym.agents.rl") for name in modules)
+    return packages | {*OF_LEARNERS} if are_learners or packages & {*RL_LIBRARIES} else packages
+
+
+def _version(package: str) -> str | None:
+    with suppress(PackageNotFoundError):
+        return version(package)
+    return None
+
+
+# ------------------------------------------------------------------------------------ descriptions
+
+
+def _described(thing: Any) -> Any:
+    """What can be hashed in place of a recipe, users or an instance, whatever it is called."""
+    if isinstance(thing, tuple):
+        maker, passed = thing
+        return _described(maker), {key: _argument(key, value) for key, value in passed.items()}
+    if isinstance(thing, Users):
+        described = thing.to_dict()
+        return described, [users_class(name) for name in _click_models(described)]
+    if isinstance(thing, Instance):
+        users = list(thing.models.values())
+        if thing.name.partition(":")[0] in FAMILIES:  # it holds all that this process knows
+            users = [one for one in users if is_built_in(type(one))] or users
+        return thing.n_positions, thing.initial_ranking, [_described(one) for one in users]
+    if isinstance(thing, EnvSpec):
+        arguments = {key: value for key, value in thing.kwargs.items() if key != "model"}
+        is_ours = str(thing.entry_point).startswith("clickgym.")
+        maker = users_class(thing.kwargs["model"], imports=True) if is_ours else creator_of(thing)
+        layers = [
+            (load_env_creator(layer.entry_point), layer.kwargs)
+            for layer in thing.additional_wrappers
+        ]
+        return maker, arguments, layers, thing.max_episode_steps
+    return getattr(thing, "adopted", thing)  # a learner made of a library's class goes by that
 
 
 def _argument(key: str, value: Any) -> Any:
     """An argument, or what it names."""
     if key == "instance":
-        return _instance(loaded(value))
+        return _described(loaded(value))
     if isinstance(value, Users):
-        return _users(value)
+        return _described(value)
     if isinstance(value, str | os.PathLike):
         # stable-baselines3 adds .zip to the names of its files
         files = [Path(name) for name in (value, f"{value}.zip") if os.path.isfile(name)]
@@ -196,22 +176,6 @@ def loaded(instance: Any) -> Any:
     return instance
 
 
-def _instance(instance: Any) -> Any:
-    """What an instance is, whatever it is called."""
-    if not isinstance(instance, Instance):
-        return instance
-    users = list(instance.models.values())
-    if instance.name.partition(":")[0] in FAMILIES:  # it holds all that this process knows
-        users = [one for one in users if is_built_in(type(one))] or users
-    return instance.n_positions, instance.initial_ranking, [_users(one) for one in users]
-
-
-def _users(users: Users) -> Any:
-    """What users are: their parameters, and the code of their classes."""
-    described = users.to_dict()
-    return described, [_code(users_class(name)) for name in _click_models(described)]
-
-
 def _click_models(described: Any) -> Iterator[str]:
     """Yield the names of the click models in a description of users."""
     if isinstance(described, dict):
@@ -220,3 +184,66 @@ def _click_models(described: Any) -> Iterator[str]:
     if isinstance(described, list):
         for entry in described:
             yield from _click_models(entry)
+
+
+def is_built_in(thing: Any) -> bool:
+    """Whether a class or a function is of this package."""
+    return str(thing.__module__).startswith("clickgym.")
+
+
+# ----------------------------------------------------------------------------------------- own code
+
+
+def own_code(module: str) -> dict[str, bytes]:
+    """The texts of an own module and of the own modules that it imports, by their names.
+
+    Raises:
+        NoIdentityError: it has no file, or one of them was edited after this Python started.
+    """
+    if _file_of(module) is None:
+        raise NoIdentityError(f"{module} has no file: put it into a module")
+    texts: dict[str, bytes] = {}
+    left = [module]
+    while left:
+        name = left.pop()
+        package = name.rpartition(".")[0]
+        file = _file_of(name) if name not in texts and is_own(name) else None
+        if file is None:
+            continue
+        if file.stat().st_mtime > STARTED:
+            raise NoIdentityError(f"{file} was edited after this Python started: restart it")
+        texts[name] = file.read_bytes()
+        left += [package, *_imports(texts[name], name if file.stem == "__init__" else package)]
+    return texts
+
+
+def is_own(module: str) -> bool:
+    """Whether a module is in no installed package and not in the standard library."""
+    top = module.partition(".")[0]
+    if not top or top == "clickgym" or top in sys.stdlib_module_names:
+        return False
+    file = _file_of(top) or _file_of(module)
+    return file is None or not INSTALLED & {*file.parts}
+
+
+def _file_of(module: str) -> Path | None:
+    """The file of a module, imported or not; None without one."""
+    file = getattr(sys.modules.get(module), "__file__", None)
+    with suppress(Exception):  # of a package that is imported around it
+        spec = None if file or module == "__main__" else find_spec(module)
+        file = spec.origin if spec else file
+    return Path(file).resolve() if file and Path(file).is_file() else None
+
+
+def _imports(text: bytes, package: str) -> Iterator[str]:
+    """Yield the names of the modules that the text of a module of a package imports, and of what it
+    takes from them.
+    """
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            with suppress(ImportError):  # a relative import of a script
+                base = resolve_name("." * node.level + (node.module or ""), package)
+                yield base
+                yield from (f"{base}.{alias.name}" for alias in node.names)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import inspect
 import operator
-import warnings
 from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any
@@ -229,28 +228,6 @@ def requirements(maker: Callable[..., Any]) -> dict[str, str]:
 def observed_sizes(maker: Callable[..., Any]) -> list[str]:
     """The sizes of what an agent ranks by beside clicks: keys of `OBSERVED`."""
     return [size for size in OBSERVED if size in parameters_of(maker)]
-
-
-def warn_of_texts(label: str, recipe: tuple[Any, Arguments]) -> None:
-    """Warn of arguments that are text, where the default is a number or a flag.
-
-    Args:
-        label: of the agent or environment.
-        recipe: of it.
-    """
-    maker, passed = recipe
-    if isinstance(maker, EnvSpec):
-        maker = creator_of(maker)
-    parameters = parameters_of(maker) if callable(maker) else {}
-    for key, value in passed.items():
-        default = parameters[key].default if key in parameters else None
-        if isinstance(value, str) and isinstance(default, bool | int | float):
-            expected = "True or False" if isinstance(default, bool) else "a number"
-            warnings.warn(
-                f"{label}: {key} is the text {value!r}, where the default is {default}; "
-                f"expected {expected}",
-                stacklevel=3,
-            )
 
 
 def make_agent(

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
-from collections.abc import Mapping
-from datetime import timedelta
 from pathlib import Path
 from typing import Self
 
@@ -18,22 +15,13 @@ from .console import errors, say
 
 WIDE = 80
 """The narrowest terminal, in characters, that shows a bar."""
-SPEED_OVER = 3600.0
-"""Seconds of the past from which the time left is estimated: a run may take minutes."""
 LINE_EVERY = 60.0
 """Seconds between two lines outside of a terminal."""
 
 
-def say_resumed(folder: Path, kept: str, own: Mapping[str, Path | None]) -> None:
-    """Say on stderr what a results folder has already, and which code of yours is played.
-
-    Args:
-        folder: of the results.
-        kept: what is there, as in "6 of 6 runs".
-        own: of the labels that have one the file of your own class; None if it is in a notebook.
-    """
-    files = "".join(f"; {label} is in {file or 'this notebook'}" for label, file in own.items())
-    say(errors(), f"clickgym: {kept} were in {folder} already{files}")
+def say_resumed(folder: Path, kept: str) -> None:
+    """Say on stderr what a results folder has already, as in "6 of 6 runs"."""
+    say(errors(), f"clickgym: {kept} were in {folder} already")
 
 
 class Progress:
@@ -46,27 +34,19 @@ class Progress:
         horizon: the sessions of a run.
         n_runs: the runs of the sweep.
         n_left: those that earlier sweeps have not finished.
-        is_even: whether all runs are about equally fast, so that the time left can be told. Those
-            in plain Python take up to a thousand times as long as compiled ones.
     """
 
-    def __init__(
-        self, is_shown: bool, horizon: int, n_runs: int, n_left: int, is_even: bool = True
-    ) -> None:
+    def __init__(self, is_shown: bool, horizon: int, n_runs: int, n_left: int) -> None:
         console = Console(stderr=True)
         parts: list[rich.progress.ProgressColumn] = [rich.progress.TextColumn("{task.description}")]
         if console.width >= WIDE:
             share = rich.progress.TextColumn("{task.percentage:.0f} %")
             parts += [rich.progress.BarColumn(20), share]
-        if is_even:
-            parts.append(rich.progress.TimeRemainingColumn())
-        self._is_even = is_even
         self._bar = rich.progress.Progress(
             *parts,
             console=console,
             disable=not (is_shown and console.file.isatty()),
             transient=True,
-            speed_estimate_period=SPEED_OVER,
         )
         self._is_printed = is_shown and self._bar.disable
         self._compiling = Compiling(self._describe)
@@ -105,7 +85,5 @@ class Progress:
     def _print(self) -> None:
         """Print a line."""
         self._due, task = time.monotonic() + LINE_EVERY, self._bar.tasks[self._task]
-        left = task.time_remaining if self._is_even else None
-        time_left = "" if left is None else f", {timedelta(seconds=math.ceil(left))} left"
-        line = f"clickgym: {task.description}, {task.percentage:.0f} %{time_left}"
+        line = f"clickgym: {task.description}, {task.percentage:.0f} %"
         self._bar.console.print(line, highlight=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,6 @@ from polars import col
 from ..core.checks import (
     check_choice,
     check_flag,
-    check_kind,
     check_labels,
     check_number,
     check_path,
@@ -22,8 +22,9 @@ from ..core.checks import (
 from ..core.files import make_folder
 from ..core.forks import check_fork
 from ..envs.result import Result
-from .config import Config, check_instances
-from .rows import check_meanings, check_seeds, read_folders, rows_of
+from .config import Cell, Config, check_cells
+from .identity import UNKNOWN
+from .store import read_folders
 from .summaries import MEASURED, TIMED, final_table, metrics_of
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ class Results:
         source: the folder of a `sweep` or of ``clickgym run``, finished or not; several of them,
             whose results stand in one table; what `clickgym.run`, `RecordRegret.result` and
             `sweep` return, or a list of it and of folders; or `rows` of such results. Differences
-            and p values of single runs are of those with the same seed.
-        config: the configuration of rows, if it is known, as ``config.json`` holds it.
+            and p values are of runs with the same seed.
+        config: the configuration of rows, if it is known.
 
     Attributes:
         rows: a polars frame as in ``results.parquet``, with the columns env, instance, agent, run,
@@ -51,8 +52,7 @@ class Results:
     Raises:
         ValueError: the folder is not one of results, the rows are not those of a sweep, or single
             runs have different numbers of sessions, different rewards, or one name for two agents;
-            two instances are the same users, and would count as two; or runs of one number have
-            different seeds.
+            or two instances are the same users, and would count as two.
         RuntimeError: the process was forked from one that had used Polars.
 
     Example:
@@ -71,35 +71,22 @@ class Results:
         self,
         source: str
         | os.PathLike[str]
-        | Sequence[str | os.PathLike[str]]
         | Result
         | Results
-        | Sequence[Result | Results | str | os.PathLike[str]]
-        | polars.DataFrame,
-        config: Config | Mapping[str, Any] | None = None,
+        | polars.DataFrame
+        | Sequence[Result | Results | str | os.PathLike[str]],
+        config: Config | None = None,
     ) -> None:
         check_fork()
-        if isinstance(config, Mapping):
-            config = Config.from_json("config", config) if config else None
-        check_kind("config", config, Config | None, "a configuration, as in config.json")
         parts: Any = source if is_sequence(source) else [source]
         if any(isinstance(part, Result | Results) for part in parts):
             kinds = Result, Results
-            parts = [part if isinstance(part, kinds) else Results(part) for part in parts]
-            configs = {
-                f"result {number}": part.configuration
-                for number, part in enumerate(parts, 1)
-                if isinstance(part, Results) and part.configuration is not None
-            }
-            check_instances(configs.values())
-            check_meanings(configs, unknown_differ=False)
-            source = rows_of([part if isinstance(part, Result) else part.rows for part in parts])
+            source = rows_of([part if isinstance(part, kinds) else Results(part) for part in parts])
         if not isinstance(source, polars.DataFrame):
             source, config = read_folders([check_path("source", folder) for folder in parts])
         missing = {*MEASURED, *TIMED} - set(source.columns)
         if missing or source.is_empty():
             raise ValueError(f"the table lacks {min(missing, default='rows')!r}, which a sweep has")
-        check_seeds(source)
         self.rows, self.configuration = source, config
 
     @property
@@ -210,7 +197,6 @@ class Results:
         emphasis: str | None = None,
         names: Mapping[str, str] | None = None,
         width: float | None = None,
-        normalise: bool = False,
         measures: Sequence[str] | None = None,
     ) -> Figure:
         """Draw the cumulative regret with its 95 % band, one panel for each environment, and a row
@@ -220,20 +206,17 @@ class Results:
             path: a file to write the figure to, in the format of its suffix: ``.pdf`` (with fonts
                 that a paper can embed), ``.svg``, ``.png``, or what else matplotlib writes. Version
                 and command stand in its metadata.
-            log: both axes of regret are logarithmic, or both linear; with ``reference`` or
-                ``normalise`` they are linear.
+            log: both axes of regret are logarithmic, or both linear; with ``reference`` they are
+                linear.
             by_instance: a panel for each instance of each environment, not their mean.
             reference: draw the differences to this agent in the same runs, without agents whose
-                runs met users of their own. The axis follows the other agents where `Random`
-                leaves it.
+                runs met users of their own.
             emphasis: the agent whose line is thick and above the others.
             names: what the figure calls agents, environments, instances and metrics. It may hold
                 more than this figure shows, for all figures of a paper.
             width: of the figure in inches, such as 3.3 for a column of a paper. The legend is below
                 the panels, the letters are of eight points, and there is no title. None makes a
                 figure for a screen, whose title says what is averaged.
-            normalise: draw one minus the regret as a share of that of `Random`, which must be among
-                the agents: 0 for random lists, 1 for the optimum.
             measures: the rows of panels, in this order: ``"regret"`` and names of metrics. None
                 takes all.
 
@@ -243,12 +226,10 @@ class Results:
 
         Raises:
             ValueError: matplotlib writes no files of this suffix, there is no such agent or
-                measure, nothing by which to normalise, or no agent that met the users of the
-                ``reference``.
+                measure, or no agent that met the users of the ``reference``.
         """
         check_fork()
-        from .reports.curves import Manner
-        from .reports.figures import regret_figure, write_figure  # slow to load
+        from .reports.figures import Manner, regret_figure, write_figure  # slow to load
 
         check_flag("log", log)
         check_flag("by_instance", by_instance)
@@ -257,7 +238,7 @@ class Results:
                 check_choice(argument, agent, self.names("agent"))
         if width is not None:
             check_number("width", width, above=0)
-        log = log and reference is None and not check_flag("normalise", normalise)
+        log = log and reference is None
         shown = check_labels("measures", measures or ["regret", *metrics_of(self.rows)])
         for measure in shown:
             check_choice("measure", measure, ["regret", *metrics_of(self.rows)])
@@ -268,7 +249,6 @@ class Results:
             emphasis=emphasis,
             names=dict(names or {}),
             width=width,
-            normalise=normalise,
             measures=shown,
         )
         figure = regret_figure(self.rows, manner)
@@ -290,8 +270,7 @@ class Results:
         return to_latex(self, reference)
 
     def report(self, out: str | os.PathLike[str], reference: str | None = None) -> None:
-        """Print the `table`, and write it with the figure and a page in HTML, as ``clickgym
-        report`` does.
+        """Print the `table`, and write it with the figure, as ``clickgym report`` does.
 
         Args:
             out: a folder, created if missing.
@@ -304,7 +283,7 @@ class Results:
         folder = check_path("out", out)
         make_folder(folder)
         print_results(output(), self, reference)
-        write_files(folder, self, html=True, reference=reference)
+        write_files(folder, self, reference)
 
     def __repr__(self) -> str:
         counts = {
@@ -315,3 +294,94 @@ class Results:
         }
         texts = [f"{count} {word}{'s' * (count > 1)}" for word, count in counts.items()]
         return f"<Results: {', '.join(texts)}, {self.horizon:,} sessions>"
+
+
+# ----------------------------------------------------------------------- of single runs and results
+
+
+def rows_of(parts: Sequence[Result | Results]) -> polars.DataFrame:
+    """The rows of single runs and of other results, as `Results.rows` has them.
+
+    Raises:
+        ValueError: runs have different numbers of sessions, or runs in one environment different
+            rewards; a run is there twice; or a label is used for two things.
+    """
+    frames: list[polars.DataFrame] = []
+    origins, seen, cells = dict[Any, Any](), set[Any](), list[Cell]()
+    numbers = Counter[tuple[str, ...]]()
+    for place, part in enumerate(parts):
+        if isinstance(part, Results):
+            origin: Any = place
+            of_part = part.rows.select("env", "instance", "agent").unique().rows()
+            frames.append(part.rows)
+            cells += [] if part.configuration is None else part.configuration.cells
+        else:
+            origin = "own loop" if part.engine == "own loop" else "run"
+            of_part = [(part.env, part.instance, part.agent)]
+            frame = part.to_frame(numbers[of_part[0]])
+            numbers[of_part[0]] += 1
+            about = {"engine": polars.lit(part.engine), "seconds": polars.lit(part.seconds)}
+            frames.append(frame.with_columns(**about))
+            _check_new(part, seen)
+        for labels in of_part:
+            if origins.setdefault(labels, origin) != origin:
+                raise ValueError(f"two results are called {labels[2]}; give one another name")
+    rows = polars.concat(frames, how="diagonal").select(polars.exclude(TIMED), *TIMED)
+    _check_comparable(rows)
+    _check_meanings(cells)
+    check_cells(cells)
+    return rows
+
+
+def _check_new(run: Result, seen: set[Any]) -> None:
+    """Check that a single run is not there already, under whatever name if it has no seed; note
+    that it is.
+    """
+    key: Any = run.env, run.instance, run.agent, run.seed
+    if run.seed is None:
+        key = run.env, run.instance, run.regret.tobytes(), run.reward.tobytes()
+    if key in seen:
+        which = "the same run" if run.seed is None else f"two runs with the seed {run.seed}"
+        raise ValueError(
+            f"{run.agent} in {run.env} has {which}; play each run in a new environment with "
+            "another seed, and name two agents differently: dataclasses.replace(result, agent=...)"
+        )
+    seen.add(key)
+
+
+def _check_meanings(cells: Iterable[Cell]) -> None:
+    """Check that no label of a sweep stands for something else in another one."""
+    meanings = dict[Any, str]()
+    for cell in cells:
+        for label, identity in zip(enumerate(cell[:3]), cell.identities, strict=True):
+            known = meanings.setdefault(label, identity)
+            if known != identity and not identity.startswith(UNKNOWN):
+                raise ValueError(
+                    f"{label[1]} is not the same in two sweeps, and one table cannot show both; "
+                    "repeat one of them with another name for it"
+                )
+
+
+def _check_comparable(rows: polars.DataFrame) -> None:
+    """Check that all runs have the same number of sessions, and that regret is known of all runs of
+    an environment, or of none: if not, a wrapper changes the reward of some.
+    """
+    runs = rows.group_by("env", "instance", "agent", "run", maintain_order=True).agg(
+        col("step").max(), is_known=col("regret").is_not_null().all()
+    )
+    ends = runs.select("agent", "step").unique(maintain_order=True)
+    if ends["step"].n_unique() > 1:
+        listed = ", ".join(f"{agent} {step:,}" for agent, step in ends.iter_rows())
+        raise ValueError(
+            f"runs have different numbers of sessions, and are not comparable: {listed}; play as "
+            "many in each, or take the first sessions of a longer loop: "
+            f"env.result(name, {ends['step'].min()})"
+        )
+    for of_env in runs.partition_by("env", maintain_order=True):
+        if of_env["is_known"].n_unique() > 1:
+            unknown, known = (of_env.filter(is_known=is_known)["agent"][0] for is_known in (0, 1))
+            raise ValueError(
+                f"in {of_env.item(0, 'env')!s} the regret of {unknown} is unknown, and that of "
+                f"{known} is known, so their rewards differ; put the wrapper that changes the "
+                "reward outside of RecordRegret, or a regret of its own into info"
+            )

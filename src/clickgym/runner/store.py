@@ -9,19 +9,22 @@ of the process, is no finished run.
 from __future__ import annotations
 
 import json
+import warnings
 from base64 import b64decode, b64encode
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import polars
+from polars import col
 
-from ..core.files import append, make_folder, write_whole
-
-if TYPE_CHECKING:
-    from ..envs.result import Result
+from ..core.files import append, make_folder
+from ..envs.result import Result
+from .config import Config, run_seed, shown_of
+from .summaries import MEASURED, QUERY, TIMED
 
 RUNS = "runs"
 """The folder of the files within a results folder."""
@@ -52,14 +55,14 @@ class Journal:
 
     Args:
         folder: the results folder, created if missing.
-        header: what the sweep is of.
+        config: what the sweep is of.
     """
 
-    def __init__(self, folder: Path, header: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, config: Config) -> None:
         make_folder(folder / RUNS)
         now = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
         self.path = folder / RUNS / f"{now}-{token_hex(4)}.jsonl"
-        append(self.path, json.dumps(header) + "\n")
+        append(self.path, json.dumps(config.to_json()) + "\n")
 
     def add(self, finished: Mapping[str, FinishedRun]) -> None:
         """Keep finished runs, by their keys.
@@ -74,38 +77,98 @@ class Journal:
         append(self.path, "".join(f"{line}\n" for line in lines))
 
 
-def files_of(folders: Iterable[Path]) -> list[Path]:
-    """The files of all sweeps into some folders, the last one at the end."""
-    files = [file for folder in folders for file in (folder / RUNS).glob("[!.]*.jsonl")]
-    return sorted(files, key=lambda file: file.name)
+def read(folder: Path) -> tuple[dict[str, Config], dict[str, FinishedRun]]:
+    """What the sweeps into a folder were of, by the names of their files, and all finished runs by
+    their keys.
 
-
-def read(
-    folders: Iterable[Path],
-) -> tuple[list[tuple[Path, dict[str, Any]]], dict[str, FinishedRun]]:
-    """What the sweeps into some folders were of, each with its folder and the last one at the end,
-    and all finished runs by their keys.
+    Raises:
+        ValueError: it holds results of another version.
     """
-    headers, finished = [], {}
-    for file in files_of(folders):
+    configs, finished = {}, {}
+    for file in sorted((folder / RUNS).glob("[!.]*.jsonl")):
         first, *others = file.read_bytes().splitlines() or [b""]
         try:
-            headers.append((file.parent.parent, json.loads(first)))
+            header = json.loads(first)
         except ValueError:  # it was cut short
             continue
+        configs[file.name] = Config.from_json(folder, header)
         for line in others:
             try:
                 key, engine, seconds, measured = json.loads(line)
                 finished[key] = FinishedRun(engine, seconds, b64decode(measured, validate=True))
             except (ValueError, TypeError):  # likewise
                 continue
-    return headers, finished
+    return configs, finished
 
 
-def forget(folder: Path, keys: Collection[str]) -> None:
-    """Remove all runs of cells with some keys from all files of a folder."""
-    for file in files_of([folder]):
-        first, *others = file.read_bytes().splitlines(keepends=True) or [b""]
-        kept = [line for line in others if line[2:34].decode(errors="replace") not in keys]
-        if len(kept) < len(others):
-            write_whole(file, first + b"".join(kept))
+def read_folders(folders: Sequence[Path]) -> tuple[polars.DataFrame, Config]:
+    """The rows of the finished runs that the table of some folders shows, and what it is of.
+
+    Raises:
+        ValueError: a folder is not one of results, two instances are the same users, or no run is
+            finished.
+
+    Warns:
+        UserWarning: nothing of a folder is shown, because another has another setting.
+    """
+    configs: dict[str, Config] = {}
+    finished: dict[str, FinishedRun] = {}
+    by_folder: dict[Path, dict[str, Config]] = {}
+    for folder in folders:
+        by_folder[folder], its_runs = read(folder)
+        if not by_folder[folder]:
+            is_there = "is not a results folder: it has no runs of this version of clickgym"
+            raise ValueError(f"{folder} {is_there if folder.exists() else 'does not exist'}")
+        configs |= by_folder[folder]
+        finished |= its_runs
+    in_order = [configs[name] for name in sorted(configs)]
+    for folder, its_own in by_folder.items():
+        if all(config.setting != in_order[-1].setting for config in its_own.values()):
+            warnings.warn(
+                f"nothing of {folder} is shown: it has another horizon, seed or metrics, or other "
+                "versions of packages",
+                stacklevel=3,
+            )
+    shown = shown_of(in_order)
+    frame = frame_of(finished, shown)
+    if frame.is_empty():
+        raise ValueError(f"{', '.join(map(str, folders))} holds no finished run yet")
+    return frame, shown
+
+
+def frame_of(finished: Mapping[str, FinishedRun], config: Config) -> polars.DataFrame:
+    """The rows of the finished runs of a sweep, in the order of its table, as `Results.rows` has
+    them; what is unknown is null.
+
+    Args:
+        finished: runs by their keys, also of other sweeps.
+        config: of the sweep.
+    """
+    steps, names = config.checkpoints, ["regret", "reward", "clicks", *config.metrics]
+    identified, measured = [], []
+    for cell, run, key in config.trials():
+        if key in finished:
+            seed = run_seed(config.seed, cell.instance, run, cell.n_queries)
+            query = run % cell.n_queries if cell.n_queries > 1 else None
+            engine, seconds, content = finished[key]
+            identified.append((*cell[:3], run, seed, query, engine, seconds))
+            measured.append(content)
+    columns = np.frombuffer(b"".join(measured), "<f8")
+    columns = columns.reshape(len(identified), len(names), len(steps)).swapaxes(0, 1)
+    types: dict[str, Any] = dict.fromkeys(("env", "instance", "agent"), polars.String)
+    types |= dict.fromkeys(("run", "seed", QUERY), polars.Int64)
+    types |= {"engine": polars.String, "seconds": polars.Float64}
+    frame = polars.DataFrame(identified, types, orient="row")
+    queries = [QUERY] if any(cell.n_queries > 1 for cell in config.cells) else []
+    return (
+        frame[np.repeat(np.arange(len(identified)), len(steps))]
+        .with_columns(polars.Series("step", np.tile(steps, len(identified))))
+        .with_columns(
+            polars.Series(name, column.reshape(-1))
+            for name, column in zip(names, columns, strict=True)
+        )
+        .with_columns(
+            col("regret", *config.metrics).fill_nan(None), col("clicks").cast(polars.Int64)
+        )
+        .select(*MEASURED[:5], *queries, *MEASURED[5:], *config.metrics, *TIMED)
+    )

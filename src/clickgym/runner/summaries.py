@@ -217,10 +217,11 @@ def comparisons(last: polars.DataFrame, reference: str) -> polars.DataFrame:
     """
     unknown, several, found = without_regret(last), several_instances(last), []
     for (env,), rows in last.group_by("env", maintain_order=True):
-        unit = "instance" if env in several else "run"
+        unit = "instance" if env in several else "seed"
         measure = "reward" if env in unknown else "regret"
         means = (
-            by_query(comparable(complete_runs(rows, ["agent"])))
+            comparable(complete_runs(rows, ["agent"]))
+            .with_columns(seed=polars.coalesce(QUERY, "seed") if QUERY in rows.columns else "seed")
             .group_by(unit, "agent")
             .agg(col(measure).mean())
         )

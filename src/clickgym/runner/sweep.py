@@ -6,50 +6,39 @@ from __future__ import annotations
 
 import os
 import threading
-import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import joblib
 import numpy as np
 from joblib.parallel import LokyBackend, get_active_backend
 from numpy.typing import ArrayLike
 
-from ..core.checks import (
-    check_choice,
-    check_count,
-    check_flag,
-    check_horizon,
-    check_labels,
-    check_path,
-    check_seed,
-)
+from ..core.checks import check_count, check_flag, check_horizon, check_path, check_seed
 from ..core.faults import WorkerError
 from ..core.files import make_folder
 from ..core.forks import check_fork
-from ..core.formats import counted
 from ..envs import Users
 from ..envs.meter import checkpoint_steps
 from ..envs.result import Result
-from .config import Config, Setting, Trial, run_seed, shown_of, versions
-from .identity import UNKNOWN
+from .config import Cell, Config, run_seed, shown_of, versions
+from .identity import UNKNOWN, is_built_in
 from .make import make_agent, make_env
 from .names import AgentLike, EnvLike, by_label
-from .plan import Job, Labels, Plan, Workers, plan_of
+from .plan import Labels, Pair, plan_of
 from .play.loop import OnChunk
 from .play.measuring import Metrics
 from .play.pair import Engine, engine_of
 from .play.play_run import play
 from .progress import Progress, say_resumed
 from .results import Results
-from .rows import check_folder, frame_of
-from .store import FinishedRun, Journal, forget, read
-from .workers import check_workers, in_parallel, what_broke
+from .store import RUNS, FinishedRun, Journal, frame_of, read
+from .workers import check_workers, in_parallel
 
 
 def sweep(
@@ -65,7 +54,6 @@ def sweep(
     checkpoints: ArrayLike | None = None,
     engine: Engine = "auto",
     metrics: Sequence[str] = (),
-    again: str | Sequence[str] = (),
     progress: bool = True,
 ) -> Results:
     """Run every agent in every environment several times, and return the results as a table.
@@ -80,13 +68,11 @@ def sweep(
     to an object without such a name (a click model, arguments with an array).
 
     A run is known by its setting (versions, horizon, seed, checkpoints, metrics) and by its agent,
-    environment and instance: name, arguments and, for a class of your own, the code of its file, of
-    the files of its base classes, and of your own modules that these files import. A class of a
-    script counts by the whole script. Comments and docstrings do not count. If a run is in the
-    folder, it is not played again. What clickgym cannot see, such as a file that your agent opens
-    by itself, needs ``again`` or another folder. Played, but not resumed is an agent that stands in
-    a notebook or within a function, one with an argument such as an open file, and one whose code
-    was edited after this process started.
+    environment and instance: name, arguments and, for a class of your own, the text of its file and
+    of your own modules that it imports. If a run is in the folder, it is not played again. What
+    clickgym cannot see, such as a file that your agent opens by itself, needs another folder.
+    Played, but not resumed is an agent that stands in a notebook or within a function, one with an
+    argument such as an open file, and one whose code was edited after this process started.
 
     Args:
         envs: ids or specs, as ``"PBMRank-v0"``, ``"PBMRank-v0:reward=any_click"`` or
@@ -106,8 +92,6 @@ def sweep(
             threads, others in processes. If a ``joblib.parallel_config`` around the call names a
             backend (Dask), it runs all pairs.
         checkpoints, engine, metrics: as in `run`.
-        again: labels of agents, environments or instances whose runs are deleted and played anew,
-            for changes that clickgym cannot see, as in a file that an agent opens by itself.
         progress: whether to show a bar in a terminal (on stderr), and elsewhere a line a minute.
 
     Returns:
@@ -126,7 +110,7 @@ def sweep(
             saved before are kept.
 
     Warns:
-        UserWarning: clickgym plays finished runs anew, with the reason; or it does not resume some.
+        UserWarning: some runs are not resumed, with the reason.
 
     Example:
         >>> import clickgym
@@ -139,29 +123,24 @@ def sweep(
     """
     check_fork()
     check_workers(n_jobs)
-    is_shown = check_flag("progress", progress)
-    out = None if out is None else check_path("out", out)
-    folder = None if out is None else out.absolute()  # an agent may change the working folder
+    check_flag("progress", progress)
+    folder = None if out is None else check_path("out", out)
     horizon, runs = check_horizon(horizon), check_count("runs", runs)
-    setting = Setting(
-        clickgym=version("clickgym"),
-        versions=versions(),
-        horizon=horizon,
-        seed=check_seed(seed),
-        checkpoints=checkpoint_steps(horizon, checkpoints).tolist(),
-        metrics=list(Metrics(metrics).names),
-    )
+    setting = {
+        "clickgym": version("clickgym"),
+        "versions": versions(),
+        "horizon": horizon,
+        "seed": check_seed(seed),
+        "checkpoints": checkpoint_steps(horizon, checkpoints).tolist(),
+        "metrics": list(Metrics(metrics).names),
+    }
     envs, agents = by_label("environment", envs), by_label("agent", agents)
-    plan = plan_of(setting, envs, agents, instances, runs, engine, is_kept=folder is not None)
-    config, trials = plan.config, plan.config.trials
-    again = [again] if isinstance(again, str) else check_labels("again", again)
-    for label in again:
-        check_choice("label of again", label, [*config.envs, *config.instances, *config.agents])
-    finished: dict[str, FinishedRun] = {}
-    journal: Journal | None = None
-    if folder is not None:
-        finished, journal = _open(folder, config, again)
-    left = {key: trial for trial, key in trials.items() if key not in finished}
+    is_kept = folder is not None
+    config, pairs = plan_of(envs, agents, instances, runs, engine, setting, is_kept=is_kept)
+    whole = None if folder is None else folder.absolute()  # an agent may change the working folder
+    finished, journal = ({}, None) if whole is None else _open(whole, config)
+    trials = {key: (cell, run) for cell, run, key in config.trials()}
+    left = {key: trial for key, trial in trials.items() if key not in finished}
 
     def keep(results: Mapping[str, Result]) -> None:
         new = {key: FinishedRun.of(result) for key, result in results.items()}
@@ -171,63 +150,38 @@ def sweep(
         bar.finished(len(new))
 
     def count() -> str:
-        return f"{sum(key in finished for key in trials.values())} of {len(trials)} runs"
+        return f"{sum(key in finished for key in trials)} of {len(trials)} runs"
 
-    if out is not None and is_shown:
-        say_resumed(out, count(), plan.own)
-    with resumable(out, count):
-        workers = {plan.batches[trial[:3]].workers for trial in left.values()}
-        with Progress(is_shown, horizon, len(trials), len(left), len(workers) < 2) as bar:
-            _play_all(left, plan, n_jobs, bar, keep)
-        if folder is not None:
-            from .reports.report import update_files  # matplotlib is slow to load
+    if folder is not None and progress:
+        say_resumed(folder, count())
+    with resumable(folder, count):
+        batches = _batches(left, config, pairs)
+        with Progress(progress, horizon, len(trials), len(left)) as bar:
+            _play_all(batches, n_jobs, bar, keep)
+        if whole is not None:
+            from .reports.report import is_written, write_files  # matplotlib is slow to load
 
-            update_files(folder, Results(folder))
+            if not is_written(whole):
+                write_files(whole, Results(whole))
     return Results(frame_of(finished, config), config)
 
 
-def _open(
-    folder: Path, config: Config, again: Collection[str]
-) -> tuple[dict[str, FinishedRun], Journal | None]:
-    """Open a results folder for a sweep.
+def _open(folder: Path, config: Config) -> tuple[dict[str, FinishedRun], Journal | None]:
+    """Open a results folder for a sweep; return its finished runs, and the file for further ones:
+    None if all are there, and the table of the folder shows them already.
 
-    Args:
-        folder: of the results.
-        config: of the sweep.
-        again: labels whose runs are removed.
-
-    Returns:
-        The finished runs of the folder, and the file for further ones; None if all are there, and
-        the table of the folder shows them already.
-
-    Warns:
-        UserWarning: runs that were finished are played anew, with the reason.
+    Raises:
+        ValueError: it holds something else.
     """
     make_folder(folder)
-    check_folder(folder)
-    if again:
-        forget(folder, {cell.key for cell in config.cells if set(again) & set(cell[:3])})
-    headers, finished = read([folder])
-    before = [Config.from_json(folder, header) for _, header in headers]
-    if before:
-        shown = shown_of(before)
-        _warn_of_changes(shown, config, finished)
-        shows_all = shown_of([*before, config]).trials == shown.trials
-        if shows_all and finished.keys() >= set(config.trials.values()):
-            return finished, None
-    return finished, Journal(folder, config.to_json())
-
-
-def _warn_of_changes(before: Config, now: Config, finished: Collection[str]) -> None:
-    """Warn if runs are played anew that were finished with what the labels meant before."""
-    old = {trial for trial, key in before.trials.items() if key in finished}
-    played = {trial: key for trial, key in now.trials.items() if not key.startswith(UNKNOWN)}
-    anew = [trial for trial, key in played.items() if key not in finished and trial in old]
-    if anew:
-        agents = ", ".join(dict.fromkeys(trial.agent for trial in anew))
-        why = "; ".join(before.changes(now)) or f"{agents}, or the users, have changed"
-        are = counted(len(anew), "run is", "runs are")
-        warnings.warn(f"{are} played anew ({why}); the old ones are kept", stacklevel=4)
+    configs, finished = read(folder)
+    if not configs and {file.name for file in folder.glob("[!.]*")} - {RUNS}:
+        raise ValueError(f"{folder} is not a results folder; choose another (--out)")
+    before = [*configs.values()]
+    is_shown = before and shown_of([*before, config]) == shown_of(before)
+    if is_shown and all(key in finished for *_, key in config.trials()):
+        return finished, None
+    return finished, Journal(folder, config)
 
 
 @contextmanager
@@ -250,77 +204,82 @@ def resumable(out: Path | None, finished: Callable[[], str]) -> Iterator[None]:
 # ----------------------------------------------------------------------------------------- playing
 
 
-Batch = tuple[Labels, list[tuple[int, str]]]
-"""The labels of a cell, and some of its runs, which are played together: number and key."""
+class Batch(NamedTuple):
+    """Runs of a cell that a worker plays in one call.
+
+    Attributes:
+        cell, pair: of what, and what plays them.
+        runs: their numbers and keys.
+        config: of the sweep, without its cells.
+        users: the classes of users that are not of the package, by name: another process does not
+            know those of a script or a notebook.
+    """
+
+    cell: Cell
+    pair: Pair
+    runs: Sequence[tuple[int, str]]
+    config: Config
+    users: Mapping[str, type[Users]]
+
+
+def _batches(
+    left: Mapping[str, tuple[Cell, int]], config: Config, pairs: Mapping[Labels, Pair]
+) -> list[Batch]:
+    """The batches of the runs that are left."""
+    users = {name: users for name, users in Users.classes.items() if not is_built_in(users)}
+    shared, batches = config.only([]), []
+    for labels, group in groupby(left.items(), key=lambda item: item[1][0][:3]):
+        runs, pair = [(cell, run, key) for key, (cell, run) in group], pairs[labels]
+        for start in range(0, len(runs), pair.at_once):
+            some = [(run, key) for _, run, key in runs[start : start + pair.at_once]]
+            batches.append(Batch(runs[0][0], pair, some, shared, users))
+    return batches
 
 
 def _play_all(
-    left: Mapping[str, Trial],
-    plan: Plan,
-    n_jobs: int,
-    bar: Progress,
-    keep: Callable[[Mapping[str, Result]], None],
-) -> None:
-    """Play trials, and keep them when they are finished.
-
-    Args:
-        left: the trials by their keys.
-        plan: of the sweep.
-        n_jobs: as in `sweep`.
-        bar: shows the progress.
-        keep: is called with the results of some trials by their keys.
-    """
-    batches: dict[Workers, list[Batch]] = {"threads": [], "processes": []}
-    for labels, group in groupby(left.items(), key=lambda pair: pair[1][:3]):
-        runs, (workers, size) = [(trial.run, key) for key, trial in group], plan.batches[labels]
-        batches[workers] += [(labels, runs[i : i + size]) for i in range(0, len(runs), size)]
-    for workers in batches:
-        if batches[workers]:
-            _play_batches(batches[workers], plan, n_jobs, workers, bar, keep)
-
-
-def _play_batches(
     batches: Sequence[Batch],
-    plan: Plan,
     n_jobs: int,
-    workers: Workers,
     bar: Progress,
     keep: Callable[[Mapping[str, Result]], None],
 ) -> None:
-    """Play some batches in threads or in processes."""
-    backend, _ = get_active_backend(prefer=workers)
-    is_in_process = getattr(backend, "supports_sharedmem", False)
-    if isinstance(backend, LokyBackend) and joblib.effective_n_jobs(n_jobs) == 1:
-        is_in_process = True  # joblib starts no process for one job
-    stop = threading.Event()
+    """Play batches, and keep the results of each when it is finished, by the keys of the runs."""
+    unknown = [name for one in batches for name in one.cell.identities if name.startswith(UNKNOWN)]
+    for workers in dict.fromkeys(batch.pair.workers for batch in batches):
+        backend, _ = get_active_backend(prefer=workers)
+        is_here = getattr(backend, "supports_sharedmem", False)
+        if isinstance(backend, LokyBackend) and joblib.effective_n_jobs(n_jobs) == 1:
+            is_here = True  # joblib starts no process for one job
+        stop = threading.Event()
 
-    def on_chunk(sessions: int) -> None:
-        if stop.is_set():
-            raise InterruptedError
-        bar.played(sessions)
+        def on_chunk(sessions: int, stop: threading.Event = stop) -> None:
+            if stop.is_set():
+                raise InterruptedError
+            bar.played(sessions)
 
-    tasks = [(_play, plan.job, batch, on_chunk if is_in_process else None) for batch in batches]
-    try:
-        for results in in_parallel(tasks, n_jobs, workers, code=plan.code):
-            if not is_in_process:
-                bar.played(plan.job.setting.horizon * len(results))
-            keep(results)
-    except BrokenExecutor as error:
-        raise WorkerError(what_broke(error)) from None
-    finally:
-        stop.set()
+        some = [batch for batch in batches if batch.pair.workers == workers]
+        tasks = [(_play, batch, on_chunk if is_here else None) for batch in some]
+        try:
+            for results in in_parallel(tasks, n_jobs, workers, code="".join(unknown)):
+                if not is_here:
+                    bar.played(some[0].config.horizon * len(results))
+                keep(results)
+        except BrokenExecutor as error:
+            line = str(error.__cause__ or error).strip().splitlines()[-1]
+            raise WorkerError(f"a worker process broke: {line.strip()}") from None
+        finally:
+            stop.set()
 
 
-def _play(job: Job, batch: Batch, on_chunk: OnChunk | None) -> dict[str, Result]:
+def _play(batch: Batch, on_chunk: OnChunk | None) -> dict[str, Result]:
     """Play the runs of a batch; return their measurements by key."""
-    (label, instance, agent_label), runs = batch
-    setting, steps = job.setting, np.array(job.setting.checkpoints)
-    Users.classes.update(job.users)
-    env, engine = make_env(job.envs[label], job.instances[instance]), ""
+    cell, pair, config = batch.cell, batch.pair, batch.config
+    Users.classes.update(batch.users)
+    env, steps = make_env(pair.env, pair.instance), np.array(config.checkpoints)
     results: dict[str, Result] = {}
-    for run, key in runs:
-        seed = run_seed(setting.seed, instance, run, job.queries.get(instance, 1))
-        agent = make_agent(job.agents[agent_label], env, horizon=setting.horizon, seed=seed)
-        engine = engine or engine_of(agent, env, job.engine)
-        results[key] = play(agent, env, engine, steps, Metrics(setting.metrics), seed, on_chunk)
+    engine = ""
+    for run, key in batch.runs:
+        seed = run_seed(config.seed, cell.instance, run, cell.n_queries)
+        agent = make_agent(pair.agent, env, horizon=config.horizon, seed=seed)
+        engine = engine or engine_of(agent, env, pair.engine)
+        results[key] = play(agent, env, engine, steps, Metrics(config.metrics), seed, on_chunk)
     return results

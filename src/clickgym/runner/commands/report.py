@@ -1,4 +1,4 @@
-"""``clickgym report``: table, figure and page of results."""
+"""``clickgym report``: table and figure of results."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from ...core.files import FileError, make_folder
+from ...core.files import make_folder
 from ..console import output, say
 from ..reports.bibliography import to_bibtex
 from ..reports.latex import to_latex
@@ -26,9 +26,6 @@ def report(
             help="Folder of a clickgym run or sweep, finished or not; of several, one table.",
         ),
     ],
-    html: Annotated[
-        bool, typer.Option("--html", help="Write report.html, a page with figure and tables.")
-    ] = False,
     agents: Annotated[
         list[str] | None,
         typer.Option(
@@ -69,9 +66,9 @@ def report(
 ) -> None:
     """Print the table of the results in a folder, and draw their figure.
 
-    Everything that clickgym run has kept, with a page in HTML:
+    Everything that clickgym run has kept:
 
-    clickgym report results/first --html
+    clickgym report results/first
 
     Two agents only, in this order, with files of their own:
 
@@ -84,34 +81,16 @@ def report(
     clickgym report results/first --bib > references.bib
     clickgym report results/first results/mine --out results/both
     """
-    if (latex or bib) and (html or out is not None or (latex and bib)):
-        option, other = ("--latex", "--bib") if latex else ("--bib", "--latex")
-        raise ValueError(f"{option} writes no files; leave out --html and --out, and {other}")
-    is_whole = not (agents or environments or folders[1:])
-    if (
-        not is_whole
-        and out is not None
-        and out.resolve() in [folder.resolve() for folder in folders]
-    ):
-        raise ValueError(
-            "the files of a selection would overwrite those of all; name another folder with --out"
-        )
     results, console = Results(folders).select(agents, environments), output()
     if latex or bib:
         text = to_latex(results, reference) if latex else to_bibtex(results)
         console.print(Text(text), soft_wrap=True)
         return
-    target = out or folders[0]
-    make_folder(target)
     print_results(console, results, reference)
-    if not is_whole and out is None:
+    if out is None and (agents or environments or folders[1:]):
         say(console, "No files of a selection are written. --out DIR names a folder for them.")
         return
-    try:
-        names = write_files(target, results, html=html, reference=reference)
-    except FileError as error:
-        if html or out is not None:
-            raise
-        say(console, f"No files are written: {error}. --out DIR names a folder for them.")
-    else:
-        say(console, f"Results in {target}: {', '.join(names)}")
+    target = out or folders[0]
+    make_folder(target)
+    names = write_files(target, results, reference)
+    say(console, f"Results in {target}: {', '.join(names)}")

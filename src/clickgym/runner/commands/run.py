@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ...core.checks import check_choice
-from ..config import versions
 from ..console import output, say
-from ..identity import OF_LEARNERS
 from ..names import by_label
 from ..play.metrics import METRICS
-from ..play.pair import ENGINES
 from ..reports.report import SUMMARY, TABLE
 from ..reports.table import print_results
 from ..sweep import sweep
@@ -105,15 +100,6 @@ def run(
         ),
     ] = None,
     reference: Reference = None,
-    again: Annotated[
-        list[str] | None,
-        typer.Option(
-            rich_help_panel=KEPT,
-            metavar="LABEL...",
-            help="Delete the runs of these agents, environments or instances and play them anew: "
-            "for changes that clickgym cannot see, as in a file that your agent opens by itself.",
-        ),
-    ] = None,
     jobs: Jobs = -1,
     cluster: Cluster = None,
 ) -> None:
@@ -145,13 +131,9 @@ def run(
             instances=instance,
             n_jobs=jobs,
             metrics=metrics or (),
-            again=again or (),
         )
     console = output()
     print_results(console, results, reference)
-    if not results.rows["engine"].is_in(ENGINES).all():
-        packages = ["clickgym", *versions(), *filter(find_spec, OF_LEARNERS)]
-        say(console, f"Versions: {', '.join(f'{name} {version(name)}' for name in packages)}.")
     if out is None:
         say(console, "Nothing was kept. --out DIR keeps runs, table and figure.")
     else:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import inspect
 import re
 import unicodedata
-from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -27,44 +26,30 @@ REAL_QUERIES = "WSCD 2012: workshop on web search click data 2012"
 
 def to_bibtex(results: Results) -> str:
     """The entries of the papers of all agents and environments of some results, and of the data
-    behind real queries, each with a line that names them. What has no paper in the bibliography is
-    named at the end.
+    behind real queries, each with a line that names them.
     """
     config = results.configuration
     users: dict[str, list[str]] = {}
-    others = []
-    for column, classes_of in (("agent", _agent), ("env", _environment)):
-        specs = (config.agents if column == "agent" else config.envs) if config else {}
+    for column, things in (("agent", "agents"), ("env", "envs")):
+        specs = getattr(config, things, {})
         for label in results.names(column):
-            entries: list[str] = []
             with suppress(Exception):  # other people's modules may be gone, or name no paper
-                for thing in classes_of(specs.get(label) or label):
-                    entries += papers(thing)
-            for entry in dict.fromkeys(entries):
-                users.setdefault(entry, []).append(label)
-            if not entries:
-                others.append(label)
+                for entry in _entries(column, specs.get(label) or label):
+                    users.setdefault(entry, []).append(label)
     names = results.names("instance")
     if real := [name for name in names if name.partition(":")[0] in shipped_instances()]:
         users[bibliography()[REAL_QUERIES]] = real
-    texts = [f"% {', '.join(users[entry])}\n{entry}" for entry in sorted(users)]
-    if others:
-        texts.append(f"% no entry: {', '.join(others)}")
-    return "\n\n".join(texts)
+    return "\n\n".join(f"% {', '.join(users[entry])}\n{entry}" for entry in sorted(users))
 
 
-def _agent(spec: str) -> Iterator[Any]:
-    """The class of an agent."""
-    yield agent_recipe(spec)[0]
-
-
-def _environment(spec: str) -> Iterator[Any]:
-    """The class of the click model of an environment, and of the users of whom it is a part."""
-    maker, _ = env_recipe(spec)
-    environment = ENVIRONMENTS[getattr(maker, "id", "")]
-    yield environment.click_model
-    if environment.users.__doc__ and "Source:" in environment.users.__doc__:
-        yield environment.users
+def _entries(column: str, spec: str) -> list[str]:
+    """The papers of an agent, or of a click model and of the users of whom it is a part."""
+    if column == "agent":
+        return papers(agent_recipe(spec)[0])
+    environment = ENVIRONMENTS[getattr(env_recipe(spec)[0], "id", "")]
+    has_more = "Source:" in (environment.users.__doc__ or "")
+    more = papers(environment.users) if has_more else []
+    return list(dict.fromkeys([*papers(environment.click_model), *more]))
 
 
 # --------------------------------------------------------------------------------- the bibliography

@@ -17,19 +17,20 @@ import numpy as np
 import polars
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from numpy.typing import NDArray
 from polars import col
 
 from ...core.files import write_whole
-from ..summaries import several_instances, span
-from .curves import Manner, Panel, panels_of
+from ..play.metrics import is_sum
+from ..summaries import average, by_window, comparable, several_instances, span
 
 LETTERS = 11  # of a title, in an inch
-NARROW, NARROWEST = 2.5, 1.5  # inches of a panel, where a figure has a width; and if it is too tall
-TALLEST = 9.0  # inches of a page
+NARROW = 2.5  # inches of a panel, where a figure has a width
 PAGE: dict[Any, Any] = {"axes.titlesize": 10, "legend.fontsize": 9}
 PAPER: dict[Any, Any] = {"font.size": 8, "axes.titlesize": 8, "legend.fontsize": 8}
+ZOOM = 1000
+"""On logarithmic axes the first thousandth of the sessions, where all agents still explore, is left
+out.
+"""
 FLOOR = 1e-3
 """Regret below it is rounding error, or the Oracle's, and has no place on a logarithmic axis."""
 FILES: dict[Any, Any] = {"svg.hashsalt": "clickgym", "pdf.fonttype": 42, "ps.fonttype": 42}
@@ -78,6 +79,22 @@ def line_styles(agents: Iterable[str]) -> dict[str, dict[str, Any]]:
     return {"Random": LOOK_OF_RANDOM, **dict(zip(others, itertools.cycle(LOOKS), strict=False))}
 
 
+class Manner(NamedTuple):
+    """How a figure is drawn, as `Results.plot` says."""
+
+    log: bool
+    by_instance: bool
+    reference: str | None
+    emphasis: str | None
+    names: Mapping[str, str]
+    width: float | None
+    measures: Sequence[str]
+
+    def text(self, name: str) -> str:
+        """A name as the figure shows it; matplotlib would read a formula between two dollars."""
+        return self.names.get(name, name).replace("$", r"\$")
+
+
 def regret_figure(rows: polars.DataFrame, manner: Manner) -> Figure:
     """Draw the mean cumulative regret with its 95 % band, and the further metrics per session.
 
@@ -90,134 +107,85 @@ def regret_figure(rows: polars.DataFrame, manner: Manner) -> Figure:
         manner: how.
 
     Raises:
-        ValueError: no other agent met the users of the reference, or there is nothing by which to
-            normalise.
+        ValueError: no other agent met the users of the reference.
     """
-    panels = panels_of(rows, manner)
-    if all(curves.is_empty() for panel in panels for curves in panel.curves.values()):
-        raise ValueError(f"no other agent met the users of {manner.reference}: no differences")
-    agents = rows["agent"].unique(maintain_order=True).to_list()
-    names = [manner.text(agent) for agent in agents]
+    panels = rows.partition_by(["env", "instance"] if manner.by_instance else "env")
+    styles = line_styles(rows["agent"].unique(maintain_order=True))
+    longest = max(len(manner.text(agent)) for agent in rows["agent"].unique())
     if manner.width is None:
-        settings, layout = PAGE, _for_a_screen(len(panels), names)
+        n_columns = 2 if len(panels) == 4 else min(len(panels), 3)
+        size, below = (3.2 * n_columns + 0.8 + 0.075 * longest, 3.0), 0.4
+        legend: dict[str, Any] = {"loc": "outside right center"}
     else:
-        settings, layout = PAPER, _for_a_paper(manner.width, panels, names)
-    n_rows = math.ceil(len(panels) / layout.n_columns) * len(manner.measures)
-    size = (layout.n_columns * layout.width + layout.beside, n_rows * layout.height + layout.below)
-    with matplotlib.rc_context(settings):
-        figure = NotebookFigure(figsize=size, layout="constrained")
-        grid = figure.subplots(n_rows, layout.n_columns, squeeze=False)
-        _draw_panels(grid, panels, line_styles(agents), manner, layout)
+        n_columns = max(1, min(int(manner.width / NARROW), len(panels)))
+        size = (manner.width, max(0.75 * manner.width / n_columns, 1.9))
+        in_a_line = max(1, int(LETTERS * 1.4 * manner.width / (longest + 7)))
+        below = 0.16 * math.ceil(rows["agent"].n_unique() / in_a_line)
+        legend = {"loc": "outside lower center", "ncols": in_a_line}
+    n_rows = math.ceil(len(panels) / n_columns)
+    drawn: dict[str, Any] = {}  # a line of each agent, and where it ends
+    counts = []
+    with matplotlib.rc_context(PAGE if manner.width is None else PAPER):
+        height = size[1] * n_rows * len(manner.measures) + below
+        figure = NotebookFigure(figsize=(size[0], height), layout="constrained")
+        grid = figure.subplots(n_rows * len(manner.measures), n_columns, squeeze=False)
+        for measure, block in zip(
+            manner.measures, grid.reshape(len(manner.measures), -1), strict=True
+        ):
+            for axes in block[len(panels) :]:
+                axes.remove()
+            for axes, panel in zip(block, panels, strict=False):
+                curves = curves_of(panel, measure, manner)
+                counts.append(curves.select("runs", "instances"))
+                for agent, line in _draw(axes, curves, measure, styles, manner).items():
+                    drawn.setdefault(agent, line)
+                instances = panel["instance"].unique()
+                where = f"mean over {len(instances)} instances"
+                where = manner.text(instances[0]) if len(instances) == 1 else where
+                letters = int(1.1 * LETTERS * size[0] / n_columns)
+                titles = manner.text(panel["env"][0]), where
+                axes.set_title("\n".join(textwrap.fill(title, letters) for title in titles))
+        if not drawn:
+            raise ValueError(f"no other agent met the users of {manner.reference}: no differences")
         if manner.width is None:
-            title = _band_of(panels, rows, manner.by_instance)
+            several = [] if manner.by_instance else several_instances(rows)
+            title = _band_of(polars.concat(counts), bool(several))
             figure.suptitle(textwrap.fill(title, int(LETTERS * size[0])), fontsize=11)
-        figure.legend(handles=_from_top(figure), frameon=False, **layout.legend)
+        from_top = sorted(drawn.values(), key=lambda line: -np.max(line.get_ydata()))
+        figure.legend(handles=from_top, frameon=False, **legend)
     return figure
 
 
-# ------------------------------------------------------------------------------------------- layout
-
-
-class Layout(NamedTuple):
-    """The grid of panels of a figure, sizes in inches.
-
-    Attributes:
-        n_columns: of the grid.
-        width, height: of a panel.
-        beside, below: the room that title and legend take beside and below the panels.
-        legend: where it is, for matplotlib.
-    """
-
-    n_columns: int
-    width: float
-    height: float
-    beside: float
-    below: float
-    legend: dict[str, Any]
-
-
-def _for_a_screen(n_panels: int, names: Sequence[str]) -> Layout:
-    """Panels of one size, a title above and a legend beside them."""
-    beside = 0.8 + 0.075 * max(map(len, names))
-    n_columns = 2 if n_panels == 4 else min(n_panels, 3)
-    return Layout(n_columns, 3.2, 3.0, beside, 0.4, {"loc": "outside right center"})
-
-
-def _for_a_paper(width: float, panels: Sequence[Panel], names: Sequence[str]) -> Layout:
-    """Panels in the width of a column or a page, and a legend below them. Where the figure would be
-    taller than a page, panels become narrower.
-    """
-    n_panels, n_measures = len(panels), len(panels[0].curves)
-    least = max(1, min(int(width / NARROW), n_panels, 2 if n_panels == 4 else 3))
-    most = max(least, min(int(width / NARROWEST), n_panels))
-    for n_columns in range(least, most + 1):
-        height = max(0.75 * width / n_columns, 1.9)
-        if math.ceil(n_panels / n_columns) * n_measures * height <= TALLEST:
-            break
-    in_a_line = max(1, int(LETTERS * 1.4 * width / (max(map(len, names)) + 7)))
-    below = 0.16 * math.ceil(len(names) / in_a_line)
-    legend = {"loc": "outside lower center", "ncols": in_a_line}
-    return Layout(n_columns, width / n_columns, height, 0.0, below, legend)
-
-
-def _band_of(panels: Sequence[Panel], rows: polars.DataFrame, by_instance: bool) -> str:
+def _band_of(counts: polars.DataFrame, over_instances: bool) -> str:
     """What the bands of a figure are over, in words."""
-    curves = [next(iter(panel.curves.values())) for panel in panels]
-    runs, instances = (
-        span(polars.concat(part[count] for part in curves)) for count in ("runs", "instances")
-    )
-    if by_instance or not several_instances(rows):
-        return "One run" if runs == "1" else f"Mean and 95 % confidence band over {runs} runs"
+    runs, instances = span(counts["runs"]), span(counts["instances"])
     each = "one run" if runs == "1" else f"{runs} runs"
-    return f"Mean and 95 % confidence band over {instances} instances ({each} each)"
-
-
-def _from_top(figure: Figure) -> list[Line2D]:
-    """A line of each agent for the legend, from the top of the first panel to its bottom."""
-    lines = [line for axes in figure.axes for line in axes.get_lines()]
-    of_agents = {line.get_label(): line for line in reversed(lines)}  # the first of each
-    return sorted(of_agents.values(), key=lambda line: -np.max(line.get_ydata()))
+    if over_instances:
+        return f"Mean and 95 % confidence band over {instances} instances ({each} each)"
+    return "One run" if runs == "1" else f"Mean and 95 % confidence band over {each}"
 
 
 # ------------------------------------------------------------------------------------------- panels
 
 
-def _draw_panels(
-    grid: NDArray[Any],
-    panels: Sequence[Panel],
-    styles: Mapping[str, dict[str, Any]],
-    manner: Manner,
-    layout: Layout,
-) -> None:
-    """Draw all panels: a block of rows of the grid for each measure."""
-    letters = int(1.1 * LETTERS * layout.width)
-    blocks = grid.reshape(len(manner.measures), -1)
-    for measure, block in zip(manner.measures, blocks, strict=True):
-        for axes, panel in zip(block, panels, strict=False):
-            _draw(axes, panel.curves[measure], measure, styles, manner)
-            lines = [textwrap.fill(line, letters) for line in panel.title.split("\n")]
-            axes.set_title("\n".join(lines))
-        for axes in block[len(panels) :]:
-            axes.remove()
-        if manner.width is not None:
-            is_last = measure == manner.measures[-1]
-            _label_outer(block[: len(panels)], layout.n_columns, is_last)
-
-
-def _label_outer(block: NDArray[Any], n_columns: int, is_last: bool) -> None:
-    """Leave out the labels of axes that the next panel to the left or below has, too.
-
-    Args:
-        block: the panels of a measure, row by row.
-        n_columns: of the grid.
-        is_last: whether no other measure is below.
+def curves_of(rows: polars.DataFrame, measure: str, manner: Manner) -> polars.DataFrame:
+    """The curves of a panel: of each agent and step the mean of a measure, or that of its
+    differences to the reference, with half of its interval, as `average` returns them. Those of
+    regret have the reward, too.
     """
-    labels = [axes.get_ylabel() for axes in block]
-    for place, axes in enumerate(block):
-        if place % n_columns and labels[place] == labels[place - 1]:
-            axes.set_ylabel("")
-        if place + n_columns < len(block) or not is_last:
-            axes.set_xlabel("")
+    measures = ["regret", "reward"] if measure == "regret" else [measure]
+    if measure != "regret":
+        rows = by_window(rows)
+    elif manner.log:
+        rows = rows.filter(col("step") * ZOOM >= col("step").max())
+    if manner.reference is not None:
+        same, rows = ["env", "instance", "seed", "step"], comparable(rows)
+        of_reference = rows.filter(agent=manner.reference).select(*same, *measures)
+        both = rows.filter(col("agent") != manner.reference).join(
+            of_reference, on=same, suffix=" of reference", maintain_order="left"
+        )
+        rows = both.with_columns(col(name) - col(f"{name} of reference") for name in measures)
+    return average(rows, ("env", "agent", "step"), measures)
 
 
 def _draw(
@@ -226,22 +194,33 @@ def _draw(
     measure: str,
     styles: Mapping[str, dict[str, Any]],
     manner: Manner,
-) -> None:
-    """Draw the curves of a measure; of reward in place of a regret that is unknown."""
+) -> dict[str, Any]:
+    """Draw the curves of a measure, of reward in place of a regret that is unknown; return the line
+    of each agent.
+    """
     is_regret, floor = measure == "regret", -math.inf
     if is_regret and curves["regret"].null_count():
         measure = "reward"
     if is_regret and manner.log:
         floor = FLOOR
         axes.set(xscale="log", yscale="log")
-    axes.set(xlabel="sessions", ylabel=manner.label(measure))
+    label = manner.text(measure)
+    label = f"cumulative {label}" if is_regret else label + " per session" * is_sum(measure)
+    if manner.reference is not None:
+        label += f"\nminus {manner.text(manner.reference)}"
+    axes.set(xlabel="sessions", ylabel=label)
     shown = curves.filter(col(measure) > floor)
     agents = shown["agent"].unique(maintain_order=True).to_list()
+    lines = {}
     for agent in sorted(agents, key=lambda name: name == manner.emphasis):  # that one on top
-        look = {"label": manner.text(agent), "linewidth": 1.6, **styles[agent]}
-        if agent == manner.emphasis:
-            look["linewidth"] = 3.0
-        _draw_curve(axes, shown.filter(agent=agent), measure, floor, look)
+        look = {"linewidth": 3.0 if agent == manner.emphasis else 1.6, **styles[agent]}
+        columns = shown.filter(agent=agent).select("step", measure, f"{measure}_ci95")
+        step, mean, half = columns.to_numpy().T
+        if len(step) == 1:  # a line needs two points
+            look |= {"marker": "o", "clip_on": False}
+        [lines[agent]] = axes.plot(step, mean, label=manner.text(agent), **look)
+        low = np.maximum(mean - half, floor)
+        axes.fill_between(step, low, mean + half, color=look["color"], alpha=0.2, linewidth=0)
     missing = [name for name in curves["agent"].unique(maintain_order=True) if name not in agents]
     if missing:
         text = f"no {measure}: {', '.join(map(manner.text, missing))}"
@@ -249,35 +228,11 @@ def _draw(
     if floor > 0 and agents:  # a band may reach down to the floor
         means = shown[measure].to_numpy()
         axes.set_ylim(means.min() / 1.5, means.max() * 1.5)
-    if manner.reference is not None:
-        _leave_random(axes, shown, measure)
     axes.margins(x=0)
     axes.grid(which="major", color="0.9", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-
-
-def _draw_curve(
-    axes: Axes, curve: polars.DataFrame, measure: str, floor: float, look: dict[str, Any]
-) -> None:
-    """Draw the mean of an agent with its band, which ends at the floor of a logarithmic axis."""
-    step, mean, half = (curve[name].to_numpy() for name in ("step", measure, f"{measure}_ci95"))
-    # A line needs two points.
-    dot: dict[str, Any] = {"marker": "o", "clip_on": False} if len(step) == 1 else {}
-    axes.plot(step, mean, **look, **dot)
-    low, high = np.maximum(mean - half, floor), mean + half
-    axes.fill_between(step, low, high, color=look["color"], alpha=0.2, linewidth=0)
-
-
-def _leave_random(axes: Axes, shown: polars.DataFrame, measure: str) -> None:
-    """Let the other agents rule the axis of differences, of which random lists leave nothing."""
-    others = shown.filter(col("agent") != "Random")
-    if not others.is_empty():
-        mean, half = (others[name].to_numpy() for name in (measure, f"{measure}_ci95"))
-        half = np.nan_to_num(half.astype(float))
-        low, high = min(0.0, np.min(mean - half)), max(0.0, np.max(mean + half))
-        margin = 0.05 * (high - low or 1.0)
-        axes.set_ylim(low - margin, high + margin)
+    return lines
 
 
 # ------------------------------------------------------------------------------------------- files

@@ -6,16 +6,8 @@ import re
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from ...core.formats import one_line, regret_text
-from .table import (
-    OPTIONAL,
-    about_knowledge,
-    about_pairs,
-    about_users,
-    measure_of,
-    measured,
-    over_words,
-)
+from ...core.formats import one_line
+from .table import in_words
 
 if TYPE_CHECKING:
     from ..results import Results
@@ -38,52 +30,32 @@ def escaped(text: str) -> str:
 
 
 def to_latex(results: Results, reference: str | None = None) -> str:
-    """The final table of some results: a row for each agent, lowest regret first. Its caption says
-    what intervals are over, what p is, and what agents got beside clicks.
+    """The final table of some results as it is printed, without the time: a row for each agent,
+    lowest regret first. Its caption has the title and the notes.
 
     Args:
         results: those of a sweep, or a selection.
         reference: as in `Results.table`.
     """
-    table, lines = results.table(reference), []
-    measure = measure_of(table)
-    headings = {
-        "median": "median",
-        "worst": "worst",
-        "difference": f"difference to {escaped(table['reference'][0])}",
-        "p": "$p$",
-    }
-    headings = {name: words for name, words in headings.items() if table[name].count()}
-    width = 2 + len(headings)
-    for env, rows in groupby(table.iter_rows(named=True), lambda row: row["env"]):
-        words = escaped(env)
-        lines += [r"\midrule", rf"\multicolumn{{{width}}}{{l}}{{{words}}} \\"]
+    words = in_words(results, reference)
+    columns = range(1, len(words.headings) - 2)
+    lines = []
+    for env, rows in groupby(words.rows, lambda row: row[0]):
+        lines += [r"\midrule", rf"\multicolumn{{{len(columns)}}}{{l}}{{{escaped(env)}}} \\"]
         for row in rows:
-            texts = [regret_text(*measured(row, results.horizon))]
-            texts += [OPTIONAL[name][1](row) for name in headings]
-            cells = [escaped(row["agent"]), *map(_mathematics, texts)]
+            cells = [escaped(row[1]), *(_mathematics(row[column]) for column in columns[1:])]
             lines.append(rf"{' & '.join(cells)} \\")
-    better = {"regret": "lower", "total reward": "higher"}.get(
-        measure, "lower regret or higher total reward"
-    )
-    caption = [
-        f"{measure.capitalize()} after {results.horizon:,} sessions: {over_words(table)}; {better} "
-        "is better.",
-        *["Median and worst are of all runs."] * ("median" in headings),
-        *about_pairs(table, ()),
-        *about_users(results, table),
-        *about_knowledge(results),
-    ]
-    words = escaped(" ".join(caption)).replace(" ±", r" $\pm$").replace(r" \%", r"\,\%")
+    headings = [escaped(words.headings[column]).replace("±", r"$\pm$") for column in columns]
+    caption = escaped(f"{words.title}. {' '.join(words.notes)}").replace("±", r"$\pm$")
     return "\n".join(
         [
             r"\begin{table}",
             r"\centering",
-            rf"\caption{{{words}}}",
+            rf"\caption{{{caption}}}",
             r"\label{tab:regret}",
-            rf"\begin{{tabular}}{{l{'r' * (width - 1)}}} % \usepackage{{booktabs}}",
+            rf"\begin{{tabular}}{{l{'r' * (len(columns) - 1)}}} % \usepackage{{booktabs}}",
             r"\toprule",
-            rf"{' & '.join(['agent', measure, *headings.values()])} \\",
+            rf"{' & '.join(headings)} \\",
             *lines,
             r"\bottomrule",
             r"\end{tabular}",

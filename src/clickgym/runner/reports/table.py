@@ -9,7 +9,6 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 import polars
 from polars import col
 from rich.console import Console
@@ -18,13 +17,10 @@ from ...core.formats import duration, regret_text
 from ..console import Column, print_table, say
 from ..make import agent_recipe, requirements
 from ..play.metrics import is_sum
-from ..summaries import IS_FROZEN, OWN_USERS, metrics_of, span, with_loss, without_regret
+from ..summaries import IS_FROZEN, OWN_USERS, metrics_of, span, without_regret
 
 if TYPE_CHECKING:
     from ..results import Results
-
-PER_SESSION = " / session"
-"""The end of the headings of means over sessions."""
 
 
 class FormattedTable(NamedTuple):
@@ -34,8 +30,8 @@ class FormattedTable(NamedTuple):
         title: the measure, horizon, instances and runs, and what intervals are over.
         headings: those of most importance first.
         rows: the cells of each row.
-        notes: sentences about runs that are not finished, unknown regret, what agents got beside
-            clicks, and the instances in which they lost less than the reference.
+        notes: sentences about runs that are not finished, unknown regret, and what agents got
+            beside clicks.
     """
 
     title: str
@@ -46,20 +42,18 @@ class FormattedTable(NamedTuple):
 
 def print_results(console: Console, results: Results, reference: str | None = None) -> None:
     """Print the final table of some results; agents are compared with the reference, or with the
-    first. So that it fits 100 characters, it lacks the engine, and a line says what is per session.
+    first. So that it fits 100 characters, it lacks the engine.
     """
     words = in_words(results, reference)
-    names = [name.removesuffix(PER_SESSION) for name in words.headings[:-1]]
+    names = words.headings[:-1]
     columns = [Column("agent"), Column(names[2], right=True)]
-    columns += [Column(name, rank=rank, right=True) for rank, name in enumerate(names[3:], 1)]
+    columns += [Column(name, right=True) for name in names[3:]]
     say(console, words.title, "bold")
     console.print()
     for place, rows in groupby(words.rows, key=itemgetter(0)):
         print_table(console, columns, [row[1:-1] for row in rows], title=place)
         console.print()
-    *averaged, last = [name for name in names if f"{name}{PER_SESSION}" in words.headings]
-    per_session = f"{', '.join(averaged)} and {last} are per session."
-    for note in (per_session[0].upper() + per_session[1:], *words.notes):
+    for note in words.notes:
         say(console, note)
     console.print()
 
@@ -75,8 +69,7 @@ def in_words(results: Results, reference: str | None = None) -> FormattedTable:
         for name, (column, _) in OPTIONAL.items()
         if table[column].count() and (not is_single or name == "difference")
     ]
-    per_session = [f"{name}{PER_SESSION}" if is_sum(name) else name for name in metrics]
-    headings = ["environment", "agent", measure, *shown, f"reward{PER_SESSION}", *per_session]
+    headings = ["environment", "agent", measure, *shown, "reward", *metrics, "time", "engine"]
     places = _places(results)
     rows = []
     for row in table.iter_rows(named=True):
@@ -84,7 +77,8 @@ def in_words(results: Results, reference: str | None = None) -> FormattedTable:
         cells += [OPTIONAL[name][1](row) for name in shown]
         cells += ["–" if row[name] is None else f"{row[name]:.4f}" for name in ("reward", *metrics)]
         rows.append([*cells, duration(row["ns_per_session"]), row["engine"]])
-    notes = [*_unfinished(results)]
+    averaged = ", ".join(["Reward", *filter(is_sum, metrics)])
+    notes = [f"{averaged} and time are per session.", *_unfinished(results)]
     if unknown:
         why = f"Regret is unknown in {', '.join(unknown)}"
         notes.append(
@@ -92,8 +86,6 @@ def in_words(results: Results, reference: str | None = None) -> FormattedTable:
             "better."
         )
     notes += [*about_pairs(table, shown), *about_users(results, table), *about_knowledge(results)]
-    notes += [*_comparisons(results, table["reference"][0])]
-    headings += [f"time{PER_SESSION}", "engine"]
     title = (
         f"{measure.capitalize()} after {results.horizon:,} sessions{_title_suffix(results, table)}"
     )
@@ -165,9 +157,9 @@ text of a row.
 
 def _unfinished(results: Results) -> Iterator[str]:
     """How many runs of which agents are not finished."""
-    runs = results.rows.select("env", "instance", "agent", "run").unique()
-    trials = results.configuration.trials if results.configuration else ()
-    counts = Counter(trial.agent for trial in set(trials) - set(runs.iter_rows()))
+    runs = {*results.rows.select("env", "instance", "agent", "run").unique().iter_rows()}
+    trials = results.configuration.trials() if results.configuration else ()
+    counts = Counter(cell.agent for cell, run, _ in trials if (*cell[:3], run) not in runs)
     if counts:
         agents = ", ".join(f"{agent} {count:,}" for agent, count in sorted(counts.items()))
         count = f"{counts.total():,} ({agents})"
@@ -208,8 +200,8 @@ def about_pairs(table: polars.DataFrame, shown: Collection[str]) -> Iterator[str
 
 
 def about_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
-    """Which agents met other users than those of the same runs of others, which played other
-    instances than the reference, and which have no difference to it for want of a common seed.
+    """Which agents met other users than those of the same runs of others, and which played other
+    instances than the reference.
     """
     names = results.rows.filter(OWN_USERS)["agent"].unique(maintain_order=True).to_list()
     if names and results.rows["agent"].n_unique() > 1:
@@ -226,15 +218,6 @@ def about_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
         yield (
             f"{' and '.join(others['agent'].unique(maintain_order=True))} did not play the same "
             f"instances as {reference}; differences are over those that both played."
-        )
-    is_apart = col("difference").is_null() & (col("over") == "runs")
-    apart = table.filter(is_apart, ~col("agent").is_in([*names, reference]))["agent"].unique()
-    if len(apart) and reference not in names:
-        have = "has" if len(apart) == 1 else "have"
-        agents = " and ".join(apart.sort())
-        yield (
-            f"{agents} {have} no difference to {reference} where no run of both has the same "
-            "environment, instance and seed."
         )
 
 
@@ -296,27 +279,3 @@ def about_knowledge(results: Results) -> Iterator[str]:
             f"{' and '.join(frozen)} did not learn in these runs. What was lost in training before "
             "is not counted."
         )
-
-
-def _comparisons(results: Results, reference: str) -> Iterator[str]:
-    """In how many of several instances each agent lost less than the reference."""
-    instances = results.names("instance")
-    if len(instances) == 1:
-        return
-    last = with_loss(results.rows).filter(col("step") == results.horizon)
-    for env in results.names("env"):
-        means = last.filter(col("env") == env).group_by("agent", "instance").agg(col("loss").mean())
-        if means["instance"].n_unique() == 1:
-            continue
-        agents = results.select(environments=[env]).table()["agent"]
-        wins = means.pivot("instance", index="agent", values="loss")
-        loss = {agent: np.array(values, float) for agent, *values in wins.iter_rows()}
-        parts: list[str] = []
-        for agent in agents if reference in loss else ():
-            both = np.isfinite(loss[agent]) & np.isfinite(loss[reference])
-            won = (loss[agent] < loss[reference])[both].sum()
-            if agent != reference and both.any():
-                lost_less = "" if parts else f" lost less than {reference}"
-                parts.append(f"{agent}{lost_less} in {won} of {both.sum()}")
-        if parts:
-            yield f"{env}: by instance, {', '.join(parts)}."
