@@ -1,23 +1,17 @@
-"""The consoles of the commands, and the sentences and tables printed there. In a terminal of any
-width no number and no name is truncated: less important columns are left out, and a line says so.
-"""
+"""The consoles of the commands, and the sentences and tables printed there."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from ..core.compiling import COMPILING, Compiling
-
-GAP = 2
-"""Spaces between two columns."""
 
 Cell = str | Text
 
@@ -55,21 +49,16 @@ def say(console: Console, text: str, style: str = "") -> None:
     console.print(Text(text, style), overflow="ignore", crop=False)
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """A column of a table.
 
     Attributes:
         name: the heading.
-        rank: 0 for a column that always stays; otherwise the highest rank is left out first.
         right: whether the cells are aligned to the right, as numbers are.
-        words: whether the cells may be wrapped between words.
     """
 
     name: str
-    rank: int = 0
     right: bool = False
-    words: bool = False
 
 
 def print_table(
@@ -80,8 +69,7 @@ def print_table(
     title: str = "",
     headings: bool = True,
 ) -> None:
-    """Print a table that fits the console: columns of words are wrapped, and those of the highest
-    rank are left out, which a line says. If the others are still too wide, lines become longer.
+    """Print a table. Where it is wider than the console, cells are wrapped.
 
     Args:
         console: the console.
@@ -92,51 +80,10 @@ def print_table(
     """
     if title:
         say(console, title, "bold")
-    cells = [[Text(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
-    if not cells:
-        return
-    widths = [
-        _least_width(column, [row[i].plain for row in cells], headings)
-        for i, column in enumerate(columns)
-    ]
-    shown = _fitting(columns, widths, console.width)
-    table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, show_header=headings)
-    for i in shown:
-        table.add_column(
-            columns[i].name,
-            justify="right" if columns[i].right else "left",
-            no_wrap=not columns[i].words,
-            min_width=widths[i],
-        )
-    for row in cells:
-        table.add_row(*(row[i] for i in shown))
-    table_width = _total([widths[i] for i in shown])
-    if table_width > console.width:
-        table.width = table_width
-    console.print(table, crop=False)
-    if hidden := [column.name for i, column in enumerate(columns) if i not in shown]:
-        say(console, f"at {_total(widths)} columns also: {', '.join(hidden)}", "dim")
-
-
-def _least_width(column: Column, texts: Sequence[str], has_heading: bool) -> int:
-    """The width of a column in which no text, or no word of a column of words, is broken."""
-    texts = [column.name, *texts] if has_heading else texts
-    parts = [part for text in texts for part in (text.split() if column.words else [text])]
-    return max(map(cell_len, parts), default=0)
-
-
-def _fitting(columns: Sequence[Column], widths: Sequence[int], limit: int) -> list[int]:
-    """The numbers of the columns that stay: as long as all are too wide, the last one of the
-    highest rank goes.
-    """
-    shown = list(range(len(columns)))
-    while _total([widths[i] for i in shown]) > limit:
-        rank = max(columns[i].rank for i in shown)
-        if not rank:
-            break
-        shown.remove(max(i for i in shown if columns[i].rank == rank))
-    return shown
-
-
-def _total(widths: Sequence[int]) -> int:
-    return sum(widths) + GAP * (len(widths) - 1)
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=headings)
+    for name, right in columns:
+        table.add_column(name, justify="right" if right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
+    if table.row_count:
+        console.print(table)

@@ -124,9 +124,9 @@ def fit(
 def _scores(fitted: Fitted, scores: Mapping[str, float]) -> tuple[list[Column], list[list[str]]]:
     """Of each model: the steps of EM, and the figures on the held-out sessions."""
     ranks = range(fitted.test.n_positions)
-    heads = [Column("model"), Column("EM steps", rank=1, right=True)]
+    heads = [Column("model"), Column("EM steps", right=True)]
     heads += [Column(name, right=True) for name in ("log likelihood", "perplexity")]
-    heads += [Column(f"at {k + 1}", rank=2 + k, right=True) for k in ranks]
+    heads += [Column(f"at {k + 1}", right=True) for k in ranks]
     rows = []
     for name, estimator in fitted.scored.items():
         steps = str(getattr(estimator, "n_iter_", "closed form"))

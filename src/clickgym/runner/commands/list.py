@@ -53,7 +53,7 @@ def _kind(word: str) -> str:
 
 
 def _rows_of(kind: str) -> tuple[list[Column], list[list[str]]]:
-    columns = [Column("name"), Column("about", rank=1, words=True)]
+    columns = [Column("name"), Column("about")]
     if kind == "environments":
         ids = ENVIRONMENTS
         return columns, [[name, environment.about] for name, environment in ids.items()]
@@ -61,8 +61,8 @@ def _rows_of(kind: str) -> tuple[list[Column], list[list[str]]]:
         return columns, [[name, about] for name, about in list_instances().items()]
     if kind == "metrics":
         return columns, [[name, metric.description] for name, metric in METRICS.items()]
-    columns = [Column("name"), *(Column(name, words=True) for name in ("made for", "requires"))]
-    columns.append(Column("paper", rank=1, words=True))
+    columns = [Column("name"), *(Column(name) for name in ("made for", "requires"))]
+    columns.append(Column("paper"))
     agents: dict[str, Any] = dict(AGENTS)
     return columns, [
         [name, agent.click_models, ", ".join(getattr(agent, "requires", {})) or "–", agent.paper]
