@@ -83,7 +83,7 @@ RUNS = {  # the first word of a line below
 COMMANDS = """
 lst                               No such command 'lst'. Did you mean 'list'?
 run                               Missing argument 'ENVS'
-report nowhere                    there is no folder nowhere
+report nowhere                    nowhere does not exist
 report other                      other is not a results folder
 RUN --horizn 5                    --horizon
 RUN --runs 0                      runs is 0; expected a positive integer
@@ -106,7 +106,7 @@ INSTANCE uniform:n_item=3         unknown argument 'n_item'; did you mean 'n_ite
 INSTANCE nan.json                 attraction[1] is nan; expected a probability in [0, 1]
 INSTANCE long.json                n_positions is 3, but there are only n_items = 2 items
 OUT file                          file is a file, or lies below a file; expected a folder
-OUT other                         other is not a results folder: it has no runs
+OUT other                         other is not a results folder; choose another
 """.strip().splitlines()
 
 

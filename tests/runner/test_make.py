@@ -186,19 +186,6 @@ def test_run_takes_what_a_sweep_takes():
 # ------------------------------------------------------------------------------- what was mistyped
 
 
-class Typed(Random):
-    def __init__(self, n_items, n_positions, *, best=False, kind="a", seed=None):
-        super().__init__(n_items, n_positions, seed=seed)
-
-
-def test_text_where_a_flag_belongs_is_told():
-    agents = {"mine": (Typed, {"best": "yes", "kind": "b"}), "other": (Typed, {"best": True})}
-    with pytest.warns(UserWarning, match="expected") as told:
-        clickgym.sweep(["PBMRank-v0"], agents, 10, 1, n_jobs=1)
-    words = [str(it.message).partition(",")[0] for it in told if it.category is UserWarning]
-    assert words == ["mine: best is the text 'yes'"]
-
-
 def test_agents_that_ignore_features_are_told():
     """Once for each environment, whatever its instances."""
     envs, agents = ["ContextualPBMRank-v0", "PBMRank-v0"], ["TopRank", "Random", "CascadeTS"]

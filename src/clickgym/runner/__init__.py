@@ -5,13 +5,13 @@ The way of a sweep, file by file:
 - ``names``: specs are read, and things get labels;
 - ``make``: specs and classes become recipes, and of these environments and agents are made;
 - ``plan``: every agent is tried in every environment; each pair is a cell of the table
-  (``config``), whose key hashes what its runs depend on (``identity``, ``own_code``);
+  (``config``), known by what its runs depend on (``identity``);
 - ``sweep``: the runs that are not finished are played in parallel (``workers``, ``progress``);
 - ``play``: one run. ``play.pair`` chooses a loop, ``play.compiled``, ``play.python`` or
   ``play.learner``, and ``play.measuring`` measures (``play.metrics``);
-- ``store``: finished runs are kept in a folder;
-- ``rows``: the runs of a folder as rows, which ``results`` holds; ``summaries`` makes their table,
-  and ``reports`` prints and draws it (``console``).
+- ``store``: finished runs are kept in a folder, and read as rows;
+- ``results`` holds rows, also of single runs; ``summaries`` makes their table, and ``reports``
+  prints and draws it (``console``).
 
 Words that each have one meaning here:
 
@@ -21,9 +21,8 @@ Words that each have one meaning here:
   (the *maker*), with its arguments;
 - an *identity* is a hash of what a label stands for: a recipe or an instance. It is the same in
   another process;
-- a *key* is a hash by which a folder knows runs: of their setting, the identities of environment,
-  instance and agent, and the instance's name. A cell has one, and a run that and its number;
-- a *cell* is all runs of an agent in an environment with an instance; a *trial* is one of them.
+- a *cell* is all runs of an agent in an environment with an instance. Its setting, its identities
+  and the number of a run make the *key* by which a folder knows the run.
 
 `clickgym.run` (``single_run``) takes the same way from ``make`` to ``play``.
 """

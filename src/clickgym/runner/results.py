@@ -375,9 +375,10 @@ def _check_comparable(rows: polars.DataFrame) -> None:
         raise ValueError(
             f"runs have different numbers of sessions, and are not comparable: {listed}; play as "
             "many in each, or take the first sessions of a longer loop: "
-            f"env.result(name, {ends['step'].min()})"
+            f"env.result(name, {min(ends['step'])})"
         )
     for of_env in runs.partition_by("env", maintain_order=True):
+        env = of_env.item(0, "env")
         if of_env["is_known"].n_unique() > 1:
             unknown, known = (of_env.filter(is_known=is_known)["agent"][0] for is_known in (0, 1))
             raise ValueError(
