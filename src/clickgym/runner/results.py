@@ -382,7 +382,7 @@ def _check_comparable(rows: polars.DataFrame) -> None:
         if of_env["is_known"].n_unique() > 1:
             unknown, known = (of_env.filter(is_known=is_known)["agent"][0] for is_known in (0, 1))
             raise ValueError(
-                f"in {of_env.item(0, 'env')!s} the regret of {unknown} is unknown, and that of "
+                f"in {env} the regret of {unknown} is unknown, and that of "
                 f"{known} is known, so their rewards differ; put the wrapper that changes the "
                 "reward outside of RecordRegret, or a regret of its own into info"
             )
