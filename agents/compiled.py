@@ -378,7 +378,7 @@ class StateAgent(CompiledAgent):
 
     def observed_arrays(self, observation: Any) -> tuple[NDArray[Any], ...]:
         state = value_of(self, observation, "state")
-        self.user[0] = check_count("state", state, 0, self.n_states - 1, "n_states - 1 = ")
+        self.user[0] = check_count("state", state, 0, self.n_states - 1)
         self.user[2] = observation.get("sessions_left", -1)
         return (self.user,)
 

@@ -6,9 +6,7 @@ from .cascade import CascadeModel
 from .click_chain import ClickChainModel
 from .click_env import ClickEnv
 from .click_model import CLICK_MODELS, MAX_SEARCH, ClickModel
-from .contextual.interactions import interaction_pairs, with_products
-from .contextual.labelled import LabelledModel
-from .contextual.linear import LinearModel
+from .contextual.features import interaction_pairs, with_products
 from .contextual.model import ContextualModel
 from .dependent_click import DependentClickModel
 from .dynamic_bayesian import DynamicBayesianModel
@@ -52,8 +50,6 @@ __all__ = [
     "ItemByItem",
     "KernelError",
     "Kernels",
-    "LabelledModel",
-    "LinearModel",
     "MixtureModel",
     "PiecewiseStationaryModel",
     "PositionBasedModel",

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium.spaces import Dict, Discrete, MultiDiscrete
 from numpy.typing import NDArray
 
-from ..core.checks import AN_ENV, check_kind, short
+from ..core.checks import AN_ENV, check_kind, check_positions, short
 from ..core.faults import Fault
 from .base_env import BaseClickEnv, name_of
 from .click_env import ClickEnv
@@ -44,31 +44,20 @@ def sizes_of(env: gym.Env) -> Sizes:
         Sizes(n_items=10, n_positions=5, n_features=0, n_states=0)
     """
     check_kind("env", env, gym.Env, AN_ENV)
-    if isinstance(env.unwrapped, ClickEnv):
+    is_ours, lists = isinstance(env.unwrapped, ClickEnv), env.action_space
+    if is_ours:
         _check_lists_are_kept(env)
-    lists = env.action_space
-    if not (
-        isinstance(lists, MultiDiscrete)
-        and lists.nvec.ndim == 1
-        and set(lists.nvec) == {lists.nvec[0]}  # every position can show every item
-        and not lists.start.any()
-    ):
+    if not isinstance(lists, MultiDiscrete) or lists.nvec.ndim != 1 or np.ptp(lists.nvec):
         raise ValueError(
-            f"the action space of {env} is {lists}; expected an environment of clickgym, or "
-            "another whose actions are ranked lists: RankedList(n_items, n_positions) of "
-            "clickgym.envs or MultiDiscrete([n_items] * n_positions)"
+            f"the action space of {env} is {lists}; expected ranked lists: clickgym.envs.RankedList"
+            "(n_items, n_positions) or MultiDiscrete([n_items] * n_positions)"
         )
     n_items, n_positions = int(lists.nvec[0]), len(lists.nvec)
-    if n_positions > n_items:
-        raise ValueError(
-            f"the action space of {env} is {lists}: lists of {n_positions} distinct items out of "
-            f"{n_items}"
-        )
-    if not isinstance(env.unwrapped, ClickEnv):
+    if not is_ours:
+        check_positions(n_positions, n_items)
         check_shows_clicks(env, n_positions)
     seen = env.observation_space if isinstance(env.observation_space, Dict) else {}
-    features, state = seen.get("features"), seen.get("state")
-    shape = () if features is None else features.shape or ()
+    state, shape = seen.get("state"), tuple(getattr(seen.get("features"), "shape", ()))
     n_features = shape[1] if len(shape) == 2 and shape[0] == n_items else 0
     return Sizes(
         n_items, n_positions, n_features, int(state.n) if isinstance(state, Discrete) else 0
@@ -83,11 +72,9 @@ def _check_lists_are_kept(env: gym.Env) -> None:
     while isinstance(layer, gym.Wrapper):
         is_of_actions = isinstance(layer, gym.ActionWrapper)
         if is_of_actions or layer.action_space != layer.env.action_space:
-            name, lists = type(layer).__name__, env.unwrapped.action_space
             raise ValueError(
-                f"under {name} the action of an agent in {name_of(env)} is not the list that is "
-                f"shown (actions {env.action_space}, lists {lists}): pass the environment without "
-                f"{name}; wrappers of observations and rewards may stay"
+                f"under {type(layer).__name__} the action of an agent in {name_of(env)} is not the "
+                "list that is shown: pass the environment without it"
             )
         layer = layer.env
 
@@ -99,13 +86,11 @@ def check_shows_clicks(env: gym.Env, n_positions: int | None = None) -> int:
     Raises:
         ValueError: they are not; the message says what is expected.
     """
-    space: gym.Space[Any] = env.observation_space
-    size = clicks_shown(space)
+    size = clicks_shown(env.observation_space)
     if not size or size != (n_positions or size):
-        wanted = "n_positions" if n_positions is None else n_positions
         raise ValueError(
-            f"the observation space of {env} is {space}; expected the clicks on the list: "
-            f'MultiBinary({wanted}), integers of that shape, or a Dict that has them as "clicks"'
+            f"the observation space of {env} is {env.observation_space}; expected the clicks on "
+            'the list: MultiBinary(n_positions), or a Dict that has them as "clicks"'
         )
     return size
 
@@ -145,14 +130,10 @@ def checked_clicks(observation: Any, n_positions: int) -> NDArray[np.int8]:
     Raises:
         Fault: they are not ``(n_positions,)`` values 0 or 1.
     """
-    try:
-        clicks = np.asarray(clicks_of(observation))
-        if clicks.shape == (n_positions,) and {0, 1}.issuperset(clicks.tolist()):
-            return clicks.astype(np.int8)
-    except (KeyError, TypeError, ValueError):  # without clicks, not hashable, ragged
-        pass
-    found = short(observation)
-    raise Fault(f"the observation is {found}; expected {n_positions} clicks, each 0 or 1")
+    clicks = np.asarray(observation.get("clicks") if isinstance(observation, dict) else observation)
+    if clicks.shape != (n_positions,) or not np.isin(clicks, (0, 1)).all():
+        raise Fault(f"the observation is {short(observation)}; expected {n_positions} clicks")
+    return clicks.astype(np.int8)
 
 
 def checked_number(name: str, value: Any) -> float:
@@ -161,11 +142,8 @@ def checked_number(name: str, value: Any) -> float:
     Raises:
         Fault: it is not a finite number.
     """
-    try:
-        if not isinstance(value, str | bytes) and math.isfinite(number := float(value)):
-            return number
-    except (TypeError, ValueError, OverflowError):
-        pass
+    if not isinstance(value, str) and np.ndim(value) == 0 and np.isfinite(value):
+        return float(value)
     raise Fault(f"{name} is {short(value)}; expected a finite number")
 
 

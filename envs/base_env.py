@@ -19,7 +19,7 @@ from ..core.faults import SessionError, cause
 from ..core.specs import written_spec
 from .arguments import Described
 from .session import begin_streams
-from .spaces import RankedList, without_repeats
+from .spaces import RankedList
 from .task import draw_nothing
 
 
@@ -28,22 +28,17 @@ def name_of(env: Any) -> str:
     return env.spec.id if env.spec else type(env.unwrapped).__name__
 
 
-NO_PART_OF_A_LABEL = (
-    *("instance", "render_mode"),
-    # of make_vec
-    *("num_envs", "vectorization_mode", "autoreset_mode", "max_episode_steps"),
-    *("vector_kwargs", "wrappers"),
+NOT_IN_LABELS = (
+    *("instance", "render_mode", "max_episode_steps"),
+    *("num_envs", "vectorization_mode", "vector_kwargs", "wrappers", "autoreset_mode"),
 )
-"""Arguments of environments that stand elsewhere, or say nothing about users and rewards; the
-limit of an episode does where users may leave.
-"""
+"""Arguments of ``gym.make`` and ``gym.make_vec`` that stand elsewhere, or say nothing of users."""
 
 
 def label_of(env: Any) -> str:
     """Return the label of an environment in results, as a sweep writes it: its id with the
-    arguments that it got, but for the instance; with the limit of an episode only where users may
-    leave. Where that says too little, because a model has no id or arguments cannot be written, its
-    name and the `BaseClickEnv.mark` of its users.
+    arguments that it got, but for the instance. Where there is no id, or arguments cannot be
+    written, its name and the `BaseClickEnv.mark` of its users.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -51,36 +46,18 @@ def label_of(env: Any) -> str:
         'PBMRank-v0:reward=any_click'
     """
     spec, core = env.spec, env.unwrapped
-    limit = _limit_of(env)
     if spec:
         registered = gym.registry[spec.id].kwargs if spec.id in gym.registry else {}
         arguments = {
             key: value.tolist() if isinstance(value, np.ndarray | np.generic) else value
             for key, value in spec.kwargs.items()
-            if key not in NO_PART_OF_A_LABEL
-            and value is not None
-            and str(value) != str(registered.get(key))
+            if key not in NOT_IN_LABELS and value is not None and key not in registered
         }
-        if label := written_spec(spec.id, arguments | limit):
+        if label := written_spec(spec.id, arguments):
             return label
     if not isinstance(core, BaseClickEnv):
         return name_of(env)
-    label = f"{name_of(env).replace('ClickVectorEnv', 'ClickEnv')} {core.mark}"
-    return written_spec(label, limit) or label
-
-
-def _limit_of(env: Any) -> dict[str, int]:
-    """The argument ``max_episode_steps`` of an environment where it makes other users: they may
-    leave, and it cuts them off elsewhere than the id does. Else nothing.
-    """
-    spec, core = env.spec, env.unwrapped
-    if not isinstance(core, BaseClickEnv) or not core.model.may_leave:
-        return {}
-    limit = getattr(core, "max_episode_steps", None)  # of a native vector
-    if isinstance(env, gym.Env) and env.has_wrapper_attr("_max_episode_steps"):  # of TimeLimit
-        limit = env.get_wrapper_attr("_max_episode_steps")
-    usual = gym.registry[spec.id].max_episode_steps if spec and spec.id in gym.registry else None
-    return {} if limit in (None, usual) else {"max_episode_steps": int(limit)}
+    return f"{name_of(env).replace('ClickVectorEnv', 'ClickEnv')} {core.mark}"
 
 
 class BaseClickEnv:
@@ -112,13 +89,6 @@ class BaseClickEnv:
     state: Any
     _is_open: bool = False
     """Whether a list can be shown: from `reset` until a stateful user leaves."""
-    _has_warned = False
-    """Whether this process has been told what is shown where a list repeats an item."""
-    _has_warned_of_queries = False
-    """Whether this process has been told of `EpisodeCounts`."""
-    needs_counts = False
-    """Whether every episode is another query, and no `EpisodeCounts` shows what was clicked in it.
-    """
     _bound: Bound
     """The machine code for the present task, by the function that makes its entry."""
 
@@ -132,7 +102,6 @@ class BaseClickEnv:
     ) -> gym.Space[Any]:
         """Make the streams of the users; return the observation space of one."""
         self.model, self.instance, self.initial_ranking, self.feature_scale = users
-        self.needs_counts = self.model.n_queries > 1
         self.reward = self.model.default_reward if reward is None else reward
         self.cutoff, self.reference = cutoff, reference
         self._tasks = self.model.tasks(self.reward, cutoff, reference)
@@ -173,8 +142,6 @@ class BaseClickEnv:
             self.steps, self._is_begun = 0, False
             self._select_task()
             self.task.start(self.state, seed)
-        if self.needs_counts and seed is None and self._is_begun and not self._is_open:
-            self._warn_of_queries()
         if self.model.may_leave or not self._is_begun:
             self._begin(self._all)
         self._is_begun = self._is_open = True
@@ -200,57 +167,14 @@ class BaseClickEnv:
             bound.code[step] = step(*self.task.kernels).bound(*arguments)
         return bound
 
-    def _count(self, steps: int, left: int) -> None:
-        """Count steps, which end at or before a change of the users; at a change draw the first
-        session of the new users on every stream.
-
-        Args:
-            steps: their number on each stream.
-            left: in which of these steps, counted from 1, a user left for good first; 0: none.
-
-        Raises:
-            SessionError: users have left who may not.
+    def _count(self, steps: int) -> None:
+        """Count steps of every stream, which end at or before a change of the users; at a change
+        draw the first session of the new users.
         """
-        if left and not self.model.may_leave:
-            name = type(self.model).__name__
-            raise SessionError(
-                f"{name_of(self)}, step {self.steps + left}: advance of a {name} returned True, "
-                f"that the user has left; expected False, because {name}.may_leave is False"
-            )
         self.steps += steps
         if self.steps == self.next_change:
             self._select_task()
             self._begin(self._all)
-
-    def _without_repeats(self, lists: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return what is shown for ``(n, K)`` lists of which some repeat items; the first of them
-        gets a warning, once in a process.
-        """
-        shown = without_repeats(lists, self.model.n_items)
-        if not BaseClickEnv._has_warned:
-            first = (shown != lists).any(axis=1).argmax()
-            gym.logger.warn(
-                f"{name_of(self)}: the list {lists[first].tolist()} repeats an item, so "
-                f"{shown[first].tolist()} is shown: a repeated item at its first place, and at the "
-                "free places the items that are not listed, in order of their numbers. "
-                "info['ranking'] is always what was shown. The policy "
-                "clickgym.agents.PlackettLuceActorCritic draws whole lists. This warning comes "
-                "once in a process."
-            )
-            BaseClickEnv._has_warned = True  # where warnings are errors, each such list raises
-        return shown
-
-    def _warn_of_queries(self) -> None:
-        """Warn, once in a process, of policies that cannot learn the query of an episode."""
-        if not BaseClickEnv._has_warned_of_queries:
-            gym.logger.warn(
-                f"{name_of(self)}: the next episode is another query. An observation shows the "
-                "clicks of one session, so a policy without memory learns no query from it: put "
-                "clickgym.envs.EpisodeCounts around the environment (EpisodeCountsVector around "
-                "gym.make_vec). An agent that remembers the episode needs none. This warning comes "
-                "once in a process."
-            )
-            BaseClickEnv._has_warned_of_queries = True
 
     def _session_error(self, error: Exception, users: str) -> SessionError:
         return SessionError(f"{name_of(self)}, step {self.steps + 1}: {cause(error)}, in {users}")

@@ -13,9 +13,9 @@ from ..core.checks import check_choice
 from .arguments import described_users
 from .base_env import BaseClickEnv
 from .instances.instance import AnyInstance
-from .rendering import RENDER_MODES, ResultPage, to_ansi, to_rgb
+from .rendering import RENDER_MODES, page_of, picture_of
 from .session import nothing_shown, single_step
-from .spaces import RankedList, check_items
+from .spaces import RankedList, check_items, without_repeats
 from .users import Users
 
 INT64 = np.dtype(np.int64)
@@ -87,7 +87,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         render_mode: str | None = None,
         **parameters: Any,
     ) -> None:
-        users = described_users(model, form, instance, n_positions, parameters)
+        users = described_users(model, form, instance, n_positions, **parameters)
         self.render_mode = None
         if render_mode is not None:
             self.render_mode = check_choice("render_mode", render_mode, RENDER_MODES)
@@ -129,7 +129,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
             action: ``(K,)`` item ids, the top of the list first. If candidates change, an id is the
                 row of a candidate in the last observed features. An item that is repeated is shown
                 once, at its first place; the free places get the items that are not listed, in
-                order of their numbers. A warning says so once in a process.
+                order of their numbers.
 
         Returns:
             The observation (the clicks ``(K,)``, or a dict of the clicks with the features of the
@@ -165,10 +165,10 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         except Exception as error:
             raise self._session_error(error, f"a {type(self.task.model).__name__}") from error
         if not is_list:  # nothing was drawn
-            shown = self._without_repeats(check_items(ranking, *self._sizes)[None])[0]
+            shown = without_repeats(check_items(ranking, *self._sizes), self._sizes[0])
             return ClickEnv.step(self, shown)  # a subclass may have called this step
         regret = optimum - expectation
-        self.finish_sessions(1, regret, ranking, reward, satisfied, has_left)
+        self.finish_sessions(1, regret, ranking, reward, satisfied)
         self._is_open = not has_left
         info = {
             "ranking": ranking,
@@ -188,19 +188,14 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         ranking: NDArray[np.int64],
         reward: float,
         satisfied: int,
-        left: int,
     ) -> None:
         """Finish sessions that were simulated with ``task``, ``state`` and ``shown``: count them,
         and draw the next one where the users change. Of the last one keep the list, which is not
         copied, its reward, and where the user left satisfied.
-
-        Args:
-            left: the first of these sessions, counted from 1, after which a user left for good; 0
-                if none did.
         """
         self._last = ranking, reward, satisfied, regret
         self.regret += regret
-        self._count(steps, left)
+        self._count(steps)
 
     def last_session(self) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
         """Return the list of the last session and the clicks on it, both ``(K,)`` copies: what was
@@ -234,35 +229,11 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         return self.task.optimal_ranking if source == "optimal_ranking" else self.initial_ranking
 
     def render(self) -> str | NDArray[np.uint8] | None:
-        """Return the result page of the last session: text for ``"ansi"``, an ``(H, W, 3)`` uint8
-        picture for ``"rgb_array"``. Where all sessions have one best list, the page shows it, as it
-        is for the next user; with a ``reference`` it is that list.
+        """Return the page of the last session: text for ``"ansi"``, an ``(H, W, 3)`` uint8 picture
+        for ``"rgb_array"``.
         """
         if self.render_mode is None:
-            modes = ", ".join(RENDER_MODES)
-            gym.logger.warn(
-                f"render() requires a render_mode: gym.make(..., render_mode={RENDER_MODES[-1]!r}) "
-                f"(available: {modes})"
-            )
+            gym.logger.warn(f"render() requires a render_mode, one of {RENDER_MODES}")
             return None
-        has_one_best = self.model.are_alike and not self.model.may_leave
-        shown: dict[str, Any] = {}
-        if self._last is not None:
-            ranking, reward, satisfied, _ = self._last
-            shown = {
-                "ranking": ranking.tolist(),
-                "clicks": self.shown.clicks.tolist(),
-                "examined": self.shown.examined.tolist(),
-                "satisfied": satisfied >= 0 if "satisfaction" in self.model.rewards else None,
-                "reward": reward,
-            }
-        page = ResultPage(
-            title=f"{self.spec.id if self.spec else type(self.model).__name__} · {self.instance}",
-            n_items=self.model.n_items,
-            n_positions=self.model.n_positions,
-            step=self.steps,
-            regret=self.regret,
-            best=self.task.optimal_ranking.tolist() if has_one_best else None,
-            **shown,
-        )
-        return to_ansi(page) if self.render_mode == "ansi" else to_rgb(page)
+        page = page_of(self)
+        return "\n".join(page) if self.render_mode == "ansi" else picture_of(page)

@@ -39,7 +39,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_kind, check_positions, is_sequence, short
+from ..core.checks import check_kind, check_positions, short
 from ..core.kernels import entry, kernel, static_kernels
 from .scan import best_scan
 from .spaces import best_first, check_ranking, named_ranking
@@ -128,7 +128,6 @@ class ClickModel(Users, abstract=True):
         )
         if "short" not in vars(cls):
             return
-        cls.has_forms = True
         own, namesake = f"{cls.__module__}.{cls.__qualname__}", Users.classes.get(cls.short, cls)
         if not hasattr(cls, "shapes"):
             raise TypeError(
@@ -260,25 +259,21 @@ class ClickModel(Users, abstract=True):
             bounds[k, : cutoff - k] = np.sort(self._examination_bounds()[k:cutoff])[::-1]
         return bounds
 
-    def check_search(self, cutoff: int, what: str, cure: str, each: str = "") -> None:
+    def check_search(self, reward: str, cutoff: int) -> None:
         """Check that a search for the best list is not too large.
-
-        Args:
-            cutoff: the number of items that it chooses.
-            what: which best list it is, for the message.
-            cure: what to do instead, for the message.
-            each: ``"session"`` if there is a search in each session.
 
         Raises:
             ValueError: it would compare more than `max_search` lists.
         """
         lists = math.perm(self.n_items, cutoff)
         if lists > self.max_search:
-            each, items = (f" in each {each}", "candidates") if each else ("", "items")
+            counts = range(cutoff, 0, -1)
+            most = next((n for n in counts if math.perm(self.n_items, n) <= self.max_search), 1)
             raise ValueError(
-                f"the best list for {what} requires an exact search{each}, and {lists:.3g} lists "
-                f"of {cutoff} out of {self.n_items} {items} are more than the limit of "
-                f"{self.max_search:.0e}; {cure}"
+                f"the best list for reward={reward!r} in a {type(self).__name__} requires an exact "
+                f"search, and {lists:.3g} lists of {cutoff} out of {self.n_items} items are more "
+                f"than the limit of {self.max_search:.0e}; count fewer positions (cutoff={most}), "
+                "or pass the list to measure regret against (reference=...)"
             )
 
     def to_dict(self) -> dict[str, Any]:
@@ -402,13 +397,7 @@ class ClickModel(Users, abstract=True):
         self, reward: str, cutoff: int, run: Callable[..., Any] = entry
     ) -> NDArray[np.int64]:
         """Return the best of all lists; ``run`` turns the kernel into what is called."""
-        counts = range(cutoff, 0, -1)
-        exact = next((n for n in counts if math.perm(self.n_items, n) <= self.max_search), 1)
-        cure = (
-            f"count fewer positions (cutoff={exact}; in a command NAME-v0:cutoff={exact}), or in "
-            "Python pass the reference list to measure regret against (reference=...)"
-        )
-        self.check_search(cutoff, f"reward={reward!r} in a {type(self).__name__}", cure)
+        self.check_search(reward, cutoff)
         attraction = self._click_bounds()
         search = Search(  # the head holds valid items, because a kernel may read below the cutoff
             bounds=self.search_bounds(cutoff),
@@ -430,19 +419,40 @@ class ClickModel(Users, abstract=True):
         return result
 
 
-def click_model_of(name: str, model: ClickModel | Mapping[str, Any]) -> ClickModel:
-    """Return a click model, or the one that a ``to_dict()`` describes; errors name the argument.
+class OfModels(Users, abstract=True):
+    """Users of several click models over the same items and positions.
 
-    Raises:
-        ValueError: a bad description, or a model that consists of others.
+    Attributes:
+        models: the click models.
     """
-    try:
-        made = model if isinstance(model, Users) else ClickModel.from_dict(model)
-        if not hasattr(made, "short"):
-            raise ValueError(f"it is a {made.name()}; expected a click model that does not change")
-        return made
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
+
+    models: list[ClickModel]
+
+    def _of(self, models: list[ClickModel]) -> Self:
+        """Return users of the same kind of other click models."""
+        raise NotImplementedError
+
+    @property
+    def n_items(self) -> int:
+        return self.models[0].n_items
+
+    @property
+    def n_uniforms(self) -> int:
+        return max(model.n_uniforms for model in self.models)
+
+    def relabelled(self, order: NDArray[np.int64]) -> Self:
+        return self._of([model.relabelled(order) for model in self.models])
+
+    def with_positions(self, n_positions: int) -> Self:
+        return self._of([model.with_positions(n_positions) for model in self.models])
+
+
+def click_model_of(name: str, model: ClickModel | Mapping[str, Any]) -> ClickModel:
+    """Return a click model, or the one that a ``to_dict()`` describes; errors name the argument."""
+    made = model if isinstance(model, Users) else ClickModel.from_dict(model)
+    if not hasattr(made, "short"):
+        raise ValueError(f"{name} is a {made.name()}; expected a click model that does not change")
+    return made
 
 
 def click_models_of(models: Any, least: int) -> list[ClickModel]:
@@ -451,9 +461,9 @@ def click_models_of(models: Any, least: int) -> list[ClickModel]:
     Raises:
         ValueError: as in `click_model_of`; fewer than ``least`` entries; different sizes.
     """
-    if not is_sequence(models) or len(models) < least:
-        raise ValueError(f"models is {short(models)}; expected {least} or more click models")
     made = [click_model_of(f"models[{number}]", model) for number, model in enumerate(models)]
+    if len(made) < least:
+        raise ValueError(f"models is {short(models)}; expected {least} or more click models")
     for number, model in enumerate(made):
         if (model.n_items, model.n_positions) != (made[0].n_items, made[0].n_positions):
             raise ValueError(f"models[{number}] is {model}; expected the sizes of {made[0]}")

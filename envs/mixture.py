@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import numbers
 from ..core.kernels import kernel
-from .click_model import ClickModel, click_models_of, match
+from .click_model import ClickModel, OfModels, click_models_of, match
 from .position_based import PositionBasedModel
 from .task import CLICKS, REWARDS
 
@@ -68,7 +68,7 @@ def expected_over(
     return total
 
 
-class MixtureModel(ClickModel):
+class MixtureModel(OfModels, ClickModel):
     r"""Mixture of click models: each user is of one of several unobserved kinds.
 
     In every session a new user is of kind m with probability w_m, and clicks by the click model of
@@ -134,12 +134,8 @@ class MixtureModel(ClickModel):
         )
 
     @property
-    def n_items(self) -> int:
-        return self.models[0].n_items
-
-    @property
     def n_uniforms(self) -> int:
-        return 1 + max(model.n_uniforms for model in self.models)
+        return 1 + super().n_uniforms
 
     @property
     def attraction(self) -> NDArray[np.float64]:
@@ -166,12 +162,7 @@ class MixtureModel(ClickModel):
         models, weights = [model.to_dict() for model in self.models], self.parameters.weights
         return {"model": self.name(), "models": models, "weights": weights.tolist()}
 
-    def relabelled(self, order: NDArray[np.int64]) -> Self:
-        models = [model.relabelled(order) for model in self.models]
-        return type(self)(models, self.parameters.weights)
-
-    def with_positions(self, n_positions: int) -> Self:
-        models = [model.with_positions(n_positions) for model in self.models]
+    def _of(self, models: list[ClickModel]) -> Self:
         return type(self)(models, self.parameters.weights)
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import check_count, integers
-from .click_model import ClickModel, click_models_of
+from .click_model import ClickModel, OfModels, click_models_of
 from .task import REWARDS, ClickTask
-from .users import Users
 
 
-class PiecewiseStationaryModel(Users):
+class PiecewiseStationaryModel(OfModels):
     r"""Sequence of click models: the users change abruptly at given steps.
 
     A step is the number of a session. `at` returns the click model of a step. Regret is measured
@@ -55,10 +54,13 @@ class PiecewiseStationaryModel(Users):
         (array([0]), array([1]))
     """
 
+    title = "with parameters that change abruptly at given steps"
+    default_instance = "li2019-switching"
+    episode = 100_000
     are_alike = True
 
     def __init__(self, models: Sequence[ClickModel | Mapping[str, Any]], starts: ArrayLike) -> None:
-        self.epochs = click_models_of(models, 1)
+        self.models = self.epochs = click_models_of(models, 1)
         steps = integers("starts", starts, (len(self.epochs),))
         if steps[0] != 0 or np.any(steps[1:] <= steps[:-1]):
             expected = "expected increasing steps, the first of them 0"
@@ -68,14 +70,6 @@ class PiecewiseStationaryModel(Users):
             kind for kind in REWARDS if all(kind in model.rewards for model in self.epochs)
         )
         self.n_positions = self.epochs[0].n_positions
-
-    @property
-    def n_uniforms(self) -> int:
-        return max(model.n_uniforms for model in self.epochs)
-
-    @property
-    def n_items(self) -> int:
-        return self.epochs[0].n_items
 
     @property
     def kind(self) -> str:
@@ -101,9 +95,5 @@ class PiecewiseStationaryModel(Users):
         models = [model.to_dict() for model in self.epochs]
         return {"model": self.name(), "models": models, "starts": list(self.starts)}
 
-    def relabelled(self, order: NDArray[np.int64]) -> Self:
-        return type(self)([model.relabelled(order) for model in self.epochs], self.starts)
-
-    def with_positions(self, n_positions: int) -> Self:
-        models = [model.with_positions(n_positions) for model in self.epochs]
+    def _of(self, models: list[ClickModel]) -> Self:
         return type(self)(models, self.starts)

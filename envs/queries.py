@@ -13,9 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import check_choice, check_count, probabilities
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
-from .click_model import ClickModel, click_models_of
+from .click_model import ClickModel, OfModels, click_models_of
 from .task import ClickUsers, Kernels, Task, click_session
-from .users import Users
 
 KNOWLEDGE = {"examination": 1, "browsing": 2}
 """What agents may know of users, with the number of its axes, each of K positions."""
@@ -138,7 +137,7 @@ class QueryTask(Task):
         return {"query": state.query.item(b) if isinstance(b, int) else state.query[b].copy()}
 
 
-class QueryUsers(Users):
+class QueryUsers(OfModels):
     r"""Users of many queries: every episode is another query, with random item ids.
 
     An agent that learns from nothing meets a new problem in every episode. A policy that was
@@ -178,6 +177,9 @@ class QueryUsers(Users):
         (1, 0.9)
     """
 
+    title = "with another query in every episode"
+    default_instance = "queries"
+    episode = None
     may_leave = True
 
     def __init__(
@@ -204,14 +206,6 @@ class QueryUsers(Users):
             source: probabilities(f"agent_knowledge[{source!r}]", values, shape * KNOWLEDGE[source])
             for source, values in agent_knowledge.items()
         }
-
-    @property
-    def n_items(self) -> int:
-        return self.models[0].n_items
-
-    @property
-    def n_uniforms(self) -> int:
-        return self.models[0].n_uniforms
 
     @property
     def kind(self) -> str:
@@ -251,19 +245,13 @@ class QueryUsers(Users):
             },
         }
 
-    def relabelled(self, order: NDArray[np.int64]) -> Self:
-        models = [model.relabelled(order) for model in self.models]
-        return type(self)(models, self.n_sessions, self.agent_knowledge)
+    def _of(self, models: list[ClickModel]) -> Self:
+        k = models[0].n_positions
+        known = {key: rows[(slice(k),) * rows.ndim] for key, rows in self.agent_knowledge.items()}
+        return type(self)(models, self.n_sessions, known)
 
-    def with_positions(self, n_positions: int) -> Self:
-        if n_positions == self.n_positions:
-            return self
-        models = [model.with_positions(n_positions) for model in self.models]
-        first = {
-            source: values[(slice(n_positions),) * values.ndim]
-            for source, values in self.agent_knowledge.items()
-        }
-        return type(self)(models, self.n_sessions, first)
+    def with_positions(self, n_positions: int) -> Self:  # as it is: there are many models
+        return self if n_positions == self.n_positions else super().with_positions(n_positions)
 
 
 def means_of(models: Sequence[ClickModel]) -> dict[str, Floats]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -64,8 +64,8 @@ class Environment(NamedTuple):
 
     @property
     def users(self) -> type[Users]:
-        """The (first) class of the users, of whom the click model may be a part."""
-        return (FORMS[self.form].classes or (self.click_model,))[0]
+        """The class of the users, of whom the click model may be a part."""
+        return FORMS[self.form] or self.click_model
 
     @property
     def default_instance(self) -> str | None:
@@ -73,17 +73,10 @@ class Environment(NamedTuple):
         return default_instance(self.form, self.click_model)
 
     @property
-    def default_reward(self) -> str:
-        """The default reward of a session."""
-        if self.form == "Contextual":
-            return self.click_model.contextual_reward
-        return self.users.default_reward
-
-    @property
     def about(self) -> str:
         """A description of the users in one line."""
-        users, added = self.click_model, FORMS[self.form].about
-        return f"{users.title} ({users.name()}), {added}" if added else users.about()
+        model = self.click_model
+        return f"{model.title} ({model.name()}), {self.users.title}" if self.form else model.about()
 
 
 ENVIRONMENTS: dict[str, Environment] = {}
@@ -94,8 +87,8 @@ def register_click_model(env_id: str, model: str | type[Users]) -> None:
     """Register the environments of a click model: its id, and this id with the prefixes
     ``NonStationary``, ``Contextual`` and ``Queries``; of users of another kind only the id.
 
-    A model without attraction has no contextual form. Episodes of ``Queries`` end with the query,
-    those of ``NonStationary`` after 100,000 sessions, and others after 1,000. If ``model`` is a
+    A model without attraction has no contextual form. Episodes of users who may leave end when they
+    do, those of ``NonStationary`` after 100,000 sessions, and others after 1,000. If ``model`` is a
     name, the class is not imported yet, and all forms are registered. ``gym.make`` then refuses a
     form that the model does not have.
 
@@ -105,8 +98,7 @@ def register_click_model(env_id: str, model: str | type[Users]) -> None:
             be imported from its module; or the short name of a click model.
 
     Raises:
-        ValueError: the id has no version, or a namespace.
-        TypeError: the model is neither a click model class nor a name.
+        TypeError: the model is neither users nor a name.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -114,28 +106,23 @@ def register_click_model(env_id: str, model: str | type[Users]) -> None:
         >>> gym.make("NonStationaryTwinRank-v0").unwrapped.model
         PiecewiseStationaryModel(n_items=10, n_positions=3)
     """
-    if not isinstance(env_id, str) or not re.fullmatch(r"[\w.-]+-v\d+", env_id):
-        raise ValueError(f"env_id is {short(env_id)}; expected a name with a version: MyRank-v0")
-    if isinstance(model, str):
-        name = model
-        click_model: Any = Users.classes.get(model)
-    elif isinstance(model, type) and issubclass(model, Users):
-        is_short = users_class(model.name()) is model
+    if isinstance(model, type) and issubclass(model, Users):
+        is_short = Users.classes.get(model.name()) is model
         name = model.name() if is_short else f"{model.__module__}:{model.__qualname__}"
-        click_model = model
+        known: Any = model
+    elif isinstance(model, str):
+        name, known = model, Users.classes.get(model)
     else:
-        raise TypeError(
-            f"model is {short(model)}; expected a subclass of clickgym.envs.ClickModel, or its name"
-        )
-    forms = FORMS if click_model is None else forms_of(click_model)
-    for form in forms:
+        raise TypeError(f"model is {short(model)}; expected a class of users, or its name")
+    for form in FORMS if known is None else forms_of(known):
+        users = FORMS[form] or known
         ENVIRONMENTS[form + env_id] = Environment(name, form)
         gymnasium.register(
             form + env_id,
             entry_point="clickgym.envs.click_env:ClickEnv",
             vector_entry_point="clickgym.envs.vector_env:ClickVectorEnv",
-            max_episode_steps=FORMS[form].episode,
-            kwargs={"model": name, **({"form": form} if form else {})},
+            max_episode_steps=1000 if users is None else users.episode,
+            kwargs={"model": name, "form": form},
         )
 
 
@@ -149,32 +136,30 @@ def without_own_wrappers(env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any
 
 
 @contextmanager
-def endless(env: gymnasium.Env[Any, Any]) -> Iterator[gymnasium.Env[Any, Any]]:
-    """Context in which the time limit of an environment's id does not apply; other limits do.
-
-    Args:
-        env: any environment, wrapped or not.
-    """
-    layer: Any = env.env if is_limit_of_id(env) else env
-    endless_env, around = layer, None
-    while isinstance(layer, gymnasium.Wrapper) and around is None:
-        if is_limit_of_id(layer.env):
-            around, limit = layer, layer.env
-            around.env = limit.env
+def endless(env: gymnasium.Env[Any, Any]) -> Iterator[None]:
+    """Context in which the time limit of an environment's id does not apply; other limits do."""
+    layer: Any = env
+    while isinstance(layer, gymnasium.Wrapper) and not is_limit_of_id(layer):
         layer = layer.env
+    if not is_limit_of_id(layer):
+        yield
+        return
+    limit, layer._max_episode_steps = layer._max_episode_steps, sys.maxsize
     try:
-        yield endless_env
+        yield
     finally:
-        if around is not None:
-            around.env = limit
+        layer._max_episode_steps = limit
 
 
 def is_limit_of_id(env: gymnasium.Env[Any, Any]) -> TypeGuard[TimeLimit]:
     """Whether a wrapper is the time limit of a registered id."""
-    if type(env) is not TimeLimit or env.spec is None or not isinstance(env.unwrapped, ClickEnv):
-        return False
-    form = env.spec.kwargs.get("form", "")
-    return env.spec.max_episode_steps == FORMS[form].episode
+    return (
+        type(env) is TimeLimit
+        and isinstance(env.unwrapped, ClickEnv)
+        and env.spec is not None
+        and env.spec.id in ENVIRONMENTS
+        and env.spec.max_episode_steps == gymnasium.registry[env.spec.id].max_episode_steps
+    )
 
 
 for _file in iter_modules([str(Path(__file__).parent)]):
@@ -183,6 +168,6 @@ for _name, _users in Users.classes.items():
     if vars(_users).get("short") == _name and _users not in USERS.values():
         USERS[f"{_name}Rank-v0"] = _users
 for _id, _users in USERS.items():
-    if _users.has_forms:  # the order is that of the table, not that of the imports
+    if hasattr(_users, "short"):  # the order is that of the table, not that of the imports
         CLICK_MODELS[_users.name()] = CLICK_MODELS.pop(_users.name())
     register_click_model(_id, _users)

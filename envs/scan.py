@@ -12,9 +12,8 @@ finds the choice.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from ..core.checks import LARGEST, check_count, check_number, numbers, probabilities
 from ..core.kernels import entry, kernel
 from .spaces import best_first
 
@@ -101,7 +100,10 @@ def scan(gain, continuation, terminal, ratio, order, values, ranking):
 
 
 def best_scan(
-    gain: ArrayLike, continuation: ArrayLike, n_chosen: int, terminal: float = 0.0
+    gain: NDArray[np.float64],
+    continuation: NDArray[np.float64],
+    n_chosen: int,
+    terminal: float = 0.0,
 ) -> NDArray[np.int64]:
     """Return the best list of exactly ``n_chosen`` items for users who scan from the top without
     memory; its items are in the order that `best_first` gives them.
@@ -115,21 +117,14 @@ def best_scan(
     Returns:
         ``(n_chosen,)`` int64 item ids.
 
-    Raises:
-        ValueError: the arrays have different lengths or bad entries, or ``n_chosen`` is above L.
-
     Source: Du, Srikant, Chen, *Cascading reinforcement learning*, ICLR 2024, for gains ``q·w`` and
         continuations ``1 - q``.
 
     Example:
-        >>> best_scan([0.6, 0.5], [0.4, 1.0], 2)
+        >>> best_scan(np.array([0.6, 0.5]), np.array([0.4, 1.0]), 2)
         array([1, 0])
     """
-    gain = numbers("gain", gain, (None,))
     n_items = len(gain)
-    continuation = probabilities("continuation", continuation, (n_items,))
-    n_chosen = check_count("n_chosen", n_chosen, 1, n_items, "the number of items, ")
-    terminal = check_number("terminal", terminal, -LARGEST)
     ratio, values = np.empty(n_items), np.empty((n_items + 1, n_chosen + 1))
     ranking: NDArray[np.int64] = np.empty(n_chosen, np.int64)
     weigh_items(gain, continuation, ratio)

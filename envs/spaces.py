@@ -11,7 +11,7 @@ Items and positions count from 0, also in error messages.
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from gymnasium.spaces import MultiDiscrete
@@ -78,11 +78,8 @@ def check_ranking(ranking: ArrayLike, n_items: int, n_positions: int) -> NDArray
     array = check_items(ranking, n_items, n_positions)
     items = array.tolist()
     for position, item in enumerate(items):
-        first = items.index(item)
-        if first < position:
-            _refuse(
-                items, f"position {position} shows item {item} again, already at position {first}"
-            )
+        if item in items[:position]:
+            raise ValueError(f"bad ranking {items}: position {position} shows item {item} again")
     return array
 
 
@@ -96,14 +93,10 @@ def check_items(action: ArrayLike, n_items: int, n_positions: int) -> NDArray[np
             f"a ranking has shape ({n_positions},), one item for each position; "
             f"got shape {array.shape}"
         )
-    items = array.tolist()
     if array.dtype.kind not in "iu":
-        raise TypeError(f"a ranking holds integers, the item ids; got {array.dtype} in {items!r}")
-    for position, item in enumerate(items):
-        if not 0 <= item < n_items:
-            _refuse(
-                items, f"position {position} shows item {item}, but items are 0 to {n_items - 1}"
-            )
+        raise TypeError(f"a ranking holds integers, the item ids; got {array.dtype}")
+    if array.min() < 0 or array.max() >= n_items:
+        raise ValueError(f"bad ranking {array.tolist()}: items are 0 to {n_items - 1}")
     return array.astype(np.int64)
 
 
@@ -158,10 +151,6 @@ def named_ranking(
         return check_ranking(ranking, n_items, n_positions)
     except (TypeError, ValueError) as error:
         raise type(error)(f"{name}: {error}") from None
-
-
-def _refuse(items: list[int], fault: str) -> NoReturn:
-    raise ValueError(f"bad ranking {items}: {fault} (positions count from 0)")
 
 
 class RankedList(MultiDiscrete):

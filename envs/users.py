@@ -4,6 +4,7 @@ built.
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -35,8 +36,8 @@ class Users(ABC):
     default_reward: str = "clicks"
     title: ClassVar[str] = "simulated users"
     """The name in words, such as ``"position-based model"``."""
-    has_forms: ClassVar[bool] = False
-    """Whether ids with prefixes exist: of click models that have a short name."""
+    episode: ClassVar[int | None] = 1000
+    """The number of sessions after which an id truncates an episode; None: it does not."""
     default_instance: ClassVar[str | None] = None
     """The name of the default instance; None: an instance or parameters are required."""
     are_alike: ClassVar[bool] = False
@@ -51,13 +52,12 @@ class Users(ABC):
     """The sessions after which users leave, if that is fixed."""
 
     classes: ClassVar[dict[str, type[Users]]] = {}
-    """The classes by their names in files, and by ``"module:Class"``."""
+    """The classes by their names in files."""
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if not abstract:
-            Users.classes.setdefault(vars(cls).get("short", cls.__name__), cls)
-            Users.classes[f"{cls.__module__}:{cls.__qualname__}"] = cls
+            Users.classes.setdefault(cls.name(), cls)
 
     @classmethod
     def name(cls) -> str:
@@ -180,7 +180,7 @@ class Users(ABC):
             raise ValueError(f"{type(self).__name__} does not define the reward {reward!r}; {has}")
         if cutoff is None:
             return code, self.n_positions
-        return code, check_count("cutoff", cutoff, 1, self.n_positions, "n_positions = ")
+        return code, check_count("cutoff", cutoff, 1, self.n_positions)
 
     def __repr__(self) -> str:
         return as_call(self, n_items=self.n_items, n_positions=self.n_positions)
@@ -196,10 +196,12 @@ def build(users: type[Users], parameters: Mapping[str, Any]) -> Any:
     try:
         return users(**parameters)
     except TypeError as error:
-        raise ValueError(f"{users.name()}: {str(error).partition(') ')[2] or error}") from None
+        fault = str(error).partition(") ")[2] or error
+        names = ", ".join(inspect.signature(users).parameters)
+        raise ValueError(f"{users.name()}: {fault}; the parameters are {names}") from None
 
 
-def users_class(name: object, *, imports: bool = False) -> type[Users]:
+def users_class(name: str, *, imports: bool = False) -> type[Users]:
     """Return the class of users of a name: a click model's short name, or the name of another class
     of the package.
 
@@ -210,16 +212,11 @@ def users_class(name: object, *, imports: bool = False) -> type[Users]:
     Raises:
         ValueError: no class has this name.
     """
-    if name in Users.classes and (imports or ":" not in str(name)):
-        return Users.classes[str(name)]
-    _, colon, attribute = str(name).partition(":")
-    if not imports or not colon:
-        names = [known for known in Users.classes if ":" not in known]
-        raise ValueError(unknown("click model", name, names))
-    try:
-        users = getattr(module_of("click model", str(name)), attribute)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"click model {name!r}: {error}") from None
-    if not isinstance(users, type) or not issubclass(users, Users):
-        raise ValueError(f"click model {name!r}: expected a subclass of clickgym.envs.ClickModel")
-    return users
+    if imports and ":" in str(name):
+        users = getattr(module_of("click model", name), name.partition(":")[2], None)
+        if not isinstance(users, type) or not issubclass(users, Users):
+            raise ValueError(f"click model {name!r}: its module has no such subclass of ClickModel")
+        return users
+    if name not in Users.classes:
+        raise ValueError(unknown("click model", name, Users.classes))
+    return Users.classes[name]

@@ -16,7 +16,7 @@ from .arguments import described_users
 from .base_env import BaseClickEnv
 from .instances.instance import AnyInstance
 from .session import Batch, batch_step, nothing_shown
-from .spaces import RankedList
+from .spaces import RankedList, without_repeats
 from .users import Users
 
 Infos = dict[str, Any]
@@ -99,7 +99,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         mode = check_choice("autoreset_mode", mode, ("NextStep", "SameStep"))
         self.autoreset_mode = AutoresetMode(mode)
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
-        users = described_users(model, form, instance, n_positions, parameters)
+        users = described_users(model, form, instance, n_positions, **parameters)
         space = self._set_up(users, num_envs, reward, cutoff, reference)
         self.single_observation_space = space
         self.observation_space = batch_space(space, num_envs)
@@ -171,8 +171,6 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         restarting = None  # the streams on which this call starts an episode, if any
         if self.model.may_leave and self._batch.begins.any():
             restarting = self._batch.begins.copy()
-            if self.needs_counts:
-                self._warn_of_queries()
         clicks, rewards, infos = self._simulate(self._lists_of(actions, restarting))
         active = self._all if restarting is None else ~restarting
         infos = _masked(active, infos | self.task.info(self.state, ALL))
@@ -228,7 +226,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         if bound.rng is not self._np_random:
             bound = self._bind(batch_step, batch, rankings)
         try:
-            bad, has_left = bound.code[batch_step](
+            bad, _ = bound.code[batch_step](
                 self.task.users, self.state, bound.source, batch, rankings
             )
         except Exception as error:
@@ -236,7 +234,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
             raise self._session_error(error, users) from error
         if bad >= 0:  # nothing was drawn
             return self._simulate(self._shown_for(rankings))
-        self._count(1, has_left)
+        self._count(1)
         infos = {
             "ranking": rankings,
             "expected_reward": batch.expectation,
@@ -254,7 +252,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         """
         active = ~self._batch.begins
         integers("actions", rankings, self._shape, 0, self._lists.n_items)
-        rankings[active] = self._without_repeats(rankings[active])
+        rankings[active] = without_repeats(rankings[active], self._lists.n_items)
         return rankings
 
     def _ends(self, restarting: Masks | None) -> tuple[Masks, Masks, bool]:
@@ -289,8 +287,6 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         if not self.model.may_leave:
             observations, firsts = self.reset()
             return observations, finals | firsts
-        if self.needs_counts:
-            self._warn_of_queries()
         self._begin(over)
         self._batch.begins[over] = False
         clicks = clicks.copy()

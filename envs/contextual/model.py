@@ -1,4 +1,4 @@
-"""The base of click models with new candidates in every session.
+"""Click models with new candidates in every session.
 
 Further letters: d features, M users, N items in the pool from which L candidates are drawn.
 """
@@ -12,71 +12,181 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...core.checks import integers, numbers, probabilities
+from ...core.sums import weighted_sums
 from ..click_model import ClickModel, click_model_of
 from ..users import Users
-from .catalogue import Catalogue
+from .features import largest_norm, squared_norms
 from .task import CandidateTask, Pool
 
-NO_PAIRS: NDArray[np.int64] = np.zeros((0, 2), np.int64)
+ROUNDING = 1e-9
+"""Tolerance of sums at a bound."""
 
 
-class ContextualModel(Users, abstract=True):
-    """Base class of models with new candidates in every session.
+class ContextualModel(Users):
+    r"""Users of a click model who see new candidates with features in every session.
 
     Each session has one of M users, all with the same probability. L candidates of user i are drawn
-    at random from all N items, or from those listed for this user, such as the documents of a query
-    or the films that a person rated. Candidate j has the features ``x = [U(i), V(j)]``. Users
-    examine positions as in the base model.
+    at random from the items listed for this user, such as the documents of a query or the films
+    that a person rated. Candidate j has the features ``x = [U(i), V(j)]``. Users examine positions
+    as in the base model.
+
+    Click law:
+        In session t candidate j has the features x = [U(i_t), V(j)], and the attraction α(i_t, j),
+        or, with ``theta``,
+
+        $$α_t(j) = {θ^*}^\top x_{t,j}$$
+
+        Users then examine and click as users of the base model with these attractions.
+
+    Args:
+        base: the click model of the users, or its ``to_dict()``; only the number L of its items
+            matters, because item parameters are replaced in every session.
+        items: ``(N, d_v)`` V, the features of the items. A float32 array stays one, and is not
+            copied if it is read-only: large sets need little memory.
+        attraction: for each user the attraction probabilities of its candidates.
+        users: ``(M, d_u)`` U, the features of the users; None: users have no features.
+        candidates: for each user the numbers of its possible candidates, distinct, at least L;
+            None: all N items.
+        theta: ``(d,)`` θ*, the users' part first, instead of the attraction.
+        interactions: ``(Q, 2)`` pairs (a, b) of indices into ``[U(i), V(j)]``, whose products are
+            additional features: agents see ``x = [U(i), V(j), z]``, where ``z_q = x_a x_b / x_0``
+            for the q-th pair. The first feature x_0 must be the same positive number for all.
+            Clicks and attractions do not change. Products are computed in every session.
+        gain: ``(N,)`` the gain of each item in the metric ``ndcg@k``, from 0, such as ``2^grade -
+            1``; None: its attraction. Neither clicks nor regret depend on it.
+        held_out: for each held-out query the numbers of its items. The metric ``held_out_ndcg@k``
+            ranks them by their features and needs their ``gain``. None: no such queries.
+        **others: ``(N,)`` the other item parameters of the base model, such as the satisfaction of
+            a dynamic Bayesian network model.
 
     Attributes:
-        base: the click model of the users; only the number L of its items matters, because item
-            parameters are replaced in every session.
-        items, users, candidates: the features V and U, and the candidates of each user, as in
-            `LinearModel`.
-        interactions, gain: as in `LabelledModel`.
-        pool: what sessions are drawn from.
+        attraction: for each user the attraction probabilities of its candidates.
         mean: the click model of a session in which all candidates equal the mean candidate. `at`
             returns that of any session.
 
-    Args:
-        base: the click model of the users, as `base_of` returns it.
-        catalogue: users, items and candidates.
-        values: for each item parameter of the base model, attraction first, ``(E,)`` the values of
-            the entries of the catalogue.
-        user_attraction: ``(M,)`` what is added to the attraction of all entries of a user; None: 0.
-        interactions: ``(Q, 2)`` pairs of features.
-        gain: ``(N,)``, or None.
+    Raises:
+        ValueError: naming the parameter and what was expected; ``‖x‖₂ ≤ 1`` and attractions in
+            [0, 1] must hold for all candidates.
+
+    Source:
+        He, An, Li, Chen, Guo, Li, Wang, *Contextual user browsing bandits for large-scale online
+            mobile recommendation*, RecSys 2020, sections 3 and 6.3.
+
+    Example:
+        >>> from clickgym.envs import PositionBasedModel
+        >>> base, items = PositionBasedModel([0, 0], [1.0, 0.5]), [[1, 0], [0, 1], [0.5, 0.5]]
+        >>> model = ContextualModel(base, items, theta=[0.9, 0.1])
+        >>> model.at(user=0, items=[1, 0]).optimal_ranking()
+        array([1, 0])
     """
+
+    title = "with new candidates in every session"
+    default_instance = "linear"
 
     def __init__(
         self,
-        base: ClickModel,
-        catalogue: Catalogue,
-        values: Sequence[NDArray[np.float64]],
+        base: ClickModel | Mapping[str, Any],
+        items: ArrayLike,
+        attraction: Sequence[ArrayLike] | None = None,
+        users: ArrayLike | None = None,
+        candidates: Sequence[ArrayLike] | None = None,
         *,
-        user_attraction: NDArray[np.float64] | None = None,
-        interactions: NDArray[np.int64] = NO_PAIRS,
-        gain: NDArray[np.float64] | None = None,
+        theta: ArrayLike | None = None,
+        interactions: ArrayLike | None = None,
+        gain: ArrayLike | None = None,
+        held_out: Sequence[ArrayLike] | None = None,
+        **others: ArrayLike,
     ) -> None:
-        self.base, self.n_positions, self.rewards = base, base.n_positions, base.rewards
-        self.items, self.candidates = catalogue.items, catalogue.candidates
-        self.users = catalogue.users if catalogue.users.shape[1] else None
-        self.interactions, self.gain = interactions, gain
-        if user_attraction is None:
-            user_attraction = np.zeros(len(catalogue.users))
-        self.pool = Pool(
-            users=catalogue.users,
-            items=catalogue.items,
-            starts=catalogue.starts,
-            sizes=catalogue.sizes,
-            entries=catalogue.entries,
-            user_attraction=np.ascontiguousarray(user_attraction),  # or kernels compile once more
-            values=np.array(values),
-            pairs=interactions,
-        )
-        attraction, *others = map(catalogue.mean, self.pool.values)
-        means = [user_attraction.mean() + attraction, *others]
+        self.base = click_model_of("base", base)
+        self.n_positions, self.rewards = self.base.n_positions, self.base.rewards
+        names = self.base.item_parameters()
+        if "attraction" not in names or {*names[1:]} != others.keys():
+            wanted = ", ".join(names[1:]) or "none"
+            raise ValueError(
+                f"a {self.base.kind} has the item parameters {', '.join(names)}; expected an "
+                f"attraction, and of others {wanted}; got {', '.join(others) or 'none'}"
+            )
+
+        # Users, items, and the candidates of each user.
+        self.items = _features(items)
+        n_items = len(self.items)
+        self.users = None if users is None else numbers("users", users, (None, None))
+        n_users = len(candidates or [()]) if self.users is None else len(self.users)
+        self._names_all = candidates is None
+        if candidates is None:
+            self.candidates = [np.arange(n_items)] * n_users
+            self._check_candidates("items", self.candidates[0])
+        elif len(candidates) != n_users:
+            raise ValueError(f"candidates has {len(candidates)} entries; expected {n_users}")
+        else:
+            self.candidates = [
+                integers(f"candidates[{user}]", row, (None,), 0, n_items).copy()
+                for user, row in enumerate(candidates)
+            ]
+            for user, row in enumerate(self.candidates):
+                self._check_candidates(f"candidates[{user}]", row)
+        sizes = np.array([len(row) for row in self.candidates])
+        entries = np.concatenate(self.candidates)
+
+        # Features.
+        of_users = np.zeros((n_users, 0)) if self.users is None else self.users
+        width = of_users.shape[1] + self.items.shape[1]
+        pairs = np.zeros((0, 2), np.int64) if interactions is None else interactions
+        self.interactions = integers("interactions", pairs, (None, 2), 0, width, empty=True).copy()
+        if len(self.interactions):
+            first = (of_users if of_users.shape[1] else self.items)[:, 0]
+            if first[0] <= 0 or np.ptp(first) > 0:
+                raise ValueError("interactions require a first feature that is the same for all")
+            norm = largest_norm(of_users, self.items, self.interactions, self.candidates)
+        else:
+            of_items = squared_norms(self.items)[entries]
+            norm = float((np.repeat((of_users**2).sum(axis=1), sizes) + of_items).max() ** 0.5)
+        if norm > 1 + ROUNDING:
+            raise ValueError(
+                f"the features of some user and item have the norm {norm:g}; expected at most 1"
+            )
+
+        # Attraction and the other item parameters of the entries.
+        self.theta = None if theta is None else numbers("theta", theta, (width,))
+        if (attraction is None) == (self.theta is None):
+            raise ValueError("expected either an attraction or a theta")
+        if self.theta is not None:
+            n_user = of_users.shape[1]
+            by_item = weighted_sums(self.items, self.theta[n_user:])[entries]
+            sums = np.repeat(weighted_sums(of_users, self.theta[:n_user]), sizes) + by_item
+            if sums.min() < -ROUNDING or sums.max() > 1 + ROUNDING:
+                ends = f"from {sums.min():g} to {sums.max():g}"
+                raise ValueError(f"attractions theta @ x range {ends}; expected probabilities")
+            attraction = np.split(sums.clip(0.0, 1.0), np.cumsum(sizes)[:-1])
+        if attraction is None or len(attraction) != n_users:
+            raise ValueError(f"attraction has {len(attraction or ())} entries; expected {n_users}")
+        self.attraction = [
+            probabilities(f"attraction[{user}]", row, (int(sizes[user]),))
+            for user, row in enumerate(attraction)
+        ]
+        self.others = {name: probabilities(name, others[name], (n_items,)) for name in names[1:]}
+        of_others = [row[entries] for row in self.others.values()]
+
+        # Metrics.
+        self.gain = None if gain is None else numbers("gain", gain, (n_items,), 0.0)
+        self.held_out = held_out and [
+            integers(f"held_out[{query}]", row, (None,), 0, n_items).copy()
+            for query, row in enumerate(held_out)
+        ]
+        if self.held_out and (self.gain is None or users is not None or len(self.interactions)):
+            raise ValueError("held_out needs a gain, and neither users nor interactions")
+
+        starts = np.cumsum(sizes) - sizes
+        values = np.array([np.concatenate(self.attraction), *of_others])
+        self.pool = Pool(of_users, self.items, starts, sizes, entries, values, self.interactions)
+        means = [(np.add.reduceat(row, starts) / sizes).mean() for row in values]
         self.mean = self._with_items([np.full(self.n_items, mean) for mean in means])
+
+    def _check_candidates(self, name: str, row: NDArray[np.int64]) -> None:
+        if not self.n_items <= len(np.unique(row)) == len(row):
+            expected = f"expected at least n_items = {self.n_items}, all distinct"
+            raise ValueError(f"{name} has {len(row)} items; {expected}")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ContextualModel:
         """Return a copy that shares features in float32, which are read-only: Gymnasium copies the
@@ -111,36 +221,22 @@ class ContextualModel(Users, abstract=True):
     def default_reward(self) -> str:  # type: ignore[override]
         return self.base.contextual_reward
 
+    def at(self, user: int, items: ArrayLike) -> ClickModel:
+        """Return the click model of a session of a user with L of its candidates, by their item
+        numbers.
+        """
+        row = self.candidates[user].tolist()
+        places = [row.index(item) for item in np.asarray(items).tolist()]
+        others = [values[np.asarray(items)] for values in self.others.values()]
+        return self._with_items([self.attraction[user][places], *others])
+
     def tasks(
         self, reward: str, cutoff: int | None, reference: ArrayLike | None
     ) -> list[CandidateTask]:
         """As `Users.tasks`: a single task, which draws candidates for every session."""
         if reference is not None:
-            raise ValueError(
-                "reference is a list; expected None, because candidates change in every session"
-            )
-        return [CandidateTask(self.base, self.pool, self.kind, reward, cutoff, self.gain)]
-
-    @classmethod
-    def other_parameters(cls, base: ClickModel, values: Mapping[str, Any]) -> list[str]:
-        """Return the names of all item parameters of a base model but attraction.
-
-        Args:
-            base: the base model.
-            values: the values that were passed for them, by name.
-
-        Raises:
-            TypeError: a value for none of them.
-            ValueError: one has no value.
-        """
-        names = base.item_parameters()[1:]
-        for name in values:
-            if name not in names:
-                raise TypeError(f"{name} is not a parameter of a {cls.name()} of {base.kind}")
-        for name in names:
-            if name not in values:
-                raise ValueError(f"{name} is missing: a {base.kind} has one for each item")
-        return names
+            raise ValueError("reference is a list, but candidates change in every session")
+        return [CandidateTask(self.base, self.pool, reward, cutoff, self.gain)]
 
     def knowledge(self, source: str, production: NDArray[np.int64] | None = None) -> Any:
         """As `Users.knowledge`."""
@@ -155,35 +251,37 @@ class ContextualModel(Users, abstract=True):
 
     def _arguments(self) -> dict[str, Any]:
         """Return the arguments of the constructor beside the base model."""
-        return {"items": self.items, "users": self.users, "candidates": self.candidates}
+        given = {
+            "items": self.items,
+            "users": self.users,
+            "candidates": None if self._names_all else self.candidates,
+            "theta": self.theta,
+            "attraction": self.attraction if self.theta is None else None,
+            "interactions": self.interactions if len(self.interactions) else None,
+            "gain": self.gain,
+            "held_out": self.held_out,
+        }
+        return {name: value for name, value in given.items() if value is not None} | self.others
 
     def to_dict(self) -> dict[str, Any]:
-        arguments = {name: _plain(value) for name, value in self._arguments().items()}
+        arguments = {
+            name: value.tolist() if isinstance(value, np.ndarray) else [r.tolist() for r in value]
+            for name, value in self._arguments().items()
+        }
         return {"model": self.name(), "base": self.base.to_dict(), **arguments}
 
-    def with_positions(self, n_positions: int) -> Any:
-        return type(self)(base=self.base.with_positions(n_positions), **self._arguments())
+    def with_positions(self, n_positions: int) -> ContextualModel:
+        return ContextualModel(self.base.with_positions(n_positions), **self._arguments())
 
-    def _with_items(self, values: Sequence[ArrayLike]) -> ClickModel:
+    def _with_items(self, values: Sequence[NDArray[np.float64]]) -> ClickModel:
         """Return the base model with the given item parameters, attraction first."""
-        clipped = [np.clip(entries, 0.0, 1.0) for entries in values]
-        return self.base.with_items(**dict(zip(self.base.item_parameters(), clipped, strict=True)))
+        return self.base.with_items(**dict(zip(self.base.item_parameters(), values, strict=True)))
 
 
-def base_of(base: ClickModel | Mapping[str, Any]) -> ClickModel:
-    """Return the base model of a contextual model, which has items with an attraction.
-
-    Args:
-        base: a click model, or its ``to_dict()``.
-    """
-    model = click_model_of("base", base)
-    if "attraction" not in model.shapes:
-        raise ValueError(f"base is a {model.kind}; expected items with an attraction")
-    return model
-
-
-def _plain(value: Any) -> Any:
-    """Return an array, or a sequence of arrays, as lists; None as it is."""
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    return value and [row.tolist() for row in value]
+def _features(items: ArrayLike) -> NDArray[Any]:
+    """Return features as floats: a copy, but of read-only float32, which stays as it is."""
+    singles = isinstance(items, np.ndarray) and items.dtype == np.float32
+    is_shared = singles and not items.flags.writeable  # type: ignore[union-attr]
+    features = numbers("items", items, (None, None), copy=not is_shared, single=True)
+    features.flags.writeable = not singles
+    return features

@@ -24,14 +24,15 @@ from ..task import Kernels, Task, click_session
 
 
 class Pool(NamedTuple):
-    """The users and items from which sessions are drawn (see `Catalogue`)."""
+    """The users and items from which sessions are drawn. An *entry* is an item as a candidate of a
+    user; the entries of one user follow those of the other.
+    """
 
     users: NDArray[np.float64]  # (M, d_u)
     items: NDArray[np.float64]  # (N, d_v), or float32
     starts: NDArray[np.int64]  # (M,) the first entry of each user
     sizes: NDArray[np.int64]  # (M,) the number of its entries
     entries: NDArray[np.int64]  # (E,) the item of each entry
-    user_attraction: NDArray[np.float64]  # (M,) is added to the attraction of the entries
     values: NDArray[np.float64]  # (p, E) item parameters of the entries, attraction first
     pairs: NDArray[np.int64]  # (Q, 2) features whose products over the first are features, too
 
@@ -115,12 +116,8 @@ def draw_candidates(users, state, b, rng):
         entry = first + deck[a]
         item = pool.entries[entry]
         items[a] = item
-        linear = pool.user_attraction[user] + pool.values[0, entry]
-        attraction[a] = min(max(linear, 0.0), 1.0)
-        for p in range(1, len(users.values)):
-            users.values[p][a] = pool.values[p, entry]
         for p in range(len(users.values)):
-            values[p, a] = users.values[p][a]
+            values[p, a] = users.values[p][a] = pool.values[p, entry]
         for j in range(n_user):
             features[a, j] = pool.users[user, j]
         for j in range(n_item):
@@ -221,7 +218,6 @@ class CandidateTask(Task):
     Args:
         base: the click model of the users; only its item parameters are those of the session.
         pool: the items from which candidates are drawn.
-        kind: the name of these users.
         reward, cutoff: as in `ClickEnv`.
         gain: ``(N,)`` the gain of each item; None: its attraction.
 
@@ -236,7 +232,6 @@ class CandidateTask(Task):
         self,
         base: ClickModel,
         pool: Pool,
-        kind: str,
         reward: str,
         cutoff: int | None,
         gain: NDArray[np.float64] | None = None,
@@ -257,8 +252,7 @@ class CandidateTask(Task):
         if places is not None:
             work.places[:] = places
         elif base.scan_kernel is None:
-            of = f"reward={reward!r} in a {kind}"
-            base.check_search(counted, of, "choose a smaller cutoff", "session")
+            base.check_search(reward, counted)
             work.bounds[:] = base.search_bounds(counted)
         values = tuple(np.zeros(base.n_items) for _ in names)
         self.users = CandidateUsers(

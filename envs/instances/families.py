@@ -16,9 +16,7 @@ from numpy.typing import NDArray
 
 from ...core.checks import (
     check_count,
-    check_number,
     check_positions,
-    check_seed,
 )
 from ...core.files import read_json
 from ..cascade import CascadeModel
@@ -40,9 +38,6 @@ def _kveton2015(
     """Kveton 2015: B_LB(L, K, p, Δ), K items attract with p and the others with p - Δ (CM; PBM with
     χ_k = 1/k)
     """
-    check_positions(n_positions, check_count("n_items", n_items))
-    check_number("p", p, 0, 1)
-    check_number("delta", delta, 0, 1)
     attraction = np.where(np.arange(n_items) < n_positions, p, p - delta)
     models = [
         CascadeModel(attraction, n_positions),
@@ -68,7 +63,6 @@ def _li2019_chi_min(i: int = 1) -> Instance:
     """Li 2019a, figure 3: the best of 10 items is last in the initial list, examined with 0.5^i
     (PBM)
     """
-    check_count("i", i)
     model = PositionBasedModel([0.9] + [0.5] * 9, [0.9] * 8 + [0.5**i] * 2)
     paper = "BubbleRank: safe online learning to re-rank via implicit click feedback, UAI 2019"
     origin = f"C. Li et al., {paper}, section 5.4"
@@ -84,7 +78,6 @@ def _position_bias(
     """Examination 1/k^η, from mild (η = 0.25) to steep (2), attraction like that of real queries
     (PBM, trust bias)
     """
-    check_number("eta", eta, 0)
     attraction = _yandex_like(n_items, n_positions, seed).model("PBM").attraction
     examination = _examined(n_positions, eta)
     models = [kind(attraction, examination) for kind in (PositionBasedModel, TrustBiasModel)]
@@ -97,8 +90,7 @@ def _rare_clicks(
     """Like real queries, but no attraction is above 0.02 (most), and few are above half of it (all
     click models)
     """
-    check_number("most", most, 0, 1)
-    order = np.random.default_rng(check_seed(seed)).permutation(n_items)
+    order = np.random.default_rng(seed).permutation(n_items)
     attraction = most * np.logspace(-1.5, 0, n_items)[order]
     like = _yandex_like(n_items, n_positions, seed)
     models = [like.model(kind).with_items(attraction=attraction) for kind in like.models]
@@ -169,7 +161,6 @@ def _in_production(
     """Like yandex-like, with a production list about as good as those of the real queries (all
     click models)
     """
-    check_number("noise", noise, 0)
     like = _yandex_like(n_items, n_positions, seed)
     # Sorted by the items' quantiles of attraction plus noise: with 0.4 the mean of Kendall's tau is
     # 0.4, as in the real queries.
@@ -222,7 +213,6 @@ def _items(n_items: int, n_positions: int, seed: int) -> tuple[Floats, Floats, n
     positions.
     """
     check_positions(n_positions, check_count("n_items", n_items))
-    check_seed(seed)
     first, second, third = map(np.random.default_rng, np.random.SeedSequence(seed).spawn(3))
     return first.random(n_items), second.random(n_items), third
 
@@ -236,7 +226,6 @@ def _epochs(
     """Return the click models of an instance with attractions that change every ``length`` steps;
     in a model without attraction the first item parameter changes.
     """
-    check_count("length", length)
     models = []
     for model in click_models(base):
         for changing in model.item_parameters()[:1]:
@@ -259,7 +248,6 @@ def _li2019_switching(
     """Li 2019b: in every second epoch three random items outside the top K attract with 0.9 (all
     models, changing)
     """
-    check_count("n_epochs", n_epochs)
     base = load_instance(query)
     if base.n_items < n_positions + 3:
         expected = f"expected n_positions + 3 = {n_positions + 3} or more"
@@ -286,11 +274,6 @@ def _li2019_two_changes(
     """Li 2019b, theorem 3: K of 2K items attract more, by a gap; the halves are exchanged twice
     (all models, changing)
     """
-    check_count("n_positions", n_positions)
-    check_number("attraction", attraction, 0, 1)
-    check_number("gap", gap, 0, 1)
-    if gap > attraction:
-        raise ValueError(f"gap is {gap!r}; expected at most attraction = {attraction!r}")
     better, worse = [attraction] * n_positions, [attraction - gap] * n_positions
     epochs = [np.array(epoch) for epoch in (better + worse, worse + better, better + worse)]
     base = _uniform(2 * n_positions, n_positions, seed)
@@ -301,7 +284,6 @@ def _abrupt(
     n_items: int = 10, n_positions: int = 5, n_epochs: int = 10, length: int = 10_000, seed: int = 0
 ) -> Instance:
     """New attractions, uniform on [0, 1], in every epoch (all models, changing)"""
-    check_count("n_epochs", n_epochs)
 
     def attractions(attraction: Floats) -> list[Floats]:
         return [attraction, *child_rng(seed, 1).random((n_epochs - 1, n_items))]
@@ -321,8 +303,6 @@ def _random_walk(
     """Attractions move by Gaussian steps, reflected at 0 and 1, from epoch to epoch (all models,
     changing)
     """
-    check_count("n_epochs", n_epochs)
-    check_number("step", step, 0)
 
     def attractions(attraction: Floats) -> Floats:
         moves = child_rng(seed, 2).normal(0.0, step, (n_epochs, n_items))
@@ -371,7 +351,6 @@ def _two_laws(
 
 def _mixture(models: Sequence[ClickModel], weight: float, like: Instance) -> Instance:
     """Return a mixture of two models over the items of an instance; ``weight`` is of the first."""
-    check_number("weight", weight, above=0, below=1)
     mixture = MixtureModel(models, [weight, 1.0 - weight])
     return instance_of([mixture], like.origin, like.initial_ranking)
 

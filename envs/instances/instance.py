@@ -29,14 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.checks import (
-    as_call,
-    check_path,
-    check_positions,
-    check_seed,
-    short,
-    unknown,
-)
+from ...core.checks import as_call, check_seed, short, unknown
 from ...core.files import read_json, write_whole
 from ...core.specs import parse_spec
 from ..click_model import CLICK_MODELS
@@ -56,12 +49,7 @@ than the production list.
 
 
 class LazyModels(Mapping[str, Any]):
-    """Users by their kinds, each built when it is asked for.
-
-    Args:
-        sources: by kind what it is built from, known to be valid.
-        build: returns the users of a source.
-    """
+    """Users by their kinds, each built when it is asked for."""
 
     def __init__(self, sources: Mapping[str, Any], build: Callable[[Any], Any]) -> None:
         self._sources, self._build = sources, build
@@ -114,22 +102,10 @@ class Instance:
     estimation: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if isinstance(self.models, LazyModels):  # of the package, where tests check them
-            if self.initial_ranking is not None:
-                object.__setattr__(self, "initial_ranking", np.array(self.initial_ranking))
-            return
-        object.__setattr__(self, "models", dict(self.models))
-        sizes = {name: model.n_items for name, model in self.models.items()}
-        if len(set(sizes.values())) > 1:
-            raise ValueError(f"models have different numbers of items: {sizes}")
-        n_items = next(iter(sizes.values()))
-        available = min(model.n_positions for model in self.models.values())
-        object.__setattr__(
-            self, "n_positions", check_positions(self.n_positions, n_items, available)
-        )
         if self.initial_ranking is not None:
-            ranking = named_ranking("initial_ranking", self.initial_ranking, n_items, n_items)
-            object.__setattr__(self, "initial_ranking", ranking.copy())
+            size = len(self.initial_ranking)
+            ranking = named_ranking("initial_ranking", self.initial_ranking, size, size).copy()
+            object.__setattr__(self, "initial_ranking", ranking)
 
     @property
     def n_items(self) -> int:
@@ -144,9 +120,7 @@ class Instance:
         without a log, and of a shipped instance, whose items have no names.
         """
         items = self.estimation.get("items")
-        if not isinstance(items, list | tuple) or len(items) != self.n_items:
-            return tuple(map(str, range(self.n_items)))
-        return tuple(map(str, items))
+        return tuple(map(str, items if isinstance(items, list) else range(self.n_items)))
 
     def __repr__(self) -> str:
         sizes = {"n_items": self.n_items, "n_positions": self.n_positions}
@@ -190,7 +164,7 @@ class Instance:
         initial = None if self.initial_ranking is None else np.argsort(order)[self.initial_ranking]
         models = {kind: model.relabelled(order) for kind, model in self.models.items()}
         estimation = dict(self.estimation)
-        if isinstance(estimation.get("items"), list | tuple):
+        if isinstance(estimation.get("items"), list):
             estimation["items"] = [self.labels[item] for item in order]
         return replace(self, models=models, initial_ranking=initial, estimation=estimation)
 
@@ -206,11 +180,9 @@ class Instance:
             "n_positions": self.n_positions,
             "initial_ranking": None if initial is None else initial.tolist(),
             "estimation": dict(self.estimation),
+            "models": [model.to_dict() for model in self.models.values()],
         }
-        lines = [f' "{key}": {json.dumps(entries[key], ensure_ascii=False)}' for key in entries]
-        models = ",\n".join(f"  {json.dumps(model.to_dict())}" for model in self.models.values())
-        text = "{\n" + ",\n".join([*lines, f' "models": [\n{models}\n ]']) + "\n}\n"
-        write_whole(check_path("path", path), text)
+        write_whole(Path(path), json.dumps(entries, ensure_ascii=False) + "\n")
 
 
 def instance_of(
@@ -265,67 +237,39 @@ def load_instance(name: AnyInstance) -> Instance:
     if not isinstance(name, str) or name.endswith(".json"):
         return _read(Path(name))
     base = name.partition(":")[0]
-    if base in FAMILIES:
-        return _generate(name, FAMILIES[base])
-    if base in shipped_instances():
-        order = _arguments(name, {})["shuffle"] if name != base else None
-        content = _shipped(base)
-        estimation = dict(content["estimation"])
-        instance = Instance(**content | {"name": name, "estimation": estimation})
-        return instance if order is None else instance.shuffled(order)
-    raise ValueError(unknown("instance", base, list_instances()) + "; a file must end with .json")
+    if base not in FAMILIES and base not in shipped_instances():
+        raise ValueError(
+            unknown("instance", base, list_instances()) + "; a file must end with .json"
+        )
+    make = FAMILIES.get(base, _shipped)
+    made = _made.__wrapped__ if ".json" in name else _made  # a user's file may change
+    return made(name, base, make, tuple(CLICK_MODELS.values()))
 
 
-def _generate(name: str, make: Callable[..., Instance]) -> Instance:
-    """Return the instance that a function makes, with arguments such as ``"n_items=20,seed=3"``;
-    ``name`` is the whole specification.
-    """
-    signature = inspect.signature(make).parameters
-    defaults = {key: parameter.default for key, parameter in signature.items()}
-    given = _arguments(name, defaults)
-    order = given.pop("shuffle")
-    values = defaults | given
-    if "n_positions" in defaults.keys() - given and given.get("n_items", 0) > 0:
-        # the default length of a list, shortened to what there is
-        values["n_positions"] = min(values["n_positions"], values["n_items"])
-    try:
-        is_ours = make.__module__.startswith(f"{__package__}.")
-        is_file = any(str(value).endswith(".json") for value in values.values())
-        if is_ours and not is_file:
-            made = _made(make, tuple(values.items()), tuple(CLICK_MODELS.values()))
-        else:  # the user's files and families may change, so they are not cached
-            made = make(**values)
-        description = made.description or " ".join((make.__doc__ or "").split())
-        made = replace(made, name=name, description=description, estimation=dict(made.estimation))
-        return made if order is None else made.shuffled(order)
-    except ValueError as error:
-        raise ValueError(f"{name!r}: {error}") from None
-
-
-def _arguments(name: str, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments in a specification, values of the types of the defaults.
-
-    Each instance also takes ``shuffle``, the seed of random item ids; without it, None.
-    """
-    kinds = {key: type(default) for key, default in defaults.items()} | {"shuffle": int}
+# Cached: most programs use few instances, and users are immutable.
+@lru_cache(maxsize=8)
+def _made(name: str, base: str, make: Callable[..., Instance], models: object) -> Instance:
+    """Make an instance by its whole name; ``models`` are those that families hold."""
+    signature = {} if make is _shipped else inspect.signature(make).parameters
+    values = {key: parameter.default for key, parameter in signature.items()}
+    kinds = {key: type(default) for key, default in values.items()} | {"shuffle": int}
 
     def value_of(key: str, text: str) -> Any:
         if key not in kinds:
             raise ValueError(unknown("argument", key, kinds))
-        try:
-            return kinds[key](text)
-        except ValueError:
-            wanted = "an integer" if kinds[key] is int else "a number"
-            raise ValueError(f"it is {short(text)}; expected {wanted}") from None
+        return kinds[key](text)
 
-    return {"shuffle": None} | parse_spec(name, value_of)[1]
-
-
-# Cached: most programs use few instances, and their models are immutable.
-@lru_cache(maxsize=8)
-def _made(make: Callable[..., Instance], values: tuple[Any, ...], models: object) -> Instance:
-    """Make an instance. ``models`` is part of the key, because families hold every click model."""
-    return make(**dict(values))
+    given = parse_spec(name, value_of)[1]
+    order = given.pop("shuffle", None)
+    if "n_positions" not in given and given.get("n_items", 0) > 0 and "n_positions" in values:
+        # the default length of a list, shortened to what there is
+        values["n_positions"] = min(values["n_positions"], given["n_items"])
+    try:
+        made = make(base) if make is _shipped else make(**values | given)
+    except ValueError as error:
+        raise ValueError(f"{name!r}: {error}") from None
+    made = replace(made, name=name, description=made.description or _about(make))
+    return made if order is None else made.shuffled(order)
 
 
 def list_instances() -> dict[str, str]:
@@ -335,11 +279,12 @@ def list_instances() -> dict[str, str]:
         >>> list_instances()["lagree2016-small"]
         'Lagrée 2016: 5 items, 3 positions (PBM)'
     """
-    generated = {
-        name: " ".join((make.__doc__ or "").split()) for name, make in sorted(FAMILIES.items())
-    }
-    shipped = {name: _shipped(name)["description"] for name in shipped_instances()}
-    return shipped | generated
+    shipped = {name: _shipped(name).description for name in shipped_instances()}
+    return shipped | {name: _about(make) for name, make in sorted(FAMILIES.items())}
+
+
+def _about(make: Callable[..., Instance]) -> str:
+    return " ".join((make.__doc__ or "").split())
 
 
 @cache
@@ -350,12 +295,11 @@ def shipped_instances() -> tuple[str, ...]:
 
 
 @cache
-def _shipped(name: str) -> dict[str, Any]:
-    """Return the fields of a shipped instance, whose models are built when they are asked for."""
-    content = json.loads((FOLDER / f"{name}.json").read_text("utf-8"))  # a test has checked it
+def _shipped(name: str) -> Instance:
+    content = read_json(FOLDER / f"{name}.json")
+    sources = {description["model"]: description for description in content["models"]}
     fields = {key: value for key, value in content.items() if key not in ("format", "version")}
-    descriptions = {str(entry["model"]): entry for entry in content["models"]}
-    return fields | {"models": LazyModels(descriptions, Users.from_dict)}
+    return Instance(**fields | {"models": LazyModels(sources, Users.from_dict)})
 
 
 # -------------------------------------------------------------------------------------------- files
@@ -376,26 +320,13 @@ def _from_content(name: str, content: Mapping[str, Any], where: object) -> Insta
             model = Users.from_dict(content)
             origin = "a user's click model"
             return Instance(name, {model.kind: model}, model.n_positions, origin=origin)
-        if (content.get("format"), content.get("version")) != (FORMAT, VERSION):
+        entries = dict(content)
+        if (entries.pop("format", None), entries.pop("version", None)) != (FORMAT, VERSION):
             raise ValueError(
                 f'it has neither a field "model", such as "PBM", nor the format {FORMAT!r} in '
                 f"version {VERSION}"
             )
-        entries = {key: value for key, value in content.items() if key not in ("format", "version")}
-        return Instance(**entries | {"models": _models(content.get("models"))})
-    except (TypeError, ValueError) as error:
+        models = [Users.from_dict(description) for description in entries["models"]]
+        return Instance(**entries | {"models": {model.kind: model for model in models}})
+    except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{where}: {error}") from None
-
-
-def _models(descriptions: Any) -> dict[str, Users]:
-    """Return users by their kinds, from their descriptions."""
-    if not isinstance(descriptions, list) or not descriptions:
-        raise ValueError(f"models is {short(descriptions)}; expected a list of click models")
-    models: dict[str, Users] = {}
-    for number, description in enumerate(descriptions):
-        try:
-            model = Users.from_dict(description)
-        except ValueError as error:
-            raise ValueError(f"models[{number}]: {error}") from None
-        models[model.kind] = model
-    return models

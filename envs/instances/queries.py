@@ -34,7 +34,6 @@ def _queries(
     """
     check_choice("split", split, (*SPLITS, "real"))
     check_positions(n_positions, check_count("n_items", n_items))
-    check_count("n_sessions", n_sessions)
     check_number("most", most, above=0, below=1)
     origin = "drawn at random"
     kinds = [kind for kind, model in CLICK_MODELS.items() if model.shapes]
@@ -47,7 +46,6 @@ def _queries(
                 f"n_items={n_items}, most={most}: real queries have {real.n_items} items and "
                 "attractions of their own"
             )
-        check_positions(n_positions, n_items, real.models["PBM"].n_positions)
     else:
         # A user's model that refuses these parameters is left out, like the mixture.
         kinds = [kind for kind in kinds if _accepts(kind, n_items, n_positions, most)]

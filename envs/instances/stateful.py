@@ -8,7 +8,6 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.checks import check_count, check_positions, check_seed
 from ..memory.model import CascadeMDP
 from .instance import Instance, instance_of, load_instance
 
@@ -34,15 +33,11 @@ def _of_users(chances: Chances) -> Callable[..., Instance]:
         query: str = "",
         seed: int = 0,
     ) -> Instance:
-        check_count("n_states", n_states)
-        check_seed(seed)
         rng, origin = np.random.default_rng(seed), "drawn at random"
         if query:
             source = load_instance(query)
             attraction, origin = source.model("CM").attraction, source.origin
-            check_positions(n_positions, len(attraction))
         else:
-            check_positions(n_positions, check_count("n_items", n_items))
             attraction = rng.uniform(0.05, 0.5, n_items)
         users = CascadeMDP(
             *chances(attraction, np.linspace(1.0, BORED, n_states), rng),

@@ -13,16 +13,12 @@ from numpy.typing import NDArray
 
 from ...core.checks import (
     check_choice,
-    check_count,
     check_number,
-    check_positions,
-    check_seed,
 )
 from ...core.sums import products_of_rows
 from ..click_model import ClickModel
-from ..contextual.interactions import INTERACTIONS, interaction_pairs, largest_norm
-from ..contextual.labelled import LabelledModel
-from ..contextual.linear import LinearModel
+from ..contextual.features import INTERACTIONS, interaction_pairs, largest_norm
+from ..contextual.model import ContextualModel
 from .families import child_rng, click_models
 from .instance import DEFAULT_INSTANCE, Instance, instance_of, load_instance
 
@@ -66,10 +62,6 @@ def _linear(
     """20 candidates in each session, attraction linear in features, examination of a real query
     (contextual models)
     """
-    for name, value in (("n_features", n_features), ("n_pool", n_pool), ("n_users", n_users)):
-        check_count(name, value)
-    check_positions(n_positions, check_count("n_items", n_items))
-    check_seed(seed)
     # Users and items are mixtures of topics, mostly of one or two, and few topics attract much: θ*
     # are the cubes of equally spaced numbers, in random order. The entries of x add up to 1, so
     # θ*ᵀx is a weighted mean of the θ*, and ‖x‖₂ ≤ ‖x‖₁ = 1. The draws of Dirichlet's law use `pow`
@@ -87,7 +79,7 @@ def _linear(
         "users": None if users is None else share * users,
     }
     bases, origin = _with_candidates(query, n_items, n_positions, n_pool, seed)
-    models = [LinearModel(base, theta, **scaled, **others) for base, others in bases]
+    models = [ContextualModel(base, theta=theta, **scaled, **others) for base, others in bases]
     return instance_of(models, f"features and θ* drawn at random; examination: {origin}")
 
 
@@ -126,8 +118,7 @@ def _personal(
     """Users prefer different items: the score is bilinear in the features of user and item
     (contextual models)
     """
-    if check_choice("form", form, ("bilinear", "inner")) == "inner" and d_u != d_v:
-        raise ValueError(f"form is inner, d_u is {d_u} and d_v is {d_v}; expected the same number")
+    check_choice("form", form, ("bilinear", "inner"))
 
     def score(rng: np.random.Generator, users: Floats, items: Floats) -> Floats:
         weights = rng.standard_normal((d_u, d_v)) if form == "bilinear" else np.eye(d_u)
@@ -154,7 +145,6 @@ def _network(
     """Users prefer different items: the score is a network of sines, beyond products of features
     (contextual models)
     """
-    check_number("gain", gain, above=0)
 
     def score(rng: np.random.Generator, users: Floats, items: Floats) -> Floats:
         inputs = rng.standard_normal((HIDDEN, d_u + d_v))
@@ -192,13 +182,8 @@ def _world(
     additional feature of items, behind v; products leave it out.
     """
     n_items, n_positions, d_u, d_v, n_pool, n_users = sizes
-    for name in ("d_u", "d_v", "n_pool", "n_users"):
-        check_count(name, getattr(sizes, name))
-    check_positions(n_positions, check_count("n_items", n_items, 1, n_pool, "n_pool = "))
-    check_number("popularity", popularity, 0, 1)
-    check_number("rate", rate, above=0, below=1)
+    check_number("rate", rate, above=0, below=1)  # or bisection does not end
     check_choice("features", features, FEATURES)
-    check_seed(seed)
     bases, origin = _with_candidates(query, n_items, n_positions, n_pool, seed)
     pairs = interaction_pairs(features, range(1, d_u + 1), range(d_u + 1, d_u + d_v + 1))
 
@@ -220,23 +205,16 @@ def _world(
     table: dict[str, Any] = {
         "items": scale * items,
         "users": scale * users,
-        "candidates": [np.arange(n_pool)] * n_users,
+        "attraction": list(attraction),
         "interactions": pairs,
     }
-
-    models = []
-    for base, others in bases:
-        of_items = {name: [values] * n_users for name, values in others.items()}
-        models.append(LabelledModel(base, attraction=list(attraction), **table, **of_items))
+    models = [ContextualModel(base, **table, **others) for base, others in bases]
     law = "users, items and their scores drawn at random"
     return instance_of(models, f"{law}; examination: {origin}")
 
 
 def _standardised(scores: Floats) -> Floats:
-    spread = scores.std()
-    if spread < 1e-9:
-        raise ValueError("all scores are equal; expected more users, items or features")
-    return (scores - scores.mean()) / spread
+    return (scores - scores.mean()) / scores.std()
 
 
 def _attraction(z: Floats, rate: float) -> Floats:

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.checks import (
-    as_array,
     check_count,
     check_number,
     check_positions,
+    integers,
     numbers,
     probabilities,
 )
@@ -105,6 +105,7 @@ class CascadeMDP(Users):
 
     title = "cascading Markov decision process"
     default_instance = "clickbait"
+    episode = None
     may_leave = True
 
     def __init__(
@@ -245,11 +246,7 @@ class CascadeMDP(Users):
         Returns:
             ``(S,)`` V by first state, over ``n_sessions`` sessions if this number is fixed.
         """
-        rows, shape = as_array("lists", lists), (self.n_states, self.n_positions)
-        if rows.shape != shape:
-            raise ValueError(f"lists have shape {rows.shape}; expected {shape}")
-        sizes = self.n_items, self.n_positions
-        policy = np.array([named_ranking("lists", row, *sizes) for row in rows])
+        policy = integers("lists", lists, (self.n_states, self.n_positions), 0, self.n_items)
         clicked = np.zeros((self.n_states, self.n_items + 1))
         for state, ranking in enumerate(policy):
             q = self.attraction[state, ranking]

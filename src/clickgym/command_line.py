@@ -22,7 +22,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from .core.faults import SessionError, WorkerError
-from .core.files import FileError
 from .core.formats import one_line
 from .runner.console import errors
 
@@ -216,9 +215,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: the words after the command; None takes those of this process.
 
     Returns:
-        The exit code: 0; 1 if an agent or an environment failed during a run, a worker died,
-        or a file cannot be written; 2 for bad input; 130 after Ctrl-C. One line on stderr names
-        the error. Any other error is a fault of clickgym, and is raised.
+        The exit code: 0; 1 if an agent or an environment failed during a run, or a worker died;
+        2 for bad input, or a file that cannot be read or written; 130 after Ctrl-C. One line on
+        stderr names the error. Any other error is a fault of clickgym, and is raised.
     """
     _print_anywhere()
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -229,7 +228,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except USAGE_ERROR as error:
         command = error.ctx.command_path if error.ctx else "clickgym"
         return _fail(f"{error.format_message().rstrip('.')}; try: {command} --help", BAD_INPUT)
-    except (SessionError, WorkerError, FileError) as error:
+    except (SessionError, WorkerError) as error:
         return _fail(str(error), FAULT)
     except OSError as error:
         has_name = error.filename and error.strerror

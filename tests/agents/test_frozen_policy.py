@@ -20,9 +20,9 @@ from clickgym.agents import FrozenPolicy, PlackettLuceActorCritic
 from clickgym.agents.rl.learner import one_thread
 from clickgym.envs import (
     ClickEnv,
+    ContextualModel,
     FeatureWeightsAction,
     ItemByItem,
-    LinearModel,
     PositionBasedModel,
     ScoresAction,
 )
@@ -177,7 +177,7 @@ def test_what_a_learner_has_learned_can_be_frozen(name):
     np.testing.assert_array_equal(clickgym.run(again, env, 50, seed=0).regret, result.regret)
 
 
-FEATURES = LinearModel(
+FEATURES = ContextualModel(
     PositionBasedModel([0] * 4, [1.0, 0.5]),
     theta=[0.9, 0.1, 0.3],
     items=np.random.default_rng(0).uniform(size=(9, 3)) / 2,

@@ -129,7 +129,7 @@ def test_rows_of_a_judged_instance():
     """A query of n documents has L - n blank rows, and clicks follow the table of the users."""
     judgments = judged()
     instance = judged_instance(judgments, "informational", n_items=5, n_positions=3)
-    model = instance.model("LabelledModel of DBN")
+    model = instance.model("ContextualModel of DBN")
     click, stop = GRADED_USERS[5]["informational"]
     n = len(judgments.grades)
     assert (model.n_items, model.items.shape, model.base.perseverance) == (5, (n + 5, 4), 1.0)
@@ -142,11 +142,14 @@ def test_rows_of_a_judged_instance():
         assert len(candidates) == max(q + 1, 5)
         grades = judgments.grades[own].tolist()
         blank = [0.0] * max(4 - q, 0)
-        assert model.labels["attraction"][q].tolist() == [click[g] for g in grades] + blank
-        assert model.labels["satisfaction"][q].tolist() == [stop[g] for g in grades] + blank
+        assert model.attraction[q].tolist() == [click[g] for g in grades] + blank
+        assert (
+            model.others["satisfaction"][model.candidates[q]].tolist()
+            == [stop[g] for g in grades] + blank
+        )
     assert model.gain.tolist() == [2.0**g - 1 for g in judgments.grades] + [0.0] * 5
     assert instance.estimation["blank"] == round((4 + 3 + 2 + 1) / 35, 4)
-    again = clickgym.envs.LabelledModel.from_dict(model.to_dict())
+    again = clickgym.envs.ContextualModel.from_dict(model.to_dict())
     assert again.gain.tolist() == model.gain.tolist()
     assert model.with_positions(2).items is model.items
 
@@ -184,7 +187,7 @@ def test_ndcg_with_candidates_is_its_definition_on_both_engines(k, tmp_path):
 
 def test_info_names_the_candidates_of_the_returned_observation():
     instance = judged_instance(judged(), n_items=5, n_positions=3)
-    items = instance.model("LabelledModel of DBN").items
+    items = instance.model("ContextualModel of DBN").items
     envs = gym.make_vec("ContextualDBNRank-v0", num_envs=3, instance=instance)
     observations, infos = envs.reset(seed=0)
     for _ in range(20):
@@ -213,7 +216,7 @@ class InOrder(OwnLoop):
 def test_ndcg_of_a_learner_is_that_of_its_lists():
     """By hand, of lists in the order of the rows."""
     instance, agent, n = judged_instance(judged(), n_items=5, n_positions=3), InOrder(), 60
-    gain = instance.model("LabelledModel of DBN").gain
+    gain = instance.model("ContextualModel of DBN").gain
     env = gym.make("ContextualDBNRank-v0", instance=instance)
     result = clickgym.run(agent, env, n, seed=5, checkpoints=range(1, n + 1), metrics=["ndcg@2"])
     values = [ndcg(gain[shown[:3]], gain[shown], 2) for shown in agent.candidates]
@@ -391,7 +394,7 @@ def test_test_queries_have_the_scale_of_the_training_set(log_file):
     files = [log_file(f"{name}.txt", text) for name, text in enumerate(lines)]
     train, test = (read_judgments(file, n_features=2) for file in files)
     instance = judged_instance(train, test=test, n_positions=2)
-    model = instance.model("LabelledModel of DBN")
+    model = instance.model("ContextualModel of DBN")
     found = model.items[np.concatenate(model.held_out)]
     np.testing.assert_allclose(found, test.features / train.scale, rtol=1e-6)
 

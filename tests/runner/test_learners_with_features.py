@@ -10,15 +10,15 @@ from slow import slow
 
 import clickgym
 from clickgym.agents import FrozenPolicy, OwnLoop
-from clickgym.envs import ClickEnv, ClickVectorEnv, LinearModel, PositionBasedModel
+from clickgym.envs import ClickEnv, ClickVectorEnv, ContextualModel, PositionBasedModel
 
 pytest.importorskip("sb3_contrib")
 
 from clickgym.agents.rl.vec_env import StableBaselinesVecEnv
 
 ITEMS = np.random.default_rng(1).random((12, 3)) / 2
-USERS = LinearModel(PositionBasedModel(np.zeros(5), [1.0, 0.6]), [0.9, 0.2, 0.4], ITEMS)
-WORTH = LinearModel(PositionBasedModel(np.zeros(2), [1.0]), [1.0, 0.0], [[1.0, 0.0], [0.0, 1.0]])
+USERS = ContextualModel(PositionBasedModel(np.zeros(5), [1.0, 0.6]), ITEMS, theta=[0.9, 0.2, 0.4])
+WORTH = ContextualModel(PositionBasedModel(np.zeros(2), [1.0]), np.eye(2), theta=[1.0, 0.0])
 """One candidate is always clicked, the other never, and only features tell which; random lists lose
 half a click a session.
 """

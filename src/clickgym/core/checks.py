@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-MOST_NAMES = 5
-"""The largest number of names that the message about an unknown name lists."""
 MOST_SESSIONS = 10**15
 """The largest number of sessions of a command: at 10 ns a session, four months of a processor."""
 LARGEST = 1e100
@@ -57,29 +55,16 @@ def as_call(thing: object, **arguments: object) -> str:
 
 def unknown(what: str, name: object, names: Iterable[str]) -> str:
     """Return the message for an unknown name: a suggestion if a name is similar, and the existing
-    names (the nearest ones if there are many).
+    names, the five nearest ones if there are more.
     """
-    names = list(names)
-    shown = names
-    if len(names) > MOST_NAMES:
-        shown = difflib.get_close_matches(str(name), names, n=MOST_NAMES, cutoff=0.0)
-    others = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
-    available = f"(available: {', '.join(shown)}{others})"
-    return f"unknown {what} {short(name)}{_suggestion(name, names)} {available}"
-
-
-def unexpected(name: str, names: Sequence[str]) -> str:
-    """Return the message for an unknown keyword argument: Python's own words, in which other
-    libraries look for the name, then a suggestion and the existing names.
-    """
-    words = f"__init__() got an unexpected keyword argument {name!r}"
-    return f"{words}{_suggestion(name, names)} (available: {', '.join(names)})"
-
-
-def _suggestion(name: object, names: Iterable[str]) -> str:
     by_letters = {known.casefold(): known for known in names}
-    similar = difflib.get_close_matches(str(name).casefold(), by_letters, n=1, cutoff=0.5)
-    return f"; did you mean {by_letters[similar[0]]!r}?" if similar else ""
+    word = str(name).casefold()
+    near = [by_letters[k] for k in difflib.get_close_matches(word, by_letters, 5, cutoff=0.0)]
+    alike = difflib.get_close_matches(word, by_letters, 1, cutoff=0.5)
+    suggestion = f"; did you mean {by_letters[alike[0]]!r}?" if alike else ""
+    others = f" and {len(by_letters) - 5} more" if len(by_letters) > 5 else ""
+    shown = near if others else by_letters.values()
+    return f"unknown {what} {short(name)}{suggestion} (available: {', '.join(shown)}{others})"
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
@@ -91,26 +76,17 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
 
 def entries(name: str, values: Any, expected: str) -> list[Any]:
     """Return what is iterable and has an order as a list; the ValueError names the argument."""
-    is_other = isinstance(values, str | bytes | Mapping | Set) or getattr(values, "ndim", 1) == 0
-    if is_other or not isinstance(values, Iterable):
+    if isinstance(values, str | bytes | Mapping | Set) or not np.iterable(values):
         raise refusal(name, values, expected)
     return list(values)
 
 
 def check_labels(name: str, values: Any) -> tuple[str, ...]:
-    """Return distinct strings as a tuple; the ValueError names the argument and the first bad
-    entry.
-    """
-    labels: dict[str, int] = {}
-    for place, label in enumerate(entries(name, values, "a sequence of strings")):
-        if not isinstance(label, str):
-            raise refusal(f"{name}[{place}]", label, "a string")
-        first = labels.setdefault(label, place)
-        if first != place:
-            raise ValueError(
-                f"{name}[{place}] is {short(label)}, as {name}[{first}]; expected distinct strings"
-            )
-    return tuple(labels)
+    """Return distinct strings as a tuple; the ValueError names the argument."""
+    labels = tuple(entries(name, values, "a sequence of strings"))
+    if not all(isinstance(label, str) for label in labels) or len(set(labels)) < len(labels):
+        raise refusal(name, values, "distinct strings")
+    return labels
 
 
 def check_kind(name: str, value: Any, kinds: Any, expected: str) -> None:
@@ -142,16 +118,12 @@ def is_integer(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def check_count(
-    name: str, value: Any, least: int = 1, most: int | None = None, bound: str = ""
-) -> int:
-    """Check an integer from ``least`` (default 1) to ``most``; the ValueError names the argument.
-    ``bound`` says in the message what ``most`` is.
-    """
+def check_count(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
+    """Check an integer from ``least`` to ``most``; the ValueError names the argument."""
     if is_integer(value) and least <= value and (most is None or value <= most):
         return int(value)
     if most is not None:
-        raise refusal(name, value, f"an integer from {least} to {bound}{most}")
+        raise refusal(name, value, f"an integer from {least} to {most}")
     raise refusal(
         name, value, "a positive integer" if least == 1 else f"an integer of at least {least}"
     )
@@ -218,14 +190,11 @@ def check_number(
     number = float(value) if is_number else math.nan
     if least <= number <= most and above < number < below and abs(number) <= LARGEST:
         return number
-    lower, upper = max(least, above), min(most, below)
-    if upper < math.inf:
-        start, end = "[" if least > above else "(", "]" if most < below else ")"
-        what = "a probability" if (least, most) == (0, 1) else "a number"
-        raise refusal(name, value, f"{what} in {start}{lower:g}, {upper:g}{end}")
-    limit = f", at most {LARGEST:g}" if LARGEST < number < math.inf else ""
-    sign = ">=" if least > above else ">"
-    raise refusal(name, value, f"a finite number {sign} {lower:g}{limit}")
+    lower = f">= {least:g}" if least > above else f"> {above:g}"
+    upper = f" and <= {most:g}" if most < below else f" and < {below:g}"
+    bounds = lower + upper * (min(most, below) < math.inf)
+    is_share = (least, most) == (0, 1)
+    raise refusal(name, value, "a probability" if is_share else f"a finite number {bounds}")
 
 
 # ------------------------------------------------------------ arrays
@@ -252,14 +221,13 @@ def as_array(name: str, values: Any, numbers: str = "") -> NDArray[Any]:
 
 
 def _check_shape(name: str, array: NDArray[Any], shape: Shape, empty: bool) -> None:
+    sizes = zip(shape, array.shape, strict=False)
     fits = array.ndim == len(shape) and all(
-        length == size if isinstance(size, int) else length > 0 or (empty and axis == 0)
-        for axis, (length, size) in enumerate(zip(array.shape, shape, strict=True))
+        size == length or not isinstance(size, int) for size, length in sizes
     )
-    if not fits:
-        sizes = ", ".join("n" if size is None else str(size) for size in shape)
-        comma = "," if len(shape) == 1 else ""
-        raise ValueError(f"{name} has shape {array.shape}; expected ({sizes}{comma})")
+    if not fits or not (empty or array.size):
+        wanted = ", ".join("n" if size is None else str(size) for size in shape)
+        raise ValueError(f"{name} has shape {array.shape}; expected ({wanted})")
 
 
 def _refuse_first(name: str, array: NDArray[Any], good: NDArray[np.bool_], expected: str) -> None:

@@ -4,7 +4,6 @@ that report all faults at once.
 
 from __future__ import annotations
 
-import importlib
 import os
 import sysconfig
 import traceback
@@ -16,6 +15,8 @@ import numpy as np
 
 PACKAGE = Path(__file__).parents[1]
 """The folder of the package, installed or in a checkout."""
+LIBRARIES = (str(PACKAGE), "<frozen", *map(sysconfig.get_path, ("stdlib", "purelib", "platlib")))
+"""Where the files are that are not the user's own."""
 FAILURES = (Exception, SystemExit)
 """What other people's code raises where it fails: it may call `sys.exit`. Ctrl-C is no failure."""
 
@@ -42,35 +43,14 @@ def cause(error: BaseException) -> str:
 
     Compiled code has the line of a ``raise`` statement of a kernel, but not of a division by zero.
     """
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if not (Path(frame.filename).is_relative_to(PACKAGE) or _imports(frame.filename))
-    ]
-    # For an error within a library, show the user's call of the library.
-    where = next(
-        (frame for frame in reversed(frames) if not _lies_in_library(frame.filename)),
-        frames[-1] if frames else None,
-    )
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith(LIBRARIES)]
     line = ""
-    if where is not None:
+    if own:
+        where = own[-1]
         file = where.filename.removeprefix(f"{Path.cwd()}{os.sep}")
         line = f" ({file}:{where.lineno} in {where.name}: {where.line!r})"
     return f"{type(error).__name__}{': ' if str(error) else ''}{' '.join(str(error).split())}{line}"
-
-
-def _imports(file: str) -> bool:
-    """Whether a file is a part of Python's own import of modules."""
-    return file.startswith("<frozen importlib") or file == importlib.__file__
-
-
-def _lies_in_library(file: str) -> bool:
-    """Whether a file comes with Python or is installed, rather than written by the user."""
-    path = Path(file)
-    return path.is_relative_to(sysconfig.get_path("stdlib")) or not {
-        "site-packages",
-        "dist-packages",
-    }.isdisjoint(path.parts)
 
 
 class Fault(Exception):

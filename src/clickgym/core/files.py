@@ -18,10 +18,6 @@ FORMAT = 7
 """Format number of results folders and saved agents: the first version that writes it."""
 
 
-class FileError(OSError):
-    """A file cannot be written; the message says in one line where and why."""
-
-
 # ------------------------------------------------------------ writing
 
 
@@ -32,9 +28,6 @@ def write_whole(path: Path, content: str | bytes) -> None:
     Args:
         path: the file; an existing one is replaced, and so is a symbolic link.
         content: bytes, or text, which is written as UTF-8.
-
-    Raises:
-        FileError: the file cannot be written.
 
     Example:
         >>> import tempfile
@@ -48,45 +41,23 @@ def write_whole(path: Path, content: str | bytes) -> None:
     try:
         draft.write_bytes(content.encode() if isinstance(content, str) else content)
         os.replace(draft, path)
-    except OSError as error:
-        raise _file_error(path, error) from None
     finally:
         with suppress(OSError):  # after a failure; otherwise it has got its name
             draft.unlink()
 
 
 def append(path: Path, lines: str) -> None:
-    """Add lines to a file, also if several threads or processes add lines to it.
-
-    Raises:
-        FileError: the file cannot be written.
-    """
-    try:
-        with open(path, "ab") as file:
-            file.write(lines.encode())
-    except OSError as error:
-        raise _file_error(path, error) from None
+    """Add lines to a file, also if several threads or processes add lines to it."""
+    with open(path, "ab") as file:
+        file.write(lines.encode())
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and its parents if they are missing.
-
-    Raises:
-        ValueError: a file has this name.
-        FileError: the folder cannot be made.
-    """
+    """Make a folder and its parents if they are missing; a file of this name is a ValueError."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
         raise ValueError(f"{path} is a file, or lies below a file; expected a folder") from None
-    except OSError as error:
-        raise _file_error(path, error) from None
-
-
-def _file_error(path: Path, error: OSError) -> FileError:
-    refusal = FileError(f"{path} cannot be written: {error.strerror or error}")
-    refusal.errno = error.errno
-    return refusal
 
 
 # ------------------------------------------------------------ reading

@@ -11,6 +11,9 @@ from typing import Any
 
 from .checks import short
 
+SEPARATOR = re.compile(r',(?=[^",=]+=(?:[^"]*"[^"]*")*[^"]*$)')
+"""Arguments are separated by commas before ``key=``, but within double quotes."""
+
 
 def plain_value(text: str) -> Any:
     """Return what a text says in JSON or as a constant of Python; other text as it is.
@@ -37,8 +40,7 @@ def parse_spec(
             front. None takes `plain_value`.
 
     Raises:
-        ValueError: what follows the name is not ``key=value``, has a key twice, or has a colon
-            where a comma belongs.
+        ValueError: what follows the name is not ``key=value``, or has a key twice.
 
     Example:
         >>> parse_spec("CascadeKLUCB:feedback=first_click")
@@ -54,23 +56,16 @@ def parse_spec(
     parts = re.fullmatch(r"([^=]*?):([^:=]*=.*)", spec)
     if parts is None:
         return spec, {}
-    name, rest = parts.groups()
     arguments: dict[str, Any] = {}
-    while rest is not None:
-        key, equals, text = (part.strip() for part in rest.partition("="))
-        if not key or not equals:
-            raise ValueError(f"{spec!r}: expected key=value after the name, got {rest!r}")
-        if key in arguments:
-            raise ValueError(f"{spec!r}: {key} is given twice")
+    for part in SEPARATOR.split(parts[2]):
+        key, equals, text = (word.strip() for word in part.partition("="))
+        if not key or not equals or key in arguments:
+            raise ValueError(f"{spec!r}: expected key=value once for each key; got {part!r}")
         try:
-            first, rest = _first(text)
-            value, _, others = first.partition(":")
-            if "=" in others and not isinstance(plain_value(value), str):
-                raise ValueError(f"separate arguments by commas, as in {key}={value},{others}")
-            arguments[key] = plain_value(first) if value_of is None else value_of(key, first)
+            arguments[key] = plain_value(text) if value_of is None else value_of(key, text)
         except ValueError as error:
             raise ValueError(f"{short(spec)}: {key}: {error}") from None
-    return name, arguments
+    return parts[1], arguments
 
 
 def written_spec(name: str, arguments: Mapping[str, Any]) -> str | None:
@@ -96,17 +91,3 @@ def _written(value: Any) -> str:
     if isinstance(value, str) and "," not in value and plain_value(value) == value:
         return value
     return json.dumps(value, separators=(",", ":"))
-
-
-def _first(text: str) -> tuple[str, str | None]:
-    """The value in front of a text, and what follows its comma, if there is one."""
-    try:
-        _, end = json.JSONDecoder().raw_decode(text)
-    except ValueError:
-        end = -1
-    if text[end : end + 1] == "," or end == len(text):
-        return text[:end], text[end + 1 :] if end < len(text) else None
-    if text[:1] in ("[", "{"):
-        raise ValueError("not valid JSON; quote the argument in the shell")
-    word, comma, rest = text.partition(",")
-    return word, rest if comma else None

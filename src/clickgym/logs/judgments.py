@@ -41,7 +41,7 @@ from ..core.checks import (
 )
 from ..core.files import reading
 from ..core.sums import weighted_sums
-from ..envs import DynamicBayesianModel, Instance, LabelledModel
+from ..envs import ContextualModel, DynamicBayesianModel, Instance
 from ..runner.play.measuring import mean_ndcg
 from .reading import unzipped
 
@@ -311,12 +311,12 @@ def judged_instance(
         labels["held_out"] = [n + n_blank + np.arange(a, b) for a, b in pairwise(test.starts)]
         labels["gain"] = np.concatenate([labels["gain"], np.exp2(test.grades) - 1.0])
     grades = np.concatenate([judgments.grades, np.full(n_blank, len(click))])
-    for parameter, values in (("attraction", click), ("satisfaction", stop)):
-        by_item = np.array([*values, 0.0])[grades]
-        labels[parameter] = [by_item[row] for row in labels["candidates"]]
+    attraction, satisfaction = (np.array([*values, 0.0])[grades] for values in (click, stop))
+    labels["attraction"] = [attraction[row] for row in labels["candidates"]]
+    labels["satisfaction"] = np.append(satisfaction, np.zeros(n_test))
     nothing = np.zeros(n_rows)
     base = DynamicBayesianModel(nothing, nothing, 1.0, n_positions=n_positions)
-    model = LabelledModel(base, items=items, **labels)
+    model = ContextualModel(base, items, **labels)
     share = float(np.maximum(n_rows - sizes, 0).sum()) / (len(sizes) * n_rows)
     what = (
         f"{len(sizes):,} queries, {n:,} documents, {d} features; {users} users, {len(click)} grades"

@@ -16,7 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..agents import Agent, CompiledAgent
 from ..core.faults import FAILURES, Fault, expect, kernels_in_python, run_checks
-from ..envs import CascadeMDP, ClickEnv, Instance, LinearModel, PositionBasedModel, load_instance
+from ..envs import (
+    CascadeMDP,
+    ClickEnv,
+    ContextualModel,
+    Instance,
+    PositionBasedModel,
+    load_instance,
+)
 from ..envs.any_env import clicks_of
 from ..envs.result import Result
 from .make import (
@@ -147,7 +154,7 @@ class _Check:
         items = np.asarray(order)[:n_items]
         users = PositionBasedModel(ATTRACTION[items], EXAMINATION[:n_positions])
         if "n_features" in self.observed and "n_features" not in self.passed:
-            return ClickEnv(LinearModel(users, THETA, FEATURES))
+            return ClickEnv(ContextualModel(users, FEATURES, theta=THETA))
         if "n_states" in self.observed and "n_states" not in self.passed:
             sizes = f"n_items={n_items},n_positions={n_positions},n_states=2,mean_sessions=8"
             model = load_instance(f"independent:{sizes}").model(CascadeMDP)

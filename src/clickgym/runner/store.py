@@ -68,7 +68,7 @@ class Journal:
         """Keep finished runs, by their keys.
 
         Raises:
-            FileError: nothing can be written.
+            OSError: nothing can be written.
         """
         lines = [
             json.dumps([key, run.engine, run.seconds, b64encode(run.measured).decode()])

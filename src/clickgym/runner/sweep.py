@@ -106,7 +106,7 @@ def sweep(
         AgentError, SessionError: an agent proposed a bad list, or an agent or an environment
             failed. All runs saved before are kept.
         RuntimeError: the process was forked from one that had used Polars.
-        WorkerError, FileError: a worker process died; or nothing more can be written. All runs
+        WorkerError, OSError: a worker process died; or nothing more can be written. All runs
             saved before are kept.
 
     Warns:

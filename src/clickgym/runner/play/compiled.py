@@ -45,13 +45,12 @@ def session_loop(
     session: Callable[..., tuple[float, float, int]],
     begin: Callable[..., Any],
     advance: Callable[..., bool],
-) -> Callable[..., tuple[int, float, int, int]]:
+) -> Callable[..., tuple[int, float, int]]:
     """The kernel that plays sessions. It returns
 
     - how many it played, fewer than asked if a list was bad;
     - the reward of the last one;
-    - the position at which its user left satisfied, or -1;
-    - the first session, counted from 1, after which a user left for good, or 0.
+    - the position at which its user left satisfied, or -1.
     """
     play = play_session(session)
 
@@ -59,7 +58,7 @@ def session_loop(
     def sessions(stage, env_rng, agent, agent_rng, ranking, n_sessions):  # type: ignore[no-untyped-def]
         users, state, shown, totals = stage.users, stage.state, stage.shown, stage.totals
         regret, rewards, n_clicks = totals[0], totals[1], totals[2]
-        last_reward, last_satisfied, played, left = 0.0, -1, np.int64(0), np.int64(0)
+        last_reward, last_satisfied, played = 0.0, -1, np.int64(0)
         reached = 0
         while played < n_sessions:
             rank(agent, agent_rng, ranking, *stage.observed)
@@ -77,8 +76,6 @@ def session_loop(
             shown.draws[0] = True  # from here, an error is one of the users
             if advance(users, state, np.int64(0), env_rng):
                 begin(users, state, np.int64(0), env_rng)
-                if left == 0:
-                    left = played
             shown.draws[0] = False
             if played == stage.checkpoints[reached]:
                 totals[0], totals[1], totals[2] = regret, rewards, n_clicks
@@ -86,7 +83,7 @@ def session_loop(
                     stage.at_checkpoints[reached, i] = totals[i]
                 reached += 1
         totals[0], totals[1], totals[2] = regret, rewards, n_clicks
-        return played, last_reward, last_satisfied, left
+        return played, last_reward, last_satisfied
 
     return sessions
 
@@ -133,14 +130,14 @@ def play_compiled(run: Run) -> float:
     return seconds
 
 
-def _play_chunk(run: Run, loop: Callable[[int], tuple[int, float, int, int]], size: int) -> float:
+def _play_chunk(run: Run, loop: Callable[[int], tuple[int, float, int]], size: int) -> float:
     """Play a chunk of sessions, and count it; return its seconds."""
     agent, meter = run.agent, run.meter
     env: Any = run.env.unwrapped
     n_lists = int(env.shown.n_lists[0])
     regret, before = meter.totals[0], clock()
     try:
-        played, reward, satisfied, left = loop(size)
+        played, reward, satisfied = loop(size)
     except KernelError:
         raise
     except FAILURES as error:
@@ -150,10 +147,7 @@ def _play_chunk(run: Run, loop: Callable[[int], tuple[int, float, int, int]], si
         step = meter.step + played + 1
         check_list(agent, agent.ranking, agent.n_items, agent.n_positions, "step", step)
     regret = meter.totals[0] - regret
-    try:  # users who change here draw a session
-        env.finish_sessions(size, regret, agent.ranking.copy(), reward, satisfied, left)
-    except SessionError as error:
-        raise session_error(agent, env, "", error) from error
+    env.finish_sessions(size, regret, agent.ranking.copy(), reward, satisfied)
     agent.ranking[0] = -1  # its clicks are learned
     meter.advance(size)
     return lasted

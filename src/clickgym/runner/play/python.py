@@ -138,8 +138,8 @@ def play_python(run: Run) -> float:
     reported, next_report = meter.step, before + CHUNK
     agent.leave()
     # The limit of an id would end the stay of stateful users after 1000 sessions.
-    with endless(env) as stream:
-        step = TrustedStep(stream) if is_trusted else CheckedStep(stream, n_positions, meter)
+    with endless(env):
+        step = TrustedStep(env) if is_trusted else CheckedStep(env, n_positions, meter)
         play, observation = step.play, step.private(run.observation)
         while meter.step < meter.horizon:
             try:
@@ -165,7 +165,7 @@ def play_python(run: Run) -> float:
                 metrics.ask(agent, env, meter)
             observation = session.observation
             if session.has_left or session.is_cut:
-                observation = step.private(first_observation(agent, stream))
+                observation = step.private(first_observation(agent, env))
                 agent.leave()
             if run.on_chunk is not None and (meter.step == meter.horizon or clock() > next_report):
                 run.on_chunk(meter.step - reported)
