@@ -44,7 +44,7 @@ def test_environment_draws_from_the_generator_that_is_set(bits):
     for t, row in enumerate(uniforms):
         if t == 10:
             env = pickle.loads(pickle.dumps(copy.deepcopy(env)))
-        with pytest.raises(ValueError, match="position 1 shows item 3"):
+        with pytest.raises(ValueError, match="items are 0 to 2"):
             env.step([1, 3])
         clicks, *_ = env.step([0, 1])
         assert clicks.tolist() == [row[0] < 0.5, row[0] >= 0.5 and row[1] < 0.4]

@@ -25,14 +25,9 @@ from hypothesis.extra.numpy import arrays
 from clickgym.envs import (
     CascadeModel,
     ClickChainModel,
-    ClickEnv,
     ClickModel,
     DependentClickModel,
     DynamicBayesianModel,
-    MixtureModel,
-    PiecewiseStationaryModel,
-    PositionBasedModel,
-    TrustBiasModel,
     UserBrowsingModel,
 )
 
@@ -115,19 +110,6 @@ def test_joint_law_of_sessions(model_class):
 @by_model
 @given(data=st.data())
 @settings(max_examples=30)
-def test_possible_sessions(model_class, data):
-    model = data.draw(models(model_class))
-    ranking = np.array(data.draw(rankings(model)))
-    law = exact_law(model, ranking)
-    clicks, examined = np.empty((2, model.n_positions), np.int8)
-    for uniforms in np.random.default_rng(0).random((30, model.n_uniforms)):
-        left = model.sample_kernel(model.parameters, ranking, uniforms, clicks, examined)
-        assert (tuple(clicks.tolist()), tuple(examined.tolist()), left) in law
-
-
-@by_model
-@given(data=st.data())
-@settings(max_examples=30)
 def test_fewer_positions(model_class, data):
     """A model with fewer positions is the front of the longer one."""
     model = data.draw(models(model_class))
@@ -154,24 +136,6 @@ def test_description(model_class, data):
     assert (copy.n_items, copy.n_positions) == (model.n_items, model.n_positions)
 
 
-@by_model
-def test_read_only_parameters(model_class):
-    given_arrays = []
-
-    def keep(shape):
-        given_arrays.append(np.full(shape, 0.5))
-        return given_arrays[-1]
-
-    model = make_model(model_class, 3, 2, keep)
-    before = model.to_dict()
-    for array in given_arrays:
-        array[...] = 0.9
-    assert model.to_dict() == before
-    records = model.parameters.models if model_class is MixtureModel else [model.parameters]
-    for parameter in itertools.chain(*records):
-        assert np.isscalar(parameter) or not parameter.flags.writeable
-
-
 # decisions ---------------------------------------------------------
 
 
@@ -188,21 +152,6 @@ def test_ubm_columns_count_last_clicks_from_one():
     assert model.examination_probabilities([0, 1, 2]) == pytest.approx([1, 1, 0.2])
     model = UserBrowsingModel([1.0, 1.0, 1.0], [[1, 0, 0], [0, 1, 0], [0.1, 0.2, 0.4]])
     assert model.examination_probabilities([0, 1, 2]) == pytest.approx([1, 1, 0.4])  # at the second
-
-
-def test_ubm_ignores_whatever_lies_above_the_used_triangle():
-    clean = UserBrowsingModel([0.5, 0.4, 0.3], [[1, 0, 0], [0.5, 0.9, 0], [0.2, 0.6, 0.7]])
-    dirty = UserBrowsingModel([0.5, 0.4, 0.3], [[1, np.nan, 7], [0.5, 0.9, -1], [0.2, 0.6, 0.7]])
-    assert dirty == clean
-    assert np.all(np.triu(dirty.examination, 1) == 0)
-
-
-@pytest.mark.parametrize("reward", DependentClickModel.rewards)
-def test_sessions_earn_nothing_below_the_cutoff(reward):
-    """Item 1 is always clicked, and satisfies; item 0 never."""
-    env = ClickEnv(DependentClickModel([0.0, 1.0], [1.0, 1.0]), reward, cutoff=1)
-    env.reset(seed=0)
-    assert [env.step(ranking)[1] for ranking in ([0, 1], [1, 0])] == [0.0, 1.0]
 
 
 # optima ------------------------------------------------------------
@@ -251,74 +200,8 @@ def test_search_beyond_the_limit(model_class):
     assert len(model.optimal_ranking(cutoff=2)) == 10
 
 
-def test_no_trust_bias_and_standard_trust():
-    trusting = TrustBiasModel([0.5, 0.4, 0.3], [0.9, 0.6], [1, 1], [0, 0])
-    unbiased = PositionBasedModel([0.5, 0.4, 0.3], [0.9, 0.6])
-    np.testing.assert_array_equal(
-        trusting.click_probabilities([2, 0]), unbiased.click_probabilities([2, 0])
-    )
-    standard = TrustBiasModel(np.full(30, 0.5), np.ones(25)).parameters
-    np.testing.assert_allclose(
-        standard.trust_relevant[[0, 1, 18, 19, 24]], [0.98, 0.97, 0.8, 0.79, 0.79]
-    )
-    np.testing.assert_allclose(
-        standard.trust_irrelevant[[0, 1, 8, 9, 24]], [0.65, 0.325, 0.65 / 9, 0.065, 0.065]
-    )
-
-
-def test_any_click_where_examination_rises_after_clicks():
-    """Before any click examination falls with the position, after one it rises: the two orders are
-    contrary.
-    """
-    rng = np.random.default_rng(0)
-    for _ in range(200):
-        first, after = np.sort(rng.random(4))[::-1], np.sort(rng.random(4))
-        examination = np.tril(np.tile(after[:, None], 4))
-        examination[:, 0] = first
-        model = UserBrowsingModel(rng.random(5), examination)
-        for cutoff in (2, 3, 4):
-            lists = itertools.permutations(range(5), 4)
-            highest = max(model.expected_reward(ranking, "any_click", cutoff) for ranking in lists)
-            best = model.optimal_ranking("any_click", cutoff)
-            assert model.expected_reward(best, "any_click", cutoff) == pytest.approx(
-                highest, rel=0, abs=1e-12
-            )
-
-
 # wrong inputs ------------------------------------------------------
 
 DCM = DependentClickModel([0.5, 0.2, 0.1], [0.5, 0.5])
 CM = CascadeModel([0.5, 0.2], 2)
 PBM = {"model": "PBM", "attraction": [0.5]}
-WRONG = {
-    r"attraction\[1\] is 1.5": lambda: CascadeModel([0.5, 1.5], 1),
-    r"termination\[0\] is nan": lambda: DependentClickModel([0.5], [np.nan]),
-    r"attraction has shape \(0,\)": lambda: CascadeModel([], 1),
-    r"examination\[1, 1\] is 1.2": lambda: UserBrowsingModel([0.5, 0.4], [[1, 0], [0.5, 1.2]]),
-    r"examination has shape \(1, 2\)": lambda: UserBrowsingModel([0.5, 0.4], [[1, 0]]),
-    "satisfaction has shape": lambda: DynamicBayesianModel([0.5, 0.4], [0.5], n_positions=1),
-    "perseverance is 1.1": lambda: DynamicBayesianModel([0.5], [0.5], 1.1, n_positions=1),
-    "continue_after_click is -0.1": lambda: ClickChainModel([0.5], 1, -0.1, 0, n_positions=1),
-    r"trust_irrelevant\[1\] is 0.6": lambda: TrustBiasModel([0.5, 0.4], [1, 1], [1, 0.5], [1, 0.6]),
-    "trust_relevant has shape": lambda: TrustBiasModel([0.5, 0.4], [1, 1], [0.9]),
-    "n_positions is 2": lambda: PositionBasedModel([0.5], [1, 1]),
-    "n_positions is 3": lambda: DCM.with_positions(3),
-    "it has clicks, any_click": lambda: CM.expected_reward([0, 1], "satisfaction"),
-    "cutoff is 0": lambda: DCM.optimal_ranking(cutoff=0),
-    "PBM: missing .* 'examination'": lambda: ClickModel.from_dict(PBM),
-    "PBM: got an unexpected .* 'v'": lambda: ClickModel.from_dict(PBM | {"v": 1}),
-}
-
-
-@pytest.mark.parametrize("message", WRONG)
-def test_wrong_input(message):
-    with pytest.raises(ValueError, match=message):
-        WRONG[message]()
-
-
-def test_models_within_models():
-    users = CascadeModel([0.5, 0.2, 0.1], 2), CascadeModel([0.1, 0.2, 0.5], 2)
-    changing = PiecewiseStationaryModel(users, [0, 10])
-    assert PiecewiseStationaryModel([model.to_dict() for model in users], [0, 10]) == changing
-    with pytest.raises(ValueError, match="expected a click model that does not change"):
-        PiecewiseStationaryModel([changing.to_dict()], [0])

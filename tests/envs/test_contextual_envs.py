@@ -21,14 +21,12 @@ from clickgym.envs import (
     CascadeModel,
     ClickEnv,
     ClickModel,
+    ContextualModel,
     DependentClickModel,
     DynamicBayesianModel,
     Instance,
-    LabelledModel,
-    LinearModel,
     PositionBasedModel,
     UserBrowsingModel,
-    load_instance,
 )
 
 pytestmark = pytest.mark.uncompiled
@@ -44,12 +42,13 @@ BASES = {
     "CM": CascadeModel(np.zeros(L), K),
     "DCM": DependentClickModel(np.zeros(L), [0.9, 0.2, 0.6]),
 }
-MODELS = {name: LinearModel(base, THETA, ITEMS, USERS) for name, base in BASES.items()}
+MODELS = {
+    name: ContextualModel(base, ITEMS, None, USERS, theta=THETA) for name, base in BASES.items()
+}
+ATTRACTION = [[0.9, 0.1, 0.4, 0.6, 0.2], [0.3, 0.8, 0.0, 1.0, 0.5, 0.7]]
 CANDIDATES = [[6, 0, 2, 3, 5], [1, 0, 3, 4, 2, 6]]
 LABELLED = {
-    name: LabelledModel(
-        base, CANDIDATES, [[0.9, 0.1, 0.4, 0.6, 0.2], [0.3, 0.8, 0.0, 1.0, 0.5, 0.7]], ITEMS, USERS
-    )
+    name: ContextualModel(base, ITEMS, ATTRACTION, USERS, CANDIDATES)
     for name, base in BASES.items()
 }
 by_id = pytest.mark.parametrize("env_id", default_ids("Contextual"))
@@ -58,11 +57,7 @@ by_model = pytest.mark.parametrize("name", MODELS)
 
 def session_of(model, now):
     """The model of what a round shows."""
-    if not isinstance(model, LinearModel):
-        return model.at(int(now.user[0]), now.items[0])
-    return model.at(
-        now.features[0], **{name: values[now.items[0]] for name, values in model.others.items()}
-    )
+    return model.at(int(now.user[0]), now.items[0])
 
 
 def optimum(model, reward, cutoff):
@@ -76,26 +71,20 @@ def optimum(model, reward, cutoff):
 
 @by_model
 def test_attraction_of_features(name):
-    features = np.array([[*USERS[1], *ITEMS[j]] for j in (0, 6, 2, 3, 5)])
-    model = MODELS[name].at(features)
+    items = [0, 6, 2, 3, 5]
+    features = np.array([[*USERS[1], *ITEMS[j]] for j in items])
+    model = MODELS[name].at(1, items)
     assert type(model) is type(BASES[name])
     np.testing.assert_allclose(model.attraction, features @ THETA)
     assert {**model.to_dict(), "attraction": 0} == {**BASES[name].to_dict(), "attraction": 0}
 
 
 @by_model
-def test_mean_session(name):
-    mean = np.mean([THETA @ np.array([*user, *item]) for user in USERS for item in ITEMS])
-    np.testing.assert_allclose(MODELS[name].mean.attraction, np.full(L, mean))
-    assert MODELS[name].mean.with_items(attraction=np.zeros(L)) == BASES[name]
-
-
-@by_model
 def test_description(name):
     model = MODELS[name]
     assert ClickModel.from_dict(model.to_dict()) == model
-    assert LinearModel(BASES[name].to_dict(), THETA, ITEMS, USERS) == model
-    assert model.kind == f"LinearModel of {name}"
+    assert ContextualModel(BASES[name].to_dict(), ITEMS, None, USERS, theta=THETA) == model
+    assert model.kind == f"ContextualModel of {name}"
     shorter = model.with_positions(2)
     assert (shorter.n_positions, shorter.n_items, shorter.n_features) == (2, L, 4)
     assert shorter.base == BASES[name].with_positions(2)
@@ -113,23 +102,11 @@ def test_attraction_of_labels(name):
     # users are equally likely, not candidates
     np.testing.assert_allclose(model.mean.attraction, np.full(L, (0.44 + 0.55) / 2))
     assert ClickModel.from_dict(model.to_dict()) == model
-    assert model.kind == f"LabelledModel of {name}"
+    assert model.kind == f"ContextualModel of {name}"
     shorter = model.with_positions(2)
     assert (shorter.n_positions, shorter.n_items, shorter.n_features) == (2, L, 4)
-    with pytest.raises(
-        ValueError, match=r"items are \[0, 1, 2, 3, 4\]; expected 5 of candidates\[0\]"
-    ):
+    with pytest.raises(ValueError, match="1 is not in list"):
         model.at(0, [0, 1, 2, 3, 4])
-
-
-def test_only_candidates_of_a_user_are_checked():
-    items = [*ITEMS, [1.0, 0.0]]  # too long beside the second user, too attractive beside both
-    LabelledModel(BASES["PBM"], CANDIDATES, LABELLED["PBM"].labels["attraction"], items, USERS)
-    LinearModel(BASES["PBM"], [0.3, -0.2, 0.99, 0.1], [*ITEMS, [0.0, -0.9]], USERS, CANDIDATES)
-    with pytest.raises(
-        ValueError, match=r"attractions theta @ x range from -0.*; expected probabilities"
-    ):
-        LinearModel(BASES["PBM"], [0.3, -0.2, 0.99, 0.1], [*ITEMS, [0.0, -0.9]], USERS)
 
 
 # -------------------------------------------------------------------------------- laws of a session
@@ -137,7 +114,7 @@ def test_only_candidates_of_a_user_are_checked():
 
 @pytest.mark.parametrize(
     "model",
-    [LABELLED["PBM"], LinearModel(BASES["PBM"], THETA, ITEMS, USERS, CANDIDATES)],
+    [LABELLED["PBM"], ContextualModel(BASES["PBM"], ITEMS, None, USERS, CANDIDATES, theta=THETA)],
     ids=["labels", "linear"],
 )
 def test_law_of_named_candidates(model):
@@ -166,37 +143,12 @@ def test_law_of_named_candidates(model):
     assert_sampled_from(law, drawn)
 
 
-def test_law_of_candidates():
-    """Users, the candidates in their order, and the session before: each pair and each user equally
-    likely.
-    """
-    model = LinearModel(PositionBasedModel([0.0, 0.0], [0.9, 0.5]), THETA, ITEMS[:4], USERS)
-    env = ClickEnv(model)
-    observation, _ = env.reset(seed=0)
-    rows = {tuple(np.round(item, 9)): j for j, item in enumerate(ITEMS[:4])}
-    drawn = []
-    for _ in range(6000):
-        features = observation["features"]
-        assert np.all(features[0, :2] == features[1, :2])
-        items = tuple(rows[tuple(np.round(row[2:], 9))] for row in features)
-        drawn.append((int(features[0, 0] == USERS[1][0]), *items, int(observation["clicks"][0])))
-        observation, *_ = env.step([0, 1])
-    pairs = [(i, j) for i in range(4) for j in range(4) if i != j]
-    assert_sampled_from(
-        {(u, i, j): 1 / 24 for u in (0, 1) for i, j in pairs}, [entry[:3] for entry in drawn]
-    )
-    later, clicked = [entry[1] for entry in drawn], np.array([entry[3] for entry in drawn])
-    clicked_later = [item for item, click in zip(later, clicked, strict=True) if click]
-    # the next candidates do not depend on the clicks
-    assert_sampled_from(dict.fromkeys(range(4), 1 / 4), clicked_later)
-
-
 @by_model
 def test_joint_law_of_clicks(name):
     """All N items are candidates of one user, so that sessions differ in nothing but the order of
     the candidates.
     """
-    model = LinearModel(MODELS[name].base, THETA, ITEMS[:L], USERS[:1])
+    model = ContextualModel(MODELS[name].base, ITEMS[:L], None, USERS[:1], theta=THETA)
     env = ClickEnv(model)
     observation, _ = env.reset(seed=1)
     fixed = np.array([[*USERS[0], *item] for item in ITEMS[:L]])
@@ -206,17 +158,15 @@ def test_joint_law_of_clicks(name):
         place = {tuple(row): a for a, row in enumerate(observation["features"].tolist())}
         observation, *_ = env.step([place[tuple(fixed[item].tolist())] for item in shown])
         samples.append(tuple(observation["clicks"].tolist()))
-    law = exact_law(model.at(fixed), shown)
+    law = exact_law(model.at(0, range(L)), shown)
     assert_sampled_from(marginal(law, lambda clicks, examined, left: clicks), samples)
 
 
-OTHERS = [[0.2, 0.9, 0.5, 0.1, 0.7], [0.6, 0.0, 1.0, 0.3, 0.8, 0.4]]
+OTHERS = [0.1, 0.9, 0.4, 0.6, 0.2, 0.7, 0.3]
 DBN = DynamicBayesianModel(np.zeros(L), np.zeros(L), 0.8, n_positions=K)
 OF_SATISFACTION = (
-    LabelledModel(
-        DBN, CANDIDATES, LABELLED["PBM"].labels["attraction"], ITEMS, USERS, satisfaction=OTHERS
-    ),
-    LinearModel(DBN, THETA, ITEMS, USERS, satisfaction=[0.1, 0.9, 0.4, 0.6, 0.2, 0.7, 0.3]),
+    ContextualModel(DBN, ITEMS, ATTRACTION, USERS, CANDIDATES, satisfaction=OTHERS),
+    ContextualModel(DBN, ITEMS, None, USERS, theta=THETA, satisfaction=OTHERS),
 )
 ALL_MODELS = (*MODELS.values(), *LABELLED.values(), *OF_SATISFACTION)
 
@@ -250,39 +200,7 @@ def test_regret_against_enumeration(model, reward, cutoff):
             assert paid == realised_reward(reward, cutoff or K, observation["clicks"].tolist(), -1)
 
 
-def test_best_list_below_the_cutoff():
-    for name, reward in (("UBM", "clicks"), ("UBM", "any_click"), ("DCM", "clicks")):
-        env = ClickEnv(MODELS[name], reward, 1)
-        _, info = env.reset(seed=3)
-        assert info["optimal_ranking"].tolist() == np.argsort(-env.state.values[0, 0])[:K].tolist()
-
-
-def test_search_beyond_the_limit():
-    items = np.tile([[0.1, 0.2]], (60, 1))
-    model = LinearModel(
-        UserBrowsingModel(np.zeros(60), np.tril(np.full((5, 5), 0.5))), [1.0, 1.0], items
-    )
-    ClickEnv(model)
-    with pytest.raises(
-        ValueError,
-        match=r"requires an exact search in each session, and .* lists of 5 out of 60 candidates",
-    ):
-        ClickEnv(model, "clicks")
-    ClickEnv(model, "clicks", 3)
-
-
 # ---------------------------------------------------------------------------------------- instances
-
-
-def test_arguments_of_the_family():
-    one = load_instance(
-        "linear:n_items=8,n_positions=4,n_features=5,n_pool=30,n_users=3,query=uniform,seed=3"
-    )
-    model = one.model("LinearModel of UBM")
-    assert (model.n_items, model.n_positions, model.n_features) == (8, 4, 5)
-    assert (model.items.shape, model.users.shape) == ((30, 3), (3, 2))
-    assert model.base.examination[0, 0] == load_instance("uniform").model("UBM").examination[0, 0]
-    assert load_instance("linear:n_features=1").model("LinearModel of CM").users is None
 
 
 def test_instance_file_with_labels(tmp_path):
@@ -299,13 +217,6 @@ def test_instance_file_with_labels(tmp_path):
         _, infos = envs.reset(seed=0)
         *_, later = envs.step(infos["optimal_ranking"])
         np.testing.assert_allclose(later["regret"], 0, atol=1e-12)
-
-
-def test_lists_of_items_that_do_not_stay_are_not_asked_for():
-    env = gym.make("ContextualPBMRank-v0")
-    for name in ("Oracle", "Fixed"):
-        with pytest.raises(ValueError, match=f"{name} requires ranking, and .* has other items"):
-            clickgym.make_agent(name, env)
 
 
 # -------------------------------------------------------------------------------------- conventions
@@ -355,16 +266,3 @@ def test_what_papers_assume_known():
         clickgym.make_agent("UBMLinUCB", ClickEnv(MODELS["DCM"]))
     with pytest.raises(ValueError, match="Oracle requires ranking"):
         clickgym.make_agent("Oracle", ClickEnv(MODELS["DCM"]))
-
-
-@pytest.mark.parametrize("perseverance", [1.0, 0.7])
-def test_dbn_of_equal_items_is_a_ubm(perseverance):
-    """By the laws of their click vectors."""
-    dbn = DynamicBayesianModel([0.4] * 4, [0.3] * 4, perseverance, n_positions=4)
-    ubm = UserBrowsingModel([0.4] * 4, dbn.browsing_weights())
-    of_dbn, of_ubm = (
-        marginal(exact_law(model, range(4)), lambda clicks, examined, left: clicks)
-        for model in (dbn, ubm)
-    )
-    assert of_dbn == pytest.approx(of_ubm, rel=1e-12)
-    assert DynamicBayesianModel([0.4, 0.5], [0.3, 0.3], n_positions=1).browsing_weights() is None

@@ -4,22 +4,17 @@ can reach in them, engines.
 
 from __future__ import annotations
 
-import gymnasium as gym
 import numpy as np
-import pairs
 import pytest
-from engines import assert_engines_agree
-from registries import CONTEXTUAL_AGENTS, default_ids
 from scipy.optimize import brentq
 from scipy.special import expit
 
-import clickgym
 from clickgym.envs import load_instance
-from clickgym.envs.contextual.interactions import with_products
+from clickgym.envs.contextual.features import with_products
 
 pytestmark = pytest.mark.uncompiled
 
-PBM = "LabelledModel of PBM"
+PBM = "ContextualModel of PBM"
 
 
 def model_of(name):
@@ -93,43 +88,12 @@ def test_attractions_and_features_by_definition(family, d, arguments, options, f
     """
     model = model_of(f"{family}:n_users=12,n_pool=30,seed=4,features={features}{arguments}")
     attraction, x = world(family, features, 4, 12, 30, d, **options)
-    np.testing.assert_allclose(model.attractions, attraction, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(model.attraction, attraction, rtol=0, atol=1e-9)
     np.testing.assert_allclose(all_features(model), x.reshape(12 * 30, -1), rtol=0, atol=1e-12)
     assert model.n_features == x.shape[2]
 
 
 # ------------------------------------------------------------------------------------- environments
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["personal:features=outer,seed=1", "network:features=products", "personal:popularity=0.3"],
-)
-def test_features_and_attractions_of_a_session(name):
-    env = gym.make("ContextualPBMRank-v0", instance=name).unwrapped
-    observation, _ = env.reset(seed=0)
-    for _ in range(20):
-        now, model = env.state, env.model
-        user, items = int(now.user[0]), now.items[0]
-        plain = np.hstack([np.tile(model.users[user], (20, 1)), model.items[items]])
-        np.testing.assert_array_equal(
-            observation["features"], with_products(plain, model.interactions)
-        )
-        np.testing.assert_array_equal(now.values[0, 0], model.attractions[user][items])
-        assert env.observation_space.contains(observation)
-        observation, *_ = env.step(np.arange(5))
-
-
-@pytest.mark.compiled
-@pairs.by_id(CONTEXTUAL_AGENTS, default_ids("Contextual"), most=1)
-@pytest.mark.parametrize("instance", ["personal:features=outer", "network:features=plain"])
-def test_engines_agree_in_every_click_model(env_id, name, instance):
-    def make():
-        return gym.make(env_id, instance=f"{instance},n_pool=40,n_users=8", n_positions=3)
-
-    # the users of some models are examined by no fixed probabilities
-    known = {"examination": np.ones((3, 3))} if name == "UBMLinUCB" else {}
-    assert_engines_agree(lambda: clickgym.make_agent(name, make(), seed=5, **known), make, 150)
 
 
 # --------------------------------------------------------------------------------- models and files

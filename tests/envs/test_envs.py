@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import re
-import subprocess
-import sys
 
 import gymnasium as gym
 import numpy as np
@@ -15,7 +12,7 @@ from click_stories import arguments_of
 from gymnasium.utils.env_checker import check_env
 from registries import SAME_ITEMS
 
-from clickgym.envs import ENVIRONMENTS, ClickEnv, ClickVectorEnv, DependentClickModel
+from clickgym.envs import ClickEnv, DependentClickModel
 
 pytestmark = pytest.mark.uncompiled
 
@@ -90,41 +87,6 @@ def test_a_repeated_item_in_a_subclass():
     assert env.step([0, 0])[1] == env.step([0, 1])[1] == 2
 
 
-REPEATED_ITEMS = """
-import gymnasium as gym
-import numpy as np
-import clickgym
-
-def repeat_items(**kind):
-    envs = gym.make_vec("PBMRank-v0", num_envs=64, **kind)
-    envs.reset(seed=0)
-    for item in range(3):  # Python shows equal warnings once by itself
-        envs.step(np.full((64, 5), item))
-
-repeat_items(vectorization_mode="sync")
-repeat_items()
-"""
-
-
-def test_repeated_items_get_one_warning_for_all_environments_of_a_process():
-    command = [sys.executable, "-c", REPEATED_ITEMS]
-    said = subprocess.run(command, capture_output=True, check=True, text=True).stderr
-    assert said.count("repeats an item") == 1
-    assert "PlackettLuceActorCritic" in said
-
-
-@pytest.mark.compiled  # to load torch takes longer than the test
-@pytest.mark.filterwarnings("ignore:.*repeats an item")
-@pytest.mark.parametrize("env_id", ["PBMRank-v0", "ContextualPBMRank-v0"])
-@pytest.mark.parametrize("algorithm", ["PPO", "A2C"])
-def test_generic_rl_trains(algorithm, env_id):
-    """As one types it first, with a policy that draws each position by itself."""
-    sb3, env = pytest.importorskip("stable_baselines3"), gym.make(env_id)
-    policy = "MultiInputPolicy" if "Contextual" in env_id else "MlpPolicy"
-    model = getattr(sb3, algorithm)(policy, env, n_steps=8, seed=0, device="cpu")
-    assert model.learn(16).num_timesteps == 16
-
-
 # randomness --------------------------------------------------------
 
 
@@ -183,45 +145,6 @@ def test_a_bad_action_is_refused_and_leaves_no_trace(env_id, action, error, mess
 
 
 PBM = {"attraction": [0.5, 0.4, 0.3], "examination": [1.0, 0.5]}
-WRONG = {
-    "give either an instance or the parameters attraction, examination, not both": (
-        "PBMRank-v0",
-        PBM | {"instance": "uniform"},
-    ),
-    "missing 1 required positional argument": ("CMRank-v0", {"attraction": [0.5]}),
-    "the parameters cover only 2 positions": ("PBMRank-v0", PBM | {"n_positions": 3}),
-    "does not define the reward": ("PBMRank-v0", {"reward": "satisfaction"}),
-    "position 1 shows item 1 again": ("PBMRank-v0", PBM | {"reference": [1, 1]}),
-}
-
-
-@pytest.mark.parametrize("env_class", [ClickEnv, ClickVectorEnv])
-@pytest.mark.parametrize("message", WRONG)
-def test_wrong_arguments_are_named(message, env_class):
-    env_id, given = WRONG[message]
-    with pytest.raises((ValueError, TypeError), match=re.escape(message)):
-        env_class(**gym.spec(env_id).kwargs, **given)
-
-
-def test_unknown_render_mode():
-    with pytest.raises(ValueError, match="unknown render_mode 'svg'"):
-        ClickEnv("PBM", render_mode="svg")
-
-
-@pytest.mark.parametrize("env_id", ENVIRONMENTS)
-@pytest.mark.parametrize("make", [gym.make, gym.make_vec])
-def test_unexpected_keywords(env_id, make):
-    """They are refused in Python's own words, for which other libraries look, before anything else
-    is; the available names follow.
-    """
-    with pytest.raises(TypeError) as caught:
-        make(env_id, frameskip=4, n_positions=99)
-    words, available = str(caught.value).split("(available: ")
-    assert "__init__() got an unexpected keyword argument 'frameskip'" in words
-    names = available.partition(")")[0].split(", ")
-    parameters = set(inspect.signature(ENVIRONMENTS[env_id].users).parameters)
-    assert set(names) >= {"instance", "n_positions", "reward", "render_mode"}
-    assert set(names) >= parameters - {"others", "n_positions"}
 
 
 def test_optimum_out_of_reach():
@@ -239,25 +162,3 @@ def test_optimum_out_of_reach():
 
 
 # rendering and measuring -------------------------------------------
-
-
-@by_id
-def test_the_page_shows_the_last_session_and_the_regret_so_far(env_id):
-    env = gym.make(env_id, render_mode="ansi", **arguments(env_id))
-    env.reset(seed=0)
-    assert "no session yet" in env.render()
-    regret = 0.0
-    for step in range(1, 30):
-        clicks, _, _, _, info = env.step([4, 2, 0])
-        regret += info["regret"]
-        heading, *lines = env.render().splitlines()[: 1 + K]
-        assert env_id in heading
-        assert f"session {step} | clicks {clicks.sum()}" in heading
-        assert f"regret {regret:.3g}" in heading or f"regret {regret:.2f}" in heading
-        assert [f"item {item}" in line for item, line in zip([4, 2, 0], lines, strict=True)] == [
-            True
-        ] * K
-        assert [("clicked" in line) for line in lines] == clicks.astype(bool).tolist()
-        assert all("examined" in line for line in lines if "clicked" in line)
-    env.reset(seed=1)
-    assert "no session yet" in env.render()

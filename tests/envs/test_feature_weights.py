@@ -10,11 +10,11 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import FlattenObservation, TimeLimit
 
 import clickgym
-from clickgym.envs import ClickEnv, FeatureWeightsAction, LinearModel, PositionBasedModel
+from clickgym.envs import ClickEnv, ContextualModel, FeatureWeightsAction, PositionBasedModel
 
 pytestmark = pytest.mark.uncompiled
 ITEMS = np.random.default_rng(0).uniform(0, 0.5, (9, 3))
-USERS = LinearModel(PositionBasedModel([0] * 4, [1.0, 0.5]), [0.9, 0.1, 0.3], ITEMS)
+USERS = ContextualModel(PositionBasedModel([0] * 4, [1.0, 0.5]), ITEMS, theta=[0.9, 0.1, 0.3])
 
 
 def by_hand(weights, features, n_positions=2):
@@ -49,10 +49,10 @@ def test_equal_candidates_and_scale():
     """The order of rows decides between equal candidates; a multiple of weights chooses the same
     list.
     """
-    same = LinearModel(
+    same = ContextualModel(
         PositionBasedModel([0] * 4, [1.0, 0.5, 0.2]),
-        [0.5, 0.5],
         np.array([[0.1, 0.7], [0.3, 0.6], [0.1, 0.7], [0.3, 0.6]]),
+        theta=[0.5, 0.5],
     )
     env = FeatureWeightsAction(ClickEnv(same))
     for seed in range(20):

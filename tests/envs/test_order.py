@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from clickgym.envs import (
-    CascadeMDP,
     CascadeModel,
     DependentClickModel,
     DynamicBayesianModel,
@@ -14,7 +13,6 @@ from clickgym.envs import (
     PositionBasedModel,
     TrustBiasModel,
     UserBrowsingModel,
-    load_instance,
 )
 from clickgym.envs.spaces import best_first
 
@@ -64,27 +62,3 @@ def test_last_digits_decide_no_list(model, reward):
         assert nudged(model, NOISE[::-1]).optimal_ranking(reward, cutoff).tolist() == best
     more = nudged(model, [1, 1, 1, 1, 1 + 1e-9]).optimal_ranking(reward)
     assert 4 in more
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_stateful_users_whose_next_state_is_independent_of_clicks(seed):
-    """Any order of the most attractive items is best: they are in the order of their ids, also with
-    other ids, rewards that differ in the last digits, and states in another order, which is another
-    order of summation.
-    """
-    users = load_instance(f"independent:seed={seed}").model("CascadeMDP")
-    shown = np.sort(np.argsort(-users.attraction, axis=1)[:, :4], axis=1)
-    np.testing.assert_array_equal(users.best, shown)
-    rng = np.random.default_rng(seed)
-    order, states = rng.permutation(12), rng.permutation(4)
-    renamed = users.relabelled(order)
-    np.testing.assert_array_equal(renamed.best, np.sort(np.argsort(order)[shown], axis=1))
-    arguments = users.to_dict()
-    rewards = {"click_rewards": users.click_rewards * (1 + 1e-13 * rng.random((4, 12)))}
-    np.testing.assert_array_equal(CascadeMDP.from_dict(arguments | rewards).best, shown)
-    moved = {
-        "attraction": users.attraction[states],
-        "transition": users.transition[states][:, :, states],
-        "first": users.first[states],
-    }
-    np.testing.assert_array_equal(CascadeMDP.from_dict(arguments | moved).best, shown[states])

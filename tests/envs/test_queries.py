@@ -4,12 +4,9 @@ the frozen family; and what `EpisodeCounts` shows of an episode.
 
 from __future__ import annotations
 
-import warnings
-
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 from registries import default_ids
 from slow import slow
@@ -24,7 +21,6 @@ from clickgym.envs import (
     Users,
     load_instance,
 )
-from clickgym.envs.base_env import BaseClickEnv
 
 pytestmark = pytest.mark.uncompiled
 
@@ -70,12 +66,6 @@ FROZEN = {
 def users(n_sessions=4):
     models = [CascadeModel([p, 0.1, 0.2], 2) for p in (0.5, 0.05, 0.9)]
     return QueryUsers(models, n_sessions)
-
-
-@by_id
-@pytest.mark.filterwarnings("error")
-def test_the_checkers_pass_without_a_warning(env_id):
-    check_env(gym.make(env_id, **FEW).unwrapped)
 
 
 @by_id
@@ -172,16 +162,6 @@ def test_the_queries_of_a_split_are_frozen(split):
         models = load_instance(f"queries:split={split}").model(f"QueryUsers of {kind}").models
         values = np.concatenate([np.ravel(part) for it in models for part in it.parameters])
         assert values @ np.cos(np.arange(len(values))) == pytest.approx(expected, abs=1e-9)
-
-
-def test_splits_share_no_query():
-    of_splits = [
-        load_instance(f"queries:split={split}").model("QueryUsers of CM").models
-        for split in ("train", "valid", "test", "real")
-    ]
-    assert [len(models) for models in of_splits] == [1000, 100, 200, 16]
-    items = [tuple(model.attraction) for models in of_splits for model in models]
-    assert len(set(items)) == 1316
 
 
 def test_users_as_a_file_and_with_other_items(tmp_path):

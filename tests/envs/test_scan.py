@@ -9,7 +9,7 @@ import itertools
 import numpy as np
 import pytest
 
-from clickgym.envs.scan import best_scan, scan
+from clickgym.envs.scan import best_scan
 
 
 def value(ranking, gain, continuation, terminal):
@@ -43,28 +43,6 @@ def test_no_list_is_better(lowest):
         lists = itertools.permutations(range(n_items), n_chosen)
         highest = max(value(ranking, gain, continuation, terminal) for ranking in lists)
         assert value(best, gain, continuation, terminal) == pytest.approx(highest, rel=0, abs=1e-12)
-
-
-def test_the_kernel_returns_the_value_of_its_list():
-    rng = np.random.default_rng(1)
-    gain, continuation = rng.random((2, 6))
-    ranking = np.empty(4, np.int64)
-    found = scan(
-        gain, continuation, 0.3, np.empty(6), np.empty(6, np.int64), np.empty((7, 5)), ranking
-    )
-    assert found == pytest.approx(value(ranking, gain, continuation, 0.3), rel=0, abs=1e-14)
-    assert ranking.tolist() == best_scan(gain, continuation, 4, 0.3).tolist()
-
-
-def test_of_equal_items_the_first_are_shown_in_order():
-    assert best_scan([0.5] * 40, [0.5] * 40, 20).tolist() == list(range(20))
-    assert best_scan([0.0] * 5, [1.0] * 5, 3).tolist() == [0, 1, 2]
-
-
-def test_items_that_end_no_scan_stand_above_those_that_do():
-    gain, continuation = [0.9, 0.1, 0.0, 0.2], [0.0, 1.0, 1.0, 1.0]
-    assert best_scan(gain, continuation, 4).tolist() == [1, 3, 0, 2]
-    assert best_scan(gain, continuation, 2).tolist() == [3, 0]
 
 
 def test_many_items_are_sorted_as_by_numpy():

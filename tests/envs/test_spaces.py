@@ -4,16 +4,13 @@ every refusal.
 
 from __future__ import annotations
 
-import copy
 import itertools
-import pickle
 import re
 
 import numpy as np
 import pytest
 from click_stories import assert_uniform
 from gymnasium.spaces import MultiBinary, MultiDiscrete, Tuple
-from gymnasium.spaces.utils import flatdim, flatten, flatten_space, unflatten
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,9 +24,9 @@ from clickgym.envs.spaces import (
 # checks ------------------------------------------------------------
 
 BAD_RANKINGS = {
-    "bad ranking [3, 7, 1, 7]: position 3 shows item 7 again, already at position 1": [3, 7, 1, 7],
-    "position 1 shows item 10, but items are 0 to 9": [3, 10, 1, 7],
-    "position 3 shows item -1": [3, 1, 7, -1],
+    "bad ranking [3, 7, 1, 7]: position 3 shows item 7 again": [3, 7, 1, 7],
+    "bad ranking [3, 10, 1, 7]: items are 0 to 9": [3, 10, 1, 7],
+    "bad ranking [3, 1, 7, -1]: items are 0 to 9": [3, 1, 7, -1],
     "a ranking has shape (4,), one item for each position": [3, 7, 1],
 }
 NO_INTEGERS = {
@@ -48,26 +45,6 @@ def test_bad_rankings(message, convert):
     with pytest.raises(error, match=re.escape(message)):
         check_ranking(action, n_items=10, n_positions=4)
     assert RankedList(10, 4).contains(action) == ("again" in message)
-
-
-@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.uint8, np.uint64, list, tuple])
-def test_any_integers_make_a_ranking(dtype):
-    given = dtype([4, 0, 2]) if dtype in (list, tuple) else np.array([4, 0, 2], dtype=dtype)
-    ranking = check_ranking(given, n_items=5, n_positions=3)
-    assert ranking.dtype == np.int64
-    assert ranking.tolist() == [4, 0, 2]
-    assert given in RankedList(5, 3)
-
-
-@given(st.integers(1, 5), st.integers(1, 5), st.lists(st.integers(-1, 5), max_size=5))
-def test_a_space_contains_items_that_repeat(n_items, n_positions, ranking):
-    if n_positions > n_items:
-        with pytest.raises(ValueError, match="there are only n_items"):
-            RankedList(n_items, n_positions)
-        return
-    is_action = len(ranking) == n_positions and all(0 <= item < n_items for item in ranking)
-    assert RankedList(n_items, n_positions).contains(ranking) == is_action
-    assert RankedList(n_items, n_positions, n_lists=1).contains([ranking]) == is_action
 
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=6))
@@ -97,31 +74,6 @@ def test_samples_are_uniform(n_items, n_positions):
 
 
 # spaces ------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "space", [RankedList(6, 3, seed=7), RankedList(6, 3, n_lists=4, seed=7)], ids=repr
-)
-def test_a_space_behaves_like_one_of_gymnasium(space):
-    sample = space.sample()
-    assert space.contains(sample)
-    assert sample.dtype == space.dtype == np.int64
-    assert sample.shape == space.shape
-
-    for twin in (copy.deepcopy(space), pickle.loads(pickle.dumps(space))):
-        assert twin == space
-        assert np.array_equal(twin.sample(), copy.deepcopy(space).sample())
-
-    space.seed(8)
-    first = space.sample()
-    space.seed(8)
-    assert np.array_equal(first, space.sample())
-
-    flat = flatten(space, sample)
-    assert flat in flatten_space(space)
-    assert flat.shape == (flatdim(space),)
-    assert np.array_equal(unflatten(space, flat), sample)
-    assert np.array_equal(space.from_jsonable(space.to_jsonable([sample]))[0], sample)
 
 
 def test_spaces_are_equal_by_their_sizes():

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-import re
-from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import gymnasium as gym
@@ -25,9 +23,7 @@ from clickgym.agents import CompiledAgent, Random
 from clickgym.core.state import Floats, Ints
 from clickgym.envs import (
     ClickEnv,
-    ClickVectorEnv,
     Kernels,
-    SessionError,
     Task,
     Users,
     kernel,
@@ -211,65 +207,3 @@ def test_an_id_of_such_users():
         assert clickgym.make_agent("PBMUCB", env).filled_in["examination"].tolist() == [1, 1]
         with pytest.raises(ValueError, match=r"Oracle requires .*BoredRank-v0 does not have"):
             clickgym.run("Oracle", env, 10)
-
-
-def test_a_learner_trains_on_such_users():
-    pytest.importorskip("sb3_contrib")
-    assert clickgym.run("PPO", ClickEnv(users()), 100, seed=0).steps[-1] == 100
-
-
-class StayingUsers(BoredUsers):
-    may_leave = False
-
-
-@pytest.mark.parametrize("how", ["step", "streams", "compiled"])
-def test_users_who_leave_although_they_may_not(how):
-    model = StayingUsers(ATTRACTION, 2)
-
-    def sessions():
-        if how == "compiled":
-            clickgym.run(Random(4, 2, seed=0), ClickEnv(model), 2000, seed=0, engine="compiled")
-        env = ClickEnv(model) if how == "step" else ClickVectorEnv(model, 1)
-        env.reset(seed=0)
-        play(env, 200) if how == "step" else [env.step(np.array([[1, 3]])) for _ in range(200)]
-
-    told = r"Env, step \d+: advance of a StayingUsers returned True.*is False"
-    with pytest.raises(SessionError, match=f"^Click(Vector)?{told}(, facing Random)?$"):
-        sessions()
-
-
-def test_users_of_a_file():
-    again = Users.from_dict(users().to_dict() | {"model": "BoredUsers"})
-    assert again == users()
-
-
-@pytest.mark.compiled
-def test_kind_of_users_of_the_page(tmp_path, monkeypatch, capsys):
-    """The page shows one that plays, and prints what the page shows; its regret is that of the
-    hidden intent, in both engines.
-    """
-    page = (Path(__file__).parents[2] / "docs" / "own_click_model.md").read_text(encoding="utf-8")
-    *_, (kind, use, shown) = re.findall(
-        r"```python\n(# intents.*?)```.*?```python\n(.*?)```\n\n```text\n(.*?)```", page, re.DOTALL
-    )
-    (tmp_path / "intents.py").write_text(kind, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    names: dict = {"clickgym": clickgym, "ClickEnv": ClickEnv}
-    exec(use, names)
-    assert capsys.readouterr().out == shown
-    users, results = names["users"], []
-    for engine in ("compiled", "python"):
-        result = clickgym.run("CascadeTS", ClickEnv(users), 300, seed=0, engine=engine)
-        results.append(result.regret.tolist())
-    assert results[0] == results[1]
-    env, clicks, lasts = ClickEnv(users), np.zeros((2, 2)), []
-    env.reset(seed=0)
-    for _ in range(20_000):
-        intent = int(env.unwrapped.state.intent[0])
-        seen, *_, info = env.step([0, 2])
-        clicks[intent] += seen
-        assert info["regret"] == pytest.approx([0.2, 0.05][intent])
-        lasts.append(int(env.unwrapped.state.intent[0]) == intent)
-    found = clicks / clicks.sum()
-    assert found.ravel() == pytest.approx(np.array([0.6, 0, 0, 0.5]) / 1.1, abs=0.02)
-    assert np.mean(lasts) == pytest.approx(0.9 + 0.1 / 2, abs=0.01)

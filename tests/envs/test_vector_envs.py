@@ -191,29 +191,6 @@ def test_a_seed_fixes_all_streams_and_arrays_are_fresh(env_id):
 
 # refusals ----------------------------------------------------------
 
-BAD_ACTIONS = {
-    "too large": (
-        [[0, 1, 2], [3, 1, 3], [0, 5, 2]],
-        ValueError,
-        r"actions\[2, 1\] is 5; expected an integer from 0 to",
-    ),
-    "one list": ([0, 1, 2], ValueError, r"actions have shape \(3,\); expected \(num_envs, "),
-    "floats": ([[0.0, 1.0, 2.0]] * 3, TypeError, "actions have dtype float64; expected integer"),
-}
-
-
-@by_id
-@pytest.mark.parametrize(("actions", "error", "message"), BAD_ACTIONS.values(), ids=BAD_ACTIONS)
-def test_bad_actions(env_id, actions, error, message):
-    """The error names environment and position, and leaves no trace."""
-    envs = make(env_id)
-    envs.reset(seed=0)
-    envs.step([[0, 1, 2]] * B)
-    state = copy.deepcopy(envs.unwrapped.np_random.bit_generator.state)
-    with pytest.raises(error, match=message):
-        envs.step(actions)
-    assert envs.unwrapped.np_random.bit_generator.state == state
-
 
 @by_id
 @by_reset_mode
@@ -231,31 +208,7 @@ def test_lists_that_repeat_an_item(env_id, reset_mode):
     np.testing.assert_array_equal(steps[0][4]["ranking"], shown)
 
 
-@by_reset_mode
-@pytest.mark.parametrize("env_id", ["ContextualPBMRank-v0", "CascadeMDPRank-v0"])
-def test_repeated_items_of_candidates_and_of_users_who_leave(env_id, reset_mode):
-    """Rows of streams that are only reset count for nothing."""
-    envs, twins = (
-        gym.make_vec(env_id, num_envs=8, max_episode_steps=4, autoreset_mode=reset_mode)
-        for _ in range(2)
-    )
-    envs.reset(seed=0), twins.reset(seed=0)
-    space = envs.single_action_space
-    actions = np.zeros(envs.action_space.shape, np.int64)
-    actions[::2, 0] = 3
-    shown = np.tile(np.arange(space.n_positions), (8, 1))
-    shown[::2] = [3, *range(space.n_positions - 1)]
-    for _ in range(12):
-        for mine, its in zip(envs.step(actions), twins.step(shown), strict=True):
-            assert repr(mine) == repr(its)
-
-
 # rendering and measuring -------------------------------------------
-
-
-def test_pages_are_those_of_single_environments():
-    with pytest.raises(ValueError, match="expected None, or vectorization_mode='sync'"):
-        make("PBMRank-v0", render_mode="ansi")
 
 
 @by_id
@@ -329,10 +282,3 @@ def test_single_stream_is_the_scalar_environment(env_id, reward, cutoff):
         assert all(np.array_equal(infos[name][0], value) for name, value in info.items())
     generators = one.unwrapped.np_random, many.np_random
     assert generators[0].bit_generator.state == generators[1].bit_generator.state
-
-
-def test_a_reset_of_single_streams_is_refused():
-    envs = gym.make_vec("PBMRank-v0", num_envs=2)
-    envs.reset(seed=0)
-    with pytest.raises(ValueError, match="reset_mask; expected none"):
-        envs.reset(options={"reset_mask": np.array([True, False])})
