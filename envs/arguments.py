@@ -69,8 +69,8 @@ def described_users(
         known = [*inspect.signature(users).parameters, *getattr(click_model, "shapes", ())]
         for name in parameters:
             if name not in known:
-                names = dict.fromkeys([*known, *OF_ENVIRONMENT])
-                raise TypeError(unknown("argument", name, names))
+                accepted = dict.fromkeys([*known, *OF_ENVIRONMENT])
+                raise TypeError(unknown("argument", name, accepted))
         if instance is not None:
             raise ValueError(f"give either an instance or {', '.join(parameters)}, not both")
         if n_positions is not None and "n_positions" in inspect.signature(users).parameters:

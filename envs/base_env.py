@@ -53,6 +53,10 @@ def label_of(env: Any) -> str:
             for key, value in spec.kwargs.items()
             if key not in NOT_IN_LABELS and value is not None and key not in registered
         }
+        usual = gym.registry[spec.id].max_episode_steps if spec.id in gym.registry else None
+        limit = spec.kwargs.get("max_episode_steps", spec.max_episode_steps)
+        if isinstance(core, BaseClickEnv) and core.model.may_leave and limit != usual:
+            arguments["max_episode_steps"] = limit  # users leave earlier: other users
         if label := written_spec(spec.id, arguments):
             return label
     if not isinstance(core, BaseClickEnv):

@@ -158,13 +158,14 @@ class ContextualModel(Users):
             if sums.min() < -ROUNDING or sums.max() > 1 + ROUNDING:
                 ends = f"from {sums.min():g} to {sums.max():g}"
                 raise ValueError(f"attractions theta @ x range {ends}; expected probabilities")
-            attraction = np.split(sums.clip(0.0, 1.0), np.cumsum(sizes)[:-1])
-        if attraction is None or len(attraction) != n_users:
+            self.attraction = np.split(sums.clip(0.0, 1.0), np.cumsum(sizes)[:-1])
+        elif attraction is None or len(attraction) != n_users:
             raise ValueError(f"attraction has {len(attraction or ())} entries; expected {n_users}")
-        self.attraction = [
-            probabilities(f"attraction[{user}]", row, (int(sizes[user]),))
-            for user, row in enumerate(attraction)
-        ]
+        else:
+            self.attraction = [
+                probabilities(f"attraction[{user}]", row, (int(sizes[user]),))
+                for user, row in enumerate(attraction)
+            ]
         self.others = {name: probabilities(name, others[name], (n_items,)) for name in names[1:]}
         of_others = [row[entries] for row in self.others.values()]
 

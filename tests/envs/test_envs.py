@@ -125,8 +125,8 @@ def test_seed_shared_with_an_agent(env_id, seed):
 # refusals ----------------------------------------------------------
 
 BAD_ACTIONS = {  # of many more in `test_spaces`
-    "too large": ([4, 1, 6], ValueError, "position 2 shows item 6, but items are 0 to 5"),
-    "too large in an array": (np.array([4, 4, 6]), ValueError, "position 2 shows item 6, but"),
+    "too large": ([4, 1, 6], ValueError, "items are 0 to 5"),
+    "too large in an array": (np.array([4, 4, 6]), ValueError, "items are 0 to"),
     "floats": ([0.0, 1.0, 2.0], TypeError, "got float64"),
 }
 
@@ -150,7 +150,7 @@ PBM = {"attraction": [0.5, 0.4, 0.3], "examination": [1.0, 0.5]}
 def test_optimum_out_of_reach():
     """It is refused, and a reference list measures regret instead."""
     model = DependentClickModel(np.linspace(0.9, 0.1, 30), np.full(10, 0.5))
-    with pytest.raises(ValueError, match="pass the reference list"):
+    with pytest.raises(ValueError, match="pass the list to measure"):
         ClickEnv(model)
     env = ClickEnv(model, reference=range(10))
     _, info = env.reset(seed=0)

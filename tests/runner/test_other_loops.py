@@ -109,5 +109,5 @@ def test_rendering_without_a_mode():
     """The warning says where to give one."""
     env = SMALL()
     env.reset(seed=0)
-    with pytest.warns(UserWarning, match="render_mode='rgb_array'"):
+    with pytest.warns(UserWarning, match="requires a render_mode"):
         assert env.render() is None

@@ -84,7 +84,7 @@ def test_users_who_are_cut_off_earlier_are_another_environment(env_id):
         labels = {
             clickgym.run("Random", (env_id, given), 5).env,
             label_of_a_loop(gym.make(env_id, **given)),
-            label_of_a_loop(TimeLimit(gym.make(env_id), limit or 1000)),
+            *([label_of_a_loop(TimeLimit(gym.make(env_id), limit))] if limit else []),
             label_of_a_loop(gym.make_vec(env_id, 2, **given)),
         }
         if env_id == "PBMRank-v0":
