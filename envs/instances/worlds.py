@@ -118,7 +118,8 @@ def _personal(
     """Users prefer different items: the score is bilinear in the features of user and item
     (contextual models)
     """
-    check_choice("form", form, ("bilinear", "inner"))
+    if check_choice("form", form, ("bilinear", "inner")) == "inner" and d_u != d_v:
+        raise ValueError(f"form is inner, d_u is {d_u} and d_v is {d_v}; expected the same number")
 
     def score(rng: np.random.Generator, users: Floats, items: Floats) -> Floats:
         weights = rng.standard_normal((d_u, d_v)) if form == "bilinear" else np.eye(d_u)
