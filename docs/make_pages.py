@@ -21,8 +21,6 @@ from pages import (
     SECTION,
     agents_table,
     counted,
-    environments_table,
-    families_table,
     model_sections,
     models_table,
 )
@@ -76,14 +74,10 @@ def pages() -> dict[Path, str]:
     made = {
         "agents": {"agents": _table(["agent", "paper", "made for", "requires"], *agents_table())},
         "environments": {
-            "models": _table(["id", "users", "random lists", "best list"], *models_table()),
-            "sections": f"\n{model_sections()}\n",
-        },
-        "../README": {
-            "environments": _table(
-                ["Environment", "How the users behave", "Source"], *environments_table()
+            "models": _table(
+                ["id", "users", "source", "random lists", "best list"], *models_table()
             ),
-            "algorithms": _table(["Made for", "Agents"], *families_table()),
+            "sections": f"\n{model_sections()}\n",
         },
         "studies": {"studies": _studies()},
         "scorecard": {

@@ -77,19 +77,6 @@ def code_of(thing: Any) -> str:
 
 # ------------------------------------------------------------ tables of agents
 
-SERVES = {
-    "cascade bandits": "users who read from the top",
-    "position-based bandits": "users who look at lower positions less often",
-    "several click models": "users of an unknown kind",
-    "safe exploration": "lists that stay close to the one in production",
-    "changing users": "users whose taste changes",
-    "items with features": "items that are new in each session",
-    "users with memory": "users whose clicks change later clicks",
-}
-"""What each published family is made for, in the words and in the order of the README."""
-NOT_PUBLISHED = ("our own", "baselines", "reinforcement learning")
-"""The families that the README leaves out of its table."""
-
 
 def agents_table() -> list[list[str]]:
     """Return the rows of the table in docs/agents.md."""
@@ -101,30 +88,6 @@ def agents_table() -> list[list[str]]:
             requires = ", ".join(agent.requires) or "–"
             rows.append([name, agent.paper, agent.click_models, requires])
     return rows
-
-
-def families_table() -> list[list[str]]:
-    """Return the rows of the README's table of algorithms: † marks who is told the examination."""
-    rows = []
-    for family in sorted(FAMILIES.keys() - NOT_PUBLISHED, key=[*SERVES].index):
-        groups = []
-        for paper, members in itertools.groupby(FAMILIES[family], lambda it: _cited(it.paper)):
-            names = [it.__name__ + (" †" if "examination" in it.requires else "") for it in members]
-            named = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-            groups.append(f"{named} ({paper})")
-        rows.append([_capital(SERVES[family]), ", ".join(groups)])
-    return rows
-
-
-def _cited(paper: str) -> str:
-    """Return the first author and the year of a class's ``paper``.
-
-    Example:
-        >>> _cited("after Du et al. 2024, CascadingVI")
-        'Du 2024'
-    """
-    found = re.match(r"(?:after )?([\w-]+).*?(\d{4})", paper)
-    return " ".join(found.groups()) if found else paper
 
 
 def counts() -> dict[str, int]:
@@ -153,8 +116,6 @@ def counted(text: str) -> str:
 
 # ------------------------------------------------------------ tables of click models
 
-SITE = "https://github.com/clickgym/clickgym/blob/main"
-
 
 def stationary_ids() -> dict[str, Any]:
     """Return the ids without a prefix, and their users."""
@@ -162,8 +123,8 @@ def stationary_ids() -> dict[str, Any]:
 
 
 def models_table() -> list[list[str]]:
-    """Return the rows of the table in docs/environments.md: id, name, and the clicks of random
-    lists and of the best list in an episode of the default instance.
+    """Return the rows of the table in docs/environments.md: id, name, source, and the clicks of
+    random lists and of the best list in an episode of the default instance.
     """
     rows = []
     for env_id, users in stationary_ids().items():
@@ -173,20 +134,9 @@ def models_table() -> list[list[str]]:
             lists = itertools.permutations(range(model.n_items), model.n_positions)
             rewards = [model.expected_reward(ranking) for ranking in lists]
             clicks = [f"{1000 * value:,.0f}" for value in (np.mean(rewards), max(rewards))]
-        rows.append([f"[`{env_id}`](#{env_id.lower()})", users.title, *clicks])
+        link = f"[`{env_id}`](#{env_id.lower()})"
+        rows.append([link, users.title, _first_source(users), *clicks])
     return rows
-
-
-def environments_table() -> list[list[str]]:
-    """Return the rows of the README's table of environments."""
-    return [
-        [
-            f"[`{env_id}`]({SITE}/docs/environments.md#{env_id.lower()})",
-            f"{_capital(users.title)}: {_behaviour(users)}.",
-            _first_source(users),
-        ]
-        for env_id, users in stationary_ids().items()
-    ]
 
 
 WRITTEN_BY_HAND = ("MixtureRank-v0", "CascadeMDPRank-v0")

@@ -11,12 +11,8 @@ import clickgym
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-LOOP, *OTHERS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-AGENT, SIMPLE, LISTS = (
-    next(code for code in OTHERS if word in code)
-    for word in ("class ", "MlpPolicy", "PlackettLuceActorCritic")
-)
-PRINTED, TABLE, *_ = re.findall(r"```text\n(.*?)```", README, flags=re.DOTALL)
+LOOP, AGENT, LEARNER, USERS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+PRINTED, TABLE, LEARNED = re.findall(r"```text\n(.*?)```", README, flags=re.DOTALL)
 
 
 def commands_of(page):
@@ -26,7 +22,7 @@ def commands_of(page):
     return [command.replace("\\\n", " ").split() for command in found]
 
 
-COMPARED, OWN, MEMORY, *OF_LOGS = commands_of(README)
+COMPARED, OWN, *OF_LOGS = commands_of(README)
 FIVE = commands_of((ROOT / "docs" / "rl_results.md").read_text(encoding="utf-8"))[0]
 
 
@@ -35,9 +31,8 @@ def test_programs(capsys):
     names = {"__name__": "readme"}
     exec(LOOP, names)
     assert capsys.readouterr().out == PRINTED
-    for code in OTHERS:
-        if "stable_baselines3" not in code:
-            exec(code, names)
+    for code in (AGENT, USERS):
+        exec(code, names)
     assert clickgym.run(names["ThompsonSampling"], "PBMRank-v0", 1_000, seed=0).steps[-1] == 1_000
 
 
@@ -52,18 +47,6 @@ def test_tables(command, text, rows, tmp_path, monkeypatch, printed):
     (tmp_path / "my_module.py").write_text(AGENT)
     monkeypatch.chdir(tmp_path)
     assert_shown(text, printed([*command, "--jobs", "1"], 100), rows)
-
-
-@pytest.mark.slow
-def test_users_with_memory(printed):
-    """The agents that need no PyTorch lose what the table shows."""
-    command = [word for word in MEMORY if word != "PPO"]
-    output = printed([*command, "--jobs", "1"], 100)
-    shown = re.search(
-        r"^\| ([\d,]+ ± \d+) \| ([\d,]+ ± \d+) \| .* \| \*\*(.*)\*\* \|$", README, re.M
-    )
-    for agent, regret in zip(("Random", "CascadeKLUCB", "CascadeVI"), shown.groups(), strict=True):
-        assert re.search(rf"^{agent} +{regret} ", output, re.MULTILINE), agent
 
 
 def assert_shown(text, output, rows):
@@ -108,15 +91,14 @@ def test_five_problems(tmp_path, monkeypatch, printed):
 
 
 @pytest.mark.slow
-def test_ppo(capsys):
-    """Both programs run, and the one on lists learns what the README says, on every torch."""
+def test_ppo(tmp_path, monkeypatch, capsys):
+    """The bandits lose what the table shows, and PPO learns, on every torch: once trained it loses
+    less than a tenth of what random lists lose.
+    """
     pytest.importorskip("stable_baselines3")
-    exec(SIMPLE, {"__name__": "readme"})
-    first, last, trained = map(float, re.findall(r"\d\.\d\d", capsys.readouterr().out))
-    assert max(last, trained) < first / 2
-    exec(LISTS, {"__name__": "readme"})
+    monkeypatch.chdir(tmp_path)
+    exec(LEARNER, {"__name__": "readme"})
     printed = capsys.readouterr().out
-    rewards = [float(value) for value in re.findall(r"ep_rew_mean +\| ([\d.]+)", printed)]
-    assert len(rewards) > 3
-    assert rewards[-1] > rewards[0] + 1
-    assert int(re.search(r"(\d+) clicks lost", printed)[1]) < 1_000
+    for agent, regret in re.findall(r"^(\w+) +([\d,.]+)$", LEARNED, re.MULTILINE):
+        assert agent == "PPO" or re.search(rf"^{agent} +{regret} ", printed, re.MULTILINE), agent
+    assert int(re.search(r"loses (\d+) clicks", printed)[1]) < 423

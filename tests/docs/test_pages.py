@@ -17,7 +17,7 @@ import pytest
 from make_pages import pages
 from pages import SECTION
 
-from clickgym.agents import AGENTS
+from clickgym.agents import AGENTS, Learner
 from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, load_instance
 from clickgym.runner.reports.bibliography import bibliography, papers, plain, source_of
 
@@ -71,6 +71,16 @@ def test_links_of_the_readme():
     anchors = {link.partition("docs/environments.md#")[2] for link in links} - {""}
     ids = [env_id for env_id, env in ENVIRONMENTS.items() if env.kind in ("", "Memory")]
     assert anchors >= {env_id.lower() for env_id in ids}
+
+
+@pytest.mark.recipe
+def test_readme_lists_every_agent_but_learners():
+    """Those that are told more than clicks have a dagger."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    listed = re.search(r"### Algorithms\n\n(.*?)\n\n", text, re.DOTALL)[1]
+    named = dict(re.findall(r"(\w+)(†?)(?: \(ours\))?(?:,|$)", listed, re.MULTILINE))
+    agents = {name: agent for name, agent in AGENTS.items() if not issubclass(agent, Learner)}
+    assert named == {name: "†" if agent.requires else "" for name, agent in agents.items()}
 
 
 def text_of(file):
