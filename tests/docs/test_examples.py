@@ -235,8 +235,6 @@ SMALLER = {
     "10_000, runs, instances": "100, runs, instances",
     "runs=100, seed": "runs=3, seed",
     "100_000,\n    5,": "1_000, 2,",
-    'Client("scheduler:8786")': "Client(processes=False, dashboard_address=None)",
-    "10**7, runs=10": "1000, runs=2",
     "10**4,\n    5,": "100, 2,",
     "agent, env, 500": "agent, env, 50",
 }
@@ -278,8 +276,6 @@ PAGES = [
 )
 def test_code_of_a_page_runs(page, reader, program, tmp_path, monkeypatch):
     """Code that begins with the name of a file is that file; the rest is a script."""
-    if page == "runner_reference":
-        pytest.importorskip("distributed")
     monkeypatch.setattr(tasks, "ABILITIES", dict(tasks.ABILITIES))  # a page adds one
     folder = shutil.copytree(reader, tmp_path / "reader")
     script = []
