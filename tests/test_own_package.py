@@ -1,7 +1,7 @@
 """What a package of somebody else brings takes part like our own, and leaves nothing behind that
 others could not do without.
 
-The click model is that of docs/own_click_model.md, the agent that of docs/compiled_agent.md.
+The click model is that of docs/own_click_model.md, the agent that of docs/own_agent.md.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from clickgym.command_line import main
 from clickgym.envs import Instance
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ("compiled_agent", "own_click_model")
+PAGES = ("own_agent", "own_click_model")
 
 REGISTRATION = """
 import clickgym

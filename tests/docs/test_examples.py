@@ -256,7 +256,7 @@ ELSEWHERE = {
     "rl_reference": "above",
 }
 """Pages whose code other tests run."""
-EXACT = ("agents", "compiled_agent", "contextual", "environments", "logs")
+EXACT = ("agents", "own_agent", "contextual", "environments", "logs")
 """Pages that show what their programs print."""
 PAGES = [
     page
@@ -270,7 +270,7 @@ PAGES = [
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, marks=[pytest.mark.uncompiled] * page.startswith(("own_", "compiled_")))
+        pytest.param(page, marks=[pytest.mark.uncompiled] * page.startswith("own_"))
         for page in PAGES
     ],
 )
