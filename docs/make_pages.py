@@ -10,22 +10,20 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from inspect import getdoc, getsource
+from inspect import getsource
 from pathlib import Path
-from textwrap import dedent
 from types import ModuleType
 
 import rl_page
 from matplotlib.figure import Figure
 from pages import (
-    SECTION,
     agents_table,
     counted,
     model_sections,
     models_table,
 )
 
-from clickgym.agents import AGENTS, MixTS
+from clickgym.agents import AGENTS
 from clickgym.bench.board import OURS, Line, board, published, scored_tasks
 from clickgym.bench.tasks import ABILITIES, Task, tasks_of
 from clickgym.core.files import write_whole
@@ -86,7 +84,6 @@ def pages() -> dict[Path, str]:
             "features": _board(features=True),
             "abilities": _abilities(),
         },
-        "mix_ts": {"algorithm": _algorithm_of_mix_ts(), "mix_ts": _scores_of_mix_ts()},
         "rl": {"pays": _table(*rl_page.pays_table())},
         "stateful_users": {
             "regret": _table(*rl_page.stateful_table()),
@@ -138,25 +135,10 @@ def _abilities() -> str:
     return _table(header, *rows)
 
 
-def _algorithm_of_mix_ts() -> str:
-    """Return the pseudocode of our own agent, and its steps in detail, from its docstring."""
-    sections = dict(SECTION.findall(getdoc(MixTS) or ""))
-    code = dedent(sections["Algorithm"]).removeprefix("::").strip("\n")
-    return f"```text\n{dedent(code)}\n```\n\n{dedent(sections['The steps in detail']).strip()}"
-
-
-def _scores_of_mix_ts() -> str:
-    """Return the scores of our own agent by ability, without its name in each row."""
-    [line] = [line for line in published() if line.agent == "MixTS"]
-    found = line.abilities(scored_tasks()).items()
-    rows = [(name, f"{score.value:z.2f}", f"{score.worst_run:z.2f}") for name, score in found]
-    return _table(("kind of task", "score", "worst run"), *rows)
-
-
 def _board(features: bool) -> str:
     """Return a board of the scorecard."""
     header, *rows = board(published(), features)
-    links = {"MixTS": "[MixTS](mix_ts.md)"}
+    links = {"MixTS": "[MixTS](#mixts-our-own-agent)"}
     return _table(
         header,
         *([links.get(agent, agent), requires or "–", *cells] for agent, requires, *cells in rows),
