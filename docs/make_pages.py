@@ -84,13 +84,15 @@ def pages() -> dict[Path, str]:
             "features": _board(features=True),
             "abilities": _abilities(),
         },
-        "rl": {"pays": _table(*rl_page.pays_table())},
+        "rl": {
+            "pays": _table(*rl_page.pays_table()),
+            "defaults": _table(*rl_page.defaults_table()),
+        },
         "stateful_users": {
             "regret": _table(*rl_page.stateful_table()),
             "by state": _code(BY_STATE_IMPORTS, getsource(when_rl_pays.BanditByState)),
         },
         "rl_results": {name: _table(*rows) for name, rows in rl_page.tables().items()},
-        "rl_reference": {"defaults": _table(*rl_page.defaults_table())},
     }
     for name, parts in made.items():
         file = (DOCS / f"{name}.md").resolve()

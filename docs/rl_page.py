@@ -1,6 +1,6 @@
 """The tables and the figure of docs/rl_results.md, made from the runs in docs/rl.parquet, the table
 of docs/stateful_users.md, made from those of a study, and the table of defaults in
-docs/rl_reference.md.
+docs/rl.md.
 """
 
 from __future__ import annotations
