@@ -31,7 +31,9 @@ from clickgym.envs import ItemByItem, ScoresAction
 pytestmark = pytest.mark.uncompiled
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = (ROOT / "docs" / "wrappers.md").read_text(encoding="utf-8")
+PAGE, _, REWARD = (
+    (ROOT / "docs" / "wrappers.md").read_text(encoding="utf-8").partition("## Another reward")
+)
 PROGRAMS = re.findall(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", PAGE, flags=re.DOTALL)
 NEEDS = {"stable_baselines3": "stable_baselines3", "sb3_contrib": "sb3_contrib"}
 NEEDS |= {"RecordVideo": "moviepy"}
@@ -97,3 +99,19 @@ def test_programs_of_the_page(code, shown, tmp_path, monkeypatch, capsys):
             pytest.importorskip(package, reason=f"needs pip install {package}")
     exec(code, {})
     assert not shown or capsys.readouterr().out == shown
+
+
+def test_another_reward_prints_what_the_page_shows(program, tmp_path):
+    """Its programs end with the tables below them; the orders by reward and by regret differ."""
+    script = []
+    for code in re.findall(r"```python\n(.*?)```", REWARD, flags=re.DOTALL):
+        if file := re.match(r"# (\w+\.py)\n", code):
+            (tmp_path / file[1]).write_text(code, encoding="utf-8")
+        else:
+            script.append(code.replace("2_000, 5)", "2_000, 5, n_jobs=1)"))
+    (tmp_path / "page.py").write_text("".join(script), encoding="utf-8")
+    printed = program(tmp_path / "page.py", folder=tmp_path).splitlines()
+    shown = [
+        table.splitlines() for table in re.findall(r"```text\n(.*?)```", REWARD, flags=re.DOTALL)
+    ]
+    assert printed == [line for table in shown for line in table]

@@ -249,7 +249,6 @@ def smaller(code):
 ELSEWHERE = {
     "wrappers": "tests/test_outsiders.py",
     "libraries": "tests/test_loops.py",
-    "another_reward": "below",
     "idea_to_table": "tests/test_idea_to_table.py",
     "first_log": "tests/logs/test_first_log.py",
     "rl": "above",
@@ -291,20 +290,3 @@ def test_code_of_a_page_runs(page, reader, program, tmp_path, monkeypatch):
     if page in EXACT:
         for shown in shown_by(page):
             assert shown in printed
-
-
-def test_another_reward_prints_what_the_page_shows(program, tmp_path):
-    """Its programs end with the tables below them; the orders by reward and by regret differ."""
-    page = (DOCS / "another_reward.md").read_text(encoding="utf-8")
-    script = []
-    for code in code_of("another_reward"):
-        if file := re.match(r"# (\w+\.py)\n", code):
-            (tmp_path / file[1]).write_text(code, encoding="utf-8")
-        else:
-            script.append(code.replace("2_000, 5)", "2_000, 5, n_jobs=1)"))
-    (tmp_path / "page.py").write_text("".join(script), encoding="utf-8")
-    printed = program(tmp_path / "page.py", folder=tmp_path).splitlines()
-    shown = [
-        table.splitlines() for table in re.findall(r"```text\n(.*?)```", page, flags=re.DOTALL)
-    ]
-    assert printed == [line for table in shown for line in table]
