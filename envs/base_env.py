@@ -93,6 +93,11 @@ class BaseClickEnv:
     state: Any
     _is_open: bool = False
     """Whether a list can be shown: from `reset` until a stateful user leaves."""
+    _has_warned_of_queries = False
+    """Whether this process has been told of `EpisodeCounts`."""
+    needs_counts = False
+    """Whether every episode is another query, and no `EpisodeCounts` shows what was clicked in it.
+    """
     _bound: Bound
     """The machine code for the present task, by the function that makes its entry."""
 
@@ -106,6 +111,7 @@ class BaseClickEnv:
     ) -> gym.Space[Any]:
         """Make the streams of the users; return the observation space of one."""
         self.model, self.instance, self.initial_ranking, self.feature_scale = users
+        self.needs_counts = self.model.n_queries > 1
         self.reward = self.model.default_reward if reward is None else reward
         self.cutoff, self.reference = cutoff, reference
         self._tasks = self.model.tasks(self.reward, cutoff, reference)
@@ -146,6 +152,8 @@ class BaseClickEnv:
             self.steps, self._is_begun = 0, False
             self._select_task()
             self.task.start(self.state, seed)
+        if self.needs_counts and seed is None and self._is_begun and not self._is_open:
+            self._warn_of_queries()
         if self.model.may_leave or not self._is_begun:
             self._begin(self._all)
         self._is_begun = self._is_open = True
@@ -179,6 +187,18 @@ class BaseClickEnv:
         if self.steps == self.next_change:
             self._select_task()
             self._begin(self._all)
+
+    def _warn_of_queries(self) -> None:
+        """Warn, once in a process, of policies that cannot learn the query of an episode."""
+        if not BaseClickEnv._has_warned_of_queries:
+            gym.logger.warn(
+                f"{name_of(self)}: the next episode is another query. An observation shows the "
+                "clicks of one session, so a policy without memory learns no query from it: put "
+                "clickgym.envs.EpisodeCounts around the environment (EpisodeCountsVector around "
+                "gym.make_vec). An agent that remembers the episode needs none. This warning comes "
+                "once in a process."
+            )
+            BaseClickEnv._has_warned_of_queries = True
 
     def _session_error(self, error: Exception, users: str) -> SessionError:
         return SessionError(f"{name_of(self)}, step {self.steps + 1}: {cause(error)}, in {users}")

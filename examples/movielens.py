@@ -31,9 +31,8 @@ from scipy.sparse.linalg import svds
 
 from clickgym.envs import (
     DEFAULT_INSTANCE,
+    ContextualModel,
     Instance,
-    LabelledModel,
-    LinearModel,
     interaction_pairs,
     load_instance,
     with_products,
@@ -87,13 +86,11 @@ def films(
         interactions, range(1, 1 + dimension), range(1 + dimension, 1 + 2 * dimension)
     )
     theta, fitted = linear_fit(contents, attractions, pairs)
-    model: LinearModel | LabelledModel
     if linear and not len(pairs):
-        model = LinearModel(base, theta, **contents)
+        model = ContextualModel(base, theta=theta, **contents)
     else:
-        model = LabelledModel(
-            base, attraction=fitted if linear else attractions, interactions=pairs, **contents
-        )
+        contents |= {"attraction": fitted if linear else attractions, "interactions": pairs}
+        model = ContextualModel(base, **contents)
     described = f"{len(groups):,} users, {len(of_items):,} items, {model.n_features} features"
     origin = "made by examples/movielens.py of clickgym from ratings"
     return Instance("films", {model.kind: model}, n_positions, described, origin)

@@ -60,10 +60,13 @@ class Counts:
 
 
 def _counts_of(env: Any, space: gym.Space[Any], n_streams: int) -> tuple[Counts, Dict]:
-    """Return the counts of an environment's streams, and the space of an observation."""
+    """Return the counts of an environment's streams, and the space of an observation; the
+    environment no longer warns that nobody counts.
+    """
     users = users_of(env)
     if users is None or space != MultiBinary(users.n_positions):
         raise ValueError(f"{env} observes {space}; expected an environment of clickgym with clicks")
+    env.unwrapped.needs_counts = False
     n_items, n_positions = users.n_items, users.n_positions
     rows = Box(0.0, np.inf, (n_items, 4 * n_positions + 1), np.float32)
     counts = Counts(n_streams, n_items, n_positions, users.n_sessions)

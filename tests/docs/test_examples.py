@@ -69,14 +69,14 @@ def test_films(example, tmp_path):
     models = {
         name: load_instance(tmp_path / f"{name}.json").models for name in ("films", "products")
     }
-    films, products = (found["LabelledModel of UBM"] for found in models.values())
+    films, products = (found["ContextualModel of UBM"] for found in models.values())
     assert (films.n_features, products.n_features) == (21, 31)
     norms = [np.linalg.norm(table, axis=1) for table in (films.users, films.items)]
     assert norms[0] == pytest.approx(np.sqrt(2 / 3), abs=1e-5)
     assert norms[1] == pytest.approx(np.sqrt(1 / 3), abs=1e-5)
     labels = stars[users == 0]
     wanted = 0.05 + 0.95 * (2**labels - 1) / 2**5.0
-    assert films.attractions[0] == pytest.approx(wanted)
+    assert films.attraction[0] == pytest.approx(wanted)
     env = gym.make("ContextualUBMRank-v0", instance=str(tmp_path / "linear.json"))
     lost = [clickgym.run(agent, env, 2000, seed=0).regret[-1] for agent in ("LinearTS", "Random")]
     assert lost[0] < lost[1] / 2

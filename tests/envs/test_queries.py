@@ -4,6 +4,8 @@ the frozen family; and what `EpisodeCounts` shows of an episode.
 
 from __future__ import annotations
 
+import warnings
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ from clickgym.envs import (
     Users,
     load_instance,
 )
+from clickgym.envs.base_env import BaseClickEnv
 
 pytestmark = pytest.mark.uncompiled
 
