@@ -132,7 +132,9 @@ def checked_clicks(observation: Any, n_positions: int) -> NDArray[np.int8]:
     """
     clicks = np.asarray(observation.get("clicks") if isinstance(observation, dict) else observation)
     if clicks.shape != (n_positions,) or not np.isin(clicks, (0, 1)).all():
-        raise Fault(f"the observation is {short(observation)}; expected {n_positions} clicks")
+        raise Fault(
+            f"the observation is {short(observation)}; expected {n_positions} clicks, each 0 or 1"
+        )
     return clicks.astype(np.int8)
 
 

@@ -232,9 +232,9 @@ WRONG = [
     ("Random", {"n_positions": 7}, "n_positions is 7, but there are only n_items = 6 items"),
     ("Fixed", {"ranking": [0]}, r"has shape \(3,\).*got shape \(1,\)"),
     ("BubbleRank", {"initial": [0, 1, 1]}, "initial: .* position 2 shows item 1 again"),
-    ("EpsilonGreedy", {"epsilon": 1.1}, r"epsilon is 1.1; expected a probability in \[0, 1\]"),
+    ("EpsilonGreedy", {"epsilon": 1.1}, "epsilon is 1.1; expected a probability"),
     ("CascadeUCB1", {"feedback": "last"}, "unknown feedback 'last'; did you mean 'last_click'"),
-    ("CascadeDUCB", {"epsilon": 1e308}, r"epsilon is 1e\+308; .* > 0, at most 1e\+100"),
+    ("CascadeDUCB", {"epsilon": 1e308}, r"epsilon is 1e\+308; expected a finite number > 0"),
     ("BatchRank", {"horizon": 4}, "horizon is 4; expected an integer of at least 5"),
     *(
         (name, {"examination": [1.0, value, 0.5]}, rf"examination\[1\] is {value}")

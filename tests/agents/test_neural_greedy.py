@@ -144,7 +144,7 @@ def test_copies_in_the_middle_of_a_run(feedback):
 
 WRONG = [
     ({"feedback": "bit"}, "unknown feedback 'bit'"),
-    ({"epsilon": 1.5}, r"epsilon is 1.5; expected a probability in \[0, 1\]"),
+    ({"epsilon": 1.5}, "epsilon is 1.5; expected a probability"),
     ({"decay": 0}, "decay is 0; expected a positive integer"),
     ({"net_arch": [8, 0]}, "net_arch is 0; expected a positive integer"),
     ({"learning_rate": 0}, "learning_rate is 0; expected a finite number > 0"),

@@ -131,8 +131,7 @@ class ForgetsToLoad(Sampling):
 
 PLAIN = {
     Repeats: "- lists: Repeats, session 1: bad ranking ",
-    CountsFromOne: "- lists: CountsFromOne, session 1: bad ranking [3, 4, 5]: "
-    "position 2 shows item 5",
+    CountsFromOne: "- lists: CountsFromOne, session 1: bad ranking [3, 4, 5]: items are 0 to 4",
     Unseeded: "- seeds: two agents of one seed show different lists",
     GlobalDraws: "- agents side by side: it draws from the global generator",
     Shared: "- agents side by side: two agents disturb one another",

@@ -321,9 +321,9 @@ class PlainBad(Agent):
 @pytest.mark.parametrize(
     ("bad", "fault"),
     [
-        ([0, 1, 0], "position 2 shows item 0 again, already at position 0"),
-        ([0, 5, 1], "position 1 shows item 5, but items are 0 to 4"),
-        ([-1, 0, 1], "position 0 shows item -1, but items are 0 to 4"),
+        ([0, 1, 0], "position 2 shows item 0 again"),
+        ([0, 5, 1], "items are 0 to 4"),
+        ([-1, 0, 1], "items are 0 to 4"),
     ],
 )
 @pytest.mark.parametrize("engine", ["compiled", "python", "plain"])

@@ -45,8 +45,3 @@ def test_label_before_the_equals_sign(text, label, name, arguments):
 )
 def test_values_are_read_as_by_python(text, value):
     assert parse_spec(f"Agent:alpha={text},beta=1") == ("Agent", {"alpha": value, "beta": 1})
-
-
-def test_arguments_stand_between_commas():
-    with pytest.raises(ValueError, match=r"commas, as in n_envs=64,n_steps=4$"):
-        parse_spec("PPO:n_envs=64:n_steps=4")

@@ -226,8 +226,8 @@ def _check_shape(name: str, array: NDArray[Any], shape: Shape, empty: bool) -> N
         size == length or not isinstance(size, int) for size, length in sizes
     )
     if not fits or not (empty or array.size):
-        wanted = ", ".join("n" if size is None else str(size) for size in shape)
-        raise ValueError(f"{name} has shape {array.shape}; expected ({wanted})")
+        wanted = str(tuple("n" if size is None else size for size in shape)).replace("'", "")
+        raise ValueError(f"{name} has shape {array.shape}; expected {wanted}")
 
 
 def _refuse_first(name: str, array: NDArray[Any], good: NDArray[np.bool_], expected: str) -> None:

@@ -105,7 +105,7 @@ def check_agent(agent: AgentLike) -> None:
         >>> clickgym.check_agent(Careless)  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         AssertionError: Careless breaks the interface of agents:
-        - lists: Careless, session 1: bad ranking [0, 0, 0]: position 1 shows item 0 again, ...
+        - lists: Careless, session 1: bad ranking [0, 0, 0]: position 1 shows item 0 again
     """
     check = _Check(agent)
     first = {"constructor": check.constructor}
