@@ -6,7 +6,6 @@ a user.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Self
 
@@ -22,8 +21,7 @@ from ..core.checks import (
     numbers,
     short,
 )
-from ..core.draws import Bound, generator_of
-from ..core.kernels import entry, form_of, kernel, static_kernels
+from ..core.kernels import entry, static_kernels
 from ..core.state import check_dtypes, first_arrays
 from ..core.sums import weighted_sums
 from .agent import Agent, EnvTraits, Seed
@@ -33,32 +31,6 @@ LARGEST_FEATURE = 1e6
 """The largest value of a feature. Norms should be at most 1; in sums of squares with very large
 values, small values are lost to rounding.
 """
-
-
-@cache
-def rank_step(rank: Callable[..., None]) -> Any:
-    """Return the compiled function of `CompiledAgent.rank`: the entry ``rank_step(state, source,
-    ranking, observed)``.
-    """
-
-    @kernel
-    def rank_step(state, source, ranking, observed):
-        rank(state, generator_of(source), ranking, *observed)
-
-    return entry(rank_step)
-
-
-@cache
-def update_step(update: Callable[..., None]) -> Any:
-    """Return the compiled function of `CompiledAgent.update`: the entry ``update_step(state,
-    ranking, clicks, observed)``.
-    """
-
-    @kernel
-    def update_step(state, ranking, clicks, observed):
-        update(state, ranking, clicks, *observed)
-
-    return entry(update_step)
 
 
 class CompiledAgent(Agent):
@@ -114,7 +86,6 @@ class CompiledAgent(Agent):
         self.rng = generator(seed)
         self.state = self._first_state()
         self.ranking = np.full(self.n_positions, -1, np.int64)
-        self._bound = Bound()
 
     # ------------------------------------------------------ methods that a subclass may override
 
@@ -187,8 +158,7 @@ class CompiledAgent(Agent):
         """
         observed = self.observed_arrays(observation)
         self.make_room(1)
-        code = self._code(rank_step, self.rank_kernel, self.ranking, observed)
-        code(self.state, self._bound.source, self.ranking, observed)
+        entry(self.rank_kernel)(self.state, self.rng, self.ranking, *observed)
         return self.ranking.copy()
 
     def update(
@@ -212,25 +182,8 @@ class CompiledAgent(Agent):
             pending = "no list is pending; call rank before each update"
             expected = f"rank returned {short(self.ranking)}" if waits else pending
             raise ValueError(f"update got the list {short(ranking)}, but {expected}")
-        code = self._code(update_step, self.update_kernel, self.ranking, checked, observed)
-        code(self.state, self.ranking, checked, observed)
+        entry(self.update_kernel)(self.state, self.ranking, checked, *observed)
         self.ranking[0] = -1
-
-    def _code(self, step: Callable[..., Any], function: Callable[..., Any], *rest: Any) -> Any:
-        """Return the machine code of a kernel; ``rest`` are its arguments after the state and the
-        source. The last of them is what the agent observes: a subclass makes it, and its form may
-        change from call to call. We make the lists and the clicks before it, always in one form.
-        """
-        state, ranking = self._bound.made_for
-        is_made = state is self.state and ranking is self.ranking
-        if not is_made or self._bound.rng is not self.rng:
-            self._bound = Bound(self.rng, (self.state, self.ranking))
-        key = step, form_of(rest[-1])
-        code = self._bound.code.get(key)
-        if code is None:
-            first = (self.state, self._bound.source) if step is rank_step else (self.state,)
-            self._bound.code[key] = code = step(function).bound(*first, *rest)
-        return code
 
     def best(self) -> NDArray[np.int64]:
         """Return the list that the agent would show without exploration, by its current estimates;

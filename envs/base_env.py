@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_call, check_seed
-from ..core.draws import Bound, source_of
 from ..core.faults import SessionError, cause
+from ..core.kernels import entry
 from ..core.specs import written_spec
 from .arguments import Described
 from .session import begin_streams
@@ -98,8 +98,10 @@ class BaseClickEnv:
     needs_counts = False
     """Whether every episode is another query, and no `EpisodeCounts` shows what was clicked in it.
     """
-    _bound: Bound
-    """The machine code for the present task, by the function that makes its entry."""
+    _draws: bool
+    """Whether the kernels of the present task draw more than the uniform numbers of sessions."""
+    _code: Callable[..., Any] | None = None
+    """The machine code of a step, of the present task."""
 
     def _set_up(
         self,
@@ -133,7 +135,9 @@ class BaseClickEnv:
         """Select the task of the present step, in its first state."""
         epoch = bisect.bisect_right(self._changes, self.steps)
         if self.task is not self._tasks[epoch]:
-            self.task, self._bound = self._tasks[epoch], Bound()
+            self.task, self._code = self._tasks[epoch], None
+            _, *drawing = self.task.kernels
+            self._draws = any(kernel is not draw_nothing for kernel in drawing)
         self.next_change = self._changes[epoch]
         self.state = self.task.first_state(len(self._all))
 
@@ -160,24 +164,34 @@ class BaseClickEnv:
 
     def _begin(self, which: NDArray[np.bool_]) -> None:
         """Draw the first session of a new user on the streams ``which``, ``(B,)``."""
-        begin, rng, bound = self.task.kernels.begin, self._np_random, self._bound
-        if begin is draw_nothing:
-            return
-        source = bound.source if rng is bound.rng else source_of(rng)
-        arguments = self.task.users, self.state, source, which
-        if begin_streams not in bound.code:
-            bound.code[begin_streams] = begin_streams(begin).bound(*arguments)
-        bound.code[begin_streams](*arguments)
+        if self._draws:
+            begin = entry(begin_streams(self.task.kernels.begin))
+            begin(self.task.users, self.state, self._np_random, which)
 
-    def _bind(self, step: Callable[..., Any], *rest: Any) -> Bound:
-        """Return the machine code of a step, bound to the generator: ``code[step]`` gets
-        ``task.users, state, source``, and then arguments of the types of the ``rest``.
+    def _play(self, step: Callable[..., Callable[..., Any]], shown: Any, lists: Any) -> Any:
+        """Play a session on each stream, on ranked lists.
+
+        Args:
+            step: makes the kernel.
+            shown: receives the sessions.
+
+        Raises:
+            SessionError: the users failed.
         """
-        self._bound = bound = self._bound.drawing_from(self._np_random)
-        if step not in bound.code:
-            arguments = self.task.users, self.state, bound.source, *rest
-            bound.code[step] = step(*self.task.kernels).bound(*arguments)
-        return bound
+        rng = self._np_random
+        rng.random(out=shown.uniforms)
+        rng = rng if self._draws else None  # numba takes 5 µs to unpack a generator
+        users, state = self.task.users, self.state
+        try:
+            if self._code is None:
+                self._code = entry(step(*self.task.kernels)).code(users, state, rng, shown, lists)
+            return self._code(users, state, rng, shown, lists)
+        except Exception as error:
+            where = "" if lists.ndim == 1 else f", on one of {len(lists)} streams"
+            users = f"a {type(self.task.model).__name__}{where}"
+            raise SessionError(
+                f"{name_of(self)}, step {self.steps + 1}: {cause(error)}, in {users}"
+            ) from error
 
     def _count(self, steps: int) -> None:
         """Count steps of every stream, which end at or before a change of the users; at a change
@@ -200,8 +214,9 @@ class BaseClickEnv:
             )
             BaseClickEnv._has_warned_of_queries = True
 
-    def _session_error(self, error: Exception, users: str) -> SessionError:
-        return SessionError(f"{name_of(self)}, step {self.steps + 1}: {cause(error)}, in {users}")
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy gets: machine code belongs to one process."""
+        return {**vars(self), "_code": None}
 
     def __repr__(self) -> str:
         return as_call(

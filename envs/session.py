@@ -9,8 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.draws import generator_of
-from ..core.kernels import entry, kernel
+from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints, first_arrays
 
 Bytes = NDArray[np.int8]
@@ -91,50 +90,49 @@ def play_session(session: Callable[..., Any]) -> Callable[..., tuple[bool, float
 @cache
 def single_step(
     session: Callable[..., Any], begin: Callable[..., Any], advance: Callable[..., bool]
-) -> Any:
-    """Return the compiled function of `ClickEnv.step` for users with these kernels.
+) -> Callable[..., tuple[float, float, float, int, bool]]:
+    """Return the kernel of `ClickEnv.step`, which plays a session by the uniform numbers in
+    ``shown``, and draws what follows.
 
-    Returns:
-        The entry ``single_step(users, state, source, shown, ranking)``, which plays a session and
-        draws what follows. It returns whether the list is valid (if not, nothing is drawn), the
-        realised, the expected and the optimal reward, the position at which the user left
-        satisfied, and whether the user has left for good.
+    It returns the realised, the expected and the optimal reward, the position at which the user
+    left satisfied, and whether the user has left for good.
     """
-    play = play_session(session)
 
     @kernel
-    def single_step(users, state, source, shown, ranking):
-        rng, optimum = generator_of(source), state.optimum[0]
-        is_list, realised, expectation, satisfied = play(users, state, rng, shown, ranking)
-        has_left = advance(users, state, np.int64(0), rng) if is_list else False
-        return is_list, realised, expectation, optimum, satisfied, has_left
+    def single_step(users, state, rng, shown, ranking):
+        first, optimum = np.int64(0), state.optimum[0]
+        realised, expectation, satisfied = session(
+            users, state, first, ranking, shown.uniforms, shown.clicks, shown.examined
+        )
+        return realised, expectation, optimum, satisfied, advance(users, state, first, rng)
 
-    return entry(single_step)
+    return single_step
+
+
+@kernel
+def are_ranked_lists(rankings, listed, begins):
+    """Whether all lists hold distinct items, but for those of streams that begin."""
+    listed[:] = -1
+    for b in range(len(rankings)):
+        if not begins[b] and not is_ranked_list(rankings[b], listed, b):
+            return False
+    return True
 
 
 @cache
 def batch_step(
     session: Callable[..., Any], begin: Callable[..., Any], advance: Callable[..., bool]
-) -> Any:
-    """Return the compiled function of `ClickVectorEnv.step` for users with these kernels.
+) -> Callable[..., bool]:
+    """Return the kernel of `ClickVectorEnv.step`, which plays a session on each stream by the
+    uniform numbers in ``batch``, and draws what follows. A stream that ``batch.begins`` gets a new
+    user instead, and 0 everywhere.
 
-    Returns:
-        The entry ``batch_step(users, state, source, batch, rankings)``, which plays a session on
-        each stream and draws what follows. A stream that ``batch.begins`` gets a new user instead,
-        and 0 everywhere. It returns the first stream with a bad list, or -1 (if there is one,
-        nothing is drawn), and whether any user has left for good.
+    It returns whether any user has left for good.
     """
 
     @kernel
-    def batch_step(users, state, source, batch, rankings):
-        rng, begins, has_left = generator_of(source), batch.begins, False
-        batch.listed[:] = -1
-        for b in range(len(rankings)):
-            if not begins[b] and not is_ranked_list(rankings[b], batch.listed, b):
-                return b, has_left
-        for b in range(len(rankings)):
-            for k in range(batch.uniforms.shape[1]):
-                batch.uniforms[b, k] = rng.random()
+    def batch_step(users, state, rng, batch, rankings):
+        begins, has_left = batch.begins, False
         for b in range(len(rankings)):
             clicks, examined = batch.clicks[b], batch.examined[b]
             if begins[b]:
@@ -149,24 +147,21 @@ def batch_step(
                 )
                 if advance(users, state, b, rng):
                     begins[b], has_left = True, True
-        return -1, has_left
+        return has_left
 
-    return entry(batch_step)
+    return batch_step
 
 
 @cache
-def begin_streams(begin: Callable[..., Any]) -> Any:
-    """Return the compiled function that draws the first session of a new user on some streams.
-
-    Returns:
-        The entry ``begin_streams(users, state, source, which)``; ``which`` are ``(B,)`` booleans.
+def begin_streams(begin: Callable[..., Any]) -> Callable[..., None]:
+    """Return the kernel that draws the first session of a new user on the streams ``which``,
+    ``(B,)`` booleans.
     """
 
     @kernel
-    def begin_streams(users, state, source, which):
-        rng = generator_of(source)
+    def begin_streams(users, state, rng, which):
         for b in range(len(which)):
             if which[b]:
                 begin(users, state, b, rng)
 
-    return entry(begin_streams)
+    return begin_streams

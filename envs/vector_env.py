@@ -12,10 +12,11 @@ from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_array, check_choice, check_count, integers
+from ..core.kernels import entry
 from .arguments import described_users
 from .base_env import BaseClickEnv
 from .instances.instance import AnyInstance
-from .session import Batch, batch_step, nothing_shown
+from .session import Batch, are_ranked_lists, batch_step, nothing_shown
 from .spaces import RankedList, without_repeats
 from .users import Users
 
@@ -222,18 +223,9 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
             expectation=np.empty(self.num_envs),
             optimum=np.empty(self.num_envs),
         )
-        bound = self._bound
-        if bound.rng is not self._np_random:
-            bound = self._bind(batch_step, batch, rankings)
-        try:
-            bad, _ = bound.code[batch_step](
-                self.task.users, self.state, bound.source, batch, rankings
-            )
-        except Exception as error:
-            users = f"a {type(self.model).__name__}, on one of {self.num_envs} streams"
-            raise self._session_error(error, users) from error
-        if bad >= 0:  # nothing was drawn
-            return self._simulate(self._shown_for(rankings))
+        if not entry(are_ranked_lists)(rankings, batch.listed, batch.begins):
+            rankings = self._shown_for(rankings)
+        self._play(batch_step, batch, rankings)
         self._count(1)
         infos = {
             "ranking": rankings,

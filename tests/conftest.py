@@ -22,11 +22,10 @@ def kernels_as_python(request, monkeypatch):
     """Compiling takes longer than most tests play: those marked so run kernels as Python."""
     marks = [mark.name for mark in request.node.iter_markers()]
     if "uncompiled" in marks and "compiled" not in marks:
-        from clickgym.core import draws, kernels
+        from clickgym.core import kernels
 
         monkeypatch.setattr(kernels._Entry, "__call__", lambda self, *given: self.kernel(*given))
-        monkeypatch.setattr(kernels._Entry, "bound", lambda self, *given: self.kernel)
-        monkeypatch.setattr(draws, "has_members", lambda names: False)
+        monkeypatch.setattr(kernels._Entry, "code", lambda self, *given: self.kernel)
 
 
 @pytest.fixture(autouse=True)

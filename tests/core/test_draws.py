@@ -1,4 +1,4 @@
-"""A generator passed by its addresses draws what the generator draws."""
+"""Environments draw from the generator that they are given."""
 
 from __future__ import annotations
 
@@ -8,29 +8,9 @@ import pickle
 import numpy as np
 import pytest
 
-from clickgym.core.draws import generator_of, source_of
-from clickgym.core.kernels import entry, kernel
 from clickgym.envs import CascadeModel, ClickEnv
 
 BIT_GENERATORS = (np.random.PCG64, np.random.MT19937, np.random.Philox, np.random.SFC64)
-
-
-@kernel
-def draw(source, drawn):
-    rng = generator_of(source)
-    for i in range(0, len(drawn), 4):
-        drawn[i], drawn[i + 1] = rng.random(), rng.standard_exponential()
-        drawn[i + 2], drawn[i + 3] = rng.beta(2.0, 3.0), rng.standard_normal()
-
-
-@pytest.mark.parametrize("bits", BIT_GENERATORS)
-def test_source_draws_what_the_generator_draws(bits):
-    one, other = (np.random.Generator(bits(5)) for _ in range(2))
-    by_source, by_generator = np.empty(40), np.empty(40)
-    entry(draw)(source_of(one), by_source)
-    entry(draw)(other, by_generator)
-    np.testing.assert_array_equal(by_source, by_generator)
-    assert one.random() == other.random()
 
 
 @pytest.mark.parametrize("bits", BIT_GENERATORS)

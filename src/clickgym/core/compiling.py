@@ -1,4 +1,6 @@
-"""Detection of kernels that are being compiled, by the events of numba."""
+"""numba, where it is installed: how it compiles kernels, and its events that say when it does. The
+rest of the package reaches it through this file.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,51 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
 
-from numba.core import event
+numba: Any
+try:
+    import numba
+    from numba.core import event
+    from numba.core.errors import NumbaError
+    from numba.extending import register_jitable
+except ImportError:  # kernels run as Python
+    numba = event = register_jitable = None  # type: ignore[assignment]
+    NumbaError = NotImplementedError  # type: ignore[assignment,misc]
+
+COMPILES = numba is not None and not numba.config.DISABLE_JIT
+OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "forceinline": True,
+    "_nrt": False,  # no references are counted (see `numba.extending.register_jitable`)
+    "no_cpython_wrapper": True,  # like the next: only compiled code calls it
+    "no_cfunc_wrapper": True,
+}
+"""Of a kernel in the kernels that call it."""
+
+try:  # names that numba does not document: without them a cold start takes half as long again
+    from numba.core.codegen import JITCodeLibrary
+    from numba.core.compiler import Compiler
+except ImportError:
+    pass
+else:
+
+    class Part(JITCodeLibrary):
+        """The code of a kernel in its callers, which is optimised where they inline it."""
+
+        def _optimize_final_module(self) -> None:
+            pass
+
+    class PartCompiler(Compiler):
+        """Compiles a kernel to a part."""
+
+        def compile_extra(self, func: Any) -> Any:
+            self.state.library = Part(self.state.targetctx.codegen(), func.__qualname__)
+            return super().compile_extra(func)
+
+    OPTIONS["pipeline_class"] = PartCompiler
 
 COMPILING = "compiling …"
 
-Listener: Any = event.Listener
+Listener: Any = event.Listener if numba else object
 
 
 class Compiling(Listener):
@@ -33,12 +75,14 @@ class Compiling(Listener):
         self._callback, self._open, self._lock = callback, 0, threading.Lock()
 
     def __enter__(self) -> Self:
-        event.register("numba:compile", self)
+        if numba:
+            event.register("numba:compile", self)
         Compiling.listening += 1
         return self
 
     def __exit__(self, *_: object) -> None:
-        event.unregister("numba:compile", self)
+        if numba:
+            event.unregister("numba:compile", self)
         Compiling.listening -= 1
 
     def on_start(self, _: Any) -> None:

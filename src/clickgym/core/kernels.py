@@ -7,18 +7,17 @@ references are counted. An *entry* is the compiled version of a kernel that Pyth
 compiled at its first call. A *factory* is a function that takes kernels and returns a closure that
 calls them.
 
-An entry is not what `numba.njit` returns, because that looks at the types of all arguments at every
-call, which takes longer than most kernels run: `bound` does so once. It may go when numba's own
-calls take less than a microsecond.
-
 The cache on disk is that of numba, but each entry lies in a file that is named by a hash of
 everything it is compiled from (`kernel_key`). So an edit of a kernel never runs old code, an edit
 elsewhere compiles nothing, and a warm process compiles nothing. The folder can be deleted at any
 time.
+
+Where numba is not installed, or ``NUMBA_DISABLE_JIT=1``, kernels run as Python, to the same digits.
 """
 
 from __future__ import annotations
 
+import gc
 import inspect
 import os
 import re
@@ -28,20 +27,15 @@ import types
 import warnings
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numba
-import numpy as np
-from numba.core.errors import NumbaError
-
 from .checks import short
+from .compiling import COMPILES, OPTIONS, NumbaError, numba, register_jitable
 from .kernel_errors import KernelError as KernelError
 from .kernel_errors import explanation
-from .kernel_key import key_of, may_be_kept, reached_by, records_among
-from .parts import compiled_part, without_garbage_collection
-
-NUMBA: Any = numba.config
+from .kernel_key import key_of, reached_by
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -69,13 +63,13 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """
     if not isinstance(function, types.FunctionType):
         raise KernelError(f"kernel got {short(function)}; expected a function")
+    if COMPILES and not hasattr(function, "is_kernel"):
+        register_jitable(**OPTIONS)(function)
     function.is_kernel = True  # type: ignore[attr-defined]
-    return function if NUMBA.DISABLE_JIT else compiled_part(function)
+    return function
 
 
-_entries: dict[Any, Any] = {}
-
-
+@cache
 def entry(function: Callable[..., Any]) -> Any:
     """Return a kernel as Python calls it: compiled without the GIL at its first call, and kept on
     disk.
@@ -85,22 +79,14 @@ def entry(function: Callable[..., Any]) -> Any:
 
     Returns:
         A function with the same positional arguments; the same object for the same kernel. Its
-        method ``bound(*arguments)`` returns the machine code for exactly the types of these
-        arguments. The code does not look at types again, because that takes numba longer than most
-        kernels run. So pass it only arguments of these types.
+        method ``code(*arguments)`` returns the machine code for exactly the types of these
+        arguments. It does not look at types again, which takes numba longer than most kernels run.
+        So pass it only arguments of these types.
 
     Raises:
         KernelError: ``function`` is not a Python function.
     """
-    try:
-        return _entries[function]
-    except (KeyError, TypeError):  # it is new, or perhaps no function
-        made: Any = kernel(function)
-    if NUMBA.DISABLE_JIT:
-        made.bound = lambda *arguments: made
-    else:
-        made = _Entry(made)
-    return _entries.setdefault(function, made)
+    return _Entry(kernel(function))
 
 
 class _FirstCalls(threading.local):
@@ -118,53 +104,54 @@ def clock() -> float:
 class _Entry:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.kernel, self.__name__, self.__doc__ = function, function.__name__, function.__doc__
-        self._bound: dict[Any, Callable[..., Any]] = {}
+        self._compiled: dict[Any, Any] = {}
+        """By the classes of arguments, because a file is named by the fields of named tuples."""
 
     def __call__(self, *arguments: Any) -> Any:
-        return self.bound(*arguments)(*arguments)
+        compiled = self._compiled.get((*map(type, arguments),))
+        return (compiled or self._compile(arguments))(*arguments)
 
-    def bound(self, *arguments: Any) -> Callable[..., Any]:
-        form = form_of(arguments)
-        code = self._bound.get(form)
-        if code is None:
-            self._bound[form] = code = self._compile(arguments)
-        return code
+    def code(self, *arguments: Any) -> Callable[..., Any]:
+        if not COMPILES:
+            return self.kernel
+        compiled = self._compiled.get((*map(type, arguments),)) or self._compile(arguments)
+        return compiled.compile((*map(numba.typeof, arguments),))
 
-    def _compile(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
-        """Return the machine code for the types of these arguments, compiled or read from disk."""
+    def _compile(self, arguments: tuple[Any, ...]) -> Any:
+        """Return numba's version of the kernel, compiled for these arguments or read from disk."""
+        if not COMPILES:
+            return self.kernel
         before = time.perf_counter()
-        reached, records = reached_by(self.kernel), list(records_among(arguments))
-        key, is_kept = key_of(reached, records), may_be_kept(reached, records)
-        compiled: Any = _named_entry(self.kernel, key, is_kept)
+        reached = reached_by(self.kernel)
+        key = key_of(reached, arguments)
+        compiled = _named(self.kernel, key)
+        collects = gc.isenabled()
+        gc.disable()  # it would take a tenth of the time of compilation and free little
         try:
-            with without_garbage_collection():
-                code = compiled.compile(tuple(map(compiled.typeof_pyval, arguments)))
+            compiled.compile((*map(numba.typeof, arguments),))
         except NumbaError as error:
-            raise KernelError(explanation(reached.functions, str(error))) from None
+            raise KernelError(explanation(reached, str(error))) from None
         except Exception as error:  # of many classes, from a damaged file
-            compiled = _named_entry(self.kernel, key, is_kept=False)
-            code = compiled.compile(tuple(map(compiled.typeof_pyval, arguments)))
+            compiled = _named(self.kernel, "")
+            compiled.compile((*map(numba.typeof, arguments),))
             text = f"compiled kernels are not read from disk or kept: {error}; you can delete"
             warnings.warn(f"{text} {cache_folder()}", stacklevel=2)
+        finally:
+            if collects:
+                gc.enable()
+        self._compiled[(*map(type, arguments),)] = compiled
         _first_calls.seconds += time.perf_counter() - before
-        return code
+        return compiled
 
 
-def form_of(value: Any) -> Any:
-    """Return what numba's types depend on: equal forms have equal types."""
-    if isinstance(value, np.ndarray):
-        return type(value), value.dtype, value.ndim, value.flags.num
-    return (type(value), *map(form_of, value)) if isinstance(value, tuple) else type(value)
-
-
-def _named_entry(function: Callable[..., Any], key: str, is_kept: bool) -> Any:
-    """Return a function of one line that calls the kernel, compiled without the GIL. It has a file
-    of its own, beside which numba stores the machine code, if it is to be kept.
+def _named(function: Callable[..., Any], key: str) -> Any:
+    """Return a function of one line that calls the kernel, as numba compiles it. It has a file of
+    its own, beside which numba stores the machine code; without a key nothing is stored.
     """
     name = f"{re.sub('[^A-Za-z0-9]', '_', function.__name__)}_{key}"
     arguments = ", ".join(inspect.signature(function).parameters)
     text = f"def {name}({arguments}):\n    return kernel({arguments})\n"
-    file = _kept_file(f"{name}.py") if is_kept else None
+    file = _kept_file(f"{name}.py") if key else None
     scope: dict[str, Any] = {"kernel": function, "__name__": __name__}
     exec(compile(text, str(file or "<entry>"), "exec"), scope)
     return numba.njit(nogil=True, cache=file is not None)(scope[name])
