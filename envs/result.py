@@ -34,6 +34,12 @@ class Result:
         seconds: wall time of the sessions, without the compilation of kernels.
         engine: ``"compiled"``, ``"python"``, or the name of the library that ran the loop;
             ``"own loop"`` of your own program, ``"frozen policy"`` of a `FrozenPolicy`.
+        query: the number of the query that was played, if the users have several; None if they have
+            one, or several queries were played.
+        trained: the sessions from which the agent had learned before the first one measured, as its
+            user says; 0 if nothing was said.
+        unrecorded: the sessions that the environment simulated before the last one measured, and
+            that are not measured: before the record began, or inside other wrappers.
     """
 
     env: str
@@ -47,6 +53,9 @@ class Result:
     metrics: dict[str, NDArray[np.float64]]
     seconds: float
     engine: str
+    query: int | None = None
+    trained: int = 0
+    unrecorded: int = 0
 
     def __repr__(self) -> str:
         regret, reward = self.regret[-1], self.reward[-1]
