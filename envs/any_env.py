@@ -118,6 +118,12 @@ def users_of(env: Any) -> Users | None:
     return core.model if isinstance(core, BaseClickEnv) else None
 
 
+def query_of(env: Any) -> int | None:
+    """The query that an environment plays, if its users have several; None otherwise."""
+    users = users_of(env)
+    return env.unwrapped.state.query.item(0) if users and users.n_queries > 1 else None
+
+
 def clicks_of(observation: Any) -> Any:
     """Return the clicks in an observation."""
     return observation["clicks"] if isinstance(observation, dict) else observation

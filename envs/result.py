@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,23 @@ from ..core.forks import check_fork
 
 if TYPE_CHECKING:
     import polars
+
+FACTS = {
+    "env": str,
+    "instance": str,
+    "query": int,
+    "agent": str,
+    "sweep_seed": int,
+    "run": int,
+    "seed": int,
+    "trained": int,
+    "unrecorded": int,
+}
+"""The columns of rows that say what a run was; what is unknown, or does not apply, is null."""
+TOTALS = {"step": int, "regret": float, "reward": float, "clicks": int}
+"""Those of its checkpoints; further metrics follow."""
+TIMED = {"engine": str, "seconds": float}
+"""Those that may differ from one repetition to the next."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +55,7 @@ class Result:
         query: the number of the query that was played, if the users have several; None if they have
             one, or several queries were played.
         trained: the sessions from which the agent had learned before the first one measured, as its
-            user says; 0 if nothing was said.
+            user says; 0 if nothing was said, None if it learned from an unknown number.
         unrecorded: the sessions that the environment simulated before the last one measured, and
             that are not measured: before the record began, or inside other wrappers.
     """
@@ -54,7 +72,7 @@ class Result:
     seconds: float
     engine: str
     query: int | None = None
-    trained: int = 0
+    trained: int | None = 0
     unrecorded: int = 0
 
     def __repr__(self) -> str:
@@ -67,19 +85,46 @@ class Result:
         )
 
     def to_frame(self, run: int = 0) -> polars.DataFrame:
-        """One row per checkpoint: env, instance, agent, run, seed, step, regret, reward, clicks,
-        then further metrics.
+        """One row per checkpoint, with the columns of `clickgym.Results.rows`.
 
-        What is unknown is null.
+        Args:
+            run: its number, from 0.
         """
-        import polars  # data frames are slow to load
+        run, facts = check_count("run", run, 0), (self.env, self.instance, self.query, self.agent)
+        about = (*facts, None, run, self.seed, self.trained, self.unrecorded)
+        totals = [self.regret, self.reward, self.clicks, *self.metrics.values()]
+        measured = np.array(totals, np.float64)[:, np.newaxis]
+        return rows_of_runs(
+            [(*about, self.engine, self.seconds)], self.steps, measured, self.metrics
+        )
 
-        check_fork()
-        n, run = len(self.steps), check_count("run", run, 0)
-        # null where a seed does not fit, which no sweep has
-        seeds = polars.Series([self.seed] * n, dtype=polars.Int64, strict=False)
-        names = {"env": [self.env] * n, "instance": [self.instance] * n, "agent": [self.agent] * n}
-        measured = {"regret": self.regret, "reward": self.reward, "clicks": self.clicks}
-        numbers = {"run": [run] * n, "seed": seeds, "step": self.steps}
-        frame = polars.DataFrame(names | numbers | measured | self.metrics)
-        return frame.with_columns(polars.col("regret", *self.metrics).fill_nan(None))
+
+def rows_of_runs(
+    runs: Sequence[tuple[Any, ...]],
+    steps: NDArray[np.int64],
+    measured: NDArray[np.float64],
+    metrics: Iterable[str],
+) -> polars.DataFrame:
+    """The rows of runs with the same checkpoints, one for each run and checkpoint.
+
+    Args:
+        runs: the values of the columns `FACTS` and `TIMED` of each run.
+        steps: ``(n,)`` the checkpoints.
+        measured: ``(3 + M, R, n)`` regret, reward, clicks and the M further metrics of R runs.
+        metrics: names of the further metrics.
+    """
+    import polars  # data frames are slow to load
+
+    check_fork()
+    # Null where the seed of a single run does not fit into 64 bits.
+    about = polars.DataFrame(runs, {**FACTS, **TIMED}, orient="row", strict=False)
+    columns = zip(["regret", "reward", "clicks", *metrics], measured, strict=True)
+    return (
+        about[np.repeat(np.arange(len(runs)), len(steps))]
+        .with_columns(polars.Series("step", np.tile(steps, len(runs)), polars.Int64))
+        .with_columns(polars.Series(name, values.reshape(-1)) for name, values in columns)
+        .with_columns(
+            polars.col("regret", *metrics).fill_nan(None), polars.col("clicks").cast(polars.Int64)
+        )
+        .select(*FACTS, *TOTALS, *metrics, *TIMED)
+    )

@@ -406,8 +406,9 @@ def test_result_names_what_ran():
     assert result.env.split() == ["ClickEnv", ClickEnv(PBM).mark]
     assert (result.agent, result.seed) == ("TopRank", 4)
     frame = result.to_frame(run=3)
-    columns = "env instance agent run seed step regret reward clicks"
-    assert frame.columns[:9] == columns.split()
+    columns = "env instance query agent sweep_seed run seed trained unrecorded "
+    columns += "step regret reward clicks engine seconds"
+    assert frame.columns == columns.split()
     assert frame["step"].to_list() == [5, 10]
     assert frame["run"].to_list() == [3, 3]
     assert frame["regret"].to_list() == result.regret.tolist()

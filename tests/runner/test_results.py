@@ -81,7 +81,8 @@ def test_files(whole):
     assert len(file.read_bytes().splitlines()) == 1 + 24
     table = polars.read_parquet(whole / "results.parquet")
     assert_frame_equal(table, clickgym.Results(whole).rows)
-    columns = "env instance agent run seed step regret reward clicks engine seconds"
+    columns = "env instance query agent sweep_seed run seed trained unrecorded "
+    columns += "step regret reward clicks engine seconds"
     assert table.columns == columns.split()
 
 
@@ -267,7 +268,7 @@ def test_folders_are_merged_by_copying_or_by_report(whole, tmp_path, printed):
     sweep(a, agents=AGENTS[:1])
     sweep(b, agents={"Rnd": "Random"})
     both = numbers(whole).with_columns(polars.col("agent").replace("Random", "Rnd"))
-    order = both.columns[:6]
+    order = ["env", "instance", "agent", "run", "step"]
     assert_frame_equal(numbers(a, b).sort(order), both.sort(order))
     assert "TopRank" in printed(["report", str(a), str(b), "--out", str(tmp_path / "c")])
     assert (tmp_path / "c" / "summary.csv").exists()

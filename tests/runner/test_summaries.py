@@ -8,10 +8,9 @@ from scipy.stats import ttest_1samp, ttest_rel
 import clickgym
 from clickgym.core.formats import regret_text
 from clickgym.core.statistics import half_width, holm
+from clickgym.envs.result import FACTS, TIMED, TOTALS
 
-COLUMNS = ["env", "instance", "agent", "run", "seed", "step", "regret", "reward", "clicks"]
-COLUMNS += ["engine", "seconds"]
-TIMED = ("python", 0.1)
+COLUMNS = [*FACTS, *TOTALS, *TIMED]
 TABLE = ["env", "agent", "regret", "regret_ci95", "regret_ci95_runs", "median", "worst"]
 TABLE += ["reference", "difference", "difference_ci95", "p", "reward", "reward_ci95", "runs"]
 TABLE += ["instances", "over", "ns_per_session", "engine"]
@@ -20,7 +19,7 @@ TABLE += ["instances", "over", "ns_per_session", "engine"]
 def frame_of(regrets, env="E", instance="i", step=10):
     """A frame with nothing but regrets at a step, by agent."""
     rows = [
-        (env, instance, agent, run, run, step, float(r), 1.0, 1, *TIMED)
+        (env, instance, None, agent, 0, run, run, 0, 0, step, float(r), 1.0, 1, "python", 0.1)
         for agent, values in regrets.items()
         for run, r in enumerate(values)
     ]
@@ -154,7 +153,23 @@ def test_agents_on_other_instances_stay_in_the_table():
 
 def test_unknown_regret_is_ranked_by_reward():
     rows = [
-        ("Shop-v0", "custom", agent, run, run, 10, None, 10.0 * n + run, 1, *TIMED)
+        (
+            "Shop-v0",
+            "custom",
+            None,
+            agent,
+            0,
+            run,
+            run,
+            0,
+            0,
+            10,
+            None,
+            10.0 * n + run,
+            1,
+            "python",
+            0.1,
+        )
         for n, agent in enumerate("ab")
         for run in range(3)
     ]

@@ -14,7 +14,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-FORMAT = 7
+FORMAT = 8
 """Format number of results folders and saved agents: the first version that writes it."""
 
 
@@ -89,8 +89,8 @@ def check_format(where: object, number: object) -> None:
     """Raise a ValueError for a file of another version; it says which version reads the file."""
     if number != FORMAT:
         raise ValueError(
-            f"{where} is of another version of clickgym: its format is {number!r}; expected "
-            f"{FORMAT}, or install clickgym {number}.0"
+            f"{where} is of another version of clickgym: its format is {number!r}, and this one "
+            f"reads {FORMAT}; make it anew under another name, or install clickgym {number}.0"
         )
 
 

@@ -21,11 +21,11 @@ from ..core.checks import (
 )
 from ..core.files import make_folder
 from ..core.forks import check_fork
-from ..envs.result import Result
+from ..envs.result import TIMED, Result
 from .config import Cell, Config, check_cells
 from .identity import UNKNOWN
 from .store import read_folders
-from .summaries import MEASURED, TIMED, final_table, metrics_of
+from .summaries import FIXED, final_table, metrics_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,10 +43,13 @@ class Results:
         config: the configuration of rows, if it is known.
 
     Attributes:
-        rows: a polars frame as in ``results.parquet``, with the columns env, instance, agent, run,
-            seed, step, regret, reward, clicks, further metrics, engine and seconds (wall time of
-            the run). `clickgym.run` with the seed repeats this run. If an environment has several
-            queries, the column query has that of each run (null elsewhere).
+        rows: a polars frame as in ``results.parquet``, a row for each run and checkpoint. These
+            columns say what the run was, and are null where they do not apply: env, instance,
+            query (of several), agent, sweep_seed (of a `sweep`), run, seed (`clickgym.run` with it
+            repeats the run), trained (sessions from which the agent had learned before; null if
+            unknown) and unrecorded (sessions that were simulated, and not recorded). Then come
+            step, regret, reward, clicks, further metrics, engine and seconds (wall time of the
+            run).
         configuration: of the sweep; None if it is unknown.
 
     Raises:
@@ -84,7 +87,7 @@ class Results:
             source = rows_of([part if isinstance(part, kinds) else Results(part) for part in parts])
         if not isinstance(source, polars.DataFrame):
             source, config = read_folders([check_path("source", folder) for folder in parts])
-        missing = {*MEASURED, *TIMED} - set(source.columns)
+        missing = {*FIXED} - set(source.columns)
         if missing or source.is_empty():
             raise ValueError(f"the table lacks {min(missing, default='rows')!r}, which a sweep has")
         self.rows, self.configuration = source, config
@@ -318,10 +321,8 @@ def rows_of(parts: Sequence[Result | Results]) -> polars.DataFrame:
         else:
             origin = "own loop" if part.engine == "own loop" else "run"
             of_part = [(part.env, part.instance, part.agent)]
-            frame = part.to_frame(numbers[of_part[0]])
+            frames.append(part.to_frame(numbers[of_part[0]]))
             numbers[of_part[0]] += 1
-            about = {"engine": polars.lit(part.engine), "seconds": polars.lit(part.seconds)}
-            frames.append(frame.with_columns(**about))
             _check_new(part, seen)
         for labels in of_part:
             if origins.setdefault(labels, origin) != origin:

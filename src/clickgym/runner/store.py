@@ -15,16 +15,14 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars
-from polars import col
 
 from ..core.files import append, make_folder
-from ..envs.result import Result
+from ..envs.result import Result, rows_of_runs
 from .config import Config, run_seed, shown_of
-from .summaries import MEASURED, QUERY, TIMED
 
 RUNS = "runs"
 """The folder of the files within a results folder."""
@@ -34,20 +32,21 @@ class FinishedRun(NamedTuple):
     """The measurements of a finished run.
 
     Attributes:
-        engine: that played it.
-        seconds: that it took.
+        engine, seconds, trained: as in `Result`.
         measured: little-endian float64, a row of checkpoints for each measure.
     """
 
     engine: str
     seconds: float
+    trained: int | None
     measured: bytes
 
     @classmethod
     def of(cls, result: Result) -> FinishedRun:
         """The measurements of a result."""
         columns = [result.regret, result.reward, result.clicks, *result.metrics.values()]
-        return cls(result.engine, float(result.seconds), np.array(columns, "<f8").tobytes())
+        measured = np.array(columns, "<f8").tobytes()
+        return cls(result.engine, float(result.seconds), result.trained, measured)
 
 
 class Journal:
@@ -71,7 +70,7 @@ class Journal:
             OSError: nothing can be written.
         """
         lines = [
-            json.dumps([key, run.engine, run.seconds, b64encode(run.measured).decode()])
+            json.dumps([key, *run[:3], b64encode(run.measured).decode()])
             for key, run in finished.items()
         ]
         append(self.path, "".join(f"{line}\n" for line in lines))
@@ -94,8 +93,9 @@ def read(folder: Path) -> tuple[dict[str, Config], dict[str, FinishedRun]]:
         configs[file.name] = Config.from_json(folder, header)
         for line in others:
             try:
-                key, engine, seconds, measured = json.loads(line)
-                finished[key] = FinishedRun(engine, seconds, b64decode(measured, validate=True))
+                key, engine, seconds, trained, measured = json.loads(line)
+                content = b64decode(measured, validate=True)
+                finished[key] = FinishedRun(engine, seconds, trained, content)
             except (ValueError, TypeError):  # likewise
                 continue
     return configs, finished
@@ -144,31 +144,16 @@ def frame_of(finished: Mapping[str, FinishedRun], config: Config) -> polars.Data
         finished: runs by their keys, also of other sweeps.
         config: of the sweep.
     """
-    steps, names = config.checkpoints, ["regret", "reward", "clicks", *config.metrics]
-    identified, measured = [], []
+    about, measured = [], []
     for cell, run, key in config.trials():
         if key in finished:
             seed = run_seed(config.seed, cell.instance, run, cell.n_queries)
             query = run % cell.n_queries if cell.n_queries > 1 else None
-            engine, seconds, content = finished[key]
-            identified.append((*cell[:3], run, seed, query, engine, seconds))
+            engine, seconds, trained, content = finished[key]
+            names = cell.env, cell.instance, query, cell.agent
+            about.append((*names, config.seed, run, seed, trained, 0, engine, seconds))
             measured.append(content)
     columns = np.frombuffer(b"".join(measured), "<f8")
-    columns = columns.reshape(len(identified), len(names), len(steps)).swapaxes(0, 1)
-    types: dict[str, Any] = dict.fromkeys(("env", "instance", "agent"), polars.String)
-    types |= dict.fromkeys(("run", "seed", QUERY), polars.Int64)
-    types |= {"engine": polars.String, "seconds": polars.Float64}
-    frame = polars.DataFrame(identified, types, orient="row")
-    queries = [QUERY] if any(cell.n_queries > 1 for cell in config.cells) else []
-    return (
-        frame[np.repeat(np.arange(len(identified)), len(steps))]
-        .with_columns(polars.Series("step", np.tile(steps, len(identified))))
-        .with_columns(
-            polars.Series(name, column.reshape(-1))
-            for name, column in zip(names, columns, strict=True)
-        )
-        .with_columns(
-            col("regret", *config.metrics).fill_nan(None), col("clicks").cast(polars.Int64)
-        )
-        .select(*MEASURED[:5], *queries, *MEASURED[5:], *config.metrics, *TIMED)
-    )
+    shape = len(about), 3 + len(config.metrics), len(config.checkpoints)
+    columns = columns.reshape(shape).swapaxes(0, 1)
+    return rows_of_runs(about, np.array(config.checkpoints), columns, config.metrics)

@@ -10,13 +10,13 @@ from polars import col
 
 from ..agents import FrozenPolicy
 from ..core.statistics import half_width, holm, t_level
+from ..envs.result import FACTS, TIMED, TOTALS
 from .play.metrics import is_sum
 from .play.pair import ENGINES
 
-MEASURED = ("env", "instance", "agent", "run", "seed", "step", "regret", "reward", "clicks")
-TIMED = ("engine", "seconds")
+FIXED = (*FACTS, *TOTALS, *TIMED)
+"""The columns that all rows have; further metrics stand before `TIMED`."""
 QUERY = "query"
-"""The column of the query of each run, where runs have one; null in other environments."""
 IS_FROZEN = col("engine") == FrozenPolicy.engine
 """Whether a run is of a policy that does not learn in it."""
 OWN_USERS = ~col("engine").is_in([*ENGINES, "own loop"]) & ~IS_FROZEN | col("seed").is_null()
@@ -27,7 +27,7 @@ streams of its own, or its seed is unknown.
 
 def metrics_of(frame: polars.DataFrame) -> list[str]:
     """The further metrics in the rows of a sweep."""
-    return [name for name in frame.columns if name not in (*MEASURED, QUERY, *TIMED)]
+    return [name for name in frame.columns if name not in FIXED]
 
 
 def without_regret(frame: polars.DataFrame) -> list[str]:
@@ -61,8 +61,6 @@ def by_query(frame: polars.DataFrame) -> polars.DataFrame:
     """The rows with the query in place of the run, where runs have one: all runs of a query are one
     value, because other runs say nothing about other queries.
     """
-    if QUERY not in frame.columns:
-        return frame
     return frame.with_columns(run=polars.coalesce(QUERY, "run"))
 
 
@@ -73,8 +71,7 @@ def comparable(rows: polars.DataFrame) -> polars.DataFrame:
     """
     if several_instances(rows):
         return rows
-    is_run = col(QUERY).is_null() if QUERY in rows.columns else polars.lit(True)
-    return rows.filter(~(OWN_USERS & is_run).any().over("agent"))
+    return rows.filter(~(OWN_USERS & col(QUERY).is_null()).any().over("agent"))
 
 
 WINDOWS = 50
@@ -154,8 +151,8 @@ def average(
     several = col("env").is_in(several_instances(frame))
     labels = [name for name in by if frame.schema[name] == polars.String]
     enums = [col(name).cast(polars.Enum(frame[name].unique())) for name in (*labels, "instance")]
-    queries = [QUERY] if QUERY in frame.columns else []
-    frame = frame.select(*by, "instance", "run", *queries, *measures)
+    queries = [QUERY] if frame[QUERY].count() else []
+    frame = frame.select(*by, "instance", "run", QUERY, *measures)
     frame = complete_runs(frame.with_columns(enums), by)  # of little memory
     numbers = frame.group_by(by).agg(
         col("run").n_unique().alias("runs"),
@@ -221,7 +218,7 @@ def comparisons(last: polars.DataFrame, reference: str) -> polars.DataFrame:
         measure = "reward" if env in unknown else "regret"
         means = (
             comparable(complete_runs(rows, ["agent"]))
-            .with_columns(seed=polars.coalesce(QUERY, "seed") if QUERY in rows.columns else "seed")
+            .with_columns(seed=polars.coalesce(QUERY, "seed"))
             .group_by(unit, "agent")
             .agg(col(measure).mean())
         )
@@ -257,10 +254,10 @@ def final_table(rows: polars.DataFrame, reference: str | None = None) -> polars.
         reference: the agent with which the others are compared; None takes the first.
 
     Example:
-        >>> columns = ["env", "instance", "agent", "run", "seed", "step", "regret", "reward"]
-        >>> rows = [("E", "i", "A", 0, 7, 10, 3.0, 10.0), ("E", "i", "A", 1, 8, 10, 5.0, 30.0)]
-        >>> frame = polars.DataFrame(rows, columns, orient="row")
-        >>> table = final_table(frame.with_columns(engine=polars.lit("python"), seconds=1e-6))
+        >>> columns = {"env": "E", "instance": "i", "query": None, "agent": "A", "step": 10}
+        >>> columns |= {"run": [0, 1], "seed": [7, 8], "regret": [3.0, 5.0]}
+        >>> columns |= {"reward": [10.0, 30.0], "engine": "python", "seconds": 1e-6}
+        >>> table = final_table(polars.DataFrame(columns))
         >>> table.select("agent", "regret", "worst", "reward", "runs").row(0)
         ('A', 4.0, 5.0, 2.0, 2)
     """
@@ -285,7 +282,7 @@ def final_table(rows: polars.DataFrame, reference: str | None = None) -> polars.
     environments = polars.Enum(rows["env"].unique(maintain_order=True))
     table = table.sort(col("env").cast(environments), "loss", maintain_order=True)
     several = col("env").is_in(several_instances(last))
-    queries = ["queries"] if QUERY in rows.columns else []
+    queries = ["queries"] if "queries" in table.columns else []
     asked = col("queries") > 0 if queries else polars.lit(False)
     return table.select(
         *group,

@@ -119,7 +119,7 @@ def sweep(
         >>> results
         <Results: 2 agents, 1 environment, 1 instance, 2 runs, 1,000 sessions>
         >>> results.frame.shape
-        (8, 9)
+        (8, 13)
     """
     check_fork()
     check_workers(n_jobs)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...agents import FrozenPolicy
 from ...core.faults import SessionError
-from ...envs.any_env import own_step_of
+from ...envs.any_env import own_step_of, query_of
 from ...envs.base_env import label_of, name_of
 from ...envs.meter import CLICKS, REGRET, REWARD, Meter
 from ...envs.registration import without_own_wrappers
@@ -64,6 +64,8 @@ def play(
     run = Run(agent, env, observation, meter, metrics, on_chunk)
     name = type(agent).__name__
     label = f"{name}, continued" if agent.has_played else name
+    trained = None if agent.has_played or engine == FrozenPolicy.engine else 0
+    query = query_of(env)
     agent.has_played = engine != FrozenPolicy.engine
     seconds = LOOPS.get(engine, play_learner)(run)
     if own_step_of(env) is without_own_wrappers(env):
@@ -80,6 +82,8 @@ def play(
         metrics=metrics.columns(meter) if metrics.names else {},
         seconds=seconds,
         engine=engine,
+        query=query,
+        trained=trained,
     )
 
 
