@@ -137,7 +137,7 @@ def checked_clicks(observation: Any, n_positions: int) -> NDArray[np.int8]:
         Fault: they are not ``(n_positions,)`` values 0 or 1.
     """
     clicks = np.asarray(observation.get("clicks") if isinstance(observation, dict) else observation)
-    if clicks.shape != (n_positions,) or not np.isin(clicks, (0, 1)).all():
+    if clicks.shape != (n_positions,) or not {0, 1}.issuperset(clicks.tolist()):
         raise Fault(
             f"the observation is {short(observation)}; expected {n_positions} clicks, each 0 or 1"
         )
@@ -150,8 +150,11 @@ def checked_number(name: str, value: Any) -> float:
     Raises:
         Fault: it is not a finite number.
     """
-    if not isinstance(value, str) and np.ndim(value) == 0 and np.isfinite(value):
-        return float(value)
+    try:
+        if not isinstance(value, str | bytes) and math.isfinite(number := float(value)):
+            return number
+    except (TypeError, ValueError, OverflowError):
+        pass
     raise Fault(f"{name} is {short(value)}; expected a finite number")
 
 

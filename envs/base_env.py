@@ -82,6 +82,8 @@ class BaseClickEnv:
         state: of the next session on each stream, as the task declares it. It is new with a seed
             and where the users change.
         steps: the number of steps of each stream since the seed.
+        n_simulated: the number of sessions simulated on all streams since the environment was made;
+            no seed sets it back.
         next_change: the step at which the users change.
     """
 
@@ -121,6 +123,7 @@ class BaseClickEnv:
         self._all = np.ones(n_streams, np.bool_)
         self._lists = RankedList(self.model.n_items, self.model.n_positions)
         self.task, self.steps, self._is_begun = None, 0, False
+        self.n_simulated = 0
         self._select_task()
         return self.task.observation_space
 
@@ -193,11 +196,12 @@ class BaseClickEnv:
                 f"{name_of(self)}, step {self.steps + 1}: {cause(error)}, in {users}"
             ) from error
 
-    def _count(self, steps: int) -> None:
-        """Count steps of every stream, which end at or before a change of the users; at a change
-        draw the first session of the new users.
+    def _count(self, steps: int, sessions: int) -> None:
+        """Count steps of every stream, which end at or before a change of the users, and the
+        sessions of all streams in these steps; at a change draw the first session of the new users.
         """
         self.steps += steps
+        self.n_simulated += sessions
         if self.steps == self.next_change:
             self._select_task()
             self._begin(self._all)

@@ -190,7 +190,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         """
         self._last = ranking, reward, satisfied, regret
         self.regret += regret
-        self._count(steps)
+        self._count(steps, steps)
 
     def last_session(self) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
         """Return the list of the last session and the clicks on it, both ``(K,)`` copies: what was

@@ -10,6 +10,8 @@ from ..core.checks import integers
 REGRET, REWARD, CLICKS = 0, 1, 2
 """The columns of totals; those of further metrics follow."""
 N_TOTALS = 3
+UNRECORDED = 3
+"""The last column of a `Record`."""
 
 
 def checkpoint_steps(horizon: int, checkpoints: ArrayLike | None = None) -> NDArray[np.int64]:
@@ -112,25 +114,43 @@ class Record:
 
     Attributes:
         step: the number of sessions so far.
-        totals: ``(3,)`` expected regret, realised reward and clicks so far.
-        regret, reward, clicks: ``(step,)`` the same after each session.
+        totals: ``(4,)`` expected regret, realised reward and clicks so far, and the sessions that
+            were simulated and are not among them.
+        regret, reward, clicks, unrecorded: ``(step,)`` the same after each session.
     """
 
     def __init__(self) -> None:
-        self.step, self._sums = 0, np.zeros((1024, N_TOTALS))
+        self.step, self._sums = 0, np.zeros((1024, N_TOTALS + 1))
 
-    def add(self, sessions: ArrayLike) -> None:
-        """Count sessions ``(n, 3)``, each with its regret, reward and clicks; an unknown regret is
-        nan.
+    def add(self, regret: float, reward: float, clicks: int, simulated: int | None) -> None:
+        """Count one session.
+
+        Args:
+            regret: nan if it is unknown.
+            reward, clicks: of the session.
+            simulated: the sessions that the environment has simulated; None if it does not count.
         """
-        rows = np.asarray(sessions, np.float64)
-        first, last = self.step, self.step + len(rows)
-        while last >= len(self._sums):
-            self._sums = np.concatenate([self._sums, np.zeros_like(self._sums)])
-        self._sums[first + 1 : last + 1] = rows
-        added = self._sums[first : last + 1]
+        self.step += 1
+        if self.step == len(self._sums):
+            self._make_room()
+        before, after = self._sums[self.step - 1], self._sums[self.step]
+        after[REGRET] = before[REGRET] + regret
+        after[REWARD] = before[REWARD] + reward
+        after[CLICKS] = before[CLICKS] + clicks
+        after[UNRECORDED] = 0 if simulated is None else simulated - self.step
+
+    def add_all(self, sessions: NDArray[np.float64], simulated: int) -> None:
+        """Count sessions ``(n, 3)``, each with its regret, reward and clicks, as by `add`."""
+        first, self.step = self.step, self.step + len(sessions)
+        while self.step >= len(self._sums):
+            self._make_room()
+        self._sums[first + 1 : self.step + 1, :N_TOTALS] = sessions
+        added = self._sums[first : self.step + 1, :N_TOTALS]
         added.cumsum(axis=0, out=added)
-        self.step = last
+        self._sums[first + 1 : self.step + 1, UNRECORDED] = simulated - self.step
+
+    def _make_room(self) -> None:
+        self._sums = np.concatenate([self._sums, np.zeros_like(self._sums)])
 
     def forget_regret(self) -> None:
         """Make the regret of all sessions unknown, of those that come, too."""
@@ -151,3 +171,7 @@ class Record:
     @property
     def clicks(self) -> NDArray[np.int64]:
         return self._sums[1 : self.step + 1, CLICKS].astype(np.int64)
+
+    @property
+    def unrecorded(self) -> NDArray[np.int64]:
+        return self._sums[1 : self.step + 1, UNRECORDED].astype(np.int64)

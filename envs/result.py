@@ -58,6 +58,7 @@ class Result:
             user says; 0 if nothing was said, None if it learned from an unknown number.
         unrecorded: the sessions that the environment simulated before the last one measured, and
             that are not measured: before the record began, or inside other wrappers.
+        is_stream: whether it is of one of several streams, which together are one run.
     """
 
     env: str
@@ -74,14 +75,20 @@ class Result:
     query: int | None = None
     trained: int | None = 0
     unrecorded: int = 0
+    is_stream: bool = False
 
     def __repr__(self) -> str:
         regret, reward = self.regret[-1], self.reward[-1]
         total = f"reward={reward:,.1f}" if np.isnan(regret) else f"regret={regret:z,.1f}"
+        notes = [
+            f"after {self.trained:,} sessions of training" if self.trained else "",
+            f"{self.unrecorded:,} sessions were not recorded" if self.unrecorded else "",
+            "one of several streams" if self.is_stream else "",
+        ]
         return (
             f"<Result of {self.agent} in {self.env}, {self.instance}: "
             f"sessions={self.steps[-1]:,}, {total}, engine={self.engine}, "
-            f"seconds={self.seconds:.3g}, seed={self.seed}>"
+            f"seconds={self.seconds:.3g}, seed={self.seed}{''.join(f', {n}' for n in notes if n)}>"
         )
 
     def to_frame(self, run: int = 0) -> polars.DataFrame:

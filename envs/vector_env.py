@@ -223,10 +223,13 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
             expectation=np.empty(self.num_envs),
             optimum=np.empty(self.num_envs),
         )
+        sessions = self.num_envs - int(
+            np.count_nonzero(batch.begins)
+        )  # a user who has left has none
         if not entry(are_ranked_lists)(rankings, batch.listed, batch.begins):
             rankings = self._shown_for(rankings)
         self._play(batch_step, batch, rankings)
-        self._count(1)
+        self._count(1, sessions)
         infos = {
             "ranking": rankings,
             "expected_reward": batch.expectation,

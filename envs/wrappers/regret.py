@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Any
 
@@ -13,7 +14,7 @@ from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
-from ...core.checks import AN_ENV, check_horizon, check_kind
+from ...core.checks import AN_ENV, check_count, check_horizon, check_kind
 from ...core.faults import Fault, SessionError
 from ...core.kernels import clock
 from ..any_env import (
@@ -23,6 +24,7 @@ from ..any_env import (
     clicks_of,
     clicks_shown,
     own_step_of,
+    query_of,
     regret_of,
     users_of,
 )
@@ -33,40 +35,96 @@ from ..vector_env import ClickVectorEnv
 from .item_by_item import Choices
 
 EPISODES = 10
-"""Of each stream: fewer, and it counts that all streams began with new users."""
+"""Of users who may leave, in each of several streams: with fewer it counts that all streams began
+with new users.
+"""
+VECTORS = "stable_baselines3.common.vec_env.", "gymnasium.vector."
+"""The modules in which vector environments step single ones."""
 
 
 class _Recorded:
     """What both wrappers measure, as a `Result`."""
 
     env: Any
+    _n_streams = 1
+    _is_stream = False
+    """Whether the environment is one of several in a vector."""
+    _seed: int | None = None
+    _reseeded: int | None = None
+    """The number of sessions after which `reset` got a second seed."""
+    _is_under_way = False
+    """Whether an episode has begun and has not ended."""
+    _is_cut = False
+    """Whether an episode was reset before its end."""
+    _n_ended = 0
+    """Episodes that have ended, of all streams."""
+    _started = _seconds = 0.0
 
     def _begin(self) -> None:
         self.meter = Record()
-        self._seed: int | None = None
-        self._started, self._seconds = 0.0, 0.0
+        self._queries: list[int] = []  # of each session, if users have several
 
     def _start(self, seed: Any) -> None:
-        """Note a reset: its seed is that of the run before the first session, and none later."""
+        """Note a reset."""
         self._started = self._started or clock()
-        if seed is not None or not self.meter.step:
-            self._seed = None if self.meter.step else seed
+        if not self.meter.step:
+            self._seed = seed
+        elif seed is not None and self._reseeded is None:
+            self._reseeded = self.meter.step
+        self._is_cut |= self._is_under_way
 
-    def result(self, agent: str, horizon: int | None = None) -> Result:
+    def _finish(self, n_ended: int) -> None:
+        """Note that a step has ended so many episodes."""
+        self._n_ended += n_ended
+        self._is_under_way = n_ended < self._n_streams
+        self._seconds = clock() - self._started
+
+    def _label(self, last: int) -> str:
+        """Return the name of the environment, another one where users came or changed otherwise
+        than in `clickgym.run`. No count of sessions shows that.
+
+        Args:
+            last: the sessions of the result.
+        """
+        label, users, step = label_of(self.env), users_of(self.env), self.meter.step
+        if users is None:
+            return label
+        if users.may_leave and self._is_cut:
+            return f"{label}, episodes cut short"
+        if len(users.starts) > 1 and self._reseeded is not None:
+            return f"{label}, clock set back"
+        is_whole = last == step and not self._is_under_way
+        are_few = self._n_ended * last < EPISODES * self._n_streams * step
+        if users.may_leave and self._n_streams > 1 and are_few and not is_whole:
+            return f"{label}, few episodes per stream"
+        return label
+
+    def result(self, agent: str, horizon: int | None = None, *, trained: int = 0) -> Result:
         """Return what was measured so far as the result of a run, which `clickgym.Results` shows
         beside others: at the steps that `clickgym.run` has after as many sessions. Its seconds are
         those from the first reset to the last step, the training included.
 
-        Users who may leave are those of a run only if their episodes end by themselves; and users
-        who change only if no later `reset` has a seed.
+        ``unrecorded`` of the result counts the sessions that the environment has simulated since it
+        was made and that were not measured, because the wrapper came later, or a wrapper inside of
+        it played sessions of its own. An environment of another package has no such count.
+
+        The environment has another name where users came or changed otherwise than in a run: an
+        episode of users who may leave was reset before its end, or fewer than ten ended in each of
+        several streams, which all begin with new users; or a later seed has set back the clock of
+        users who change.
 
         Args:
             agent: a name for what chose the lists.
             horizon: the first so many sessions since the wrapper was made; None takes all. Another
                 model or agent needs a new environment.
+            trained: the sessions from which the agent had learned before, in other environments.
+                Tables then tell it from agents that began here.
 
         Raises:
             ValueError: there was no session, or not so many.
+
+        Warns:
+            UserWarning: a second seed came between the sessions, so no run has their users.
 
         Example:
             >>> import gymnasium as gym, clickgym
@@ -79,14 +137,23 @@ class _Recorded:
             (1234, 0, 482)
         """
         meter, last = self.meter, self.meter.step if horizon is None else check_horizon(horizon)
+        queries = {*self._queries[:last]}
         if not 0 < last <= meter.step:
             raise ValueError(f"{meter.step:,} sessions were measured; a result of {last:,} is none")
-        steps = checkpoint_steps(last)
+        steps, label, seed = checkpoint_steps(last), self._label(last), self._seed
+        if self._reseeded is not None and self._reseeded < last:
+            if seed is not None:
+                warnings.warn(
+                    f"{label} got another seed after {self._reseeded:,} sessions: {agent} met "
+                    "users of its own, and is not compared with others seed by seed",
+                    stacklevel=2,
+                )
+            seed = None
         return Result(
-            env=label_of(self.env),
+            env=label,
             instance=getattr(self.env.unwrapped, "instance", "custom"),
             agent=agent,
-            seed=self._seed,
+            seed=seed,
             steps=steps,
             regret=meter.regret[steps - 1],
             reward=meter.reward[steps - 1],
@@ -94,6 +161,10 @@ class _Recorded:
             metrics={},
             seconds=self._seconds,
             engine="own loop",
+            query=queries.pop() if len(queries) == 1 else None,
+            trained=check_count("trained", trained, 0),
+            unrecorded=max(int(meter.unrecorded[last - 1]), 0),
+            is_stream=self._is_stream,
         )
 
 
@@ -151,14 +222,17 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
         RecordConstructorArgs.__init__(self)
         gym.Wrapper.__init__(self, env)
         self._begin()
+        self._has_queries = users_env is not None and users_env.model.n_queries > 1
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         self._start(seed)
+        self._is_stream = self._is_stream or _is_in_vector()
         return self.env.reset(seed=seed, options=options)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        users_env: Any = self._users_env
+        query = query_of(self) if self._has_queries else None
         observation, reward, terminated, truncated, info = self.env.step(action)
-        users_env = self._users_env
         try:
             earned = checked_number("reward", reward)
             if users_env is not None and not users_env.regret_is_of(earned, info):
@@ -167,11 +241,13 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
                 clicks = checked_clicks(observation, self._n_positions)
             else:
                 clicks = users_env.last_session()[1]
-            self.meter.add([(regret_of(info), earned, int(clicks.sum()))])
+            simulated = None if users_env is None else users_env.n_simulated
+            self.meter.add(regret_of(info), earned, int(np.count_nonzero(clicks)), simulated)
+            self._queries += [] if query is None else [query]
         except Fault as fault:
             session = self.meter.step + 1
             raise SessionError(f"{name_of(self)}, session {session}: {fault}") from None
-        self._seconds = clock() - self._started
+        self._finish(terminated or truncated)
         return observation, reward, terminated, truncated, info
 
     def _forget_regret(self) -> None:
@@ -194,7 +270,7 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
 
     Args:
         env: what ``gym.make_vec`` returned for an id of this package; wrappers belong around this
-            one. In the mode ``"sync"`` put `RecordRegret` around each environment instead.
+            one.
 
     Attributes:
         meter: as in `RecordRegret`, over all streams together.
@@ -208,7 +284,7 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
         check_kind("env", env, ClickVectorEnv, expected)
         super().__init__(env)
         self._begin()
-        self._n_ended = 0  # episodes, of all streams
+        self._n_streams = env.num_envs
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         self._start(None)
@@ -219,20 +295,15 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
         has_played, clicks, sessions = played(observations, infos)
         if has_played.any():
             rows = np.column_stack([sessions["regret"], rewards, clicks.sum(axis=1)])
-            self.meter.add(rows[has_played])
-        self._n_ended += int((terminated | truncated).sum())
-        self._seconds = clock() - self._started
+            self.meter.add_all(rows[has_played], self.env.unwrapped.n_simulated)
+        self._finish(int((terminated | truncated).sum()))
         return outcome
 
-    def result(self, agent: str, horizon: int | None = None) -> Result:
+    def result(self, agent: str, horizon: int | None = None, *, trained: int = 0) -> Result:
         """As `RecordRegret.result`, over all streams together.
 
         Raises:
             ValueError: as there; or the users change, at a session of each stream and not of all.
-
-        Warns:
-            UserWarning: users may leave, and few have. All streams begin with new users, so the
-                result is not that of a run.
         """
         users: Any = users_of(self.env)
         if len(users.starts) > 1:
@@ -240,14 +311,18 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
                 f"the users of {label_of(self.env)} change with the clock of each stream, so the "
                 "sessions of all streams are no run; train in one stream"
             )
-        if users.may_leave and self._n_ended < EPISODES * self.num_envs:
-            warnings.warn(
-                f"{self._n_ended:,} episodes ended in {self.num_envs} streams of "
-                f"{label_of(self.env)}, which all begin with new users; beside a run of one stream "
-                f"expect {EPISODES} of each: fewer streams, or more sessions",
-                stacklevel=2,
-            )
-        return super().result(agent, horizon)
+        return super().result(agent, horizon, trained=trained)
+
+
+def _is_in_vector() -> bool:
+    """Whether the caller is stepped by a vector environment of several, perhaps in a process of its
+    own: only the calls that lead here say so.
+    """
+    frame: Any = sys._getframe(1)
+    while frame := frame.f_back:
+        if frame.f_globals.get("__name__", "").startswith(VECTORS):
+            return getattr(frame.f_locals.get("self"), "num_envs", 2) > 1  # a worker has no self
+    return False
 
 
 def played(

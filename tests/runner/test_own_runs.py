@@ -116,7 +116,7 @@ def test_other_users_are_another_environment():
 
 
 def test_seeds_of_results():
-    """That of the first reset, and none if another one follows; streams have their own users."""
+    """That of the first reset, until another one follows; streams have their own users."""
     result = streams()
     assert (result.env, result.instance, result.seed) == ("PBMRank-v0", "yandex-9982", None)
     assert result.steps[-1] == T
@@ -125,26 +125,154 @@ def test_seeds_of_results():
     with pytest.raises(ValueError, match="0 sessions were measured"):
         env.result("mine")
     env.step(range(5))
-    assert env.result("mine").seed == 0
     env.reset()
+    env.step(range(5))
     assert env.result("mine").seed == 0
-    env.reset(seed=1)  # other users from here on
-    assert env.result("mine").seed is None
+    env.reset(seed=1)
+    env.step(range(5))
+    with pytest.warns(UserWarning, match="got another seed after 2 sessions: mine met users of"):
+        assert env.result("mine").seed is None
+    assert env.result("mine", 2).seed == 0
+
+
+class PlaysFirst(gym.Wrapper):
+    """Plays sessions of its own at the start of an episode, and each list twice."""
+
+    def reset(self, **arguments):
+        outcome = self.env.reset(**arguments)
+        for _ in range(7):
+            self.env.step(range(5))
+        return outcome
+
+    def step(self, action):
+        self.env.step(action)
+        return self.env.step(action)
+
+
+def test_sessions_that_were_not_recorded_are_counted():
+    """Those before the record, whatever seed follows, and those of wrappers inside of it."""
+    env = gym.make("PBMRank-v0")
+    clickgym.run("Random", env, 50, seed=0)
+    late, inside = clickgym.RecordRegret(env), clickgym.RecordRegret(PlaysFirst(env))
+    late.reset(seed=0)
+    for _ in range(3):
+        late.step(range(5))
+    assert late.result("mine").unrecorded == 50
+    env.step(range(5))
+    late.step(range(5))
+    assert [late.result("mine", n).unrecorded for n in (3, 4)] == [50, 51]
+    assert "51 sessions were not recorded" in repr(late.result("mine"))
+    inside.reset(seed=0)
+    inside.step(range(5))
+    inside.step(range(5))
+    assert inside.result("mine").unrecorded == 55 + 7 + 2
+    whole = clickgym.RecordRegret(gym.make("PBMRank-v0"))
+    assert clickgym.run("Random", whole, 5, seed=0).unrecorded == whole.result("r").unrecorded == 0
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+@pytest.mark.parametrize("env_id", ["PBMRank-v0", "CascadeMDPRank-v0"])
+def test_sessions_of_streams_that_were_not_recorded(env_id, mode):
+    """Steps that only reset a stream are none."""
+    envs = gym.make_vec(env_id, 4, max_episode_steps=9, autoreset_mode=mode)
+    whole = clickgym.RecordVectorRegret(envs)
+    whole.reset(seed=0)
+    for _ in range(60):
+        whole.step(envs.action_space.sample())
+    assert whole.result("mine").unrecorded == 0
+    late = clickgym.RecordVectorRegret(envs)
+    late.reset(seed=0)
+    late.step(envs.action_space.sample())
+    assert late.result("mine").unrecorded == whole.meter.step > 200
+
+
+def test_what_was_learned_before_is_told_by_the_user():
+    env = clickgym.RecordRegret(gym.make("PBMRank-v0"))
+    env.reset(seed=0)
+    env.step(range(5))
+    results = clickgym.Results(env.result("mine", trained=20_000))
+    assert results.rows["trained"].to_list() == [20_000]
+    assert "after 20,000 sessions of training" in repr(env.result("mine", trained=20_000))
+    with pytest.raises(ValueError, match="trained is -1; expected"):
+        env.result("mine", trained=-1)
+
+
+def test_a_loop_in_many_queries_keeps_its_query():
+    """If it played one: then its runs are paired with others by the query."""
+    instance = "queries:split=test,n_sessions=20"
+    env = clickgym.RecordRegret(gym.make("QueriesPBMRank-v0", instance=instance))
+    env.reset(seed=3)
+    for _ in range(20):
+        env.step(range(5))
+    env.reset(seed=5)
+    env.step(range(5))
+    assert env.result("mine", 20).query == clickgym.run("Random", env.env, 5, seed=3).query == 3
+    with pytest.warns(UserWarning, match="got another seed"):
+        assert env.result("mine").query is None
+
+
+def test_streams_of_one_training_are_no_runs():
+    """Records in a vector of several environments: of stable-baselines3 or Gymnasium, also in
+    processes of their own. A vector of one is a run.
+    """
+    sb3 = pytest.importorskip("stable_baselines3.common.vec_env")
+    lists = np.tile(range(5), (2, 1))
+
+    def make():
+        return clickgym.RecordRegret(gym.make("PBMRank-v0"))
+
+    def results(envs, ask, n=2):
+        envs.reset()
+        envs.step(lists[:n])
+        found = list(getattr(envs, ask)("result", "PPO"))
+        envs.close()
+        return found
+
+    for streams_of in (
+        results(sb3.DummyVecEnv([make, make]), "env_method"),
+        results(sb3.SubprocVecEnv([make, make]), "env_method"),
+        results(gym.vector.SyncVectorEnv([make, make]), "call"),
+        results(gym.vector.AsyncVectorEnv([make, make]), "call"),
+    ):
+        with pytest.raises(ValueError, match=r"one stream .* train on clickgym\.agents\.vec_env"):
+            clickgym.Results(streams_of)
+    one = clickgym.Results(results(sb3.DummyVecEnv([make]), "env_method", 1))
+    assert one.table()["runs"].to_list() == [1]
+
+
+def test_users_who_came_or_changed_otherwise_are_another_environment():
+    """No count of sessions shows it: episodes that were cut, and a clock that a seed set back."""
+    for env_id, seed, label in (
+        ("CascadeMDPRank-v0", None, ", episodes cut short"),
+        ("NonStationaryPBMRank-v0", 0, ", clock set back"),
+        ("NonStationaryPBMRank-v0", None, ""),
+        ("PBMRank-v0", None, ""),
+    ):
+        env = clickgym.RecordRegret(gym.make(env_id))
+        env.reset(seed=0)
+        env.reset(seed=0)
+        while env.step(env.action_space.sample())[2]:  # a user who has left
+            env.reset()
+        env.reset(seed=seed)
+        env.step(env.action_space.sample())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            assert env.result("mine").env == env_id + label
 
 
 @pytest.mark.parametrize("env_id", ["CascadeMDPRank-v0", "QueriesPBMRank-v0"])
-def test_streams_of_few_episodes_get_a_warning(env_id):
-    """They all begin with new users."""
+def test_streams_of_few_episodes_are_another_environment(env_id):
+    """They all begin with new users, unless all episodes have ended at the same time."""
     envs = clickgym.RecordVectorRegret(gym.make_vec(env_id, 4, max_episode_steps=20))
     envs.reset(seed=0)
-    envs.step(envs.action_space.sample())
-    with pytest.warns(UserWarning, match="0 episodes ended in 4 streams .*begin with new users"):
-        envs.result("mine")
+    labels = []
     for _ in range(300):
         envs.step(envs.action_space.sample())
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        envs.result("mine")
+        labels.append(envs.result("mine").env.partition(", ")[2])
+    few = "few episodes per stream"
+    assert (labels[0], labels[-1]) == (few, "")
+    assert envs.result("mine", 100).env.endswith(few)
+    assert labels[18:21] == [few, "" if env_id.startswith("Queries") else few, few]
 
 
 def test_own_runs_stand_in_a_table_and_a_figure_with_others(tmp_path):

@@ -319,6 +319,13 @@ def rows_of(parts: Sequence[Result | Results]) -> polars.DataFrame:
             frames.append(part.rows)
             cells += [] if part.configuration is None else part.configuration.cells
         else:
+            if part.is_stream:
+                raise ValueError(
+                    f"a result of {part.agent} in {part.env} is of one stream of a training on "
+                    "several, which together are one run: train on clickgym.agents.vec_env("
+                    f"{part.env.split(':')[0]!r}, n_envs), whose result({part.agent!r}) has them "
+                    "all, or in a single environment"
+                )
             origin = "own loop" if part.engine == "own loop" else "run"
             of_part = [(part.env, part.instance, part.agent)]
             frames.append(part.to_frame(numbers[of_part[0]]))
