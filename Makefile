@@ -37,7 +37,7 @@ $(TESTED): $(INSTALLED)
 
 run: $(INSTALLED)  ## play the comparison of the README; results and figures in results/first
 	$(BIN)/clickgym run PBMRank-v0 CMRank-v0 --instance shipped \
-		--agents CascadeTS CascadeKLUCB CascadeKLUCB:c=0 TopRank BatchRank EpsilonGreedy Random \
+		--agents CascadeTS PBMHB CascadeKLUCB CascadeKLUCB:c=0 TopRank BatchRank EpsilonGreedy Random \
 		--horizon 1e4 --runs 5 --out results/first
 
 # Bytecode is kept beside the sources, also where the shell says no: the tests are many processes, and each would compile and

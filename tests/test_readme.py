@@ -39,21 +39,23 @@ def test_programs(capsys):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "text", "rows"),
-    [(COMPARED, TABLE, 7), (OWN, README.partition("```console")[2].partition("```")[0], 3)],
+    [(COMPARED, TABLE, 8), (OWN, README.partition("```console")[2].partition("```")[0], 3)],
     ids=["compared", "own"],
 )
 def test_tables(command, text, rows, tmp_path, monkeypatch, printed):
-    """The commands print the regret that the README shows; its tables leave out columns."""
+    """The commands print what the README shows; its tables leave out columns."""
     (tmp_path / "my_module.py").write_text(AGENT)
     monkeypatch.chdir(tmp_path)
     assert_shown(text, printed([*command, "--jobs", "1"], 100), rows)
 
 
 def assert_shown(text, output, rows):
-    """The regret of so many agents stands in both tables, whose columns may be wider or fewer."""
-    shown = re.findall(r"^\S+ +[\d,.]+ ± [\d,.]+", text, flags=re.MULTILINE)
+    """Each cell of so many agents stands in the first table of the output, which has more."""
+    shown = re.findall(r"^\S+ +[\d,.]+ ± .+", text, flags=re.MULTILINE)
     for row in shown:
-        assert re.sub(" +", " ", row) in re.sub(" +", " ", output), row
+        agent, *cells = re.split(" {2,}", row)
+        printed = re.search(rf"^{re.escape(agent)} .*", output, re.MULTILINE)[0]
+        assert set(cells) <= set(re.split(" {2,}", printed)), row
     assert len(shown) == rows
 
 
@@ -79,7 +81,7 @@ def test_beside_a_clone(tmp_path):
 
 @pytest.mark.slow
 def test_five_problems(tmp_path, monkeypatch, printed):
-    """One command plays a class on all of them, and names the versions."""
+    """One command plays a class on all of them."""
     pytest.importorskip("stable_baselines3")
     code = "import stable_baselines3\n\n\nclass MyPPO(stable_baselines3.PPO):\n    pass\n"
     (tmp_path / "my_module.py").write_text(code)
@@ -87,18 +89,19 @@ def test_five_problems(tmp_path, monkeypatch, printed):
     words = " ".join(FIVE).replace("5e4 --runs 5", "64 --runs 1").split()
     output = printed([*words, "--jobs", "1"], 100)
     assert len(re.findall(r"^mine +[\d.]+", output, re.MULTILINE)) == 5
-    assert re.search(r"Versions: clickgym .*torch", output)
 
 
 @pytest.mark.slow
 def test_ppo(tmp_path, monkeypatch, capsys):
     """The bandits lose what the table shows, and PPO learns, on every torch: once trained it loses
-    less than a tenth of what random lists lose.
+    less than a tenth of what random lists lose, with each of five seeds.
     """
     pytest.importorskip("stable_baselines3")
     monkeypatch.chdir(tmp_path)
     exec(LEARNER, {"__name__": "readme"})
     printed = capsys.readouterr().out
-    for agent, regret in re.findall(r"^(\w+) +([\d,.]+)$", LEARNED, re.MULTILINE):
+    rows = re.findall(r"^(\w+) +([\d,.]+ ± \d+)$", LEARNED, re.MULTILINE)
+    assert [agent for agent, _ in rows] == ["CascadeTS", "PPO", "Random"]
+    for agent, regret in rows:
         assert agent == "PPO" or re.search(rf"^{agent} +{regret} ", printed, re.MULTILINE), agent
-    assert int(re.search(r"loses (\d+) clicks", printed)[1]) < 423
+    assert int(re.search(r"to (\d+) clicks", printed)[1]) < 423
