@@ -31,8 +31,9 @@ from clickgym.envs import ItemByItem, ScoresAction
 pytestmark = pytest.mark.uncompiled
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE, _, REWARD = (
-    (ROOT / "docs" / "wrappers.md").read_text(encoding="utf-8").partition("## Another reward")
+PAGE, REWARD, _ = re.split(
+    "## Another reward|## Other libraries",
+    (ROOT / "docs" / "wrappers.md").read_text(encoding="utf-8"),
 )
 PROGRAMS = re.findall(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", PAGE, flags=re.DOTALL)
 NEEDS = {"stable_baselines3": "stable_baselines3", "sb3_contrib": "sb3_contrib"}

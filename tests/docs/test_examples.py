@@ -260,8 +260,7 @@ def smaller(code):
 
 
 ELSEWHERE = {
-    "wrappers": "tests/test_outsiders.py",
-    "libraries": "tests/test_loops.py",
+    "wrappers": "tests/test_outsiders.py, tests/test_loops.py",
     "idea_to_table": "tests/test_idea_to_table.py",
     "first_log": "tests/logs/test_first_log.py",
     "rl": "above",

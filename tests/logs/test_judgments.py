@@ -254,8 +254,8 @@ def test_the_commands_of_the_page(monkeypatch, tmp_path):
     """As they stand there, with fewer runs, on queries of which the first feature is the grade with
     noise. Rule: rankers end above .9 on held-out queries, PDGD above DBGD. Null: .65 to .75.
     """
-    page = Path(__file__).parents[2] / "docs" / "judged_queries.md"
-    text = page.read_text(encoding="utf-8")
+    page = Path(__file__).parents[2] / "docs" / "contextual.md"
+    text = page.read_text(encoding="utf-8").partition("## Judged queries")[2]
     rng = np.random.default_rng(0)
     for name, n_queries in (("train.txt", 30), ("test.txt", 20)):
         grades = rng.integers(0, 5, (n_queries, 12))
