@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Dict, MultiDiscrete
+from gymnasium.vector import VectorActionWrapper
 from numpy.typing import NDArray
 
 from ...core.checks import (
@@ -37,9 +38,9 @@ class FrozenPolicy(Agent):
 
     The policy gets the observation of the environment, as one array if it was trained under
     ``FlattenObservation``. The state of a recurrent policy is kept from session to session, or from
-    item to item if an episode was one list. Other wrappers that change observations, such as
+    item to item if an episode was one list. Wrappers that add to the observation, such as
     `EpisodeCounts` and ``FrameStackObservation``, belong around the environment in which the agent
-    ranks. Other wrappers of actions belong into a function.
+    ranks. What other wrappers of observations and of actions do belongs into a function.
 
     Observations are normalised by the ``VecNormalize`` of the model's environment, with the
     statistics that it has. ⚠ A model that was loaded alone does not say that it was trained behind
@@ -58,7 +59,9 @@ class FrozenPolicy(Agent):
     Raises:
         TypeError: ``model`` has no method ``predict`` and is not a function, or the sizes are
             unknown.
-        ValueError: a bad argument.
+        ValueError: a bad argument; or around the environment of the model is a wrapper that would
+            be lost without a word: of actions, and not of clickgym, or of observations, and their
+            size is the same without it.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -102,6 +105,7 @@ class FrozenPolicy(Agent):
                 f"the model makes lists of {sizes[1]} out of {sizes[0]} items; expected lists of "
                 f"{n_positions} out of {n_items}"
             )
+        _check_wrappers(model, *sizes)
         self.n_items = check_count("n_items", sizes[0])
         self.n_positions = check_positions(sizes[1], self.n_items)
         self._takes_masks = (
@@ -199,6 +203,37 @@ def _sizes_of(space: gym.Space | None) -> tuple[int, int] | None:
     if isinstance(space, MultiDiscrete) and space.nvec.ndim == 1:
         return int(space.nvec[0]), len(space.nvec)
     return None
+
+
+class _OfOthers(type):
+    """Makes the class below that of all wrappers that a `FrozenPolicy` would lose."""
+
+    def __instancecheck__(cls, layer: Any) -> bool:
+        name, is_ours = type(layer).__name__, type(layer).__module__.startswith("clickgym.")
+        if isinstance(layer, gym.ObservationWrapper):
+            sizes = {gym.spaces.flatdim(it.observation_space) for it in (layer, layer.env)}
+            return len(sizes) == 1 and name != "FlattenObservation"
+        return isinstance(layer, gym.ActionWrapper | VectorActionWrapper) and not is_ours
+
+
+class LostWrapper(metaclass=_OfOthers):
+    """A wrapper that changes what a model observes, or what its actions mean, and that nothing else
+    shows. The library asks each environment for it, also in processes of their own.
+    """
+
+
+def _check_wrappers(model: Any, n_items: Any, n_positions: Any) -> None:
+    """Check that no wrapper around the environment of a model would be lost."""
+    envs: Any = getattr(model, "get_env", lambda: None)()
+    while hasattr(envs, "venv"):  # wrappers of the library
+        envs = envs.venv
+    if envs is not None and any(envs.env_is_wrapped(LostWrapper, [0])):
+        raise ValueError(
+            "the model was trained behind a wrapper that changes observations or actions, and "
+            f"FrozenPolicy leaves it out. Apply it in a function: FrozenPolicy({n_items}, "
+            f"{n_positions}, model=lambda seen: model.predict(wrapper.observation(seen), "
+            "deterministic=True)[0])"
+        )
 
 
 @contextmanager

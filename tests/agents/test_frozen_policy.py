@@ -10,11 +10,14 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
-from gymnasium.wrappers import FlattenObservation
+from gymnasium.vector import VectorActionWrapper
+from gymnasium.wrappers import FlattenObservation, TransformObservation
 
 import clickgym
 
 pytest.importorskip("stable_baselines3")
+
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecMonitor
 
 from clickgym.agents import FrozenPolicy, PlackettLuceActorCritic
 from clickgym.agents.rl.learner import one_thread
@@ -279,6 +282,54 @@ def test_a_model_loaded_with_its_normalisation(tmp_path):
         ]
         for result in results[1:]:
             np.testing.assert_array_equal(result.regret, results[0].regret)
+
+
+class Mirrored(gym.ActionWrapper):
+    def action(self, action):
+        return action[::-1]
+
+
+def mirrored():
+    return Mirrored(gym.make("PBMRank-v0"))
+
+
+def flipped():
+    """Users whose clicks are shown as -1."""
+    env = gym.make("PBMRank-v0")
+    return TransformObservation(env, np.negative, spaces.Box(-1, 0, (5,), np.int8))
+
+
+@pytest.mark.parametrize("make", [flipped, mirrored])
+def test_wrappers_that_would_be_lost_are_refused(make):
+    """Also those in other processes, which go on; a function applies them."""
+    with one_thread():
+        for vector in (DummyVecEnv, SubprocVecEnv):
+            envs = VecMonitor(vector([make] * 2))
+            model = policy("PPO", envs)
+            with pytest.raises(ValueError, match=r"Apply it in a function: FrozenPolicy\(10"):
+                FrozenPolicy(model=model)
+            assert model.learn(96, reset_num_timesteps=False).num_timesteps >= 192
+            envs.close()
+    if make is flipped:
+        wrapper, clicks = make(), np.array([1, 0, 0, 1, 1])
+        agent = FrozenPolicy(
+            10, 5, model=lambda it: model.predict(wrapper.observation(it), deterministic=True)[0]
+        )
+        shown, _ = model.predict(-clicks, deterministic=True)
+        np.testing.assert_array_equal(agent.rank(clicks), shown)
+
+
+class MirroredStreams(VectorActionWrapper):
+    def actions(self, actions):
+        return actions[:, ::-1]
+
+
+def test_wrappers_of_streams_that_would_be_lost_are_refused():
+    streams = gym.make_vec("PBMRank-v0", 2, autoreset_mode="SameStep")
+    with one_thread():
+        model = policy("PPO", clickgym.agents.vec_env(MirroredStreams(streams)))
+    with pytest.raises(ValueError, match="a wrapper that changes observations or actions"):
+        FrozenPolicy(model=model)
 
 
 def test_processes_play_what_was_trained_on_streams():
