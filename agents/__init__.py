@@ -14,7 +14,6 @@ from .rl.learner import Learner, OwnLoop
 if TYPE_CHECKING:
     from .rl.plackett_luce import PlackettLuceActorCritic as PlackettLuceActorCritic
     from .rl.regret_callback import RegretCallback as RegretCallback
-    from .rl.vec_env import as_vec_env as as_vec_env
     from .rl.vec_env import vec_env as vec_env
 
 __all__ = [
@@ -32,7 +31,6 @@ __all__ += AGENTS
 _OF_TORCH = {
     "PlackettLuceActorCritic": "plackett_luce",
     "RegretCallback": "regret_callback",
-    "as_vec_env": "vec_env",
     "vec_env": "vec_env",
 }
 """What imports torch, at its first use, and the modules in which it is."""

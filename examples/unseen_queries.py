@@ -26,7 +26,7 @@ from learned_posterior import choose, make_envs, play, train
 from stable_baselines3 import PPO
 
 import clickgym
-from clickgym.agents import PlackettLuceActorCritic, RegretCallback, as_vec_env
+from clickgym.agents import PlackettLuceActorCritic, RegretCallback, vec_env
 from clickgym.core.statistics import half_width
 
 BANDITS = ("MixTS", "CascadeTS", "CascadeKLUCB", "BCMPTS", "Random")
@@ -49,7 +49,7 @@ def train_ppo(envs: VectorEnv, sessions: float, seed: int) -> PPO:
     """Train on whole episodes, so that each update sees their beginning and their end."""
     model = PPO(
         PlackettLuceActorCritic,
-        as_vec_env(RegretReward(envs)),
+        vec_env(RegretReward(envs)),
         n_steps=envs.unwrapped.model.n_sessions,
         batch_size=4_000,
         n_epochs=2,

@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 
-from ...core.checks import A_VECTOR_ENV, check_choice, check_kind
+from ...core.checks import check_choice, check_count, check_kind
 from ...core.specs import parse_spec
+from ...envs.vector_env import ClickVectorEnv
 from ...envs.wrappers.actions import FeatureWeights, NumberedLists, Scores
 from ...envs.wrappers.item_by_item import Choices, Draft, lists_are_episodes, space_of_drafts
 from ...envs.wrappers.regret import RecordVectorRegret
@@ -30,8 +31,8 @@ ACTIONS = {
 
 
 def vec_env(
-    env: str,
-    n_envs: int,
+    env: str | VectorEnv,
+    n_envs: int | None = None,
     *,
     seed: int | None = None,
     actions: str = "rankings",
@@ -47,17 +48,24 @@ def vec_env(
 
     Args:
         env: an id, such as ``"PBMRank-v0"``, with arguments if any, as `clickgym.run` takes it:
-            ``"PBMRank-v0:reward=any_click"``.
-        n_envs: B, the number of streams.
+            ``"PBMRank-v0:reward=any_click"``. Or a vector environment, such as that of
+            ``gym.make_vec`` in wrappers, with ``autoreset_mode="SameStep"``, because the library
+            resets a finished stream in the same step; put `RecordVectorRegret` inside of the
+            wrappers.
+        n_envs: B, the number of streams; only with an id.
         seed: of the users; a model with a seed gives its own.
         actions: ``"rankings"``, lists; or what the wrapper of one environment makes a list of:
             ``"scores"`` (`ScoresAction`), ``"weights"`` (`FeatureWeightsAction`), ``"items"``
             (`ItemByItem`).
         items: ``(L,)`` the order of the items, as in these wrappers.
-        **arguments: of the environment, such as ``instance`` and ``max_episode_steps``.
+        **arguments: of the environment of an id, such as ``instance`` and ``max_episode_steps``.
 
     Returns:
         A vector environment of the library with B environments.
+
+    Raises:
+        TypeError: ``env`` is neither, or the arguments are those of the other.
+        ValueError: a vector environment has another autoreset mode.
 
     Example:
         >>> import clickgym
@@ -69,53 +77,31 @@ def vec_env(
         >>> envs.result("mine")  # doctest: +ELLIPSIS
         <Result of mine in PBMRank-v0, yandex-9982: sessions=256, regret=..., engine=own loop, ...>
     """
-    expected = "an id, such as 'PBMRank-v0'; as_vec_env adapts what gym.make_vec returned"
-    check_kind("env", env, str, expected)
-    env_id, described = parse_spec(env)
-    streams = gym.make_vec(
-        env_id, num_envs=n_envs, autoreset_mode="SameStep", **(described | arguments)
-    )
-    envs = StableBaselinesVecEnv(RecordVectorRegret(streams), actions, items)
+    check_kind("env", env, str | VectorEnv, "an id such as 'PBMRank-v0', or a vector environment")
+    if isinstance(env, str):
+        env_id, described = parse_spec(env)
+        arguments = {"autoreset_mode": "SameStep", **described, **arguments}
+        streams = gym.make_vec(env_id, num_envs=check_count("n_envs", n_envs), **arguments)
+    elif n_envs is None and not arguments:
+        streams = env
+    else:
+        raise TypeError("n_envs and the arguments of an environment belong to gym.make_vec")
+    if isinstance(streams, ClickVectorEnv):
+        streams = RecordVectorRegret(streams)
+    envs = StableBaselinesVecEnv(streams, actions, items)
     envs.seed(seed)
     return envs
 
 
-def as_vec_env(envs: VectorEnv) -> StableBaselinesVecEnv:
-    """Adapt a Gymnasium vector environment to stable-baselines3, which cannot use it directly; for
-    an id without wrappers, `vec_env` is shorter.
-
-    Args:
-        envs: a vector environment of B streams with ``autoreset_mode="SameStep"``: the library
-            resets a finished stream in the same step.
-
-    Returns:
-        A vector environment of the library with B environments.
-
-    Raises:
-        TypeError: ``envs`` is not a Gymnasium vector environment.
-        ValueError: ``envs`` has another autoreset mode.
-
-    Example:
-        >>> import gymnasium as gym, clickgym
-        >>> from clickgym.agents import PlackettLuceActorCritic, as_vec_env
-        >>> from stable_baselines3 import PPO
-        >>> envs = as_vec_env(gym.make_vec("PBMRank-v0", num_envs=8, autoreset_mode="SameStep"))
-        >>> model = PPO(PlackettLuceActorCritic, envs, n_steps=32, gamma=0.0, seed=0, device="cpu")
-        >>> model.learn(256).num_timesteps
-        256
-    """
-    return StableBaselinesVecEnv(envs)
-
-
 class StableBaselinesVecEnv(VecEnv):
-    """The streams that `vec_env` and `as_vec_env` return.
+    """The streams that `vec_env` returns.
 
     All streams are one object, so attributes are those of the vector environment, and the same for
     every stream. The info of a stream has the ``regret`` of its session, and where an episode ended
     what ``Monitor`` of the library writes there.
 
     Args:
-        envs: as in `as_vec_env`; actions are lists, unless a wrapper of yours changes them.
+        envs: a vector environment; actions are lists, unless a wrapper of yours changes them.
         actions, items: as in `vec_env`.
         is_flat: whether a `Dict` is observed as one array, a `FlatObservation`.
     """
@@ -127,7 +113,6 @@ class StableBaselinesVecEnv(VecEnv):
         items: ArrayLike | None = None,
         is_flat: bool = False,
     ) -> None:
-        check_kind("envs", envs, VectorEnv, A_VECTOR_ENV)
         if envs.metadata.get("autoreset_mode") is not AutoresetMode.SAME_STEP:
             raise ValueError(
                 "stable-baselines3 resets a finished stream in the same step: build the vector "
@@ -207,14 +192,21 @@ class StableBaselinesVecEnv(VecEnv):
             observations = self._draft.seen(observations, streams)
         return observations if self._flat is None else self._flat.flat(observations)
 
-    def result(self, agent: str, horizon: int | None = None) -> Any:
-        """Return what was measured so far, or of the first so many sessions, a
-        `clickgym.Result`, as of `RecordRegret.result`. Each model needs new environments.
+    def result(self, agent: str, horizon: int | None = None, *, trained: int = 0) -> Any:
+        """Return what was measured so far as a `clickgym.Result`, as `RecordRegret.result` does.
+        Each model needs new environments.
 
         Raises:
-            AttributeError: there is no `RecordVectorRegret` around the environment.
+            AttributeError: there is no `RecordVectorRegret`; the message says where it belongs.
         """
-        return self._found("result")(agent, horizon)
+        try:
+            result = self._found("result")
+        except AttributeError:
+            raise AttributeError(
+                "these streams are not measured: put RecordVectorRegret around what gym.make_vec "
+                "returned, and the wrappers around that; vec_env(id, n_envs) does"
+            ) from None
+        return result(agent, horizon, trained=trained)
 
     def close(self) -> None:
         self.envs.close()
@@ -236,16 +228,23 @@ class StableBaselinesVecEnv(VecEnv):
         return [result[b] if has_rows else result for b in self._get_indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
-        return [wrapper_class is Monitor for _ in self._get_indices(indices)]
+        is_there = wrapper_class is Monitor  # which these streams are
+        is_there |= any(isinstance(layer, wrapper_class) for layer in self._layers()[:-1])
+        return [is_there for _ in self._get_indices(indices)]
 
     def _found(self, name: str) -> Any:
         """Return an attribute of the outermost layer of the vector environment that has it."""
         if name == "action_masks" and self._draft is not None:
             return lambda: self._draft.left
-        layer = self.envs
-        while not hasattr(layer, name) and isinstance(layer, VectorWrapper):
-            layer = layer.env
-        return getattr(layer, name)
+        layers = self._layers()
+        return getattr(next((it for it in layers if hasattr(it, name)), self.envs), name)
+
+    def _layers(self) -> list[Any]:
+        """The wrappers of the vector environment, from the outermost on, and the environment."""
+        layers: list[Any] = [self.envs]
+        while isinstance(layers[-1], VectorWrapper):
+            layers.append(layers[-1].env)
+        return layers
 
 
 class FlatObservation(Box):

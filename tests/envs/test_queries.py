@@ -282,11 +282,11 @@ def test_the_list_policy_reads_the_counts():
     """It scores each item by its row, so permuted rows have permuted scores."""
     torch = pytest.importorskip("torch")
     sb3 = pytest.importorskip("stable_baselines3")
-    from clickgym.agents import PlackettLuceActorCritic, as_vec_env
+    from clickgym.agents import PlackettLuceActorCritic, vec_env
 
     envs = EpisodeCountsVector(gym.make_vec(PBM, num_envs=4, autoreset_mode="SameStep", **FEW))
     model = sb3.PPO(
-        PlackettLuceActorCritic, as_vec_env(envs), n_steps=8, batch_size=16, seed=0, device="cpu"
+        PlackettLuceActorCritic, vec_env(envs), n_steps=8, batch_size=16, seed=0, device="cpu"
     )
     model.learn(64)
     counts = torch.rand(1, 10, 13)

@@ -36,7 +36,7 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecNormalize
 
-from clickgym.agents import PlackettLuceActorCritic, as_vec_env, vec_env
+from clickgym.agents import PlackettLuceActorCritic, vec_env
 
 SMALL = PositionBasedModel([0.6, 0.5, 0.3, 0.1], [1.0, 0.7, 0.4])
 QUICK: dict[str, Any] = {"n_envs": 8, "n_steps": 8, "batch_size": 32, "n_epochs": 2}
@@ -52,7 +52,7 @@ def streams(n_envs: int = 4, **arguments: Any) -> RecordVectorRegret:
 
 
 def test_adapter_steps_like_the_vector_environment() -> None:
-    envs, adapter = streams(), as_vec_env(streams())
+    envs, adapter = streams(), vec_env(streams())
     adapter.seed(5)
     observations, _ = envs.reset(seed=5)
     assert np.array_equal(adapter.reset(), observations)
@@ -70,7 +70,7 @@ def test_adapter_steps_like_the_vector_environment() -> None:
 
 
 def test_adapter_final_observation() -> None:
-    envs, adapter = streams(max_episode_steps=3), as_vec_env(streams(max_episode_steps=3))
+    envs, adapter = streams(max_episode_steps=3), vec_env(streams(max_episode_steps=3))
     adapter.seed(1)
     adapter.reset()
     envs.reset(seed=1)
@@ -89,9 +89,7 @@ def test_adapter_final_observation() -> None:
 
 def test_adapter_of_gymnasiums_vectors() -> None:
     mode = {"autoreset_mode": "SameStep"}
-    adapter = as_vec_env(
-        gym.make_vec("CartPole-v1", 3, vectorization_mode="sync", vector_kwargs=mode)
-    )
+    adapter = vec_env(gym.make_vec("CartPole-v1", 3, vectorization_mode="sync", vector_kwargs=mode))
     adapter.seed(0)
     adapter.reset()
     ended = 0
@@ -109,7 +107,7 @@ def test_adapter_of_gymnasiums_vectors() -> None:
 
 
 def test_adapter_attributes() -> None:
-    adapter = as_vec_env(streams())
+    adapter = vec_env(streams())
     assert adapter.get_attr("num_envs", indices=[0, 2]) == [4, 4]
     assert adapter.get_attr("unwrapped")[0].model is SMALL
     assert adapter.has_attr("meter")
@@ -161,9 +159,9 @@ def test_actions_that_are_no_lists() -> None:
 
 def test_adapter_refuses_what_it_cannot_serve() -> None:
     with pytest.raises(ValueError, match='autoreset_mode="SameStep"'):
-        as_vec_env(ClickVectorEnv(SMALL, 2))
+        vec_env(ClickVectorEnv(SMALL, 2))
     with pytest.raises(TypeError):
-        as_vec_env(ClickEnv(SMALL))
+        vec_env(ClickEnv(SMALL))
 
 
 def test_policy_for_lists_learns_on_native_streams() -> None:
@@ -209,7 +207,7 @@ def test_arguments_of_native_streams() -> None:
     assert np.array_equal(*seen)
     with pytest.raises((TypeError, ValueError), match="env_kwargs"):
         vec_env("ContextualPBMRank-v0", 2, env_kwargs={"instance": instance})
-    with pytest.raises(TypeError, match="as_vec_env adapts"):
+    with pytest.raises(TypeError, match="an id such as"):
         vec_env(gym.make("PBMRank-v0"), 2)  # type: ignore[arg-type]
 
 

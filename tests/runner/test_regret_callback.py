@@ -18,7 +18,7 @@ from stable_baselines3.common.logger import KVWriter, Logger
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecMonitor, VecNormalize
 
-from clickgym.agents import PlackettLuceActorCritic, RegretCallback, as_vec_env
+from clickgym.agents import PlackettLuceActorCritic, RegretCallback, vec_env
 
 B = 4
 
@@ -73,7 +73,7 @@ def test_lines_are_means_over_the_sessions_since_the_last_line():
 @pytest.mark.parametrize("is_native", [False, True])
 def test_kinds_of_users(env_id, is_native):
     if is_native:
-        envs = as_vec_env(gym.make_vec(env_id, B, autoreset_mode="SameStep", max_episode_steps=5))
+        envs = vec_env(gym.make_vec(env_id, B, autoreset_mode="SameStep", max_episode_steps=5))
     else:
         envs = make_vec_env(f"clickgym:{env_id}", B, seed=0, env_kwargs={"max_episode_steps": 5})
     lines = logged(ppo(envs), 6 * 8 * B, log_interval=3)
@@ -88,7 +88,7 @@ def test_native_streams_count_each_session_once(limit):
     envs = RecordVectorRegret(
         gym.make_vec("PBMRank-v0", B, autoreset_mode="SameStep", max_episode_steps=limit)
     )
-    lines = logged(ppo(as_vec_env(envs)), 3 * 8 * B, log_interval=1)
+    lines = logged(ppo(vec_env(envs)), 3 * 8 * B, log_interval=1)
     assert envs.meter.step == 3 * 8 * B
     regret = np.mean([line["rollout/regret"] for line in lines if "rollout/regret" in line])
     assert regret == pytest.approx(envs.meter.totals[0] / envs.meter.step)
@@ -106,7 +106,7 @@ def test_native_streams_count_each_session_once(limit):
 )
 def test_wrappers_of_the_library(env_id, wrapper, settings, is_native):
     if is_native:
-        envs = as_vec_env(gym.make_vec(env_id, B, autoreset_mode="SameStep"))
+        envs = vec_env(gym.make_vec(env_id, B, autoreset_mode="SameStep"))
     else:
         envs = make_vec_env(f"clickgym:{env_id}", B, seed=0)
     (line, *_) = logged(ppo(wrapper(envs, **settings)), 8 * B, log_interval=1)

@@ -20,7 +20,6 @@ LARGEST = 1e100
 """The largest number that may scale others: their products stay within the range of floats."""
 
 AN_ENV = "an environment, as gym.make returns it"
-A_VECTOR_ENV = "a vector environment, as gym.make_vec returns it"
 
 Shape = tuple[int | str | None, ...]
 """A size is a number; a name or None allows any positive length."""
