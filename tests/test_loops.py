@@ -1,5 +1,5 @@
-"""The programs of other libraries in docs/wrappers.md, as they stand there: other people's loops end their episodes,
-and what they print is right.
+"""The programs of other libraries in docs/wrappers.md, as they stand there: loops end their
+episodes, and what they print is right.
 """
 
 from __future__ import annotations
