@@ -59,7 +59,7 @@ class OwnLoop(BaseAgent):
             reason = f"learns on streams with clocks of their own, and {changes}"
         elif env.n_queries > 1:
             cure = "train it with gym.make_vec, and play it as a FrozenPolicy"
-            reason = f"would train on the queries of the test; {cure} (docs/rl_results.md#unseen-queries)"
+            reason = f"would train on the queries of the test; {cure} (docs/rl_results.md)"
         if reason:
             raise UnsuitedError(name, reason)
         if wanted != "auto":
