@@ -21,7 +21,7 @@ from ..core.checks import (
     numbers,
     short,
 )
-from ..core.kernels import entry, static_kernels
+from ..core.kernels import Repeated, static_kernels
 from ..core.state import check_dtypes, first_arrays
 from ..core.sums import weighted_sums
 from .agent import Agent, EnvTraits, Seed
@@ -86,6 +86,8 @@ class CompiledAgent(Agent):
         self.rng = generator(seed)
         self.state = self._first_state()
         self.ranking = np.full(self.n_positions, -1, np.int64)
+        self._clicks = np.zeros(self.n_positions, np.int8)
+        self._repeated = Repeated()
 
     # ------------------------------------------------------ methods that a subclass may override
 
@@ -158,7 +160,7 @@ class CompiledAgent(Agent):
         """
         observed = self.observed_arrays(observation)
         self.make_room(1)
-        entry(self.rank_kernel)(self.state, self.rng, self.ranking, *observed)
+        self._repeated(self.rank_kernel, self.state, self.rng, self.ranking, *observed)
         return self.ranking.copy()
 
     def update(
@@ -175,14 +177,14 @@ class CompiledAgent(Agent):
         Raises:
             ValueError: bad clicks, or a list other than the last one. Then nothing is learned.
         """
-        checked = checked_clicks(clicks, self.n_positions)
+        self._clicks[:] = checked_clicks(clicks, self.n_positions)
         observed = self.observed_arrays(observation)
         waits = self.ranking[0] >= 0
         if not (waits and _are_equal(ranking, self.ranking)):
             pending = "no list is pending; call rank before each update"
             expected = f"rank returned {short(self.ranking)}" if waits else pending
             raise ValueError(f"update got the list {short(ranking)}, but {expected}")
-        entry(self.update_kernel)(self.state, self.ranking, checked, *observed)
+        self._repeated(self.update_kernel, self.state, self.ranking, self._clicks, *observed)
         self.ranking[0] = -1
 
     def best(self) -> NDArray[np.int64]:
@@ -276,6 +278,7 @@ class ContextualAgent(CompiledAgent):
     ) -> None:
         self.n_features = check_count("n_features", n_features)
         super().__init__(n_items, n_positions, seed, n_features=self.n_features, **hyperparameters)
+        self._features = np.zeros((n_items, n_features))
 
     def sizes(self) -> dict[str, int]:
         return super().sizes() | {"d": self.n_features}
@@ -284,9 +287,11 @@ class ContextualAgent(CompiledAgent):
         features = value_of(self, observation, "features")
         shape = (self.n_items, self.n_features)
         is_usual = type(features) is np.ndarray and features.dtype == np.float64
-        if is_usual and features.shape == shape and (np.abs(features) <= LARGEST_FEATURE).all():
-            return (np.array(features, order="C"),)
-        return (checked_features(features, shape),)
+        is_usual = is_usual and features.shape == shape
+        if not (is_usual and (np.abs(features) <= LARGEST_FEATURE).all()):
+            features = checked_features(features, shape)
+        self._features[:] = features
+        return (self._features,)
 
     def best(self, features: ArrayLike) -> NDArray[np.int64]:  # type: ignore[override]
         """Return the order of candidates by the current estimates, without exploration; the agent

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_call, check_seed
 from ..core.faults import SessionError, cause
-from ..core.kernels import entry
+from ..core.kernels import KernelError, Repeated
 from ..core.specs import written_spec
 from .arguments import Described
 from .session import begin_streams
@@ -100,10 +100,8 @@ class BaseClickEnv:
     needs_counts = False
     """Whether every episode is another query, and no `EpisodeCounts` shows what was clicked in it.
     """
-    _draws: bool
-    """Whether the kernels of the present task draw more than the uniform numbers of sessions."""
-    _code: Callable[..., Any] | None = None
-    """The machine code of a step, of the present task."""
+    _kernels: Any = None
+    """Those of the present task; None after a change and in copies, which cannot be sent."""
 
     def _set_up(
         self,
@@ -121,6 +119,8 @@ class BaseClickEnv:
         self._tasks = self.model.tasks(self.reward, cutoff, reference)
         self._changes = [*self.model.starts[1:], sys.maxsize]
         self._all = np.ones(n_streams, np.bool_)
+        self._starting = np.ones(n_streams, np.bool_)
+        self._repeated = Repeated()
         self._lists = RankedList(self.model.n_items, self.model.n_positions)
         self.task, self.steps, self._is_begun = None, 0, False
         self.n_simulated = 0
@@ -138,9 +138,7 @@ class BaseClickEnv:
         """Select the task of the present step, in its first state."""
         epoch = bisect.bisect_right(self._changes, self.steps)
         if self.task is not self._tasks[epoch]:
-            self.task, self._code = self._tasks[epoch], None
-            _, *drawing = self.task.kernels
-            self._draws = any(kernel is not draw_nothing for kernel in drawing)
+            self.task, self._kernels = self._tasks[epoch], None
         self.next_change = self._changes[epoch]
         self.state = self.task.first_state(len(self._all))
 
@@ -167,30 +165,37 @@ class BaseClickEnv:
 
     def _begin(self, which: NDArray[np.bool_]) -> None:
         """Draw the first session of a new user on the streams ``which``, ``(B,)``."""
-        if self._draws:
-            begin = entry(begin_streams(self.task.kernels.begin))
-            begin(self.task.users, self.state, self._np_random, which)
+        begin = self._drawing().begin
+        if begin is not draw_nothing:
+            self._starting[:] = which
+            self._repeated(
+                begin_streams(begin), self.task.users, self.state, self._np_random, self._starting
+            )
 
-    def _play(self, step: Callable[..., Callable[..., Any]], shown: Any, lists: Any) -> Any:
-        """Play a session on each stream, on ranked lists.
+    def _drawing(self) -> Any:
+        """Return the kernels of the present task, which take a while to make."""
+        if self._kernels is None:
+            self._kernels = self.task.kernels
+        return self._kernels
+
+    def _play(self, step: Callable[..., Callable[..., Any]], shown: Any) -> Any:
+        """Play a session on each stream; return what the kernel returns.
 
         Args:
             step: makes the kernel.
-            shown: receives the sessions.
+            shown: has the lists, and receives the sessions.
 
         Raises:
             SessionError: the users failed.
         """
-        rng = self._np_random
-        rng.random(out=shown.uniforms)
-        rng = rng if self._draws else None  # numba takes 5 µs to unpack a generator
-        users, state = self.task.users, self.state
+        kernel = step(*self._drawing())
         try:
-            if self._code is None:
-                self._code = entry(step(*self.task.kernels)).code(users, state, rng, shown, lists)
-            return self._code(users, state, rng, shown, lists)
+            return self._repeated(kernel, self.task.users, self.state, self._np_random, shown)
+        except KernelError:
+            raise
         except Exception as error:
-            where = "" if lists.ndim == 1 else f", on one of {len(lists)} streams"
+            n_streams = len(self._all)
+            where = f", on one of {n_streams} streams" if hasattr(self, "num_envs") else ""
             users = f"a {type(self.task.model).__name__}{where}"
             raise SessionError(
                 f"{name_of(self)}, step {self.steps + 1}: {cause(error)}, in {users}"
@@ -219,8 +224,8 @@ class BaseClickEnv:
             BaseClickEnv._has_warned_of_queries = True
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a copy gets: machine code belongs to one process."""
-        return {**vars(self), "_code": None}
+        """Return what a copy gets: kernels cannot be sent to another process."""
+        return {**vars(self), "_kernels": None}
 
     def __repr__(self) -> str:
         return as_call(

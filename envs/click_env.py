@@ -151,17 +151,17 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
             raise gym.error.ResetNeeded(
                 "call reset() before the first step(), and after the user has left"
             )
-        n_items, n_positions = self._sizes
         if type(action) is np.ndarray and action.dtype == INT64 and action.shape == self._shape:
             ranking = action.copy()
         else:
-            ranking = check_items(action, n_items, n_positions)
-        items = ranking.tolist()
-        if len(set(items)) < n_positions or min(items) < 0 or max(items) >= n_items:
-            ranking = without_repeats(check_items(ranking, n_items, n_positions), n_items)
-        reward, expectation, optimum, satisfied, has_left = self._play(
-            single_step, self.shown, ranking
+            ranking = check_items(action, *self._sizes)
+        self.shown.ranking[:] = ranking
+        is_list, reward, expectation, optimum, satisfied, has_left = self._play(
+            single_step, self.shown
         )
+        if not is_list:  # nothing was drawn
+            listed = without_repeats(check_items(ranking, *self._sizes), self._sizes[0])
+            return ClickEnv.step(self, listed)  # a subclass may have called this step
         regret = optimum - expectation
         self.finish_sessions(1, regret, ranking, reward, satisfied)
         self._is_open = not has_left

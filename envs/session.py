@@ -24,6 +24,7 @@ class Shown(NamedTuple):
     listed: Annotated[Ints, "L", -1]  # the number of the last list with each item, also if refused
     n_lists: Annotated[Ints, "1"]
     n_sessions: Annotated[Ints, "1"]  # the number of the last list that has its clicks
+    ranking: Annotated[Ints, "K"]  # the list of a single step
     draws: Annotated[Flags, "1"]  # in the compiled loop: whether users draw what follows
 
 
@@ -36,6 +37,7 @@ class Batch(NamedTuple):
     realised: Annotated[Floats, "B"]
     expectation: Annotated[Floats, "B"]
     optimum: Annotated[Floats, "B"]
+    rankings: Annotated[Ints, "B K"]
     begins: Annotated[Flags, "B"]  # whether the next call draws a new user instead of a session
     listed: Annotated[Ints, "L"]  # the last stream whose list has each item
 
@@ -90,49 +92,46 @@ def play_session(session: Callable[..., Any]) -> Callable[..., tuple[bool, float
 @cache
 def single_step(
     session: Callable[..., Any], begin: Callable[..., Any], advance: Callable[..., bool]
-) -> Callable[..., tuple[float, float, float, int, bool]]:
-    """Return the kernel of `ClickEnv.step`, which plays a session by the uniform numbers in
-    ``shown``, and draws what follows.
+) -> Callable[..., tuple[bool, float, float, float, int, bool]]:
+    """Return the kernel of `ClickEnv.step`, which plays a session of the list in ``shown``, and
+    draws what follows.
 
-    It returns the realised, the expected and the optimal reward, the position at which the user
-    left satisfied, and whether the user has left for good.
+    It returns whether the list is valid (if not, nothing is drawn), the realised, the expected and
+    the optimal reward, the position at which the user left satisfied, and whether the user has left
+    for good.
     """
+    play = play_session(session)
 
     @kernel
-    def single_step(users, state, rng, shown, ranking):
-        first, optimum = np.int64(0), state.optimum[0]
-        realised, expectation, satisfied = session(
-            users, state, first, ranking, shown.uniforms, shown.clicks, shown.examined
-        )
-        return realised, expectation, optimum, satisfied, advance(users, state, first, rng)
+    def single_step(users, state, rng, shown):
+        optimum = state.optimum[0]
+        is_list, realised, expectation, satisfied = play(users, state, rng, shown, shown.ranking)
+        has_left = advance(users, state, np.int64(0), rng) if is_list else False
+        return is_list, realised, expectation, optimum, satisfied, has_left
 
     return single_step
-
-
-@kernel
-def are_ranked_lists(rankings, listed, begins):
-    """Whether all lists hold distinct items, but for those of streams that begin."""
-    listed[:] = -1
-    for b in range(len(rankings)):
-        if not begins[b] and not is_ranked_list(rankings[b], listed, b):
-            return False
-    return True
 
 
 @cache
 def batch_step(
     session: Callable[..., Any], begin: Callable[..., Any], advance: Callable[..., bool]
 ) -> Callable[..., bool]:
-    """Return the kernel of `ClickVectorEnv.step`, which plays a session on each stream by the
-    uniform numbers in ``batch``, and draws what follows. A stream that ``batch.begins`` gets a new
-    user instead, and 0 everywhere.
+    """Return the kernel of `ClickVectorEnv.step`, which plays a session on each stream, and draws
+    what follows. A stream that ``batch.begins`` gets a new user instead, and 0 everywhere.
 
-    It returns whether any user has left for good.
+    It returns whether all lists are valid; if not, nothing is drawn.
     """
 
     @kernel
-    def batch_step(users, state, rng, batch, rankings):
-        begins, has_left = batch.begins, False
+    def batch_step(users, state, rng, batch):
+        begins, rankings = batch.begins, batch.rankings
+        batch.listed[:] = -1
+        for b in range(len(rankings)):
+            if not begins[b] and not is_ranked_list(rankings[b], batch.listed, b):
+                return False
+        for b in range(len(rankings)):
+            for k in range(batch.uniforms.shape[1]):
+                batch.uniforms[b, k] = rng.random()
         for b in range(len(rankings)):
             clicks, examined = batch.clicks[b], batch.examined[b]
             if begins[b]:
@@ -145,9 +144,8 @@ def batch_step(
                 batch.realised[b], batch.expectation[b], _ = session(
                     users, state, b, rankings[b], batch.uniforms[b], clicks, examined
                 )
-                if advance(users, state, b, rng):
-                    begins[b], has_left = True, True
-        return has_left
+                begins[b] = advance(users, state, b, rng)
+        return True
 
     return batch_step
 

@@ -12,11 +12,10 @@ from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_array, check_choice, check_count, integers
-from ..core.kernels import entry
 from .arguments import described_users
 from .base_env import BaseClickEnv
 from .instances.instance import AnyInstance
-from .session import Batch, are_ranked_lists, batch_step, nothing_shown
+from .session import Batch, batch_step, nothing_shown
 from .spaces import RankedList, without_repeats
 from .users import Users
 
@@ -217,26 +216,19 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         Returns:
             The clicks, the rewards, and the infos.
         """
-        batch = self._batch._replace(  # what the caller gets is new at every step
-            clicks=np.zeros(self._shape, np.int8),
-            realised=np.empty(self.num_envs),
-            expectation=np.empty(self.num_envs),
-            optimum=np.empty(self.num_envs),
-        )
-        sessions = self.num_envs - int(
-            np.count_nonzero(batch.begins)
-        )  # a user who has left has none
-        if not entry(are_ranked_lists)(rankings, batch.listed, batch.begins):
-            rankings = self._shown_for(rankings)
-        self._play(batch_step, batch, rankings)
+        batch = self._batch
+        batch.rankings[:] = rankings
+        sessions = self.num_envs - int(np.count_nonzero(batch.begins))  # not of users who have left
+        if not self._play(batch_step, batch):  # nothing was drawn
+            return self._simulate(self._shown_for(rankings))
         self._count(1, sessions)
-        infos = {
+        infos = {  # what the caller gets is new at every step
             "ranking": rankings,
-            "expected_reward": batch.expectation,
+            "expected_reward": batch.expectation.copy(),
             "regret": batch.optimum - batch.expectation,
-            "optimal_reward": batch.optimum,
+            "optimal_reward": batch.optimum.copy(),
         }
-        return batch.clicks, batch.realised, infos
+        return batch.clicks.copy(), batch.realised.copy(), infos
 
     def _shown_for(self, rankings: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return what is shown for lists of which some are bad; those of streams whose users have

@@ -5,6 +5,7 @@ import os
 import re
 import runpy
 import sys
+from contextlib import nullcontext
 
 import pytest
 from hypothesis import settings
@@ -18,14 +19,13 @@ gc.set_threshold(1_000_000, 20, 20)  # looking for garbage took a tenth of the t
 
 
 @pytest.fixture(autouse=True)
-def kernels_as_python(request, monkeypatch):
+def kernels_as_python(request):
     """Compiling takes longer than most tests play: those marked so run kernels as Python."""
-    marks = [mark.name for mark in request.node.iter_markers()]
-    if "uncompiled" in marks and "compiled" not in marks:
-        from clickgym.core import kernels
+    from clickgym.core.kernels import uncompiled
 
-        monkeypatch.setattr(kernels._Entry, "__call__", lambda self, *given: self.kernel(*given))
-        monkeypatch.setattr(kernels._Entry, "code", lambda self, *given: self.kernel)
+    marks = [mark.name for mark in request.node.iter_markers()]
+    with uncompiled() if "uncompiled" in marks and "compiled" not in marks else nullcontext():
+        yield
 
 
 @pytest.fixture(autouse=True)

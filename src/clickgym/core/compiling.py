@@ -8,32 +8,25 @@ import multiprocessing
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Self
 
 numba: Any
 try:
     import numba
     from numba.core import event
-    from numba.core.errors import NumbaError
     from numba.extending import register_jitable
 except ImportError:  # kernels run as Python
     numba = event = register_jitable = None  # type: ignore[assignment]
-    NumbaError = NotImplementedError  # type: ignore[assignment,misc]
 
 COMPILES = numba is not None and not numba.config.DISABLE_JIT
-OPTIONS: dict[str, Any] = {
-    "nogil": True,
-    "forceinline": True,
-    "_nrt": False,  # no references are counted (see `numba.extending.register_jitable`)
-    "no_cpython_wrapper": True,  # like the next: only compiled code calls it
-    "no_cfunc_wrapper": True,
-}
-"""Of a kernel in the kernels that call it."""
 
-try:  # names that numba does not document: without them a cold start takes half as long again
+OPTIONS: dict[str, Any] = {}
+"""How numba compiles a kernel that other kernels call."""
+try:  # what numba does not document: without it a cold start takes half as long again
     from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import Compiler
+    from numba.core.options import DefaultOptions
 except ImportError:
     pass
 else:
@@ -48,9 +41,17 @@ else:
         """Compiles a kernel to a part."""
 
         def compile_extra(self, func: Any) -> Any:
-            self.state.library = Part(self.state.targetctx.codegen(), func.__qualname__)
+            with suppress(AttributeError, TypeError):
+                self.state.library = Part(self.state.targetctx.codegen(), func.__qualname__)
             return super().compile_extra(func)
 
+    OPTIONS |= {
+        "forceinline": True,
+        "_nrt": False,  # no references are counted (see `numba.extending.register_jitable`)
+        "no_cpython_wrapper": True,  # like the next: only compiled code calls it
+        "no_cfunc_wrapper": True,
+    }
+    OPTIONS = {name: value for name, value in OPTIONS.items() if hasattr(DefaultOptions, name)}
     OPTIONS["pipeline_class"] = PartCompiler
 
 COMPILING = "compiling …"

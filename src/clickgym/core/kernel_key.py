@@ -136,9 +136,10 @@ def _records_among(values: tuple[Any, ...]) -> Iterator[Any]:
             yield from _records_among(value)
 
 
-def key_of(reached: dict[Any, str], arguments: tuple[Any, ...]) -> str:
-    """Return a hash of what a kernel is compiled from for some arguments; empty if that is unknown,
-    or another process cannot import a class of named tuples by its name, as numba does.
+def key_of(reached: dict[Any, str], arguments: tuple[Any, ...], text: str) -> str:
+    """Return a hash of what a kernel is compiled from for some arguments, in a function of this
+    text; empty if that is unknown, or another process cannot import a class of named tuples by its
+    name, as numba does.
     """
     records = [*_records_among(arguments)]
     if UNKNOWN in reached.values() or not all(map(_is_importable, records)):
@@ -146,7 +147,7 @@ def key_of(reached: dict[Any, str], arguments: tuple[Any, ...]) -> str:
     config = numba.config
     versions = sys.version, numba.__version__, np.__version__, config.OPT, config.BOUNDSCHECK
     kernel, *_ = reached.values()
-    content = repr((versions, [*OPTIONS], [*map(_fields_of, records)], kernel))
+    content = repr((versions, text, [*OPTIONS], [*map(_fields_of, records)], kernel))
     return hashlib.sha256(content.encode()).hexdigest()[:40]
 
 

@@ -25,14 +25,17 @@ import threading
 import time
 import types
 import warnings
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
+from operator import is_
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .checks import short
-from .compiling import COMPILES, OPTIONS, NumbaError, numba, register_jitable
+from .compiling import COMPILES, OPTIONS, numba, register_jitable
 from .kernel_errors import KernelError as KernelError
 from .kernel_errors import explanation
 from .kernel_key import key_of, reached_by
@@ -78,15 +81,97 @@ def entry(function: Callable[..., Any]) -> Any:
         function: a kernel.
 
     Returns:
-        A function with the same positional arguments; the same object for the same kernel. Its
-        method ``code(*arguments)`` returns the machine code for exactly the types of these
-        arguments. It does not look at types again, which takes numba longer than most kernels run.
-        So pass it only arguments of these types.
+        A function with the same positional arguments; the same object for the same kernel.
 
     Raises:
         KernelError: ``function`` is not a Python function.
     """
-    return _Entry(kernel(function))
+    return _Entry(kernel(function), CALL)
+
+
+@cache
+def _generator(function: Callable[..., Any]) -> Any:
+    return _Entry(kernel(function), CALLS)
+
+
+CALL = """\
+def {name}({arguments}):
+    return kernel({arguments})
+"""
+CALLS = """\
+def {name}(is_open, {arguments}):
+    while is_open[0]:
+        yield kernel({arguments})
+"""
+"""What numba compiles for Python: a function, and a generator that calls the kernel at each
+``next``."""
+
+
+class Repeated:
+    """Calls of kernels with the same arguments again and again, such as the steps of an
+    environment.
+
+    At each call of an entry, numba looks at the types of all arguments and unpacks them, which
+    takes longer than most kernels run: for a random generator alone seven microseconds. A compiled
+    generator, the Python kind with ``yield``, gets its arguments once and keeps them. So an object
+    holds one generator for each kernel that it repeats, as long as the arguments are the same
+    objects. A copy of a `Repeated` is empty.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[Any, tuple[tuple[Any, ...], Any, Any]] = {}
+        """By kernel: the arguments, the generator, and the array that keeps it open."""
+
+    def __call__(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return ``function(*arguments)``, compiled. What changes from call to call must be the
+        content of arrays: other objects are unpacked anew.
+        """
+        if not _is_compiled:
+            return function(*arguments)
+        held, calls, _ = self._held.get(function, NOTHING)
+        if not (calls and all(map(is_, held, arguments))):
+            self._close(function)
+            is_open = np.ones(1, np.bool_)
+            calls = _generator(function)(is_open, *arguments)
+            self._held[function] = arguments, calls, is_open
+        try:
+            return next(calls)
+        except BaseException:
+            del self._held[function]  # a generator that has failed cannot be continued
+            raise
+
+    def _close(self, function: Any) -> None:
+        """Let a generator end: numba frees the arguments of one that is left open never."""
+        _, calls, is_open = self._held.pop(function, NOTHING)
+        if calls:
+            is_open[0] = False
+            next(calls, None)
+
+    def __del__(self) -> None:
+        for function in [*self._held]:
+            self._close(function)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Repeated, ()
+
+
+NOTHING: tuple[Any, ...] = (), None, None
+
+
+@contextmanager
+def uncompiled() -> Iterator[None]:
+    """Context in which kernels run as Python, in all threads: for debuggers, and for tests that
+    are shorter than the time of compilation.
+    """
+    global _is_compiled
+    before, _is_compiled = _is_compiled, False
+    try:
+        yield
+    finally:
+        _is_compiled = before
+
+
+_is_compiled = COMPILES
 
 
 class _FirstCalls(threading.local):
@@ -102,55 +187,53 @@ def clock() -> float:
 
 
 class _Entry:
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.kernel, self.__name__, self.__doc__ = function, function.__name__, function.__doc__
+    """A kernel as Python calls it, by a function or a generator."""
+
+    def __init__(self, function: Callable[..., Any], text: str) -> None:
+        self.kernel, self._text = function, text
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
         self._compiled: dict[Any, Any] = {}
         """By the classes of arguments, because a file is named by the fields of named tuples."""
 
     def __call__(self, *arguments: Any) -> Any:
-        compiled = self._compiled.get((*map(type, arguments),))
-        return (compiled or self._compile(arguments))(*arguments)
-
-    def code(self, *arguments: Any) -> Callable[..., Any]:
-        if not COMPILES:
-            return self.kernel
-        compiled = self._compiled.get((*map(type, arguments),)) or self._compile(arguments)
-        return compiled.compile((*map(numba.typeof, arguments),))
+        if not _is_compiled:
+            return self.kernel(*arguments)
+        classes = (*map(type, arguments),)
+        compiled = self._compiled.get(classes)
+        if compiled is None:
+            compiled = self._compiled[classes] = self._compile(arguments)
+        return compiled(*arguments)
 
     def _compile(self, arguments: tuple[Any, ...]) -> Any:
         """Return numba's version of the kernel, compiled for these arguments or read from disk."""
-        if not COMPILES:
-            return self.kernel
         before = time.perf_counter()
-        reached = reached_by(self.kernel)
-        key = key_of(reached, arguments)
-        compiled = _named(self.kernel, key)
+        reached, kinds = reached_by(self.kernel), (*map(numba.typeof, arguments),)
         collects = gc.isenabled()
         gc.disable()  # it would take a tenth of the time of compilation and free little
         try:
-            compiled.compile((*map(numba.typeof, arguments),))
-        except NumbaError as error:
-            raise KernelError(explanation(reached, str(error))) from None
-        except Exception as error:  # of many classes, from a damaged file
-            compiled = _named(self.kernel, "")
-            compiled.compile((*map(numba.typeof, arguments),))
+            compiled = _named(self.kernel, self._text, key_of(reached, arguments, self._text))
+            compiled.compile(kinds)
+        except Exception as error:  # of many classes: numba refuses the kernel, or a damaged file
+            compiled = _named(self.kernel, self._text, "")
+            try:
+                compiled.compile(kinds)
+            except Exception as refusal:
+                raise KernelError(explanation(reached, str(refusal))) from None
             text = f"compiled kernels are not read from disk or kept: {error}; you can delete"
             warnings.warn(f"{text} {cache_folder()}", stacklevel=2)
         finally:
             if collects:
                 gc.enable()
-        self._compiled[(*map(type, arguments),)] = compiled
         _first_calls.seconds += time.perf_counter() - before
         return compiled
 
 
-def _named(function: Callable[..., Any], key: str) -> Any:
-    """Return a function of one line that calls the kernel, as numba compiles it. It has a file of
+def _named(function: Callable[..., Any], text: str, key: str) -> Any:
+    """Return the function of a text that calls the kernel, as numba compiles it. It has a file of
     its own, beside which numba stores the machine code; without a key nothing is stored.
     """
     name = f"{re.sub('[^A-Za-z0-9]', '_', function.__name__)}_{key}"
-    arguments = ", ".join(inspect.signature(function).parameters)
-    text = f"def {name}({arguments}):\n    return kernel({arguments})\n"
+    text = text.format(name=name, arguments=", ".join(inspect.signature(function).parameters))
     file = _kept_file(f"{name}.py") if key else None
     scope: dict[str, Any] = {"kernel": function, "__name__": __name__}
     exec(compile(text, str(file or "<entry>"), "exec"), scope)
