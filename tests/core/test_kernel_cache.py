@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import clickgym
-from clickgym.core.kernels import KernelError, cache_folder, entry, kernel
+from clickgym.core.kernels import KernelError, Repeated, cache_folder, entry, kernel, uncompiled
 
 FILES = {
     "constants_of_it": "FACTOR = 3.0\n",
@@ -285,10 +285,32 @@ def undefined(x):
     return x + items  # noqa: F821
 
 
+@kernel
+def undefined_in_a_module(x):
+    return x + sys.lost
+
+
+@kernel
+def calls_undefined(x):
+    return halve(x) + undefined_in_a_module(x)
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (undefined, "test_kernel_cache:undefined: .*, does not compile: .*'items'"),
+        (
+            undefined,
+            r"test_kernel_cache:undefined: line .*'return x \+ items .*', does not compile: "
+            "name 'items' is not defined$",
+        ),
+        *(
+            (
+                function,
+                r"test_kernel_cache:undefined_in_a_module: line .*'return x \+ sys.lost', "
+                "does not compile: module 'sys' has no attribute 'lost'$",
+            )
+            for function in (undefined_in_a_module, calls_undefined)
+        ),
         (
             misspells,
             r"test_kernel_cache:misspells: line .*'return halve\(x\).name', "
@@ -310,3 +332,44 @@ def test_error_names_kernel_and_line(function, message):
     with pytest.raises(KernelError, match=message) as error:
         entry(function)(1.0)
     assert "\n" not in str(error.value)
+
+
+@kernel
+def adds(total, rng):
+    if total[0] < 0.0:
+        raise ValueError("below zero")
+    total[0] += rng.random()
+    return total[0]
+
+
+def test_repeated_calls():
+    """They see the content of arrays and other arguments, go on after an error, and keep alive only
+    the arguments of the last call.
+    """
+    calls, uniforms = Repeated(), np.random.default_rng(0).random(4)
+    rng, one, other = np.random.default_rng(0), np.zeros(1), np.ones(1)
+    before = sys.getrefcount(one)
+    assert calls(adds, one, rng) == uniforms[0]
+    assert calls(adds, one, rng) == one[0] == uniforms[:2].sum()
+    assert calls(adds, other, rng) == 1.0 + uniforms[2]
+    assert sys.getrefcount(one) == before
+    other[0] = -1.0
+    with pytest.raises(ValueError, match="below zero"):
+        calls(adds, other, rng)
+    other[0] = 2.0
+    assert calls(adds, other, rng) == 2.0 + uniforms[3]
+
+
+@kernel
+def sees(x):
+    return x
+
+
+def test_kernels_run_uncompiled():
+    """Compiled, they return another object of the same value; entries, too, that were compiled."""
+    calls, x = Repeated(), np.float64(1.0)
+    for _ in range(2):
+        with uncompiled():
+            assert entry(sees)(x) is calls(sees, x) is x
+        assert entry(sees)(x) is not x
+        assert calls(sees, x) is not x

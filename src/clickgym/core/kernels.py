@@ -12,7 +12,8 @@ everything it is compiled from (`kernel_key`). So an edit of a kernel never runs
 elsewhere compiles nothing, and a warm process compiles nothing. The folder can be deleted at any
 time.
 
-Where numba is not installed, or ``NUMBA_DISABLE_JIT=1``, kernels run as Python, to the same digits.
+Where numba is not installed, with ``NUMBA_DISABLE_JIT=1``, and within `uncompiled`, kernels run as
+Python, to the same digits.
 """
 
 from __future__ import annotations
@@ -112,18 +113,18 @@ class Repeated:
     environment.
 
     At each call of an entry, numba looks at the types of all arguments and unpacks them, which
-    takes longer than most kernels run: for a random generator alone seven microseconds. A compiled
-    generator, the Python kind with ``yield``, gets its arguments once and keeps them. So an object
-    holds one generator for each kernel that it repeats, as long as the arguments are the same
-    objects. A copy of a `Repeated` is empty.
+    takes longer than most kernels run: seven microseconds for a random generator alone. A function
+    with ``yield``, which numba compiles too, unpacks them once and keeps them. This object holds
+    one for each kernel that it repeats, as long as the arguments are the same objects. A copy is
+    empty.
     """
 
     def __init__(self) -> None:
-        self._held: dict[Any, tuple[tuple[Any, ...], Any, Any]] = {}
-        """By kernel: the arguments, the generator, and the array that keeps it open."""
+        self._held: dict[Any, tuple[Any, ...]] = {}
+        """By kernel: the arguments, the compiled generator, and the array that keeps it open."""
 
     def __call__(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return ``function(*arguments)``, compiled. What changes from call to call must be the
+        """Return what the kernel ``function`` returns. What changes from call to call should be the
         content of arrays: other objects are unpacked anew.
         """
         if not _is_compiled:
@@ -141,7 +142,7 @@ class Repeated:
             raise
 
     def _close(self, function: Any) -> None:
-        """Let a generator end: numba frees the arguments of one that is left open never."""
+        """Let a generator end, because numba never frees the arguments of one that is left open."""
         _, calls, is_open = self._held.pop(function, NOTHING)
         if calls:
             is_open[0] = False

@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
 from hashlib import sha256
-from importlib.metadata import version
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from ..core.compiling import numba
 from ..core.files import FORMAT, check_format
 
 SETTING = ("clickgym", "versions", "horizon", "seed", "checkpoints", "metrics")
@@ -222,4 +222,4 @@ def run_seed(seed: int, instance: str, run: int, n_queries: int = 1) -> int:
 
 def versions() -> dict[str, str]:
     """The versions of the packages that digits depend on, beside clickgym."""
-    return {name: version(name) for name in ("numpy", "numba")}
+    return {"numpy": np.__version__, "numba": numba.__version__ if numba else "not installed"}
