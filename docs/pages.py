@@ -218,6 +218,11 @@ def environment_page(name: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def _fenced(block: re.Match[str]) -> str:
+    """Return the lines below ``::`` as a block of text."""
+    return f"```text\n{textwrap.dedent(block[1]).strip()}\n```\n"
+
+
 def package_page(module: str) -> str:
     """Return the page of a package's public names; agents and click models have separate pages."""
     package = importlib.import_module(module)
@@ -248,6 +253,8 @@ def described(thing: Any, heading: str = "**{}**") -> str:
             body = re.sub(r"^(?=\S)", "- ", body, flags=re.MULTILINE)
         elif title == "Algorithm":
             body = f"```text\n{algorithm(thing)}\n```"
+        elif title == "Click law":
+            body = re.sub(r"^::\n\n((?:    .+\n?)+)", _fenced, body, flags=re.MULTILINE)
         elif title.startswith("Example"):
             body = f"```pycon\n{body}\n```"
         return f"{heading.format(title)}\n\n{body}\n\n"

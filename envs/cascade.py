@@ -45,7 +45,7 @@ def expected(parameters, ranking, reward, cutoff, scratch):
 
 
 class CascadeModel(ClickModel):
-    r"""Cascade model (CM): the user reads the list from the top, clicks the first attractive item
+    """Cascade model (CM): the user reads the list from the top, clicks the first attractive item
     and stops.
 
     A user who has clicked does not look further down. So a session has at most one click, and items
@@ -54,9 +54,10 @@ class CascadeModel(ClickModel):
     model does not describe users who click several items.
 
     Click law:
-        $$χ(R, k) = \prod_{i<k} (1 - α(d_i))$$
+        ::
 
-        $$P(c_k = 1 \mid R) = χ(R, k) α(d_k)$$
+            χ(R, k) = Π_{i<k} (1 - α(d_i))
+            P(c_k = 1 | R) = χ(R, k) α(d_k)
 
     User:
         examine k → click: α(d_k)

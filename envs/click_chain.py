@@ -81,7 +81,7 @@ def weigh(parameters, reward, gain, continuation):
 
 
 class ClickChainModel(ClickModel):
-    r"""Click chain model (CCM): whether a user continues below a click depends on how relevant the
+    """Click chain model (CCM): whether a user continues below a click depends on how relevant the
     clicked item is.
 
     The user reads the list from the top, and clicks an examined item i with probability α(i). Below
@@ -92,9 +92,10 @@ class ClickChainModel(ClickModel):
     without any click.
 
     Click law:
-        $$χ(R, k) = \prod_{i<k} ((1 - α(d_i)) τ_1 + α(d_i) ((1 - α(d_i)) τ_2 + α(d_i) τ_3))$$
+        ::
 
-        $$P(c_k = 1 \mid R) = χ(R, k) α(d_k)$$
+            χ(R, k) = Π_{i<k} ((1 - α(d_i)) τ_1 + α(d_i) ((1 - α(d_i)) τ_2 + α(d_i) τ_3))
+            P(c_k = 1 | R) = χ(R, k) α(d_k)
 
     User:
         examine k → click: α(d_k)

@@ -65,7 +65,7 @@ def below(parameters, ranking, depth):
 
 
 class DependentClickModel(ClickModel):
-    r"""Dependent click model (DCM): the user reads the list from the top, and may read on after a
+    """Dependent click model (DCM): the user reads the list from the top, and may read on after a
     click.
 
     The user clicks every examined item that attracts. A user who has clicked at position k leaves
@@ -77,9 +77,10 @@ class DependentClickModel(ClickModel):
     would look below an unattractive item. This class implements the model of the original papers.
 
     Click law:
-        $$χ(R, k) = \prod_{i<k} (1 - v_i α(d_i))$$
+        ::
 
-        $$P(c_k = 1 \mid R) = χ(R, k) α(d_k)$$
+            χ(R, k) = Π_{i<k} (1 - v_i α(d_i))
+            P(c_k = 1 | R) = χ(R, k) α(d_k)
 
     User:
         examine k → click: α(d_k)

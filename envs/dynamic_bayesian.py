@@ -82,7 +82,7 @@ def weigh(parameters, reward, gain, continuation):
 
 
 class DynamicBayesianModel(ClickModel):
-    r"""Dynamic Bayesian network model (DBN; SDBN if no user gives up): a clicked item may satisfy
+    """Dynamic Bayesian network model (DBN; SDBN if no user gives up): a clicked item may satisfy
     the user, who then leaves.
 
     The user reads the list from the top and clicks every examined item that attracts. A clicked
@@ -92,9 +92,10 @@ class DynamicBayesianModel(ClickModel):
     parameters. With g = 1 no user gives up, which is the simplified model (SDBN).
 
     Click law:
-        $$χ(R, k) = \prod_{i<k} g (1 - α(d_i) s(d_i))$$
+        ::
 
-        $$P(c_k = 1 \mid R) = χ(R, k) α(d_k)$$
+            χ(R, k) = Π_{i<k} g (1 - α(d_i) s(d_i))
+            P(c_k = 1 | R) = χ(R, k) α(d_k)
 
     User:
         examine k → click: α(d_k)

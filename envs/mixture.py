@@ -69,7 +69,7 @@ def expected_over(
 
 
 class MixtureModel(OfModels, ClickModel):
-    r"""Mixture of click models: each user is of one of several unobserved kinds.
+    """Mixture of click models: each user is of one of several unobserved kinds.
 
     In every session a new user is of kind m with probability w_m, and clicks by the click model of
     that kind. The kinds may differ in their tastes, which are the attractions of the items, or in
@@ -85,7 +85,9 @@ class MixtureModel(OfModels, ClickModel):
     In all other cases a search finds the best list.
 
     Click law:
-        $$P(c \mid R) = \sum_m w_m P_m(c \mid R)$$
+        ::
+
+            P(c | R) = Σ_m w_m P_m(c | R)
 
     User:
         start → user of kind m: w_m

@@ -15,7 +15,7 @@ from .task import REWARDS, ClickTask
 
 
 class PiecewiseStationaryModel(OfModels):
-    r"""Sequence of click models: the users change abruptly at given steps.
+    """Sequence of click models: the users change abruptly at given steps.
 
     A step is the number of a session. `at` returns the click model of a step. Regret is measured
     against the best list of the epoch of that step (dynamic regret).
@@ -24,11 +24,15 @@ class PiecewiseStationaryModel(OfModels):
         Sessions t are counted from 0. In session t the users are those of epoch e(t), the last
         epoch that has started:
 
-        $$P_t(c \mid R) = P_{e(t)}(c \mid R)$$
+        ::
+
+            P_t(c | R) = P_{e(t)}(c | R)
 
         Regret compares a list with the best list of that epoch:
 
-        $$\text{regret}_t = \max_{R'} r_{e(t)}(R') - r_{e(t)}(R_t)$$
+        ::
+
+            regret_t = max over R' of r_{e(t)}(R') - r_{e(t)}(R_t)
 
     Args:
         models: the click model of each epoch, or its ``to_dict()``, all over the same numbers of

@@ -45,7 +45,7 @@ def expected(parameters, ranking, reward, cutoff, scratch):
 
 
 class PositionBasedModel(ClickModel):
-    r"""Position-based model (PBM): each position has its own probability of being examined,
+    """Position-based model (PBM): each position has its own probability of being examined,
     whatever the list and the other clicks are.
 
     Users look at some positions more often than at others, usually at the top. They click an
@@ -55,7 +55,9 @@ class PositionBasedModel(ClickModel):
     attractive items at the positions that are examined most.
 
     Click law:
-        $$P(c_k = 1 \mid R) = χ_k α(d_k)$$
+        ::
+
+            P(c_k = 1 | R) = χ_k α(d_k)
 
     User:
         position k → examine: χ_k

@@ -138,7 +138,7 @@ class QueryTask(Task):
 
 
 class QueryUsers(OfModels):
-    r"""Users of many queries: every episode is another query, with random item ids.
+    """Users of many queries: every episode is another query, with random item ids.
 
     An agent that learns from nothing meets a new problem in every episode. A policy that was
     trained over many queries meets queries like those of its training. After ``n_sessions`` the
@@ -151,7 +151,9 @@ class QueryUsers(OfModels):
     Click law:
         In an episode of query q, in which item id i is the item π(i) of the query:
 
-        $$P(c \mid R) = P_q(c \mid π(d_1), …, π(d_K))$$
+        ::
+
+            P(c | R) = P_q(c | π(d_1), …, π(d_K))
 
     Args:
         models: the click model of each of the Q queries, or its ``to_dict()``: of one class, over

@@ -55,7 +55,7 @@ def expected(parameters, ranking, reward, cutoff, scratch):
 
 
 class TrustBiasModel(ClickModel):
-    r"""Trust-bias model (TPBM, an affine PBM): users also click irrelevant items, more often at
+    """Trust-bias model (TPBM, an affine PBM): users also click irrelevant items, more often at
     higher positions.
 
     Position k is examined with probability χ_k, independently of the list and other clicks. Item i
@@ -65,7 +65,9 @@ class TrustBiasModel(ClickModel):
     With ε⁺ = 1 and ε⁻ = 0 this is the PBM.
 
     Click law:
-        $$P(c_k = 1 \mid R) = χ_k (ε^+_k α(d_k) + ε^-_k (1 - α(d_k)))$$
+        ::
+
+            P(c_k = 1 | R) = χ_k (ε⁺_k α(d_k) + ε⁻_k (1 - α(d_k)))
 
     User:
         position k → examine: χ_k

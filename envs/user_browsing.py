@@ -62,7 +62,7 @@ def expected(parameters, ranking, reward, cutoff, scratch):
 
 
 class UserBrowsingModel(ClickModel):
-    r"""User browsing model (UBM): examination depends on the position and on the position of the
+    """User browsing model (UBM): examination depends on the position and on the position of the
     last click above it.
 
     Users go through the positions from the top, and never leave before the end. They examine
@@ -72,7 +72,9 @@ class UserBrowsingModel(ClickModel):
     and each click changes the examination below it. If γ does not depend on k', this is the PBM.
 
     Click law:
-        $$P(c_k = 1 \mid R, k') = γ_{k,k'} α(d_k)$$
+        ::
+
+            P(c_k = 1 | R, k') = γ_{k,k'} α(d_k)
 
         Here k' is the position of the last click above position k, and 0 if there is none.
 

@@ -3,15 +3,13 @@
 import re
 from importlib.metadata import version as version_of
 
-from latex2mathml.converter import convert
-
 project = "clickgym"
 author = copyright = "the clickgym developers"
 version = release = version_of("clickgym")
 
 extensions = ["myst_nb", "notfound.extension", "sphinx_copybutton", "sphinx_design"]
 exclude_patterns = ["docs/README.md"]  # the list of pages for readers of the repository
-myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
 nb_execution_mode = "force"
 nb_execution_timeout = 600
@@ -30,13 +28,6 @@ html_theme_options = {
 }
 
 
-def draw_laws(app, page, source):
-    """Turn the formulas of click models into MathML, which browsers draw without a script."""
-    if page.startswith("docs/environments/"):
-        pattern = r"\$\$(.+?)\$\$"
-        source[0] = re.sub(pattern, lambda law: convert(law[1], display="block"), source[0])
-
-
 def link_figures(app, page, template, context, tree):
     """Let a click on a figure open it alone, in its full size."""
     pattern = r'(<img [^>]*src="([^"]+)"[^>]*>)'
@@ -46,5 +37,4 @@ def link_figures(app, page, template, context, tree):
 
 
 def setup(app):
-    app.connect("source-read", draw_laws)
     app.connect("html-page-context", link_figures)

@@ -24,7 +24,7 @@ ROUNDING = 1e-9
 
 
 class ContextualModel(Users):
-    r"""Users of a click model who see new candidates with features in every session.
+    """Users of a click model who see new candidates with features in every session.
 
     Each session has one of M users, all with the same probability. L candidates of user i are drawn
     at random from the items listed for this user, such as the documents of a query or the films
@@ -35,7 +35,9 @@ class ContextualModel(Users):
         In session t candidate j has the features x = [U(i_t), V(j)], and the attraction α(i_t, j),
         or, with ``theta``,
 
-        $$α_t(j) = {θ^*}^\top x_{t,j}$$
+        ::
+
+            α_t(j) = θᵀ x_{t,j}
 
         Users then examine and click as users of the base model with these attractions.
 

@@ -38,7 +38,7 @@ TOLERANCE = 1e-13
 
 
 class CascadeMDP(Users):
-    r"""Stateful users: they read a list from the top, click at most once, and return in a
+    """Stateful users: they read a list from the top, click at most once, and return in a
     state that depends on the click.
 
     By default each session is the user's last one with probability 1/H. The user then leaves for
@@ -50,17 +50,18 @@ class CascadeMDP(Users):
     states. So the optimum of the paper may be higher.
 
     Click law:
-        $$P(\text{click on } d_k \mid s, R) = q(s, d_k) \prod_{i<k} (1 - q(s, d_i))$$
+        ::
+
+            P(click on d_k | s, R) = q(s, d_k) Π_{i<k} (1 - q(s, d_i))
 
         ⊥ stands for no click, with r(s, ⊥) = 0. The discount is γ = 1 - 1/H. The values of an
         outcome i of a session, of a list R and of a state s are
 
-        $$w(s, i) = r(s, i) + γ \sum_{s'} p(s' \mid s, i) V^*(s')$$
+        ::
 
-        $$Q^*(s, R) = \sum_k P(\text{click on } d_k \mid s, R) w(s, d_k)
-            + \prod_k (1 - q(s, d_k)) w(s, ⊥)$$
-
-        $$V^*(s) = \max_R Q^*(s, R)$$
+            w(s, i) = r(s, i) + γ Σ_{s'} p(s' | s, i) V*(s')
+            Q*(s, R) = Σ_k P(click on d_k | s, R) w(s, d_k) + Π_k (1 - q(s, d_k)) w(s, ⊥)
+            V*(s) = max over R of Q*(s, R)
 
     User:
         state s → examine k: 1
