@@ -50,24 +50,20 @@ Rows = list[list[str]]
 
 
 def runs() -> polars.DataFrame:
-    """Return a row for each run: regret as a share of that of random lists, the same of the second
-    half and of the frozen policy, regret, and seconds of processor time.
+    """Return a row for each run: regret as a share of that of random lists, the same of the
+    frozen policy, and regret.
     """
     frame, _ = read_results(FILE)
     world = col("instance").str.replace(r"[:,]seed=\d+$", "")
     ends = frame.group_by("env", "instance", "agent", "run", maintain_order=True).agg(
         regret=col("regret").last(),
-        late=col("regret").last()
-        - col("regret").filter(2 * col("step") == col("step").max()).first(),
         frozen=col("frozen").last() * col("step").last(),
-        seconds=col("seconds").last(),
     )
-    random = ends.filter(agent=RANDOM).select("env", "instance", "run", "regret", "late")
+    random = ends.filter(agent=RANDOM).select("env", "instance", "run", "regret")
     joined = ends.join(random, on=["env", "instance", "run"], suffix="_random")
     return joined.with_columns(
         world=polars.when(env=CONTEXTUAL).then(world).otherwise("env"),
         share=col("regret") / col("regret_random"),
-        late=col("late") / col("late_random"),
         frozen=col("frozen") / col("regret_random"),
     )
 
@@ -99,9 +95,9 @@ def _rows_of(world: str) -> Iterator[tuple[str, polars.DataFrame]]:
 
 def features_table(world: str) -> Rows:
     """Return regret where users have features: means over runs and worlds, and the worst run."""
-    rows = [["agent", "regret", "second half", "frozen", "runs"]]
+    rows = [["agent", "regret", "frozen", "runs"]]
     for agent, part in _rows_of(world):
-        shares = [_percent(part[column]) for column in ("share", "late", "frozen")]
+        shares = [_percent(part[column]) for column in ("share", "frozen")]
         rows.append([f"`{agent}`", *shares, str(len(part))])
     return rows
 
