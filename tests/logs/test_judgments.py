@@ -88,38 +88,58 @@ def test_normalised_features_by_hand(log_file):
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("line", "named"),
     [
-        ("1 1:0.5", "expected lines grade qid:Q feature:value"),
-        ("-1 qid:c 1:1", "expected lines grade"),
-        ("1.5 qid:c 1:1", "expected lines grade"),
-        ("1", "expected lines grade"),
-        ("1 qid:c 1", "expected lines grade"),
-        ("1 qid:c 0:1", "expected lines grade"),
-        ("1 qid:c 1:one", "expected lines grade"),
-        ("1 qid:c 2:1 1:3 2:1", "expected lines grade"),
+        ("1 1:0.5", "1 1:0.5"),
+        ("-1 qid:c 1:1", "-1 qid:c 1:1"),
+        ("1.5 qid:c 1:1", "1.5 qid:c 1:1"),
+        ("1", "1"),
+        ("1 qid:c 1", "1"),
+        ("1 qid:c 0:1", "0:1"),
+        ("1 qid:c 1:one", "1:one"),
+        ("1 qid:c 2:1 1:3 2:1", "2:1"),
+        ("1 qid:c 1:2 2:nan", "2:nan"),
+        ("1 qid:c 1:-inf", "1:-inf"),
+        ("1 qid:c 1:1e39", "1:1e39"),
     ],
 )
-def test_bad_lines_are_named(line, message, log_file):
+def test_bad_lines_are_named(line, named, log_file):
     path = log_file("a.txt", f"{TEXT}{line}\n2 qid:z 1:1\n")
-    with pytest.raises(ValueError, match=rf"line 8 has .*{message}") as refusal:
+    message = rf"a\.txt .*line 8 has '{named}'.*; expected lines grade qid:Q feature:value"
+    with pytest.raises(ValueError, match=message) as refusal:
         read_judgments(path)
-    assert str(path) in str(refusal.value)
     assert "\n" not in str(refusal.value)
+
+
+def test_a_file_that_is_read_in_blocks(log_file):
+    """Lines are counted on, and features that only a later document has are absent before."""
+    first, rest = TEXT.split("\n\n")
+    text = f"{first}\n# {'x' * 2**22}\n{rest}"
+    np.testing.assert_array_equal(read_judgments(log_file("a.txt", text)).features, FEATURES)
+    with pytest.raises(ValueError, match="line 7 has '2:x'"):
+        read_judgments(log_file("a.txt", text.replace("2:3", "2:x")))
 
 
 def test_bad_files_are_named(log_file, tmp_path):
     path = log_file("a.txt", TEXT)
-    with pytest.raises(ValueError, match=r"line 2 has '2 qid:b 1:0\.5 3:-2 # doc 1'"):
+    with pytest.raises(ValueError, match=r"line 2 has '3:-2'"):
         read_judgments(path, n_features=2)
-    with pytest.raises(ValueError, match="the documents of query 'b' are not one after another"):
-        read_judgments([path, path])
-    with pytest.raises(ValueError, match="no documents"):
-        read_judgments(log_file("b.txt", "# nothing\n\n"))
-    with pytest.raises(ValueError, match=r"features\[0, 0\] is inf"):
-        read_judgments(log_file("c.txt", "1 qid:c 1:inf\n"))
+    other = log_file("b.txt", "1 qid:c 1:1\n\n0 qid:b 1:1\n")
+    with pytest.raises(
+        ValueError, match=r"b\.txt: line 3: the documents of query 'b' are not one after another"
+    ):
+        read_judgments([path, other])
+    for empty in ("", "# nothing\n\n"):
+        with pytest.raises(ValueError, match=r"c\.txt .*it has no documents"):
+            read_judgments([path, log_file("c.txt", empty)])
     with pytest.raises(FileNotFoundError):
         read_judgments(tmp_path / "absent")
+
+
+def test_a_query_may_have_a_hash_in_its_name(log_file):
+    read = read_judgments(log_file("a.txt", "2 qid:a#1 2:3 # doc 4\n0 qid:a#2 1:1\n"))
+    assert read.queries == ("a#1", "a#2")
+    np.testing.assert_array_equal(read.features, [[0, 3], [1, 0]])
 
 
 # ------------------------------------------------------------ instances
@@ -152,6 +172,17 @@ def test_rows_of_a_judged_instance():
     again = clickgym.envs.ContextualModel.from_dict(model.to_dict())
     assert again.gain.tolist() == model.gain.tolist()
     assert model.with_positions(2).items is model.items
+
+
+def test_users_of_a_part_of_a_file():
+    """Without the largest grades, users are those of as few grades, or of as many as are said."""
+    part = Judgments(("a",), [0, 3], [0, 2, 1], np.eye(3))
+    for n_grades, clicks in ((None, (0.05, 0.95, 0.5)), (5, (0.05, 0.5, 0.3))):
+        instance = judged_instance(part, n_positions=2, n_grades=n_grades)
+        attraction = instance.model("ContextualModel of DBN").attraction
+        np.testing.assert_array_equal(attraction[0], clicks)
+    with pytest.raises(ValueError, match=r"n_grades is 2; expected one of \[3, 5\]"):
+        judged_instance(part, n_positions=2, n_grades=2)
 
 
 # ------------------------------------------------------------ nDCG

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import (
@@ -37,6 +38,7 @@ from ..core.checks import (
     integers,
     is_sequence,
     numbers,
+    refusal,
     short,
 )
 from ..core.files import reading
@@ -50,8 +52,14 @@ Singles = NDArray[np.float32]
 Ints = NDArray[np.int64]
 
 EXPECTED = "expected lines grade qid:Q feature:value ... # comment"
+HEAD = r"^(\d{1,2})(?:\.0*)?\s+qid:(\S+)"
+"""The beginning of a line. A query may have a # in its name: comments come later."""
 MISSING = 1.79e308
 """Of a value that is missing: Istella writes the largest double, 1.797...e308."""
+LARGEST = float(np.finfo(np.float32).max)
+"""Of a value, which is kept as float32."""
+BLOCK = 2**22
+"""Bytes of a file that are read at once."""
 ROWS = 4096
 """Documents whose features are worked on at once."""
 GRADED_USERS: Mapping[int, Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]]] = {
@@ -160,9 +168,10 @@ def read_judgments(
         The queries in the order of the files.
 
     Raises:
-        ValueError: naming file and line: no qid; a grade that is no integer from 0; a feature whose
-            number is below 1 or above ``n_features``, or whose value is no number; naming a query
-            whose documents are not one after another.
+        ValueError: naming the file, and the line but where there is no document: no qid; a grade
+            that is no integer from 0 to 99; a feature that stands there twice, whose number is
+            below 1 or above ``n_features``, or whose value is no number of float32; a query whose
+            documents are not one after another.
         FileNotFoundError: there is no such file.
 
     Source: Qin, Liu, *Introducing LETOR 4.0 datasets*, 2013.
@@ -177,57 +186,93 @@ def read_judgments(
         array([[0.5 , 0.  , 1.  ],
                [0.  , 0.25, 0.  ]], dtype=float32)
     """
-    queries, starts, grades, pairs = list[str](), [0], list[int](), list[Floats]()
+    most = 2**31 if n_features is None else check_count("n_features", n_features)
+    heads, blocks = list[pl.DataFrame](), list[Singles]()
     files: Any = paths if is_sequence(paths) else [paths]
     for path in map(Path, files):
         with reading(path, "cannot be read", EXPECTED), unzipped(path) as file:
-            for number, line in enumerate(file, 1):
-                words = line.partition(b"#")[0].split(maxsplit=2)
-                if not words:
-                    continue
-                try:
-                    grade, query, of_document = _document(words, n_features)
-                except (ValueError, IndexError):
-                    raise ValueError(f"line {number} has {short(line.decode().strip())}") from None
-                if not queries or queries[-1] != query:
-                    queries.append(query)
-                    starts.append(starts[-1])
-                starts[-1] += 1
-                grades.append(grade)
-                pairs.append(of_document)
-    if not grades:
-        raise ValueError(f"{short(paths)}: no documents; {EXPECTED}")
-    if len(set(queries)) < len(queries):
-        again = next(query for place, query in enumerate(queries) if query in queries[:place])
-        raise ValueError(f"the documents of query {again!r} are not one after another")
-    width = n_features or int(max(given[:, 0].max(initial=0) for given in pairs))
-    features = np.zeros((len(grades), width), np.float32)
-    for row, given in zip(features, pairs, strict=True):
-        is_missing = np.isfinite(given[:, 1]) & (np.abs(given[:, 1]) >= MISSING)
-        row[given[:, 0].astype(int) - 1] = np.where(is_missing, 0.0, given[:, 1])
+            line, n_blocks = 1, len(blocks)
+            while block := file.readlines(BLOCK):
+                documents, features = _documents(block, line, most)
+                line += len(block)
+                if len(features):
+                    heads.append(documents.select(pl.lit(str(path)), "line", "query", "grade"))
+                    blocks.append(features)
+            if len(blocks) == n_blocks:
+                raise ValueError("it has no documents")
+    documents = pl.concat(heads)
+    begins = pl.col("query").ne_missing(pl.col("query").shift())
+    of_queries = documents.with_row_index().filter(begins)
+    for _, file, line, query, _ in of_queries.filter(~pl.col("query").is_first_distinct()).rows():
+        raise ValueError(
+            f"{file}: line {line}: the documents of query {query!r} are not one after another"
+        )
+    starts = np.append(of_queries["index"].to_numpy(), len(documents)).astype(np.int64)
+    width = n_features or max(block.shape[1] for block in blocks)
+    if not width:
+        raise ValueError(f"{short(paths)}: no document has a feature; {EXPECTED}")
+    features, row = np.zeros((len(documents), width), np.float32), 0
+    for part in blocks:
+        features[row : row + len(part), : part.shape[1]] = part
+        row += len(part)
     if normalize:
         for first, stop in pairwise(starts):
             own = features[first:stop].astype(np.float64)
             least, span = own.min(axis=0), np.ptp(own, axis=0)
             features[first:stop] = (own - least) / np.where(span > 0, span, 1.0)
-    return Judgments(tuple(queries), np.array(starts), np.array(grades), features)
+    return Judgments(tuple(of_queries["query"]), starts, documents["grade"].to_numpy(), features)
 
 
-def _document(words: list[bytes], n_features: int | None) -> tuple[int, str, Floats]:
-    """The grade, the query, and the features of a document: ``(n, 2)``, number and value.
+def _documents(lines: list[bytes], first: int, most: int) -> tuple[pl.DataFrame, Singles]:
+    """The documents of some lines of a file: line, query and grade of each, and their features.
 
-    Raises:
-        ValueError, IndexError: these are no words of a document.
+    Args:
+        lines: with their ends.
+        first: the number of the first line.
+        most: the largest number of a feature.
     """
-    grade, query, text = float(words[0]), words[1], b"".join(words[2:])
-    pairs = np.array([*map(float, text.replace(b":", b" ").split())]).reshape(-1, 2)
-    places = pairs[:, 0]
-    is_right = grade == int(grade) >= 0 and query.startswith(b"qid:")
-    is_right &= len(pairs) == text.count(b":") == len(set(places.tolist()))
-    is_right &= bool(((places >= 1) & (places <= (n_features or 2**31)) & (places % 1 == 0)).all())
-    if not is_right:
-        raise ValueError
-    return int(grade), query[4:].decode(), pairs
+    text, head = pl.col("text"), pl.col("text").str.extract_groups(HEAD).struct
+    rest = text.str.replace(HEAD, "").str.splitn("#", 2).struct[0]
+    documents = (
+        pl.DataFrame({"text": lines})
+        .select(text.cast(pl.String).str.strip_chars())
+        .with_row_index("line", first)
+        .filter(~text.str.contains("^(#|$)"))
+        .with_row_index("row")
+        .with_columns(grade=head[0].cast(pl.Int64), query=head[1])
+    )
+    _refuse(documents.filter(pl.col("query").is_null()), "text")
+    pair = pl.col("pair").str.splitn(":", 2).struct
+    value = pair[1].cast(pl.Float64, strict=False)
+    pairs = (
+        documents.select(
+            "row",
+            "line",
+            pair=rest.str.replace_all("\t", " ", literal=True).str.strip_chars().str.split(" "),
+        )
+        .explode("pair")
+        .filter(pl.col("pair") != "")
+        .with_columns(
+            place=pair[0].cast(pl.UInt32, strict=False),
+            value=pl.when(value.is_finite() & (value.abs() >= MISSING)).then(0.0).otherwise(value),
+        )
+    )
+    is_right = pl.col("place").is_between(1, most) & (pl.col("value").abs() <= LARGEST)
+    _refuse(pairs.filter(~is_right.fill_null(value=False)), "pair")
+    rows, places, values = (pairs[name].to_numpy() for name in ("row", "place", "value"))
+    features = np.full((len(documents), int(places.max(initial=0))), np.nan, np.float32)
+    features[rows, places - 1] = values
+    absent = np.isnan(features)
+    if absent.size - absent.sum() < len(values):
+        _refuse(pairs.filter(~pl.struct("row", "place").is_first_distinct()), "pair", " twice")
+    features[absent] = 0.0
+    return documents.select("line", "query", "grade"), features
+
+
+def _refuse(wrong: pl.DataFrame, column: str, how: str = "") -> None:
+    """Raise the ValueError for the first of some wrong lines or pairs."""
+    for line, text in wrong.head(1).select("line", column).rows():
+        raise ValueError(f"line {line} has {short(text)}{how}")
 
 
 # ---------------------------------------------------------------------------------------- instances
@@ -240,6 +285,7 @@ def judged_instance(
     test: Judgments | None = None,
     n_items: int | None = None,
     n_positions: int = 10,
+    n_grades: int | None = None,
     name: str = "judged",
     origin: str = "",
 ) -> Instance:
@@ -255,6 +301,8 @@ def judged_instance(
             query with fewer gets blank rows, which are the items from N on. None takes the largest
             number of documents of a query.
         n_positions: K.
+        n_grades: 2, 3 or 5, the grades of the whole file, if these queries are a part of it without
+            its largest grades. None takes the least number that holds the largest grade.
         name, origin: of the instance.
 
     Returns:
@@ -263,8 +311,8 @@ def judged_instance(
         ``estimation`` has c (``"scale"``) and the share of rows that are blank (``"blank"``).
 
     Raises:
-        ValueError: unknown users; a grade above 4; fewer items than positions; test queries with
-            another number of features.
+        ValueError: unknown users; a grade above 4 or ``n_grades - 1``; fewer items than positions;
+            test queries with another number of features.
 
     Source: Oosterhuis, de Rijke, *Differentiable unbiased online learning to rank*, CIKM 2018,
         section 5.
@@ -277,12 +325,15 @@ def judged_instance(
     """
     check_kind("judgments", judgments, Judgments, "Judgments, as read_judgments returns them")
     largest = int(judgments.grades.max())
-    tables = [table for n, table in GRADED_USERS.items() if n > largest]
-    if not tables:
+    if largest >= max(GRADED_USERS):
         raise ValueError(
             f"the largest grade is {largest}; expected at most {max(GRADED_USERS) - 1}"
         )
-    click, stop = tables[0][check_choice("users", users, tables[0])]
+    numbers_of_grades = [n for n in GRADED_USERS if n > largest]
+    if n_grades is not None and n_grades not in numbers_of_grades:
+        raise refusal("n_grades", n_grades, f"one of {numbers_of_grades}")
+    table = GRADED_USERS[n_grades or numbers_of_grades[0]]
+    click, stop = table[check_choice("users", users, table)]
     sizes = np.diff(judgments.starts)
     n_rows = check_count("n_items", int(sizes.max()) if n_items is None else n_items)
     check_positions(n_positions, n_rows)
