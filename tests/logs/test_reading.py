@@ -63,6 +63,8 @@ def test_a_log_that_is_not_what_happened_is_warned_about(tmp_path):
     clicked = clicks.any(axis=1)
     (fault,) = read_back(items[clicked], clicks[clicked], tmp_path)
     assert f"each of the {clicked.sum():,} sessions has a click" in fault
+    (fault,) = read_back(np.tile(items, (2, 1)), np.tile(clicks, (2, 1)), tmp_path)
+    assert "all lists and clicks occur 2 times" in fault
     below = clicks[:, ::-1].cumsum(axis=1)[:, ::-1] == 0
     cut = np.where(below & clicked[:, None], -1, items)
     (fault,) = read_back(cut, clicks, tmp_path)
@@ -166,18 +168,25 @@ def test_several_files_and_a_glob_are_one_table(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("session,position,doc,clicked\n1,1,a,0\n", "no column item; the columns are session, po"),
-        (HEAD + "1,q,1,a,0\n1,q,2,b,maybe\n", r"in column 'clicked' .* \[\"maybe\"\]"),
-        (HEAD + "1,q,first,a,0\n", r"in column 'position' .* \[\"first\"\]"),
+        (
+            "session,position,doc,clicked\n1,1,a,0\n",
+            "no column item; the columns are 'session', 'po",
+        ),
+        (
+            HEAD + "1,q,1,a,0\n1,q,2,b,maybe\n",
+            "line 3 has 'maybe' in the column clicked; expected 0 or 1",
+        ),
+        (HEAD + "1,q,first,a,0\n", "line 2 has 'first' in the column position; expected a number"),
         (HEAD + "1,q,1,a,0\n1,q,1,b,1\n", "log.csv: the session '1' has the position 1, twice"),
         (HEAD + "1,q,1,a,0\n1,q,3,b,1\n", "the session '1' has the position 3, but not 2"),
         (HEAD + "1,q,2,a,0\n1,q,3,b,1\n", "the first position is 2; expected 0 or 1"),
-        (HEAD + "1,q,1,a,0\n7,q,1,b,2\n", "the session '7' has 2 in the column clicked"),
+        (HEAD + "1,q,1,a,0\n7,q,1,b,2\n", "line 3 has '2' in the column clicked"),
         (HEAD + "1,q,1,a,0\n1,q,1.5,b,1\n", "the session '1' has the position 1.5, but not 2"),
         (HEAD + "1,q,1,a,0\n1,q,2,a,1\n", "the session '1' shows the item 'a' twice"),
         (HEAD + "1,q,1,a,0\n1,r,2,b,1\n", "the session '1' has two queries"),
-        (HEAD + "1,q,1,a,0.5\n", "the session '1' has 0.5 in the column clicked; expected 0 or 1"),
-        (HEAD + "1,q,1,a,\n", "row 1 has no value in the column clicked"),
+        (HEAD + "1,q,1,a,0.5\n", "line 2 has '0.5' in the column clicked; expected 0 or 1"),
+        (HEAD + ",q,1,a,0\n", "line 2 has None in the column session; expected a label"),
+        (HEAD + "1,q,1,a,\n", "line 2 has None in the column clicked"),
     ],
 )
 def test_what_is_wrong_with_a_table_is_said_in_a_line(log_file, text, message):
@@ -187,15 +196,60 @@ def test_what_is_wrong_with_a_table_is_said_in_a_line(log_file, text, message):
     assert "log.csv" in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({2: 's1,q,1,"b,0', 4: 's2,q,1,a",0'}, "s1,q,1,"),
+        ({2: 's1,q,1,"b,0'}, "s1,q,1,"),
+        ({2: 's1,q,1,b"7,0'}, "s1,q,1,b"),
+        ({2: 's1,q,1,"b"7,0'}, "s1,q,1,"),
+        ({2: "s1,q,1,b,7,0"}, "s1,q,1,b,7,0"),
+        ({2: "s1,q,1,b\xe9,0"}, "s1,q,1,b"),
+    ],
+    ids=["two marks", "one mark", "a mark inside", "after a mark", "comma", "not UTF-8"],
+)
+@pytest.mark.parametrize("last", ["", ",x"])
+def test_a_line_that_is_no_row_is_named(log_file, changed, named, last):
+    """Also if it joins or shifts only what is not read."""
+    lines = [HEAD.strip(), "s1,q,1,b,0", "s1,q,2,c,1", "s2,q,1,a,0"]
+    lines = [changed.get(number, line) + last for number, line in enumerate(lines, 1)]
+    path = log_file("log.csv", ("\n".join(lines) + "\n").encode("latin-1"))
+    with pytest.raises(ValueError, match=f"log.csv cannot be read .line 2 has .{named}"):
+        read_log(path)
+
+
+def test_quotation_marks_of_csv_and_within_a_line_are_read(log_file):
+    items = ['7" x 9"', "a,b", 'say "so"']
+    text = HEAD + 's,q,1,7" x 9",0\ns,q,2,"a,b",0\ns,q,3,"say ""so""",1\n'
+    assert rows(read_log(log_file("log.csv", text))) == [("q", items, [0, 0, 1])]
+
+
+def test_damaged_files_and_frames_are_named(log_file, tmp_path):
+    with pytest.raises(ValueError, match=r"^\S*log.gz cannot be read"):
+        read_log(log_file("log.gz", gzip.compress(LINES.encode())[:-9]))
+    twice = LINES.replace("query", "item")
+    with pytest.raises(ValueError, match=r"log.csv: two columns are called item"):
+        read_log(log_file("log.csv", twice))
+    good = log_file("good.csv", LINES)
+    with pytest.raises(ValueError, match=r"bad.csv: line 3 has 'x' in the column position"):
+        read_log([good, log_file("bad.csv", LINES.replace("q,2", "q,x"))])
+    frame = pl.read_csv(good)
+    with pytest.raises(ValueError, match=r"^the frame: row 2 has nan in the column item"):
+        read_log(frame.with_columns(item=pl.Series([1.0, float("nan"), 2.0])))
+    with pytest.raises(ValueError, match=r"^the frame cannot be read"):
+        read_log(frame.with_columns(item=pl.Series(["a", 3, 4], dtype=pl.Object)))
+
+
 def test_one_damaged_session_in_a_thousand_is_left_out_and_said(log_file):
     lists = [(f"{n},q,1,a,0\n", f"{n},q,2,b,1\n") for n in range(2000)]
     for broken in (lists[7], lists[1999]):
         broken_at = lists.index(broken)
         lists[broken_at] = (broken[1], broken[1].replace("b", "a"))
+    lists[0] = ("0,q,1,a,0\n", "0,q,2,b,0\n")
     text = HEAD + "".join(map("".join, lists))
     with pytest.warns(UserWarning, match=r"left out 2 of 2,000 .*'7' has the position 2, but not"):
         log = read_log(log_file("log.csv", text))
-    assert rows(log) == [("q", ["a", "b"], [0, 1])] * 1998
+    assert rows(log)[1:] == [("q", ["a", "b"], [0, 1])] * 1997
     text = text.replace("\n13,q,2", "\n13,q,3")
     with pytest.raises(ValueError, match=r"3 of 2,000 sessions are damaged"):
         read_log(log_file("log.csv", text))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from glob import glob
 from os import PathLike
 from pathlib import Path
@@ -14,21 +15,23 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..core.checks import check_choice, is_sequence
+from ..core.checks import check_choice, is_sequence, short
 from ..core.files import reading
+from .estimation.counting import distinct
 from .log import ClickLog
 
 Source = str | PathLike[str] | Sequence[str | PathLike[str]] | pl.DataFrame
 """A file, a glob (``logs/*.parquet``) or several of these; or a data frame."""
 
-NEEDED = ("session", "position", "item", "clicked")
-LABELS = ("session", "item", "query")
-"""Columns of labels: 7 and 007 differ."""
-ROLES = (*NEEDED, "query")
+VALUES = {"session": "a label", "position": "a number", "item": "a label", "clicked": "0 or 1"}
+"""What the columns that a log must have contain, by their roles."""
+ROLES = {**VALUES, "query": "a label"}
+EXPECTED = "expected CSV, perhaps gzipped, or Parquet; see docs/fit.md"
 FEW = 0.001
 """The largest share of damaged sessions that is left out."""
-MANY = 500
-"""Sessions that all have a click, or end at one, by no chance."""
+MANY, MANY_KINDS = 500, 20
+"""Sessions that all have a click, or end at one, by no chance; and distinct sessions that all
+occur equally often, or a multiple of it, by no chance."""
 
 
 def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> ClickLog:
@@ -40,20 +43,22 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
 
     Args:
         source: a data frame of Polars, pandas or pyarrow; or files: Parquet, or CSV with commas,
-            tabs, semicolons or bars, perhaps gzipped. Several files, or a glob, are one table.
+            tabs, semicolons or bars, perhaps gzipped, a line for each row. Several files, or a
+            glob, are one table.
         columns: names of columns that differ, such as ``{"item": "doc_id"}``.
 
     Raises:
-        ValueError: a file is of another format, a column is missing or has wrong values, or more
-            than one session in a thousand is damaged. A damaged session lacks a position, has a
-            position or an item twice, or has two queries. The message names the column, or the
-            session.
+        ValueError: a file is of another format, a row of a CSV file is no line, a column is
+            missing, stands there twice or has wrong values, or more than one session in a
+            thousand is damaged. A damaged session lacks a position, has a position or an item
+            twice, or has two queries. The message names the file and the line, or the session.
         FileNotFoundError: there is no such file.
 
     Warns:
         UserWarning: damaged sessions were left out, at most one in a thousand; there is no column
             of queries, but others that were not read; or the log looks as if sessions without a
-            click, or positions below the last click, were left out of it.
+            click, or positions below the last click, were left out of it, or as if each session
+            was written several times.
 
     Example:
         >>> columns = {"session": [7, 7], "position": [1, 2], "doc": ["b", "a"], "clicked": [1, 0]}
@@ -63,50 +68,47 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
     names = {role: role for role in ROLES}
     for role, column in (columns or {}).items():
         names[check_choice("column", role, ROLES)] = column
+    needed = [*VALUES, *(columns or {})]
     if isinstance(source, str | PathLike) or is_sequence(source):
+        sources: Any = source if is_sequence(source) else [source]
+        files = [Path(file) for one in sources for file in sorted(glob(str(one))) or [str(one)]]
         name = log_name(source)
-        with reading(name, "cannot be read", "expected CSV, perhaps gzipped, or Parquet"):
-            table = _scan(source, [names[role] for role in LABELS])
-            found = table.collect_schema().names()
+        rows = pl.concat([_rows_of_file(file, names, needed) for file in files])
     else:
-        name, table = "the frame", pl.DataFrame(source).lazy()
-        found = table.collect_schema().names()
-    for role in dict.fromkeys([*NEEDED, *(columns or {})]):
-        if names[role] not in found:
-            raise ValueError(
-                f"{name}: no column {names[role]}; the columns are {', '.join(found)}, and "
-                "--columns names others, as in item=doc_id"
-            )
-    unread = set(found) - set(names.values())
-    if unread and names["query"] not in found:
-        warnings.warn(
-            f"{name}: no column query, so all sessions are of one query; --columns names it, if it "
-            f"is one of {', '.join(sorted(unread))}",
-            stacklevel=2,
-        )
-    with reading(name, "cannot be read", "see docs/fit.md"):
-        rows = table.select(
-            pl.col(names[role]).cast(pl.String if role in LABELS else pl.Float64).alias(role)
-            for role in ROLES
-            if names[role] in found
-        ).collect()
-    _check_values(name, rows, names)
+        name = "the frame"
+        with reading(name, "cannot be read", "expected values of one type in each column"):
+            table = pl.DataFrame(source)
+        _check_columns(name, table.columns, names, needed)
+        rows = _rows(f"{name}: row", 1, table, names)
+    if not rows.height:
+        raise ValueError(f"{name}: there is no row in the log")
     log = _log_of(name, rows)
+    for fault in _faults_of_export(log):
+        warnings.warn(f"{name}: {fault}", stacklevel=2)
+    return log
+
+
+def _faults_of_export(log: ClickLog) -> Iterator[str]:
+    """What makes a log look as if it was not written as it happened."""
     clicked = log.clicks.any(axis=1)
     if len(log) >= MANY and clicked.all():
-        warnings.warn(
-            f"{name}: each of the {len(log):,} sessions has a click, as if those without one were "
-            "left out; what is estimated from the log is then too high",
-            stacklevel=2,
+        yield (
+            f"each of the {len(log):,} sessions has a click, as if those without one were left "
+            "out; what is estimated from the log is then too high"
         )
     ends = np.take_along_axis(log.clicks, log.lengths[:, None] - 1, axis=1)[clicked]
     if len(ends) >= MANY and ends.all() and np.ptp(log.lengths) > 0:
-        warnings.warn(
-            f"{name}: every list ends at its last click, as if the items below were left out; what "
-            "is estimated from the log is then too high",
-            stacklevel=2,
+        yield (
+            "every list ends at its last click, as if the items below were left out; what is "
+            "estimated from the log is then too high"
         )
-    return log
+    counts = distinct(np.column_stack([log.queries, log.items, log.clicks]))[2]
+    times = int(np.gcd.reduce(counts))
+    if times > 1 and len(counts) >= MANY_KINDS:
+        yield (
+            f"all lists and clicks occur {times} times, or a multiple of it, as if each session "
+            "was written so often; the log then tells less than it seems to"
+        )
 
 
 def log_name(source: Any) -> str:
@@ -123,36 +125,119 @@ def unzipped(path: Path) -> IO[bytes]:
     return gzip.open(path) if is_zipped else path.open("rb")  # type: ignore[return-value]
 
 
-def _scan(source: Any, labels: Sequence[str]) -> pl.LazyFrame:
-    """The table that files are together; the first one tells the format of all."""
-    sources = source if is_sequence(source) else [source]
-    files = [Path(file) for one in sources for file in sorted(glob(str(one))) or [str(one)]]
-    with unzipped(files[0]) as file:
-        head = file.readline()
-    if head.startswith(b"PAR1"):
-        return pl.scan_parquet(files, glob=False)
-    separator = max(",\t;|", key=lambda mark: head.count(mark.encode()))
-    types = dict.fromkeys(labels, pl.String)
-    return pl.scan_csv(
-        files, separator=separator, schema_overrides=types, infer_schema_length=10_000, glob=False
-    )
+def _rows_of_file(path: Path, names: Mapping[str, str], needed: Sequence[str]) -> pl.DataFrame:
+    """The rows of a file by their roles."""
+    with reading(path, "cannot be read", EXPECTED):
+        with unzipped(path) as file:
+            head = file.readline()
+        if is_parquet := head.startswith(b"PAR1"):
+            table = pl.scan_parquet(path, glob=False)
+        else:
+            separator = max(",	;|", key=lambda mark: head.count(mark.encode()))
+            table = pl.scan_csv(path, separator=separator, infer_schema=False, glob=False)
+        found = table.collect_schema().names()
+    _check_columns(path, found, names, needed)
+    # With the last column Polars reads whole lines, and so notices one that has too many fields.
+    table = table.select([name for name in found if name in {*names.values(), found[-1]}])
+    with reading(path, "cannot be read", EXPECTED):
+        if is_parquet:
+            return _rows(f"{path}: row", 1, table.collect(), names)
+        rows = _lines(path, separator, table)
+    return _rows(f"{path}: line", 2, rows, names)
 
 
-def _check_values(name: str, rows: pl.DataFrame, names: Mapping[str, str]) -> None:
-    """Refuse a table without rows, with gaps, or with other clicks than 0 and 1."""
-    if not rows.height:
-        raise ValueError(f"{name}: there is no row in the log")
-    for role in rows.columns:
+def _check_columns(
+    name: object, found: Sequence[str], names: Mapping[str, str], needed: Sequence[str]
+) -> None:
+    """Check the names of the columns of a table, and warn if queries are in none of them."""
+    for role in needed:
+        if names[role] not in found:
+            raise ValueError(
+                f"{name}: no column {names[role]}; the columns are "
+                f"{', '.join(map(short, found[:30]))}, and --columns names others, as in "
+                "item=doc_id"
+            )
+    for column in names.values():
+        if f"{column}_duplicated_0" in found:  # as Polars calls the second
+            raise ValueError(f"{name}: two columns are called {column}")
+    unread = sorted({*found} - {*names.values()})
+    if unread and names["query"] not in found:
+        warnings.warn(
+            "the log has no column query, so all sessions are of one query; --columns names it, if "
+            f"it is one of {', '.join(unread)}",
+            stacklevel=4,
+        )
+
+
+def _lines(path: Path, separator: str, table: pl.LazyFrame) -> pl.DataFrame:
+    """The rows of a CSV file, each of which must be a line.
+
+    A quotation mark that a label begins with, and that is none of CSV, joins all lines up to the
+    next one.
+
+    Raises:
+        ValueError: naming the first line that is no row by itself.
+    """
+    with unzipped(path) as file:
+        n = sum(1 for _ in file) - 1
+    try:
+        rows = table.collect()
+        if rows.height == n:
+            return rows
+        fault = f"it has {n:,} lines below the first, but {rows.height:,} rows"
+    except pl.exceptions.ComputeError as error:
+        fault = str(error)
+    width = 0
+    with unzipped(path) as file:
+        for number, line in enumerate(file, 1):
+            is_paired, text = line.count(b'"') % 2 == 0, line.decode(errors="replace").rstrip()
+            try:
+                (fields,) = csv.reader([text], delimiter=separator, strict=True)
+            except (ValueError, csv.Error):
+                fields = []
+            width = width or len(fields)
+            if not is_paired or len(fields) != width or "\ufffd" in text:
+                fault = (
+                    f"line {number} has {short(text)}; expected {width} fields in UTF-8, and "
+                    "quotation marks in pairs"
+                )
+                break
+    raise ValueError(fault)
+
+
+def _rows(place: str, first: int, table: pl.DataFrame, names: Mapping[str, str]) -> pl.DataFrame:
+    """The columns of a table by their roles, with the types that a log needs.
+
+    Args:
+        place, first: what the number of a row is called in a message, and that of the first one.
+    """
+    values = {}
+    for role, expected in ROLES.items():
+        if names[role] not in table.columns:
+            values[role] = pl.lit("all")  # the query
+            continue
+        value, kind = pl.col(names[role]), table.schema[names[role]]
+        if kind.is_float():
+            value = value.fill_nan(None)
+        if expected == "a label":
+            values[role] = value.cast(pl.String)
+            continue
+        if kind == pl.String:
+            value = value.str.to_lowercase().replace({"true": "1", "false": "0"})
+        value = value.cast(pl.Float64, strict=False)
+        is_right = value.is_in([0.0, 1.0]) if role == "clicked" else value.is_finite()
+        values[role] = pl.when(is_right).then(value)
+    with reading(place.rpartition(":")[0], "cannot be read", EXPECTED):
+        rows = table.select(**values)
+    for role, expected in ROLES.items():
         gaps = rows[role].is_null()
         if gaps.any():
-            row = gaps.arg_true()[0] + 1
-            raise ValueError(f"{name}: row {row} has no value in the column {names[role]}")
-    wrong = rows.filter((pl.col("clicked") != 0) & (pl.col("clicked") != 1))
-    for session, click in wrong["session", "clicked"].rows():
-        raise ValueError(
-            f"{name}: the session {session!r} has {click:g} in the column {names['clicked']}; "
-            "expected 0 or 1"
-        )
+            row, column = gaps.arg_true()[0], names[role]
+            raise ValueError(
+                f"{place} {row + first} has {short(table[column][row])} in the column {column}; "
+                f"expected {expected}"
+            )
+    return rows
 
 
 def _log_of(name: str, rows: pl.DataFrame) -> ClickLog:
@@ -168,9 +253,7 @@ def _log_of(name: str, rows: pl.DataFrame) -> ClickLog:
     items, clicks = np.full(filled.shape, -1, np.int32), np.zeros(filled.shape, np.int8)
     items[filled], item_labels = coded(rows["item"])
     clicks[filled] = rows["clicked"].to_numpy()
-    queries, query_labels = np.zeros(len(starts), np.int32), tuple[str, ...](["all"])
-    if "query" in rows.columns:
-        queries, query_labels = coded(rows["query"][starts])
+    queries, query_labels = coded(rows["query"][starts])
     return ClickLog(items, clicks, queries, item_labels, query_labels)
 
 
@@ -196,9 +279,8 @@ def _damaged(
         "has the position {position:g}, but not {expected}": positions != expected,
         "shows the item {item!r} twice": rows.select("number", "item").is_duplicated().to_numpy(),
     }
-    if "query" in rows.columns:
-        changed = (rows["query"] != rows["query"].shift()).fill_null(value=False).to_numpy()
-        faults["has two queries"] = is_below & changed
+    changed = (rows["query"] != rows["query"].shift()).fill_null(value=False).to_numpy()
+    faults["has two queries"] = is_below & changed
     damaged = np.logical_or.reduceat(np.any([*faults.values()], axis=0), starts)
     if damaged.any():
         found = {what: int(faulty.argmax()) for what, faulty in faults.items() if faulty.any()}
