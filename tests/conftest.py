@@ -46,7 +46,7 @@ def restored(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def older(monkeypatch):
     """Modules that a test writes count as older than the process, whose code is not in doubt."""
-    monkeypatch.setattr("clickgym.runner.identity.STARTED", float("inf"))
+    monkeypatch.setattr("clickgym.runner.own_code.STARTED", float("inf"))
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pytest
 
 from clickgym.agents import Random, TopRank
 from clickgym.envs import CLICK_MODELS, Instance, load_instance
-from clickgym.runner import identity as module_of_identity
+from clickgym.runner import own_code
 from clickgym.runner.identity import NoIdentityError, identity
 from clickgym.runner.make import env_recipe
 
@@ -165,7 +165,7 @@ def test_edit_after_the_start_has_no_identity(imported, monkeypatch):
     """Python may play the old code, or a mixture, so nothing may be kept for another process."""
     module = imported("import one\n" + AGENT, one="c = 1")
     started = os.stat(sys.modules["one"].__file__).st_mtime - 1
-    monkeypatch.setattr(module_of_identity, "STARTED", started)
+    monkeypatch.setattr(own_code, "STARTED", started)
     with pytest.raises(NoIdentityError, match=r"\.py was edited after this Python started"):
         of(module.Mine)
 

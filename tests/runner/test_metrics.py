@@ -21,13 +21,14 @@ from clickgym.envs import (
     PiecewiseStationaryModel,
     PositionBasedModel,
 )
+from clickgym.envs.result import FACTS, TOTALS
 from clickgym.runner.play.metrics import METRICS
 
 pytestmark = pytest.mark.uncompiled
 
 INITIAL = np.array([3, 1, 0, 4, 2])
 HORIZON = 150
-COLUMNS = ["env", "instance", "agent", "run", "seed", "step", "regret", "reward", "clicks"]
+COLUMNS = [*FACTS, *TOTALS]
 ALL = [name for name, metric in METRICS.items() if metric.kernel]
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+import warnings
 from textwrap import dedent
 
 import pytest
 
 import clickgym
+from clickgym.runner.own_code import changed, hashes_behind
 
 MODULE = """
     from clickgym.agents import Agent
@@ -53,6 +55,80 @@ def test_workers_know_an_edit(write):
             results = clickgym.sweep(["PBMRank-v0"], {"it": agent}, 50, 2, n_jobs=n_jobs)
             regret.append(results.frame["regret"].to_list())
     assert regret[0] == regret[1] != regret[2] == regret[3]
+
+
+HELPER = "WORST = [9, 8]\nclass Settings:\n    shown = WORST\nSETTINGS = Settings()\n"
+OWN = """
+    import functools
+    import helper
+    from clickgym.agents import Agent
+
+    LISTS = {"best": [2, 4]}
+
+    def again(function):
+        return functools.wraps(function)(lambda *arguments: function(*arguments))
+
+    class Base(Agent):
+        first = 1
+
+    class Mine(Base):
+        def __init__(self, n_items, n_positions, *, best=True, seed=None): ...
+
+        @again
+        def rank(self, observation):
+            from late import SHOWN
+            return SHOWN or LISTS or helper.SETTINGS.shown
+
+        @property
+        def best(self):
+            return 1
+
+        def update(self, observation, ranking, clicks, reward): ...
+"""
+CHANGES = {
+    "own.Mine.shown": lambda own: setattr(own.Mine, "shown", [1]),
+    "own.Mine.first": lambda own: setattr(own.Base, "first", 2),
+    "own.Mine.update": lambda own: setattr(own.Mine, "update", lambda *seen: None),
+    "own.Mine.__init__": lambda own: own.Mine.__init__.__kwdefaults__.update(best=False),
+    "own.Mine.best": lambda own: setattr(own.Mine, "best", property(lambda self: 2)),
+    "own.Mine.rank": lambda own: setattr(own.Mine, "rank", own.again(lambda self, seen: 1)),
+    "own.LISTS": lambda own: own.LISTS.update(best=[4, 2]),
+    "helper.SETTINGS": lambda own: setattr(own.helper, "SETTINGS", None),
+    "late.SHOWN": lambda own: setattr(importlib.import_module("late"), "SHOWN", 1),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_what_a_new_python_would_not_import_is_named(write, name):
+    write("late", "SHOWN = None")
+    write("helper", HELPER)
+    own = write("own", dedent(OWN))
+    assert changed([hashes_behind((own.Mine, {}))]) == []
+    CHANGES[name](own)
+    names = changed([hashes_behind((own.Mine, {}))])
+    assert name in names
+
+
+def test_one_job_and_two_play_the_class_that_the_caller_has(write, tmp_path):
+    """After an edit without a reload, and with an attribute that was set; nothing of it is kept."""
+    agent, regret = rank_with(write, "self.shown"), []
+    agent.shown = [4, 3, 2, 1, 0]
+    for n_jobs in (1, 2):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            results = clickgym.sweep(["PBMRank-v0"], {"it": agent}, 50, 2, n_jobs=n_jobs)
+        regret.append(results.frame["regret"].to_list())
+        named = [str(one.message).partition(" is ")[0] for one in caught]
+        assert named == ["edited_agent.Forward.shown"] * (n_jobs - 1)
+    assert regret[0] == regret[1]
+    for shown in ([4, 3, 2, 1, 0], [0, 1, 2, 3, 4]):
+        agent.shown = shown
+        with pytest.warns(UserWarning, match="it is run, but not resumed, because edited_agent"):
+            kept = clickgym.sweep(
+                ["PBMRank-v0"], {"it": agent}, 50, 2, n_jobs=1, out=tmp_path / "out"
+            )
+        regret.append(kept.frame["regret"].to_list())
+    assert regret[2] == regret[0] != regret[3]
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..agents import CompiledAgent, Learner, Random
 from ..agents.agent import UnsuitedError
 from ..core.files import make_folder
-from ..runner.identity import identities
+from ..runner.identity import code_of, identities
 from ..runner.make import agent_recipe, make_agent, maker_name, observed_sizes, requirements
 from ..runner.names import AgentLike
 from ..runner.play.pair import engine_of
@@ -107,7 +107,8 @@ def play(
     """
     maker, passed = agent_recipe(agent)
     label = maker_name(maker)
-    (known,) = identities("agent", {label: (maker, passed)}).values()
+    recipe = {label: (maker, passed)}
+    (known,) = identities("agent", recipe, {label: code_of(recipe[label])}).values()
     make_folder(out)
     calls = []
     for task in tasks:

@@ -8,42 +8,35 @@ names counts by its content.
 
 What has no name in a module (a lambda, a class made within a function), no file (a notebook) or no
 content (an open file) is played, but not resumed. Nor is code that was edited after this Python
-started, which may play the old code, or a mixture.
+started, which may play the old code, or a mixture; or of which something was changed in the
+meantime, such as an attribute of a class (`own_code`).
 """
 
 from __future__ import annotations
 
-import ast
-import io
 import os
-import pickle
-import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from secrets import token_hex
-from types import FunctionType
 from typing import Any
 
 import joblib
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 
-from ..core.modules import STARTED
 from ..envs import Instance, Users, load_instance
 from ..envs.instances.instance import FAMILIES
 from ..envs.users import users_class
 from .make import creator_of
 from .names import RL_LIBRARIES
+from .own_code import Hashes, NoTextError, changed, code_in, hashes_behind, is_own, texts_behind
 
 UNKNOWN = "unknown"
 """How the identity of a thing begins that has none."""
 OF_LEARNERS = ("torch", "stable_baselines3", "sb3_contrib")
 """Packages whose versions count for learners."""
-INSTALLED = {"site-packages", "dist-packages"}
-"""The folders of installed packages."""
 
 
 class NoIdentityError(ValueError):
@@ -67,52 +60,52 @@ def identity(thing: Any) -> str:
         False
     """
     try:
-        described, found = _described(thing), _Modules()
-        found.dump(described)
-        code: dict[str, bytes] = {}
-        for name in sorted(found.names):
-            if is_own(name):
-                code |= own_code(name)
-        versions = {package: _version(package) for package in sorted(_packages(found.names))}
-        return str(joblib.hash([described, code, versions]))
-    except NoIdentityError:
-        raise
+        described = _described(thing)
+        modules = {str(code.__module__) for code in code_in(described)}
+        texts: dict[str, bytes] = {}
+        for module in filter(is_own, sorted(modules)):
+            texts |= texts_behind(module)
+        versions = {package: _version(package) for package in sorted(_packages(modules))}
+        return str(joblib.hash([described, texts, versions]))
+    except NoTextError as error:
+        raise NoIdentityError(str(error)) from None
     except Exception as error:  # pickle and objects of any package raise many
-        line = str(error).partition("\n")[0]
+        line = str(error.args[0] if error.args else error).partition("\n")[0]
         raise NoIdentityError(f"it has no content to compare ({line})") from None
 
 
-def identities(column: str, things: Mapping[str, Any], *, warns: bool = True) -> dict[str, str]:
+def code_of(thing: Any) -> Hashes:
+    """The own code behind what `identity` takes."""
+    with suppress(Exception):  # whatever is wrong with it, whoever makes it will see
+        return hashes_behind(_described(thing))
+    return {}
+
+
+def identities(
+    column: str, things: Mapping[str, Any], code: Mapping[str, Hashes] | None
+) -> dict[str, str]:
     """The identities of what labels stand for; what has none gets another one each time.
 
     Args:
         column: ``"env"``, ``"instance"`` or ``"agent"``.
         things: what `identity` takes, by label.
-        warns: of things without identity.
+        code: the own code behind them that may have been changed; None if nothing is kept.
+
+    Warns:
+        UserWarning: a thing has none.
     """
     known = {}
     for label, thing in things.items():
         try:
+            if code and (names := changed([code[label]])):
+                raise NoIdentityError(f"{names[0]} is not as in its file: restart Python")
             known[label] = identity(thing)
         except NoIdentityError as error:
             known[label] = f"{UNKNOWN} {token_hex()}"
-            if warns:
+            if code is not None:
                 text = f"{column} {label} is run, but not resumed, because {error}"
                 warnings.warn(text, stacklevel=4)
     return known
-
-
-class _Modules(pickle.Pickler):
-    """Pickles something, to collect the modules of the classes and functions in it."""
-
-    def __init__(self) -> None:
-        super().__init__(io.BytesIO())
-        self.names: set[str] = set()
-
-    def reducer_override(self, thing: Any) -> Any:
-        code = thing if isinstance(thing, type | FunctionType) else type(thing)
-        self.names.add(str(code.__module__))
-        return NotImplemented
 
 
 def _packages(modules: set[str]) -> set[str]:
@@ -189,61 +182,3 @@ def _click_models(described: Any) -> Iterator[str]:
 def is_built_in(thing: Any) -> bool:
     """Whether a class or a function is of this package."""
     return str(thing.__module__).startswith("clickgym.")
-
-
-# ----------------------------------------------------------------------------------------- own code
-
-
-def own_code(module: str) -> dict[str, bytes]:
-    """The texts of an own module and of the own modules that it imports, by their names.
-
-    Raises:
-        NoIdentityError: it has no file, or one of them was edited after this Python started.
-    """
-    if _file_of(module) is None:
-        raise NoIdentityError(f"{module} has no file: put it into a module")
-    texts: dict[str, bytes] = {}
-    left = [module]
-    while left:
-        name = left.pop()
-        package = name.rpartition(".")[0]
-        file = _file_of(name) if name not in texts and is_own(name) else None
-        if file is None:
-            continue
-        if file.stat().st_mtime > STARTED:
-            raise NoIdentityError(f"{file} was edited after this Python started: restart it")
-        texts[name] = file.read_bytes()
-        left += [package, *_imports(texts[name], name if file.stem == "__init__" else package)]
-    return texts
-
-
-def is_own(module: str) -> bool:
-    """Whether a module is in no installed package and not in the standard library."""
-    top = module.partition(".")[0]
-    if not top or top == "clickgym" or top in sys.stdlib_module_names:
-        return False
-    file = _file_of(top) or _file_of(module)
-    return file is None or not INSTALLED & {*file.parts}
-
-
-def _file_of(module: str) -> Path | None:
-    """The file of a module, imported or not; None without one."""
-    file = getattr(sys.modules.get(module), "__file__", None)
-    with suppress(Exception):  # of a package that is imported around it
-        spec = None if file or module == "__main__" else find_spec(module)
-        file = spec.origin if spec else file
-    return Path(file).resolve() if file and Path(file).is_file() else None
-
-
-def _imports(text: bytes, package: str) -> Iterator[str]:
-    """Yield the names of the modules that the text of a module of a package imports, and of what it
-    takes from them.
-    """
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            with suppress(ImportError):  # a relative import of a script
-                base = resolve_name("." * node.level + (node.module or ""), package)
-                yield base
-                yield from (f"{base}.{alias.name}" for alias in node.names)

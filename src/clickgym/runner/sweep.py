@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
@@ -27,9 +28,10 @@ from ..envs import Users
 from ..envs.meter import checkpoint_steps
 from ..envs.result import Result
 from .config import Cell, Config, run_seed, shown_of, versions
-from .identity import UNKNOWN, is_built_in
+from .identity import is_built_in
 from .make import make_agent, make_env
 from .names import AgentLike, EnvLike, by_label
+from .own_code import changed
 from .plan import Labels, Pair, plan_of
 from .play.loop import OnChunk
 from .play.measuring import Metrics
@@ -38,7 +40,7 @@ from .play.play_run import play
 from .progress import Progress, say_resumed
 from .results import Results
 from .store import RUNS, FinishedRun, Journal, frame_of, read
-from .workers import check_workers, in_parallel
+from .workers import check_workers, in_parallel, what_broke
 
 
 def sweep(
@@ -155,9 +157,10 @@ def sweep(
     if folder is not None and progress:
         say_resumed(folder, count())
     with resumable(folder, count):
+        code = _code_of({cell[:3]: pairs[cell[:3]] for cell, _ in left.values()}.values(), n_jobs)
         batches = _batches(left, config, pairs)
         with Progress(progress, horizon, len(trials), len(left)) as bar:
-            _play_all(batches, n_jobs, bar, keep)
+            _play_all(batches, n_jobs, code, bar, keep)
         if whole is not None:
             from .reports.report import is_written, write_files  # matplotlib is slow to load
 
@@ -229,7 +232,8 @@ def _batches(
     users = {name: users for name, users in Users.classes.items() if not is_built_in(users)}
     shared, batches = config.only([]), []
     for labels, group in groupby(left.items(), key=lambda item: item[1][0][:3]):
-        runs, pair = [(cell, run, key) for key, (cell, run) in group], pairs[labels]
+        runs = [(cell, run, key) for key, (cell, run) in group]
+        pair = pairs[labels]._replace(codes=(), earlier=())  # which workers do not need
         for start in range(0, len(runs), pair.at_once):
             some = [(run, key) for _, run, key in runs[start : start + pair.at_once]]
             batches.append(Batch(runs[0][0], pair, some, shared, users))
@@ -239,16 +243,15 @@ def _batches(
 def _play_all(
     batches: Sequence[Batch],
     n_jobs: int,
+    code: str | None,
     bar: Progress,
     keep: Callable[[Mapping[str, Result]], None],
 ) -> None:
-    """Play batches, and keep the results of each when it is finished, by the keys of the runs."""
-    unknown = [name for one in batches for name in one.cell.identities if name.startswith(UNKNOWN)]
+    """Play batches, and keep the results of each when it is finished, by the keys of the runs;
+    ``code`` is what `_code_of` returned.
+    """
     for workers in dict.fromkeys(batch.pair.workers for batch in batches):
-        backend, _ = get_active_backend(prefer=workers)
-        is_here = getattr(backend, "supports_sharedmem", False)
-        if isinstance(backend, LokyBackend) and joblib.effective_n_jobs(n_jobs) == 1:
-            is_here = True  # joblib starts no process for one job
+        is_here = code is None or _is_here(workers, n_jobs)
         stop = threading.Event()
 
         def on_chunk(sessions: int, stop: threading.Event = stop) -> None:
@@ -259,15 +262,41 @@ def _play_all(
         some = [batch for batch in batches if batch.pair.workers == workers]
         tasks = [(_play, batch, on_chunk if is_here else None) for batch in some]
         try:
-            for results in in_parallel(tasks, n_jobs, workers, code="".join(unknown)):
+            here = (_play(batch, on_chunk) for batch in some)
+            for results in here if code is None else in_parallel(tasks, n_jobs, workers, code=code):
                 if not is_here:
                     bar.played(some[0].config.horizon * len(results))
                 keep(results)
         except BrokenExecutor as error:
-            line = str(error.__cause__ or error).strip().splitlines()[-1]
-            raise WorkerError(f"a worker process broke: {line.strip()}") from None
+            raise WorkerError(what_broke(error)) from None
         finally:
             stop.set()
+
+
+def _code_of(pairs: Iterable[Pair], n_jobs: int) -> str | None:
+    """A hash of the own code that worker processes import for some pairs; None if they would import
+    other code than this process has, so that it must play all runs itself.
+
+    Warns:
+        UserWarning: they would, and what is other.
+    """
+    sent = [pair for pair in pairs if not _is_here(pair.workers, n_jobs)]
+    if names := changed(code for pair in sent for code in pair.earlier):
+        warnings.warn(
+            f"{names[0]} is not as in its file, which worker processes import: all runs are played "
+            "in this process, as with n_jobs=1; to use all processors, restart Python",
+            stacklevel=3,
+        )
+        return None
+    return str(joblib.hash([pair.codes for pair in sent]))
+
+
+def _is_here(workers: str, n_jobs: int) -> bool:
+    """Whether workers of a kind play in this process."""
+    backend, _ = get_active_backend(prefer=workers)
+    if isinstance(backend, LokyBackend) and joblib.effective_n_jobs(n_jobs) == 1:
+        return True  # joblib starts no process for one job
+    return bool(getattr(backend, "supports_sharedmem", False))
 
 
 def _play(batch: Batch, on_chunk: OnChunk | None) -> dict[str, Result]:

@@ -6,13 +6,16 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 from typing import Any
 
 import joblib
+from joblib.externals.loky.process_executor import TerminatedWorkerError
 from joblib.parallel import LokyBackend, get_active_backend
 
 from ..core.checks import is_integer, short
@@ -53,6 +56,18 @@ def in_parallel(
             joblib.delayed(function)(*arguments) for function, *arguments in calls
         )
     return results
+
+
+def what_broke(error: BrokenExecutor) -> str:
+    """Why a pool of worker processes broke, in a line: one died, or could not load its data."""
+    if error.__cause__ is None or isinstance(error, TerminatedWorkerError):
+        how = re.search(r"SIG[A-Z]+", str(error))
+        return (
+            f"a worker process died{f' ({how[0]})' if how else ''}: memory ran out, or a kernel "
+            "wrote outside of its arrays, which check_agent and check_click_model notice"
+        )
+    lines = [line for line in str(error.__cause__).splitlines() if line.strip('" ')]
+    return f"a worker process could not load what was sent to it: {lines[-1].strip()}"
 
 
 def start_worker(*_: str) -> None:
