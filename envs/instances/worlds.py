@@ -56,6 +56,7 @@ def _linear(
     n_features: int = 10,
     n_pool: int = 1_000,
     n_users: int = 100,
+    users: str = "all",
     query: str = DEFAULT_INSTANCE,
     seed: int = 0,
 ) -> Instance:
@@ -72,15 +73,28 @@ def _linear(
     parts = [rng.permutation((np.arange(size) + 0.5) / max(size, 1)) ** 3 for size in sizes]
     theta = np.concatenate(parts)
     items = rng.dirichlet(np.full(n_features - n_user_features, 0.3), n_pool)
-    users = rng.dirichlet(np.full(n_user_features, 0.3), n_users) if n_user_features else None
-    share = 0.0 if users is None else 0.25
-    scaled: dict[str, Any] = {
-        "items": (1.0 - share) * items,
-        "users": None if users is None else share * users,
-    }
+    share, scaled = 0.25 if n_user_features else 0.0, dict[str, Any]()
+    there = _split(users, n_users if n_user_features else 1)
+    if n_user_features:
+        drawn = rng.dirichlet(np.full(n_user_features, 0.3), n_users)
+        scaled["users"] = share * drawn[there]
+    scaled["items"] = (1.0 - share) * items
     bases, origin = _with_candidates(query, n_items, n_positions, n_pool, seed)
     models = [ContextualModel(base, theta=theta, **scaled, **others) for base, others in bases]
     return instance_of(models, f"features and θ* drawn at random; examination: {origin}")
+
+
+def _split(users: str, n_users: int) -> slice:
+    """Return which users of a world are there: ``"all"``, the first three quarters to ``"train"``
+    on, or the others to ``"test"``.
+    """
+    check_choice("users", users, ("all", "train", "test"))
+    if users == "all":
+        return slice(None)
+    if n_users < 2:
+        raise ValueError(f"users={users}: the world has one user; expected two, to train and test")
+    n_train = n_users - max(n_users // 4, 1)
+    return slice(n_train) if users == "train" else slice(n_train, None)
 
 
 def _with_candidates(
@@ -112,6 +126,7 @@ def _personal(
     popularity: float = 0.0,
     rate: float = 0.2,
     features: str = "plain",
+    users: str = "all",
     query: str = DEFAULT_INSTANCE,
     seed: int = 0,
 ) -> Instance:
@@ -126,7 +141,7 @@ def _personal(
         return products_of_rows(products_of_rows(users, weights.T), items)
 
     sizes = Sizes(n_items, n_positions, d_u, d_v, n_pool, n_users)
-    return _world(score, sizes, popularity, rate, features, query, seed)
+    return _world(score, sizes, popularity, rate, features, users, query, seed)
 
 
 def _network(
@@ -140,6 +155,7 @@ def _network(
     popularity: float = 0.0,
     rate: float = 0.2,
     features: str = "plain",
+    users: str = "all",
     query: str = DEFAULT_INSTANCE,
     seed: int = 0,
 ) -> Instance:
@@ -161,7 +177,7 @@ def _network(
         return total
 
     sizes = Sizes(n_items, n_positions, d_u, d_v, n_pool, n_users)
-    return _world(score, sizes, popularity, rate, features, query, seed)
+    return _world(score, sizes, popularity, rate, features, users, query, seed)
 
 
 def _world(
@@ -170,11 +186,12 @@ def _world(
     popularity: float,
     rate: float,
     features: str,
+    which: str,
     query: str,
     seed: int,
 ) -> Instance:
     """Return an instance of random users and items, with the attraction ``σ(a z + b)`` of
-    standardised scores z, a = `SHARPNESS`.
+    standardised scores z, a = `SHARPNESS`. A split of the users is of the world of all of them.
 
     ⚠ b is not a constant: bisection finds the b for which the mean attraction over all pairs is
     ``rate``, for every seed. ⚠ All users have the same b: with separate ones, users would differ
@@ -203,10 +220,11 @@ def _world(
     if len(pairs):
         users = np.hstack([np.ones((n_users, 1)), users])
     scale = 1.0 / largest_norm(users, items, pairs)
+    there = _split(which, n_users)
     table: dict[str, Any] = {
         "items": scale * items,
-        "users": scale * users,
-        "attraction": list(attraction),
+        "users": scale * users[there],
+        "attraction": list(attraction[there]),
         "interactions": pairs,
     }
     models = [ContextualModel(base, **table, **others) for base, others in bases]

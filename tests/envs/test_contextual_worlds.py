@@ -93,6 +93,22 @@ def test_attractions_and_features_by_definition(family, d, arguments, options, f
     assert model.n_features == x.shape[2]
 
 
+@pytest.mark.parametrize("family", ["linear", "personal", "network"])
+def test_held_out_users_are_of_the_same_world(family):
+    """Together the two parts are all users, with their features and tastes."""
+    whole, train, test = (
+        model_of(f"{family}:n_users=10,n_pool=30,seed=4{users}")
+        for users in ("", ",users=train", ",users=test")
+    )
+    assert (len(train.users), len(test.users)) == (8, 2)
+    np.testing.assert_array_equal(np.vstack([train.users, test.users]), whole.users)
+    parts = [*train.attraction, *test.attraction]
+    np.testing.assert_array_equal(parts, whole.attraction)
+    np.testing.assert_array_equal(train.items, test.items)
+    with pytest.raises(ValueError, match="users=test: the world has one user"):
+        model_of(f"{family}:n_users=1,users=test")
+
+
 # ------------------------------------------------------------------------------------- environments
 
 
