@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import json
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,6 +47,7 @@ def described_users(
     form: str = "",
     instance: AnyInstance | None = None,
     n_positions: int | None = None,
+    name: str | None = None,
     **parameters: Any,
 ) -> Described:
     """Return the users that the arguments of `ClickEnv` describe.
@@ -59,7 +62,7 @@ def described_users(
                 f"got an unexpected keyword argument {names[0]!r}: the model is an object, which "
                 "has its parameters"
             )
-        return Described(model if n_positions is None else model.with_positions(n_positions))
+        return _own(model, n_positions, name)
     click_model: Any = users_class(model, imports=True)
     if form not in forms_of(click_model):
         raise ValueError(f"a {click_model.__name__} has no {form!r} environments")
@@ -67,10 +70,10 @@ def described_users(
     kind = click_model.name() if form == "" else f"{users.name()} of {click_model.name()}"
     if parameters:
         known = [*inspect.signature(users).parameters, *getattr(click_model, "shapes", ())]
-        for name in parameters:
-            if name not in known:
+        for parameter in parameters:
+            if parameter not in known:
                 accepted = dict.fromkeys([*known, *OF_ENVIRONMENT])
-                raise TypeError(unknown("argument", name, accepted))
+                raise TypeError(unknown("argument", parameter, accepted))
         if instance is not None:
             raise ValueError(f"give either an instance or {', '.join(parameters)}, not both")
         if n_positions is not None and "n_positions" in inspect.signature(users).parameters:
@@ -78,7 +81,9 @@ def described_users(
         made = build(users, parameters)
         if made.kind != kind:
             raise ValueError(f"the parameters make a {made.kind}; expected a {kind}")
-        return Described(made if n_positions is None else made.with_positions(n_positions))
+        return _own(made, n_positions, name)
+    if name is not None:
+        raise ValueError(f"name is {name!r}; expected none: instances have names of their own")
     if instance is None:
         instance = default_instance(form, click_model)
     if instance is None:
@@ -88,6 +93,17 @@ def described_users(
     initial_ranking = None if form == "Contextual" else loaded.initial_ranking
     scale = float(loaded.estimation.get("scale", 1.0))
     return Described(loaded.model(kind, n_positions), loaded.name, initial_ranking, scale)
+
+
+def _own(users: Users, n_positions: int | None, name: str | None) -> Described:
+    """Return users of one's own, whose name has an ending by which others of this name differ."""
+    users = users if n_positions is None else users.with_positions(n_positions)
+    return Described(users) if name is None else Described(users, f"{name} {mark(users.to_dict())}")
+
+
+def mark(what: Any) -> str:
+    """Return six letters and digits by which something is told from others."""
+    return sha256(json.dumps(what, default=int).encode()).hexdigest()[:6]
 
 
 def forms_of(model: Any) -> tuple[str, ...]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import bisect
-import json
 import sys
 from collections.abc import Callable
-from hashlib import sha256
 from typing import Any
 
 import gymnasium as gym
@@ -17,7 +15,7 @@ from ..core.checks import as_call, check_seed
 from ..core.faults import SessionError, cause
 from ..core.kernels import KernelError, Repeated
 from ..core.specs import written_spec
-from .arguments import Described
+from .arguments import OF_ENVIRONMENT, Described, mark
 from .session import begin_streams
 from .spaces import RankedList
 from .task import draw_nothing
@@ -29,7 +27,7 @@ def name_of(env: Any) -> str:
 
 
 NOT_IN_LABELS = (
-    *("instance", "render_mode", "max_episode_steps"),
+    *("instance", "name", "render_mode", "max_episode_steps"),
     *("num_envs", "vectorization_mode", "vector_kwargs", "wrappers", "autoreset_mode"),
 )
 """Arguments of ``gym.make`` and ``gym.make_vec`` that stand elsewhere, or say nothing of users."""
@@ -37,8 +35,9 @@ NOT_IN_LABELS = (
 
 def label_of(env: Any) -> str:
     """Return the label of an environment in results, as a sweep writes it: its id with the
-    arguments that it got, but for the instance. Where there is no id, or arguments cannot be
-    written, its name and the `BaseClickEnv.mark` of its users.
+    arguments that it got, but for the instance, and for the parameters of users who have a name.
+    Where there is no id, or arguments cannot be written, its name and the `BaseClickEnv.mark` of
+    its users.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -48,10 +47,12 @@ def label_of(env: Any) -> str:
     spec, core = env.spec, env.unwrapped
     if spec:
         registered = gym.registry[spec.id].kwargs if spec.id in gym.registry else {}
+        is_named = spec.kwargs.get("name") is not None
         arguments = {
             key: value.tolist() if isinstance(value, np.ndarray | np.generic) else value
             for key, value in spec.kwargs.items()
             if key not in NOT_IN_LABELS and value is not None and key not in registered
+            if key in OF_ENVIRONMENT or not is_named
         }
         usual = gym.registry[spec.id].max_episode_steps if spec.id in gym.registry else None
         limit = spec.kwargs.get("max_episode_steps", spec.max_episode_steps)
@@ -131,8 +132,7 @@ class BaseClickEnv:
     def mark(self) -> str:
         """Six letters and digits by which users and their reward are told from others."""
         reference = None if self.reference is None else np.asarray(self.reference).tolist()
-        what = [self.model.to_dict(), self.reward, self.cutoff, reference]
-        return sha256(json.dumps(what, default=int).encode()).hexdigest()[:6]
+        return mark([self.model.to_dict(), self.reward, self.cutoff, reference])
 
     def _select_task(self) -> None:
         """Select the task of the present step, in its first state."""

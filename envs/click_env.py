@@ -49,6 +49,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         render_mode: None, or what `render` returns: ``"ansi"`` (text) or ``"rgb_array"`` (a
             picture).
         **parameters: the parameters of the named model; they cannot be combined with an instance.
+            With them ``name="my shop"`` names the users in tables, in place of their parameters.
 
     Attributes:
         regret: the regret of all sessions since the seed.

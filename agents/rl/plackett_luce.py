@@ -191,10 +191,13 @@ class PlackettLuceActorCritic(ActorCriticPolicy):
         lr_schedule: as for the library's policies.
         activation_fn: of the hidden layers; None is ReLU with features and tanh otherwise.
         **others: as for ``ActorCriticPolicy``; ``net_arch`` are the sizes of the hidden layers, by
-            default (64, 64).
+            default (64, 64). A ``features_extractor_class`` of your own returns a row for each
+            candidate, ``(B, L, features_dim)``, where candidates have features, and otherwise
+            ``(B, features_dim)``.
 
     Raises:
-        ValueError: the policy does not support the spaces.
+        ValueError: the policy does not support the spaces; or, in use, the features extractor
+            returns no rows of candidates.
 
     Source: Plackett, *The analysis of permutations*, Applied Statistics 1975; the policy class is
         of this package.
@@ -246,6 +249,11 @@ class PlackettLuceActorCritic(ActorCriticPolicy):
 
     def _get_action_dist_from_latent(self, latent_pi: Tensor) -> PlackettLuceDistribution:
         scores = self.action_net(latent_pi)
+        if self.sees_features and scores.dim() != 3:
+            raise ValueError(
+                f"{type(self.features_extractor).__name__} returns {latent_pi.dim()} dimensions; "
+                "expected a row for each candidate, (B, L, features_dim)"
+            )
         return self.action_dist.proba_distribution(scores[..., 0] if self.sees_features else scores)
 
 

@@ -15,6 +15,7 @@ import torch
 from gymnasium.spaces import Box, Dict, MultiBinary, MultiDiscrete
 from registries import LEARNERS
 from stable_baselines3 import A2C, PPO
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 
 from clickgym.agents import PlackettLuceActorCritic
 from clickgym.agents.rl.plackett_luce import PlackettLuceDistribution
@@ -174,8 +175,8 @@ def test_ties_are_broken_at_random():
 # --------------------------------------------------------------------------------------- the policy
 
 
-def policy(observation_space, action_space):
-    return PlackettLuceActorCritic(observation_space, action_space, lambda _: 1e-3)
+def policy(observation_space, action_space, **arguments):
+    return PlackettLuceActorCritic(observation_space, action_space, lambda _: 1e-3, **arguments)
 
 
 def features_space(n_items=6, **others):
@@ -204,6 +205,35 @@ def test_candidates_can_be_of_any_number():
     lists, values, log_probabilities = network(seen)
     assert (lists.shape, values.shape, log_probabilities.shape) == ((2, 3), (2, 1), (2,))
     assert network.get_distribution(seen).scores.shape == (2, 50)
+
+
+class Own(BaseFeaturesExtractor):
+    """A row for each candidate, or one for all."""
+
+    def __init__(self, observation_space, mean):
+        super().__init__(observation_space, 5)
+        self.mean, self.rows = mean, torch.nn.Linear(4, 5)
+
+    def forward(self, observation):
+        rows = self.rows(observation["features"])
+        return rows.mean(dim=1) if self.mean else rows
+
+
+def test_a_network_of_ones_own():
+    seen = {"clicks": torch.zeros(2, 3), "features": torch.randn(2, 6, 4)}
+    rows, row = (
+        policy(
+            features_space(),
+            RankedList(6, 3),
+            features_extractor_class=Own,
+            features_extractor_kwargs={"mean": mean},
+        )
+        for mean in (False, True)
+    )
+    assert rows(seen)[0].shape == (2, 3)
+    assert rows.mlp_extractor.policy_net[0].in_features == 5
+    with pytest.raises(ValueError, match="Own returns 2 dimensions; expected a row for each"):
+        row(seen)
 
 
 def test_actions_that_are_no_lists_are_refused():

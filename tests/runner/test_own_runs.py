@@ -115,6 +115,20 @@ def test_other_users_are_another_environment():
     assert len({result.env for result in results}) == 1
 
 
+def test_a_name_for_users_of_ones_own():
+    """It stands in place of their parameters, and is never that of other users."""
+    shops = [
+        gym.make("PBMRank-v0", attraction=p, examination=[1.0, 0.5], name="shop", cutoff=1)
+        for p in ([0.5, 0.2, 0.1], [0.1, 0.2, 0.5], [0.5, 0.2, 0.1])
+    ]
+    first, other, same = (clickgym.run("Random", shop, 5, seed=0) for shop in shops)
+    assert first.env == "PBMRank-v0:cutoff=1"
+    assert first.instance.startswith("shop ")
+    assert first.instance == same.instance != other.instance
+    with pytest.raises(ValueError, match="instances have names of their own"):
+        gym.make("PBMRank-v0", instance="yandex-990", name="shop")
+
+
 def test_seeds_of_results():
     """That of the first reset, until another one follows; streams have their own users."""
     result = streams()
