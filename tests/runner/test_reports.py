@@ -79,7 +79,7 @@ def test_panels_curves_and_metrics(results):
     labels = [panel.get_ylabel() for panel in figure.axes]
     assert labels[2:] == ["ndcg per session"] * 2 + ["any_click per session"] * 2
     assert labels[:2] == ["cumulative regret"] * 2
-    assert figure.get_suptitle() == "Mean and 95 % confidence band over 2 instances (3 runs each)"
+    assert figure.get_suptitle().endswith("over 2 instances with 3 runs each")
     ends = {line.get_label(): line.get_ydata()[-1] for line in figure.axes[1].lines}
     table = results.table().filter(env=ENVS[1])
     wanted = {row["agent"]: row["regret"] for row in table.iter_rows(named=True)}
@@ -329,8 +329,48 @@ def test_policies_that_did_not_learn_are_named(tmp_path):
     results = clickgym.sweep(["PBMRank-v0"], agents, 100, 2, n_jobs=1, out=tmp_path)
     one = replace(clickgym.run(agents["mine"], "PBMRank-v0", 100, seed=0), agent="its")
     for table in (results, clickgym.Results(tmp_path), clickgym.Results([one, results])):
-        [note] = [text for text in in_words(table).notes if "did not learn" in text]
-        assert "mine" in note
-        assert "TopRank" not in note
-    assert note.startswith("its and mine did not learn")
+        marked = {text.partition(":")[0] for text in in_words(table).notes if "learn" in text}
+        assert marked == {*table.names("agent")} - {"TopRank"}
     assert results.table("TopRank").filter(agent="mine")["difference"].count() == 1
+
+
+def test_earlier_training_and_unrecorded_sessions_are_shown_everywhere():
+    """In the table, in LaTeX and in the legend of the figure, of the agents that have some."""
+    late = [
+        replace(clickgym.run("Random", "PBMRank-v0", 100, seed=seed), agent="late", **facts)
+        for seed, facts in enumerate([{"trained": 20_000}, {"unrecorded": 3000}])
+    ]
+    results = clickgym.Results([*late, clickgym.run("TopRank", "PBMRank-v0", 100, seed=0)])
+    legend = {text.get_text() for text in results.plot().legends[0].get_texts()}
+    assert "TopRank" in legend
+    [label] = {" ".join(text.split()) for text in legend if text.startswith("late")}
+    for words in (label, " ".join(in_words(results).notes), results.to_latex()):
+        assert "after 0 to 20,000 sessions of training" in words
+        assert "0 to 3,000 sessions were not recorded" in words
+
+
+def test_a_line_joins_runs_with_equal_checkpoints():
+    """The table needs only the last step."""
+    runs = [
+        clickgym.run("Random", "PBMRank-v0", 100, seed=seed, checkpoints=steps)
+        for seed, steps in enumerate([[50, 100], [60, 100]])
+    ]
+    results = clickgym.Results(runs)
+    assert results.table()["runs"].to_list() == [2]
+    with pytest.raises(ValueError, match="runs of Random in PBMRank-v0 have different checkpoints"):
+        results.plot()
+    clickgym.Results([runs[0], replace(runs[1], agent="other")]).plot()
+
+
+def test_a_long_label_is_a_heading_of_one_line(printed):
+    arrays = "attraction=[" + ",".join(["0.25"] * 40) + "],examination=[1.0,0.5]"
+    out = printed(["run", f"PBMRank-v0:{arrays}", "-a", "Random", "TopRank", "--horizon", "10"])
+    [heading] = [line for line in out.splitlines() if line.startswith("PBMRank-v0:attraction=[")]
+    assert len(heading) <= 100
+
+
+def test_why_identical_agents_have_no_p():
+    agents = {"first": "TopRank", "second": "TopRank", "Random": "Random"}
+    results = clickgym.sweep(["PBMRank-v0"], agents, 100, 3, n_jobs=1)
+    assert results.table()["p"].null_count() == 2
+    assert "second had exactly the results of first" in " ".join(in_words(results).notes)

@@ -52,7 +52,7 @@ def test_intervals_and_differences_are_over_queries(results):
     swept, out = results
     table = swept.table("Random")
     assert table["over"].to_list() == ["queries", "queries"]
-    assert table["queries"].to_list() == [3, 3]
+    assert table["units"].to_list() == [3, 3]
     assert table["runs"].to_list() == [7, 7]
     means = last(swept).group_by("agent", "query").agg(col("regret").mean()).sort("query")
     values = {agent: means.filter(agent=agent)["regret"].to_numpy() for agent in AGENTS}

@@ -1,5 +1,7 @@
 """Means with intervals."""
 
+from itertools import product
+
 import numpy as np
 import polars
 import pytest
@@ -10,20 +12,21 @@ from clickgym.core.formats import regret_text
 from clickgym.core.statistics import half_width, holm
 from clickgym.envs.result import FACTS, TIMED, TOTALS
 
-COLUMNS = [*FACTS, *TOTALS, *TIMED]
 TABLE = ["env", "agent", "regret", "regret_ci95", "regret_ci95_runs", "median", "worst"]
 TABLE += ["reference", "difference", "difference_ci95", "p", "reward", "reward_ci95", "runs"]
-TABLE += ["instances", "over", "ns_per_session", "engine"]
+TABLE += ["units", "over", "ns_per_session", "engine"]
 
 
-def frame_of(regrets, env="E", instance="i", step=10):
+def frame_of(regrets, env="E", instance="i", step=10, **facts):
     """A frame with nothing but regrets at a step, by agent."""
+    about = {"env": env, "instance": instance, "sweep_seed": 0, "step": step, "trained": 0}
+    about |= {"unrecorded": 0, "reward": 1.0, "clicks": 1, "engine": "python", "seconds": 0.1}
     rows = [
-        (env, instance, None, agent, 0, run, run, 0, 0, step, float(r), 1.0, 1, "python", 0.1)
+        {**about, "agent": agent, "run": run, "seed": run, "regret": r, **facts}
         for agent, values in regrets.items()
         for run, r in enumerate(values)
     ]
-    return polars.DataFrame(rows, COLUMNS, orient="row")
+    return polars.DataFrame(rows, {**FACTS, **TOTALS, **TIMED}, strict=False)
 
 
 def interval(values):
@@ -57,35 +60,114 @@ def test_intervals_over_instances_and_over_runs():
         assert (row["median"], row["worst"]) == (np.median(values), values.max())
 
 
-def test_many_instances_with_one_run_have_an_interval():
-    values = {agent: [runs[:1] for runs in of_agent] for agent, of_agent in VALUES.items()}
-    table = clickgym.Results(instances_of(values)).table()
-    for row in table.iter_rows(named=True):
-        assert row["regret_ci95"] == pytest.approx(interval(np.ravel(values[row["agent"]])))
-    assert table["regret_ci95_runs"].null_count() == 2
+def drawn():
+    """Rows of every kind of unit: three instances of two sweeps, runs of unequal seeds with one
+    agent whose users are its own, queries with unequal numbers of runs, and a single run.
+    """
+    rng = np.random.default_rng(1)
+    rows = []
+    for agent, shift in (("a", 0.0), ("b", 1.0), ("c", 3.0), ("own", 2.0)):
+        engine = "stable-baselines3" if agent == "own" else "python"
+        for instance, sweep, run in product("ijk", (0, 7), range(2)):
+            facts = {"env": "instances", "instance": instance, "sweep_seed": sweep, "run": run}
+            rows.append({**facts, "seed": 10 * sweep + run, "agent": agent, "engine": engine})
+        for run in range(7 if agent == "b" else 5):
+            facts = {"env": "runs", "run": run, "seed": run + 2 * (agent == "c"), "sweep_seed": 0}
+            rows.append({**facts, "agent": agent, "engine": engine})
+        for run in range(11 if agent == "b" else 10):
+            facts = {"env": "queries", "run": run, "seed": run, "query": run % 4, "sweep_seed": 0}
+            rows.append({**facts, "agent": agent, "engine": "own loop"})
+        rows.append({"env": "single", "run": 0, "seed": 0, "agent": agent, "engine": engine})
+        for row in rows:
+            row.setdefault("regret", float(rng.normal(10 + shift, 2)))
+    about = {"instance": "x", "trained": 0, "unrecorded": 0, "step": 10, "reward": 1.0, "clicks": 1}
+    rows = [{**about, "seconds": 0.1, **row} for row in rows]
+    return polars.DataFrame(rows, {**FACTS, **TOTALS, **TIMED})
+
+
+def grouped(rows, key):
+    """The mean regret by a key."""
+    found = {}
+    for row in rows:
+        found.setdefault(key(row), []).append(row["regret"])
+    return {name: np.mean(values) for name, values in found.items()}
+
+
+UNITS = {"instances": "instance", "runs": "seed", "queries": "query", "single": "seed"}
 
 
 @pytest.mark.parametrize("reference", ["a", "b"])
-def test_paired_differences(reference):
-    """Over instances where there are several, else over runs; p by scipy."""
-    single = frame_of({agent: runs[0] for agent, runs in VALUES.items()}, env="single")
-    results = clickgym.Results(polars.concat([instances_of(VALUES), single]))
-    table = results.table(reference)
-    assert set(table["reference"]) == {reference}
-    values = {agent: np.array(of_agent, float) for agent, of_agent in VALUES.items()}
-    units = {
-        "E": {agent: of_agent.mean(axis=1) for agent, of_agent in values.items()},
-        "single": {agent: of_agent[0] for agent, of_agent in values.items()},
-    }
-    for row in table.iter_rows(named=True):
-        of_env, agent = units[row["env"]], row["agent"]
-        got = [row["difference"], row["difference_ci95"], row["p"]]
-        if agent == reference:
-            assert got == [None] * 3
-            continue
-        gaps = of_env[agent] - of_env[reference]
-        p = ttest_rel(of_env[agent], of_env[reference]).pvalue
-        assert got == pytest.approx([gaps.mean(), interval(gaps), p])
+def test_intervals_differences_and_p_recomputed_by_scipy(reference):
+    """From the rows, with nothing but numpy and scipy."""
+    frame = drawn()
+    table = clickgym.Results(frame.sample(fraction=1, shuffle=True, seed=0)).table(reference)
+    rows = frame.rows(named=True)
+    for env, column in UNITS.items():
+        means = {
+            agent: grouped(
+                [row for row in rows if (row["env"], row["agent"]) == (env, agent)],
+                lambda row, column=column: row[column],
+            )
+            for agent in ("a", "b", "c", "own")
+        }
+        raw = {}
+        for row in table.filter(env=env).iter_rows(named=True):
+            agent = row["agent"]
+            units = [*means[agent].values()]
+            assert (row["regret"], row["units"]) == (pytest.approx(np.mean(units)), len(units))
+            half = interval(units) if len(units) > 1 else None
+            assert row["regret_ci95"] == pytest.approx(half)
+            these = None
+            if env == "instances":
+                mine = [one for one in rows if (one["env"], one["agent"]) == (env, agent)]
+                of_runs = grouped(mine, lambda one: (one["sweep_seed"], one["run"]))
+                these = interval([*of_runs.values()])
+            assert row["regret_ci95_runs"] == pytest.approx(these)
+            is_other = agent == "own" and UNITS[env] == "seed"
+            common = sorted({*means[agent]} & {*means[reference]})
+            if agent == reference or is_other:
+                assert row["difference"] is row["difference_ci95"] is row["p"] is None
+                continue
+            ours, theirs = ([means[name][unit] for unit in common] for name in (agent, reference))
+            gaps = np.subtract(ours, theirs)
+            assert row["difference"] == pytest.approx(gaps.mean())
+            half = interval(gaps) if len(gaps) > 1 else None
+            assert row["difference_ci95"] == pytest.approx(half)
+            if len(gaps) > 2:
+                raw[agent] = ttest_rel(ours, theirs).pvalue
+        in_order = sorted(raw, key=raw.get)
+        steps = [raw[agent] * (len(raw) - rank) for rank, agent in enumerate(in_order)]
+        adjusted = dict(zip(in_order, np.minimum(np.maximum.accumulate(steps), 1), strict=True))
+        for agent, p in table.filter(env=env).select("agent", "p").iter_rows():
+            assert p == pytest.approx(adjusted.get(agent))
+
+
+def test_runs_of_several_sweeps_are_further_runs():
+    """As of one command per seed: paired by the seed of the run, whatever its number."""
+    parts = [
+        clickgym.sweep(["PBMRank-v0"], ["Random", "TopRank"], 100, 1, seed=seed, n_jobs=1)
+        for seed in range(4)
+    ]
+    rows = polars.concat([part.rows for part in parts])
+    table = clickgym.Results(rows).table()
+    assert table["runs"].to_list() == table["units"].to_list() == [4, 4]
+    gaps = [np.diff(part.table().sort("agent")["regret"])[0] for part in parts]
+    row = table.filter(agent="TopRank").row(0, named=True)
+    assert row["difference"] == pytest.approx(np.mean(gaps))
+    assert row["p"] == pytest.approx(ttest_1samp(gaps, 0).pvalue)
+    assert "over 4 runs" in clickgym.Results(rows).to_latex()
+
+
+def test_many_runs_of_one_query_are_one_observation():
+    """Also those of loops of one's own, whose seeds are unknown."""
+    regrets = {"a": [1, 2, 3, 4], "b": [2, 4, 3, 6]}
+    frame = frame_of(regrets, query=5, seed=None, engine="own loop")
+    table = clickgym.Results(frame).table()
+    assert set(table["over"]) == {"queries"}
+    assert table["regret_ci95"].null_count() == 2
+    assert table["difference"].to_list() == [None, 1.25]
+    both = clickgym.Results(polars.concat([frame, frame_of(regrets, query=6)])).table()
+    assert both["units"].to_list() == [2, 2]
 
 
 def test_p_of_several_agents_is_adjusted_and_of_two_units_unknown():
@@ -135,47 +217,32 @@ def test_unequal_numbers_of_runs():
         assert row["regret_ci95"] == pytest.approx(half)
 
 
-def test_runs_on_a_part_of_the_instances_are_left_out():
+def test_all_finished_runs_count_where_an_instance_lacks_some():
+    """As in an interrupted sweep: each instance has the mean of its own runs."""
     frame = polars.concat([frame_of({"d": [1, 9]}), frame_of({"d": [3]}, instance="j")])
     (row,) = clickgym.Results(frame).table().iter_rows(named=True)
-    assert (row["runs"], row["regret"], row["median"], row["worst"]) == (1, 2.0, 2.0, 3.0)
+    assert (row["regret"], row["median"], row["worst"]) == (4.0, 3.0, 9.0)
+    assert row["regret_ci95"] == pytest.approx(interval([5.0, 3.0]))
+    assert row["regret_ci95_runs"] is None
 
 
 def test_agents_on_other_instances_stay_in_the_table():
     """Runs are compared with those of their own agent: a folder may grow by agents on fewer."""
     both = [frame_of({"a": [1, 2]}, instance=name) for name in "ij"]
     table = clickgym.Results(polars.concat([*both, frame_of({"b": [3, 5]})])).table()
-    assert table.select("agent", "regret", "runs", "instances").rows() == [
+    assert table.select("agent", "regret", "runs", "units").rows() == [
         ("a", 1.5, 2, 2),
         ("b", 4.0, 2, 1),
     ]
 
 
 def test_unknown_regret_is_ranked_by_reward():
-    rows = [
-        (
-            "Shop-v0",
-            "custom",
-            None,
-            agent,
-            0,
-            run,
-            run,
-            0,
-            0,
-            10,
-            None,
-            10.0 * n + run,
-            1,
-            "python",
-            0.1,
-        )
+    frames = [
+        frame_of({agent: [None]}, reward=10.0 * n + run, run=run, seed=run)
         for n, agent in enumerate("ab")
         for run in range(3)
     ]
-    kinds = {"regret": polars.Float64}
-    frame = polars.DataFrame(rows, COLUMNS, orient="row", schema_overrides=kinds)
-    table = clickgym.Results(frame).table()
+    table = clickgym.Results(polars.concat(frames)).table()
     assert table.select("agent", "regret", "reward").rows() == [("b", None, 1.1), ("a", None, 0.1)]
     assert table["reward_ci95"].to_list() == pytest.approx([0.1 * half_width(3)] * 2)
 

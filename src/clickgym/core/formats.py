@@ -54,6 +54,18 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def shortened(text: str, width: int = 60) -> str:
+    """Return the text in at most so many characters, without its middle if it is longer.
+
+    Example:
+        >>> shortened("PBMRank-v0:attraction=[0.5,0.4,0.3],reward=any_click", 30)
+        'PBMRank-v0:attr…ward=any_click'
+    """
+    if len(text) <= width:
+        return text
+    return f"{text[: width // 2]}…{text[len(text) - (width - 1) // 2 :]}"
+
+
 def markdown_text(text: str) -> str:
     """Return the text escaped for Markdown, in one line: no HTML, no table, no list, no link.
 

@@ -293,7 +293,7 @@ class Results:
             "agent": self.rows["agent"].n_unique(),
             "environment": self.rows["env"].n_unique(),
             "instance": self.rows["instance"].n_unique(),
-            "run": self.rows["run"].n_unique(),
+            "run": self.rows.select("sweep_seed", "run").n_unique(),
         }
         texts = [f"{count} {word}{'s' * (count > 1)}" for word, count in counts.items()]
         return f"<Results: {', '.join(texts)}, {self.horizon:,} sessions>"

@@ -1,9 +1,15 @@
-"""Summaries of a sweep: means with confidence intervals, and comparisons of agents."""
+"""Summaries of rows: what counts as one observation, means with intervals, differences.
+
+A table, its LaTeX, a figure and ``summary.csv`` are made in the same steps: `with_units` says what
+counts as one observation, `unit_means` averages within each, `differences` subtracts those of one
+agent, and `intervals` averages over the units.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from itertools import groupby
+from operator import itemgetter
 
 import polars
 from polars import col
@@ -16,234 +22,288 @@ from .play.pair import ENGINES
 
 FIXED = (*FACTS, *TOTALS, *TIMED)
 """The columns that all rows have; further metrics stand before `TIMED`."""
-QUERY = "query"
+UNIT = ("over", "unit")
+"""Those that `with_units` adds."""
+RUN = ("env", "instance", "agent", "sweep_seed", "run")
+"""The columns that tell runs apart."""
 IS_FROZEN = col("engine") == FrozenPolicy.engine
 """Whether a run is of a policy that does not learn in it."""
-OWN_USERS = ~col("engine").is_in([*ENGINES, "own loop"]) & ~IS_FROZEN | col("seed").is_null()
-"""Whether a run met other users than the runs of the same number of other agents: it trained on
-streams of its own, or its seed is unknown.
+MET_OTHERS = ~col("engine").is_in([*ENGINES, "own loop", FrozenPolicy.engine]) | (
+    col("seed").is_null()
+)
+"""Whether a run met other users than runs of other agents with its seed: it trained on streams of
+its own, or its seed is unknown.
 """
 
 
-def metrics_of(frame: polars.DataFrame) -> list[str]:
+def _named(column: str) -> polars.Expr:
+    """The numbers in a column as texts with its name, and null where they are."""
+    return polars.lit(f" {column} ") + col(column).cast(polars.String)
+
+
+RUN_NAME = _named("sweep_seed").fill_null("") + _named("run")
+"""A name of a run, among those of an agent and an instance."""
+
+
+def metrics_of(rows: polars.DataFrame) -> list[str]:
     """The further metrics in the rows of a sweep."""
-    return [name for name in frame.columns if name not in FIXED]
+    return [name for name in rows.columns if name not in (*FIXED, *UNIT)]
 
 
-def without_regret(frame: polars.DataFrame) -> list[str]:
-    """The environments in which some regret is unknown; there, agents are compared by reward."""
-    return frame.filter(col("regret").is_null())["env"].unique(maintain_order=True).to_list()
+def with_units(rows: polars.DataFrame) -> polars.DataFrame:
+    """The rows of a table or panel with the columns ``unit``, what counts as one observation, and
+    ``over``, its kind.
 
+    - *instances*, in an environment with several: more runs say nothing about other instances.
+    - *queries*, if all runs of an agent play one of several: more runs of a query say nothing about
+      other queries.
+    - *runs* elsewhere. Runs of two agents with the same seed met the same users, and are the same
+      unit. An agent has units of its own if any of its runs met other users, because the remaining
+      runs would be a choice among them.
 
-def with_loss(frame: polars.DataFrame) -> polars.DataFrame:
-    """The rows with ``loss``, of which less is better: regret, or minus the reward in environments
-    in which some regret is unknown.
+    Regret is null in environments in which that of some run is unknown.
     """
-    unknown = col("env").is_in(without_regret(frame))
-    return frame.with_columns(loss=polars.when(unknown).then(-col("reward")).otherwise("regret"))
+    of_agent = ["env", "agent"]
+    regret = polars.when(col("regret").null_count().over("env") == 0).then("regret")
+    has_queries = col("query").is_not_null().all().over(of_agent)
+    over = (
+        polars.when(col("instance").n_unique().over("env") > 1)
+        .then(polars.lit("instances"))
+        .when(has_queries)
+        .then(polars.lit("queries"))
+        .otherwise(polars.lit("runs"))
+    )
+    met_others = MET_OTHERS.any().over(of_agent)
+    unit = (
+        polars.when(over="instances")
+        .then("instance")
+        .when(over="queries")
+        .then(_named("query"))
+        .when(met_others)
+        .then(col("agent") + RUN_NAME)
+        .otherwise(_named("seed"))
+    )
+    return rows.with_columns(over=over, regret=regret).with_columns(unit=unit)
 
 
-def per_session(frame: polars.DataFrame) -> polars.DataFrame:
-    """The rows with further metrics divided by the sessions so far, as far as they are sums."""
-    sums = [name for name in metrics_of(frame) if is_sum(name)]
-    return frame.with_columns(col(name) / col("step") for name in sums)
+def _means(measures: Sequence[str]) -> list[polars.Expr]:
+    """Means, null where any value is."""
+    return [
+        polars.when(col(name).null_count() == 0).then(col(name).mean()).alias(name)
+        for name in measures
+    ]
 
 
-def several_instances(frame: polars.DataFrame) -> list[str]:
-    """The environments with several instances, over which intervals are there; elsewhere they are
-    over runs.
+def unit_means(
+    rows: polars.DataFrame, by: Sequence[str], measures: Sequence[str]
+) -> polars.DataFrame:
+    """Measures averaged within each unit of a group, a row for each.
+
+    Args:
+        rows: of `with_units`.
+        by: the columns that tell groups apart, such as ``env``, ``agent`` and ``step``.
+        measures: names of columns; null in a unit where any value is.
     """
-    counts = frame.group_by("env", maintain_order=True).agg(col("instance").n_unique())
-    return counts.filter(col("instance") > 1)["env"].to_list()
+    return rows.group_by(*by, *UNIT, maintain_order=True).agg(_means(measures))
 
 
-def by_query(frame: polars.DataFrame) -> polars.DataFrame:
-    """The rows with the query in place of the run, where runs have one: all runs of a query are one
-    value, because other runs say nothing about other queries.
+def differences(
+    units: polars.DataFrame, reference: str, by: Sequence[str], measures: Sequence[str]
+) -> polars.DataFrame:
+    """The `unit_means` of the other agents minus those of one, over the units that both have."""
+    same = [*(name for name in by if name != "agent"), "unit"]
+    of_reference = units.filter(agent=reference).select(*same, *measures)
+    both = units.filter(col("agent") != reference).join(
+        of_reference, on=same, suffix=" of reference", maintain_order="left"
+    )
+    gaps = both.with_columns(col(name) - col(f"{name} of reference") for name in measures)
+    return gaps.select(units.columns)
+
+
+def intervals(
+    units: polars.DataFrame, by: Sequence[str], measures: Sequence[str]
+) -> polars.DataFrame:
+    """Means over units with their 95 % intervals (Student's t).
+
+    Args:
+        units: of `unit_means` or `differences`.
+        by, measures: as there.
+
+    Returns:
+        One row per group in the order of the units: the columns of ``by``, ``units``, their number,
+        each measure, and as ``<measure>_ci95`` half the width of its interval, null for a single
+        unit. A measure is null where any unit of the group is.
     """
-    return frame.with_columns(run=polars.coalesce(QUERY, "run"))
+    spreads = (
+        polars.when(col(name).null_count() == 0).then(col(name).std()).alias(f"{name}_ci95")
+        for name in measures
+    )
+    groups = units.group_by(by, maintain_order=True).agg(
+        polars.len().alias("units"), *_means(measures), *spreads
+    )
+    halves = {n: half_width(n) for n in groups["units"].unique()}
+    half = col("units").replace_strict(halves, return_dtype=polars.Float64)
+    return groups.with_columns(col(f"{name}_ci95") * half for name in measures)
 
 
-def comparable(rows: polars.DataFrame) -> polars.DataFrame:
-    """The rows of one environment that can be compared with those of other agents over the same
-    instances, queries or runs. Over runs, those of agents with users of their own cannot, not even
-    their other runs, which are a choice among them.
+def intervals_of_these(last: polars.DataFrame, by: Sequence[str]) -> polars.DataFrame:
+    """Half the width of intervals of regret that are about these very instances.
+
+    They are over the runs of each instance, or over its queries, each averaged over the instances.
+
+    Args:
+        last: rows of `with_units` at one step.
+        by: as in `unit_means`.
+
+    Returns:
+        A row per group with ``regret_ci95_runs``; none where units are not instances, or some
+        instance lacks a run.
     """
-    if several_instances(rows):
-        return rows
-    return rows.filter(~(OWN_USERS & col(QUERY).is_null()).any().over("agent"))
+    run = polars.coalesce(_named("query"), RUN_NAME)
+    cells = last.filter(over="instances").with_columns(unit=run)
+    cells = unit_means(cells, [*by, "instance"], ["regret"])
+    n_runs, n_instances = (col(name).n_unique().over(by) for name in ("unit", "instance"))
+    cells = cells.filter(polars.len().over(by) == n_runs * n_instances)
+    these = intervals(unit_means(cells, by, ["regret"]), by, ["regret"])
+    return these.select(*by, regret_ci95_runs="regret_ci95")
 
 
-WINDOWS = 50
-"""The most windows in which the further metrics are drawn."""
+def levels(gaps: polars.DataFrame, by: Sequence[str], measure: str) -> polars.DataFrame:
+    """The levels of paired t tests of `differences`, adjusted by Holm's procedure for the agents of
+    an environment.
+
+    Args:
+        gaps: of `differences`.
+        by: the columns ``env`` and ``agent``.
+        measure: the name of a column.
+
+    Returns:
+        A row per group with ``p``; none for two units or fewer, or where two agents have the same
+        in all units.
+    """
+    tested = gaps.group_by(by, maintain_order=True).agg(
+        n=polars.len(), mean=col(measure).mean(), spread=col(measure).std()
+    )
+    tested = tested.filter(col("n") > 2, (col("mean") != 0) | (col("spread") != 0)).sort("env")
+    numbers = tested.select("env", "n", "mean", "spread").iter_rows()
+    raw = [(env, t_level(mean, spread / n**0.5, n - 1)) for env, n, mean, spread in numbers]
+    adjusted = [
+        level
+        for _, of_env in groupby(raw, key=itemgetter(0))
+        for level in holm([level for _, level in of_env])
+    ]
+    return tested.select(*by, p=polars.Series(adjusted, dtype=polars.Float64))
 
 
-def by_window(frame: polars.DataFrame) -> polars.DataFrame:
-    """The rows at the ends of about equal windows, with further metrics as means per session of the
-    window that ends there; those of held-out queries as they are there.
+def count_runs(last: polars.DataFrame, by: Sequence[str]) -> polars.DataFrame:
+    """What the means of a group are over: its number of ``runs``, of each instance where units are
+    instances, of ``units``, and their kind, ``over``.
+
+    Args:
+        last: rows of `with_units` at one step.
+        by: as in `unit_means`.
+    """
+    runs = polars.struct("sweep_seed", "run").n_unique()
+    units = col("unit").n_unique()
+    return last.group_by(by, maintain_order=True).agg(
+        runs=runs, units=units, over=col("over").first()
+    )
+
+
+def over_words(counts: polars.DataFrame) -> str:
+    """What the means of a table or figure are over, in words.
+
+    Args:
+        counts: rows with the columns of `count_runs`.
 
     Example:
-        >>> columns = {"env": "E", "instance": "i", "agent": "A", "run": 0, "regret": 0.0}
-        >>> frame = polars.DataFrame({"step": [10, 20, 40], "ndcg": [1.0, 6.0, 22.0], **columns})
-        >>> by_window(frame)["ndcg"].to_list()
-        [0.1, 0.5, 0.8]
+        >>> over_words(polars.DataFrame({"runs": [5, 5], "units": [16, 16], "over": "instances"}))
+        '16 instances with 5 runs each'
+        >>> over_words(polars.DataFrame({"runs": [32], "units": [16], "over": ["queries"]}))
+        '16 queries in 32 runs'
+        >>> over_words(polars.DataFrame({"runs": [1], "units": [1], "over": ["runs"]}))
+        'one run'
     """
-    steps = frame["step"].unique().sort()
-    place = (steps * WINDOWS / steps[-1]).ceil()
-    ends = (
-        polars.DataFrame({"step": steps, "window": place}).group_by("window").agg(col("step").max())
-    )
-    rows = frame.join(ends, on="step", how="semi", maintain_order="left")
-    pair = ["env", "instance", "agent", "run"]
-
-    def since(name: str) -> polars.Expr:
-        return col(name) - col(name).shift(1, fill_value=0).over(pair)
-
-    sums = [name for name in metrics_of(frame) if is_sum(name)]
-    return rows.with_columns(since(name) / since("step") for name in sums)
+    words = []
+    for over, form in (
+        ("instances", "{units} with {runs} each"),
+        ("queries", "{units} in {runs}"),
+        ("runs", "{runs}"),
+    ):
+        some = counts.filter(over=over)
+        if len(some):
+            names = {"instances": "instance", "queries": "query", "runs": "run"}
+            units, runs = span(some["units"]), span(some["runs"])
+            words.append(
+                form.format(
+                    units=f"one {names[over]}" if units == "1" else f"{units} {over}",
+                    runs="one run" if runs == "1" else f"{runs} runs",
+                )
+            )
+    return ", or ".join(words)
 
 
 def span(counts: polars.Series) -> str:
     """The least and the largest number, or the only one.
 
     Example:
-        >>> span(polars.Series([5, 3, 5])), span(polars.Series([5, 5]))
-        ('3 to 5', '5')
+        >>> span(polars.Series([5000, 3, 5])), span(polars.Series([5, 5]))
+        ('3 to 5,000', '5')
     """
-    return " to ".join(map(str, sorted({min(counts), max(counts)})))
+    return " to ".join(f"{count:,}" for count in sorted({min(counts), max(counts)}))
 
 
-def complete_runs(frame: polars.DataFrame, by: Sequence[str]) -> polars.DataFrame:
-    """The rows of runs that have all the instances of their group.
-
-    Args:
-        frame: rows of a sweep.
-        by: as in `average`.
+def remarks(rows: polars.DataFrame) -> dict[str, list[str]]:
+    """What a reader must know of the runs of some agents, by agent: they learned before, do not
+    learn, or were not recorded as a whole.
     """
-    counted = frame.with_columns(instances=polars.len().over([*by, "run"]))
-    return counted.filter(col("instances") == col("instances").max().over(by)).drop("instances")
+    found: dict[str, list[str]] = {}
+    runs = rows.select("agent", "trained", "unrecorded", "engine").unique(maintain_order=True)
+    learns = runs.filter(~IS_FROZEN)["agent"].n_unique() > 0
+    for (agent,), of_agent in runs.group_by("agent", maintain_order=True):
+        trained, unrecorded = of_agent["trained"], of_agent["unrecorded"]
+        texts = []
+        if learns and of_agent.select(IS_FROZEN.any()).item():
+            texts.append(
+                "did not learn in these runs, and what was lost in training is not counted"
+            )
+        if trained.max():
+            texts.append(f"after {span(trained.drop_nulls())} sessions of training")
+        if unrecorded.max():
+            texts.append(f"{span(unrecorded)} sessions were not recorded")
+        if texts:
+            found[str(agent)] = texts
+    return found
 
 
-def average(
-    frame: polars.DataFrame, by: Sequence[str], measures: Sequence[str]
-) -> polars.DataFrame:
-    """Measures averaged over instances and runs, each with a confidence interval.
+def per_session(rows: polars.DataFrame) -> polars.DataFrame:
+    """The rows with further metrics divided by the sessions so far, as far as they are sums."""
+    sums = [name for name in metrics_of(rows) if is_sum(name)]
+    return rows.with_columns(col(name) / col("step") for name in sums)
 
-    In an environment with several instances the interval is over the instances, each averaged over
-    its runs: it is about other instances of the kind. A second interval, over the runs, each
-    averaged over the instances, is about these very instances. With one instance the interval is
-    over the runs, or over the queries, each averaged over its runs, where a run plays one query.
-    Runs that lack some of the instances are left out.
 
-    Args:
-        frame: rows of a sweep.
-        by: the columns that tell groups apart: ``env``, and those of ``agent`` and ``step`` that
-            matter.
-        measures: names of columns.
+WINDOWS = 50
+"""The most windows in which the further metrics are drawn."""
 
-    Returns:
-        One row per group in the order of the frame: the columns of ``by``; ``instances``, ``runs``
-        and, if there are any, ``queries``, their numbers; each measure, as ``<measure>_ci95`` half
-        the width of the 95 % interval of its mean (Student's t; null for a single value), and as
-        ``<measure>_ci95_runs`` that over the runs, null unless there are several instances and
-        several runs. A measure is null where any value of the group is.
+
+def by_window(rows: polars.DataFrame) -> polars.DataFrame:
+    """The rows at the ends of about equal windows, with further metrics as means per session of the
+    window that ends there; those of held-out queries as they are there.
+
+    Example:
+        >>> columns = {"env": "E", "instance": "i", "agent": "A", "sweep_seed": 0, "run": 0}
+        >>> rows = polars.DataFrame({"step": [10, 20, 40], "ndcg": [1.0, 6.0, 22.0], **columns})
+        >>> by_window(rows)["ndcg"].to_list()
+        [0.1, 0.5, 0.8]
     """
-    several = col("env").is_in(several_instances(frame))
-    labels = [name for name in by if frame.schema[name] == polars.String]
-    enums = [col(name).cast(polars.Enum(frame[name].unique())) for name in (*labels, "instance")]
-    queries = [QUERY] if frame[QUERY].count() else []
-    frame = frame.select(*by, "instance", "run", QUERY, *measures)
-    frame = complete_runs(frame.with_columns(enums), by)  # of little memory
-    numbers = frame.group_by(by).agg(
-        col("run").n_unique().alias("runs"),
-        *(col(name).drop_nulls().n_unique().alias("queries") for name in queries),
-    )
-    frame = by_query(frame)
-    known = {name: col(name).null_count() == 0 for name in measures}
-    means = [polars.when(known[name]).then(col(name).mean()).alias(name) for name in measures]
+    window = (col("step") * WINDOWS / col("step").max()).ceil()
+    ends = rows.filter(col("step") == col("step").max().over("env", "agent", window))
 
-    def over(unit: str) -> polars.DataFrame:
-        """Means over units and their intervals, ``<measure> <unit>``."""
-        spreads = [
-            polars.when(known[name]).then(col(name).std()).alias(f"{name} {unit}")
-            for name in measures
-        ]
-        units = frame.group_by([*by, unit], maintain_order=True).agg(means)
-        groups = units.group_by(by, maintain_order=True).agg(
-            polars.len().alias(f"{unit}s"), *means, *spreads
-        )
-        halves = {n: half_width(n) for n in groups[f"{unit}s"].unique()}
-        half = col(f"{unit}s").replace_strict(halves, return_dtype=polars.Float64)
-        return groups.with_columns(col(f"{name} {unit}") * half for name in measures)
+    def since(name: str) -> polars.Expr:
+        return col(name) - col(name).shift(1, fill_value=0).over(RUN)
 
-    instances = over("instance").drop(measures)
-    groups = over("run").drop("runs")
-    for more in (instances, numbers):
-        groups = groups.join(more, on=by, how="left", maintain_order="left")
-    groups = groups.with_columns(col(labels).cast(polars.String))
-    return groups.select(
-        *by,
-        *("instances", "runs"),
-        *("queries" for _ in queries),
-        *measures,
-        *(
-            polars.when(several)
-            .then(f"{name} instance")
-            .otherwise(f"{name} run")
-            .alias(f"{name}_ci95")
-            for name in measures
-        ),
-        *(polars.when(several).then(f"{name} run").alias(f"{name}_ci95_runs") for name in measures),
-    )
-
-
-def comparisons(last: polars.DataFrame, reference: str) -> polars.DataFrame:
-    """Each agent compared with one, unit by unit: the units are those of the intervals, which met
-    the same users.
-
-    Args:
-        last: rows of one step.
-        reference: the agent.
-
-    Returns:
-        A row for each environment and other agent: ``difference`` of its regret to that of the
-        reference (of its total reward, where regret is unknown), ``difference_ci95`` half the width
-        of its 95 % interval, and ``p`` of the paired t test, adjusted by Holm's procedure for the
-        agents of the environment; null with two units or fewer. Agents that met users of their
-        own have no row where units are runs.
-    """
-    unknown, several, found = without_regret(last), several_instances(last), []
-    for (env,), rows in last.group_by("env", maintain_order=True):
-        unit = "instance" if env in several else "seed"
-        measure = "reward" if env in unknown else "regret"
-        means = (
-            comparable(complete_runs(rows, ["agent"]))
-            .with_columns(seed=polars.coalesce(QUERY, "seed"))
-            .group_by(unit, "agent")
-            .agg(col(measure).mean())
-        )
-        values = means.pivot("agent", index=unit, values=measure)
-        of_env: list[dict[str, Any]] = []
-        for agent in rows["agent"].unique(maintain_order=True):
-            if agent != reference and {agent, reference} <= {*values.columns}:
-                gaps = (values[agent] - values[reference]).drop_nulls().to_numpy()
-                if len(gaps):
-                    of_env.append({"env": env, "agent": agent, **_of_gaps(gaps)})
-        tested = [row for row in of_env if row["p"] is not None]
-        for row, p in zip(tested, holm([row["p"] for row in tested]), strict=True):
-            row["p"] = p
-        found += of_env
-    numbers = dict.fromkeys(("difference", "difference_ci95", "p"), polars.Float64)
-    return polars.DataFrame(found, {"env": polars.String, "agent": polars.String, **numbers})
-
-
-def _of_gaps(gaps: Any) -> dict[str, float | None]:
-    """The mean of the differences of n units, its interval, and p if n > 2 and there are any."""
-    n, mean = len(gaps), float(gaps.mean())
-    spread = float(gaps.std(ddof=1)) if n > 1 else None
-    half = None if spread is None else spread * half_width(n)
-    p = t_level(mean, spread / n**0.5, n - 1) if n > 2 and (spread or mean) else None
-    return {"difference": mean, "difference_ci95": half, "p": p}
+    sums = [name for name in metrics_of(rows) if is_sum(name)]
+    return ends.with_columns(since(name) / since("step") for name in sums)
 
 
 def final_table(rows: polars.DataFrame, reference: str | None = None) -> polars.DataFrame:
@@ -254,51 +314,43 @@ def final_table(rows: polars.DataFrame, reference: str | None = None) -> polars.
         reference: the agent with which the others are compared; None takes the first.
 
     Example:
-        >>> columns = {"env": "E", "instance": "i", "query": None, "agent": "A", "step": 10}
-        >>> columns |= {"run": [0, 1], "seed": [7, 8], "regret": [3.0, 5.0]}
-        >>> columns |= {"reward": [10.0, 30.0], "engine": "python", "seconds": 1e-6}
-        >>> table = final_table(polars.DataFrame(columns))
-        >>> table.select("agent", "regret", "worst", "reward", "runs").row(0)
-        ('A', 4.0, 5.0, 2.0, 2)
+        >>> import clickgym
+        >>> rows = clickgym.sweep(["PBMRank-v0"], ["Random", "TopRank"], 100, 2).rows
+        >>> final_table(rows)["agent"].to_list()
+        ['TopRank', 'Random']
     """
-    last = rows.filter(col("step") == rows["step"].max())
+    by, metrics = ["env", "agent"], metrics_of(rows)
     reference = rows["agent"][0] if reference is None else reference
-    metrics, group = metrics_of(rows), ["env", "agent"]
-    known = ~col("env").is_in(without_regret(last))
-    rows_of_known = with_loss(per_session(last)).with_columns(polars.when(known).then("regret"))
-    table = average(rows_of_known, group, ["loss", "regret", "reward", *metrics])
-    of_runs = (
-        complete_runs(last, group)
-        .group_by(group)
-        .agg(
-            (col("seconds").median() / col("step").first() * 1e9).alias("ns_per_session"),
-            col("engine", "step").first(),
-            polars.when(known.first()).then(col("regret").median()).alias("median"),
-            polars.when(known.first()).then(col("regret").max()).alias("worst"),
-        )
+    last = with_units(per_session(rows.filter(col("step") == col("step").max())))
+    measures = ["regret", "reward", *metrics]
+    loss = polars.coalesce("regret", -col("reward"))  # null of all agents of an environment
+    units = unit_means(last, by, measures)
+    gaps = differences(units, reference, by, measures).with_columns(
+        gap=polars.coalesce("regret", "reward")
     )
-    for more in (of_runs, comparisons(last, reference)):
-        table = table.join(more, on=group, how="left", maintain_order="left")
+    of_runs = last.group_by(by).agg(
+        (col("seconds").median() / col("step").first() * 1e9).alias("ns_per_session"),
+        col("engine", "step").first(),
+        median=col("regret").median(),
+        worst=col("regret").max(),
+    )
+    table = intervals(units, by, measures).drop("units")
+    for more in (
+        count_runs(last, by),
+        intervals_of_these(last, by),
+        intervals(gaps, by, ["gap"]).select(*by, difference="gap", difference_ci95="gap_ci95"),
+        levels(gaps, by, "gap"),
+        of_runs,
+    ):
+        table = table.join(more, on=by, how="left", maintain_order="left")
     environments = polars.Enum(rows["env"].unique(maintain_order=True))
-    table = table.sort(col("env").cast(environments), "loss", maintain_order=True)
-    several = col("env").is_in(several_instances(last))
-    queries = ["queries"] if "queries" in table.columns else []
-    asked = col("queries") > 0 if queries else polars.lit(False)
-    return table.select(
-        *group,
+    return table.sort(col("env").cast(environments), loss, maintain_order=True).select(
+        *by,
         *("regret", "regret_ci95", "regret_ci95_runs", "median", "worst"),
         polars.lit(reference).alias("reference"),
         *("difference", "difference_ci95", "p"),
         col("reward", "reward_ci95") / col("step"),
-        "runs",
+        *("runs", "units", "over"),
         *(column for name in metrics for column in (name, f"{name}_ci95")),
-        "instances",
-        *queries,
-        polars.when(several)
-        .then(polars.lit("instances"))
-        .when(asked)
-        .then(polars.lit("queries"))
-        .otherwise(polars.lit("runs"))
-        .alias("over"),
         *("ns_per_session", "engine"),
     )

@@ -20,8 +20,19 @@ from matplotlib.figure import Figure
 from polars import col
 
 from ...core.files import write_whole
+from ...core.formats import shortened
 from ..play.metrics import is_sum
-from ..summaries import average, by_window, comparable, several_instances, span
+from ..summaries import (
+    RUN,
+    by_window,
+    count_runs,
+    differences,
+    intervals,
+    over_words,
+    remarks,
+    unit_means,
+    with_units,
+)
 
 LETTERS = 11  # of a title, in an inch
 NARROW = 2.5  # inches of a panel, where a figure has a width
@@ -92,7 +103,7 @@ class Manner(NamedTuple):
 
     def text(self, name: str) -> str:
         """A name as the figure shows it; matplotlib would read a formula between two dollars."""
-        return self.names.get(name, name).replace("$", r"\$")
+        return self.names.get(name, shortened(name)).replace("$", r"\$")
 
 
 def regret_figure(rows: polars.DataFrame, manner: Manner) -> Figure:
@@ -107,11 +118,15 @@ def regret_figure(rows: polars.DataFrame, manner: Manner) -> Figure:
         manner: how.
 
     Raises:
-        ValueError: no other agent met the users of the reference.
+        ValueError: no other agent met the users of the reference, or runs of an agent have
+            different checkpoints.
     """
+    _check_checkpoints(rows)
     panels = rows.partition_by(["env", "instance"] if manner.by_instance else "env")
     styles = line_styles(rows["agent"].unique(maintain_order=True))
-    longest = max(len(manner.text(agent)) for agent in rows["agent"].unique())
+    labels = _labels(rows, manner)
+    longest = max(len(line) for label in labels.values() for line in label.splitlines())
+    tallest = max(label.count("\n") for label in labels.values()) + 1
     if manner.width is None:
         n_columns = 2 if len(panels) == 4 else min(len(panels), 3)
         size, below = (3.2 * n_columns + 0.8 + 0.075 * longest, 3.0), 0.4
@@ -120,7 +135,7 @@ def regret_figure(rows: polars.DataFrame, manner: Manner) -> Figure:
         n_columns = max(1, min(int(manner.width / NARROW), len(panels)))
         size = (manner.width, max(0.75 * manner.width / n_columns, 1.9))
         in_a_line = max(1, int(LETTERS * 1.4 * manner.width / (longest + 7)))
-        below = 0.16 * math.ceil(rows["agent"].n_unique() / in_a_line)
+        below = 0.16 * tallest * math.ceil(len(labels) / in_a_line)
         legend = {"loc": "outside lower center", "ncols": in_a_line}
     n_rows = math.ceil(len(panels) / n_columns)
     drawn: dict[str, Any] = {}  # a line of each agent, and where it ends
@@ -135,9 +150,11 @@ def regret_figure(rows: polars.DataFrame, manner: Manner) -> Figure:
             for axes in block[len(panels) :]:
                 axes.remove()
             for axes, panel in zip(block, panels, strict=False):
+                panel = with_units(panel)
                 curves = curves_of(panel, measure, manner)
-                counts.append(curves.select("runs", "instances"))
+                counts.append(count_runs(panel.filter(step=panel["step"].max()), ["agent"]))
                 for agent, line in _draw(axes, curves, measure, styles, manner).items():
+                    line.set_label(labels[agent])
                     drawn.setdefault(agent, line)
                 instances = panel["instance"].unique()
                 where = f"mean over {len(instances)} instances"
@@ -148,21 +165,35 @@ def regret_figure(rows: polars.DataFrame, manner: Manner) -> Figure:
         if not drawn:
             raise ValueError(f"no other agent met the users of {manner.reference}: no differences")
         if manner.width is None:
-            several = [] if manner.by_instance else several_instances(rows)
-            title = _band_of(polars.concat(counts), bool(several))
+            over = over_words(polars.concat(counts))
+            is_one = over == "one run"
+            title = "One run" if is_one else f"Mean and 95 % confidence band over {over}"
             figure.suptitle(textwrap.fill(title, int(LETTERS * size[0])), fontsize=11)
         from_top = sorted(drawn.values(), key=lambda line: -np.max(line.get_ydata()))
         figure.legend(handles=from_top, frameon=False, **legend)
     return figure
 
 
-def _band_of(counts: polars.DataFrame, over_instances: bool) -> str:
-    """What the bands of a figure are over, in words."""
-    runs, instances = span(counts["runs"]), span(counts["instances"])
-    each = "one run" if runs == "1" else f"{runs} runs"
-    if over_instances:
-        return f"Mean and 95 % confidence band over {instances} instances ({each} each)"
-    return "One run" if runs == "1" else f"Mean and 95 % confidence band over {each}"
+def _check_checkpoints(rows: polars.DataFrame) -> None:
+    """Check that the runs that a line averages have the same checkpoints."""
+    runs = rows.group_by(*RUN, maintain_order=True).agg(col("step").sort())
+    for (env, agent), of_agent in runs.group_by("env", "agent", maintain_order=True):
+        if of_agent["step"].n_unique() > 1:
+            raise ValueError(
+                f"runs of {agent} in {env} have different checkpoints, and a line cannot average "
+                "them; play them with the same checkpoints, or name the agent twice"
+            )
+
+
+def _labels(rows: polars.DataFrame, manner: Manner) -> dict[str, str]:
+    """What the legend calls each agent: its name, and what a reader must know of its runs."""
+    known = remarks(rows)
+    return {
+        agent: textwrap.fill(f"{manner.text(agent)} ({'; '.join(known[agent])})", 30)
+        if agent in known
+        else manner.text(agent)
+        for agent in rows["agent"].unique(maintain_order=True)
+    }
 
 
 # ------------------------------------------------------------------------------------------- panels
@@ -170,7 +201,7 @@ def _band_of(counts: polars.DataFrame, over_instances: bool) -> str:
 
 def curves_of(rows: polars.DataFrame, measure: str, manner: Manner) -> polars.DataFrame:
     """The curves of a panel: of each agent and step the mean of a measure, or that of its
-    differences to the reference, with half of its interval, as `average` returns them. Those of
+    differences to the reference, with half of its interval, as `intervals` returns them. Those of
     regret have the reward, too.
     """
     measures = ["regret", "reward"] if measure == "regret" else [measure]
@@ -178,14 +209,11 @@ def curves_of(rows: polars.DataFrame, measure: str, manner: Manner) -> polars.Da
         rows = by_window(rows)
     elif manner.log:
         rows = rows.filter(col("step") * ZOOM >= col("step").max())
+    by = ["env", "agent", "step"]
+    units = unit_means(rows, by, measures)
     if manner.reference is not None:
-        same, rows = ["env", "instance", "seed", "step"], comparable(rows)
-        of_reference = rows.filter(agent=manner.reference).select(*same, *measures)
-        both = rows.filter(col("agent") != manner.reference).join(
-            of_reference, on=same, suffix=" of reference", maintain_order="left"
-        )
-        rows = both.with_columns(col(name) - col(f"{name} of reference") for name in measures)
-    return average(rows, ("env", "agent", "step"), measures)
+        units = differences(units, manner.reference, by, measures)
+    return intervals(units, by, measures)
 
 
 def _draw(

@@ -13,11 +13,11 @@ import polars
 from polars import col
 from rich.console import Console
 
-from ...core.formats import duration, regret_text
+from ...core.formats import duration, regret_text, shortened
 from ..console import Column, print_table, say
 from ..make import agent_recipe, requirements
 from ..play.metrics import is_sum
-from ..summaries import IS_FROZEN, OWN_USERS, metrics_of, span, without_regret
+from ..summaries import MET_OTHERS, metrics_of, over_words, remarks, span
 
 if TYPE_CHECKING:
     from ..results import Results
@@ -61,7 +61,7 @@ def print_results(console: Console, results: Results, reference: str | None = No
 def in_words(results: Results, reference: str | None = None) -> FormattedTable:
     """The final table of some results in words; `reference` as in `Results.table`."""
     table, metrics = results.table(reference), metrics_of(results.rows)
-    unknown = without_regret(results.rows)
+    unknown = table.filter(col("regret").is_null())["env"].unique(maintain_order=True)
     measure = measure_of(table)
     is_single = len(results.rows.select("instance", "run").unique()) == 1
     shown = [
@@ -79,16 +79,19 @@ def in_words(results: Results, reference: str | None = None) -> FormattedTable:
         rows.append([*cells, duration(row["ns_per_session"]), row["engine"]])
     averaged = ", ".join(["Reward", *filter(is_sum, metrics)])
     notes = [f"{averaged} and time are per session.", *_unfinished(results)]
-    if unknown:
-        why = f"Regret is unknown in {', '.join(unknown)}"
+    if len(unknown):
+        why = f"Regret is unknown in {', '.join(map(shortened, unknown))}"
         notes.append(
             f"{why}: no info has that of the reward which agents get. A higher total reward is "
             "better."
         )
     notes += [*about_pairs(table, shown), *about_users(results, table), *about_knowledge(results)]
-    title = (
-        f"{measure.capitalize()} after {results.horizon:,} sessions{_title_suffix(results, table)}"
-    )
+    instances = results.names("instance")
+    where = f", {shortened(instances[0])}" if len(instances) == 1 else ""
+    over = over_words(table)
+    if table["reward_ci95"].count():
+        over = f"mean ± 95 % interval over {over}"
+    title = f"{measure.capitalize()} after {results.horizon:,} sessions{where} ({over})"
     return FormattedTable(title, headings, rows, notes)
 
 
@@ -96,10 +99,10 @@ def _places(results: Results) -> dict[str, str]:
     """What the table calls each environment: with its instance, if environments have others."""
     instances = instance_of_each(results)
     differ = len(set(instances.values())) > 1
-    places = {env: env for env in results.names("env")}
+    places = {env: shortened(env) for env in results.names("env")}
     for env, instance in instances.items():
         if differ and instance not in env:
-            places[env] = f"{env}, {instance}"
+            places[env] += f", {shortened(instance)}"
     return places
 
 
@@ -187,6 +190,12 @@ def about_pairs(table: polars.DataFrame, shown: Collection[str]) -> Iterator[str
             f"{', with 95 % intervals' * bool(table['difference_ci95'].count())}. A {sign} "
             f"difference is in favour of {reference}."
         )
+    same = table.filter(difference=0, difference_ci95=0)["agent"].unique(maintain_order=True)
+    if len(same):
+        yield (
+            f"{' and '.join(same)} had exactly the results of {table['reference'][0]}, so there is "
+            "no p."
+        )
     tested = table.group_by("env").agg(col("p").count()).filter(col("p") > 0)["p"]
     if len(tested):
         count = span(tested)
@@ -203,7 +212,7 @@ def about_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
     """Which agents met other users than those of the same runs of others, and which played other
     instances than the reference.
     """
-    names = results.rows.filter(OWN_USERS)["agent"].unique(maintain_order=True).to_list()
+    names = results.rows.filter(MET_OTHERS)["agent"].unique(maintain_order=True).to_list()
     if names and results.rows["agent"].n_unique() > 1:
         whose = "its" if len(names) == 1 else "their"
         yield f"{' and '.join(names)} met users of {whose} own, not those of the others."
@@ -227,40 +236,14 @@ def instance_of_each(results: Results) -> dict[str, str]:
     return {} if places["env"].is_duplicated().any() else dict(places.iter_rows())
 
 
-def _title_suffix(results: Results, table: polars.DataFrame) -> str:
-    """The instances and the number of runs, after the horizon in a title."""
-    instances, words = results.names("instance"), ""
-    if len(instances) == 1:
-        words = f", {instances[0]}"
-    return f"{words} ({over_words(table)})"
-
-
 def units_of(table: polars.DataFrame) -> list[str]:
     """What intervals and differences are over."""
     return sorted(set(table["over"]))
 
 
-def over_words(table: polars.DataFrame) -> str:
-    """What the intervals of a table are over."""
-    runs, over = span(table["runs"]), set(table["over"])
-    if "instances" not in over:
-        if runs == "1":
-            return "one run"
-        units = f"{runs} runs"
-        if "queries" in over:
-            counts = span(table.filter(over="queries")["queries"])
-            units = f"{counts} queries in {units}"
-        return f"mean ± 95 % interval over {units}"
-    count = span(table.filter(over="instances")["instances"])
-    each = "one run each" if runs == "1" else f"{runs} runs each"
-    words = f"mean ± 95 % interval over {count} instances with {each}"
-    single = "; where there is one instance, the interval is over its runs"
-    return words + single * ("runs" in over)
-
-
 def about_knowledge(results: Results) -> Iterator[str]:
-    """What agents got beside clicks, as far as their classes are at hand, and which did not learn:
-    they know what somebody trained them on.
+    """What agents got beside clicks, as far as their classes are at hand, and what they learned
+    before or were not measured in.
     """
     typed: dict[str, Any] = dict(results.configuration.agents) if results.configuration else {}
     given = []
@@ -273,9 +256,5 @@ def about_knowledge(results: Results) -> Iterator[str]:
             given.append(f"{label} got {', '.join(names)}")
     if given:
         yield f"Beside clicks, {'; '.join(given)}."
-    frozen = results.rows.filter(IS_FROZEN)["agent"].unique(maintain_order=True).to_list()
-    if frozen and len(frozen) < results.rows["agent"].n_unique():
-        yield (
-            f"{' and '.join(frozen)} did not learn in these runs. What was lost in training before "
-            "is not counted."
-        )
+    for agent, texts in remarks(results.rows).items():
+        yield f"{agent}: {'; '.join(texts)}."
