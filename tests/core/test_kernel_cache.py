@@ -7,12 +7,13 @@ import subprocess
 import sys
 from textwrap import dedent
 
-import numba
 import numpy as np
 import pytest
 
 import clickgym
 from clickgym.core.kernels import KernelError, Repeated, cache_folder, entry, kernel, uncompiled
+
+numba = pytest.importorskip("numba")
 
 FILES = {
     "constants_of_it": "FACTOR = 3.0\n",
