@@ -1,31 +1,22 @@
-"""Baselines, BatchRank and TopRank by hand: lists, counts, stages, splits and blocks.
-
-Random choices are tested by chi-square against the exact law. Null of each: the law stated in the
-test's docstring; each test has a fixed seed and a false-alarm rate of 1e-5.
-"""
+"""TopRank: its threshold by hand, and its blocks of any relation."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pytest
-from click_stories import assert_uniform
 from hypothesis import given
 from hypothesis import strategies as st
 from reference_agents import TopRankReference
-from scipy.stats import chisquare
 
-from clickgym.agents import BatchRank, CompiledAgent, EpsilonGreedy, TopRank
+from clickgym.agents import CompiledAgent, TopRank
 from clickgym.agents.kernels import topological_layers
 from clickgym.agents.top_rank import C
 
 pytestmark = pytest.mark.uncompiled
-
-FALSE_ALARM = 1e-5
 
 
 def show(agent: CompiledAgent, clicked: Sequence[float]) -> np.ndarray:
@@ -33,33 +24,6 @@ def show(agent: CompiledAgent, clicked: Sequence[float]) -> np.ndarray:
     ranking = agent.rank(None)
     agent.update(None, ranking, [clicked[item] for item in ranking])
     return ranking
-
-
-def test_greedy_explores_with_probability_epsilon():
-    """Null: a list is the greedy one w.p. 1 - ε + ε/12, and any of the 11 others w.p. ε/12, ε =
-    0.3; 6000 lists.
-    """
-    agent = EpsilonGreedy(4, 2, epsilon=0.3, seed=3)
-    agent.state.displays[:] = 10
-    agent.state.rate[:] = [0.1, 0.9, 0.4, 0.2]
-    lists = Counter(tuple(agent.rank(None).tolist()) for _ in range(6000))
-    support = list(itertools.permutations(range(4), 2))
-    expected = [6000 * (0.3 / 12 + (0.7 if r == (1, 2) else 0)) for r in support]
-    assert chisquare([lists[r] for r in support], expected).pvalue > FALSE_ALARM
-
-
-def test_batchrank_mixes_fillers_uniformly():
-    """Null: given the first list, the second is uniform on the 4 lists of the item left out and a
-    filler, in any order.
-    """
-    draws = []
-    for seed in range(4000):
-        agent = BatchRank(3, 2, horizon=100, seed=seed)
-        first = agent.rank(None)
-        agent.update(None, first, [0, 0])
-        names = {int(first[0]): 0, int(first[1]): 1}
-        draws.append(tuple(names.get(int(item), 2) for item in agent.rank(None)))
-    assert_uniform(draws, [(2, 0), (2, 1), (0, 2), (1, 2)])
 
 
 def test_toprank_constant():
@@ -117,14 +81,3 @@ def test_toprank_blocks_of_any_relation(relation):
     reference = TopRankReference(6, 6, 0.1)
     reference.better = relation
     assert blocks_of(relation, 6) == reference.blocks()
-
-
-def test_toprank_orders_blocks_uniformly():
-    """Null: item 2 first, then two of the other three in uniformly random order (the block reaches
-    below the list).
-    """
-    agent = TopRank(4, 3, horizon=100, seed=5)
-    agent.state.beats[2, [0, 1, 3]] = True
-    partition(agent.state)
-    draws = [tuple(agent.rank(None).tolist()) for _ in range(4000)]
-    assert_uniform(draws, [(2, *pair) for pair in itertools.permutations([0, 1, 3], 2)])

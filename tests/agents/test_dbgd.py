@@ -1,20 +1,16 @@
-"""DBGD: its draft by hand, its steps in closed form, and the law of directions and coins."""
+"""DBGD: its reference, which follows drafts and steps."""
 
 from __future__ import annotations
-
-from collections import Counter
 
 import numpy as np
 import pytest
 from reference_agents import MODELS, follow, reference_of
 from reference_agents.reference import Reference
-from scipy.stats import binomtest, kstest
 
 from clickgym.agents import DBGD
 
 pytestmark = pytest.mark.uncompiled
 
-FALSE_ALARM = 1e-5
 NO_TEAM = -1
 
 
@@ -60,6 +56,24 @@ class DBGDReference(Reference):
             left.remove(item)
         return True
 
+    def lists(self, rng, n, agent, features):
+        return [self.draw(rng, features) for _ in range(n)]
+
+    def draw(self, rng, features):
+        """Both rankings interleaved: from the end of what they have in common, by teams."""
+        direction = rng.standard_normal(len(self.weights))
+        challenger = self.weights + self.delta * direction / np.linalg.norm(direction)
+        orders = [np.argsort(-features @ w).tolist() for w in (self.weights, challenger)]
+        ranking = []
+        while len(ranking) < self.n_positions:
+            k = len(ranking)
+            if orders[0][: k + 1] == orders[1][: k + 1]:
+                ranking.append(orders[0][k])
+                continue
+            for order in rng.permutation(orders):
+                ranking.append(next(item for item in order.tolist() if item not in ranking))
+        return ranking[: self.n_positions]
+
     def learn(self, ranking, clicks):
         won = sum(
             (team == 1) - (team == 0) for team, c in zip(self.teams, clicks, strict=True) if c
@@ -92,53 +106,3 @@ def test_it_follows_the_reference(users):
 def test_other_sizes(sizes):
     agent = DBGD(*sizes, n_features=2, gamma=0.5, seed=1)
     follow(agent, reference_of(agent), CoinUsers(), 300, n_features=2)
-
-
-def test_two_features_by_hand():
-    """w = (1, 0), u is what was drawn: the lists, the teams and the step follow."""
-    features = np.array([[0.9, 0.0], [0.5, 0.8], [0.1, -0.4], [0.2, 0.1]])
-    seen = Counter()
-    for seed in range(200):
-        agent = DBGD(4, 3, n_features=2, delta=2.0, gamma=0.25, seed=seed)
-        agent.state.weights[:] = [1.0, 0.0]
-        ranking = agent.rank({"features": features}).tolist()
-        u, teams = agent.state.direction.copy(), agent.state.teams.tolist()
-        theirs = np.argsort(-features @ ([1.0, 0.0] + 2.0 * u)).tolist()
-        lists = [[0, 1, 3, 2], theirs]
-        k = 0
-        while k < 3 and lists[0][k] == lists[1][k]:
-            k += 1
-        assert (ranking[:k], teams[:k]) == (theirs[:k], [NO_TEAM] * k)
-        for place in range(k, 3):
-            mine = [item for item in lists[teams[place]] if item not in ranking[:place]]
-            assert ranking[place] == mine[0]
-        assert k >= 2 or teams[k] + teams[k + 1] == 1
-        for clicks in ([0, 0, 0], [1, 1, 1], [1, 0, 0], [0, 1, 0], [0, 0, 1]):
-            twin = DBGD(4, 3, n_features=2, delta=2.0, gamma=0.25, seed=seed)
-            twin.state.weights[:] = [1.0, 0.0]
-            twin.update({"features": features}, twin.rank({"features": features}), clicks)
-            clicked = [team for team, click in zip(teams, clicks, strict=True) if click]
-            wins = clicked.count(1) > clicked.count(0)
-            expected = np.array([1.0, 0.0]) + 0.25 * u * wins
-            np.testing.assert_allclose(twin.state.weights, expected, rtol=1e-15)
-            seen[wins, k] += 1
-    assert {(True, 0), (False, 0), (True, 1), (False, 3)} <= set(seen)
-
-
-def test_directions_are_uniform_and_coins_fair():
-    """Null: each coordinate in three dimensions is uniform on [-1, 1]; either is first in half of
-    the lists that differ.
-    """
-    agent, firsts, first_rounds = DBGD(5, 4, n_features=3, seed=3), [], []
-    features = np.random.default_rng(0).normal(size=(5, 3))
-    agent.state.weights[:] = 0.5
-    for _ in range(4000):
-        agent.rank({"features": features})
-        firsts.append(agent.state.direction.copy())
-        rounds = [team for team in agent.state.teams if team != NO_TEAM]
-        first_rounds += rounds[::2]
-    for coordinate in np.transpose(firsts):
-        assert kstest(coordinate, "uniform", (-1, 2)).pvalue > FALSE_ALARM
-    n_first = sum(first_rounds)
-    assert len(first_rounds) > 2000
-    assert binomtest(n_first, len(first_rounds)).pvalue > FALSE_ALARM

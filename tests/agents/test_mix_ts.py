@@ -13,7 +13,7 @@ from slow import slow
 
 import clickgym
 from clickgym.agents import MixTS
-from clickgym.agents.mix_ts import DBN, DCM, PBM, UBM, draw, fit_examination
+from clickgym.agents.mix_ts import DBN, DCM, PBM, UBM, fit_examination
 from clickgym.core.kernels import entry
 from clickgym.envs import (
     ClickEnv,
@@ -65,6 +65,12 @@ class MixTSReference(Reference):
         h, a = drawn.model[0], drawn.drawn_attraction
         begin = sum(self.sizes[other] for other in range(h))
         c = drawn.drawn_examination[begin : begin + self.sizes[h]]
+        row = self.best_row(h, a, c)
+        differ = [k for k in range(self.K) if ranking[k] != row[k]]
+        return len(differ) in (0, 2) and set(ranking) == set(row)
+
+    def best_row(self, h: int, a, c) -> list[int]:
+        """The list for these attractions and c, after the exchanges that gain clicks."""
         row = np.argsort(-a, kind="stable")[: 2 * self.K if h in SCANS else self.K].tolist()
         best = self.expected_clicks(h, row[: self.K], a, c)
         pairs = [(x, y) for x in range(self.K) for y in range(x + 1, len(row))]
@@ -74,8 +80,32 @@ class MixTSReference(Reference):
             value = self.expected_clicks(h, other[: self.K], a, c)
             if value > best + 1e-9:
                 row, best = other, value
-        differ = [k for k in range(self.K) if ranking[k] != row[k]]
-        return len(differ) in (0, 2) and set(ranking) == set(row[: self.K])
+        return row[: self.K]
+
+    def lists(self, rng, n, agent, features) -> list[list[int]]:
+        return [self.draw(rng) for _ in range(n)]
+
+    def draw(self, rng) -> list[int]:
+        h = rng.choice(4, p=self.share)
+        s, size = self.total, np.maximum(self.total, self.exposure[h])
+        if h == self.leader:
+            odds = 1e-3 * (1 - self.calm / (self.t + 1)) * np.maximum(self.odds, 1)
+            has_changed = rng.random(self.L) < odds / (1 + odds)
+            recent = np.where(self.odds > 1, [self.recent_clicks, self.recent_exposure], 0)
+            s = np.where(has_changed, recent[0], s)
+            size = np.where(has_changed, np.maximum(*recent), size)
+        sharp = (size + 1.5) * (1 + s / (s + 20))
+        angle = np.arcsin(np.sqrt((s + 0.75) / (size + 1.5)))
+        angle += np.arctan(rng.standard_normal(self.L) / 2 / np.sqrt(sharp))
+        c = self.c[h] * np.exp(
+            rng.standard_normal(self.sizes[h]) / 2 / np.sqrt(self.information[h])
+        )
+        c = np.append(1.0, np.minimum(c, 1.0)[1:])
+        row = self.best_row(h, np.sin(np.clip(angle, 0, np.pi / 2)) ** 2, c)
+        if rng.random() < self.exploration():
+            x, y = rng.choice(self.K, 2, replace=False)
+            row[x], row[y] = row[y], row[x]
+        return row
 
     def expected_clicks(self, h: int, row, a, c) -> float:
         a = clip(a)
@@ -237,29 +267,6 @@ def test_users_who_change():
     stays = MixTS(5, 3, seed=3)
     clickgym.run(stays, ClickEnv(before), 5000, seed=0, engine="python")
     assert stays.state.t[0] == 5000
-
-
-def test_draws():
-    """Around the estimates, with the standard deviations of the posteriors: 40 clicks in 100
-    displays count as if they were 1 + 40 / 60 times as many; log c has half of its own.
-    """
-    state, rng = MixTS(2, 1, seed=0).state, np.random.default_rng(0)
-    state.total[:], state.exposure[:], state.information[:] = [40, 0], [100, 10], 25.0
-    state.examination[:] = 0.4
-    draws = []
-    for _ in range(4000):
-        entry(draw)(state, DBN, 1.0, rng)
-        draws.append([*state.drawn_attraction, np.log(state.drawn_examination[3])])
-    attraction, unclicked, log_c = np.transpose(draws)
-    p = 40.75 / 101.5
-    assert attraction.mean() == pytest.approx(p, abs=0.005)
-    assert attraction.std() == pytest.approx(math.sqrt(p * (1 - p) / 101.5 * 60 / 100), rel=0.05)
-    assert unclicked.mean() == pytest.approx(0.75 / 11.5, abs=0.03)
-    assert (unclicked > 0.3).mean() > 0.005  # it may come back
-    assert log_c.mean() == pytest.approx(math.log(0.4), abs=0.01)
-    assert log_c.std() == pytest.approx(0.1, rel=0.05)
-    entry(draw)(state, DBN, 0.0, rng)
-    assert state.drawn_attraction[0] == pytest.approx(p)
 
 
 def test_step_is_newtons_on_the_profile_likelihood():

@@ -8,6 +8,7 @@ import pickle
 import cloudpickle
 import numpy as np
 import pytest
+from reference_agents.reference import Reference, any_lists
 from slow import slow
 
 import clickgym
@@ -21,6 +22,19 @@ SMALL = {"decay": 50, "net_arch": [8], "batch_size": 16, "buffer_size": 64}
 BIT = {"feedback": "reward", "epsilon": 1.0}
 WORLD = "ContextualPBMRank-v0:instance=personal"
 by_feedback = pytest.mark.parametrize("feedback", ["clicks", "reward"])
+
+
+class NeuralGreedyReference(Reference):
+    """Its lists; what the network learns is tested below."""
+
+    def __init__(self, n_items, n_positions, n_features, epsilon, decay, **others):
+        super().__init__(n_items, n_positions)
+        self.epsilon, self.decay = epsilon, decay
+
+    def lists(self, rng, n, agent, features):
+        is_random = rng.random((n, 1)) < max(self.epsilon, 1 - (self.t - 1) / self.decay)
+        greedy = agent.best(features)[: self.n_positions]
+        return np.where(is_random, any_lists(rng, n, self.n_items, self.n_positions), greedy)
 
 
 def sessions(n):
@@ -86,17 +100,6 @@ def test_clicks_are_unused_with_rewards():
         ranking, same = (agent.rank(observation) for agent in agents)
         for agent, clicks in zip(agents, [[0, 0, 1], [0, 1, 0]], strict=True):
             agent.update(observation, ranking, clicks, rng.random() - 2.0)
-
-
-def test_random_lists_become_rare():
-    agent = NeuralGreedy(L, K, n_features=2, epsilon=0.1, decay=200, learning_rate=1e-9, seed=0)
-    is_greedy = []
-    for observation, _, _ in sessions(2000):
-        ranking = agent.rank(observation)
-        is_greedy.append(ranking.tolist() == agent.best(observation["features"])[:K].tolist())
-        agent.update(observation, ranking, [0, 0, 0], 0.0)
-    assert np.mean(is_greedy[:20]) < 0.3
-    assert np.mean(is_greedy[200:]) == pytest.approx(0.9, abs=0.03)
 
 
 @pytest.mark.parametrize("settings", [SMALL | {"feedback": "reward"}, *slow({})])

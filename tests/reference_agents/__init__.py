@@ -64,7 +64,7 @@ from .indices import (
 from .linear import LinearTSReference, LinUCBReference
 from .plain import KLUCBPlain as KLUCBPlain
 from .posterior import PBMHBReference, PDGDReference
-from .reference import Reference, Told
+from .reference import AnyList, Reference, Told
 from .unimodal import GRABReference, UniRankReference
 
 # -------------------------------------------------------------------------------- models and agents
@@ -106,15 +106,24 @@ RANDOMISED = tuple(name for name in CLICK_AGENTS if name not in ("Fixed", "Oracl
 
 @cache
 def _parameters(name: str) -> Mapping[str, inspect.Parameter]:
-    return inspect.signature(CLICK_AGENTS[name]).parameters
+    return inspect.signature(AGENTS[name]).parameters
 
 
-def make(name: str, model: ClickModel, *, horizon: int = 100, seed: Any = 0) -> CompiledAgent:
-    """An agent of the registry for a model, with what its constructor asks for."""
+def make(
+    name: str,
+    model: ClickModel,
+    *,
+    horizon: int = 100,
+    n_features: int = 2,
+    seed: Any = 0,
+    **arguments: Any,
+) -> Any:
+    """A published agent for a model, with what its constructor asks for."""
     accepted = _parameters(name)
-    arguments: dict[str, Any] = {}
     if "horizon" in accepted:
         arguments["horizon"] = horizon
+    if "n_features" in accepted:
+        arguments["n_features"] = n_features
     if "ranking" in accepted:
         best = model.optimal_ranking()
         arguments["ranking"] = best if name == "Oracle" else best[::-1]
@@ -123,7 +132,9 @@ def make(name: str, model: ClickModel, *, horizon: int = 100, seed: Any = 0) -> 
         arguments["examination"] = (
             model.examination if known else np.linspace(1.0, 0.5, model.n_positions)
         )
-    return CLICK_AGENTS[name](model.n_items, model.n_positions, seed=seed, **arguments)
+    if AGENTS[name].requires.get("examination") == "browsing":
+        arguments["examination"] = np.tril(np.full(2 * (model.n_positions,), 0.7))
+    return AGENTS[name](model.n_items, model.n_positions, seed=seed, **arguments)
 
 
 # --------------------------------------------------------------------------------- their references
@@ -175,7 +186,7 @@ def _lin_ucb(feedback: str = "all") -> Callable[..., LinUCBReference]:
 REFERENCES: dict[str, Callable[..., Reference]] = {
     "Fixed": Told,
     "Oracle": Told,
-    "Random": Reference,
+    "Random": AnyList,
     "EpsilonGreedy": GreedyReference,
     "CascadeUCB1": lambda L, K, **given: CascadeReference(L, K, "UCB1", **given),
     "CascadeUCBV": VarianceReference,

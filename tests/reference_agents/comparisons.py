@@ -64,6 +64,19 @@ class BatchRankReference(Remembering):
             counted += [(k, b) for k, d in enumerate(shown, top - 1) if counts[d] == n_min]
         return counted
 
+    def lists(self, rng: np.random.Generator, n: int, agent: Any, features: Any) -> Any:
+        return [self.draw(rng) for _ in range(n)]
+
+    def draw(self, rng: np.random.Generator) -> list[int]:
+        """The least displayed items of each batch, ties at random, in random order."""
+        ranking = [0] * self.n_positions
+        for b in self.active:
+            top, bottom = self.positions[b]
+            _, items, counts, _ = self._items(b)
+            in_turn = sorted(rng.permutation(sorted(items)).tolist(), key=counts.__getitem__)
+            ranking[top - 1 : bottom] = rng.permutation(in_turn[: bottom - top + 1]).tolist()
+        return ranking
+
     def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
         for k, b in self.memory:
             of_item = b, self.stage[b], ranking[k]
@@ -155,6 +168,11 @@ class TopRankReference(Remembering):
             start += len(block)
         return blocks
 
+    def lists(self, rng: np.random.Generator, n: int, agent: Any, features: Any) -> np.ndarray:
+        blocks = [np.tile(sorted(block), (n, 1)) for block in self.blocks()]
+        shuffled = [rng.permuted(block, axis=1) for block in blocks]
+        return np.hstack(shuffled)[:, : self.n_positions]
+
     def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
         for i, j, difference in comparisons(self.memory, ranking, clicks):
             self.s[i, j] += difference
@@ -241,6 +259,17 @@ class BubbleRankReference(Remembering):
         if challenger is not None:
             pairs.append((self.base[self.n_positions - 1], challenger))
         return pairs, challenger
+
+    def lists(self, rng: np.random.Generator, n: int, agent: Any, features: Any) -> np.ndarray:
+        """A fair coin for each pair; one for the challenger, who is any of those eligible."""
+        found = np.tile(self.base[: self.n_positions], (n, 1))
+        for pair in self.pairs():
+            exchanged = rng.random(n) < 0.5
+            found[np.ix_(exchanged, pair)] = found[np.ix_(exchanged, pair[::-1])]
+        if self.is_challenged():
+            challenged = rng.random(n) < 0.5
+            found[challenged, -1] = rng.choice(self.eligible(), challenged.sum())
+        return found
 
     def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
         super().learn(ranking, clicks)

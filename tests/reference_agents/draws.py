@@ -1,6 +1,4 @@
-"""Agents that draw what they rank by: Thompson samplers, and one bandit per position. The laws of
-their draws are tested in ``tests/agents/test_sampler_edges.py``.
-"""
+"""Agents that draw what they rank by: Thompson samplers, and one bandit per position."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ import numpy as np
 
 from .bounds import exploration, upper_bound
 from .indices import CascadeReference, IndexReference, PositionReference
-from .reference import Reference, Remembering, is_close
+from .reference import Reference, Remembering, is_close, lists_by
 
 # -------------------------------------------------------------------------------- Thompson sampling
 
@@ -21,6 +19,13 @@ class Sampled(IndexReference):
     """Base of the samplers of probabilities: the list shows the largest draws, the k-th largest at
     the k-th place.
     """
+
+    def draws(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """``(n, L)`` draws from the posterior of each item."""
+        raise NotImplementedError
+
+    def lists(self, rng: np.random.Generator, n: int, agent: Any, features: Any) -> np.ndarray:
+        return lists_by(self.draws(rng, n), self.places())
 
     def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
         draws = drawn.draws.tolist()
@@ -40,9 +45,23 @@ class CascadeTSReference(Sampled, CascadeReference):
     def __init__(self, n_items: int, n_positions: int, feedback: str) -> None:
         super().__init__(n_items, n_positions, "Beta", feedback)
 
+    def draws(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        clicks, examined = np.array(self.clicks), np.array(self.seen)
+        return rng.beta(1 + clicks, 1 + examined - clicks, (n, self.n_items))
+
 
 class PBMTSReference(Sampled, PositionReference):
     """PBM-TS: the posterior is θ^S Π (1 - κ_l θ)^{N_l - S_l}, a function of these counts."""
+
+    def draws(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """On a grid of 10,000 attractions."""
+        grid = (np.arange(10_000) + 0.5) / 10_000
+        misses = np.subtract(self.shown, self.clicked)
+        log_density = np.outer(self.clicks, np.log(grid)) + misses @ np.log1p(
+            -np.outer(self.kappa, grid)
+        )
+        density = np.exp(log_density - log_density.max(axis=1, keepdims=True))
+        return np.transpose([rng.choice(grid, n, p=each / each.sum()) for each in density])
 
     def holds(self) -> dict[str, Any]:
         return {"clicks": self.clicks, "misses": np.subtract(self.shown, self.clicked)}
@@ -50,6 +69,11 @@ class PBMTSReference(Sampled, PositionReference):
 
 class BCMPTSReference(Sampled, PositionReference):
     """BC-MPTS: Beta(1 + S, 1 + max(0, Ñ - S))."""
+
+    def draws(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        clicks = np.array(self.clicks)
+        weight = np.array([self.weight(item) for item in range(self.n_items)])
+        return rng.beta(1 + clicks, 1 + np.maximum(0, weight - clicks), (n, self.n_items))
 
     def holds(self) -> dict[str, Any]:
         return {
@@ -96,6 +120,20 @@ class RankedReference(Remembering):
         """The probability of a choice, if the reward depends on it."""
         return 1.0
 
+    def chances(self, k: int) -> Any:
+        """The probability of each item as the choice of position k; ties are equally likely."""
+        may_be = [self.may_choose(k, item) for item in range(self.n_items)]
+        return np.array(may_be) / sum(may_be)
+
+    def lists(self, rng: np.random.Generator, n: int, agent: Any, features: Any) -> np.ndarray:
+        found = np.empty((n, self.n_positions), int)
+        for k in range(self.n_positions):
+            found[:, k] = rng.choice(self.n_items, n, p=self.chances(k))
+            for ranking in found:
+                if ranking[k] in ranking[:k]:
+                    ranking[k] = rng.choice(np.setdiff1d(range(self.n_items), ranking[:k]))
+        return found
+
     def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
         super().learn(ranking, clicks)
         for k, item, chance in self.memory:
@@ -134,8 +172,11 @@ class RankedExp3Reference(RankedReference):
         weight = np.exp(self.log_weight - self.log_weight.max(axis=1, keepdims=True))
         return weight / weight.sum(axis=1, keepdims=True)
 
+    def chances(self, k: int) -> Any:
+        return (1 - self.gamma) * self.shares()[k] + self.gamma / self.n_items
+
     def chance(self, k: int, item: int) -> float:
-        return float((1 - self.gamma) * self.shares()[k, item] + self.gamma / self.n_items)
+        return float(self.chances(k)[item])
 
     def may_choose(self, k: int, item: int) -> bool:
         return self.chance(k, item) > 0

@@ -6,8 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from .bounds import exploration, upper_bound
-from .reference import Reference, examined_positions, is_close
+from .reference import Reference, any_lists, examined_positions, is_close, lists_by
 
 
 class IndexReference(Reference):
@@ -61,6 +63,11 @@ class GreedyReference(IndexReference):
 
     def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
         return Reference.allows(self, ranking) if self.epsilon > 0 else super().allows(ranking)
+
+    def lists(self, rng: np.random.Generator, n: int, agent: Any, features: Any) -> np.ndarray:
+        greedy = lists_by(np.tile(self.indices(), (n, 1)), self.n_positions)
+        is_random = rng.random((n, 1)) < self.epsilon
+        return np.where(is_random, any_lists(rng, n, self.n_items, self.n_positions), greedy)
 
     def holds(self) -> dict[str, Any]:
         return {"clicks": self.clicks, "displays": self.seen}
@@ -315,6 +322,16 @@ class PBMPIEReference(PositionReference):
         return by_merit[-1] < best[-1] <= 1 + 1e-9 and self.might_reach(
             ranking[self.places()[-1]], best[-1]
         )
+
+    def lists(self, rng: np.random.Generator, n: int, agent: Any, features: Any) -> np.ndarray:
+        means, places = np.array(self.indices()), self.places()
+        order = np.argsort(-means)
+        last = means[order[self.n_positions - 1]]
+        rivals = [i for i in order[self.n_positions :] if last <= 1 and self.might_reach(i, last)]
+        found = lists_by(np.tile(means, (n, 1)), places)
+        explores = rng.random(n) < (0.5 if rivals else 0.0)
+        found[explores, places[-1]] = rng.choice(rivals, explores.sum()) if rivals else 0
+        return found
 
     def holds(self) -> dict[str, Any]:
         weights = [self.weight(item) for item in range(self.n_items)]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .reference import Reference, examined_positions, is_in_order
+from .reference import Reference, examined_positions, is_in_order, lists_by
 
 TIE = 1e-10  # indices closer than this are equal, as the agents have it
 WORST = 1e9  # the condition number beyond which floats do not tell the order of indices
@@ -132,3 +132,8 @@ class LinearTSReference(RidgeReference):
 
     def scores(self, drawn: Any) -> np.ndarray:
         return self.features @ self.theta() if self.alpha == 0 else drawn.indices
+
+    def lists(self, rng: np.random.Generator, n: int, agent: Any, features: Any) -> np.ndarray:
+        covariance = self.alpha**2 * np.linalg.inv(self.gram)
+        drawn = rng.multivariate_normal(self.theta(), covariance, n)
+        return lists_by(drawn @ features.T, self.n_positions)

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit, logsumexp, xlog1py, xlogy
+from scipy.stats import norm, truncnorm
 
-from .reference import CLOSE, Reference, examined_positions
+from .reference import CLOSE, Reference, examined_positions, lists_by
 
 # ------------------------------------------------------------------------------------------- PB-MHB
 
@@ -41,11 +42,11 @@ class PBMHBReference(Reference):
 
     # ------------------------------------------------------------------------------------ posterior
 
-    def log_likelihood(self, point: Sequence[float]) -> float:
-        """Σ S log(θ κ) + F log(1 - θ κ)"""
-        hit = np.outer(point[: self.n_items], point[self.n_items :])
+    def log_likelihood(self, points: np.ndarray) -> np.ndarray:
+        """Σ S log(θ κ) + F log(1 - θ κ), of points ``(n, L + K)``."""
+        hit = points[:, : self.n_items, None] * points[:, None, self.n_items :]
         misses = self.shown - self.clicks
-        return float(np.sum(xlogy(self.clicks, hit) + xlog1py(misses, -hit)))
+        return np.sum(xlogy(self.clicks, hit) + xlog1py(misses, -hit), axis=(1, 2))
 
     def coordinates(self) -> list[int]:
         """The coordinates of a sweep, in its order."""
@@ -56,37 +57,19 @@ class PBMHBReference(Reference):
         """c / sqrt(t), t the coming session."""
         return self.c / math.sqrt(self.t)
 
-    def log_ratio(self, point: Sequence[float], coordinate: int, new: float, sigma: float) -> float:
-        """The logarithm of what a uniform number must be below for a coordinate to become
-        ``new``.
-        """
-        proposed = np.array(point)
-        proposed[coordinate] = new
-        before, after = self.log_likelihood(point), self.log_likelihood(proposed)
-        if after == -math.inf:
-            return -math.inf
-        old = float(point[coordinate])
-        return after - before + math.log(_mass(old, sigma)) - math.log(_mass(new, sigma))
-
-    def grid_posterior(self, n: int = 50) -> tuple[np.ndarray, np.ndarray]:
-        """Of every coordinate of `coordinates`, the mass in n cells of equal width: ``(n,)``
-        middles and ``(coordinates, n)``.
-
-        For up to four coordinates: all cells of their product are weighed.
-        """
-        middles = (np.arange(n) + 0.5) / n
-        free = self.coordinates()
-        axes = dict(zip(free, np.meshgrid(*[middles] * len(free), indexing="ij"), strict=True))
-        log_weight = np.zeros([n] * len(free))
-        for item in range(self.n_items):
-            for k in range(self.n_positions):
-                hit = axes[item] * axes.get(self.n_items + k, 1.0)
-                clicks, misses = self.clicks[item, k], self.shown[item, k] - self.clicks[item, k]
-                log_weight += xlogy(clicks, hit) + xlog1py(misses, -hit)
-        weight = np.exp(log_weight - log_weight.max())
-        weight /= weight.sum()
-        others = [tuple(b for b in range(len(free)) if b != a) for a in range(len(free))]
-        return middles, np.array([weight.sum(axis=axis) for axis in others])
+    def lists(self, rng: np.random.Generator, n: int, agent: Any, features: Any) -> np.ndarray:
+        """After Metropolis-Hastings steps from the point that the agent holds."""
+        points = np.tile([*agent.state.theta, *agent.state.kappa], (n, 1))
+        for coordinate in self.n_sweeps * self.coordinates():
+            old, proposed, sigma = points[:, coordinate], points.copy(), self.sigma()
+            step = truncnorm(-old / sigma, (1 - old) / sigma, old, sigma)
+            new = proposed[:, coordinate] = step.rvs(random_state=rng)
+            log_ratio = self.log_likelihood(proposed) - self.log_likelihood(points)
+            log_ratio += np.log(_mass(old, sigma) / _mass(new, sigma))
+            is_accepted = np.log(rng.random(n)) < log_ratio
+            points[is_accepted] = proposed[is_accepted]
+        places = np.argsort(-points[:, self.n_items :], axis=1)
+        return lists_by(points[:, : self.n_items], places)
 
     # ------------------------------------------------------------------------------------ following
 
@@ -111,10 +94,9 @@ class PBMHBReference(Reference):
         return {"clicks": self.clicks, "misses": self.shown - self.clicks}
 
 
-def _mass(x: float, sigma: float) -> float:
-    """Φ((1 - x) / σ) - Φ(-x / σ), as a sum: a large σ leaves no digits of the difference."""
-    scale = sigma * math.sqrt(2)
-    return (math.erf((1 - x) / scale) + math.erf(x / scale)) / 2
+def _mass(x: np.ndarray, sigma: float) -> np.ndarray:
+    """Φ((1 - x) / σ) - Φ(-x / σ), the probability that a normal step from x stays in [0, 1]."""
+    return norm.cdf((1 - x) / sigma) - norm.cdf(-x / sigma)
 
 
 # --------------------------------------------------------------------------------------------- PDGD
@@ -192,6 +174,11 @@ class PDGDReference(Reference):
         )
         self.weights = self.weights + self.learning_rate * self.gradient(ranking, clicks)
         super().learn(ranking, clicks)
+
+    def lists(self, rng: np.random.Generator, n: int, agent: Any, features: Any) -> np.ndarray:
+        """Plackett-Luce: the order of scores with Gumbel noise."""
+        noise = rng.gumbel(size=(n, self.n_items))
+        return lists_by(features @ self.weights + noise, self.n_positions)
 
     def holds(self) -> dict[str, Any]:
         return {"weights": self.weights}

@@ -53,6 +53,22 @@ class Reference:
         """The clicks on the list that `allows` was asked about last."""
         self.t += 1
 
+    def lists(self, rng: np.random.Generator, n: int, agent: Any, features: Any) -> Any:
+        """The law of the lists, for an algorithm that draws more than the order of ties.
+
+        Args:
+            rng: what the lists are drawn from.
+            n: the number of lists.
+            agent: a twin of the algorithm in the same state, for what the reference cannot know,
+                such as the weights of a network or the last sample of a chain.
+            features: ``(L, d)`` those of the candidates; only some agents have them.
+
+        Returns:
+            ``(n, K)`` independent lists that the algorithm shows in its present state, drawn as
+            the docstring of the agent says.
+        """
+        raise NotImplementedError
+
     def holds(self) -> dict[str, Any]:
         """What the agent's state must hold now, by the names of its fields."""
         return {}
@@ -102,6 +118,34 @@ def comparisons(
     for part in parts:
         for i, j in permutations(part, 2):
             yield i, j, click.get(i, 0) - click.get(j, 0)
+
+
+def any_lists(rng: np.random.Generator, n: int, n_items: int, n_positions: int) -> np.ndarray:
+    """``(n, K)`` uniformly random lists."""
+    return rng.permuted(np.tile(np.arange(n_items), (n, 1)), axis=1)[:, :n_positions]
+
+
+def lists_by(scores: np.ndarray, places: Any) -> np.ndarray:
+    """``(n, K)`` the lists of the largest of ``(n, L)`` scores, the k-th largest at ``places[k]``.
+
+    Args:
+        scores: ``(n, L)``.
+        places: ``(K,)`` for all lists, or ``(n, K)``; or the number of positions, from the top.
+    """
+    if isinstance(places, int):
+        places = range(places)
+    places = np.broadcast_to(places, (len(scores), np.shape(places)[-1]))
+    lists = np.empty(places.shape, int)
+    best = np.argsort(-scores, axis=1, kind="stable")[:, : places.shape[1]]
+    np.put_along_axis(lists, places, best, axis=1)
+    return lists
+
+
+class AnyList(Reference):
+    """Random: every list is as likely."""
+
+    def lists(self, rng: np.random.Generator, n: int, agent: Any, features: Any) -> np.ndarray:
+        return any_lists(rng, n, self.n_items, self.n_positions)
 
 
 class Told(Reference):

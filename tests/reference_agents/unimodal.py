@@ -109,18 +109,29 @@ class GRABReference(Remembering):
         """The lists that may be shown under a leader."""
         if self.is_leaders_turn(leader):
             return {leader}
+        return set(chain(*(self.best_lists(leader, order) for order in self.orders(leader))))
+
+    def best_lists(self, leader: Ranking, order: Sequence[int]) -> list[Ranking]:
+        """Those of the largest sum of indices: of the leader and its neighbours under an order."""
         s = self.n_led(leader)
 
         @lru_cache(None)
         def total(ranking: Ranking) -> float:
             return math.fsum(self.index(item, position, s) for position, item in enumerate(ranking))
 
-        found: set[Ranking] = set()
-        for order in self.orders(leader):
-            candidates = [leader, *self.neighbours(leader, order)]
-            largest = max(map(total, candidates))
-            found.update(ranking for ranking in candidates if is_close(total(ranking), largest))
-        return found
+        candidates = [leader, *self.neighbours(leader, order)]
+        largest = max(map(total, candidates))
+        return [ranking for ranking in candidates if is_close(total(ranking), largest)]
+
+    def lists(self, rng: np.random.Generator, n: int, agent: Any, features: Any) -> Any:
+        """In a state of one leader: ties of positions and of lists are broken alike."""
+        items, positions = linear_sum_assignment(self.means(), maximize=True)
+        leader = tuple(items[np.argsort(positions)].tolist())
+        if self.is_leaders_turn(leader):
+            return [leader] * n
+        best = [self.best_lists(leader, order) for order in self.orders(leader)]
+        among = [best[which] for which in rng.integers(len(best), size=n)]
+        return [lists[rng.integers(len(lists))] for lists in among]
 
     def show(self, ranking: list[int], state: Any) -> Any:
         leader = tuple(state.leader.tolist())
@@ -225,6 +236,15 @@ class UniRankReference(Remembering):
                 )
 
         return set(below(0, 0))
+
+    def lists(self, rng: np.random.Generator, n: int, agent: Any, features: Any) -> Any:
+        self.partition = self.leader()
+        displayed = sorted([sorted(part) for part in parts] for parts in self.explorations())
+        chosen = rng.integers(len(displayed), size=n)
+        return [
+            list(chain(*map(rng.permutation, displayed[which])))[: self.n_positions]
+            for which in chosen
+        ]
 
     def further(self, part: frozenset[int], parts: Partition, s: int) -> Iterator[frozenset[int]]:
         """The further item, if any, that a part may get."""

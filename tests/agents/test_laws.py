@@ -1,0 +1,81 @@
+"""The law of the lists of every agent: the lists that it draws in one state, against those that its
+reference draws as the docstring says.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from reference_agents import MODELS, make, reference_of
+from registries import CLICK_AGENTS, CONTEXTUAL_AGENTS, NETWORK_AGENTS
+from scipy.stats import chi2_contingency
+
+pytestmark = [pytest.mark.uncompiled, pytest.mark.recipe]
+
+SESSIONS = {"UniRank": 16, "GRAB": 12, "RankedKLUCB": 78, "BatchRank": 61}
+"""What these agents learn from before their lists are drawn, until ties, replacements or fillers
+occur; others from 60.
+"""
+DRAWS = {"NeuralGreedy": 500, "PBMTS": 3000}
+"""Lists of slow agents; of others 5,000."""
+FALSE_ALARM = 1e-4
+USERS = MODELS["PBM"]
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "EpsilonGreedy": {"epsilon": 0.5},
+    "PBMHB": {"c": 2.0, "fix_first": False},
+    "NeuralGreedy": {"decay": 100, "net_arch": [8]},
+    "DBGD": {"gamma": 0.5},
+    "PDGD": {"learning_rate": 30.0},
+}
+"""Where the default leaves little to chance, or one part of the law unused."""
+
+
+def p_value(lists: Any, others: Any) -> float:
+    """Of a chi-square test that both are drawn from one law; lists that are rare in both are one
+    cell.
+    """
+    counts = [Counter(map(tuple, np.asarray(each).tolist())) for each in (lists, others)]
+    table = np.array([[count[key] for count in counts] for key in counts[0] | counts[1]])
+    is_rare = table.sum(axis=1) < 100
+    table = np.vstack([table[~is_rare], table[is_rare].sum(axis=0)])
+    table = table[table.any(axis=1)]
+    return float(chi2_contingency(table).pvalue) if len(table) > 1 else 1.0
+
+
+@pytest.mark.parametrize("name", [*CLICK_AGENTS, *CONTEXTUAL_AGENTS, *NETWORK_AGENTS])
+def test_law(name):
+    """Null: agent and reference draw from one law. An agent that draws nothing but the order of
+    ties shows one list, and its reference needs no law.
+    """
+    if name in NETWORK_AGENTS:
+        pytest.importorskip("torch")
+    agent = make(name, USERS, seed=1, **ARGUMENTS.get(name, {}))
+    reference, rng = reference_of(agent), np.random.default_rng(2)
+    for _ in range(SESSIONS.get(name, 60)):
+        features = rng.random((5, 2)) - 0.3
+        ranking = agent.rank({"features": features})
+        assert reference.allows(ranking.tolist(), getattr(agent, "state", None), features)
+        clicks = USERS.sample(ranking, rng)
+        agent.update({"features": features}, ranking, clicks, float(clicks.sum()))
+        reference.learn(ranking.tolist(), clicks.tolist())
+
+    try:
+        expected = reference.lists(rng, 20_000, agent, features)
+    except NotImplementedError:
+        expected = None
+    arrays = {key: array.copy() for key, array in getattr(agent, "arrays", {}).items()}
+    lists = []
+    for _ in range(300 if expected is None else DRAWS.get(name, 5000)):
+        lists.append(agent.rank({"features": features}))
+        for key, array in arrays.items():  # each list is drawn in the same state
+            agent.arrays[key][...] = array
+    if expected is None:
+        assert len(set(map(tuple, np.array(lists).tolist()))) == 1, (
+            f"{name} draws its lists, and {type(reference).__name__} does not say from which law: "
+            "write its method `lists` (see Reference in tests/reference_agents/reference.py)"
+        )
+    else:
+        assert p_value(lists, expected) > FALSE_ALARM
