@@ -22,14 +22,19 @@ from engines import (
 )
 from gymnasium.wrappers import TimeLimit, TransformReward
 from pairs import by_id, by_pair
-from reference_agents import MODELS, make
+from reference_agents import MODELS, make, plain
 from registries import CLICK_AGENTS, SAME_ITEMS
 
 import clickgym
-from clickgym.agents import Agent, CompiledAgent, LinearTS, TopRank
+from clickgym.agents import Agent, CompiledAgent, Fixed, LinearTS, Random, TopRank
 from clickgym.agents.baselines import ListState, ignore
 from clickgym.core.kernels import kernel
-from clickgym.envs import CascadeModel, ClickEnv, PositionBasedModel
+from clickgym.envs import (
+    CascadeModel,
+    ClickEnv,
+    PiecewiseStationaryModel,
+    PositionBasedModel,
+)
 
 PBM = MODELS["PBM"]
 CONTEXTUAL = "ContextualPBMRank-v0"
@@ -272,6 +277,103 @@ def test_plain_agent_gets_what_the_interface_says():
     assert list(clicks) == recorder.clicks
     assert list(rewards) == [float(sum(row)) for row in recorder.clicks]
     assert result.agent == "Rotate"
+
+
+# --------------------------------------------------------------- users who leave, change; and room
+
+
+LEAVING = "clickbait:n_items=6,n_positions=2,n_states=3,mean_sessions=8"
+
+
+class Listener(Rotate):
+    """Remembers what it is told: a session, or that the user left."""
+
+    def __init__(self, n_items: int, n_positions: int, *, seed: object = None) -> None:
+        super().__init__(n_items, n_positions)
+        self.told: list[object] = []
+
+    def rank(self, observation):
+        self.told.append(int(np.sum(observation["clicks"])))
+        return super().rank(observation)
+
+    def update(self, observation, ranking, clicks, reward):
+        self.told.append("session")
+        self.items = np.roll(self.items, 1)
+
+    def leave(self):
+        self.told.append("leave")
+
+
+class Ends(gym.Wrapper):
+    """Remembers the clicks of each session, and whether its user left or the episode was cut."""
+
+    def __init__(self, env):
+        super().__init__(env)
+        self.sessions: list[tuple[int, bool]] = []
+
+    def step(self, action):
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self.sessions.append((int(np.sum(observation["clicks"])), terminated or truncated))
+        return observation, reward, terminated, truncated, info
+
+
+@pytest.mark.parametrize("limit", [None, 3])
+def test_an_agent_is_told_when_its_user_leaves(limit):
+    """Before the first session, and after the last one of each user or episode, whose clicks are
+    not part of what the next user shows.
+    """
+    env = gym.make("CascadeMDPRank-v0", instance=LEAVING).unwrapped
+    ends = Ends(env if limit is None else TimeLimit(env, limit))
+    agent = Listener(env.model.n_items, env.model.n_positions)
+    clickgym.run(agent, ends, 100, seed=1)
+    expected: list[object] = ["leave"]
+    shown = 0
+    for clicks, is_over in ends.sessions:
+        expected += [shown, "session", *(["leave"] if is_over else [])]
+        shown = 0 if is_over else clicks
+    assert agent.told == expected
+    assert 5 < agent.told.count("leave") < 60
+
+
+def test_engines_agree_where_users_leave():
+    """A planner counts the moves of each user: none leads from one user to the next."""
+    results, states = [], []
+    for engine in ("compiled", "python"):
+        env = gym.make("CascadeMDPRank-v0", instance=LEAVING)
+        agent = clickgym.make_agent("CascadeVI", env, seed=5)
+        run = clickgym.run(agent, env, 400, seed=1, engine=engine)
+        results.append(run.regret.tolist())
+        states.append(plain(agent.state))
+    assert results[0] == results[1]
+    assert states[0] == states[1]
+
+
+@pytest.mark.parametrize("engine", ["compiled", "python"])
+def test_users_change_at_their_session(engine):
+    """The regret of each session is that of the users whom it met; chunks end at a change."""
+    models = [PositionBasedModel(PBM.attraction[::step], PBM.examination) for step in (1, -1)]
+    env = ClickEnv(PiecewiseStationaryModel([*models, models[0]], [0, 70, 71]))
+    fixed = Fixed(5, 3, ranking=[1, 3, 4])
+    result = clickgym.run(fixed, env, 100, seed=0, checkpoints=range(1, 101), engine=engine)
+    gap, other = (
+        model.expected_reward(model.optimal_ranking()) - model.expected_reward(np.array([1, 3, 4]))
+        for model in models
+    )
+    np.testing.assert_allclose(np.diff(result.regret, prepend=0), 70 * [gap] + [other] + 29 * [gap])
+
+
+@pytest.mark.parametrize("engine", ["compiled", "python"])
+def test_an_agent_is_asked_for_room_before_sessions(engine):
+    """For as many as come before it is asked again."""
+    rooms, chunks = [], []
+
+    class Roomy(Random):
+        def make_room(self, n_sessions):
+            rooms.append(n_sessions)
+
+    run_reporting(Roomy(5, 3), ClickEnv(PBM), 3000, seed=0, engine=engine, on_chunk=chunks.append)
+    assert rooms == (chunks if engine == "compiled" else 3000 * [1])
+    assert sum(chunks) == 3000
 
 
 # ---------------------------------------------------------------------------------------- bad lists
