@@ -12,7 +12,7 @@ TESTED := $(VENV)/.tested
 PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3.14 python3; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
-.PHONY: help run test test-slow lint pages replay site bench
+.PHONY: help run quick test test-slow lint pages replay site bench
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -46,6 +46,9 @@ export PYTHONDONTWRITEBYTECODE :=
 
 # The workers share the cache of kernels, and each takes whole files, so that what the tests of a file share is made once.
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile
+
+quick: $(TESTED)  ## what to run between two edits: one agent of each family, three pairs in both engines, the runner
+	$(PYTEST) @tests/quick.txt
 
 test: $(TESTED)  ## all tests but those of test-slow
 	$(PYTEST) -m "not slow"
