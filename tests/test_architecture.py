@@ -20,7 +20,7 @@ SETUPTOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8")
 ]
 ROOMS = ("core", "envs", "agents", "runner", "logs", "bench", "")
 """A room imports from those to its left; the last is the package itself."""
-SHARED_ENVS = ("scan", "spaces", "wrappers")
+SHARED_ENVS = ("scan", "spaces", "vector_env", "wrappers")
 """What agents know of environments."""
 BLAS = {"dot", "vdot", "inner", "matmul", "matvec", "vecmat", "vecdot", "einsum", "tensordot"}
 BLAS |= {"linalg", "multi_dot", "convolve", "correlate", "cov", "corrcoef"}
