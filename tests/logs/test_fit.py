@@ -78,6 +78,22 @@ def test_a_fitted_instance_is_the_truth_and_can_be_run(log_file, tmp_path, capsy
     assert main(shlex.split(f"{command} --horizon 1e3 --runs 1 --out {run}")) == 0
 
 
+def test_the_printed_command_counts_as_many_positions_as_can_be_searched(tmp_path, printed):
+    rng = np.random.default_rng(0)
+    items = rng.permuted(np.tile(np.arange(40), (2000, 1)), axis=1)[:, :6]
+    log = ClickLog(
+        items, rng.random(items.shape) < 0.3, np.zeros(2000), tuple(map(str, range(40))), ("q",)
+    )
+    write_tidy(log, tmp_path / "log.parquet")
+    out = tmp_path / "users.json"
+    for model, cutoff in (("UBM", 4), ("PBM", None)):
+        said = printed(["fit", str(tmp_path / "log.parquet"), "-m", model, "--out", str(out)])
+        env = re.search(r"clickgym run (\S+)", said)[1]
+        assert env == f"{model}Rank-v0" + (f":cutoff={cutoff}" if cutoff else "")
+    with pytest.raises(ValueError, match=r"count fewer positions \(cutoff=4\)"):
+        fit_models(log, ["UBM"]).instances["q"].model("UBM").optimal_ranking()
+
+
 def test_fewer_items_are_those_displayed_most(tmp_path):
     items = [[0, 1], [1, 2], [2, 1], [1, 2], [3, 1]]
     log = ClickLog(items, np.zeros((5, 2)), [0] * 5, ("x", "c", "b", "a"), ("q",))

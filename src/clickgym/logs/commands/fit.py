@@ -4,6 +4,7 @@ sessions.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,7 +17,7 @@ import typer
 from rich.text import Text
 
 from ...core.files import make_folder
-from ...envs import Instance
+from ...envs import ClickModel, Instance
 from ...runner.console import Column, announce_compiling, errors, output, print_table, say
 from ..estimation.em import ConvergenceWarning
 from ..estimation.estimator import MODEL_ESTIMATORS
@@ -104,8 +105,10 @@ def fit(
         instance.save(files[label])
     say(console, f"{best} predicts the held-out sessions best. To run agents on these users:")
     users = " ".join(shell_quote(str(file)) for file in files.values())
+    counted = min(_searchable(it.model(best)) for it in fitted.instances.values())
+    cutoff = f":cutoff={counted}" if counted < sessions.n_positions else ""
     command = (
-        f"clickgym run {best}Rank-v0 --instance {users} --agents CascadeTS Fixed "
+        f"clickgym run {best}Rank-v0{cutoff} --instance {users} --agents CascadeTS Fixed "
         "--horizon 1e5 --out results/users"
     )
     console.print(Text(command), soft_wrap=True)  # so that it can be pasted
@@ -119,6 +122,18 @@ def fit(
         say(console, f"{file}: {fitted.instances[label].description}")
     for line in _estimates(next(iter(fitted.instances.values()))):
         say(console, line)
+
+
+def _searchable(users: ClickModel) -> int:
+    """The most positions of which the best list is known: all of them, unless a search would take
+    too long. Environments of these users require a ``cutoff`` that is no larger.
+    """
+    try:
+        users.optimal_ranking()
+    except ValueError:
+        counts = range(users.n_positions, 0, -1)
+        return next(n for n in counts if math.perm(users.n_items, n) <= users.max_search)
+    return users.n_positions
 
 
 def _scores(fitted: Fitted, scores: Mapping[str, float]) -> tuple[list[Column], list[list[str]]]:
