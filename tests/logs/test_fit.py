@@ -1,5 +1,6 @@
 """``clickgym fit``: from a log to an instance file, in one command."""
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -238,7 +239,7 @@ def test_shipped_files_are_those_of_the_fit_script(data_folder, program, tmp_pat
         pytest.skip(f"no real log: {log} is absent")
     program(EXAMPLE, str(log), "--out", str(tmp_path), folder=tmp_path)
     made, shipped = (
-        {file.name: file.read_bytes() for file in folder.glob("*.json")}
+        {file.name: json.loads(file.read_text("utf-8")) for file in folder.glob("*.json")}
         for folder in (tmp_path, FOLDER)
     )
     assert made.keys() == shipped.keys()
