@@ -152,12 +152,12 @@ class Results:
         return Results(rows, config)
 
     def table(self, reference: str | None = None) -> polars.DataFrame:
-        """The final results of every agent, lowest regret first: means over instances and runs.
+        """The final results of every agent, lowest regret first.
 
-        Intervals are by Student's t. If an environment has several instances, they are over the
-        instances, each averaged over its runs, and tell about other instances of the kind. With one
-        instance they are over the runs. If a run plays one of several queries, they are over the
-        queries, each averaged over its runs. The column ``over`` says which.
+        What counts as one observation, a *unit*, is an instance, if an environment has several; or
+        else a query, if each run plays one of several; or else a run. Each unit is averaged over
+        its runs. Means are over the units, with intervals by Student's t, which tell about other
+        units of the kind.
 
         Args:
             reference: the agent with which the others are compared; None takes the first.
@@ -166,17 +166,20 @@ class Results:
             A row for each agent in each environment, with these columns:
 
             - ``regret``, and ``regret_ci95``, half the width of its 95 % interval (null for a
-              single instance or run);
-            - ``regret_ci95_runs``, half the width of the interval over the runs, about these very
-              instances, if there are several instances and several runs;
+              single unit);
+            - ``regret_ci95_runs``, if units are instances: half the width of the interval over the
+              runs, each averaged over the instances, which is about these very instances; null for
+              a single run, or if an instance lacks some;
             - ``median`` and ``worst`` of all runs;
-            - ``difference`` of the regret to that of the ``reference`` over the same instances or
-              runs, and ``difference_ci95``; null where runs are compared, and those of the agent
-              or of the ``reference`` met users of their own, as those of `PPO` do;
+            - ``difference`` of the regret to that of the ``reference`` over the units that both
+              have, and ``difference_ci95``. Runs with the same seed are the same unit. Null where
+              units are runs, and those of the agent or of the ``reference`` met users of their
+              own, as those of `PPO` do;
             - ``p`` of the paired t test, adjusted by Holm's procedure for the agents of the
-              environment (null for two instances or runs);
+              environment (null for two units or fewer, or if all differences are 0);
             - ``reward`` and each further metric, per session, with their intervals;
-            - ``runs``, ``instances``, and ``over``;
+            - ``runs`` (of each instance, if there are several), ``units``, and ``over``, what
+              units are: ``"instances"``, ``"queries"`` or ``"runs"``;
             - ``ns_per_session``, the median over runs of the wall time, and ``engine``.
 
             If some regret of an environment is unknown, it is null there. Then agents are ranked by
@@ -229,7 +232,8 @@ class Results:
 
         Raises:
             ValueError: matplotlib writes no files of this suffix, there is no such agent or
-                measure, or no agent that met the users of the ``reference``.
+                measure, or no agent that met the users of the ``reference``; or runs of an agent
+                in an environment have different checkpoints.
         """
         check_fork()
         from .reports.figures import Manner, regret_figure, write_figure  # slow to load
@@ -262,8 +266,8 @@ class Results:
 
     def to_latex(self, reference: str | None = None) -> str:
         """The `table` in LaTeX, with the rules of the package booktabs. Its caption says what
-        intervals are over, what p is, who met users of their own, and what agents got beside
-        clicks.
+        intervals are over, what p is, who met users of their own, what agents got beside clicks,
+        and what they learned before.
 
         Args:
             reference: as in `table`.

@@ -63,7 +63,7 @@ def in_words(results: Results, reference: str | None = None) -> FormattedTable:
     table, metrics = results.table(reference), metrics_of(results.rows)
     unknown = table.filter(col("regret").is_null())["env"].unique(maintain_order=True)
     measure = measure_of(table)
-    is_single = len(results.rows.select("instance", "run").unique()) == 1
+    is_single = len(results.rows.select("instance", "sweep_seed", "run").unique()) == 1
     shown = [
         name
         for name, (column, _) in OPTIONAL.items()
@@ -97,12 +97,12 @@ def in_words(results: Results, reference: str | None = None) -> FormattedTable:
 
 def _places(results: Results) -> dict[str, str]:
     """What the table calls each environment: with its instance, if environments have others."""
-    instances = instance_of_each(results)
-    differ = len(set(instances.values())) > 1
+    played = results.rows.select("env", "instance").unique(maintain_order=True)
     places = {env: shortened(env) for env in results.names("env")}
-    for env, instance in instances.items():
-        if differ and instance not in env:
-            places[env] += f", {shortened(instance)}"
+    if played["instance"].n_unique() > 1 and played["env"].is_unique().all():
+        for env, instance in played.iter_rows():
+            if instance not in env:
+                places[env] += f", {shortened(instance)}"
     return places
 
 
@@ -171,16 +171,17 @@ def _unfinished(results: Results) -> Iterator[str]:
 
 def about_pairs(table: polars.DataFrame, shown: Collection[str]) -> Iterator[str]:
     """What the intervals are about, with what agents are compared, and how."""
-    if "instances" in units_of(table):
+    over = sorted({*table["over"]})
+    if "instances" in over:
         these = " Those of ± these are about these instances alone." * ("± these" in shown)
         yield f"The intervals are about other instances, if these are a sample of them.{these}"
-    elif "runs" in units_of(table) and table["reward_ci95"].count():
+    elif "runs" in over and table["reward_ci95"].count():
         yield (
             "The intervals are about more runs with these users. They say nothing about other "
             "users."
         )
     if table["difference"].count():
-        units, reference = " or ".join(units_of(table)), table["reference"][0]
+        units, reference = " or ".join(over), table["reference"][0]
         measure = measure_of(table)
         sign = {"regret": "positive", "total reward": "negative"}.get(
             measure, "positive difference of regret or negative"
@@ -228,17 +229,6 @@ def about_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
             f"{' and '.join(others['agent'].unique(maintain_order=True))} did not play the same "
             f"instances as {reference}; differences are over those that both played."
         )
-
-
-def instance_of_each(results: Results) -> dict[str, str]:
-    """The instance of each environment; empty if one of them has several."""
-    places = results.rows.select("env", "instance").unique()
-    return {} if places["env"].is_duplicated().any() else dict(places.iter_rows())
-
-
-def units_of(table: polars.DataFrame) -> list[str]:
-    """What intervals and differences are over."""
-    return sorted(set(table["over"]))
 
 
 def about_knowledge(results: Results) -> Iterator[str]:
