@@ -315,7 +315,7 @@ def final_table(rows: polars.DataFrame, reference: str | None = None) -> polars.
 
     Example:
         >>> import clickgym
-        >>> rows = clickgym.sweep(["PBMRank-v0"], ["Random", "TopRank"], 100, 2).rows
+        >>> rows = clickgym.sweep(["PBMRank-v0"], ["Random", "TopRank"], 1000, 2).rows
         >>> final_table(rows)["agent"].to_list()
         ['TopRank', 'Random']
     """
