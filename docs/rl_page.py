@@ -179,7 +179,6 @@ def tables() -> dict[str, Rows]:
         "outer": features_table("personal:features=outer"),
         "cascade": features_table(CASCADE),
         "search": search_table(CONTEXTUAL),
-        "search of queries": search_table(QUERY),
         "plain": plain_table(),
     }
 
