@@ -113,7 +113,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         Returns:
             The observation: ``(K,)`` zeros, or a dict with ``clicks`` and ``features`` ``(L, d)``
             or ``state``. And an info with ``optimal_ranking`` ``(K,)`` and ``optimal_reward``; if
-            candidates change also with ``user`` and ``candidates``, as in `step`.
+            candidates change also with ``next_user`` and ``next_candidates``, as in `step`.
         """
         self._restart(seed)
         if seed is not None:
@@ -138,9 +138,9 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
             stateful user has left; False; and an info with the list shown, ``ranking`` ``(K,)``,
             and its ``expected_reward``, ``regret`` and ``optimal_reward``. For stateful users these
             are Q* of the list, V* - Q*, and V* of the state in which it was shown. If candidates
-            change, the info also has ``user``, the number of the user, and ``candidates``, ``(L,)``
-            the item numbers of the candidates. ⚠ These belong to the observation that is returned,
-            so to the next list; the others belong to the list just shown.
+            change, the info also has ``next_user``, the number of the user of the next session, and
+            ``next_candidates``, ``(L,)`` the item numbers of its candidates, whose features are in
+            the returned observation.
 
         Raises:
             ValueError, TypeError: a bad list; the message names the position and the fault.

@@ -122,8 +122,8 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         Returns:
             The observations: ``(B, K)`` zeros, or a dict with ``clicks`` and ``features`` ``(B, L,
             d)`` or ``state`` ``(B,)``. And infos with ``optimal_ranking`` ``(B, K)`` and
-            ``optimal_reward`` ``(B,)``; if candidates change also with ``user`` ``(B,)`` and
-            ``candidates`` ``(B, L)``, as in `ClickEnv.step`.
+            ``optimal_reward`` ``(B,)``; if candidates change also with ``next_user`` ``(B,)``
+            and ``next_candidates`` ``(B, L)``, as in `ClickEnv.step`.
 
         Raises:
             ValueError: ``options`` has a ``reset_mask``; all streams start together.
@@ -151,8 +151,8 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
             Observations (clicks ``(B, K)``, or a dict), rewards, terminations and truncations
             ``(B,)``, and infos with the lists shown, ``ranking`` ``(B, K)``, and with the arrays
             ``expected_reward``, ``regret`` and ``optimal_reward`` ``(B,)`` (with masks, as in
-            Gymnasium's vector environments). If candidates change also ``user`` ``(B,)`` and
-            ``candidates`` ``(B, L)``, of the returned observations. A stream that is only reset
+            Gymnasium's vector environments). If candidates change also ``next_user`` ``(B,)`` and
+            ``next_candidates`` ``(B, L)``, as in `ClickEnv.step`. A stream that is only reset
             (``NEXT_STEP``) shows no list: the mask ``_ranking`` is False there, or the infos have
             no ``ranking``. With ``SAME_STEP`` the last list of an episode is in ``final_info``.
 

@@ -297,4 +297,4 @@ class CandidateTask(Task):
 
     def info(self, state: Any, b: int | slice) -> dict[str, Any]:
         user = state.user.item(b) if isinstance(b, int) else state.user[b].copy()
-        return {"user": user, "candidates": state.items[b].copy()}
+        return {"next_user": user, "next_candidates": state.items[b].copy()}

@@ -90,7 +90,7 @@ def test_reset_without_a_seed(env_id):
     fresh, info = env.reset()
     assert state_of(env) == before
     assert "session 1 " in env.render()
-    names = {"user", "candidates"} if env_id == FEATURES else set()
+    names = {"next_user", "next_candidates"} if env_id == FEATURES else set()
     assert info.keys() == {"optimal_ranking", "optimal_reward"} | names
     if env_id == FEATURES:
         np.testing.assert_array_equal(fresh["features"], observation["features"])

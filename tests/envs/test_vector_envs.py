@@ -265,7 +265,7 @@ def test_single_stream_is_the_scalar_environment(env_id, reward, cutoff):
     seen, info = one.reset(seed=3)
     of_streams, infos = many.reset(seed=3)
     np.testing.assert_equal(seen, first(of_streams))
-    names = {"user", "candidates"} if env_id.startswith("Contextual") else set()
+    names = {"next_user", "next_candidates"} if env_id.startswith("Contextual") else set()
     assert info.keys() == {"optimal_ranking", "optimal_reward"} | names
     assert info["optimal_ranking"].tolist() == infos["optimal_ranking"][0].tolist()
     one.action_space.seed(3)

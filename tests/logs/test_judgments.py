@@ -195,7 +195,7 @@ def test_ndcg_with_candidates_is_its_definition_on_both_engines(k, tmp_path):
     agent = clickgym.make_agent("Random", env, seed=2)
     observation, info = env.reset(seed=1)
     for _ in range(horizon):
-        ranking, candidates = agent.rank(observation), info["candidates"]
+        ranking, candidates = agent.rank(observation), info["next_candidates"]
         np.testing.assert_array_equal(observation["features"], items[candidates])
         observation, _, _, _, info = env.step(ranking)
         values.append(ndcg(gain[candidates[ranking]], gain[candidates], min(k, 3)))
@@ -222,10 +222,10 @@ def test_info_names_the_candidates_of_the_returned_observation():
     envs = gym.make_vec("ContextualDBNRank-v0", num_envs=3, instance=instance)
     observations, infos = envs.reset(seed=0)
     for _ in range(20):
-        np.testing.assert_array_equal(observations["features"], items[infos["candidates"]])
-        for user, candidates in zip(infos["user"], infos["candidates"], strict=True):
+        np.testing.assert_array_equal(observations["features"], items[infos["next_candidates"]])
+        for user, candidates in zip(infos["next_user"], infos["next_candidates"], strict=True):
             assert set(candidates) <= set(envs.unwrapped.model.candidates[user])
-        kept, before = infos["candidates"], infos["candidates"].copy()
+        kept, before = infos["next_candidates"], infos["next_candidates"].copy()
         observations, *_, infos = envs.step(envs.action_space.sample())
         np.testing.assert_array_equal(kept, before)
 
@@ -239,7 +239,7 @@ class InOrder(OwnLoop):
         self.candidates, going_on = [], True
         _, infos = envs.reset()
         while going_on:
-            self.candidates += list(infos["candidates"])
+            self.candidates += list(infos["next_candidates"])
             infos = envs.step(np.tile([0, 1, 2], (4, 1)))[-1]
             going_on = on_step()
 
