@@ -2,16 +2,13 @@
 shipped real queries.
 """
 
-from . import families, queries, stateful, worlds
+from . import families, queries, stateful, worlds  # noqa: F401 - they register their families
 from .instance import (
     DEFAULT_INSTANCE,
-    FAMILIES,
     AnyInstance,
     Instance,
     list_instances,
     load_instance,
 )
-
-FAMILIES.update(families.FAMILIES | queries.FAMILIES | stateful.FAMILIES | worlds.FAMILIES)
 
 __all__ = ["DEFAULT_INSTANCE", "AnyInstance", "Instance", "list_instances", "load_instance"]

@@ -14,10 +14,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.checks import (
-    check_count,
-    check_positions,
-)
+from ...core.checks import check_positions
 from ...core.files import read_json
 from ..cascade import CascadeModel
 from ..click_model import CLICK_MODELS, ClickModel
@@ -25,15 +22,28 @@ from ..mixture import MixtureModel
 from ..piecewise_stationary import PiecewiseStationaryModel
 from ..position_based import PositionBasedModel
 from ..trust_bias import TrustBiasModel
-from .instance import DEFAULT_INSTANCE, FOLDER, Instance, instance_of, load_instance
+from .instance import (
+    DEFAULT_INSTANCE,
+    FOLDER,
+    Count,
+    Instance,
+    NotNegative,
+    Probability,
+    Seed,
+    Share,
+    family,
+    instance_of,
+    load_instance,
+)
 
 Floats = NDArray[np.float64]
 
 # ------------------------------------------------------------------------------------ of the papers
 
 
+@family
 def _kveton2015(
-    n_items: int = 16, n_positions: int = 2, p: float = 0.2, delta: float = 0.15
+    n_items: Count = 16, n_positions: Count = 2, p: Probability = 0.2, delta: Probability = 0.15
 ) -> Instance:
     """Kveton 2015: B_LB(L, K, p, Δ), K items attract with p and the others with p - Δ (CM; PBM with
     χ_k = 1/k)
@@ -52,6 +62,7 @@ def _examined(n_positions: int, eta: float) -> Floats:
     return np.arange(1.0, n_positions + 1) ** -eta
 
 
+@family
 def _lagree2016_small() -> Instance:
     """Lagrée 2016: 5 items, 3 positions (PBM)"""
     model = PositionBasedModel([0.45, 0.35, 0.25, 0.15, 0.05], [0.9, 0.6, 0.3])
@@ -59,7 +70,8 @@ def _lagree2016_small() -> Instance:
     return instance_of([model], f"P. Lagrée, C. Vernade, O. Cappé, {paper}")
 
 
-def _li2019_chi_min(i: int = 1) -> Instance:
+@family
+def _li2019_chi_min(i: Count = 1) -> Instance:
     """Li 2019a, figure 3: the best of 10 items is last in the initial list, examined with 0.5^i
     (PBM)
     """
@@ -72,8 +84,9 @@ def _li2019_chi_min(i: int = 1) -> Instance:
 # ------------------------------------------------------------------------------------------- random
 
 
+@family
 def _position_bias(
-    n_items: int = 10, n_positions: int = 5, eta: float = 1.0, seed: int = 0
+    n_items: Count = 10, n_positions: Count = 5, eta: NotNegative = 1.0, seed: Seed = 0
 ) -> Instance:
     """Examination 1/k^η, from mild (η = 0.25) to steep (2), attraction like that of real queries
     (PBM, trust bias)
@@ -84,8 +97,9 @@ def _position_bias(
     return instance_of(models, "drawn at random")
 
 
+@family
 def _rare_clicks(
-    n_items: int = 10, n_positions: int = 5, most: float = 0.02, seed: int = 0
+    n_items: Count = 10, n_positions: Count = 5, most: Probability = 0.02, seed: Seed = 0
 ) -> Instance:
     """Like real queries, but no attraction is above 0.02 (most), and few are above half of it (all
     click models)
@@ -97,7 +111,8 @@ def _rare_clicks(
     return instance_of(models, "drawn at random")
 
 
-def _uniform(n_items: int = 10, n_positions: int = 5, seed: int = 0) -> Instance:
+@family
+def _uniform(n_items: Count = 10, n_positions: Count = 5, seed: Seed = 0) -> Instance:
     """Every parameter uniform on [0, 1], examination sorted so that lower positions are seen less
     (all click models)
     """
@@ -120,7 +135,8 @@ def _uniform(n_items: int = 10, n_positions: int = 5, seed: int = 0) -> Instance
     return instance_of(models, "drawn at random")
 
 
-def _yandex_like(n_items: int = 10, n_positions: int = 5, seed: int = 0) -> Instance:
+@family
+def _yandex_like(n_items: Count = 10, n_positions: Count = 5, seed: Seed = 0) -> Instance:
     """Drawn from distributions fitted to the real queries, any number of items and positions (all
     click models)
     """
@@ -155,8 +171,9 @@ def _yandex_like(n_items: int = 10, n_positions: int = 5, seed: int = 0) -> Inst
     return instance_of(models, family["origin"])
 
 
+@family
 def _in_production(
-    n_items: int = 10, n_positions: int = 5, noise: float = 0.4, seed: int = 0
+    n_items: Count = 10, n_positions: Count = 5, noise: NotNegative = 0.4, seed: Seed = 0
 ) -> Instance:
     """Like yandex-like, with a production list about as good as those of the real queries (all
     click models)
@@ -212,7 +229,7 @@ def _items(n_items: int, n_positions: int, seed: int) -> tuple[Floats, Floats, n
     They have separate generators, so that the items of a seed do not depend on the number of
     positions.
     """
-    check_positions(n_positions, check_count("n_items", n_items))
+    check_positions(n_positions, n_items)
     first, second, third = map(np.random.default_rng, np.random.SeedSequence(seed).spawn(3))
     return first.random(n_items), second.random(n_items), third
 
@@ -238,12 +255,13 @@ def _epochs(
     return instance_of(models, base.origin, base.initial_ranking)
 
 
+@family
 def _li2019_switching(
     query: str = DEFAULT_INSTANCE,
-    n_positions: int = 3,
-    n_epochs: int = 10,
-    length: int = 10_000,
-    seed: int = 0,
+    n_positions: Count = 3,
+    n_epochs: Count = 10,
+    length: Count = 10_000,
+    seed: Seed = 0,
 ) -> Instance:
     """Li 2019b: in every second epoch three random items outside the top K attract with 0.9 (all
     models, changing)
@@ -264,12 +282,13 @@ def _li2019_switching(
     return _epochs(base, n_positions, length, attractions)
 
 
+@family
 def _li2019_two_changes(
-    n_positions: int = 3,
-    attraction: float = 0.5,
-    gap: float = 0.3,
-    length: int = 100_000,
-    seed: int = 0,
+    n_positions: Count = 3,
+    attraction: Probability = 0.5,
+    gap: Probability = 0.3,
+    length: Count = 100_000,
+    seed: Seed = 0,
 ) -> Instance:
     """Li 2019b, theorem 3: K of 2K items attract more, by a gap; the halves are exchanged twice
     (all models, changing)
@@ -280,8 +299,13 @@ def _li2019_two_changes(
     return _epochs(base, n_positions, length, lambda _: epochs)
 
 
+@family
 def _abrupt(
-    n_items: int = 10, n_positions: int = 5, n_epochs: int = 10, length: int = 10_000, seed: int = 0
+    n_items: Count = 10,
+    n_positions: Count = 5,
+    n_epochs: Count = 10,
+    length: Count = 10_000,
+    seed: Seed = 0,
 ) -> Instance:
     """New attractions, uniform on [0, 1], in every epoch (all models, changing)"""
 
@@ -292,13 +316,14 @@ def _abrupt(
     return _epochs(_uniform(n_items, n_positions, seed), n_positions, length, attractions)
 
 
+@family
 def _random_walk(
-    n_items: int = 10,
-    n_positions: int = 5,
-    n_epochs: int = 100,
-    length: int = 1_000,
-    step: float = 0.05,
-    seed: int = 0,
+    n_items: Count = 10,
+    n_positions: Count = 5,
+    n_epochs: Count = 100,
+    length: Count = 1_000,
+    step: NotNegative = 0.05,
+    seed: Seed = 0,
 ) -> Instance:
     """Attractions move by Gaussian steps, reflected at 0 and 1, from epoch to epoch (all models,
     changing)
@@ -316,7 +341,8 @@ def _random_walk(
 # --------------------------------------------------------------------------- users of several kinds
 
 
-def _two_kinds(query: str = DEFAULT_INSTANCE, weight: float = 0.5) -> Instance:
+@family
+def _two_kinds(query: str = DEFAULT_INSTANCE, weight: Share = 0.5) -> Instance:
     """Half of the users (weight) click by the PBM and half by the DBN of one real query
     (mixture)
     """
@@ -324,8 +350,9 @@ def _two_kinds(query: str = DEFAULT_INSTANCE, weight: float = 0.5) -> Instance:
     return _mixture([source.model("PBM"), source.model("DBN")], weight, source)
 
 
+@family
 def _two_tastes(
-    n_items: int = 10, n_positions: int = 5, model: str = "PBM", seed: int = 0
+    n_items: Count = 10, n_positions: Count = 5, model: str = "PBM", seed: Seed = 0
 ) -> Instance:
     """Two kinds of users with opposite tastes: the best items of one are the worst of the other
     (mixture)
@@ -340,8 +367,9 @@ def _two_tastes(
     return _mixture([first, first.with_items(attraction=attraction)], weight, like)
 
 
+@family
 def _two_laws(
-    n_items: int = 10, n_positions: int = 5, weight: float = 0.5, seed: int = 0
+    n_items: Count = 10, n_positions: Count = 5, weight: Share = 0.5, seed: Seed = 0
 ) -> Instance:
     """Half of the users (weight) click by a PBM and half by a CM, same attractions (mixture)"""
     like = _yandex_like(n_items, n_positions, seed)
@@ -365,23 +393,3 @@ def click_models(instance: Instance) -> list[ClickModel]:
         has = f"it has {', '.join(instance.models)}"
         raise ValueError(f"{instance.name!r} has none of {', '.join(CLICK_MODELS)}; {has}")
     return models
-
-
-FAMILIES: dict[str, Callable[..., Instance]] = {
-    "kveton2015": _kveton2015,
-    "lagree2016-small": _lagree2016_small,
-    "li2019-chi-min": _li2019_chi_min,
-    "position-bias": _position_bias,
-    "rare-clicks": _rare_clicks,
-    "uniform": _uniform,
-    "yandex-like": _yandex_like,
-    "in-production": _in_production,
-    "li2019-switching": _li2019_switching,
-    "li2019-two-changes": _li2019_two_changes,
-    "abrupt": _abrupt,
-    "random-walk": _random_walk,
-    "two-kinds": _two_kinds,
-    "two-tastes": _two_tastes,
-    "two-laws": _two_laws,
-}
-"""The families of this file by name."""

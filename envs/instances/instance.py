@@ -21,15 +21,15 @@ import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial, wraps
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.checks import as_call, check_seed, short, unknown
+from ...core.checks import as_call, check_count, check_number, check_seed, short, unknown
 from ...core.files import read_json, write_whole
 from ...core.specs import parse_spec
 from ..click_model import CLICK_MODELS
@@ -204,6 +204,34 @@ FAMILIES: dict[str, Callable[..., Instance]] = {}
 """Functions that make instances, by name: those that the files of this folder list, and your own.
 Their arguments are numbers or text, all with defaults; the docstring is the description.
 """
+
+# The ranges of arguments, which `family` checks.
+Count = Annotated[int, check_count]
+Seed = Annotated[int, partial(check_count, least=0)]
+Probability = Annotated[float, partial(check_number, least=0, most=1)]
+Share = Annotated[float, partial(check_number, above=0, below=1)]
+Positive = Annotated[float, partial(check_number, above=0)]
+NotNegative = Annotated[float, partial(check_number, least=0)]
+
+
+def family(make: Callable[..., Instance]) -> Callable[..., Instance]:
+    """Register a function as a family of instances under its own name, with hyphens. When it is
+    called, each argument must be in the range that its annotation declares, such as `Count`.
+    """
+    signature, hints = inspect.signature(make), get_type_hints(make, include_extras=True)
+    checks = {
+        name: hint.__metadata__[0] for name, hint in hints.items() if hasattr(hint, "__metadata__")
+    }
+
+    @wraps(make)
+    def checked(*positional: Any, **named: Any) -> Instance:
+        for name, value in signature.bind(*positional, **named).arguments.items():
+            if name in checks:
+                checks[name](name, value)
+        return make(*positional, **named)
+
+    FAMILIES[make.__name__.strip("_").replace("_", "-")] = checked
+    return checked
 
 
 def load_instance(name: AnyInstance) -> Instance:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 
-from ...core.checks import check_choice, check_count, check_number, check_positions
+from ...core.checks import check_choice, check_positions
 from ..click_model import CLICK_MODELS, ClickModel
 from ..queries import QueryUsers, means_of
 from .families import child_rng, drawn_model
-from .instance import Instance, LazyModels, load_instance, shipped_instances
+from .instance import Count, Instance, LazyModels, Share, family, load_instance, shipped_instances
 
 SPLITS = {
     "train": range(1000),
@@ -22,19 +21,19 @@ SPLITS = {
 """The seeds of the queries of each split; ⚠ frozen, because results depend on them."""
 
 
+@family
 def _queries(
     split: str = "train",
-    n_items: int = 10,
-    n_positions: int = 5,
-    n_sessions: int = 100,
-    most: float = 0.5,
+    n_items: Count = 10,
+    n_positions: Count = 5,
+    n_sessions: Count = 100,
+    most: Share = 0.5,
 ) -> Instance:
     """Another query in every episode of 100 sessions: 1,000 to train on, 100 to validate, 200 to
     test, or the 16 real ones (all click models but the mixture)
     """
     check_choice("split", split, (*SPLITS, "real"))
-    check_positions(n_positions, check_count("n_items", n_items))
-    check_number("most", most, above=0, below=1)
+    check_positions(n_positions, n_items)
     origin = "drawn at random"
     kinds = [kind for kind, model in CLICK_MODELS.items() if model.shapes]
     if split == "real":
@@ -99,7 +98,3 @@ def _query(kind: str, n_items: int, n_positions: int, most: float, seed: int) ->
         ("termination", "K"): rng.random() * position ** -(eta / 2),
     }
     return drawn_model(CLICK_MODELS[kind], table, n_items, n_positions, seed)
-
-
-FAMILIES: dict[str, Callable[..., Instance]] = {"queries": _queries}
-"""The family of this file by name."""

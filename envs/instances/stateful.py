@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..memory.model import CascadeMDP
-from .instance import Instance, instance_of, load_instance
+from .instance import Count, Instance, Seed, family, instance_of, load_instance
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -23,15 +23,17 @@ attraction in the best state and the factor on it in each state.
 
 
 def _of_users(chances: Chances) -> Callable[..., Instance]:
-    """Return a family of stateful users, who start in the first state."""
+    """Make a family of stateful users, who start in the first state; it has the name and the
+    docstring of ``chances``.
+    """
 
     def make(
-        n_states: int = 4,
-        n_items: int = 12,
-        n_positions: int = 4,
+        n_states: Count = 4,
+        n_items: Count = 12,
+        n_positions: Count = 4,
         mean_sessions: float = 30.0,
         query: str = "",
-        seed: int = 0,
+        seed: Seed = 0,
     ) -> Instance:
         rng, origin = np.random.default_rng(seed), "drawn at random"
         if query:
@@ -47,10 +49,11 @@ def _of_users(chances: Chances) -> Callable[..., Instance]:
         )
         return instance_of([users], origin)
 
-    make.__doc__ = chances.__doc__
-    return make
+    make.__name__, make.__doc__ = chances.__name__, chances.__doc__
+    return family(make)
 
 
+@_of_users
 def _independent(
     attraction: Floats, decay: Floats, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
@@ -62,6 +65,7 @@ def _independent(
     return decay[:, None] * attraction[order], np.repeat(moves[:, None], n_items + 1, axis=1)
 
 
+@_of_users
 def _clickbait(
     attraction: Floats, decay: Floats, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
@@ -75,6 +79,7 @@ def _clickbait(
     return decay[:, None] * attraction, np.concatenate([after, stays[:, None]], axis=1)
 
 
+@_of_users
 def _habit(attraction: Floats, decay: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Clicks on items of one half make users click more from then on (stateful users)"""
     satisfies = np.where(rng.random(len(attraction)) < 0.5, 0.05, 0.6)[None, :, None]
@@ -92,11 +97,3 @@ def _neighbours(n_states: int) -> tuple[Floats, Floats]:
     before, after = np.eye(n_states, k=-1), np.eye(n_states, k=1)
     before[0, 0] = after[-1, -1] = 1.0
     return before, after
-
-
-FAMILIES: dict[str, Callable[..., Instance]] = {
-    "independent": _of_users(_independent),
-    "clickbait": _of_users(_clickbait),
-    "habit": _of_users(_habit),
-}
-"""The families of this file by name."""

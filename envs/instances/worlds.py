@@ -11,16 +11,24 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.checks import (
-    check_choice,
-    check_number,
-)
+from ...core.checks import check_choice
 from ...core.sums import products_of_rows
 from ..click_model import ClickModel
 from ..contextual.features import INTERACTIONS, interaction_pairs, largest_norm
 from ..contextual.model import ContextualModel
 from .families import child_rng, click_models
-from .instance import DEFAULT_INSTANCE, Instance, instance_of, load_instance
+from .instance import (
+    DEFAULT_INSTANCE,
+    Count,
+    Instance,
+    Positive,
+    Probability,
+    Seed,
+    Share,
+    family,
+    instance_of,
+    load_instance,
+)
 
 SHARPNESS = 2.0
 """a in the attraction σ(a z + b) of a standardised score z."""
@@ -50,15 +58,16 @@ class Sizes(NamedTuple):
     n_users: int
 
 
+@family
 def _linear(
-    n_items: int = 20,
-    n_positions: int = 5,
-    n_features: int = 10,
-    n_pool: int = 1_000,
-    n_users: int = 100,
+    n_items: Count = 20,
+    n_positions: Count = 5,
+    n_features: Count = 10,
+    n_pool: Count = 1_000,
+    n_users: Count = 100,
     users: str = "all",
     query: str = DEFAULT_INSTANCE,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> Instance:
     """20 candidates in each session, attraction linear in features, examination of a real query
     (contextual models)
@@ -115,20 +124,21 @@ def _with_candidates(
     return bases, source.origin
 
 
+@family
 def _personal(
-    n_items: int = 20,
-    n_positions: int = 5,
-    d_u: int = 5,
-    d_v: int = 5,
-    n_pool: int = 500,
-    n_users: int = 200,
+    n_items: Count = 20,
+    n_positions: Count = 5,
+    d_u: Count = 5,
+    d_v: Count = 5,
+    n_pool: Count = 500,
+    n_users: Count = 200,
     form: str = "bilinear",
-    popularity: float = 0.0,
-    rate: float = 0.2,
+    popularity: Probability = 0.0,
+    rate: Share = 0.2,
     features: str = "plain",
     users: str = "all",
     query: str = DEFAULT_INSTANCE,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> Instance:
     """Users prefer different items: the score is bilinear in the features of user and item
     (contextual models)
@@ -144,20 +154,21 @@ def _personal(
     return _world(score, sizes, popularity, rate, features, users, query, seed)
 
 
+@family
 def _network(
-    n_items: int = 20,
-    n_positions: int = 5,
-    d_u: int = 3,
-    d_v: int = 3,
-    n_pool: int = 500,
-    n_users: int = 200,
-    gain: float = 2.0,
-    popularity: float = 0.0,
-    rate: float = 0.2,
+    n_items: Count = 20,
+    n_positions: Count = 5,
+    d_u: Count = 3,
+    d_v: Count = 3,
+    n_pool: Count = 500,
+    n_users: Count = 200,
+    gain: Positive = 2.0,
+    popularity: Probability = 0.0,
+    rate: Share = 0.2,
     features: str = "plain",
     users: str = "all",
     query: str = DEFAULT_INSTANCE,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> Instance:
     """Users prefer different items: the score is a network of sines, beyond products of features
     (contextual models)
@@ -200,7 +211,6 @@ def _world(
     additional feature of items, behind v; products leave it out.
     """
     n_items, n_positions, d_u, d_v, n_pool, n_users = sizes
-    check_number("rate", rate, above=0, below=1)  # or bisection does not end
     check_choice("features", features, FEATURES)
     bases, origin = _with_candidates(query, n_items, n_positions, n_pool, seed)
     pairs = interaction_pairs(features, range(1, d_u + 1), range(d_u + 1, d_u + d_v + 1))
@@ -245,11 +255,3 @@ def _attraction(z: Floats, rate: float) -> Floats:
         middle = (low + high) / 2.0
         low, high = (middle, high) if expit(SHARPNESS * z + middle).mean() < rate else (low, middle)
     return expit(SHARPNESS * z + (low + high) / 2.0)
-
-
-FAMILIES: dict[str, Callable[..., Instance]] = {
-    "linear": _linear,
-    "personal": _personal,
-    "network": _network,
-}
-"""The families of this file by name."""
