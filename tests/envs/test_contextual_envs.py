@@ -80,6 +80,13 @@ def test_attraction_of_features(name):
 
 
 @by_model
+def test_mean_session(name):
+    mean = np.mean([THETA @ np.array([*user, *item]) for user in USERS for item in ITEMS])
+    np.testing.assert_allclose(MODELS[name].mean.attraction, np.full(L, mean))
+    assert MODELS[name].mean.with_items(attraction=np.zeros(L)) == BASES[name]
+
+
+@by_model
 def test_description(name):
     model = MODELS[name]
     assert ClickModel.from_dict(model.to_dict()) == model
@@ -141,6 +148,32 @@ def test_law_of_named_candidates(model):
         (user, item): 0.5 / len(items) for user, items in enumerate(CANDIDATES) for item in items
     }
     assert_sampled_from(law, drawn)
+
+
+def test_law_of_candidates():
+    """Users, the candidates in their order, and the session before: each pair and each user equally
+    likely.
+    """
+    base = PositionBasedModel([0.0, 0.0], [0.9, 0.5])
+    model = ContextualModel(base, ITEMS[:4], None, USERS, theta=THETA)
+    env = ClickEnv(model)
+    observation, _ = env.reset(seed=0)
+    rows = {tuple(np.round(item, 9)): j for j, item in enumerate(ITEMS[:4])}
+    drawn = []
+    for _ in range(6000):
+        features = observation["features"]
+        assert np.all(features[0, :2] == features[1, :2])
+        items = tuple(rows[tuple(np.round(row[2:], 9))] for row in features)
+        drawn.append((int(features[0, 0] == USERS[1][0]), *items, int(observation["clicks"][0])))
+        observation, *_ = env.step([0, 1])
+    pairs = [(i, j) for i in range(4) for j in range(4) if i != j]
+    assert_sampled_from(
+        {(u, i, j): 1 / 24 for u in (0, 1) for i, j in pairs}, [entry[:3] for entry in drawn]
+    )
+    later, clicked = [entry[1] for entry in drawn], np.array([entry[3] for entry in drawn])
+    clicked_later = [item for item, click in zip(later, clicked, strict=True) if click]
+    # the next candidates do not depend on the clicks
+    assert_sampled_from(dict.fromkeys(range(4), 1 / 4), clicked_later)
 
 
 @by_model
@@ -266,3 +299,16 @@ def test_what_papers_assume_known():
         clickgym.make_agent("UBMLinUCB", ClickEnv(MODELS["DCM"]))
     with pytest.raises(ValueError, match="Oracle requires ranking"):
         clickgym.make_agent("Oracle", ClickEnv(MODELS["DCM"]))
+
+
+@pytest.mark.parametrize("perseverance", [1.0, 0.7])
+def test_dbn_of_equal_items_is_a_ubm(perseverance):
+    """By the laws of their click vectors."""
+    dbn = DynamicBayesianModel([0.4] * 4, [0.3] * 4, perseverance, n_positions=4)
+    ubm = UserBrowsingModel([0.4] * 4, dbn.browsing_weights())
+    of_dbn, of_ubm = (
+        marginal(exact_law(model, range(4)), lambda clicks, examined, left: clicks)
+        for model in (dbn, ubm)
+    )
+    assert of_dbn == pytest.approx(of_ubm, rel=1e-12)
+    assert DynamicBayesianModel([0.4, 0.5], [0.3, 0.3], n_positions=1).browsing_weights() is None

@@ -10,6 +10,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
+from scipy import stats
 
 import clickgym
 from clickgym.envs import CascadeMDP, ClickEnv, ClickVectorEnv, load_instance
@@ -75,6 +76,26 @@ def test_optimum_over_a_fixed_number_of_sessions(seed):
             ]
         )
         np.testing.assert_allclose(users.value[left], later, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_policy_value_is_the_mean_reward(seed):
+    """Null: the mean over 4,000 lives is the value; one z-test of each seed at 1e-4."""
+    users = some_users(seed, 3, 4, 2, mean_sessions=5.0)
+    rng = np.random.default_rng(seed)
+    lists = np.array([rng.permutation(4)[:2] for _ in range(3)])
+    env, earned = ClickEnv(users), []
+    observation, _ = env.reset(seed=seed)
+    while len(earned) < 4000:
+        total, over = 0.0, False
+        while not over:
+            observation, reward, over, _, _ = env.step(lists[observation["state"]])
+            total += reward
+        earned.append(total)
+        observation, _ = env.reset()
+    expected = users.first @ users.policy_value(lists)
+    z = (np.mean(earned) - expected) / (np.std(earned) / np.sqrt(len(earned)))
+    assert 2 * stats.norm.sf(abs(z)) > 1e-4
 
 
 def test_families():

@@ -20,6 +20,7 @@ from clickgym.envs import (
     PositionBasedModel,
     TrustBiasModel,
     UserBrowsingModel,
+    load_instance,
 )
 
 pytestmark = pytest.mark.uncompiled
@@ -76,6 +77,26 @@ def test_optimum_is_that_of_enumeration(kinds):
             )
 
 
+@pytest.mark.parametrize("family", ["two-kinds", "two-tastes", "two-laws"])
+def test_families(family):
+    model = load_instance(family).model("MixtureModel")
+    assert model == load_instance(family).model("MixtureModel")
+    first, second = model.models
+    weights = model.parameters.weights
+    if family == "two-tastes":
+        assert 0.3 <= weights[0] <= 0.7
+        upper = set(first.optimal_ranking().tolist())
+        assert upper.isdisjoint(second.optimal_ranking().tolist())
+        assert sorted(first.attraction) == sorted(second.attraction)
+        assert load_instance("two-tastes:seed=1").model("MixtureModel") != model
+    elif family == "two-laws":
+        assert [model.name() for model in model.models] == ["PBM", "CM"]
+        assert first.attraction.tolist() == second.attraction.tolist()
+    else:
+        assert [model.name() for model in model.models] == ["PBM", "DBN"]
+        assert weights.tolist() == [0.5, 0.5]
+
+
 def test_agents_that_require_the_examination():
     """It is that which all kinds share; without one an agent is refused."""
     tastes = gym.make("MixtureRank-v0", instance="two-tastes")
@@ -88,4 +109,3 @@ PARAMETERS = {
     "models": [{"model": "CM", "attraction": [0.5] * 6, "n_positions": 5}] * 2,
     "weights": [0.5, 0.5],
 }
-CM = CascadeModel([0.5, 0.2], 1)

@@ -22,9 +22,12 @@ from clickgym.envs import (
     ClickEnv,
     ClickModel,
     ClickVectorEnv,
+    Instance,
     PiecewiseStationaryModel,
     PositionBasedModel,
+    load_instance,
 )
+from clickgym.envs.instances.instance import FAMILIES
 
 pytestmark = pytest.mark.uncompiled
 
@@ -162,3 +165,101 @@ def test_agents_know_the_first_epoch():
 
 
 # -------------------------------------------------------------------------------- instance families
+
+
+def attractions(instance: str | Instance, kind: str = "CM") -> np.ndarray:
+    """``(epochs, L)``"""
+    instance = load_instance(instance) if isinstance(instance, str) else instance
+    epochs = instance.model(f"PiecewiseStationaryModel of {kind}").epochs
+    return np.array([model.attraction for model in epochs])
+
+
+@pytest.mark.parametrize(
+    "kind", [model.short for model in MODELS.values() if model.default_instance]
+)
+def test_li2019_switching(kind):
+    """The K best keep their attraction; in every second epoch three others have 0.9, drawn afresh:
+    9 changes in 10⁵ steps.
+    """
+    model = load_instance("li2019-switching").model(f"PiecewiseStationaryModel of {kind}")
+    assert list(model.starts) == list(range(0, 100_000, 10_000))
+    assert model.n_positions == 3
+    table = np.array([epoch.attraction for epoch in model.epochs])
+    base = load_instance("yandex-9982").model(kind).attraction
+    best = np.argsort(-base)[:3]
+    raised_sets = []
+    for epoch, attraction in enumerate(table):
+        raised = np.flatnonzero(attraction != base)
+        if epoch % 2 == 0:
+            assert len(raised) == 0
+        else:
+            assert len(raised) == 3
+            assert not set(raised) & set(best)
+            assert (attraction[raised] == 0.9).all()
+            raised_sets.append(frozenset(raised.tolist()))
+    assert len(set(raised_sets)) > 1
+    first = model.epochs[0].to_dict()
+    for epoch in model.epochs:  # nothing but the attraction changes
+        assert epoch.to_dict() | {"attraction": None} == first | {"attraction": None}
+
+
+def test_li2019_switching_raises_items_alike():
+    """Null: each item outside the K best is raised equally often; 10 seeds of 50 raised epochs, 7
+    items.
+    """
+    counts = np.zeros(10)
+    for seed in range(10):
+        table = attractions(f"li2019-switching:n_epochs=100,length=1,seed={seed}")
+        counts += (table[1::2] == 0.9).sum(axis=0)
+    others = counts[counts > 0]
+    assert len(others) == 7
+    assert others.sum() == 10 * 50 * 3
+    spread = ((others - others.mean()) ** 2).sum() / (others.mean() * (1 - 3 / 7)) * 6 / 7
+    assert spread < 37  # chi-square with 6 degrees of freedom: 2e-6
+
+
+def test_abrupt():
+    table = attractions("abrupt:n_items=200,n_positions=3,n_epochs=4,length=5,seed=7")
+    np.testing.assert_array_equal(
+        table[0], load_instance("uniform:n_items=200,n_positions=3,seed=7").model("CM").attraction
+    )
+    assert np.abs(np.corrcoef(table) - np.eye(4)).max() < 0.35
+    for row in table:
+        assert 0.4 < row.mean() < 0.6
+        assert 0 <= row.min() < 0.05 < 0.95 < row.max() <= 1
+
+
+def test_random_walk():
+    table = attractions(
+        "random-walk:n_items=50,n_positions=3,n_epochs=400,length=1,step=0.05,seed=7"
+    )
+    np.testing.assert_array_equal(
+        table[0], load_instance("uniform:n_items=50,n_positions=3,seed=7").model("CM").attraction
+    )
+    assert 0 <= table.min() < 0.01 < 0.99 < table.max() <= 1
+    moves = np.diff(table, axis=0)
+    inside = (table[:-1] > 0.25) & (table[:-1] < 0.75)  # five standard deviations from the walls
+    assert moves[inside].std() == pytest.approx(0.05, rel=0.05)
+    assert np.abs(moves).max() < 0.3  # no jump where it is folded back
+    np.testing.assert_array_equal(*attractions("random-walk:n_epochs=2,step=0,length=1"))
+    # folds several times
+    far = attractions("random-walk:n_items=50,n_positions=3,n_epochs=3,length=1,step=10")
+    assert 0 <= far.min() <= far.max() <= 1
+
+
+def test_two_changes():
+    better, worse = [0.75, 0.75], [0.5, 0.5]
+    epochs = attractions("li2019-two-changes:n_positions=2,attraction=0.75,gap=0.25,length=9")
+    np.testing.assert_array_equal(epochs, [better + worse, worse + better, better + worse])
+
+
+@pytest.mark.parametrize("family", ["abrupt", "random-walk", "li2019-switching"])
+def test_seeds_of_families(family):
+    small = f"{family}:n_epochs=6,length=3,n_positions=3,seed="
+    first = attractions(f"{small}1")
+    again = FAMILIES[family](n_epochs=6, length=3, n_positions=3, seed=1)  # not the cached one
+    np.testing.assert_array_equal(first, attractions(again))
+    assert (attractions(f"{small}1") != attractions(f"{small}2")).any()
+    longer = attractions(f"{family}:n_epochs=9,length=3,n_positions=3,seed=1")
+    # a longer future leaves the past alone
+    np.testing.assert_array_equal(longer[:6], attractions(f"{small}1"))
