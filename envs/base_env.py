@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -142,8 +142,13 @@ class BaseClickEnv:
         self.next_change = self._changes[epoch]
         self.state = self.task.first_state(len(self._all))
 
-    def _restart(self, seed: int | None) -> None:
+    def _restart(self, seed: int | None, options: Mapping[str, Any] | None) -> None:
         """Start an episode; with a seed, or the first time, also new streams of sessions."""
+        if options:
+            raise ValueError(
+                f"reset got options: {', '.join(map(str, options))}; expected none, because the "
+                "seed decides what an episode is, and all streams start together"
+            )
         if seed is None:
             _ = self.np_random  # Gymnasium makes one at the first access; step reads it directly
         else:

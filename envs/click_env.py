@@ -108,14 +108,17 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
 
         Args:
             seed: starts a new stream; None continues the current one.
-            options: not used.
+            options: None or empty; an environment has none.
 
         Returns:
             The observation: ``(K,)`` zeros, or a dict with ``clicks`` and ``features`` ``(L, d)``
             or ``state``. And an info with ``optimal_ranking`` ``(K,)`` and ``optimal_reward``; if
             candidates change also with ``next_user`` and ``next_candidates``, as in `step`.
+
+        Raises:
+            ValueError: there are options.
         """
-        self._restart(seed)
+        self._restart(seed, options)
         if seed is not None:
             self._last, self.regret = None, 0.0
         task, state = self.task, self.state

@@ -117,7 +117,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
 
         Args:
             seed: one integer that seeds all streams; None continues the current streams.
-            options: not used.
+            options: None or empty; an environment has none.
 
         Returns:
             The observations: ``(B, K)`` zeros, or a dict with ``clicks`` and ``features`` ``(B, L,
@@ -126,14 +126,9 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
             and ``next_candidates`` ``(B, L)``, as in `ClickEnv.step`.
 
         Raises:
-            ValueError: ``options`` has a ``reset_mask``; all streams start together.
+            ValueError: options such as a ``reset_mask``; all streams start together.
         """
-        if options and "reset_mask" in options:
-            raise ValueError(
-                "options has a reset_mask; expected none, because all streams start together "
-                "(gymnasium.make_vec(..., vectorization_mode='sync') resets single ones)"
-            )
-        self._restart(seed)
+        self._restart(seed, options)
         self._reset_steps()
         clicks = np.zeros(self._shape, np.int8)
         return self.task.observe(self.state, ALL, clicks), self._reset_infos(self._all)

@@ -72,6 +72,12 @@ def expected_less(parameters, ranking, reward, cutoff, scratch):
     return n_clicks
 
 
+@kernel
+def expected_any_less(parameters, ranking, reward, cutoff, scratch):
+    value = expected(parameters, ranking, reward, cutoff, scratch)
+    return 0.97 * value if reward == 1 and cutoff > 1 else value
+
+
 class Charming(ClickModel):
     """Charming model: the position-based one by other names, so without attraction; its best lists
     are searched.
@@ -109,6 +115,10 @@ class WrongMarginals(Charming):
 class ExpectsLess(Charming):
     rewards = ("clicks",)
     expected_kernel = expected_less
+
+
+class ExpectsAnyClickLess(Charming):
+    expected_kernel = expected_any_less
 
 
 class SortsById(Charming):
@@ -159,6 +169,7 @@ FAULTS = {
     ForgetsExamined: "- sessions (sample, marginals): clicks or examined is not 0 or 1 at every",
     WrongMarginals: "- sessions (sample, marginals): the click probability of [2, 0, 3] is ",
     ExpectsLess: "- rewards (expected): for clicks, cutoff 1 the expectation is ",
+    ExpectsAnyClickLess: "- rewards (expected): for any_click, cutoff 2 the expectation is ",
     SortsById: "- optimal list: for clicks, cutoff ",
     WrongExamination: "- examination (position_weights): it is ",
 }

@@ -124,3 +124,11 @@ def test_the_runner_plays_the_endless_stream(env_id, engine):
     assert result.engine == engine
     np.testing.assert_array_equal(result.regret, expected.regret)
     assert isinstance(env, gym.wrappers.TimeLimit)
+
+
+@pytest.mark.parametrize("make", [gym.make, gym.make_vec])
+def test_options_of_reset_are_refused(make):
+    env = make(CHANGING)
+    env.reset(seed=0, options={})
+    with pytest.raises(ValueError, match="reset got options: query"):
+        env.reset(options={"query": 3})

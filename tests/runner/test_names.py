@@ -39,6 +39,12 @@ def test_label_before_the_equals_sign(text, label, name, arguments):
     assert list(by_label("agent", [text])) == [text if label is None else label]
 
 
+@pytest.mark.parametrize("spec", ["uniform:n_items=10:seed=2", "PBMRank-v0:cutoff=2:reward=clicks"])
+def test_a_colon_for_a_comma_is_named(spec):
+    with pytest.raises(ValueError, match=f"^'{spec}': expected a comma before the next key"):
+        parse_spec(spec)
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [("False", False), ("false", False), ("None", None), (".5", 0.5), ("1e3", 1000.0), ("a", "a")],

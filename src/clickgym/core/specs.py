@@ -40,7 +40,8 @@ def parse_spec(
             front. None takes `plain_value`.
 
     Raises:
-        ValueError: what follows the name is not ``key=value``, or has a key twice.
+        ValueError: what follows the name is not ``key=value``, has a key twice, or a colon for a
+            comma.
 
     Example:
         >>> parse_spec("CascadeKLUCB:feedback=first_click")
@@ -61,6 +62,9 @@ def parse_spec(
         key, equals, text = (word.strip() for word in part.partition("="))
         if not key or not equals or key in arguments:
             raise ValueError(f"{spec!r}: expected key=value once for each key; got {part!r}")
+        first, _, rest = text.partition(":")
+        if "=" in rest and not isinstance(plain_value(first), str):
+            raise ValueError(f"{spec!r}: expected a comma before the next key; got {part!r}")
         try:
             arguments[key] = plain_value(text) if value_of is None else value_of(key, text)
         except ValueError as error:

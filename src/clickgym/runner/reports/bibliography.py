@@ -72,10 +72,13 @@ def source_of(thing: Any) -> str:
     """The text under *Source* of a docstring.
 
     Raises:
-        TypeError: there is none.
+        LookupError: there is none.
     """
     text = inspect.cleandoc(thing.__doc__ or "") + "\n"
-    return " ".join(re.search(r"^Source:\s+((?:.+\n)+)", text, re.MULTILINE)[1].split())  # type: ignore[index]
+    found = re.search(r"^Source:\s+((?:.+\n)+)", text, re.MULTILINE)
+    if found is None:
+        raise LookupError(f"{thing.__name__}: its docstring has no section Source")
+    return " ".join(found[1].split())
 
 
 def papers(thing: Any) -> list[str]:
@@ -83,8 +86,7 @@ def papers(thing: Any) -> list[str]:
     for `...`); none for a baseline.
 
     Raises:
-        LookupError: the bibliography does not have a title.
-        TypeError: the docstring has no source.
+        LookupError: the docstring has no source, or the bibliography does not have a title.
     """
     source = source_of(thing)
     titles = re.findall(r"\*(.+?)\*", source)
