@@ -127,13 +127,13 @@ def _fields_of(record: Any) -> str:
     return f"{record.__module__}.{record.__qualname__}{fields}"
 
 
-def _records_among(values: tuple[Any, ...]) -> Iterator[Any]:
+def records_among(values: tuple[Any, ...]) -> Iterator[Any]:
     """Yield the classes of the named tuples among values, nested ones included."""
     for value in values:
         if isinstance(value, tuple):
             if hasattr(value, "_fields"):
                 yield type(value)
-            yield from _records_among(value)
+            yield from records_among(value)
 
 
 def key_of(reached: dict[Any, str], arguments: tuple[Any, ...], text: str) -> str:
@@ -141,7 +141,7 @@ def key_of(reached: dict[Any, str], arguments: tuple[Any, ...], text: str) -> st
     text; empty if that is unknown, or another process cannot import a class of named tuples by its
     name, as numba does.
     """
-    records = [*_records_among(arguments)]
+    records = [*records_among(arguments)]
     if UNKNOWN in reached.values() or not all(map(_is_importable, records)):
         return ""
     config = numba.config

@@ -4,7 +4,8 @@ cache.
 A *kernel* stays a plain function: a debugger steps through it, and compiled code that calls it
 inlines it. It allocates no array, list or string (its working memory is an argument), so no
 references are counted. An *entry* is the compiled version of a kernel that Python calls; it is
-compiled at its first call. A *factory* is a function that takes kernels and returns a closure that
+compiled at its first call. `Repeated` calls kernels with the same arguments again and again, as the
+steps of an environment. A *factory* is a function that takes kernels and returns a closure that
 calls them.
 
 The cache on disk is that of numba, but each entry lies in a file that is named by a hash of
@@ -39,7 +40,7 @@ from .checks import short
 from .compiling import COMPILES, OPTIONS, numba, register_jitable
 from .kernel_errors import KernelError as KernelError
 from .kernel_errors import explanation
-from .kernel_key import key_of, reached_by
+from .kernel_key import key_of, reached_by, records_among
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -194,15 +195,15 @@ class _Entry:
         self.kernel, self._text = function, text
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self._compiled: dict[Any, Any] = {}
-        """By the classes of arguments, because a file is named by the fields of named tuples."""
+        """By the named tuples among the arguments, because their fields name the file."""
 
     def __call__(self, *arguments: Any) -> Any:
         if not _is_compiled:
             return self.kernel(*arguments)
-        classes = (*map(type, arguments),)
-        compiled = self._compiled.get(classes)
+        records = (*records_among(arguments),)
+        compiled = self._compiled.get(records)
         if compiled is None:
-            compiled = self._compiled[classes] = self._compile(arguments)
+            compiled = self._compiled[records] = self._compile(arguments)
         return compiled(*arguments)
 
     def _compile(self, arguments: tuple[Any, ...]) -> Any:
