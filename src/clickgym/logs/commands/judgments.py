@@ -9,7 +9,6 @@ import typer
 
 from ...runner.console import output, say
 from ..judgments import GRADED_USERS, judged_instance, read_judgments
-from .options import InstanceFile
 
 LARGEST = 5_000_000
 """Numbers in an instance file."""
@@ -24,7 +23,10 @@ def judgments(
             help="Documents with grades and features, in SVMlight format.",
         ),
     ],
-    out: InstanceFile,
+    out: Annotated[
+        Path,
+        typer.Option(metavar="FILE", help="The instance file, name.json.", show_default=False),
+    ],
     test: Annotated[
         list[Path] | None,
         typer.Option(
@@ -58,6 +60,8 @@ def judgments(
         --agents PDGD:eta=0.1 LinearTS --metrics ndcg@10 held_out_ndcg@10 \\
         --horizon 1e4 --out letor
     """
+    if out.suffix != ".json":
+        raise ValueError(f"--out is {out}; expected the name of a .json file")
     console = output()
     judged = read_judgments(data)
     n, d = judged.features.shape

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -22,26 +21,6 @@ Columns = Annotated[
         metavar="NAME=COLUMN,...",
         show_default="the standard names",
         help="What the columns are called in your log, as in item=doc_id,clicked=is_click.",
-    ),
-]
-Seed = Annotated[int, typer.Option(metavar="N", help="The same seed gives the same numbers.")]
-
-
-def _instance_file(path: Path) -> Path:
-    """The name of a file for an instance, before any work starts."""
-    if path.suffix != ".json":
-        raise ValueError(f"--out is {path}; expected the name of a .json file")
-    return path
-
-
-InstanceFile = Annotated[
-    Path,
-    typer.Option(
-        "--out",
-        metavar="FILE",
-        help="The instance file, name.json.",
-        show_default=False,
-        callback=_instance_file,
     ),
 ]
 

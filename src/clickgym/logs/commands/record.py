@@ -17,7 +17,6 @@ from ...runner.plan import SHIPPED
 from ..log import check_table, write_tidy
 from ..reading import read_log
 from ..record import record as record_
-from .options import Seed
 
 
 def record(
@@ -55,7 +54,9 @@ def record(
             "agent starts anew in each. 'shipped' stands for all real queries of the package.",
         ),
     ] = None,
-    seed: Seed = 0,
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="The same seed gives the same numbers.")
+    ] = 0,
 ) -> None:
     """Make a click log of simulated users, to try the other commands on.
 
