@@ -38,10 +38,10 @@ class Result:
     """The measurements of one run at its checkpoints.
 
     Attributes:
-        env, instance, agent: their names; that of the environment with its arguments, as in
-            ``"PBMRank-v0:reward=any_click"``.
-        seed: of ``env.reset``, and of an agent made by its name: `run` with it repeats the run.
-            None if it is unknown.
+        env, instance, agent: the names of the environment (with its arguments, as in
+            ``"PBMRank-v0:reward=any_click"``), of the instance and of the agent.
+        seed: the seed of ``env.reset``, and of an agent that was made by its name. `run` with this
+            seed repeats the run. It is None if it is unknown.
         steps: ``(n,)`` the checkpoints, in sessions.
         regret: ``(n,)`` cumulative expected regret of the lists shown; nan if an environment of
             another package does not report regret in every session, or a wrapper changes the reward

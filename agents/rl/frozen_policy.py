@@ -53,8 +53,9 @@ class FrozenPolicy(Agent):
         model: a model with a method ``predict``; or a function of the observation that returns a
             list, in which a repeated item is shown once.
         deterministic: whether a model takes the most probable action; False draws an action.
-        seed: of torch's random numbers in a model: drawn actions, and the order of equal scores in
-            `PlackettLuceActorCritic`. Afterwards torch's generator goes on as if nothing was drawn.
+        seed: the seed of torch's random numbers, by which a model draws actions, and orders equal
+            scores in `PlackettLuceActorCritic`. Afterwards torch's generator goes on as if nothing
+            was drawn.
 
     Raises:
         TypeError: ``model`` has no method ``predict`` and is not a function, or the sizes are
@@ -140,7 +141,7 @@ class FrozenPolicy(Agent):
     def update(
         self, observation: Any, ranking: NDArray[np.int64], clicks: NDArray[np.int8], reward: float
     ) -> None:
-        """Nothing: the policy is frozen."""
+        """Do nothing, because the policy is frozen."""
 
     def leave(self) -> None:
         self._state, self._is_first = None, True

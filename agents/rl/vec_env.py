@@ -53,12 +53,13 @@ def vec_env(
             resets a finished stream in the same step; put `RecordVectorRegret` inside of the
             wrappers.
         n_envs: B, the number of streams; only with an id.
-        seed: of the users; a model with a seed gives its own.
+        seed: the seed of the users. A model that has a seed sets its own.
         actions: ``"rankings"``, lists; or what the wrapper of one environment makes a list of:
             ``"scores"`` (`ScoresAction`), ``"weights"`` (`FeatureWeightsAction`), ``"items"``
             (`ItemByItem`).
         items: ``(L,)`` the order of the items, as in these wrappers.
-        **arguments: of the environment of an id, such as ``instance`` and ``max_episode_steps``.
+        **arguments: arguments of the environment of an id, such as ``instance`` and
+            ``max_episode_steps``.
 
     Returns:
         A vector environment of the library with B environments.

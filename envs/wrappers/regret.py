@@ -189,8 +189,8 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
     Raises:
         TypeError: ``env`` is no environment, or it is `ItemByItem`, whose steps are no sessions.
         ValueError: the observations of an environment of another package are not clicks.
-        SessionError: in ``step``, clicks that are not 0 or 1, a reward or a regret that is not
-            finite.
+        SessionError: ``step`` returned clicks that are not 0 or 1, or a reward or a regret that is
+            not finite.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -303,7 +303,8 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
         """As `RecordRegret.result`, over all streams together.
 
         Raises:
-            ValueError: as there; or the users change, at a session of each stream and not of all.
+            ValueError: as in `RecordRegret.result`; or the users change after a number of sessions
+                of each stream, so there is no such session of all streams together.
         """
         users: Any = users_of(self.env)
         if len(users.starts) > 1:

@@ -251,7 +251,7 @@ def make_agent(
             ``(class, arguments)``.
         env: the environment that the agent will play.
         horizon: T, the number of sessions; passed only to agents that take it.
-        seed: of the agent's own generator.
+        seed: the seed of the agent's own generator.
         **hyperparameters: further hyper-parameters of the agent.
 
     Returns:
@@ -260,7 +260,8 @@ def make_agent(
 
     Raises:
         ValueError: the agent is unknown; it needs a horizon that is missing, or knowledge that the
-            environment does not have; or what makes it returned one that has played.
+            environment does not have; or the function that makes it returned an agent that has
+            already played.
         TypeError: on a hyper-parameter that the agent does not take.
 
     Example:

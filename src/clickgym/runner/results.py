@@ -50,7 +50,7 @@ class Results:
             unknown) and unrecorded (sessions that were simulated, and not recorded). Then come
             step, regret, reward, clicks, further metrics, engine and seconds (wall time of the
             run).
-        configuration: of the sweep; None if it is unknown.
+        configuration: the configuration of the sweep, or None if it is unknown.
 
     Raises:
         ValueError: the folder is not one of results, the rows are not those of a sweep, or single
@@ -218,11 +218,11 @@ class Results:
             reference: draw the differences to this agent in the same runs, without agents whose
                 runs met users of their own.
             emphasis: the agent whose line is thick and above the others.
-            names: what the figure calls agents, environments, instances and metrics. It may hold
-                more than this figure shows, for all figures of a paper.
-            width: of the figure in inches, such as 3.3 for a column of a paper. The legend is below
-                the panels, the letters are of eight points, and there is no title. None makes a
-                figure for a screen, whose title says what is averaged.
+            names: other names for agents, environments, instances and metrics, by the names that
+                they replace. It may hold more than this figure shows.
+            width: the width of the figure in inches, such as 3.3 for a column of a paper. The
+                legend is below the panels, the letters are of eight points, and there is no title.
+                None makes a figure for a screen, whose title says what is averaged.
             measures: the rows of panels, in this order: ``"regret"`` and names of metrics. None
                 takes all.
 

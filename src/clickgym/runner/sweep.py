@@ -73,8 +73,8 @@ def sweep(
     environment and instance: name, arguments and, for a class of your own, the text of its file and
     of your own modules that it imports. If a run is in the folder, it is not played again. What
     clickgym cannot see, such as a file that your agent opens by itself, needs another folder.
-    Played, but not resumed is an agent that stands in a notebook or within a function, one with an
-    argument such as an open file, and one whose code was edited after this process started.
+    An agent is played, but not resumed, if it stands in a notebook or within a function, if an
+    argument is such as an open file, or if its code was edited after this process started.
 
     Args:
         envs: ids or specs, as ``"PBMRank-v0"``, ``"PBMRank-v0:reward=any_click"`` or
