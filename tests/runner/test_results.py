@@ -161,7 +161,7 @@ def test_changed_agent_is_played_anew_and_comes_back(tmp_path, played):
 @pytest.mark.parametrize(
     "changed",
     [
-        *({"horizon": 400}, {"seed": 6}, {"checkpoints": [300]}),
+        *({"horizon": 400}, {"checkpoints": [300]}),
         {"metrics": ["ndcg"]},
     ],
 )
@@ -170,10 +170,39 @@ def test_another_setting_is_played_anew_and_comes_back(tmp_path, played, changed
     one = FIRST | {"agents": ["CascadeTS"], "engine": "python"}
     first = sweep(tmp_path, **one)
     second = sweep(tmp_path, **one | changed)
-    assert_frame_equal(numbers(tmp_path), second)
-    sweep(tmp_path, **one)
-    assert_frame_equal(numbers(tmp_path), first)
+    for shown in (second, first):
+        with pytest.warns(UserWarning, match="^2 runs in .* are not shown, because they have anot"):
+            assert_frame_equal(numbers(tmp_path), shown)
+        sweep(tmp_path, **one)
     assert played.count == 4
+
+
+def test_other_seeds_are_further_runs(tmp_path, printed):
+    """One command for each seed, as an array of jobs has them; compared run by run."""
+    parts = [
+        sweep(tmp_path, **FIRST | {"agents": [agent], "runs": 1, "seed": seed})
+        for seed in range(4)
+        for agent in ("CascadeTS", "Random")
+    ]
+    results = clickgym.Results(tmp_path)
+    order = ["agent", "sweep_seed", "step"]
+    assert_frame_equal(results.frame.sort(order), polars.concat(parts).sort(order))
+    table = results.table("Random")
+    assert table["runs"].to_list() == [4, 4]
+    ends = [part.filter(step=300)["regret"].item() for part in parts]
+    gaps = [lost - by_chance for lost, by_chance in zip(ends[::2], ends[1::2], strict=True)]
+    row = table.row(by_predicate=polars.col("agent") == "CascadeTS", named=True)
+    assert row["difference"] == pytest.approx(sum(gaps) / 4)
+    assert row["p"] is not None
+    assert "4 runs" in printed(["report", str(tmp_path)])
+    assert results.config["command"].count("clickgym run") == 4
+
+
+def test_a_sweep_without_a_finished_run_hides_none(tmp_path):
+    """It has begun, or it failed."""
+    first = sweep(tmp_path, **FIRST)
+    Journal(tmp_path, dataclasses.replace(clickgym.Results(tmp_path).configuration, horizon=999))
+    assert_frame_equal(numbers(tmp_path), first)
 
 
 def test_a_label_is_only_a_name(tmp_path, played):
@@ -276,14 +305,16 @@ def test_folders_are_merged_by_copying_or_by_report(whole, tmp_path, printed):
     assert_frame_equal(numbers(a).sort(order), both.sort(order))
 
 
-@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_one_name_for_two_agents_in_two_folders(tmp_path, order):
-    """The last sweep says what it stands for; the same agent in both is shown once."""
+def test_one_name_for_two_agents_in_two_folders(tmp_path):
+    """They are refused; the same agent in both is shown once."""
     folders = [tmp_path / "a", tmp_path / "b"]
     for folder, agent in zip(folders, ("CascadeKLUCB", "TopRank"), strict=True):
         sweep(folder, **FIRST | {"agents": {"mine": agent, "Random": "Random"}})
-    shown = numbers(*(folders[place] for place in order))
-    assert_frame_equal(shown, numbers(folders[1]))
+    for order in (folders, folders[::-1]):
+        with pytest.raises(ValueError, match="^mine is not the same in two sweeps"):
+            numbers(*order)
+    sweep(folders[1], **FIRST | {"agents": {"yours": "TopRank", "Random": "Random"}})
+    assert set(clickgym.Results(folders).names("agent")) == {"mine", "yours", "Random"}
 
 
 def test_folder_of_which_nothing_is_shown_is_named(tmp_path):
@@ -291,7 +322,7 @@ def test_folder_of_which_nothing_is_shown_is_named(tmp_path):
     a, b = tmp_path / "a", tmp_path / "b"
     sweep(a, **FIRST)
     sweep(b, **FIRST | {"horizon": 400})
-    with pytest.warns(UserWarning, match=f"^nothing of {a} is shown: it has another horizon"):
+    with pytest.warns(UserWarning, match=f"^2 runs in {a} are not shown, .* horizon"):
         assert clickgym.Results([b, a]).horizon == 400
     with pytest.raises(ValueError, match=r"nowhere does not exist"):
         clickgym.Results([a, tmp_path / "nowhere"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
 from hashlib import sha256
@@ -14,21 +14,23 @@ import numpy as np
 
 from ..core.compiling import numba
 from ..core.files import FORMAT, check_format
+from .identity import UNKNOWN
 
-SETTING = ("clickgym", "versions", "horizon", "seed", "checkpoints", "metrics")
+SETTING = ("horizon", "checkpoints", "metrics", "clickgym", "versions")
 """The attributes of `Config` that the runs of one table have in common."""
 LABELLED = ("envs", "instances", "agents")
 """Those that hold labels, in the order of `Cell`."""
 
 
 class Cell(NamedTuple):
-    """All runs of an agent in an environment with an instance.
+    """All runs of an agent in an environment with an instance, of one seed of a sweep.
 
     Attributes:
         env, instance, agent: labels.
         identities: hashes of what these stand for.
         runs: how many.
         n_queries: of the instance; a run plays one of them.
+        seed: of the sweep.
     """
 
     env: str
@@ -37,6 +39,7 @@ class Cell(NamedTuple):
     identities: list[str]
     runs: int
     n_queries: int
+    seed: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +50,6 @@ class Config:
         clickgym: the version of the package.
         versions: of the packages that it computes with.
         horizon: T, sessions per run.
-        seed: of the sweep.
         checkpoints: the steps at which results are kept.
         metrics: their names.
         envs, instances, agents: the spec of each label; None if it has none.
@@ -57,7 +59,6 @@ class Config:
     clickgym: str
     versions: dict[str, str]
     horizon: int
-    seed: int
     checkpoints: list[int]
     metrics: list[str]
     envs: dict[str, str | None]
@@ -81,7 +82,7 @@ class Config:
 
     def to_json(self) -> dict[str, Any]:
         """This configuration as a JSON object, with the format and the `command`."""
-        return {"format": FORMAT, **asdict(self), "runs": self.runs, "command": self.command}
+        return {"format": FORMAT, **asdict(self), "seeds": self.seeds, "command": self.command}
 
     @property
     def setting(self) -> dict[str, Any]:
@@ -94,7 +95,8 @@ class Config:
         """
         setting = self.setting
         for cell in self.cells:
-            content = json.dumps([setting, cell.instance, cell.identities], sort_keys=True)
+            about = setting, cell.seed, cell.instance, cell.identities
+            content = json.dumps(about, sort_keys=True)
             key = sha256(content.encode()).hexdigest()[:32]
             for run in range(cell.runs):
                 yield cell, run, f"{key}-{run}"
@@ -109,14 +111,14 @@ class Config:
         return replace(self, cells=cells, **labels)
 
     @property
-    def runs(self) -> int:
-        """The most runs of a cell."""
-        return max(cell.runs for cell in self.cells)
+    def seeds(self) -> list[int]:
+        """The seeds of its sweeps."""
+        return sorted({cell.seed for cell in self.cells})
 
     @property
     def command(self) -> str:
-        """The command line that plays all of it; objects without an importable name are written by
-        their label.
+        """The command lines that play all of it, one for each seed; objects without an importable
+        name are written by their label.
         """
         envs, agents = (
             [label if spec in (None, label) else f"{label}={spec}" for label, spec in specs.items()]
@@ -126,12 +128,14 @@ class Config:
             "--agents": agents,
             "--instance": [spec for spec in self.instances.values() if spec is not None],
             "--horizon": [str(self.horizon)],
-            "--runs": [str(self.runs)],
-            "--seed": [str(self.seed)],
             "--metrics": self.metrics,
         }
         words = [word for option, values in options.items() if values for word in (option, *values)]
-        return shlex.join(["clickgym", "run", *envs, *words])
+        command = shlex.join(["clickgym", "run", *envs, *words])
+        runs = {
+            seed: max(cell.runs for cell in self.cells if cell.seed == seed) for seed in self.seeds
+        }
+        return " && ".join(f"{command} --runs {n} --seed {seed}" for seed, n in runs.items())
 
     @property
     def origin(self) -> str:
@@ -140,13 +144,21 @@ class Config:
 
 
 def check_cells(cells: Collection[Cell]) -> None:
-    """Check that no environment has the same users under two names, which would count as two.
+    """Check that no environment has the same users under two names, which would count as two, and
+    that no label stands for two things.
 
     Raises:
-        ValueError: it has.
+        ValueError: one has, or does.
     """
-    names = dict[tuple[str, str], str]()
+    names, meanings = dict[tuple[str, str], str](), dict[Any, str]()
     for cell in cells:
+        for label, identity in zip(enumerate(cell[:3]), cell.identities, strict=True):
+            meaning = meanings.setdefault(label, identity)
+            if meaning != identity and not identity.startswith(UNKNOWN):
+                raise ValueError(
+                    f"{label[1]} is not the same in two sweeps, and one table cannot show both; "
+                    "repeat one of them with another name for it"
+                )
         known = names.setdefault((cell.env, cell.identities[1]), cell.instance)
         if known != cell.instance:
             raise ValueError(
@@ -155,18 +167,25 @@ def check_cells(cells: Collection[Cell]) -> None:
             )
 
 
-def shown_of(configs: Sequence[Config]) -> Config:
-    """What the table of a folder shows after some sweeps: the last one, with what the others of the
-    same setting had beside it. In a table a label stands for one thing, as the last sweep with it
-    says; and of a thing that was renamed the last label counts.
+def shown_of(configs: Sequence[Config], finished: Container[str]) -> Config:
+    """What the table of a folder shows after some sweeps: the last one that has a finished run, and
+    what the others of the same setting have beside it, also with other seeds. In a table a label
+    stands for one thing, as the last sweep with it says; and of a thing that was renamed the last
+    label counts.
 
     Args:
         configs: of the sweeps, the last one at the end.
+        finished: the keys of finished runs.
 
     Raises:
         ValueError: as `check_cells`.
     """
-    same = [config for config in configs if config.setting == configs[-1].setting]
+    last = configs[-1]
+    for config in reversed(configs):
+        if any(key in finished for *_, key in config.trials()):
+            last = config
+            break
+    same = [config for config in configs if config.setting == last.setting]
     labels: dict[str, Any] = {things: {} for things in LABELLED}
     meanings = dict[tuple[int, str], str]()
     for config in same:
@@ -176,16 +195,19 @@ def shown_of(configs: Sequence[Config]) -> Config:
                 meanings[column, str(cell[column])] = cell.identities[column]
     cells: dict[Any, Cell] = {}
     for config in reversed(same):
-        newer = [(cell.instance, cell.identities) for cell in cells.values()]
+        newer = [(cell.seed, cell.instance, cell.identities) for cell in cells.values()]
         for cell in config.cells:
-            place = cell[:3]
-            is_current = cell.identities == [meanings[one] for one in enumerate(place)]
-            is_renamed = place not in cells and (cell.instance, cell.identities) in newer
+            place = *cell[:3], cell.seed
+            is_current = cell.identities == [meanings[one] for one in enumerate(cell[:3])]
+            is_new = (cell.seed, cell.instance, cell.identities) not in newer
+            is_renamed = place not in cells and not is_new
             if is_current and not is_renamed:
                 cells[place] = max(cells.get(place, cell), cell, key=lambda one: one.runs)
     check_cells(cells.values())
     order = [list(labels[things]) for things in LABELLED]
-    in_order = sorted(cells.values(), key=lambda cell: [*map(list.index, order, cell[:3])])
+    in_order = sorted(
+        cells.values(), key=lambda cell: [*map(list.index, order, cell[:3]), cell.seed]
+    )
     return replace(same[-1], **labels).only(in_order)
 
 

@@ -60,6 +60,7 @@ def plan_of(
     agents: Mapping[str, AgentLike],
     instances: Any,
     runs: int,
+    seed: int,
     engine: Engine,
     setting: Mapping[str, Any],
     *,
@@ -69,7 +70,7 @@ def plan_of(
 
     Args:
         envs, agents: by label.
-        instances, runs, engine: as in `clickgym.sweep`.
+        instances, runs, seed, engine: as in `clickgym.sweep`.
         setting: of the sweep, as in `Config`.
         is_kept: whether the results go into a folder, so that a warning names what has no identity.
 
@@ -110,7 +111,7 @@ def plan_of(
     cells = []
     for labels, pair in pairs.items():
         hashes = [known[what][label] for what, label in zip(known, labels, strict=True)]
-        cells.append(Cell(*labels, hashes, runs, pair.n_queries))
+        cells.append(Cell(*labels, hashes, runs, pair.n_queries, seed))
     check_cells(cells)
     config = Config(
         **setting,

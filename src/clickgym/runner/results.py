@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,6 @@ from ..core.files import make_folder
 from ..core.forks import check_fork
 from ..envs.result import TIMED, Result
 from .config import Cell, Config, check_cells
-from .identity import UNKNOWN
 from .store import read_folders
 from .summaries import FIXED, final_table, metrics_of
 
@@ -58,6 +58,9 @@ class Results:
             or two instances are the same users, and would count as two.
         RuntimeError: the process was forked from one that had used Polars.
 
+    Warns:
+        UserWarning: runs in the folder are not shown, because they have another setting.
+
     Example:
         >>> import clickgym
         >>> results = clickgym.sweep(["PBMRank-v0"], ["Random", "TopRank"], 1000, 3)
@@ -86,7 +89,10 @@ class Results:
             kinds = Result, Results
             source = rows_of([part if isinstance(part, kinds) else Results(part) for part in parts])
         if not isinstance(source, polars.DataFrame):
-            source, config = read_folders([check_path("source", folder) for folder in parts])
+            folders = [check_path("source", folder) for folder in parts]
+            source, config, hidden = read_folders(folders)
+            for line in hidden:
+                warnings.warn(line, stacklevel=2)
         missing = {*FIXED} - set(source.columns)
         if missing or source.is_empty():
             raise ValueError(f"the table lacks {min(missing, default='rows')!r}, which a sweep has")
@@ -340,7 +346,6 @@ def rows_of(parts: Sequence[Result | Results]) -> polars.DataFrame:
                 raise ValueError(f"two results are called {labels[2]}; give one another name")
     rows = polars.concat(frames, how="diagonal").select(polars.exclude(TIMED), *TIMED)
     _check_comparable(rows)
-    _check_meanings(cells)
     check_cells(cells)
     return rows
 
@@ -359,19 +364,6 @@ def _check_new(run: Result, seen: set[Any]) -> None:
             "another seed, and name two agents differently: dataclasses.replace(result, agent=...)"
         )
     seen.add(key)
-
-
-def _check_meanings(cells: Iterable[Cell]) -> None:
-    """Check that no label of a sweep stands for something else in another one."""
-    meanings = dict[Any, str]()
-    for cell in cells:
-        for label, identity in zip(enumerate(cell[:3]), cell.identities, strict=True):
-            known = meanings.setdefault(label, identity)
-            if known != identity and not identity.startswith(UNKNOWN):
-                raise ValueError(
-                    f"{label[1]} is not the same in two sweeps, and one table cannot show both; "
-                    "repeat one of them with another name for it"
-                )
 
 
 def _check_comparable(rows: polars.DataFrame) -> None:

@@ -9,7 +9,6 @@ of the process, is no finished run.
 from __future__ import annotations
 
 import json
-import warnings
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -20,9 +19,10 @@ from typing import NamedTuple
 import numpy as np
 import polars
 
+from ..core.checks import short
 from ..core.files import append, make_folder
 from ..envs.result import Result, rows_of_runs
-from .config import Config, run_seed, shown_of
+from .config import SETTING, Cell, Config, check_cells, run_seed, shown_of
 
 RUNS = "runs"
 """The folder of the files within a results folder."""
@@ -101,15 +101,13 @@ def read(folder: Path) -> tuple[dict[str, Config], dict[str, FinishedRun]]:
     return configs, finished
 
 
-def read_folders(folders: Sequence[Path]) -> tuple[polars.DataFrame, Config]:
-    """The rows of the finished runs that the table of some folders shows, and what it is of.
+def read_folders(folders: Sequence[Path]) -> tuple[polars.DataFrame, Config, list[str]]:
+    """The rows of the finished runs that the table of some folders shows, what it is of, and a line
+    for each kind of runs that it does not show, because they have another setting.
 
     Raises:
-        ValueError: a folder is not one of results, two instances are the same users, or no run is
-            finished.
-
-    Warns:
-        UserWarning: nothing of a folder is shown, because another has another setting.
+        ValueError: a folder is not one of results, two instances are the same users, a label stands
+            for something else in another folder, or no run is finished.
     """
     configs: dict[str, Config] = {}
     finished: dict[str, FinishedRun] = {}
@@ -121,19 +119,37 @@ def read_folders(folders: Sequence[Path]) -> tuple[polars.DataFrame, Config]:
             raise ValueError(f"{folder} {is_there if folder.exists() else 'does not exist'}")
         configs |= by_folder[folder]
         finished |= its_runs
-    in_order = [configs[name] for name in sorted(configs)]
-    for folder, its_own in by_folder.items():
-        if all(config.setting != in_order[-1].setting for config in its_own.values()):
-            warnings.warn(
-                f"nothing of {folder} is shown: it has another horizon, seed or metrics, or other "
-                "versions of packages",
-                stacklevel=3,
-            )
-    shown = shown_of(in_order)
+    shown = shown_of([configs[name] for name in sorted(configs)], finished)
+    cells: list[Cell] = []  # as each folder alone shows them
+    for its_own in by_folder.values():
+        same = [config for config in its_own.values() if config.setting == shown.setting]
+        cells += shown_of(same, finished).cells if same else []
+    check_cells(cells)
     frame = frame_of(finished, shown)
     if frame.is_empty():
         raise ValueError(f"{', '.join(map(str, folders))} holds no finished run yet")
-    return frame, shown
+    return frame, shown, _hidden(by_folder, finished, shown)
+
+
+def _hidden(
+    by_folder: Mapping[Path, Mapping[str, Config]],
+    finished: Mapping[str, FinishedRun],
+    shown: Config,
+) -> list[str]:
+    """A line for each folder and setting of which finished runs are not shown."""
+    keys = dict[tuple[Path, str], set[str]]()
+    for folder, configs in by_folder.items():
+        for config in configs.values():
+            others = [name for name in SETTING if getattr(config, name) != getattr(shown, name)]
+            if others:
+                kind = f"{others[0]} ({short(getattr(config, others[0]))})"
+                runs = keys.setdefault((folder, kind), set())
+                runs.update(key for *_, key in config.trials() if key in finished)
+    return [
+        f"{len(runs)} runs in {folder} are not shown, because they have another {kind}"
+        for (folder, kind), runs in keys.items()
+        if runs
+    ]
 
 
 def frame_of(finished: Mapping[str, FinishedRun], config: Config) -> polars.DataFrame:
@@ -147,11 +163,11 @@ def frame_of(finished: Mapping[str, FinishedRun], config: Config) -> polars.Data
     about, measured = [], []
     for cell, run, key in config.trials():
         if key in finished:
-            seed = run_seed(config.seed, cell.instance, run, cell.n_queries)
+            seed = run_seed(cell.seed, cell.instance, run, cell.n_queries)
             query = run % cell.n_queries if cell.n_queries > 1 else None
             engine, seconds, trained, content = finished[key]
             names = cell.env, cell.instance, query, cell.agent
-            about.append((*names, config.seed, run, seed, trained, 0, engine, seconds))
+            about.append((*names, cell.seed, run, seed, trained, 0, engine, seconds))
             measured.append(content)
     columns = np.frombuffer(b"".join(measured), "<f8")
     shape = len(about), 3 + len(config.metrics), len(config.checkpoints)

@@ -39,7 +39,7 @@ from .play.pair import Engine, engine_of
 from .play.play_run import play
 from .progress import Progress, say_resumed
 from .results import Results
-from .store import RUNS, FinishedRun, Journal, frame_of, read
+from .store import RUNS, FinishedRun, Journal, frame_of, read, read_folders
 from .workers import check_workers, in_parallel, what_broke
 
 
@@ -127,18 +127,17 @@ def sweep(
     check_workers(n_jobs)
     check_flag("progress", progress)
     folder = None if out is None else check_path("out", out)
-    horizon, runs = check_horizon(horizon), check_count("runs", runs)
+    horizon, runs, seed = check_horizon(horizon), check_count("runs", runs), check_seed(seed)
     setting = {
         "clickgym": version("clickgym"),
         "versions": versions(),
         "horizon": horizon,
-        "seed": check_seed(seed),
         "checkpoints": checkpoint_steps(horizon, checkpoints).tolist(),
         "metrics": list(Metrics(metrics).names),
     }
     envs, agents = by_label("environment", envs), by_label("agent", agents)
     is_kept = folder is not None
-    config, pairs = plan_of(envs, agents, instances, runs, engine, setting, is_kept=is_kept)
+    config, pairs = plan_of(envs, agents, instances, runs, seed, engine, setting, is_kept=is_kept)
     whole = None if folder is None else folder.absolute()  # an agent may change the working folder
     finished, journal = ({}, None) if whole is None else _open(whole, config)
     trials = {key: (cell, run) for cell, run, key in config.trials()}
@@ -165,7 +164,7 @@ def sweep(
             from .reports.report import is_written, write_files  # matplotlib is slow to load
 
             if not is_written(whole):
-                write_files(whole, Results(whole))
+                write_files(whole, Results(*read_folders([whole])[:2]))
     return Results(frame_of(finished, config), config)
 
 
@@ -181,7 +180,7 @@ def _open(folder: Path, config: Config) -> tuple[dict[str, FinishedRun], Journal
     if not configs and {file.name for file in folder.glob("[!.]*")} - {RUNS}:
         raise ValueError(f"{folder} is not a results folder; choose another (--out)")
     before = [*configs.values()]
-    is_shown = before and shown_of([*before, config]) == shown_of(before)
+    is_shown = before and shown_of([*before, config], finished) == shown_of(before, finished)
     if is_shown and all(key in finished for *_, key in config.trials()):
         return finished, None
     return finished, Journal(folder, config)
@@ -307,7 +306,7 @@ def _play(batch: Batch, on_chunk: OnChunk | None) -> dict[str, Result]:
     results: dict[str, Result] = {}
     engine = ""
     for run, key in batch.runs:
-        seed = run_seed(config.seed, cell.instance, run, cell.n_queries)
+        seed = run_seed(cell.seed, cell.instance, run, cell.n_queries)
         agent = make_agent(pair.agent, env, horizon=config.horizon, seed=seed)
         engine = engine or engine_of(agent, env, pair.engine)
         results[key] = play(agent, env, engine, steps, Metrics(config.metrics), seed, on_chunk)

@@ -160,9 +160,13 @@ text of a row.
 
 def _unfinished(results: Results) -> Iterator[str]:
     """How many runs of which agents are not finished."""
-    runs = {*results.rows.select("env", "instance", "agent", "run").unique().iter_rows()}
+    runs = {
+        *results.rows.select("env", "instance", "agent", "sweep_seed", "run").unique().iter_rows()
+    }
     trials = results.configuration.trials() if results.configuration else ()
-    counts = Counter(cell.agent for cell, run, _ in trials if (*cell[:3], run) not in runs)
+    counts = Counter(
+        cell.agent for cell, run, _ in trials if (*cell[:3], cell.seed, run) not in runs
+    )
     if counts:
         agents = ", ".join(f"{agent} {count:,}" for agent, count in sorted(counts.items()))
         count = f"{counts.total():,} ({agents})"
