@@ -126,7 +126,7 @@ def test_run_takes_several_values_after_one_flag(tmp_path, capsys):
     assert list(results.config["agents"]) == ["TopRank", "Random", "Oracle"]
     assert list(results.config["instances"]) == ["yandex-9", "yandex-990"]
     assert results.config["metrics"] == ["ndcg", "any_click"]
-    assert [results.config[key] for key in ("horizon", "runs", "seed")] == [1000, 2, 3]
+    assert [results.config[key] for key in ("horizon", "seeds")] == [1000, [3]]
     assert len(results.frame.filter(step=1000)) == 2 * 3 * 2 * 2
     out, err = capsys.readouterr()
     assert {"1,000", "2"} <= set(re.findall(r"[\d,]+", out.partition("\n")[0]))

@@ -2,6 +2,7 @@
 tables show; damage, copies and several commands do no harm.
 """
 
+import dataclasses
 import importlib
 import json
 import shutil
@@ -15,6 +16,7 @@ from polars.testing import assert_frame_equal
 import clickgym
 from clickgym.__main__ import main
 from clickgym.agents import EpsilonGreedy
+from clickgym.runner.store import Journal
 
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
 INSTANCES = ["yandex-9", "yandex-990"]
@@ -311,7 +313,7 @@ def test_one_name_for_two_agents_in_two_folders(tmp_path):
     for folder, agent in zip(folders, ("CascadeKLUCB", "TopRank"), strict=True):
         sweep(folder, **FIRST | {"agents": {"mine": agent, "Random": "Random"}})
     for order in (folders, folders[::-1]):
-        with pytest.raises(ValueError, match="^mine is not the same in two sweeps"):
+        with pytest.raises(ValueError, match=r"^mine is not the same in two sweeps"):
             numbers(*order)
     sweep(folders[1], **FIRST | {"agents": {"yours": "TopRank", "Random": "Random"}})
     assert set(clickgym.Results(folders).names("agent")) == {"mine", "yours", "Random"}

@@ -20,7 +20,8 @@ def module_of(what: str, name: str) -> ModuleType:
     The working folder is appended to ``sys.path``, which worker processes get, too.
     """
     module, here = name.partition(":")[0], str(Path.cwd())
-    if not all(part.isidentifier() for part in module.split(".")):
+    is_path = name.partition(":")[2][:1] in ("\\", "/")  # of Windows
+    if is_path or not all(part.isidentifier() for part in module.split(".")):
         raise ValueError(
             f"{what} {name!r}: {module!r} is not the name of a module; "
             "expected module:Name, such as my_module:MyName"

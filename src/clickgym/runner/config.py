@@ -167,6 +167,14 @@ def check_cells(cells: Collection[Cell]) -> None:
             )
 
 
+def last_of(configs: Sequence[Config], finished: Container[str]) -> Config:
+    """The last of some sweeps that has a finished run, or the last one if none has."""
+    for config in reversed(configs):
+        if any(key in finished for *_, key in config.trials()):
+            return config
+    return configs[-1]
+
+
 def shown_of(configs: Sequence[Config], finished: Container[str]) -> Config:
     """What the table of a folder shows after some sweeps: the last one that has a finished run, and
     what the others of the same setting have beside it, also with other seeds. In a table a label
@@ -180,12 +188,8 @@ def shown_of(configs: Sequence[Config], finished: Container[str]) -> Config:
     Raises:
         ValueError: as `check_cells`.
     """
-    last = configs[-1]
-    for config in reversed(configs):
-        if any(key in finished for *_, key in config.trials()):
-            last = config
-            break
-    same = [config for config in configs if config.setting == last.setting]
+    setting = last_of(configs, finished).setting
+    same = [config for config in configs if config.setting == setting]
     labels: dict[str, Any] = {things: {} for things in LABELLED}
     meanings = dict[tuple[int, str], str]()
     for config in same:

@@ -22,7 +22,7 @@ import polars
 from ..core.checks import short
 from ..core.files import append, make_folder
 from ..envs.result import Result, rows_of_runs
-from .config import SETTING, Cell, Config, check_cells, run_seed, shown_of
+from .config import SETTING, Config, check_cells, last_of, run_seed, shown_of
 
 RUNS = "runs"
 """The folder of the files within a results folder."""
@@ -119,12 +119,13 @@ def read_folders(folders: Sequence[Path]) -> tuple[polars.DataFrame, Config, lis
             raise ValueError(f"{folder} {is_there if folder.exists() else 'does not exist'}")
         configs |= by_folder[folder]
         finished |= its_runs
-    shown = shown_of([configs[name] for name in sorted(configs)], finished)
-    cells: list[Cell] = []  # as each folder alone shows them
-    for its_own in by_folder.values():
-        same = [config for config in its_own.values() if config.setting == shown.setting]
-        cells += shown_of(same, finished).cells if same else []
-    check_cells(cells)
+    setting = last_of([configs[name] for name in sorted(configs)], finished).setting
+    tables: list[Config] = []  # of each folder alone, the newest at the end
+    for its_own in sorted(by_folder.values(), key=max):
+        same = [config for config in its_own.values() if config.setting == setting]
+        tables += [shown_of(same, finished)] if same else []
+    check_cells([cell for table in tables for cell in table.cells])
+    shown = shown_of(tables, finished)
     frame = frame_of(finished, shown)
     if frame.is_empty():
         raise ValueError(f"{', '.join(map(str, folders))} holds no finished run yet")
