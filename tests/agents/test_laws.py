@@ -13,7 +13,7 @@ from reference_agents import MODELS, make, reference_of
 from registries import CLICK_AGENTS, CONTEXTUAL_AGENTS, NETWORK_AGENTS
 from scipy.stats import chi2_contingency
 
-pytestmark = [pytest.mark.uncompiled, pytest.mark.recipe]
+pytestmark = pytest.mark.uncompiled
 
 SESSIONS = {"UniRank": 16, "GRAB": 12, "RankedKLUCB": 78, "BatchRank": 61}
 """What these agents learn from before their lists are drawn, until ties, replacements or fillers
