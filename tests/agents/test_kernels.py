@@ -14,7 +14,7 @@ import pytest
 from click_stories import assert_uniform
 from hypothesis import example, given
 from hypothesis import strategies as st
-from reference_agents import bernoulli_kl, lower_bound, upper_bound
+from reference_agents import TopRankReference, bernoulli_kl, lower_bound, upper_bound
 
 from clickgym.agents.kernels import (
     exploration,
@@ -24,6 +24,7 @@ from clickgym.agents.kernels import (
     rank_by_draw,
     rank_by_index,
     shuffle_front,
+    topological_layers,
 )
 
 
@@ -150,3 +151,17 @@ def test_exploration():
     assert exploration(3, 3.0) == pytest.approx(math.log(3) + 3 * math.log(math.log(3)), rel=1e-14)
     assert exploration(1000, 3.0) == pytest.approx(12.7057, abs=1e-4)
     assert [exploration(t, 0.0) for t in (1, 2, 1000)] == [0.0, math.log(2), math.log(1000)]
+
+
+@given(st.sets(st.permutations(range(6)).map(lambda items: tuple(items[:2])), max_size=20))
+def test_layers_of_any_relation(relation):
+    """Circles among them."""
+    reference, beats = TopRankReference(6, 6, 0.1), np.zeros((6, 6), bool)
+    reference.better = relation
+    for pair in relation:
+        beats[pair] = True
+    layer, order, start = np.empty(6, int), np.empty(6, int), np.empty(7, int)
+    n_layers = topological_layers(beats, layer, order, start)
+    layers = [set(order[a:b].tolist()) for a, b in itertools.pairwise(start[: n_layers + 1])]
+    assert layers == reference.blocks()
+    assert all(layer[item] == number for number, items in enumerate(layers) for item in items)

@@ -13,7 +13,7 @@ from reference_agents import KLUCBPlain
 from slow import slow
 
 import clickgym
-from clickgym.agents import DCMKLUCB, CascadeKLUCB, RankedKLUCB
+from clickgym.agents import CascadeKLUCB, RankedKLUCB
 from clickgym.agents.kernels import exploration, kl_upper, rank_by_index
 from clickgym.agents.ranked_bandits import rank_by_choices
 from clickgym.core.kernels import entry, kernel
@@ -154,18 +154,3 @@ def test_dcm_klucb_is_told_where_sessions_end():
     ]
     assert lost[0] < 0.5 * lost[1]
     assert "position_order" not in clickgym.make_agent("DCMKLUCB", gym.make("CMRank-v0")).filled_in
-
-
-def test_dcm_klucb_of_many_items():
-    """Its lists are CascadeKL-UCB's in another order of the positions."""
-    model = CascadeModel(np.random.default_rng(4).beta(0.5, 3.0, 100), 3)
-    plain = CascadeKLUCB(100, 3, seed=5)
-    ordered = DCMKLUCB(100, 3, position_order=[2, 0, 1], seed=5)
-    rng = np.random.default_rng(6)
-    for _ in range(1000):
-        first, second = plain.rank(None), ordered.rank(None)
-        np.testing.assert_array_equal(first, second[[2, 0, 1]])
-        clicks = model.sample(first, rng)
-        clicks[:] = clicks.any()  # observed to the last position by both
-        plain.update(None, first, clicks)
-        ordered.update(None, second, clicks)

@@ -324,6 +324,7 @@ def test_is_not_locked(users, sessions):
         assert model.expected_reward(agent.best()) > 0.98 * most
 
 
+@pytest.mark.slow
 def test_sees_an_item_rise():
     """An item outside the list becomes the most attractive one. It is nearly always shown from
     20,000 sessions later on. Fixed seeds.

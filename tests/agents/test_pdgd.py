@@ -49,25 +49,6 @@ def test_a_step_is_that_of_the_gradient(scores, data):
     assert found.sum() == pytest.approx(0.0, abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("clicks", "moved"),
-    [
-        ([0, 0, 0, 0], []),
-        ([1, 0, 0, 0], [0, 1]),
-        ([0, 1, 0, 0], [0, 1, 2]),
-        ([1, 0, 1, 0], [0, 1, 2, 3]),
-        ([0, 0, 0, 1], [0, 1, 2, 3]),
-        ([1, 1, 0, 0], [0, 1, 2]),
-        ([1, 1, 1, 1], []),
-    ],
-)
-def test_pairs_reach_one_place_below_the_last_click(clicks, moved):
-    agent, _ = scored(4, [0.0] * 6, [5, 3, 0, 2])
-    change = step(agent, clicks)
-    assert sorted(np.flatnonzero(change).tolist()) == sorted([5, 3, 0, 2][place] for place in moved)
-    assert all((change[[5, 3, 0, 2][place]] > 0) == bool(clicks[place]) for place in moved)
-
-
 @pytest.mark.parametrize("model", ["PBM", "CM"])
 def test_it_follows_the_reference(model):
     follow(

@@ -37,6 +37,7 @@ from clickgym.agents import (
     CascadeSWUCB,
     CascadeTS,
     CascadeUCB1,
+    CascadeUCBV,
     EpsilonGreedy,
     RankedExp3,
     RankedKLUCB,
@@ -60,6 +61,7 @@ IN_THREE_MODELS = [
         for kind, arguments in BY_FEEDBACK
         for rule in ("last_click", "first_click")
     ),
+    (CascadeUCBV, {"variance": 2.0, "bias": 0.1, "feedback": "first_click"}),
     (EpsilonGreedy, {"epsilon": 0.0}),
     (RankedExp3, {"horizon": 500}),
     (RankedKLUCB, {}),
@@ -204,8 +206,9 @@ def test_batchrank(model, horizon):
             PositionBasedModel([0.5, 0.5, 0.45, 0.5], [1.0, 0.9, 0.8, 0.7]),
             0.99,
         ),  # false findings, and so odd relations
+        (PositionBasedModel([0.0, 1.0], [1.0]), 0.072),  # 10 clicks suffice; with c = 3.43 do not
     ],
-    ids=["CM", "PBM", "DCM", "UBM", "L=7", "K=1", "near ties"],
+    ids=["CM", "PBM", "DCM", "UBM", "L=7", "K=1", "near ties", "constant"],
 )
 def test_toprank(model, delta):
     """Relation, blocks, S and N after each of 900 sessions."""

@@ -8,14 +8,14 @@ each.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from reference_agents.plain import draw_posteriors
 from scipy.stats import chi2, kstest, norm
 from slow import slow
-from test_position_based_agents import posterior_cdf
 
 from clickgym.agents import PBMTS, LinearTS
 
@@ -58,6 +58,35 @@ def pbmts(clicks: int, misses: ArrayLike, kappa: ArrayLike, warm_start: float = 
     agent = PBMTS(n, n, examination=kappa, seed=1)
     agent.state.clicks[0], agent.state.misses[0], agent.state.mode[0] = clicks, misses, warm_start
     return agent
+
+
+def log_posterior(
+    theta: NDArray, clicks: ArrayLike, displays: ArrayLike, kappa: ArrayLike
+) -> NDArray:
+    """log of θ^S Π (1 - κ_l θ)^(N_l - S_l), up to a constant."""
+    result = np.zeros_like(theta)
+    with np.errstate(divide="ignore"):
+        for s, n, w in zip(clicks, displays, kappa, strict=True):
+            result += (s * np.log(theta) if s else 0.0) + (
+                (n - s) * np.log1p(-w * theta) if n > s else 0.0
+            )
+    return result
+
+
+def posterior_cdf(clicks: ArrayLike, displays: ArrayLike, kappa: ArrayLike) -> Any:
+    """The posterior's distribution function, integrated on a grid that is refined where the mass
+    is.
+    """
+    low, high = 0.0, 1.0
+    for _ in range(6):
+        grid = np.linspace(low, high, 20_001)
+        height = log_posterior(grid, clicks, displays, kappa)
+        mass = np.flatnonzero(height > height.max() - 45)
+        low, high = grid[max(mass[0] - 1, 0)], grid[min(mass[-1] + 1, 20_000)]
+    grid = np.linspace(low, high, 200_001)
+    density = np.exp(log_posterior(grid, clicks, displays, kappa) - height.max())
+    integral = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2)])
+    return lambda x: np.interp(x, grid, integral / integral[-1])
 
 
 TYPICAL = (

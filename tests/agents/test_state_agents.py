@@ -9,6 +9,7 @@ import math
 import numpy as np
 import pytest
 from reference_agents import upper_bound
+from slow import slow
 
 from clickgym.agents import CascadeVI
 from clickgym.envs import ClickEnv, load_instance
@@ -53,7 +54,7 @@ def plan_slowly(seen, t, mean_sessions, rewards, bonus, n_positions):
             return value
 
 
-@pytest.mark.parametrize("bonus", [0.1, 0.5])
+@pytest.mark.parametrize("bonus", [0.1, *slow(0.5)])
 def test_the_planner_hopes_what_its_docstring_says(bonus):
     """After 3,000 sessions: V of a plan made then, to the tolerance of value iteration."""
     env = ClickEnv(

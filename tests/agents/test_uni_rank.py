@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 
 import numpy as np
 import pytest
@@ -11,13 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference_agents import UniRankReference
 from reference_agents.unimodal import parts_of
-from scipy.stats import chisquare
 
 from clickgym.agents import UniRank
 
 pytestmark = pytest.mark.uncompiled
-
-FALSE_ALARM = 1e-5
 
 
 def told(agent, reference, sums, t=1000, led=100):
@@ -38,11 +34,6 @@ def told(agent, reference, sums, t=1000, led=100):
     state.counts[state.leader_number[0]] = led
     reference.led[reference.leader()] = led
     return agent, reference
-
-
-def displayed(agent):
-    agent.rank(None)
-    return parts_of(agent.state.shown_part.tolist())
 
 
 # ------------------------------------------------------------------------------------ its partition
@@ -86,12 +77,3 @@ def test_what_was_certain_may_end_without_a_new_comparison():
 
 
 # ------------------------------------------------------------------------------------ what is shown
-
-
-def test_further_item():
-    """Null: of two items with the same index each comes in as often; 2,000 sessions."""
-    sums = {(0, 1): (70, 1000), (0, 2): (60, 1000), (0, 3): (60, 1000)}
-    agent, _ = told(UniRank(4, 1, horizon=10**4, seed=1), UniRankReference(4, 1), sums)
-    came = Counter(displayed(agent) for _ in range(2000))
-    assert set(came) == {(frozenset([0, 2]),), (frozenset([0, 3]),)}
-    assert chisquare(list(came.values())).pvalue > FALSE_ALARM
