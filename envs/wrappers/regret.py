@@ -93,6 +93,8 @@ class _Recorded:
             return f"{label}, episodes cut short"
         if len(users.starts) > 1 and self._reseeded is not None:
             return f"{label}, clock set back"
+        if len(users.starts) > 1 and self._n_streams > 1:
+            return f"{label}, one clock per stream"
         is_whole = last == step and not self._is_under_way
         are_few = self._n_ended * last < EPISODES * self._n_streams * step
         if users.may_leave and self._n_streams > 1 and are_few and not is_whole:
@@ -110,8 +112,8 @@ class _Recorded:
 
         The environment has another name where users came or changed otherwise than in a run: an
         episode of users who may leave was reset before its end, or fewer than ten ended in each of
-        several streams, which all begin with new users; or a later seed has set back the clock of
-        users who change.
+        several streams, which all begin with new users; or users who change do so by the clock of
+        each stream, or by a clock that a later seed has set back.
 
         Args:
             agent: a name for what chose the lists.
@@ -298,21 +300,6 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
             self.meter.add_all(rows[has_played], self.env.unwrapped.n_simulated)
         self._finish(int((terminated | truncated).sum()))
         return outcome
-
-    def result(self, agent: str, horizon: int | None = None, *, trained: int = 0) -> Result:
-        """As `RecordRegret.result`, over all streams together.
-
-        Raises:
-            ValueError: as in `RecordRegret.result`; or the users change after a number of sessions
-                of each stream, so there is no such session of all streams together.
-        """
-        users: Any = users_of(self.env)
-        if len(users.starts) > 1:
-            raise ValueError(
-                f"the users of {label_of(self.env)} change with the clock of each stream, so the "
-                "sessions of all streams are no run; train in one stream"
-            )
-        return super().result(agent, horizon, trained=trained)
 
 
 def _is_in_vector() -> bool:

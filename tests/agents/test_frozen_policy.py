@@ -17,6 +17,7 @@ import clickgym
 
 pytest.importorskip("stable_baselines3")
 
+import stable_baselines3
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecMonitor
 
 from clickgym.agents import FrozenPolicy, PlackettLuceActorCritic
@@ -29,7 +30,6 @@ from clickgym.envs import (
     PositionBasedModel,
     ScoresAction,
 )
-from clickgym.envs.spaces import without_repeats
 
 SMALL = PositionBasedModel([0.6, 0.5, 0.3, 0.1], [1.0, 0.7, 0.4])
 ITEMS = [2, 0, 3, 1]
@@ -44,30 +44,16 @@ class Stream:
 
 def trained(name, env, **arguments):
     """A model of a few hundred steps."""
-    pytest.importorskip("stable_baselines3")
-    import stable_baselines3
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # the networks are too small for more
-    library = stable_baselines3
-    if name in ("RecurrentPPO", "MaskablePPO"):
-        library = pytest.importorskip("sb3_contrib")
-    policies = {"RecurrentPPO": "MlpLstmPolicy"}
-    default = (
-        "MultiInputPolicy" if isinstance(env.observation_space, gym.spaces.Dict) else "MlpPolicy"
-    )
+    library = stable_baselines3 if name == "PPO" else pytest.importorskip("sb3_contrib")
+    is_dict = isinstance(env.observation_space, spaces.Dict)
     settings = {
         "PPO": {"n_steps": 64, "n_epochs": 2},
-        "RecurrentPPO": {"n_steps": 64, "n_epochs": 2, "policy_kwargs": {"lstm_hidden_size": 8}},
         "MaskablePPO": {"n_steps": 66, "batch_size": 33, "n_epochs": 2},
     }[name]
-    made = getattr(library, name)(
-        policies.get(name, default), env, seed=0, device="cpu", **settings, **arguments
-    )
-    made.learn(200)
-    torch.set_num_threads(threads)
-    return made
+    with one_thread():
+        kind = "MultiInputPolicy" if is_dict else "MlpPolicy"
+        made = getattr(library, name)(kind, env, seed=0, device="cpu", **settings, **arguments)
+        return made.learn(200)
 
 
 def test_a_saved_model_knows_its_lists(tmp_path):
@@ -131,18 +117,6 @@ def test_the_state_of_a_policy_ends_with_the_episode():
         if session == 1:
             agent.leave()
     assert model.seen == [(None, True), (1, False), (None, True), (1, False)]
-
-
-def test_recurrent_policy():
-    """Its state is carried from session to session."""
-    model = trained("RecurrentPPO", ClickEnv(SMALL))
-    agent = FrozenPolicy(4, 3, model=model)
-    state, states = None, []
-    for number, clicks in enumerate(Stream(20).clicks):
-        action, state = model.predict(clicks, state, np.array([number == 0]), deterministic=True)
-        states.append(state[0].copy())
-        np.testing.assert_array_equal(agent.rank(clicks), without_repeats(action, 4))
-    assert not np.array_equal(states[0], states[-1])
 
 
 def test_masked_policy():

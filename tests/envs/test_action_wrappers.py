@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from clickgym.envs import (
     ClickEnv,
+    FeatureWeightsAction,
     ItemByItem,
     PositionBasedModel,
     RankedList,
@@ -72,17 +73,12 @@ def test_scores_sort_items_and_ties_fall_in_the_order_of_items(scores):
 # --------------------------------------------------------------------------------------------
 
 
-def test_a_step_shows_the_list():
-    env = ScoresAction(scalar())
-    best = env.reset(seed=0)[1]["optimal_ranking"].tolist()
-    good, bad = action_of(best), action_of(best[::-1])
-    assert env.step(good)[-1]["regret"] == 0
-    assert env.step(bad)[-1]["regret"] > 0
-
-
-@pytest.mark.parametrize("wrapper", [ScoresAction, ItemByItem])
-def test_the_checkers_pass(wrapper):
-    env = wrapper(scalar())
+@pytest.mark.parametrize("wrapper", [ScoresAction, ItemByItem, FeatureWeightsAction])
+def test_checkers_and_spec(wrapper):
+    """The checkers pass, and the spec makes the wrapped environment again."""
+    order = {} if wrapper is FeatureWeightsAction else {"items": [3, 1, 4, 0, 5, 9, 2, 6, 8, 7]}
+    users = "PBMRank-v0" if order else "ContextualPBMRank-v0"
+    env = wrapper(gym.make(users, instance=None if order else "linear:n_items=10"), **order)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         # it is, and shall be checked so
@@ -90,37 +86,36 @@ def test_the_checkers_pass(wrapper):
         check_env(env, skip_render_check=True)
     checker = pytest.importorskip("stable_baselines3.common.env_checker")
     checker.check_env(env)
-
-
-@pytest.mark.parametrize("wrapper", [ScoresAction, ItemByItem])
-def test_the_spec_makes_the_wrapped_environment_again(wrapper):
-    order = np.random.default_rng(0).permutation(10)
-    env = wrapper(gym.make("PBMRank-v0", n_positions=3), items=order)
     again = gym.make(gym.envs.registration.EnvSpec.from_json(env.spec.to_json()))
     assert isinstance(again, wrapper)
-    assert again.action_space == env.action_space
-    assert again.spec.additional_wrappers == env.spec.additional_wrappers
-    env.action_space.seed(0)
     action = env.action_space.sample()
     for twin in (env, again):
         twin.reset(seed=0)
-    first, second = env.step(action), again.step(action)
-    assert str(first) == str(second)
+    assert str(env.step(action)) == str(again.step(action))
+
+
+BAD = [
+    (ScoresAction, [0.1, np.nan, *[0.2] * 8], r"scores\[1\] is nan; expected a finite number"),
+    (FeatureWeightsAction, [0.1, 0.2], r"weights has shape \(2,\); expected \(10,\)"),
+    (FeatureWeightsAction, None, "weights is None; expected an array of numbers"),
+]
+
+
+@pytest.mark.parametrize(("wrapper", "action", "message"), BAD)
+def test_bad_actions(wrapper, action, message):
+    """One line, and no session is played; in many streams it names the stream."""
+    env = wrapper(gym.make("ContextualPBMRank-v0", instance="linear:n_items=10"))
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        env.step(action)
+    assert env.unwrapped.n_simulated == 0
+    if wrapper is ScoresAction:
+        with pytest.raises(ValueError, match=r"scores\[1, 1\] is nan"):
+            env.action_space.lists(np.array([np.zeros(10), action]))
 
 
 # refusals
 # --------------------------------------------------------------------------------------------------
-
-
-def test_bad_scores():
-    """The fault is named, in many streams with the stream."""
-    env = ScoresAction(scalar())
-    env.reset(seed=0)
-    bad, good = [0.1, 0.2, np.nan, 0.3], action_of([0, 1, 2])
-    with pytest.raises(ValueError, match=r"scores\[2\] is nan; expected a finite number"):
-        env.step(bad)
-    with pytest.raises(ValueError, match=r"scores\[1, 2\] is nan; expected a finite number"):
-        env.action_space.lists(np.array([good, bad, good]))
 
 
 @pytest.mark.parametrize("wrapper", [ScoresAction, ItemByItem])
@@ -161,16 +156,6 @@ def test_item_by_item_plays_the_sessions_of_the_environment(order):
         assert observation["observation"].tolist() == clicks.tolist()
         assert not observation["placed"].any()
         assert info == {}
-
-
-def test_masks_leave_the_items_that_are_not_yet_placed():
-    env = ItemByItem(scalar())
-    env.reset(seed=0)
-    for choices in lists(4, 3):
-        for k, choice in enumerate(choices):
-            assert np.flatnonzero(~env.action_masks()).tolist() == sorted(choices[:k])
-            env.step(choice)
-        env.reset()
 
 
 def test_a_choice_that_is_on_the_list_stands_for_the_next_one_that_is_not():

@@ -6,7 +6,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.spaces import Box
-from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import FlattenObservation, TimeLimit
 
 import clickgym
@@ -64,26 +63,6 @@ def test_equal_candidates_and_scale():
                 assert env.action(np.multiply(weights, scale)).tolist() == expected
 
 
-BAD = [
-    ([0.1, np.nan, 0], r"weights\[1\] is nan; expected a finite number"),
-    ([0.1, 0.2], r"weights has shape \(2,\); expected \(3,\)"),
-    ([[0.1, 0.2, 0.3]], r"weights has shape \(1, 3\); expected \(3,\)"),
-    (None, r"weights is None; expected an array of numbers"),
-]
-
-
-@pytest.mark.parametrize(("weights", "message"), BAD)
-def test_bad_weights(weights, message):
-    """One line, and no session is played."""
-    env = FeatureWeightsAction(ClickEnv(USERS))
-    env.reset(seed=0)
-    with pytest.raises(ValueError, match=f"^{message}$"):
-        env.step(weights)
-    twin = FeatureWeightsAction(ClickEnv(USERS))
-    twin.reset(seed=0)
-    assert str(env.step([1, 0, 0])) == str(twin.step([1, 0, 0]))
-
-
 def test_other_environments_are_refused():
     env = gym.make("ContextualPBMRank-v0")
     said = r"^the observation is %s.*; weights need .* features .* those of a Contextual id, inside"
@@ -97,15 +76,3 @@ def test_other_environments_are_refused():
         FeatureWeightsAction(ClickEnv(USERS)).step([0, 0, 0])
     with pytest.raises(ValueError, match="under FeatureWeightsAction the action of an agent"):
         clickgym.run("Random", FeatureWeightsAction(env), 10)
-
-
-@pytest.mark.filterwarnings("ignore:.*is different from the unwrapped version")
-def test_checkers_and_spec():
-    env = FeatureWeightsAction(gym.make("ContextualPBMRank-v0"))
-    assert not hasattr(env, "encode")
-    check_env(env, skip_render_check=True)
-    again = gym.make(gym.envs.registration.EnvSpec.from_json(env.spec.to_json()))
-    assert isinstance(again, FeatureWeightsAction)
-    for twin in (env, again):
-        twin.reset(seed=0)
-    assert str(env.step(np.eye(10)[0])) == str(again.step(np.eye(10)[0]))

@@ -26,39 +26,6 @@ def test_all_sessions_of_streams_are_kept(mode):
     assert envs.meter.reward[-1] == envs.meter.clicks[-1] == envs.meter.totals[1] == earned > 0
 
 
-class Doubled(gym.Wrapper):
-    """A reward of its own, with its regret or without."""
-
-    def __init__(self, env, tells_regret=False):
-        super().__init__(env)
-        self.tells_regret = tells_regret
-
-    def step(self, action):
-        observation, reward, *ends, info = self.env.step(action)
-        if self.tells_regret:
-            info = {**info, "regret": 2 * info["regret"]}
-        return observation, 2 * reward, *ends, info
-
-
-@pytest.mark.filterwarnings("error")
-def test_regret_is_not_that_of_another_reward():
-    """It is nan, with one warning, also with the best lists; unless the wrapper tells its own."""
-    env = RecordRegret(gym.wrappers.TransformReward(gym.make("PBMRank-v0"), lambda r: r + 1))
-    _, info = env.reset(seed=0)
-    with pytest.warns(UserWarning, match=r"is unknown \(nan\): a wrapper changes the reward"):
-        env.step(info["optimal_ranking"])
-    for _ in range(3):
-        env.step(range(5))
-    assert np.isnan(env.result("mine").regret).all()
-    told, own = (
-        RecordRegret(env) for env in (Doubled(gym.make("PBMRank-v0"), True), gym.make("PBMRank-v0"))
-    )
-    for env in (told, own):
-        env.reset(seed=0)
-        env.step(range(5))
-    assert told.meter.totals[0] == 2 * own.meter.totals[0] > 0
-
-
 def test_streams_are_measured_inside_of_wrappers():
     envs = gym.make_vec("PBMRank-v0", num_envs=2)
     for wrong in (TransformReward(envs, np.negative), gym.make_vec("PBMRank-v0", 2, "sync")):

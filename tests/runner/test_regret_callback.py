@@ -5,18 +5,17 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.wrappers import FlattenObservation
 
-from clickgym.envs import ItemByItem, RecordRegret, RecordVectorRegret, ScoresAction
+from clickgym.envs import ItemByItem, RecordRegret, RecordVectorRegret
 
 pytest.importorskip("sb3_contrib")
 
 from sb3_contrib import MaskablePPO
-from stable_baselines3 import PPO, SAC
+from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.logger import KVWriter, Logger
 from stable_baselines3.common.monitor import Monitor
-from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecMonitor, VecNormalize
+from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
 
 from clickgym.agents import PlackettLuceActorCritic, RegretCallback, vec_env
 
@@ -66,22 +65,6 @@ def test_lines_are_means_over_the_sessions_since_the_last_line():
     assert regret.std() > 0
 
 
-@pytest.mark.parametrize(
-    "env_id",
-    ["PBMRank-v0", "ContextualPBMRank-v0", "QueriesPBMRank-v0", "CascadeMDPRank-v0"],
-)
-@pytest.mark.parametrize("is_native", [False, True])
-def test_kinds_of_users(env_id, is_native):
-    if is_native:
-        envs = vec_env(gym.make_vec(env_id, B, autoreset_mode="SameStep", max_episode_steps=5))
-    else:
-        envs = make_vec_env(f"clickgym:{env_id}", B, seed=0, env_kwargs={"max_episode_steps": 5})
-    lines = logged(ppo(envs), 6 * 8 * B, log_interval=3)
-    assert len(lines) >= 2
-    for line in lines:
-        assert line["rollout/regret"] > 0
-
-
 @pytest.mark.parametrize("limit", [1, 3, None])
 def test_native_streams_count_each_session_once(limit):
     """Also those that end an episode, whose infos are elsewhere."""
@@ -113,14 +96,6 @@ def test_wrappers_of_the_library(env_id, wrapper, settings, is_native):
     assert line["rollout/regret"] > 0
 
 
-def test_stacked_frames():
-    """The library stacks boxes only, such as flattened observations."""
-    kinds = {"wrapper_class": FlattenObservation}
-    envs = VecFrameStack(make_vec_env("clickgym:ContextualPBMRank-v0", B, seed=0, **kinds), 2)
-    (line, *_) = logged(ppo(envs), 8 * B, log_interval=1)
-    assert line["rollout/regret"] > 0
-
-
 def test_items_one_by_one():
     """Steps that end no session have no regret."""
     made = [RecordRegret(gym.make("PBMRank-v0")) for _ in range(B)]
@@ -130,13 +105,3 @@ def test_items_one_by_one():
     regret = np.mean([line["rollout/regret"] for line in lines if "rollout/regret" in line])
     assert sum(env.meter.step for env in made) == 3 * 20 * B / 5
     assert regret == pytest.approx(sum(env.meter.totals[0] for env in made) / (3 * 20 * B / 5))
-
-
-def test_off_policy():
-    """The log of such an algorithm has a line for some episodes."""
-    envs = make_vec_env(
-        lambda: ScoresAction(gym.make("PBMRank-v0", max_episode_steps=5)), B, seed=0
-    )
-    lines = logged(SAC("MlpPolicy", envs, learning_starts=8, device="cpu"), 200)
-    assert lines
-    assert all(0 < line["rollout/regret"] < 1.1 for line in lines)
