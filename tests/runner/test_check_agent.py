@@ -265,3 +265,24 @@ def test_the_line_of_an_index_out_of_range_is_named():
         clickgym.check_agent(WritesPastTheEnd)
     line = count.__code__.co_firstlineno + 2
     assert f"test_check_agent.py:{line} in count: 'counts[place] += 1.0')" in str(caught.value)
+
+
+COUNTED: list[int] = []
+
+
+def test_state_that_runs_share_is_named():
+    with pytest.raises(AssertionError, match=r"- state: a run changes test_check_agent\.COUNTED, "):
+        clickgym.check_agent(Counting)
+
+
+class Counting(Agent):
+    """It ranks by what all its runs have seen."""
+
+    def __init__(self, n_items, n_positions, *, seed=None):
+        self.n_items, self.n_positions = n_items, n_positions
+
+    def rank(self, observation):
+        COUNTED.append(1)
+        return [(len(COUNTED) + k) % self.n_items for k in range(self.n_positions)]
+
+    def update(self, observation, ranking, clicks, reward): ...

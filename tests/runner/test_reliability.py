@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import clickgym
+from clickgym.core.files import append
 
 RUN = "run PBMRank-v0 --agents Random --horizon 100 --runs 2 --jobs 1 --out out"
 
@@ -77,3 +78,9 @@ def test_a_worker_that_dies(here, signal):
     Path("spared").touch()
     subprocess.run(command, capture_output=True, text=True, check=True)
     assert clickgym.Results("out").frame.filter(step=100).height == 8
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="it stands for a full disk")
+def test_a_full_disk_names_the_file():
+    with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
+        append(Path("/dev/full"), "a line")

@@ -47,9 +47,16 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 
 def append(path: Path, lines: str) -> None:
-    """Add lines to a file, also if several threads or processes add lines to it."""
-    with open(path, "ab") as file:
-        file.write(lines.encode())
+    """Add lines to a file, also if several threads or processes add lines to it.
+
+    Raises:
+        OSError: nothing can be written, for example on a full disk; it names the file.
+    """
+    try:
+        with open(path, "ab") as file:
+            file.write(lines.encode())
+    except OSError as error:  # of a full disk it names none
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 def make_folder(path: Path) -> None:

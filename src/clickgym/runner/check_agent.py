@@ -35,6 +35,7 @@ from .make import (
     takes,
 )
 from .names import AgentLike
+from .own_code import hashes_behind
 from .play.faults import AgentError, check_list
 from .single_run import run
 
@@ -124,7 +125,13 @@ def check_agent(agent: AgentLike) -> None:
     if hasattr(check.first, "save") and hasattr(check.first, "load"):
         further["saving and loading"] = check.saving
     first["lists"] = check.lists
-    run_checks(f"{maker_name(check.maker)} breaks the interface of agents", first, further)
+    try:
+        run_checks(f"{maker_name(check.maker)} breaks the interface of agents", first, further)
+    except AssertionError as error:
+        if shared := ", ".join(check.shared()):
+            line = f"- state: a run changes {shared}, which all runs share; keep it in self"
+            raise AssertionError(f"{error}\n{line}") from None
+        raise
 
 
 class _Check:
@@ -132,6 +139,7 @@ class _Check:
 
     def __init__(self, agent: AgentLike) -> None:
         self.maker, self.passed = agent_recipe(agent)
+        self.before = hashes_behind((self.maker, self.passed))
         self.observed = observed_sizes(self.maker)
         common = ("n_items", "n_positions", "seed")
         self.own = [name for name in parameters_of(self.maker) if name not in common]
@@ -165,6 +173,16 @@ class _Check:
 
     def make(self, env: gym.Env | None = None, horizon: int = SESSIONS, seed: Any = 0) -> Any:
         return make_agent((self.maker, self.passed), env or self.env(), horizon=horizon, seed=seed)
+
+    def shared(self) -> list[str]:
+        """The attributes of classes and the variables of modules that runs have changed."""
+        now = hashes_behind((self.maker, self.passed))
+        return [
+            f"{module}.{name}"
+            for module, hashes in now.items()
+            for name, content in hashes.items()
+            if self.before.get(module, {}).get(name) != content
+        ]
 
     def play(self, *agents: Any, n_sessions: int = 100) -> list[list[list[int]]]:
         """The lists of agents that take turns, each in an environment of its own, all with the same
