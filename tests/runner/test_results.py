@@ -270,7 +270,9 @@ def test_changed_source_of_an_own_class(words, tmp_path, monkeypatch, played, ca
         importlib.invalidate_caches()
         assert main(words) == 0
         assert played.count == count
-        assert f"{there} of 1 runs were in out already" in capsys.readouterr().err
+        said = capsys.readouterr().err
+        assert f"{there} of 1 runs were in out already" in said
+        assert ("; 1 are played anew" in said) == (count == 2 and not there)
 
 
 # ---------------------------------------------------------------- damage, copies, other folders

@@ -5,7 +5,7 @@ The way of a sweep, file by file:
 - ``names``: specs are read, and things get labels;
 - ``make``: specs and classes become recipes, and of these environments and agents are made;
 - ``plan``: every agent is tried in every environment; each pair is a cell of the table
-  (``config``), known by what its runs depend on (``identity``);
+  (``config``), known by what its runs depend on (``identity``), ``own_code``);
 - ``sweep``: the runs that are not finished are played in parallel (``workers``, ``progress``);
 - ``play``: one run. ``play.pair`` chooses a loop, ``play.compiled``, ``play.python`` or
   ``play.learner``, and ``play.measuring`` measures (``play.metrics``);

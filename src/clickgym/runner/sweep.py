@@ -139,7 +139,7 @@ def sweep(
     is_kept = folder is not None
     config, pairs = plan_of(envs, agents, instances, runs, seed, engine, setting, is_kept=is_kept)
     whole = None if folder is None else folder.absolute()  # an agent may change the working folder
-    finished, journal = ({}, None) if whole is None else _open(whole, config)
+    finished, journal, others = ({}, None, set()) if whole is None else _open(whole, config)
     trials = {key: (cell, run) for cell, run, key in config.trials()}
     left = {key: trial for key, trial in trials.items() if key not in finished}
 
@@ -154,7 +154,9 @@ def sweep(
         return f"{sum(key in finished for key in trials)} of {len(trials)} runs"
 
     if folder is not None and progress:
-        say_resumed(folder, count())
+        n_anew = sum((*cell[:3], cell.seed, run) in others for cell, run in left.values())
+        anew = f"; {n_anew} are played anew, because something of them is other than it was"
+        say_resumed(folder, count(), anew if n_anew else "")
     with resumable(folder, count):
         code = _code_of({cell[:3]: pairs[cell[:3]] for cell, _ in left.values()}.values(), n_jobs)
         batches = _batches(left, config, pairs)
@@ -168,9 +170,12 @@ def sweep(
     return Results(frame_of(finished, config), config)
 
 
-def _open(folder: Path, config: Config) -> tuple[dict[str, FinishedRun], Journal | None]:
-    """Open a results folder for a sweep; return its finished runs, and the file for further ones:
-    None if all are there, and the table of the folder shows them already.
+def _open(
+    folder: Path, config: Config
+) -> tuple[dict[str, FinishedRun], Journal | None, set[tuple[Any, ...]]]:
+    """Open a results folder for a sweep; return its finished runs; the file for further ones, None
+    if all are there, and the table of the folder shows them already; and the labels, seeds and
+    numbers of the finished runs of this setting.
 
     Raises:
         ValueError: it holds something else.
@@ -180,10 +185,17 @@ def _open(folder: Path, config: Config) -> tuple[dict[str, FinishedRun], Journal
     if not configs and {file.name for file in folder.glob("[!.]*")} - {RUNS}:
         raise ValueError(f"{folder} is not a results folder; choose another (--out)")
     before = [*configs.values()]
+    named = {
+        (*cell[:3], cell.seed, run)
+        for one in before
+        if one.setting == config.setting
+        for cell, run, key in one.trials()
+        if key in finished
+    }
     is_shown = before and shown_of([*before, config], finished) == shown_of(before, finished)
     if is_shown and all(key in finished for *_, key in config.trials()):
-        return finished, None
-    return finished, Journal(folder, config)
+        return finished, None, named
+    return finished, Journal(folder, config), named
 
 
 @contextmanager
