@@ -63,6 +63,22 @@ def test_equal_candidates_and_scale():
                 assert env.action(np.multiply(weights, scale)).tolist() == expected
 
 
+def test_lists_of_streams_are_those_of_single_weights():
+    env = FeatureWeightsAction(ClickEnv(USERS))
+    weights, observations = np.random.default_rng(0).standard_normal((6, 3)), []
+    single = []
+    for seed, row in enumerate(weights):
+        observations.append(env.reset(seed=seed)[0]["features"])
+        single.append(env.action(row).tolist())
+    features = np.stack(observations)
+    assert env.action_space.lists(weights, features).tolist() == single
+    weights[1, 2] = np.nan
+    with pytest.raises(ValueError, match=r"^weights\[1, 2\] is nan; expected a finite number$"):
+        env.action_space.lists(weights, features)
+    with pytest.raises(ValueError, match=r"weights has shape \(3,\); expected \(6, 3\)"):
+        env.action_space.lists(weights[0], features)
+
+
 def test_other_environments_are_refused():
     env = gym.make("ContextualPBMRank-v0")
     said = r"^the observation is %s.*; weights need .* features .* those of a Contextual id, inside"
