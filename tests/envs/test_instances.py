@@ -119,10 +119,8 @@ WRONG = {
 
 @pytest.mark.parametrize("family", WRONG)
 def test_a_wrong_argument_of_a_family_makes_no_world(family):
-    """The message has the name of the argument, or of what it contradicts."""
     for arguments in WRONG[family].split():
-        name = arguments.partition("=")[0].removeprefix("n_")
-        with pytest.raises(ValueError, match=f"^'?{family}:.*{name}"):
+        with pytest.raises(ValueError, match=f"^'?{family}:{arguments}"):
             load_instance(f"{family}:{arguments}")
 
 
