@@ -63,7 +63,6 @@ class ContextualModel(Users):
             a dynamic Bayesian network model.
 
     Attributes:
-        attraction: for each user the attraction probabilities of its candidates.
         mean: the click model of a session in which all candidates equal the mean candidate. `at`
             returns that of any session.
 
@@ -128,8 +127,14 @@ class ContextualModel(Users):
             ]
             for user, row in enumerate(self.candidates):
                 self._check_candidates(f"candidates[{user}]", row)
-        sizes = np.array([len(row) for row in self.candidates])
-        entries = np.concatenate(self.candidates)
+
+        # The entries of the pool. Users with neither candidates nor attractions of their own share
+        # them: one for each item, instead of one for each pair.
+        shares = candidates is None and attraction is None
+        lists = self.candidates[:1] if shares else self.candidates
+        sizes = np.array([len(row) for row in lists])
+        starts = np.cumsum(sizes) - sizes
+        entries = np.concatenate(lists)
 
         # Features.
         of_users = np.zeros((n_users, 0)) if self.users is None else self.users
@@ -142,8 +147,8 @@ class ContextualModel(Users):
                 raise ValueError("interactions require a first feature that is the same for all")
             norm = largest_norm(of_users, self.items, self.interactions, self.candidates)
         else:
-            of_items = squared_norms(self.items)[entries]
-            norm = float((np.repeat((of_users**2).sum(axis=1), sizes) + of_items).max() ** 0.5)
+            of_items = np.maximum.reduceat(squared_norms(self.items)[entries], starts)
+            norm = float(((of_users**2).sum(axis=1) + of_items).max() ** 0.5)
         if norm > 1 + ROUNDING:
             raise ValueError(
                 f"the features of some user and item have the norm {norm:g}; expected at most 1"
@@ -155,19 +160,23 @@ class ContextualModel(Users):
             raise ValueError("expected either an attraction or a theta")
         if self.theta is not None:
             n_user = of_users.shape[1]
-            by_item = weighted_sums(self.items, self.theta[n_user:])[entries]
-            sums = np.repeat(weighted_sums(of_users, self.theta[:n_user]), sizes) + by_item
-            if sums.min() < -ROUNDING or sums.max() > 1 + ROUNDING:
-                ends = f"from {sums.min():g} to {sums.max():g}"
+            user_attraction = weighted_sums(of_users, self.theta[:n_user]).copy()
+            of_entries = weighted_sums(self.items, self.theta[n_user:])[entries]
+            least = (user_attraction + np.minimum.reduceat(of_entries, starts)).min()
+            most = (user_attraction + np.maximum.reduceat(of_entries, starts)).max()
+            if least < -ROUNDING or most > 1 + ROUNDING:
+                ends = f"from {least:g} to {most:g}"
                 raise ValueError(f"attractions theta @ x range {ends}; expected probabilities")
-            self.attraction = np.split(sums.clip(0.0, 1.0), np.cumsum(sizes)[:-1])
         elif attraction is None or len(attraction) != n_users:
             raise ValueError(f"attraction has {len(attraction or ())} entries; expected {n_users}")
         else:
-            self.attraction = [
-                probabilities(f"attraction[{user}]", row, (int(sizes[user]),))
-                for user, row in enumerate(attraction)
-            ]
+            user_attraction = np.zeros(n_users)
+            of_entries = np.concatenate(
+                [
+                    probabilities(f"attraction[{user}]", row, (int(sizes[user]),))
+                    for user, row in enumerate(attraction)
+                ]
+            )
         self.others = {name: probabilities(name, others[name], (n_items,)) for name in names[1:]}
         of_others = [row[entries] for row in self.others.values()]
 
@@ -180,10 +189,22 @@ class ContextualModel(Users):
         if self.held_out and (self.gain is None or users is not None or len(self.interactions)):
             raise ValueError("held_out needs a gain, and neither users nor interactions")
 
-        starts = np.cumsum(sizes) - sizes
-        values = np.array([np.concatenate(self.attraction), *of_others])
-        self.pool = Pool(of_users, self.items, starts, sizes, entries, values, self.interactions)
-        means = [(np.add.reduceat(row, starts) / sizes).mean() for row in values]
+        self.pool = Pool(
+            users=of_users,
+            items=self.items,
+            starts=np.resize(starts, n_users),
+            sizes=np.resize(sizes, n_users),
+            entries=entries,
+            user_attraction=user_attraction,
+            values=np.array([of_entries, *of_others]),
+            pairs=self.interactions,
+        )
+        if shares:
+            means = [row.mean() for row in self.pool.values]
+            means[0] = (user_attraction.mean() + means[0]).clip(0.0, 1.0)
+        else:
+            rows = [np.concatenate(self.attraction), *of_others]
+            means = [(np.add.reduceat(row, starts) / sizes).mean() for row in rows]
         self.mean = self._with_items([np.full(self.n_items, mean) for mean in means])
 
     def _check_candidates(self, name: str, row: NDArray[np.int64]) -> None:
@@ -224,6 +245,16 @@ class ContextualModel(Users):
     def default_reward(self) -> str:  # type: ignore[override]
         return self.base.contextual_reward
 
+    @property
+    def attraction(self) -> list[NDArray[np.float64]]:
+        """For each user the attraction probabilities of its candidates."""
+        return [self._attraction_of(user) for user in range(len(self.candidates))]
+
+    def _attraction_of(self, user: int) -> NDArray[np.float64]:
+        pool = self.pool
+        first, last = pool.starts[user], pool.starts[user] + pool.sizes[user]
+        return (pool.user_attraction[user] + pool.values[0, first:last]).clip(0.0, 1.0)
+
     def at(self, user: int, items: ArrayLike) -> ClickModel:
         """Return the click model of a session of a user with L of its candidates, by their item
         numbers.
@@ -231,7 +262,7 @@ class ContextualModel(Users):
         row = self.candidates[user].tolist()
         places = [row.index(item) for item in np.asarray(items).tolist()]
         others = [values[np.asarray(items)] for values in self.others.values()]
-        return self._with_items([self.attraction[user][places], *others])
+        return self._with_items([self._attraction_of(user)[places], *others])
 
     def tasks(
         self, reward: str, cutoff: int | None, reference: ArrayLike | None

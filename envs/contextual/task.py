@@ -25,7 +25,7 @@ from ..task import Kernels, Task, click_session
 
 class Pool(NamedTuple):
     """The users and items from which sessions are drawn. An *entry* is an item as a candidate of a
-    user; the entries of one user follow those of the other.
+    user; the entries of one user follow those of the other, or all users share the same entries.
     """
 
     users: NDArray[np.float64]  # (M, d_u)
@@ -33,6 +33,7 @@ class Pool(NamedTuple):
     starts: NDArray[np.int64]  # (M,) the first entry of each user
     sizes: NDArray[np.int64]  # (M,) the number of its entries
     entries: NDArray[np.int64]  # (E,) the item of each entry
+    user_attraction: NDArray[np.float64]  # (M,) is added to the attraction of the entries
     values: NDArray[np.float64]  # (p, E) item parameters of the entries, attraction first
     pairs: NDArray[np.int64]  # (Q, 2) features whose products over the first are features, too
 
@@ -117,7 +118,10 @@ def draw_candidates(users, state, b, rng):
         item = pool.entries[entry]
         items[a] = item
         for p in range(len(users.values)):
-            values[p, a] = users.values[p][a] = pool.values[p, entry]
+            users.values[p][a] = pool.values[p, entry]
+        attraction[a] = min(max(pool.user_attraction[user] + attraction[a], 0.0), 1.0)
+        for p in range(len(users.values)):
+            values[p, a] = users.values[p][a]
         for j in range(n_user):
             features[a, j] = pool.users[user, j]
         for j in range(n_item):

@@ -5,6 +5,7 @@ engines, conventions.
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 from contextlib import nullcontext
 
 import gymnasium as gym
@@ -114,6 +115,19 @@ def test_attraction_of_labels(name):
     assert (shorter.n_positions, shorter.n_items, shorter.n_features) == (2, L, 4)
     with pytest.raises(ValueError, match="1 is not in list"):
         model.at(0, [0, 1, 2, 3, 4])
+
+
+def test_memory_of_linear_attraction():
+    """It grows with users and items, not with their pairs, which would take 32 MB here."""
+    rng = np.random.default_rng(0)
+    users, items = rng.random((2000, 2)) / 4, rng.random((2000, 2)) / 4
+    tracemalloc.start()
+    model = ContextualModel(BASES["PBM"], items, users=users, theta=[0.1, 0.2, 0.3, 0.4])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2e6
+    expected = users[1999] @ [0.1, 0.2] + items @ [0.3, 0.4]
+    np.testing.assert_allclose(model.attraction[1999], expected)
 
 
 # -------------------------------------------------------------------------------- laws of a session
