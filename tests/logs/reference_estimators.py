@@ -191,19 +191,20 @@ class BruteForce:
         ]
 
     def perplexity_by_rank(self, log: ClickLog) -> list[float]:
-        sums = [0.0] * log.n_positions
+        logs: list[list[float]] = [[] for _ in range(log.n_positions)]
         for query, items, clicks in _told(log):
             law = self.law(query, items)
             for k, click in enumerate(clicks):
-                sums[k] += math.log(math.fsum(p for vector, p in law.items() if vector[k] == click))
-        return [math.exp(-total / len(log)) for total in sums]
+                p = math.fsum(p for vector, p in law.items() if vector[k] == click)
+                logs[k].append(math.log(p))
+        return [math.exp(-math.fsum(values) / len(values)) for values in logs]
 
 
 def _told(log: ClickLog) -> list[tuple[str, tuple[str, ...], tuple[int, ...]]]:
-    """Query, items and clicks of each session, by their labels."""
-    return [
-        (log.query_labels[query], tuple(log.item_labels[item] for item in items), tuple(clicks))
-        for query, items, clicks in zip(
-            log.queries.tolist(), log.items.tolist(), log.clicks.tolist(), strict=True
-        )
-    ]
+    """Query, items and clicks of each session, by their labels, down to the end of its list."""
+    told = []
+    for session, n in enumerate(log.lengths.tolist()):
+        items = tuple(log.item_labels[item] for item in log.items[session, :n])
+        query = log.query_labels[log.queries[session]]
+        told.append((query, items, tuple(log.clicks[session, :n].tolist())))
+    return told

@@ -1,4 +1,4 @@
-"""EM: equal sessions are counted once, and convergence is reached on a shorter way."""
+"""Estimates against brute force and closed forms, and EM's shorter way to convergence."""
 
 from __future__ import annotations
 
@@ -6,10 +6,19 @@ import numpy as np
 import pytest
 from reference_estimators import BruteForce
 from scipy.special import betaln
-from test_offline import ALL, EM, TRUTH, UNIFORM, penalised, small_log
+from test_offline import (
+    ALL,
+    EM,
+    PARAMETERS,
+    TRUTH,
+    UNIFORM,
+    assert_no_parameter_can_improve,
+    penalised,
+    small_log,
+    unequal_log,
+)
 
-from clickgym.logs import ClickLog, PBMEstimator, UBMEstimator, fit_models
-from clickgym.logs.estimation.counting import by_query, last_clicks, merge_tails
+from clickgym.logs import ClickLog, CMEstimator, PBMEstimator, UBMEstimator, fit_models
 from clickgym.logs.estimation.estimator import MODEL_ESTIMATORS
 from clickgym.logs.estimation.priors import fitted_prior
 
@@ -17,10 +26,11 @@ from clickgym.logs.estimation.priors import fitted_prior
 # --- brute force
 
 
+@pytest.mark.parametrize("make_log", [small_log, unequal_log])
 @pytest.mark.parametrize("name", ALL)
-def test_estimates_are_those_of_brute_force(name):
+def test_estimates_are_those_of_brute_force(name, make_log):
     """Three steps, with every sequence of a user's coins enumerated; the cascade model has none."""
-    log = small_log(2, 80)
+    log = make_log(2, 80)
     fitted = ALL[name]().fit(log) if name == "CM" else ALL[name](3).fit(log)
     reference = BruteForce(name, 3).fit(log)
     attraction = [reference.p(("α", *pair)) for pair in fitted.pairs_]
@@ -31,25 +41,20 @@ def test_estimates_are_those_of_brute_force(name):
     )
 
 
-# ------------------------------------------------------------------------------------------------
-# --- equal sessions
+def test_closed_form_by_hand():
+    """Examined down to the first click, or to the end of the list: a twice (once above a click), b
+    twice, c once.
+    """
+    items, clicks = [[0, 1, 2], [1, 0, -1], [2, -1, -1]], [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
+    log = ClickLog(items, clicks, [0, 0, 0], tuple("abc"), ("q",))
+    assert CMEstimator((1, 1)).fit(log).attraction_.tolist() == [1 / 3, 3 / 4, 1 / 3, 0.5]
 
 
-def test_merged_sessions():
-    log = small_log(7, 500)
-    order, _, pairs = by_query(log.queries, log.items, len(log.item_labels))
-    last = last_clicks(log.clicks[order])
-    expected: dict[tuple[int, ...], int] = {}
-    for end, row in zip(last.tolist(), pairs.tolist(), strict=True):
-        kind = (end, *row[end if end >= 0 else 1 :])
-        expected[kind] = expected.get(kind, 0) + 1
-    merged, last, weights = merge_tails(pairs, last)
-    kinds = [
-        (end, *row[end if end >= 0 else 1 :])
-        for end, row in zip(last.tolist(), merged.tolist(), strict=True)
-    ]
-    assert dict(zip(kinds, weights.tolist(), strict=True)) == expected
-    assert len(kinds) == len(expected) < 200
+@pytest.mark.parametrize("name", EM)
+def test_em_ends_where_no_parameter_can_improve(name):
+    log = unequal_log(5)
+    estimator = ALL[name](3000).fit(log)
+    assert_no_parameter_can_improve(estimator, log, PARAMETERS[name])
 
 
 # ------------------------------------------------------------------------------------------------

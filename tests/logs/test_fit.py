@@ -100,11 +100,8 @@ def test_fewer_items_are_those_displayed_most(tmp_path):
     log = ClickLog(items, np.zeros((5, 2)), [0] * 5, ("x", "c", "b", "a"), ("q",))
     instance = fit_models(log, ["PBM"], n_items=3, test_share=0).instances["q"]
     assert instance.estimation["items"] == ["a", "b", "c"]
-    assert instance.initial_ranking.tolist() == [
-        2,
-        1,
-        0,
-    ]  # c and b as in the most frequent list, then a
+    # c and b as in the most frequent list, then a
+    assert instance.initial_ranking.tolist() == [2, 1, 0]
 
 
 @pytest.mark.parametrize(("n_items", "kept"), [(None, "abcd"), (3, "abc"), (5, "abcde")])

@@ -216,20 +216,6 @@ def test_ndcg_with_candidates_is_its_definition_on_both_engines(k, tmp_path):
     assert 0 < runs[0][-1] < horizon
 
 
-def test_info_names_the_candidates_of_the_returned_observation():
-    instance = judged_instance(judged(), n_items=5, n_positions=3)
-    items = instance.model("ContextualModel of DBN").items
-    envs = gym.make_vec("ContextualDBNRank-v0", num_envs=3, instance=instance)
-    observations, infos = envs.reset(seed=0)
-    for _ in range(20):
-        np.testing.assert_array_equal(observations["features"], items[infos["next_candidates"]])
-        for user, candidates in zip(infos["next_user"], infos["next_candidates"], strict=True):
-            assert set(candidates) <= set(envs.unwrapped.model.candidates[user])
-        kept, before = infos["next_candidates"], infos["next_candidates"].copy()
-        observations, *_, infos = envs.step(envs.action_space.sample())
-        np.testing.assert_array_equal(kept, before)
-
-
 class InOrder(OwnLoop):
     """Shows the first candidates of each session, on four streams."""
 
@@ -254,16 +240,10 @@ def test_ndcg_of_a_learner_is_that_of_its_lists():
     np.testing.assert_allclose(result.metrics["ndcg@2"], np.cumsum(values), rtol=1e-12)
 
 
-def test_the_best_list_has_ndcg_one():
-    """Of linear users, whose gain is their attraction, and who click the most attractive."""
-    env = gym.make("ContextualPBMRank-v0", instance="linear:n_items=10,n_positions=3")
-    options = {"metrics": ["ndcg@3"], "checkpoints": [2000], "engine": "python"}
-    result = clickgym.run("LinearTS", env, 3000, seed=0, **options)
-    first, last = result.metrics["ndcg@3"]
-    assert (last - first) / 1000 > 0.99
-    for name in ("ndcg@0", "ndcg@1.5", "ndcg@", "ndcg@01", "ndcg@x"):
-        with pytest.raises(ValueError, match=f"metric is '{name}'; expected ndcg@k, k from 1"):
-            clickgym.run("LinearTS", env, 10, metrics=[name])
+@pytest.mark.parametrize("name", ["ndcg@0", "ndcg@1.5", "ndcg@", "ndcg@01", "ndcg@x"])
+def test_a_wrong_cutoff_is_refused(name):
+    with pytest.raises(ValueError, match=f"metric is '{name}'; expected ndcg@k, k from 1"):
+        clickgym.run("LinearTS", "ContextualPBMRank-v0", 10, metrics=[name])
 
 
 def test_held_out_ndcg_by_hand():
@@ -399,10 +379,6 @@ def test_the_metric_in_a_sweep(tmp_path):
     table = alone.table().filter(agent="PDGD")
     assert table[METRIC].item() == pytest.approx(last[METRIC].mean())
     assert table["ndcg@2"].item() == pytest.approx(last["ndcg@2"].mean() / 200)
-    *_, panel = alone.plot().axes
-    (line,) = (line for line in panel.get_lines() if line.get_label() == "PDGD")
-    assert panel.get_ylabel() == METRIC
-    assert line.get_ydata()[-1] == pytest.approx(last[METRIC].mean())
 
 
 def test_test_queries_are_in_no_session(tmp_path):

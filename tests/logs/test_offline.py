@@ -4,6 +4,7 @@ the real log.
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -76,6 +77,14 @@ def small_log(seed, n_sessions=60):
     items = rng.permuted(np.tile(np.arange(5), (n_sessions, 1)), axis=1)[:, :3]
     clicks = rng.random((n_sessions, 3)) < [0.6, 0.4, 0.3]
     return ClickLog(items, clicks, rng.integers(2, size=n_sessions), tuple("abcde"), ("p", "q"))
+
+
+def unequal_log(seed, n_sessions=60):
+    """The same log with lists of one to three items."""
+    log = small_log(seed, n_sessions)
+    lengths = np.random.default_rng(seed).integers(1, 4, n_sessions)
+    shown = np.arange(3) < lengths[:, None]
+    return replace(log, items=np.where(shown, log.items, -1), clicks=log.clicks * shown)
 
 
 # ------------------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ def rows(log):
 
 
 def some_log():
+    """Three lists, the last of which is shorter."""
     items, clicks = [[0, 1], [2, 0], [1, -1]], [[1, 0], [0, 0], [1, 0]]
     return ClickLog(items, clicks, [0, 1, 0], ("a", "b,c", 'd"e'), ("q", "r"))
 
