@@ -22,7 +22,6 @@ from clickgym.envs import (
     PositionBasedModel,
     RankedList,
     ScoresAction,
-    check_ranking,
 )
 from clickgym.envs.wrappers.item_by_item import Choices, Draft
 
@@ -43,22 +42,6 @@ def lists(n_items, n_positions):
 
 # an action is a list
 # --------------------------------------------------------------------------------------------------
-
-
-def action_of(ranking):
-    """Scores of four items for a list in order."""
-    return [-ranking.index(item) if item in ranking else -99 for item in range(4)]
-
-
-@given(data=st.data())
-def test_every_action_is_a_list_of_distinct_items(data):
-    n_items = data.draw(st.integers(1, 30))
-    n_positions = data.draw(st.integers(1, n_items))
-    order = data.draw(st.permutations(range(n_items)))
-    env = ScoresAction(scalar(n_items, n_positions, reference=range(n_positions)), order)
-    env.action_space.seed(data.draw(st.integers(0, 1000)))
-    ranking = env.action(env.action_space.sample())
-    assert check_ranking(ranking, n_items, n_positions) is ranking
 
 
 @given(st.lists(st.sampled_from([-1.0, -0.5, 0.0, 0.5, 1.0, -9.0, 2.0]), min_size=6, max_size=6))

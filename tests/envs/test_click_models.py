@@ -23,7 +23,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from clickgym.envs import (
-    CascadeModel,
     ClickChainModel,
     ClickModel,
     DependentClickModel,
@@ -198,10 +197,3 @@ def test_search_beyond_the_limit(model_class):
     others = [name for name in model.rewards if name != "clicks"]
     assert all(len(model.optimal_ranking(reward)) == 10 for reward in others)
     assert len(model.optimal_ranking(cutoff=2)) == 10
-
-
-# wrong inputs ------------------------------------------------------
-
-DCM = DependentClickModel([0.5, 0.2, 0.1], [0.5, 0.5])
-CM = CascadeModel([0.5, 0.2], 2)
-PBM = {"model": "PBM", "attraction": [0.5]}

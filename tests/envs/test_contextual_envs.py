@@ -88,10 +88,10 @@ def test_mean_session(name):
 
 
 @by_model
-def test_description(name):
-    model = MODELS[name]
+@pytest.mark.parametrize("models", [MODELS, LABELLED], ids=["linear", "labels"])
+def test_description(name, models):
+    model = models[name]
     assert ClickModel.from_dict(model.to_dict()) == model
-    assert ContextualModel(BASES[name].to_dict(), ITEMS, None, USERS, theta=THETA) == model
     assert model.kind == f"ContextualModel of {name}"
     shorter = model.with_positions(2)
     assert (shorter.n_positions, shorter.n_items, shorter.n_features) == (2, L, 4)
@@ -109,10 +109,6 @@ def test_attraction_of_labels(name):
     )
     # users are equally likely, not candidates
     np.testing.assert_allclose(model.mean.attraction, np.full(L, (0.44 + 0.55) / 2))
-    assert ClickModel.from_dict(model.to_dict()) == model
-    assert model.kind == f"ContextualModel of {name}"
-    shorter = model.with_positions(2)
-    assert (shorter.n_positions, shorter.n_items, shorter.n_features) == (2, L, 4)
     with pytest.raises(ValueError, match="1 is not in list"):
         model.at(0, [0, 1, 2, 3, 4])
 

@@ -109,9 +109,6 @@ def test_held_out_users_are_of_the_same_world(family):
         model_of(f"{family}:n_users=1,users=test")
 
 
-# ------------------------------------------------------------------------------------- environments
-
-
 # --------------------------------------------------------------------------------- models and files
 
 

@@ -13,7 +13,9 @@ from registries import default_ids
 
 pytestmark = pytest.mark.uncompiled
 
-IDS = default_ids("", "NonStationary", "Contextual", "Memory", "Queries")
+IDS = ["PBMRank-v0", "MixtureRank-v0", "NonStationaryCMRank-v0", "ContextualDBNRank-v0"]
+IDS += ["QueriesUBMRank-v0", *default_ids("Memory")]
+"""Each kind of environment."""
 COPIES = {"deepcopy": copy.deepcopy, "pickle": lambda env: pickle.loads(pickle.dumps(env))}
 
 

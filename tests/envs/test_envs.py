@@ -43,9 +43,8 @@ def test_the_checkers_pass_without_a_warning(env_id, given, capfd):
 # one step ----------------------------------------------------------
 
 
-@by_id
-def test_every_step_returns_fresh_arrays(env_id):
-    env = gym.make(env_id, **arguments(env_id))
+def test_every_step_returns_fresh_arrays():
+    env = gym.make("PBMRank-v0", **arguments("PBMRank-v0"))
     first, info = env.reset(seed=0)
     returned = [first, *(env.step([0, 1, 2])[0] for _ in range(20))]
     before = [clicks.copy() for clicks in returned]
@@ -58,10 +57,10 @@ def test_every_step_returns_fresh_arrays(env_id):
     np.testing.assert_array_equal(env.reset()[1]["optimal_ranking"], optimal)
 
 
-@by_id
-def test_a_list_that_repeats_an_item(env_id):
+def test_a_list_that_repeats_an_item():
     """What is shown instead is a list like any other, and info tells which."""
-    env, twin = (gym.make(env_id, **arguments(env_id), render_mode="ansi") for _ in range(2))
+    given = arguments("PBMRank-v0") | {"render_mode": "ansi"}
+    env, twin = (gym.make("PBMRank-v0", **given) for _ in range(2))
     env.reset(seed=0), twin.reset(seed=0)
     action = np.array([4, 1, 4])
     for _ in range(2):
@@ -94,9 +93,8 @@ def stream(env, n_steps=40):
     return [env.step([0, 1, 2])[0].tolist() for _ in range(n_steps)]
 
 
-@by_id
-def test_a_seed_fixes_the_stream_and_no_seed_continues_it(env_id):
-    env, other = (gym.make(env_id, **arguments(env_id)) for _ in range(2))
+def test_a_seed_fixes_the_stream_and_no_seed_continues_it():
+    env, other = (gym.make("PBMRank-v0", **arguments("PBMRank-v0")) for _ in range(2))
     env.reset(seed=7)
     first = stream(env)
     other.reset(seed=7)
@@ -109,13 +107,12 @@ def test_a_seed_fixes_the_stream_and_no_seed_continues_it(env_id):
     assert stream(env) != first
 
 
-@by_id
 @pytest.mark.parametrize("seed", [0, 1, 42])
-def test_seed_shared_with_an_agent(env_id, seed):
+def test_seed_shared_with_an_agent(seed):
     """⚠ With Gymnasium's own seeding the clicks would be functions of the numbers that chose the
     list.
     """
-    env = gym.make(env_id, **arguments(env_id)).unwrapped
+    env = gym.make("PBMRank-v0").unwrapped
     env.reset(seed=seed)
     numbers = env.np_random.random(1000)
     for agent in (np.random.default_rng(seed), *np.random.default_rng(seed).spawn(3)):
@@ -131,10 +128,9 @@ BAD_ACTIONS = {  # of many more in `test_spaces`
 }
 
 
-@by_id
 @pytest.mark.parametrize(("action", "error", "message"), BAD_ACTIONS.values(), ids=BAD_ACTIONS)
-def test_a_bad_action_is_refused_and_leaves_no_trace(env_id, action, error, message):
-    env = gym.make(env_id, **arguments(env_id), render_mode="ansi").unwrapped
+def test_a_bad_action_is_refused_and_leaves_no_trace(action, error, message):
+    env = gym.make("PBMRank-v0", **arguments("PBMRank-v0"), render_mode="ansi").unwrapped
     env.reset(seed=0)
     env.step([0, 1, 2])
     state, page = copy.deepcopy(env.np_random.bit_generator.state), env.render()
@@ -142,9 +138,6 @@ def test_a_bad_action_is_refused_and_leaves_no_trace(env_id, action, error, mess
         env.step(action)
     assert env.np_random.bit_generator.state == state
     assert env.render() == page
-
-
-PBM = {"attraction": [0.5, 0.4, 0.3], "examination": [1.0, 0.5]}
 
 
 def test_optimum_out_of_reach():
@@ -159,6 +152,3 @@ def test_optimum_out_of_reach():
     assert env.step(range(10, 20))[-1]["regret"] == pytest.approx(
         model.expected_reward(range(10)) - model.expected_reward(range(10, 20))
     )
-
-
-# rendering and measuring -------------------------------------------

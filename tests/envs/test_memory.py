@@ -137,45 +137,6 @@ def test_sessions_left():
     assert optima[0] == optima[1] > optima[2] > optima[3]
 
 
-@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
-def test_streams_are_the_scalar_environment(mode):
-    """Each stream of one follows the scalar environment draw by draw; of many, users leave one by
-    one.
-    """
-    users = some_users(1, 3, 4, 2, mean_sessions=3.0)
-    env, envs = ClickEnv(users), ClickVectorEnv(users, 1, autoreset_mode=mode)
-    observation, info = env.reset(seed=5)
-    observations, infos = envs.reset(seed=5)
-    over = False
-    for step in range(200):
-        assert {key: observations[key][0] for key in ("state",)} == {"state": observation["state"]}
-        np.testing.assert_array_equal(observations["clicks"][0], observation["clicks"])
-        ranking = np.random.default_rng(step).permutation(4)[:2]
-        if over and mode is AutoresetMode.NEXT_STEP:
-            observations, rewards, ended, _, infos = envs.step(ranking[None])
-            env.np_random.random(2)  # the stream draws for a list that nobody meets
-            observation, info = env.reset()
-            over = False
-            assert rewards[0] == 0
-            assert not ended[0]
-            assert not infos["_regret"][0]
-            assert infos["optimal_reward"][0] == info["optimal_reward"]
-            continue
-        observations, rewards, ended, _, infos = envs.step(ranking[None])
-        observation, reward, over, _, info = env.step(ranking)
-        assert (rewards[0], ended[0]) == (reward, over)
-        last = infos["final_info"] if over and mode is AutoresetMode.SAME_STEP else infos
-        assert last["_regret"][0]
-        assert last["regret"][0] == info["regret"]
-        if over and mode is AutoresetMode.SAME_STEP:
-            final = infos["final_obs"][0]
-            assert final["state"] == observation["state"]
-            np.testing.assert_array_equal(final["clicks"], observation["clicks"])
-            assert not infos.get("_regret", [False])[0]
-            observation, info = env.reset()
-            over = False
-
-
 def test_actions_after_a_user_has_left():
     """In the step that brings the next one: bad lists, of some streams or of all, change nothing;
     those of others count.

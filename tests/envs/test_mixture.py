@@ -45,6 +45,7 @@ KINDS = (
     (UserBrowsingModel, TrustBiasModel),
     (DependentClickModel, DynamicBayesianModel),
     (PositionBasedModel, PositionBasedModel, DynamicBayesianModel),
+    (PositionBasedModel, PositionBasedModel),
 )
 
 
@@ -60,6 +61,8 @@ def test_optimum_is_that_of_enumeration(kinds):
             make_model(kind, 5, 3, lambda shape: rng.choice([0, 0.3, 1, *rng.random(4)], shape))
             for kind in kinds
         ]
+        if kinds == (PositionBasedModel, PositionBasedModel):  # two tastes
+            models[1] = PositionBasedModel(models[1].attraction, models[0].examination)
         mixture = MixtureModel(models, rng.dirichlet(np.full(len(kinds), 5.0)))
         for reward, cutoff in itertools.product(mixture.rewards, (2, 3)):
             values = [mixture.expected_reward(ranking, reward, cutoff) for ranking in lists]

@@ -9,7 +9,6 @@ import warnings
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode
 from registries import default_ids
 from slow import slow
 
@@ -31,39 +30,19 @@ IDS = default_ids("Queries")
 PBM = "QueriesPBMRank-v0"
 FEW = {"instance": "queries:split=real,n_positions=3,n_sessions=7"}
 by_id = pytest.mark.parametrize("env_id", IDS)
-MODES = [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP]
 
 
-FROZEN = {
-    "train": {
-        "CM": -15.81776487067469,
-        "PBM": -0.39888288477722433,
-        "DCM": 6.325406001434398,
-        "UBM": -0.09913860572219768,
-        "DBN": -1.5581578802524327,
-        "CCM": 6.0206248979276085,
-        "TPBM": 17.354522130036536,
-    },
-    "valid": {
-        "CM": 1.7119936597031469,
-        "PBM": -4.672779998484777,
-        "DCM": -4.041423431958083,
-        "UBM": 8.327514055274879,
-        "DBN": 6.095704963282599,
-        "CCM": 0.5369519559568736,
-        "TPBM": -10.064987462889345,
-    },
-    "test": {
-        "CM": -0.7410910792663095,
-        "PBM": 7.10764855838484,
-        "DCM": 2.9528942566384604,
-        "UBM": 7.7320244337804,
-        "DBN": 10.377243836833582,
-        "CCM": 0.27032902387596924,
-        "TPBM": -12.655548974480661,
-    },
-}
-"""A sum over all parameters of all queries, with weights that differ."""
+FROZEN = """
+kind           train           valid            test
+CM    -15.8177648707    1.7119936597   -0.7410910793
+PBM    -0.3988828848   -4.6727799985    7.1076485584
+DCM     6.3254060014   -4.0414234320    2.9528942566
+UBM    -0.0991386057    8.3275140553    7.7320244338
+DBN    -1.5581578803    6.0957049633   10.3772438368
+CCM     6.0206248979    0.5369519560    0.2703290239
+TPBM   17.3545221300  -10.0649874629  -12.6555489745
+"""
+"""By kind and split a sum over all parameters of all queries, with weights that differ."""
 
 
 def users(n_sessions=4):
@@ -94,26 +73,6 @@ def test_regret_is_that_of_the_query(env_id):
             assert (terminated, truncated) == (session == 7, False)
         with pytest.raises(gym.error.ResetNeeded):
             env.step(ranking)
-
-
-@by_id
-def test_a_single_stream_is_the_scalar_environment(env_id):
-    one = gym.make(env_id, **FEW)
-    many = gym.make_vec(env_id, num_envs=1, autoreset_mode="SameStep", **FEW)
-    np.testing.assert_equal(one.reset(seed=3)[0], many.reset(seed=3)[0][0])
-    one.action_space.seed(3)
-    for _ in range(30):
-        ranking = one.action_space.sample()
-        clicks, paid, terminated, _, info = one.step(ranking)
-        of_streams, rewards, ends, _, infos = many.step(ranking[None])
-        if terminated:
-            np.testing.assert_equal(clicks, infos["final_obs"][0])
-            assert info["regret"] == infos["final_info"]["regret"][0]
-            assert info["query"] == infos["final_info"]["query"][0]
-            clicks, info = one.reset()
-            assert info["query"] == infos["query"][0]
-        np.testing.assert_equal(clicks, of_streams[0])
-        assert (paid, terminated) == (rewards[0], ends[0])
 
 
 @pytest.mark.parametrize("seed", [0, 2, 2**40 + 1])
@@ -158,10 +117,12 @@ def test_agents_are_told_the_mean_of_the_training_split(split, n_positions):
         assert env.knowledge(source) is None
 
 
-@pytest.mark.parametrize("split", FROZEN)
+@pytest.mark.parametrize("split", ["test", *slow("train", "valid")])
 def test_the_queries_of_a_split_are_frozen(split):
-    assert FROZEN[split].keys() == {env_id[7:].removesuffix("Rank-v0") for env_id in IDS}
-    for kind, expected in FROZEN[split].items():
+    head, *rows = (line.split() for line in FROZEN.strip().splitlines())
+    assert {kind for kind, *_ in rows} == {name[7:].removesuffix("Rank-v0") for name in IDS}
+    for kind, *sums in rows:
+        expected = float(sums[head.index(split) - 1])
         models = load_instance(f"queries:split={split}").model(f"QueryUsers of {kind}").models
         values = np.concatenate([np.ravel(part) for it in models for part in it.parameters])
         assert values @ np.cos(np.arange(len(values))) == pytest.approx(expected, abs=1e-9)
@@ -221,21 +182,29 @@ def test_a_policy_without_memory_is_told_of_the_counts(make, action, monkeypatch
 # what was counted ------------------------------------------------------------------------------
 
 
+def counts_of(sessions, n_items, n_positions, n_sessions):
+    """What is observed of the lists and clicks of an episode, by the definition."""
+    shown, clicked = np.zeros((2, n_items, n_positions))
+    for ranking, clicks in sessions:
+        shown[ranking, range(n_positions)] += 1
+        clicked[ranking, range(n_positions)] += clicks
+    own = np.log1p(np.hstack([shown, clicked]))
+    left = 1 - len(sessions) / n_sessions if n_sessions else np.log1p(len(sessions))
+    return np.hstack([own, np.tile(own.mean(axis=0), (n_items, 1)), np.full((n_items, 1), left)])
+
+
 def test_counts_of_an_episode():
     env = EpisodeCounts(ClickEnv(users()))
     observed, _ = env.reset(seed=2)
     assert observed in env.observation_space
     assert observed["counts"][:, :-1].any() == 0
     assert observed["counts"][:, -1].tolist() == [1.0] * 3
-    shown, clicked = np.zeros((2, 3, 2))
-    for session, ranking in enumerate([[0, 2], [2, 0], [0, 1]], 1):
+    sessions = []
+    for ranking in ([0, 2], [2, 0], [0, 1]):
         observed = env.step(ranking)[0]
-        shown[ranking, [0, 1]] += 1
-        clicked[ranking, [0, 1]] += observed["clicks"]
-        own = np.log1p(np.hstack([shown, clicked]))
-        rows = np.hstack([own, np.tile(own.mean(axis=0), (3, 1)), np.full((3, 1), 1 - session / 4)])
-        np.testing.assert_allclose(observed["counts"], rows, rtol=1e-6)
-    assert clicked.any()
+        sessions.append((ranking, observed["clicks"]))
+        np.testing.assert_allclose(observed["counts"], counts_of(sessions, 3, 2, 4), rtol=1e-6)
+    assert any(clicks.any() for _, clicks in sessions)
     assert not env.reset()[0]["counts"][:, :-1].any()
 
 
@@ -254,13 +223,9 @@ def test_counts_of_streams_are_those_of_single_ones(env_id, limit):
     history = [[] for _ in range(n_streams)]
     n_sessions = 7 if env_id == PBM else None
 
-    def rows_of(sessions, n_items):
-        counts = clickgym.envs.wrappers.episode_counts.Counts(
-            1, n_items, lists.n_positions, n_sessions
-        )
-        for ranking, clicks in sessions:
-            counts.add(ranking[None], clicks[None])
-        return counts.observed()[0]
+    def assert_counted(rows, sessions):
+        expected = counts_of(sessions, 10, lists.n_positions, n_sessions)
+        np.testing.assert_allclose(rows, expected, rtol=1e-6)
 
     for _ in range(25):
         assert observed in envs.observation_space
@@ -272,9 +237,9 @@ def test_counts_of_streams_are_those_of_single_ones(env_id, limit):
             clicks = observed["clicks"][b] if last is None else last["clicks"]
             history[b].append((actions[b], clicks))
             if last is not None:
-                np.testing.assert_array_equal(last["counts"], rows_of(history[b], 10))
+                assert_counted(last["counts"], history[b])
                 history[b] = []
-            np.testing.assert_array_equal(observed["counts"][b], rows_of(history[b], 10))
+            assert_counted(observed["counts"][b], history[b])
 
 
 @pytest.mark.compiled  # as all that loads torch
@@ -288,7 +253,6 @@ def test_the_list_policy_reads_the_counts():
     model = sb3.PPO(
         PlackettLuceActorCritic, vec_env(envs), n_steps=8, batch_size=16, seed=0, device="cpu"
     )
-    model.learn(64)
     counts = torch.rand(1, 10, 13)
     clicks, order = torch.zeros(1, 3), torch.randperm(10)
     scores = [

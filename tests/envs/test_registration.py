@@ -24,24 +24,10 @@ from clickgym.envs import (
 from clickgym.envs.arguments import forms_of
 
 OWN = """
-from typing import NamedTuple
-import numpy as np
 from clickgym.envs import PositionBasedModel
 
 class Shy(PositionBasedModel):
-    \"\"\"Shy users: who examine half as much as others.
-
-    Args:
-        attraction: ``(L,)`` probabilities.
-        examination: ``(K,)`` probabilities.
-
-    Source:
-        None.
-
-    Example:
-        >>> 1
-        1
-    \"\"\"
+    \"\"\"Shy users.\"\"\"
 
     short = "SHY"
     title = "shy model"
@@ -105,6 +91,3 @@ for form in ("", "NonStationary", "Contextual", "Queries"):
         raise AssertionError
 """
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
-
-
-# ------------------------------------------------------------------------ models without attraction
