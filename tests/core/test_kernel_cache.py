@@ -344,41 +344,28 @@ def calls_undefined(x):
     return halve(x) + undefined_in_a_module(x)
 
 
-@pytest.mark.parametrize(
-    ("function", "message"),
-    [
-        (
-            undefined,
-            r"test_kernel_cache:undefined: line .*'return x \+ items .*', does not compile: "
-            "name 'items' is not defined$",
-        ),
-        *(
-            (
-                function,
-                r"test_kernel_cache:undefined_in_a_module: line .*'return x \+ sys.lost', "
-                "does not compile: module 'sys' has no attribute 'lost'$",
-            )
-            for function in (undefined_in_a_module, calls_undefined)
-        ),
-        (
-            misspells,
-            r"test_kernel_cache:misspells: line .*'return halve\(x\).name', "
-            "does not compile: Unknown attribute 'name'",
-        ),
-        *(
-            (
-                function,
-                r"test_kernel_cache:allocates: line .*'array = np.zeros\(3\)', "
-                "makes an array, list or string",
-            )
-            for function in (allocates, calls)
-        ),
-        (recurses, "test_kernel_cache:recurses calls itself"),
-        (reads, "test_kernel_cache:reads: .*, does not compile: Untyped global name 'FILES'"),
-    ],
-)
-def test_error_names_kernel_and_line(function, message):
-    with pytest.raises(KernelError, match=message) as error:
+LOST = r"'return x \+ sys.lost', does not compile: module 'sys' has no attribute 'lost'$"
+ARRAY = r"'array = np.zeros\(3\)', makes an array, list or string"
+ERRORS = [
+    (
+        undefined,
+        "undefined",
+        r"x \+ items .*does not compile: name 'items' is not defined$",
+    ),
+    (undefined_in_a_module, "undefined_in_a_module", LOST),
+    (calls_undefined, "undefined_in_a_module", LOST),
+    (misspells, "misspells", r"halve\(x\).name', does not compile: Unknown attribute 'name'"),
+    (allocates, "allocates", ARRAY),
+    (calls, "allocates", ARRAY),
+    (recurses, "recurses", "calls itself"),
+    (reads, "reads", "does not compile: Untyped global name 'FILES'"),
+]
+"""A kernel, the one that is named, and what is said of its line."""
+
+
+@pytest.mark.parametrize(("function", "named", "message"), ERRORS)
+def test_error_names_kernel_and_line(function, named, message):
+    with pytest.raises(KernelError, match=f"test_kernel_cache:{named}\\b.*{message}") as error:
         entry(function)(1.0)
     assert "\n" not in str(error.value)
 
