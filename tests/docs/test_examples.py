@@ -261,7 +261,7 @@ def smaller(code):
 
 ELSEWHERE = {
     "wrappers": "tests/test_outsiders.py, tests/test_loops.py",
-    "idea_to_table": "tests/test_idea_to_table.py",
+    "idea_to_table": "tests/test_tutorials.py",
     "first_log": "tests/logs/test_first_log.py",
     "rl": "above",
 }

@@ -1,0 +1,105 @@
+"""The tutorials, a first comparison and from an idea to a table: their commands and programs run,
+and print what the pages show.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+import clickgym
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+FIRST, IDEA = (
+    (DOCS / f"{page}.md").read_text(encoding="utf-8")
+    for page in ("first_comparison", "idea_to_table")
+)
+
+
+def blocks(page, language):
+    return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
+
+
+def commands(page):
+    """The words of each command after its name, and before the file to which it prints."""
+    for text in blocks(page, "sh"):
+        name, *words = shlex.split(text.partition(" > ")[0].replace("\\\n", " "))
+        if name == "clickgym":
+            yield words
+
+
+(AGENT,) = (code for code in blocks(FIRST, "python") if "class " in code)
+SCRIPT = "".join(code for code in blocks(FIRST, "python") if code != AGENT)
+IDEA_AGENT, *IDEA_SCRIPTS = blocks(IDEA, "python")
+RUN, REPEAT, LATEX = commands(IDEA)
+
+
+def small(words):
+    """A command of few sessions and runs, on the default instance."""
+    command = " ".join(words).replace("--instance shipped ", "")
+    few = re.sub(r"--horizon \S+ --runs \d+", "--horizon 50 --runs 2", command)
+    return [*few.split(), "--jobs", "1"]
+
+
+def squeezed(text):
+    """The lines that say something, with single spaces: columns may be wider."""
+    return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+
+
+@pytest.fixture
+def at_work(tmp_path, monkeypatch):
+    """The folder of a reader who has saved the agents."""
+    (tmp_path / "my_module.py").write_text(AGENT, encoding="utf-8")
+    (tmp_path / "half_seen.py").write_text(IDEA_AGENT, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    return tmp_path
+
+
+def test_first_comparison_in_few_sessions(at_work, printed):
+    for command in commands(FIRST):
+        assert "TopRank" in printed(small(command), 100)
+
+
+@pytest.mark.slow
+def test_what_the_first_comparison_shows(at_work, printed, program):
+    """Each line is printed; tables of commands have more columns than the page shows."""
+    (at_work / "step.py").write_text(f"if __name__ == '__main__':\n    exec({SCRIPT!r})\n")
+    found = squeezed(program(at_work / "step.py", folder=at_work))
+    for command in commands(FIRST):
+        found += squeezed(printed([*command, "--jobs", "1"], 200))
+    shown = blocks(FIRST, "text")
+    assert len(shown) == 6
+    for line in squeezed("".join(shown)):
+        assert line == "..." or any(line in other for other in found), line
+
+
+def test_from_an_idea_to_a_table_in_few_sessions(at_work, printed):
+    """Table, LaTeX, and a figure in one column."""
+    assert "HalfSeen" in printed(small(RUN), 100)
+    latex = printed(LATEX)
+    assert latex.startswith(r"\begin{table}")
+    assert latex.count("HalfSeen &") == 1
+    assert "HalfSeen" in printed(small(REPEAT), 100)
+    for script in IDEA_SCRIPTS:
+        exec(script, {})
+    assert (at_work / "figure.pdf").stat().st_size > 1000
+    figure = clickgym.Results("results/idea").plot(width=3.3)
+    assert figure.get_figwidth() == pytest.approx(3.3)
+
+
+@pytest.mark.slow
+def test_what_the_idea_gives(at_work, printed, capsys):
+    """The numbers of both comparisons and of the second test, and the table in LaTeX."""
+    table, repeated, ranked = blocks(IDEA, "text")
+    for command, shown in ((RUN, table), (REPEAT, repeated)):
+        found = squeezed(printed([*command, "--jobs", "1"], 100))
+        for line in squeezed(shown):
+            assert any(line in other for other in found), line
+    (script,) = (text for text in IDEA_SCRIPTS if "wilcoxon" in text)
+    exec(script, {})
+    assert capsys.readouterr().out == ranked
+    assert printed(LATEX).strip() == blocks(IDEA, "latex")[0].strip()
