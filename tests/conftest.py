@@ -45,7 +45,8 @@ def restored(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def older(monkeypatch):
-    """Modules that a test writes count as older than the process, whose code is not in doubt."""
+    """Modules that tests write, also under one name, count as imported after their last edit."""
+    monkeypatch.setattr("clickgym.runner.own_code.IMPORTED", {})
     monkeypatch.setattr("clickgym.runner.own_code.STARTED", float("inf"))
 
 

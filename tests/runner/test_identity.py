@@ -161,12 +161,12 @@ def test_class_of_a_script(tmp_path):
     assert found[0] == found[1] != found[2]
 
 
-def test_edit_after_the_start_has_no_identity(imported, monkeypatch):
+def test_edit_after_an_import_has_no_identity(imported, monkeypatch):
     """Python may play the old code, or a mixture, so nothing may be kept for another process."""
     module = imported("import one\n" + AGENT, one="c = 1")
-    started = os.stat(sys.modules["one"].__file__).st_mtime - 1
-    monkeypatch.setattr(own_code, "STARTED", started)
-    with pytest.raises(NoIdentityError, match=r"\.py was edited after this Python started"):
+    file = sys.modules["one"].__file__
+    monkeypatch.setattr(own_code, "IMPORTED", {"one": os.stat(file).st_mtime - 1})
+    with pytest.raises(NoIdentityError, match=r"one\.py was edited after its import"):
         of(module.Mine)
 
 

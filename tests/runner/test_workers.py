@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 import subprocess
 import sys
-import warnings
 from textwrap import dedent
 
 import pytest
 
 import clickgym
-from clickgym.runner.own_code import changed, hashes_behind
+from clickgym.runner import own_code
+from clickgym.runner.own_code import files_behind, values_in
 
 MODULE = """
     from clickgym.agents import Agent
@@ -46,89 +47,76 @@ def rank_with(write, text):
     return write("edited_agent", dedent(MODULE.replace("list(range(n_positions))", text))).Forward
 
 
-@pytest.mark.slow
-def test_workers_know_an_edit(write):
-    regret = []
-    for text in ("list(range(n_positions))", "[*range(n_positions)][::-1]"):
-        agent = rank_with(write, text)
-        for n_jobs in (1, 2):
-            results = clickgym.sweep(["PBMRank-v0"], {"it": agent}, 50, 2, n_jobs=n_jobs)
-            regret.append(results.frame["regret"].to_list())
-    assert regret[0] == regret[1] != regret[2] == regret[3]
-
-
-HELPER = "WORST = [9, 8]\nclass Settings:\n    shown = WORST\nSETTINGS = Settings()\n"
 OWN = """
-    import functools
+    import time
     import helper
-    from clickgym.agents import Agent
 
     LISTS = {"best": [2, 4]}
+    CACHE = {}
+    START = time.time()
 
-    def again(function):
-        return functools.wraps(function)(lambda *arguments: function(*arguments))
-
-    class Base(Agent):
-        first = 1
-
-    class Mine(Base):
-        def __init__(self, n_items, n_positions, *, best=True, seed=None): ...
-
-        @again
-        def rank(self, observation):
+    class Mine:
+        first = None
+        def rank(self):
             from late import SHOWN
-            return SHOWN or LISTS or helper.SETTINGS.shown
-
-        @property
-        def best(self):
-            return 1
-
-        def update(self, observation, ranking, clicks, reward): ...
 """
-CHANGES = {
-    "own.Mine.shown": lambda own: setattr(own.Mine, "shown", [1]),
-    "own.Mine.first": lambda own: setattr(own.Base, "first", 2),
-    "own.Mine.update": lambda own: setattr(own.Mine, "update", lambda *seen: None),
-    "own.Mine.__init__": lambda own: own.Mine.__init__.__kwdefaults__.update(best=False),
-    "own.Mine.best": lambda own: setattr(own.Mine, "best", property(lambda self: 2)),
-    "own.Mine.rank": lambda own: setattr(own.Mine, "rank", own.again(lambda self, seen: 1)),
+
+
+def learned(self, observation, ranking, clicks, reward): ...
+
+
+learned.__module__ = "__main__"  # as in a notebook
+SET = {
+    "own.Mine.first": lambda own: setattr(own.Mine, "first", [1]),
+    "own.Mine.more": lambda own: setattr(own.Mine, "more", [1]),
+    "own.Mine.rank": lambda own: setattr(own.Mine, "rank", learned),
     "own.LISTS": lambda own: own.LISTS.update(best=[4, 2]),
-    "helper.SETTINGS": lambda own: setattr(own.helper, "SETTINGS", None),
-    "late.SHOWN": lambda own: setattr(importlib.import_module("late"), "SHOWN", 1),
+    "helper.Settings.shown": lambda own: setattr(own.helper.Settings, "shown", 2),
+    "late.SHOWN": lambda own: setattr(sys.modules["late"], "SHOWN", 1),
 }
 
 
-@pytest.mark.parametrize("name", CHANGES)
-def test_what_a_new_python_would_not_import_is_named(write, name):
+@pytest.mark.parametrize("name", SET)
+def test_what_a_program_has_set(write, name):
+    """Constants and attributes, here and in modules of imports; no cache, and no clock."""
     write("late", "SHOWN = None")
-    write("helper", HELPER)
+    write("helper", "class Settings:\n    shown = 1\n")
     own = write("own", dedent(OWN))
-    assert changed([hashes_behind((own.Mine, {}))]) == []
-    CHANGES[name](own)
-    names = changed([hashes_behind((own.Mine, {}))])
-    assert name in names
+    files = files_behind(["own"])
+    before = copy.deepcopy(values_in(files))
+    own.CACHE["a"], own.START = 1, 0.0
+    assert values_in(files) == before
+    SET[name](own)
+    module, _, its_name = name.partition(".")
+    assert its_name in values_in(files)[module]
+    assert values_in(files) != before
 
 
 def test_one_job_and_two_play_the_class_that_the_caller_has(write, tmp_path):
-    """After an edit without a reload, and with an attribute that was set; nothing of it is kept."""
+    """With an attribute that the program has set, by which a folder knows the runs, too."""
     agent, regret = rank_with(write, "self.shown"), []
-    agent.shown = [4, 3, 2, 1, 0]
-    for n_jobs in (1, 2):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            results = clickgym.sweep(["PBMRank-v0"], {"it": agent}, 50, 2, n_jobs=n_jobs)
-        regret.append(results.frame["regret"].to_list())
-        named = [str(one.message).partition(" is ")[0] for one in caught]
-        assert named == ["edited_agent.Forward.shown"] * (n_jobs - 1)
-    assert regret[0] == regret[1]
-    for shown in ([4, 3, 2, 1, 0], [0, 1, 2, 3, 4]):
+    for n_jobs, shown in ((1, [4, 3, 2, 1, 0]), (2, [4, 3, 2, 1, 0]), (2, [0, 1, 2, 3, 4])):
         agent.shown = shown
-        with pytest.warns(UserWarning, match="it is run, but not resumed, because edited_agent"):
-            kept = clickgym.sweep(
-                ["PBMRank-v0"], {"it": agent}, 50, 2, n_jobs=1, out=tmp_path / "out"
-            )
-        regret.append(kept.frame["regret"].to_list())
-    assert regret[2] == regret[0] != regret[3]
+        for out in (None, tmp_path / "out"):
+            results = clickgym.sweep(["PBMRank-v0"], {"it": agent}, 50, 2, n_jobs=n_jobs, out=out)
+            regret.append(results.frame["regret"].to_list())
+    assert regret[0] == regret[1] == regret[2] == regret[3] != regret[4] == regret[5]
+
+
+def test_after_an_edit_one_process_plays_all_and_keeps_nothing(write, tmp_path, monkeypatch):
+    edited = rank_with(write, "[4, 3, 2, 1, 0]")
+    text = dedent(MODULE.replace("list(range(n_positions))", "[0, 1, 2, 3, 4]"))
+    (tmp_path / "edited_agent.py").write_text(text)
+    monkeypatch.setattr(own_code, "STARTED", 0.0)
+    regret = []
+    for n_jobs, out, match in (
+        (1, tmp_path / "out", "it is run, but not resumed, because .*edited_agent.py was edited"),
+        (2, None, "edited_agent.py was edited after its import: all runs are played in this proc"),
+    ):
+        with pytest.warns(UserWarning, match=match):
+            results = clickgym.sweep(["PBMRank-v0"], {"it": edited}, 50, 2, n_jobs=n_jobs, out=out)
+        regret.append(results.frame["regret"].to_list())
+    assert regret[0] == regret[1]
 
 
 @pytest.mark.slow

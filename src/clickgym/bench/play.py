@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from ..agents import CompiledAgent, Learner, Random
 from ..agents.agent import UnsuitedError
 from ..core.files import make_folder
-from ..runner.identity import code_of, identities
+from ..runner.identity import files_of, identities
 from ..runner.make import agent_recipe, make_agent, maker_name, observed_sizes, requirements
 from ..runner.names import AgentLike
+from ..runner.own_code import values_in
 from ..runner.play.pair import engine_of
 from ..runner.progress import say_resumed
 from ..runner.single_run import run
@@ -108,7 +109,7 @@ def play(
     maker, passed = agent_recipe(agent)
     label = maker_name(maker)
     recipe = {label: (maker, passed)}
-    (known,) = identities("agent", recipe, {label: code_of(recipe[label])}).values()
+    (known,) = identities("agent", recipe, is_kept=True).values()
     make_folder(out)
     calls = []
     for task in tasks:
@@ -121,7 +122,8 @@ def play(
     finished: list[polars.DataFrame] = []
     with resumable(out, lambda: f"{len(finished)} of {len(tasks)} tasks"):
         prefer = "threads" if compiled else "processes"
-        for table in watch(in_parallel(calls, n_jobs, prefer, "generator", code=known)):
+        values = values_in(files_of(recipe[label]))
+        for table in watch(in_parallel(calls, n_jobs, prefer, "generator", values)):
             finished.append(table)
     return polars.concat(finished)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
+import joblib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -35,7 +36,7 @@ from .make import (
     takes,
 )
 from .names import AgentLike
-from .own_code import hashes_behind
+from .own_code import files_behind, modules_in, values_in
 from .play.faults import AgentError, check_list
 from .single_run import run
 
@@ -139,7 +140,7 @@ class _Check:
 
     def __init__(self, agent: AgentLike) -> None:
         self.maker, self.passed = agent_recipe(agent)
-        self.before = hashes_behind((self.maker, self.passed))
+        self.before = self.values()
         self.observed = observed_sizes(self.maker)
         common = ("n_items", "n_positions", "seed")
         self.own = [name for name in parameters_of(self.maker) if name not in common]
@@ -176,13 +177,17 @@ class _Check:
 
     def shared(self) -> list[str]:
         """The attributes of classes and the variables of modules that runs have changed."""
-        now = hashes_behind((self.maker, self.passed))
-        return [
-            f"{module}.{name}"
-            for module, hashes in now.items()
-            for name, content in hashes.items()
-            if self.before.get(module, {}).get(name) != content
-        ]
+        return [name for name, value in self.values().items() if self.before.get(name) != value]
+
+    def values(self) -> dict[str, str]:
+        """Hashes of these, by name."""
+        files = files_behind(modules_in((self.maker, self.passed)))
+        values = values_in(files, all_variables=True)
+        return {
+            f"{module}.{name}": str(joblib.hash(value))
+            for module, found in values.items()
+            for name, value in found.items()
+        }
 
     def play(self, *agents: Any, n_sessions: int = 100) -> list[list[list[int]]]:
         """The lists of agents that take turns, each in an environment of its own, all with the same

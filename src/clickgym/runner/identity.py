@@ -7,9 +7,9 @@ not in the standard library. An installed package counts by its version. A file 
 names counts by its content.
 
 What has no name in a module (a lambda, a class made within a function), no file (a notebook) or no
-content (an open file) is played, but not resumed. Nor is code that was edited after this Python
-started, which may play the old code, or a mixture; or of which something was changed in the
-meantime, such as an attribute of a class (`own_code`).
+content (an open file) is played, but not resumed. Nor is code that was edited after its import,
+because Python may play the old code, or a mixture. Attributes of classes and constants that a
+program sets count by their values (`own_code`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ..envs.instances.instance import FAMILIES
 from ..envs.users import users_class
 from .make import creator_of
 from .names import RL_LIBRARIES
-from .own_code import Hashes, NoTextError, changed, code_in, hashes_behind, is_own, texts_behind
+from .own_code import edited, files_behind, is_own, modules_in, values_in
 
 UNKNOWN = "unknown"
 """How the identity of a thing begins that has none."""
@@ -61,35 +61,37 @@ def identity(thing: Any) -> str:
     """
     try:
         described = _described(thing)
-        modules = {str(code.__module__) for code in code_in(described)}
-        texts: dict[str, bytes] = {}
-        for module in filter(is_own, sorted(modules)):
-            texts |= texts_behind(module)
+        content = [described, values_in(files_behind(modules_in(described)))]
+        modules = modules_in(content)
+        files = files_behind(modules)
+        for module in filter(is_own, sorted(modules - files.keys())):
+            raise NoIdentityError(f"{module} has no file: put it into a module")
+        if file := edited(files):
+            raise NoIdentityError(f"{file} was edited after its import: restart Python")
+        texts = {module: files[module].read_bytes() for module in sorted(files)}
         versions = {package: _version(package) for package in sorted(_packages(modules))}
-        return str(joblib.hash([described, texts, versions]))
-    except NoTextError as error:
-        raise NoIdentityError(str(error)) from None
+        return str(joblib.hash([*content, texts, versions]))
+    except NoIdentityError:
+        raise
     except Exception as error:  # pickle and objects of any package raise many
         line = str(error.args[0] if error.args else error).partition("\n")[0]
         raise NoIdentityError(f"it has no content to compare ({line})") from None
 
 
-def code_of(thing: Any) -> Hashes:
-    """The own code behind what `identity` takes."""
+def files_of(thing: Any) -> dict[str, Path]:
+    """The files of own modules behind what `identity` takes, by the names of the modules."""
     with suppress(Exception):  # whatever is wrong with it, whoever makes it will see
-        return hashes_behind(_described(thing))
+        return files_behind(modules_in(_described(thing)))
     return {}
 
 
-def identities(
-    column: str, things: Mapping[str, Any], code: Mapping[str, Hashes] | None
-) -> dict[str, str]:
+def identities(column: str, things: Mapping[str, Any], *, is_kept: bool) -> dict[str, str]:
     """The identities of what labels stand for; what has none gets another one each time.
 
     Args:
         column: ``"env"``, ``"instance"`` or ``"agent"``.
         things: what `identity` takes, by label.
-        code: the own code behind them that may have been changed; None if nothing is kept.
+        is_kept: whether anything is kept, so that a warning names what has none.
 
     Warns:
         UserWarning: a thing has none.
@@ -97,12 +99,10 @@ def identities(
     known = {}
     for label, thing in things.items():
         try:
-            if code and (names := changed([code[label]])):
-                raise NoIdentityError(f"{names[0]} is not as in its file: restart Python")
             known[label] = identity(thing)
         except NoIdentityError as error:
             known[label] = f"{UNKNOWN} {token_hex()}"
-            if code is not None:
+            if is_kept:
                 text = f"{column} {label} is run, but not resumed, because {error}"
                 warnings.warn(text, stacklevel=4)
     return known

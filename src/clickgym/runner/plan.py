@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -14,10 +13,9 @@ from ..envs import ClickEnv
 from ..envs.any_env import sizes_of, users_of
 from ..envs.instances.instance import shipped_instances
 from .config import Cell, Config, check_cells
-from .identity import code_of, identities, loaded
+from .identity import identities, loaded
 from .make import AgentRecipe, EnvRecipe, agent_recipe, env_recipe, make_agent, make_env
 from .names import AgentLike, EnvLike, spec_of
-from .own_code import Hashes
 from .play.measuring import Metrics
 from .play.pair import Engine, check_episode, engine_of, features_warning, ignores_features
 
@@ -40,8 +38,6 @@ class Pair(NamedTuple):
         workers: threads for compiled runs, which do not hold Python's lock.
         at_once: the runs that a worker plays in one call.
         n_queries: of the instance.
-        codes: the own code behind environment and agent.
-        earlier: that of it which was imported before this sweep, and may have been changed since.
     """
 
     env: EnvRecipe
@@ -51,8 +47,6 @@ class Pair(NamedTuple):
     workers: Literal["threads", "processes"]
     at_once: int
     n_queries: int
-    codes: Sequence[Hashes] = ()
-    earlier: Sequence[Hashes] = ()
 
 
 def plan_of(
@@ -81,32 +75,14 @@ def plan_of(
         ValueError: two instances are the same users, and would count as two.
         UnsuitedError: naming all agents that cannot play.
     """
-    imported = frozenset(sys.modules)  # what is imported from here on is what workers import
     of_env = {label: env_recipe(env) for label, env in envs.items()}
     of_agent = {label: agent_recipe(agent) for label, agent in agents.items()}
-    code = {
-        what: {label: code_of(thing) for label, thing in things.items()}
-        for what, things in (("env", of_env), ("agent", of_agent))
-    }
-    earlier = {
-        what: {
-            label: {name: kept[name] for name in imported & {*kept}}
-            for label, kept in codes.items()
-        }
-        for what, codes in code.items()
-    }
     used, pairs = _try_all(of_env, of_agent, _instances(instances), engine, setting)
-    for labels, pair in pairs.items():
-        places = ("env", labels[0]), ("agent", labels[2])
-        pairs[labels] = pair._replace(
-            codes=[code[what][label] for what, label in places],
-            earlier=[earlier[what][label] for what, label in places],
-        )
     objects = {name: loaded(name if given is None else given) for name, given in used.items()}
     known = {
-        "env": identities("env", of_env, earlier["env"] if is_kept else None),
-        "instance": identities("instance", objects, {} if is_kept else None),
-        "agent": identities("agent", of_agent, earlier["agent"] if is_kept else None),
+        "env": identities("env", of_env, is_kept=is_kept),
+        "instance": identities("instance", objects, is_kept=is_kept),
+        "agent": identities("agent", of_agent, is_kept=is_kept),
     }
     cells = []
     for labels, pair in pairs.items():

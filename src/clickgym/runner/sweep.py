@@ -28,10 +28,10 @@ from ..envs import Users
 from ..envs.meter import checkpoint_steps
 from ..envs.result import Result
 from .config import Cell, Config, run_seed, shown_of, versions
-from .identity import is_built_in
+from .identity import files_of, is_built_in
 from .make import make_agent, make_env
 from .names import AgentLike, EnvLike, by_label
-from .own_code import changed
+from .own_code import Values, edited, values_in
 from .plan import Labels, Pair, plan_of
 from .play.loop import OnChunk
 from .play.measuring import Metrics
@@ -74,7 +74,7 @@ def sweep(
     of your own modules that it imports. If a run is in the folder, it is not played again. What
     clickgym cannot see, such as a file that your agent opens by itself, needs another folder.
     An agent is played, but not resumed, if it stands in a notebook or within a function, if an
-    argument is such as an open file, or if its code was edited after this process started.
+    argument is such as an open file, or if its code was edited after its import.
 
     Args:
         envs: ids or specs, as ``"PBMRank-v0"``, ``"PBMRank-v0:reward=any_click"`` or
@@ -158,10 +158,11 @@ def sweep(
         anew = f"; {n_anew} are played anew, because something of them is other than it was"
         say_resumed(folder, count(), anew if n_anew else "")
     with resumable(folder, count):
-        code = _code_of({cell[:3]: pairs[cell[:3]] for cell, _ in left.values()}.values(), n_jobs)
+        used = {cell[:3]: pairs[cell[:3]] for cell, _ in left.values()}
+        values = _values_of(used, n_jobs)
         batches = _batches(left, config, pairs)
         with Progress(progress, horizon, len(trials), len(left)) as bar:
-            _play_all(batches, n_jobs, code, bar, keep)
+            _play_all(batches, n_jobs, values, bar, keep)
         if whole is not None:
             from .reports.report import is_written, write_files  # matplotlib is slow to load
 
@@ -244,7 +245,7 @@ def _batches(
     shared, batches = config.only([]), []
     for labels, group in groupby(left.items(), key=lambda item: item[1][0][:3]):
         runs = [(cell, run, key) for key, (cell, run) in group]
-        pair = pairs[labels]._replace(codes=(), earlier=())  # which workers do not need
+        pair = pairs[labels]
         for start in range(0, len(runs), pair.at_once):
             some = [(run, key) for _, run, key in runs[start : start + pair.at_once]]
             batches.append(Batch(runs[0][0], pair, some, shared, users))
@@ -254,15 +255,15 @@ def _batches(
 def _play_all(
     batches: Sequence[Batch],
     n_jobs: int,
-    code: str | None,
+    values: Values | None,
     bar: Progress,
     keep: Callable[[Mapping[str, Result]], None],
 ) -> None:
     """Play batches, and keep the results of each when it is finished, by the keys of the runs;
-    ``code`` is what `_code_of` returned.
+    ``values`` is what `_values_of` returned.
     """
     for workers in dict.fromkeys(batch.pair.workers for batch in batches):
-        is_here = code is None or _is_here(workers, n_jobs)
+        is_here = values is None or _is_here(workers, n_jobs)
         stop = threading.Event()
 
         def on_chunk(sessions: int, stop: threading.Event = stop) -> None:
@@ -274,7 +275,8 @@ def _play_all(
         tasks = [(_play, batch, on_chunk if is_here else None) for batch in some]
         try:
             here = (_play(batch, on_chunk) for batch in some)
-            for results in here if code is None else in_parallel(tasks, n_jobs, workers, code=code):
+            all_here = values is None
+            for results in here if all_here else in_parallel(tasks, n_jobs, workers, values=values):
                 if not is_here:
                     bar.played(some[0].config.horizon * len(results))
                 keep(results)
@@ -284,22 +286,27 @@ def _play_all(
             stop.set()
 
 
-def _code_of(pairs: Iterable[Pair], n_jobs: int) -> str | None:
-    """A hash of the own code that worker processes import for some pairs; None if they would import
-    other code than this process has, so that it must play all runs itself.
+def _values_of(pairs: Mapping[Labels, Pair], n_jobs: int) -> Values | None:
+    """What this program has set in the own modules that worker processes import for some pairs;
+    None if one was edited after its import, so that this process must play all runs itself.
 
     Warns:
-        UserWarning: they would, and what is other.
+        UserWarning: one was.
     """
-    sent = [pair for pair in pairs if not _is_here(pair.workers, n_jobs)]
-    if names := changed(code for pair in sent for code in pair.earlier):
+    recipes: dict[tuple[str, str], Any] = {}
+    for (env, _, agent), pair in pairs.items():
+        if not _is_here(pair.workers, n_jobs):
+            recipes |= {("env", env): pair.env, ("agent", agent): pair.agent}
+    files = {name: file for one in recipes.values() for name, file in files_of(one).items()}
+    files.pop("__main__", None)  # its classes are sent whole
+    if file := edited(files):
         warnings.warn(
-            f"{names[0]} is not as in its file, which worker processes import: all runs are played "
-            "in this process, as with n_jobs=1; to use all processors, restart Python",
+            f"{file} was edited after its import: all runs are played in this process, as with "
+            "n_jobs=1; to use all processors, restart Python",
             stacklevel=3,
         )
         return None
-    return str(joblib.hash([pair.codes for pair in sent]))
+    return values_in(files)
 
 
 def _is_here(workers: str, n_jobs: int) -> bool:

@@ -19,6 +19,7 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 from joblib.parallel import LokyBackend, get_active_backend
 
 from ..core.checks import is_integer, short
+from .own_code import Values, set_values
 
 ANSWERS_IN = 10.0
 """Seconds in which a cluster must answer."""
@@ -29,7 +30,7 @@ def in_parallel(
     n_jobs: int,
     prefer: str,
     return_as: str = "generator_unordered",
-    code: str = "",
+    values: Values | None = None,
 ) -> Iterator[Any]:
     """Run functions in workers.
 
@@ -39,21 +40,21 @@ def in_parallel(
         prefer: ``"threads"`` or ``"processes"``; a ``joblib.parallel_config`` comes first.
         return_as: ``"generator"`` yields the results in the order of the calls,
             ``"generator_unordered"`` each when it is there.
-        code: a hash of what the workers import; if it is another than before, or modules are found
-            elsewhere, joblib starts new workers, because those that it keeps know the old code.
+        values: what this program has set in own modules, which processes import from their files.
 
     Returns:
         The results.
     """
     backend, _ = get_active_backend(prefer=prefer)
     is_loky = isinstance(backend, LokyBackend)
-    start = {"initializer": start_worker, "initargs": (code, *sys.path)} if is_loky else {}
+    start = {"initializer": start_worker, "initargs": tuple(sys.path)} if is_loky else {}
     parallel = joblib.Parallel(
         n_jobs=n_jobs, prefer=prefer, return_as=return_as, batch_size=1, **start
     )
+    known = None if getattr(backend, "supports_sharedmem", False) else values
     with ignoring_interrupts():
         results: Iterator[Any] = parallel(
-            joblib.delayed(function)(*arguments) for function, *arguments in calls
+            joblib.delayed(call_with)(known, function, *arguments) for function, *arguments in calls
         )
     return results
 
@@ -70,8 +71,16 @@ def what_broke(error: BrokenExecutor) -> str:
     return f"a worker process could not load what was sent to it: {lines[-1].strip()}"
 
 
+def call_with(values: Values | None, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Set what the program has set, and call a function."""
+    set_values(values or {})
+    return function(*arguments)
+
+
 def start_worker(*_: str) -> None:
-    """Set up a worker process; with other arguments than before, joblib starts new ones."""
+    """Set up a worker process; where modules are found elsewhere than before, joblib starts new
+    ones.
+    """
     if "PYTHONFAULTHANDLER" not in os.environ:  # or joblib prints a page; the parent has a line
         faulthandler.enable(open(os.devnull, "w"))  # noqa: SIM115 (as long as the process)
 
