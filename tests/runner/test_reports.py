@@ -93,6 +93,14 @@ def test_panels_curves_and_metrics(results):
         assert (min(heights), max(heights)) == pytest.approx((low, mean + half))
 
 
+def test_agents_without_regret_alone(returned):
+    """A logarithmic axis has no place for them."""
+    for axes in returned.select(["Oracle"]).plot().axes[:2]:
+        (line,) = axes.lines
+        assert not line.get_ydata().any()
+        assert axes.get_yscale() == "linear"
+
+
 def test_panel_of_each_instance(results):
     """Its curves are those of the results on this instance alone."""
     figure = results.select(AGENTS[:3]).plot(by_instance=True)

@@ -229,7 +229,7 @@ def _draw(
     is_regret, floor = measure == "regret", -math.inf
     if is_regret and curves["regret"].null_count():
         measure = "reward"
-    if is_regret and manner.log:
+    if is_regret and manner.log and (curves[measure] > FLOOR).any():
         floor = FLOOR
         axes.set(xscale="log", yscale="log")
     label = manner.text(measure)
