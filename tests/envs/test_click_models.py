@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 import math
@@ -27,6 +28,7 @@ from clickgym.envs import (
     ClickModel,
     DependentClickModel,
     DynamicBayesianModel,
+    TrustBiasModel,
     UserBrowsingModel,
 )
 
@@ -107,6 +109,20 @@ def test_joint_law_of_sessions(model_class):
 
 
 @by_model
+@pytest.mark.parametrize("seed", range(5))
+def test_possible_sessions(model_class, seed):
+    """Also at the ends of the range of uniform numbers, a session is one that the law allows."""
+    rng = np.random.default_rng(seed)
+    model = make_model(model_class, 3, 3, lambda shape: rng.choice([0.0, 0.25, 0.5, 1.0], shape))
+    ranking = rng.permutation(3)
+    law = exact_law(model, ranking)
+    clicks, examined = np.empty((2, model.n_positions), np.int8)
+    for uniforms in itertools.product((0.0, 0.5, 1.0 - 2.0**-53), repeat=model.n_uniforms):
+        left = model.sample_kernel(model.parameters, ranking, np.array(uniforms), clicks, examined)
+        assert (tuple(clicks.tolist()), tuple(examined.tolist()), left) in law
+
+
+@by_model
 @given(data=st.data())
 @settings(max_examples=30)
 def test_fewer_positions(model_class, data):
@@ -135,6 +151,26 @@ def test_description(model_class, data):
     assert (copy.n_items, copy.n_positions) == (model.n_items, model.n_positions)
 
 
+@by_model
+def test_parameters_are_copied_and_read_only(model_class):
+    """What a caller does with its arrays later changes no users, nor do copies of the users."""
+    given_arrays = []
+
+    def keep(shape):
+        given_arrays.append(np.full(shape, 0.5))
+        return given_arrays[-1]
+
+    model = make_model(model_class, 3, 2, keep)
+    before = model.to_dict()
+    for array in given_arrays:
+        array[...] = 0.9
+    assert model.to_dict() == before
+    for users in (model, copy.deepcopy(model)):
+        kinds = getattr(users.parameters, "models", [users.parameters])
+        for parameter in itertools.chain(*kinds):
+            assert np.isscalar(parameter) or not parameter.flags.writeable
+
+
 # decisions ---------------------------------------------------------
 
 
@@ -151,6 +187,22 @@ def test_ubm_columns_count_last_clicks_from_one():
     assert model.examination_probabilities([0, 1, 2]) == pytest.approx([1, 1, 0.2])
     model = UserBrowsingModel([1.0, 1.0, 1.0], [[1, 0, 0], [0, 1, 0], [0.1, 0.2, 0.4]])
     assert model.examination_probabilities([0, 1, 2]) == pytest.approx([1, 1, 0.4])  # at the second
+
+
+def test_standard_trust():
+    standard = TrustBiasModel(np.full(30, 0.5), np.ones(25)).parameters
+    np.testing.assert_allclose(
+        standard.trust_relevant[[0, 1, 18, 19, 24]], [0.98, 0.97, 0.8, 0.79, 0.79]
+    )
+    np.testing.assert_allclose(
+        standard.trust_irrelevant[[0, 1, 8, 9, 24]], [0.65, 0.325, 0.65 / 9, 0.065, 0.065]
+    )
+
+
+def test_ubm_ignores_whatever_lies_above_the_used_triangle():
+    clean = UserBrowsingModel([0.5, 0.4, 0.3], [[1, 0, 0], [0.5, 0.9, 0], [0.2, 0.6, 0.7]])
+    other = UserBrowsingModel([0.5, 0.4, 0.3], [[1, np.nan, 7], [0.5, 0.9, -1], [0.2, 0.6, 0.7]])
+    assert other == clean
 
 
 # optima ------------------------------------------------------------

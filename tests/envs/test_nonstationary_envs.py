@@ -62,6 +62,21 @@ def test_model_of_a_step():
 # ------------------------------------------------------------------------------------- environments
 
 
+def test_a_seed_sets_the_clock_back():
+    env = ClickEnv(CHANGING)
+    env.reset(seed=0)
+    for _ in range(9):
+        env.step([0, 1])
+    assert env.task.model is THIRD
+    env.reset()
+    assert env.task.model is THIRD
+    _, info = env.reset(seed=3)
+    assert info["optimal_reward"] == FIRST.expected_reward([0, 2])
+    for model in (FIRST, FIRST, SECOND):
+        env.step([0, 1])
+        assert env.task.model is model
+
+
 def test_regret_of_the_present_epoch():
     env = ClickEnv(CHANGING)
     _, info = env.reset(seed=0)
