@@ -219,12 +219,18 @@ class BaseClickEnv:
     def _warn_of_queries(self) -> None:
         """Warn, once in a process, of policies that cannot learn the query of an episode."""
         if not BaseClickEnv._has_warned_of_queries:
+            made = f'clickgym.envs.EpisodeCounts(gym.make("{name_of(self)}"))'
+            if hasattr(self, "num_envs"):
+                streams = f'"{name_of(self)}", {self.num_envs}, autoreset_mode="SameStep"'
+                made = (
+                    f"clickgym.envs.EpisodeCountsVector(gym.make_vec({streams})), which vec_env "
+                    "takes in place of an id"
+                )
             gym.logger.warn(
                 f"{name_of(self)}: the next episode is another query. An observation shows the "
-                "clicks of one session, so a policy without memory learns no query from it: put "
-                "clickgym.envs.EpisodeCounts around the environment (EpisodeCountsVector around "
-                "gym.make_vec). An agent that remembers the episode needs none. This warning comes "
-                "once in a process."
+                "clicks of one session, so a policy without memory learns no query from it. Give "
+                f"it what was counted: {made}. An agent that remembers the episode needs no "
+                "counts. This warning comes once in a process."
             )
             BaseClickEnv._has_warned_of_queries = True
 
