@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -136,12 +137,14 @@ def checked_clicks(observation: Any, n_positions: int) -> NDArray[np.int8]:
     Raises:
         Fault: they are not ``(n_positions,)`` values 0 or 1.
     """
-    clicks = np.asarray(observation.get("clicks") if isinstance(observation, dict) else observation)
-    if clicks.shape != (n_positions,) or not {0, 1}.issuperset(clicks.tolist()):
-        raise Fault(
-            f"the observation is {short(observation)}; expected {n_positions} clicks, each 0 or 1"
-        )
-    return clicks.astype(np.int8)
+    shown = observation.get("clicks") if isinstance(observation, dict) else observation
+    with suppress(ValueError):  # rows of different lengths
+        clicks = np.asarray(shown)
+        if clicks.shape == (n_positions,) and {0, 1}.issuperset(clicks.tolist()):
+            return clicks.astype(np.int8)
+    raise Fault(
+        f"the observation is {short(observation)}; expected {n_positions} clicks, each 0 or 1"
+    )
 
 
 def checked_number(name: str, value: Any) -> float:

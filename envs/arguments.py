@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import unknown
+from ..core.checks import short, unknown
 from .contextual.model import ContextualModel
 from .instances.instance import AnyInstance, load_instance
 from .piecewise_stationary import PiecewiseStationaryModel
@@ -71,6 +71,9 @@ def described_users(
     if parameters:
         known = [*inspect.signature(users).parameters, *getattr(click_model, "shapes", ())]
         for parameter in parameters:
+            if parameter == "n_items" and parameter not in known:
+                fitting = f"instance='uniform:n_items={short(parameters[parameter])}'"
+                raise TypeError(f"n_items is fixed by the instance or parameters; try {fitting}")
             if parameter not in known:
                 accepted = dict.fromkeys([*known, *OF_ENVIRONMENT])
                 raise TypeError(unknown("argument", parameter, accepted))

@@ -39,12 +39,12 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_kind, check_positions, short
+from ..core.checks import check_kind, check_positions
 from ..core.kernels import entry, kernel, static_kernels
 from .scan import best_scan
 from .spaces import best_first, check_ranking, named_ranking
 from .task import REWARDS, ClickTask
-from .users import Users
+from .users import Users, all_users_from, users_from
 
 CLICK_MODELS: dict[str, type[ClickModel]] = {}
 """The click models by their short names."""
@@ -449,7 +449,7 @@ class OfModels(Users, abstract=True):
 
 def click_model_of(name: str, model: ClickModel | Mapping[str, Any]) -> ClickModel:
     """Return a click model, or the one that a ``to_dict()`` describes; errors name the argument."""
-    made = model if isinstance(model, Users) else ClickModel.from_dict(model)
+    made = users_from(name, model)
     if not hasattr(made, "short"):
         raise ValueError(f"{name} is a {made.name()}; expected a click model that does not change")
     return made
@@ -461,10 +461,9 @@ def click_models_of(models: Any, least: int) -> list[ClickModel]:
     Raises:
         ValueError: as in `click_model_of`; fewer than ``least`` entries; different sizes.
     """
-    made = [click_model_of(f"models[{number}]", model) for number, model in enumerate(models)]
-    if len(made) < least:
-        raise ValueError(f"models is {short(models)}; expected {least} or more click models")
+    made = all_users_from(models, least)
     for number, model in enumerate(made):
+        click_model_of(f"models[{number}]", model)
         if (model.n_items, model.n_positions) != (made[0].n_items, made[0].n_positions):
             raise ValueError(f"models[{number}] is {model}; expected the sizes of {made[0]}")
     return made

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_call, check_choice, check_count, unknown
+from ..core.checks import as_call, check_choice, check_count, entries, refusal, unknown
 from ..core.modules import module_of
 from .task import REWARDS, Task
 
@@ -189,6 +189,26 @@ class Users(ABC):
         return type(self) is type(other) and self.to_dict() == other.to_dict()
 
     __hash__ = object.__hash__
+
+
+def users_from(name: str, users: Any) -> Any:
+    """Return users, or those that a ``to_dict()`` describes; errors name the argument."""
+    if isinstance(users, Users):
+        return users
+    try:
+        return Users.from_dict(users)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def all_users_from(models: Any, least: int = 1) -> list[Any]:
+    """Return the entries of an argument ``models``, each as in `users_from`; fewer than ``least``
+    are a ValueError.
+    """
+    listed = entries("models", models, expected := f"a list of {least} or more click models")
+    if len(listed) < least:
+        raise refusal("models", models, expected)
+    return [users_from(f"models[{number}]", users) for number, users in enumerate(listed)]
 
 
 def build(users: type[Users], parameters: Mapping[str, Any]) -> Any:

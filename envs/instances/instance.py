@@ -34,7 +34,7 @@ from ...core.files import read_json, write_whole
 from ...core.specs import parse_spec
 from ..click_model import CLICK_MODELS
 from ..spaces import named_ranking
-from ..users import Users
+from ..users import Users, all_users_from
 
 FORMAT, VERSION = "clickgym-instance", 1
 FOLDER = Path(__file__).parent
@@ -102,8 +102,9 @@ class Instance:
     estimation: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        check_count("n_positions", self.n_positions)
         if self.initial_ranking is not None:
-            size = len(self.initial_ranking)
+            size = np.size(self.initial_ranking)
             ranking = named_ranking("initial_ranking", self.initial_ranking, size, size).copy()
             object.__setattr__(self, "initial_ranking", ranking)
 
@@ -135,13 +136,17 @@ class Instance:
             n_positions: K; None takes that of the instance.
 
         Raises:
-            ValueError: the instance has no such model, or fewer positions.
+            ValueError: the instance has no such model, fewer positions, or another number of items
+                in this model than in others or in its production list.
         """
         name = model_class if isinstance(model_class, str) else model_class.name()
         if name not in self.models:
             has = f"it has {', '.join(self.models)}"
             raise ValueError(f"the instance {self.name!r} has no {name!r}; {has}")
         users = self.models[name]
+        if users.n_items != self.n_items:
+            other = "the first model" if self.initial_ranking is None else "initial_ranking"
+            raise ValueError(f"{name} has {users.n_items} items, but {other} has {self.n_items}")
         length = self.n_positions if n_positions is None else n_positions
         return users if length == users.n_positions else users.with_positions(length)
 
@@ -285,7 +290,11 @@ def _made(name: str, base: str, make: Callable[..., Instance], models: object) -
     def value_of(key: str, text: str) -> Any:
         if key not in kinds:
             raise ValueError(unknown("argument", key, kinds))
-        return kinds[key](text)
+        try:
+            return kinds[key](text)
+        except ValueError:
+            number = "an integer" if kinds[key] is int else "a number"
+            raise ValueError(f"it is {text!r}; expected {number}") from None
 
     given = parse_spec(name, value_of)[1]
     order = given.pop("shuffle", None)
@@ -294,10 +303,10 @@ def _made(name: str, base: str, make: Callable[..., Instance], models: object) -
         values["n_positions"] = min(values["n_positions"], given["n_items"])
     try:
         made = make(base) if make is _shipped else make(**values | given)
+        made = replace(made, name=name, description=made.description or _about(make))
+        return made if order is None else made.shuffled(order)
     except ValueError as error:
         raise ValueError(f"{name!r}: {error}") from None
-    made = replace(made, name=name, description=made.description or _about(make))
-    return made if order is None else made.shuffled(order)
 
 
 def list_instances() -> dict[str, str]:
@@ -354,7 +363,10 @@ def _from_content(name: str, content: Mapping[str, Any], where: object) -> Insta
                 f'it has neither a field "model", such as "PBM", nor the format {FORMAT!r} in '
                 f"version {VERSION}"
             )
-        models = [Users.from_dict(description) for description in entries["models"]]
-        return Instance(**entries | {"models": {model.kind: model for model in models}})
-    except (KeyError, TypeError, ValueError) as error:
+        models = {model.kind: model for model in all_users_from(entries.get("models"))}
+        instance = Instance(**entries | {"models": models})
+        for kind in models:
+            instance.model(kind)  # its sizes
+        return instance
+    except (TypeError, ValueError) as error:
         raise ValueError(f"{where}: {error}") from None

@@ -179,19 +179,28 @@ def test_file_of_one_model(tmp_path):
     assert instance.initial_ranking is None
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"format": "other"},
-        {"initial_ranking": [0, 0, 1]},
-        {"models": [{"model": "PBM", "attraction": [0.5, 1.5, 0.1], "examination": [1]}]},
-    ],
-)
-def test_corrupt_files(tmp_path, changes):
+PBM = {"model": "PBM", "attraction": [0.5, 0.4, 0.3], "examination": [1.0, 0.5]}
+CORRUPT = {
+    "the format": {"format": "other"},
+    "initial_ranking: .* shows item 0 again": {"initial_ranking": [0, 0, 1]},
+    "PBM has 3 items, but initial_ranking has 2": {"initial_ranking": [0, 1]},
+    "initial_ranking: ": {"initial_ranking": 3},
+    r"n_positions is '2'": {"n_positions": "2"},
+    "n_positions is 4": {"n_positions": 4},
+    "models is None": {"models": None},
+    r"models is \[\]": {"models": []},
+    r"models\[1\]: attraction\[1\] is 1.5": {
+        "models": [PBM, PBM | {"attraction": [0.5, 1.5, 0.1]}]
+    },
+    "CM has 2 items": {"models": [{"model": "CM", "attraction": [0.5, 0.4], "n_positions": 2}]},
+}
+
+
+@pytest.mark.parametrize(("said", "changes"), CORRUPT.items(), ids=CORRUPT)
+def test_corrupt_files(tmp_path, said, changes):
     """A message names the file and the field."""
     path = tmp_path / "toy.json"
     toy().save(path)
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
-    with pytest.raises(ValueError, match=str(path)) as error:
+    with pytest.raises(ValueError, match=f"^{path}: .*{said}"):
         load_instance(path)
-    assert str(error.value).startswith(str(path))

@@ -158,6 +158,7 @@ FAULTS = {
     "an error": (ValueError("no stock"), r"ValueError: no stock \(.*in step: 'raise wrong'\)"),
     "an exit": (SystemExit(3), r"SystemExit: 3 \(.*in step: 'raise wrong'\)"),
     "clicks .5": (([0.5, 0], 1.0, False, False, {}), CLICKS_EXPECTED),
+    "ragged clicks": (([[1], [0, 1]], 1.0, False, False, {}), CLICKS_EXPECTED),
     "reward nan": (([1, 0], np.nan, False, False, {}), "reward is nan; expected a finite number"),
     "four values": (([1, 0], 1.0, False, {}), r"it returned .*; expected \(observation, reward, "),
 }

@@ -204,7 +204,7 @@ def test_agents_that_ignore_features_are_told():
 def test_colon_in_place_of_a_comma():
     with pytest.raises(ValueError, match=r"unknown feedback 'first_click:c=0'"):
         clickgym.sweep(["PBMRank-v0"], ["CascadeKLUCB:feedback=first_click:c=0"], 10, 1, n_jobs=1)
-    with pytest.raises(ValueError, match=r"n_items: invalid literal"):
+    with pytest.raises(ValueError, match="expected a comma before the next key"):
         load_instance("uniform:n_items=5:seed=2")
 
 

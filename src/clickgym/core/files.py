@@ -29,6 +29,9 @@ def write_whole(path: Path, content: str | bytes) -> None:
         path: the file; an existing one is replaced, and so is a symbolic link.
         content: bytes, or text, which is written as UTF-8.
 
+    Raises:
+        OSError: nothing can be written; it names the file.
+
     Example:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -41,6 +44,8 @@ def write_whole(path: Path, content: str | bytes) -> None:
     try:
         draft.write_bytes(content.encode() if isinstance(content, str) else content)
         os.replace(draft, path)
+    except OSError as error:  # the name of the draft says nothing to anyone
+        raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
         with suppress(OSError):  # after a failure; otherwise it has got its name
             draft.unlink()
