@@ -105,6 +105,7 @@ def test_ppo_on_unseen_queries(example, tmp_path):
 
 
 @needs_rl
+@pytest.mark.slow
 def test_a_network_learns_unseen_queries_fast(example):
     """Rule: after training it loses less than three quarters of what random lists lose, 8.3 and
     12.4 in 30 sessions. Null: it does not learn, and loses what they lose. It lost 4.9 and 6.0.
@@ -127,14 +128,20 @@ def test_codes_of_an_autoencoder_restore_features(example):
 
 
 @needs_rl
-def test_loop_in_the_style_of_cleanrl_learns(example):
-    """Rule: in 9,984 sessions PPO loses less than 60 % of what random lists lose. Null: it does not
-    learn, and loses what they lose, within 2 %. With seed 0 it lost 30 %.
-    """
+def test_loop_in_the_style_of_cleanrl(example):
+    """With features, and with users who remember."""
     world = "--env ContextualPBMRank-v0 --instance personal --sessions 256"
     assert "LinearTS " in example(f"cleanrl_style_ppo.py {world}")
     memory = "--env CascadeMDPRank-v0 --gamma 0.967 --sessions 256"
     assert "PPO " in example(f"cleanrl_style_ppo.py {memory}")
+
+
+@needs_rl
+@pytest.mark.slow
+def test_loop_in_the_style_of_cleanrl_learns(example):
+    """Rule: in 9,984 sessions PPO loses less than 60 % of what random lists lose. Null: it does not
+    learn, and loses what they lose, within 2 %. With seed 0 it lost 30 %.
+    """
     printed = example("cleanrl_style_ppo.py --sessions 1e4 --seed 0")
     found = re.findall(r"(\w+) +regret +([\d,]+) in 9,984 sessions", printed)
     lost = {agent: float(regret.replace(",", "")) for agent, regret in found}
