@@ -3,6 +3,7 @@ line.
 """
 
 import importlib
+import re
 import subprocess
 import sys
 from textwrap import dedent
@@ -368,6 +369,7 @@ def test_error_names_kernel_and_line(function, named, message):
     with pytest.raises(KernelError, match=f"test_kernel_cache:{named}\\b.*{message}") as error:
         entry(function)(1.0)
     assert "\n" not in str(error.value)
+    assert function is recurses or re.search(r": line \d+ of ", str(error.value))
 
 
 @kernel

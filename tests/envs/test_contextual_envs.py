@@ -25,7 +25,6 @@ from clickgym.envs import (
     ContextualModel,
     DependentClickModel,
     DynamicBayesianModel,
-    Instance,
     PositionBasedModel,
     UserBrowsingModel,
 )
@@ -241,25 +240,6 @@ def test_regret_against_enumeration(model, reward, cutoff):
         assert info["regret"] == worth - info["expected_reward"]
         if reward != "satisfaction":
             assert paid == realised_reward(reward, cutoff or K, observation["clicks"].tolist(), -1)
-
-
-# ---------------------------------------------------------------------------------------- instances
-
-
-def test_instance_file_with_labels(tmp_path):
-    instance = Instance("labels", {model.kind: model for model in LABELLED.values()}, K)
-    instance.save(tmp_path / "labels.json")
-    for name, model in LABELLED.items():
-        env_id = f"Contextual{name}Rank-v0"
-        env = gym.make(env_id, instance=str(tmp_path / "labels.json")).unwrapped
-        assert env.model == model
-        parameters = {key: value for key, value in model.to_dict().items() if key != "model"}
-        assert gym.make(env_id, **parameters).unwrapped.model == model
-        envs = gym.make_vec(env_id, num_envs=2, instance=str(tmp_path / "labels.json"))
-        assert envs.unwrapped.model == model
-        _, infos = envs.reset(seed=0)
-        *_, later = envs.step(infos["optimal_ranking"])
-        np.testing.assert_allclose(later["regret"], 0, atol=1e-12)
 
 
 # -------------------------------------------------------------------------------------- conventions

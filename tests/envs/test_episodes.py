@@ -8,6 +8,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from registries import default_ids
+from slow import slow
 
 import clickgym
 from clickgym.envs import ENVIRONMENTS
@@ -57,7 +58,7 @@ def test_every_id_ends_after_a_thousand_sessions(env_id):
     assert gym.spec(env_id).max_episode_steps == limit
 
 
-@pytest.mark.parametrize("env_id", default_ids("NonStationary"))
+@pytest.mark.parametrize("env_id", [CHANGING, *slow(*default_ids("NonStationary"))])
 def test_the_best_list_changes_within_an_episode(env_id):
     env = gym.make(env_id)
     _, first = env.reset(seed=0)
