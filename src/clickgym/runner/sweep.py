@@ -46,16 +46,16 @@ from .workers import check_workers, in_parallel, what_broke
 def sweep(
     envs: Iterable[EnvLike] | Mapping[str, EnvLike],
     agents: Iterable[AgentLike] | Mapping[str, AgentLike],
-    horizon: float,
-    runs: int,
+    horizon: float = 10_000,
+    runs: int = 10,
     *,
+    instances: Sequence[Any] | Literal["shipped"] | None = None,
+    metrics: Sequence[str] = (),
     seed: int = 0,
     out: str | os.PathLike[str] | None = None,
-    instances: Sequence[Any] | Literal["shipped"] | None = None,
     n_jobs: int = -1,
     checkpoints: ArrayLike | None = None,
     engine: Engine = "auto",
-    metrics: Sequence[str] = (),
     progress: bool = True,
 ) -> Results:
     """Run every agent in every environment several times, and return the results as a table.
@@ -85,15 +85,16 @@ def sweep(
             such.
         horizon: T, sessions per run; ``1e6`` is accepted.
         runs: runs per pair.
-        seed: the seed of the whole sweep.
-        out: the results folder, created if missing. None leaves no files.
         instances: names, files or `Instance` objects; each is used in every environment.
             ``"shipped"``, alone or in the list, stands for all real queries of the package. None
             takes the default instances, which for most ids are one and the same query.
+        metrics: as in `run`.
+        seed: the seed of the whole sweep.
+        out: the results folder, created if missing. None leaves no files.
         n_jobs: the number of workers, as in joblib: -1 for all processors. Compiled pairs run in
             threads, others in processes. If a ``joblib.parallel_config`` around the call names a
             backend (Dask), it runs all pairs.
-        checkpoints, engine, metrics: as in `run`.
+        checkpoints, engine: as in `run`.
         progress: whether to show a bar in a terminal (on stderr), and elsewhere a line a minute.
 
     Returns:

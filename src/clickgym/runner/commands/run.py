@@ -74,7 +74,22 @@ def run(
             help="Sessions per run, as 100000 or 1e5; 10,000 by default.",
         ),
     ] = 10_000,
+    runs: Annotated[
+        int,
+        typer.Option(rich_help_panel=COMPARED, metavar="N", help="Runs per agent and environment."),
+    ] = 10,
     instance: Instances = None,
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metrics",
+            "-m",
+            rich_help_panel=COMPARED,
+            metavar="METRIC...",
+            help=f"Metrics besides regret and reward: {', '.join(METRICS)}.",
+        ),
+    ] = None,
+    seed: Seed = 0,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -83,20 +98,6 @@ def run(
             show_default=False,
             help="Folder of the results; created if missing, resumed and extended if it exists. "
             "Without it the table is printed, and nothing is kept.",
-        ),
-    ] = None,
-    runs: Annotated[
-        int, typer.Option(rich_help_panel=KEPT, metavar="N", help="Runs per agent and environment.")
-    ] = 10,
-    seed: Seed = 0,
-    metrics: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--metrics",
-            "-m",
-            rich_help_panel=KEPT,
-            metavar="METRIC...",
-            help=f"Metrics besides regret and reward: {', '.join(METRICS)}.",
         ),
     ] = None,
     reference: Reference = None,
@@ -126,11 +127,11 @@ def run(
             agents,
             horizon,
             runs,
+            instances=instance,
+            metrics=metrics or (),
             seed=seed,
             out=out,
-            instances=instance,
             n_jobs=jobs,
-            metrics=metrics or (),
         )
     console = output()
     print_results(console, results, reference)
