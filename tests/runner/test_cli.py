@@ -65,8 +65,8 @@ def test_show_prints_a_docstring_of_every_name(printed):
     for name, word in {
         "TopRank": "Lattimore",
         "ndcg": "positions",
-        "personal": "form: 'str' = 'bilinear'",
-        "yandex-like": "n_positions: 'int' = 5",
+        "personal": "form='bilinear'",
+        "yandex-like": "n_positions=5",
     }.items():
         assert word in printed(["show", name])
 

@@ -52,7 +52,9 @@ def text_of(name: str) -> str:
     if name in METRICS or name.partition("@")[0] in AT_K:
         return metric_of(name).description
     if name in FAMILIES:
-        return f"{load_instance(name).description}\nArguments: {inspect.signature(FAMILIES[name])}"
+        arguments = inspect.signature(FAMILIES[name]).parameters.values()
+        listed = ", ".join(str(one.replace(annotation=one.empty)) for one in arguments)
+        return f"{load_instance(name).description}\nArguments: {listed}"
     if name.endswith(".json") or name.partition(":")[0] in list_instances():
         instance = load_instance(name)
         return instance.description or repr(instance)
