@@ -247,3 +247,11 @@ def test_moves_of_a_user_are_those_of_the_model(model):
     for ranking in ([0, 1, 2, 3], [5, 2, 4, 0]):
         expected = users.click_probabilities(ranking)
         np.testing.assert_allclose(clicks_of_moves(users, ranking), expected, rtol=1e-12)
+
+
+def test_a_docstring_without_a_source_is_named():
+    class Sourceless:
+        """A model."""
+
+    with pytest.raises(LookupError, match=r"^Sourceless: its docstring has no section Source$"):
+        source_of(Sourceless)

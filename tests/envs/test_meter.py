@@ -44,3 +44,12 @@ def test_streams_are_measured_inside_of_wrappers():
 def test_steps_that_choose_items_are_no_sessions():
     with pytest.raises(TypeError, match=r"^a step of ItemByItem chooses one item"):
         RecordRegret(ItemByItem(gym.make("PBMRank-v0")))
+
+
+def test_regret_is_not_that_of_another_reward():
+    """Also where the best list is shown, which has no regret by itself: it is unknown."""
+    env = RecordRegret(gym.wrappers.TransformReward(gym.make("PBMRank-v0"), lambda paid: paid + 1))
+    _, info = env.reset(seed=0)
+    with pytest.warns(UserWarning, match=r"is unknown \(nan\)"):
+        env.step(info["optimal_ranking"])
+    assert np.isnan(env.result("mine").regret).all()
