@@ -54,6 +54,10 @@ OWN = """
     LISTS = {"best": [2, 4]}
     CACHE = {}
     START = time.time()
+    LOADED = None
+
+    def load():
+        global LOADED
 
     class Mine:
         first = None
@@ -84,7 +88,7 @@ def test_what_a_program_has_set(write, name):
     own = write("own", dedent(OWN))
     files = files_behind(["own"])
     before = copy.deepcopy(values_in(files))
-    own.CACHE["a"], own.START = 1, 0.0
+    own.CACHE["a"], own.START, own.LOADED = 1, 0.0, 1
     assert values_in(files) == before
     SET[name](own)
     module, _, its_name = name.partition(".")
