@@ -146,7 +146,11 @@ def _rewards(model: Any) -> None:
         }
         # A control variate: clicks, whose probabilities are known, explain most of the spread.
         known = clicks - probabilities
-        earned = realised[reward] - known @ np.linalg.lstsq(known, realised[reward] - value)[0]
+        earned = realised[reward] * 1.0
+        for click in known.T:
+            if click.any():
+                slope = (click * (earned - value)).mean() / (click * click).mean()
+                earned = earned - slope * click
         _compare(f"for {which} the expectation", np.array([value]), earned[:, None], earned.std())
         if reward == "clicks" or (reward, cutoff) == ("any_click", 1):
             total = probabilities[:cutoff].sum()

@@ -7,6 +7,7 @@ import warnings
 
 import gymnasium as gym
 import numpy as np
+import polars
 import pytest
 from gymnasium.wrappers import TimeLimit
 
@@ -396,13 +397,35 @@ def test_one_name_for_two_agents_is_refused():
     for parts in (
         [mine, sweep],
         [sweep, mine],
-        [sweep, sweep],
         [mine, clickgym.run("Random", "PBMRank-v0", T)],
     ):
         with pytest.raises(ValueError, match="two results are called Random; give one another"):
             clickgym.Results(parts)
     both = clickgym.Results([mine, dataclasses.replace(streams(seed=1), agent="Random")])
     assert both.table()["runs"].to_list() == [2]
+
+
+def test_sweeps_of_several_seeds_are_further_runs():
+    """Of each instance; and no run counts twice."""
+    first, second, third = (
+        clickgym.sweep(["PBMRank-v0"], ["Random"], T, runs, seed=seed, instances=instances)
+        for runs, seed, instances in (
+            (2, 0, ["yandex-9982", "uniform"]),
+            (3, 1, ["yandex-9982", "uniform"]),
+            (4, 2, ["uniform"]),
+        )
+    )
+    assert clickgym.Results([first, second]).table()["runs"].to_list() == [5]
+    assert clickgym.Results([first, second, third]).table()["runs"].to_list() == [5]  # the fewest
+    mine, other = (
+        clickgym.sweep(["PBMRank-v0"], {"mine": agent}, T, 2, seed=seed)
+        for agent, seed in (("Random", 0), ("TopRank", 1))
+    )
+    with pytest.raises(ValueError, match="two results are called mine; give one another name"):
+        clickgym.Results([mine, other])
+    for twice in ([first, first], polars.concat([first.rows, first.rows])):
+        with pytest.raises(ValueError, match="Random in PBMRank-v0 has two runs with the seed"):
+            clickgym.Results(twice)
 
 
 def test_the_first_sessions_of_one_recorder_are_one_run():

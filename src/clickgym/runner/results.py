@@ -96,6 +96,7 @@ class Results:
         missing = {*FIXED} - set(source.columns)
         if missing or source.is_empty():
             raise ValueError(f"the table lacks {min(missing, default='rows')!r}, which a sweep has")
+        _check_once(source)
         self.rows, self.configuration = source, config
 
     @property
@@ -184,8 +185,8 @@ class Results:
             - ``p`` of the paired t test, adjusted by Holm's procedure for the agents of the
               environment (null for two units or fewer, or if all differences are 0);
             - ``reward`` and each further metric, per session, with their intervals;
-            - ``runs`` (of each instance, if there are several), ``units``, and ``over``, what
-              units are: ``"instances"``, ``"queries"`` or ``"runs"``;
+            - ``runs`` (if there are several instances, of that with the fewest), ``units``, and
+              ``over``, what units are: ``"instances"``, ``"queries"`` or ``"runs"``;
             - ``ns_per_session``, the median over runs of the wall time, and ``engine``.
 
             If some regret of an environment is unknown, it is null there. Then agents are ranked by
@@ -311,6 +312,12 @@ class Results:
 
 # ----------------------------------------------------------------------- of single runs and results
 
+OTHERS = (
+    "play each run in a new environment with another seed, and name two agents differently: "
+    "dataclasses.replace(result, agent=...)"
+)
+"""What to do instead of counting a run twice."""
+
 
 def rows_of(parts: Sequence[Result | Results]) -> polars.DataFrame:
     """The rows of single runs and of other results, as `Results.rows` has them.
@@ -321,13 +328,16 @@ def rows_of(parts: Sequence[Result | Results]) -> polars.DataFrame:
     """
     frames: list[polars.DataFrame] = []
     origins, seen, cells = dict[Any, Any](), set[Any](), list[Cell]()
+    meanings = dict[Any, list[str]]()  # of labels in the configuration of a part
     numbers = Counter[tuple[str, ...]]()
     for place, part in enumerate(parts):
         if isinstance(part, Results):
             origin: Any = place
             of_part = part.rows.select("env", "instance", "agent").unique().rows()
             frames.append(part.rows)
-            cells += [] if part.configuration is None else part.configuration.cells
+            its_cells = [] if part.configuration is None else part.configuration.cells
+            cells += its_cells
+            meanings |= {(place, *cell[:3]): cell.identities for cell in its_cells}
         else:
             if part.is_stream:
                 raise ValueError(
@@ -342,7 +352,8 @@ def rows_of(parts: Sequence[Result | Results]) -> polars.DataFrame:
             numbers[of_part[0]] += 1
             _check_new(part, seen)
         for labels in of_part:
-            if origins.setdefault(labels, origin) != origin:
+            meaning = meanings.get((origin, *labels), origin)
+            if origins.setdefault(labels, meaning) != meaning:
                 raise ValueError(f"two results are called {labels[2]}; give one another name")
     rows = polars.concat(frames, how="diagonal").select(polars.exclude(TIMED), *TIMED)
     _check_comparable(rows)
@@ -351,19 +362,21 @@ def rows_of(parts: Sequence[Result | Results]) -> polars.DataFrame:
 
 
 def _check_new(run: Result, seen: set[Any]) -> None:
-    """Check that a single run is not there already, under whatever name if it has no seed; note
-    that it is.
+    """Check that a single run without a seed is not there already, under whatever name; note that
+    it is.
     """
-    key: Any = run.env, run.instance, run.agent, run.seed
-    if run.seed is None:
-        key = run.env, run.instance, run.regret.tobytes(), run.reward.tobytes()
-    if key in seen:
-        which = "the same run" if run.seed is None else f"two runs with the seed {run.seed}"
-        raise ValueError(
-            f"{run.agent} in {run.env} has {which}; play each run in a new environment with "
-            "another seed, and name two agents differently: dataclasses.replace(result, agent=...)"
-        )
+    key = run.env, run.instance, run.regret.tobytes(), run.reward.tobytes()
+    if run.seed is None and key in seen:
+        raise ValueError(f"{run.agent} in {run.env} has the same run twice; {OTHERS}")
     seen.add(key)
+
+
+def _check_once(rows: polars.DataFrame) -> None:
+    """Check that no agent has a run with the same seed twice, which would count as two."""
+    place = ["env", "instance", "agent", "seed", "step"]
+    known = rows.filter(col("seed").is_not_null(), col("step") == col("step").max())
+    for env, _, agent, seed, _ in known.filter(known.select(place).is_duplicated())[place].rows():
+        raise ValueError(f"{agent} in {env} has two runs with the seed {seed}; {OTHERS}")
 
 
 def _check_comparable(rows: polars.DataFrame) -> None:

@@ -196,17 +196,21 @@ def levels(gaps: polars.DataFrame, by: Sequence[str], measure: str) -> polars.Da
 
 
 def count_runs(last: polars.DataFrame, by: Sequence[str]) -> polars.DataFrame:
-    """What the means of a group are over: its number of ``runs``, of each instance where units are
-    instances, of ``units``, and their kind, ``over``.
+    """What the means of a group are over: its number of ``runs``, where units are instances that of
+    the instance with the fewest, and ``most_runs``; of ``units``; and their kind, ``over``.
 
     Args:
         last: rows of `with_units` at one step.
         by: as in `unit_means`.
     """
-    runs = polars.struct("sweep_seed", "run").n_unique()
-    units = col("unit").n_unique()
-    return last.group_by(by, maintain_order=True).agg(
-        runs=runs, units=units, over=col("over").first()
+    runs = last.select(*by, *UNIT, "instance", "sweep_seed", "run").unique(maintain_order=True)
+    of_instances = polars.when(over="instances").then("instance")
+    runs = runs.with_columns(n=polars.len().over(*by, of_instances))
+    return runs.group_by(by, maintain_order=True).agg(
+        runs=col("n").min(),
+        most_runs=col("n").max(),
+        units=col("unit").n_unique(),
+        over=col("over").first(),
     )
 
 
@@ -217,11 +221,12 @@ def over_words(counts: polars.DataFrame) -> str:
         counts: rows with the columns of `count_runs`.
 
     Example:
-        >>> over_words(polars.DataFrame({"runs": [5, 5], "units": [16, 16], "over": "instances"}))
+        >>> columns = ["runs", "most_runs", "units", "over"]
+        >>> over_words(polars.DataFrame([(5, 5, 16, "instances")], columns, orient="row"))
         '16 instances with 5 runs each'
-        >>> over_words(polars.DataFrame({"runs": [32], "units": [16], "over": ["queries"]}))
+        >>> over_words(polars.DataFrame([(32, 32, 16, "queries")], columns, orient="row"))
         '16 queries in 32 runs'
-        >>> over_words(polars.DataFrame({"runs": [1], "units": [1], "over": ["runs"]}))
+        >>> over_words(polars.DataFrame([(1, 1, 1, "runs")], columns, orient="row"))
         'one run'
     """
     words = []
@@ -233,7 +238,7 @@ def over_words(counts: polars.DataFrame) -> str:
         some = counts.filter(over=over)
         if len(some):
             names = {"instances": "instance", "queries": "query", "runs": "run"}
-            units, runs = span(some["units"]), span(some["runs"])
+            units, runs = span(some["units"]), span(some["runs"].append(some["most_runs"]))
             words.append(
                 form.format(
                     units=f"one {names[over]}" if units == "1" else f"{units} {over}",

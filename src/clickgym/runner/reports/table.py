@@ -17,7 +17,15 @@ from ...core.formats import duration, regret_text, shortened
 from ..console import Column, print_table, say
 from ..make import agent_recipe, requirements
 from ..play.metrics import is_sum
-from ..summaries import MET_OTHERS, metrics_of, over_words, remarks, span
+from ..summaries import (
+    MET_OTHERS,
+    count_runs,
+    metrics_of,
+    over_words,
+    remarks,
+    span,
+    with_units,
+)
 
 if TYPE_CHECKING:
     from ..results import Results
@@ -88,7 +96,8 @@ def in_words(results: Results, reference: str | None = None) -> FormattedTable:
     notes += [*about_pairs(table, shown), *about_users(results, table), *about_knowledge(results)]
     instances = results.names("instance")
     where = f", {shortened(instances[0])}" if len(instances) == 1 else ""
-    over = over_words(table)
+    last = results.rows.filter(step=results.horizon)
+    over = over_words(count_runs(with_units(last), ["env", "agent"]))
     if table["reward_ci95"].count():
         over = f"mean ± 95 % interval over {over}"
     title = f"{measure.capitalize()} after {results.horizon:,} sessions{where} ({over})"
