@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -55,7 +56,7 @@ def label_of(env: Any) -> str:
             if key in OF_ENVIRONMENT or not is_named
         }
         usual = gym.registry[spec.id].max_episode_steps if spec.id in gym.registry else None
-        limit = spec.kwargs.get("max_episode_steps", spec.max_episode_steps)
+        limit = limit_of(env)
         if isinstance(core, BaseClickEnv) and core.model.may_leave and limit != usual:
             arguments["max_episode_steps"] = limit  # users leave earlier: other users
         if label := written_spec(spec.id, arguments):
@@ -63,6 +64,23 @@ def label_of(env: Any) -> str:
     if not isinstance(core, BaseClickEnv):
         return name_of(env)
     return f"{name_of(env).replace('ClickVectorEnv', 'ClickEnv')} {core.mark}"
+
+
+def limit_of(env: Any) -> int | None:
+    """Return the time limit of an environment that its spec tells; None if there is none."""
+    spec = env.spec
+    return spec and spec.kwargs.get("max_episode_steps", spec.max_episode_steps)
+
+
+def were_cut(env: Any, before: Counter[int]) -> bool:
+    """Return whether episodes of users who may leave ended before they did, and not by the time
+    limit that the label of the environment tells.
+
+    Args:
+        env: an environment of this package, wrapped or not.
+        before: its `BaseClickEnv.cuts` before these episodes.
+    """
+    return not {limit_of(env)}.issuperset(env.unwrapped.cuts - before)
 
 
 class BaseClickEnv:
@@ -85,6 +103,8 @@ class BaseClickEnv:
         steps: the number of steps of each stream since the seed.
         n_simulated: the number of sessions simulated on all streams since the environment was made;
             no seed sets it back.
+        cuts: how many episodes of users who may leave were reset or truncated before they did, on
+            all streams, by the sessions of these episodes; no seed sets it back.
         next_change: the step at which the users change.
     """
 
@@ -100,6 +120,10 @@ class BaseClickEnv:
     """Whether this process has been told of `EpisodeCounts`."""
     needs_counts = False
     """Whether every episode is another query, and no `EpisodeCounts` shows what was clicked in it.
+    """
+    _episode_steps: Any = 0
+    """Sessions of the current episodes: one number, or a number for each stateful user; 0 after a
+    user has left.
     """
     _kernels: Any = None
     """Those of the present task; None after a change and in copies, which cannot be sent."""
@@ -124,7 +148,7 @@ class BaseClickEnv:
         self._repeated = Repeated()
         self._lists = RankedList(self.model.n_items, self.model.n_positions)
         self.task, self.steps, self._is_begun = None, 0, False
-        self.n_simulated = 0
+        self.n_simulated, self.cuts = 0, Counter[int]()
         self._select_task()
         return self.task.observation_space
 
@@ -133,6 +157,11 @@ class BaseClickEnv:
         """Six letters and digits by which users and their reward are told from others."""
         reference = None if self.reference is None else np.asarray(self.reference).tolist()
         return mark([self.model.to_dict(), self.reward, self.cutoff, reference])
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a session was shown to a user who may leave and is still there."""
+        return self.model.may_leave and bool(np.any(self._episode_steps))
 
     def _select_task(self) -> None:
         """Select the task of the present step, in its first state."""
@@ -149,6 +178,9 @@ class BaseClickEnv:
                 f"reset got options: {', '.join(map(str, options))}; expected none, because the "
                 "seed decides what an episode is, and all streams start together"
             )
+        if self.is_under_way:
+            lengths = np.atleast_1d(self._episode_steps)
+            self.cuts.update(lengths[lengths > 0].tolist())
         if seed is None:
             _ = self.np_random  # Gymnasium makes one at the first access; step reads it directly
         else:

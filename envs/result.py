@@ -55,7 +55,7 @@ class Result:
         query: the number of the query that was played, if the users have several; None if they have
             one, or several queries were played.
         trained: the sessions from which the agent had learned before the first one measured, as its
-            user says; 0 if nothing was said, None if it learned from an unknown number.
+            user says; 0 if it began here, None if nothing was said.
         unrecorded: the sessions that the environment simulated before the last one measured, and
             that are not measured: before the record began, or inside other wrappers.
         is_stream: whether it is of one of several streams, which together are one run.
@@ -73,7 +73,7 @@ class Result:
     seconds: float
     engine: str
     query: int | None = None
-    trained: int | None = 0
+    trained: int | None = None
     unrecorded: int = 0
     is_stream: bool = False
 

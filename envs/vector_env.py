@@ -67,8 +67,6 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
     action_space: RankedList
     _all_ended: bool
     """With NEXT_STEP: whether the next step resets all streams."""
-    _episode_steps: Any
-    """Sessions of the current episodes: one number, or a number for each stateful user."""
 
     def __init__(
         self,
@@ -250,6 +248,8 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         terminated = begins.copy()
         self._episode_steps += every if restarting is None else ~restarting
         truncated = self._episode_steps == self.max_episode_steps
+        if n_cut := int(np.count_nonzero(truncated & ~terminated)):
+            self.cuts[int(self._episode_steps[truncated][0])] += n_cut
         begins |= truncated  # draw another user, as after one who has left
         self._episode_steps[begins] = 0
         is_any_over = bool(begins.any())

@@ -193,7 +193,7 @@ class StableBaselinesVecEnv(VecEnv):
             observations = self._draft.seen(observations, streams)
         return observations if self._flat is None else self._flat.flat(observations)
 
-    def result(self, agent: str, horizon: int | None = None, *, trained: int = 0) -> Any:
+    def result(self, agent: str, horizon: int | None = None, *, trained: int | None = None) -> Any:
         """Return what was measured so far as a `clickgym.Result`, as `RecordRegret.result` does.
         Each model needs new environments.
 

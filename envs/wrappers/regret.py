@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections import Counter
 from typing import Any
 
 import gymnasium as gym
@@ -28,7 +29,7 @@ from ..any_env import (
     regret_of,
     users_of,
 )
-from ..base_env import label_of, name_of
+from ..base_env import BaseClickEnv, label_of, name_of, were_cut
 from ..meter import Record, checkpoint_steps
 from ..result import Result
 from ..vector_env import ClickVectorEnv
@@ -51,11 +52,9 @@ class _Recorded:
     """Whether the environment is one of several in a vector."""
     _seed: int | None = None
     _reseeded: int | None = None
-    """The number of sessions after which `reset` got a second seed."""
-    _is_under_way = False
-    """Whether an episode has begun and has not ended."""
-    _is_cut = False
-    """Whether an episode was reset before its end."""
+    """The number of sessions after which `reset` got another seed."""
+    _cuts: Counter[int]
+    """`BaseClickEnv.cuts` before the first session."""
     _n_ended = 0
     """Episodes that have ended, of all streams."""
     _started = _seconds = 0.0
@@ -71,13 +70,21 @@ class _Recorded:
             self._seed = seed
         elif seed is not None and self._reseeded is None:
             self._reseeded = self.meter.step
-        self._is_cut |= self._is_under_way
+
+    def _note_cuts(self) -> None:
+        """Note before the first session which episodes ended too early until then."""
+        core = self.env.unwrapped
+        if not self.meter.step and isinstance(core, BaseClickEnv):
+            self._cuts = Counter(core.cuts)
 
     def _finish(self, n_ended: int) -> None:
         """Note that a step has ended so many episodes."""
         self._n_ended += n_ended
-        self._is_under_way = n_ended < self._n_streams
         self._seconds = clock() - self._started
+
+    def _is_seeded_again(self, last: int) -> bool:
+        """Whether another seed came between the first so many sessions."""
+        return self._reseeded is not None and self._reseeded < last
 
     def _label(self, last: int) -> str:
         """Return the name of the environment, another one where users came or changed otherwise
@@ -87,21 +94,23 @@ class _Recorded:
             last: the sessions of the result.
         """
         label, users, step = label_of(self.env), users_of(self.env), self.meter.step
+        if self._is_seeded_again(last):
+            return f"{label}, seeded again"
         if users is None:
             return label
-        if users.may_leave and self._is_cut:
+        if were_cut(self.env, self._cuts):
             return f"{label}, episodes cut short"
-        if len(users.starts) > 1 and self._reseeded is not None:
-            return f"{label}, clock set back"
         if len(users.starts) > 1 and self._n_streams > 1:
             return f"{label}, one clock per stream"
-        is_whole = last == step and not self._is_under_way
+        is_whole = last == step and not self.env.unwrapped.is_under_way
         are_few = self._n_ended * last < EPISODES * self._n_streams * step
         if users.may_leave and self._n_streams > 1 and are_few and not is_whole:
             return f"{label}, few episodes per stream"
         return label
 
-    def result(self, agent: str, horizon: int | None = None, *, trained: int = 0) -> Result:
+    def result(
+        self, agent: str, horizon: int | None = None, *, trained: int | None = None
+    ) -> Result:
         """Return what was measured so far as the result of a run, which `clickgym.Results` shows
         beside others: at the steps that `clickgym.run` has after as many sessions. Its seconds are
         those from the first reset to the last step, the training included.
@@ -110,23 +119,21 @@ class _Recorded:
         was made and that were not measured, because the wrapper came later, or a wrapper inside of
         it played sessions of its own. An environment of another package has no such count.
 
-        The environment has another name where users came or changed otherwise than in a run: an
-        episode of users who may leave was reset before its end, or fewer than ten ended in each of
-        several streams, which all begin with new users; or users who change do so by the clock of
-        each stream, or by a clock that a later seed has set back.
+        The environment has another name where users came or changed otherwise than in a run:
+        another seed came between the sessions; an episode of users who may leave ended before they
+        did, also in a wrapper inside of this one, or fewer than ten ended in each of several
+        streams, which all begin with new users; or users who change do so by the clock of each
+        stream.
 
         Args:
             agent: a name for what chose the lists.
             horizon: the first so many sessions since the wrapper was made; None takes all. Another
                 model or agent needs a new environment.
             trained: the sessions from which the agent had learned before, in other environments.
-                Tables then tell it from agents that began here.
+                Tables then tell it from agents that began here. 0: it began here; None: not told.
 
         Raises:
             ValueError: there was no session, or not so many.
-
-        Warns:
-            UserWarning: a second seed came between the sessions, so no run has their users.
 
         Example:
             >>> import gymnasium as gym, clickgym
@@ -142,20 +149,12 @@ class _Recorded:
         queries = {*self._queries[:last]}
         if not 0 < last <= meter.step:
             raise ValueError(f"{meter.step:,} sessions were measured; a result of {last:,} is none")
-        steps, label, seed = checkpoint_steps(last), self._label(last), self._seed
-        if self._reseeded is not None and self._reseeded < last:
-            if seed is not None:
-                warnings.warn(
-                    f"{label} got another seed after {self._reseeded:,} sessions: {agent} met "
-                    "users of its own, and is not compared with others seed by seed",
-                    stacklevel=2,
-                )
-            seed = None
+        steps = checkpoint_steps(last)
         return Result(
-            env=label,
+            env=self._label(last),
             instance=getattr(self.env.unwrapped, "instance", "custom"),
             agent=agent,
-            seed=seed,
+            seed=None if self._is_seeded_again(last) else self._seed,
             steps=steps,
             regret=meter.regret[steps - 1],
             reward=meter.reward[steps - 1],
@@ -164,7 +163,7 @@ class _Recorded:
             seconds=self._seconds,
             engine="own loop",
             query=queries.pop() if len(queries) == 1 else None,
-            trained=check_count("trained", trained, 0),
+            trained=None if trained is None else check_count("trained", trained, 0),
             unrecorded=max(int(meter.unrecorded[last - 1]), 0),
             is_stream=self._is_stream,
         )
@@ -234,6 +233,7 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         users_env: Any = self._users_env
         query = query_of(self) if self._has_queries else None
+        self._note_cuts()
         observation, reward, terminated, truncated, info = self.env.step(action)
         try:
             earned = checked_number("reward", reward)
@@ -282,17 +282,23 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
     """
 
     def __init__(self, env: VectorEnv) -> None:
-        expected = "what gym.make_vec(id) returned; wrappers belong around RecordVectorRegret"
+        expected = (
+            "what gym.make_vec(id, num_envs=4) returned, without vectorization_mode, or "
+            "clickgym.agents.vec_env(id, 4), which is measured; wrappers belong around "
+            "RecordVectorRegret"
+        )
         check_kind("env", env, ClickVectorEnv, expected)
         super().__init__(env)
         self._begin()
         self._n_streams = env.num_envs
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        self._start(None)
+        self._start(seed)
+        self._seed = None  # streams have users of their own
         return self.env.reset(seed=seed, options=options)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        self._note_cuts()
         outcome = observations, rewards, terminated, truncated, infos = self.env.step(actions)
         has_played, clicks, sessions = played(observations, infos)
         if has_played.any():

@@ -36,7 +36,7 @@ def test_all_sessions_of_streams_are_kept(mode):
 def test_streams_are_measured_inside_of_wrappers():
     envs = gym.make_vec("PBMRank-v0", num_envs=2)
     for wrong in (TransformReward(envs, np.negative), gym.make_vec("PBMRank-v0", 2, "sync")):
-        with pytest.raises(TypeError, match=r"what gym\.make_vec\(id\) returned; wrappers belong"):
+        with pytest.raises(TypeError, match=r"without vectorization_mode, or .*; wrappers belong"):
             RecordVectorRegret(wrong)
     assert TransformReward(RecordVectorRegret(envs), np.negative).reset(seed=0)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 
 import gymnasium as gym
 import numpy as np
@@ -145,9 +144,9 @@ def test_seeds_of_results():
     assert env.result("mine").seed == 0
     env.reset(seed=1)
     env.step(range(5))
-    with pytest.warns(UserWarning, match="got another seed after 2 sessions: mine met users of"):
-        assert env.result("mine").seed is None
-    assert env.result("mine", 2).seed == 0
+    again, first = env.result("mine"), env.result("mine", 2)
+    assert (again.env, again.seed) == ("PBMRank-v0, seeded again", None)
+    assert (first.env, first.seed) == ("PBMRank-v0", 0)
 
 
 class PlaysFirst(gym.Wrapper):
@@ -207,6 +206,10 @@ def test_what_was_learned_before_is_told_by_the_user():
     env.step(range(5))
     results = clickgym.Results(env.result("mine", trained=20_000))
     assert results.rows["trained"].to_list() == [20_000]
+    for told in (None, 0):
+        assert clickgym.Results(env.result("mine", trained=told)).rows["trained"].item() is told
+    assert env.result("mine").trained is None
+    assert clickgym.run("Random", "PBMRank-v0", 5).trained == 0
     assert "after 20,000 sessions of training" in repr(env.result("mine", trained=20_000))
     with pytest.raises(ValueError, match="trained is -1; expected"):
         env.result("mine", trained=-1)
@@ -222,8 +225,7 @@ def test_a_loop_in_many_queries_keeps_its_query():
     env.reset(seed=5)
     env.step(range(5))
     assert env.result("mine", 20).query == clickgym.run("Random", env.env, 5, seed=3).query == 3
-    with pytest.warns(UserWarning, match="got another seed"):
-        assert env.result("mine").query is None
+    assert env.result("mine").query is None
 
 
 def test_streams_of_one_training_are_no_runs():
@@ -256,14 +258,18 @@ def test_streams_of_one_training_are_no_runs():
 
 
 def test_users_who_came_or_changed_otherwise_are_another_environment():
-    """No count of sessions shows it: episodes that were cut, and a clock that a seed set back."""
+    """No count of sessions shows it: episodes that were cut, and users of a second seed."""
     envs = clickgym.RecordVectorRegret(gym.make_vec("NonStationaryPBMRank-v0", 2))
     envs.reset()
     envs.step(envs.action_space.sample())
     assert envs.result("mine").env == "NonStationaryPBMRank-v0, one clock per stream"
+    envs.reset(seed=0)
+    envs.step(envs.action_space.sample())
+    assert envs.result("mine").env == "NonStationaryPBMRank-v0, seeded again"
     for env_id, seed, label in (
         ("CascadeMDPRank-v0", None, ", episodes cut short"),
-        ("NonStationaryPBMRank-v0", 0, ", clock set back"),
+        ("NonStationaryPBMRank-v0", 0, ", seeded again"),
+        ("PBMRank-v0", 0, ", seeded again"),
         ("NonStationaryPBMRank-v0", None, ""),
         ("PBMRank-v0", None, ""),
     ):
@@ -274,9 +280,69 @@ def test_users_who_came_or_changed_otherwise_are_another_environment():
             env.reset()
         env.reset(seed=seed)
         env.step(env.action_space.sample())
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            assert env.result("mine").env == env_id + label
+        assert env.result("mine").env == env_id + label
+
+
+class Short(gym.Wrapper):
+    """Ends an episode after three sessions, as a time limit of one's own."""
+
+    def reset(self, **arguments):
+        self.sessions = 0
+        return self.env.reset(**arguments)
+
+    def step(self, action):
+        self.sessions += 1
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return observation, reward, terminated, truncated or self.sessions == 3, info
+
+
+class EndsAtClick(gym.Wrapper):
+    def step(self, action):
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return observation, reward, terminated or reward > 0, truncated, info
+
+
+@pytest.mark.parametrize("wrap", [Short, EndsAtClick])
+@pytest.mark.parametrize("env_id", ["CascadeMDPRank-v0", "QueriesPBMRank-v0", "PBMRank-v0"])
+def test_episodes_that_a_wrapper_inside_cuts(env_id, wrap):
+    """They are told as those that the loop cuts, unless the users cannot leave; those that other
+    code cut before the first session are not.
+    """
+    env = gym.make(env_id)
+    env.reset(seed=0)
+    env.step(env.action_space.sample())
+    whole, cut = (clickgym.RecordRegret(it) for it in (env, wrap(env)))
+    for recorded, label in ((whole, ""), (cut, ", episodes cut short")):
+        recorded.action_space.seed(0)
+        recorded.reset()
+        for _ in range(300):
+            *_, terminated, truncated, _ = recorded.step(recorded.action_space.sample())
+            if terminated or truncated:
+                recorded.reset()
+        assert recorded.result("mine").env == env_id + (label if env_id != "PBMRank-v0" else "")
+
+
+def test_a_limit_of_ones_own_is_no_other_than_that_of_the_label():
+    env = clickgym.RecordRegret(Short(gym.make("CascadeMDPRank-v0", max_episode_steps=3)))
+    envs = clickgym.RecordVectorRegret(gym.make_vec("CascadeMDPRank-v0", 2, max_episode_steps=3))
+    env.reset(seed=0)
+    envs.reset(seed=0)
+    for _ in range(60):
+        if any(env.step(env.action_space.sample())[2:4]):
+            env.reset()
+        envs.step(envs.action_space.sample())
+    label = "CascadeMDPRank-v0:max_episode_steps=3"
+    assert env.result("mine").env == envs.result("mine").env == label
+    env.reset()
+    env.step(env.action_space.sample())
+    env.reset()
+    env.step(env.action_space.sample())
+    assert env.result("mine").env == f"{label}, episodes cut short"
+    envs.reset()
+    envs.step(envs.action_space.sample())
+    envs.reset()
+    envs.step(envs.action_space.sample())
+    assert envs.result("mine").env == f"{label}, episodes cut short"
 
 
 @pytest.mark.parametrize("env_id", ["CascadeMDPRank-v0", "QueriesPBMRank-v0"])
@@ -291,7 +357,8 @@ def test_streams_of_few_episodes_are_another_environment(env_id):
     few = "few episodes per stream"
     assert (labels[0], labels[-1]) == (few, "")
     assert envs.result("mine", 100).env.endswith(few)
-    assert labels[18:21] == [few, "" if env_id.startswith("Queries") else few, few]
+    whole = "" if env_id.startswith("Queries") else few  # also while the next step only resets
+    assert labels[18:22] == [few, whole, whole, few]
 
 
 def test_own_runs_stand_in_a_table_and_a_figure_with_others(tmp_path):

@@ -47,7 +47,7 @@ class Results:
             columns say what the run was, and are null where they do not apply: env, instance,
             query (of several), agent, sweep_seed (of a `sweep`), run, seed (`clickgym.run` with it
             repeats the run), trained (sessions from which the agent had learned before; null if
-            unknown) and unrecorded (sessions that were simulated, and not recorded). Then come
+            not told) and unrecorded (sessions that were simulated, and not recorded). Then come
             step, regret, reward, clicks, further metrics, engine and seconds (wall time of the
             run).
         configuration: the configuration of the sweep, or None if it is unknown.
