@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar
@@ -10,7 +11,7 @@ from typing import Any, ClassVar
 import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Dict, MultiDiscrete
-from gymnasium.vector import VectorActionWrapper
+from gymnasium.vector import AsyncVectorEnv, VectorRewardWrapper, VectorWrapper
 from numpy.typing import NDArray
 
 from ...core.checks import (
@@ -22,6 +23,7 @@ from ...core.checks import (
     short,
 )
 from ...envs.spaces import check_items, without_repeats
+from ...envs.vector_env import ClickVectorEnv
 from ...envs.wrappers.actions import FeatureWeights, OfLists
 from ...envs.wrappers.item_by_item import Choices, Draft
 from ..agent import Agent, EnvTraits, Seed
@@ -40,7 +42,10 @@ class FrozenPolicy(Agent):
     ``FlattenObservation``. The state of a recurrent policy is kept from session to session, or from
     item to item if an episode was one list. Wrappers that add to the observation, such as
     `EpisodeCounts` and ``FrameStackObservation``, belong around the environment in which the agent
-    ranks. What other wrappers of observations and of actions do belongs into a function.
+    ranks. A model whose environment has another wrapper than these, those of rewards and those that
+    only measure, record or end episodes is refused: what it does belongs into a function. Of
+    wrappers in other processes only the names in ``str(env)`` are known. A model that was loaded
+    from a file alone knows no wrappers, so there nothing is checked.
 
     Observations are normalised by the ``VecNormalize`` of the model's environment, with the
     statistics that it has. ⚠ A model that was loaded alone does not say that it was trained behind
@@ -61,8 +66,7 @@ class FrozenPolicy(Agent):
         TypeError: ``model`` has no method ``predict`` and is not a function, or the sizes are
             unknown.
         ValueError: a bad argument; or around the environment of the model is a wrapper that would
-            be lost without a word: of actions, and not of clickgym, or of observations, and their
-            size is the same without it.
+            be lost.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -197,6 +201,23 @@ class FrozenPolicy(Agent):
         return np.ravel(observation)[-self.n_items * n_features :].reshape(self.n_items, n_features)
 
 
+KNOWN_WRAPPERS = {
+    # They leave observations and lists as they are.
+    *("Monitor", "VecMonitor", "VecCheckNan", "TimeLimit", "OrderEnforcing", "PassiveEnvChecker"),
+    *("Autoreset", "RecordEpisodeStatistics", "RecordVideo", "VecVideoRecorder", "HumanRendering"),
+    *("RewardWrapper", "TransformReward", "ClipReward", "NormalizeReward"),
+    *("RecordRegret", "RecordVectorRegret", "RecordedStreams"),
+    # The policy does what they do.
+    *("VecNormalize", "FlattenObservation", "FilterObservation"),
+    *("ScoresAction", "FeatureWeightsAction", "ItemByItem"),
+    # Without them around the environment in which the agent ranks, the observation does not fit.
+    *("EpisodeCounts", "EpisodeCountsVector", "FrameStackObservation", "TimeAwareObservation"),
+}
+"""The names of the wrappers behind which a model may be trained."""
+NAMES = re.compile(r"<(\w+)(?=<\w+(?: instance>|<))")
+"""Finds the names of wrappers in ``str(env)``: ``<TimeLimit<OrderEnforcing<ClickEnv<id>>>>``."""
+
+
 def _sizes_of(space: gym.Space | None) -> tuple[int, int] | None:
     """Return L and K of an action space; None if it is none of lists."""
     if isinstance(space, OfLists):
@@ -206,35 +227,51 @@ def _sizes_of(space: gym.Space | None) -> tuple[int, int] | None:
     return None
 
 
-class _OfOthers(type):
-    """Makes the class below that of all wrappers that a `FrozenPolicy` would lose."""
-
-    def __instancecheck__(cls, layer: Any) -> bool:
-        name, is_ours = type(layer).__name__, type(layer).__module__.startswith("clickgym.")
-        if isinstance(layer, gym.ObservationWrapper):
-            sizes = {gym.spaces.flatdim(it.observation_space) for it in (layer, layer.env)}
-            return len(sizes) == 1 and name != "FlattenObservation"
-        return isinstance(layer, gym.ActionWrapper | VectorActionWrapper) and not is_ours
-
-
-class LostWrapper(metaclass=_OfOthers):
-    """A wrapper that changes what a model observes, or what its actions mean, and that nothing else
-    shows. The library asks each environment for it, also in processes of their own.
-    """
-
-
 def _check_wrappers(model: Any, n_items: Any, n_positions: Any) -> None:
-    """Check that no wrapper around the environment of a model would be lost."""
-    envs: Any = getattr(model, "get_env", lambda: None)()
+    """Check that all wrappers around the environment of a model are of `KNOWN_WRAPPERS`.
+
+    Raises:
+        ValueError: naming the first that is not, and what to type.
+    """
+    for name in _wrappers_of(getattr(model, "get_env", lambda: None)()):
+        if name not in KNOWN_WRAPPERS:
+            raise ValueError(
+                f"the model was trained behind {name}, and FrozenPolicy cannot know whether it "
+                "changes observations or lists. Apply what it does to them in a function: "
+                f"FrozenPolicy({n_items}, {n_positions}, model=lambda seen: model.predict("
+                "wrapper.observation(seen), deterministic=True)[0]), or predict(seen, ...) if it "
+                "changes neither"
+            )
+
+
+def _wrappers_of(envs: Any) -> Iterator[str]:
+    """Yield the names of the classes of all wrappers around the environment of a model, of the
+    first one if there are several.
+    """
     while hasattr(envs, "venv"):  # wrappers of the library
+        yield type(envs).__name__
         envs = envs.venv
-    if envs is not None and any(envs.env_is_wrapped(LostWrapper, [0])):
-        raise ValueError(
-            "the model was trained behind a wrapper that changes observations or actions, and "
-            f"FrozenPolicy leaves it out. Apply it in a function: FrozenPolicy({n_items}, "
-            f"{n_positions}, model=lambda seen: model.predict(wrapper.observation(seen), "
-            "deterministic=True)[0])"
-        )
+    if envs is None:  # of a loaded model, or of one that was sent to another process
+        return
+    layer = getattr(envs, "envs", None)  # single environments, or the streams of `vec_env`
+    while isinstance(layer, VectorWrapper):
+        yield _name_of(layer)
+        layer = layer.env
+    if layer is None:  # in processes; names can be sent from any, and every environment has them
+        yield from NAMES.findall(envs.env_method("__str__", indices=[0])[0])
+    elif isinstance(layer, AsyncVectorEnv):
+        yield from NAMES.findall(layer.call("__str__")[0])
+    elif not isinstance(layer, ClickVectorEnv):
+        layer = getattr(layer, "envs", layer)[0]
+        while isinstance(layer, gym.Wrapper):
+            yield _name_of(layer)
+            layer = layer.env
+
+
+def _name_of(layer: Any) -> str:
+    """Return the name of the class of a wrapper; wrappers of rewards have one in common."""
+    is_of_rewards = isinstance(layer, gym.RewardWrapper | VectorRewardWrapper)
+    return "RewardWrapper" if is_of_rewards else type(layer).__name__
 
 
 @contextmanager

@@ -11,14 +11,19 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from gymnasium.vector import VectorActionWrapper
-from gymnasium.wrappers import FlattenObservation, TransformObservation
+from gymnasium.wrappers import (
+    FlattenObservation,
+    RecordEpisodeStatistics,
+    TransformObservation,
+    TransformReward,
+)
 
 import clickgym
 
 pytest.importorskip("stable_baselines3")
 
 import stable_baselines3
-from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecMonitor
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnvWrapper, VecMonitor
 
 from clickgym.agents import FrozenPolicy, PlackettLuceActorCritic
 from clickgym.agents.rl.learner import one_thread
@@ -273,14 +278,30 @@ def flipped():
     return TransformObservation(env, np.negative, spaces.Box(-1, 0, (5,), np.int8))
 
 
-@pytest.mark.parametrize("make", [flipped, mirrored])
+class Shifted(gym.Wrapper):
+    """Shows the clicks of the wrong positions, without the base class of such wrappers."""
+
+    def reset(self, **arguments):
+        clicks, info = self.env.reset(**arguments)
+        return clicks[::-1], info
+
+    def step(self, action):
+        clicks, *others = self.env.step(action)
+        return clicks[::-1], *others
+
+
+def shifted():
+    return Shifted(gym.make("PBMRank-v0"))
+
+
+@pytest.mark.parametrize("make", [flipped, mirrored, shifted])
 def test_wrappers_that_would_be_lost_are_refused(make):
     """Also those in other processes, which go on; a function applies them."""
     with one_thread():
         for vector in (DummyVecEnv, SubprocVecEnv):
             envs = VecMonitor(vector([make] * 2))
             model = policy("PPO", envs)
-            with pytest.raises(ValueError, match=r"Apply it in a function: FrozenPolicy\(10"):
+            with pytest.raises(ValueError, match=r"in a function: FrozenPolicy\(10"):
                 FrozenPolicy(model=model)
             assert model.learn(96, reset_num_timesteps=False).num_timesteps >= 192
             envs.close()
@@ -302,8 +323,40 @@ def test_wrappers_of_streams_that_would_be_lost_are_refused():
     streams = gym.make_vec("PBMRank-v0", 2, autoreset_mode="SameStep")
     with one_thread():
         model = policy("PPO", clickgym.agents.vec_env(MirroredStreams(streams)))
-    with pytest.raises(ValueError, match="a wrapper that changes observations or actions"):
+    with pytest.raises(ValueError, match="the model was trained behind MirroredStreams"):
         FrozenPolicy(model=model)
+
+
+class ShiftedStreams(VecEnvWrapper):
+    def reset(self):
+        return self.venv.reset()[:, ::-1].copy()
+
+    def step_wait(self):
+        clicks, *others = self.venv.step_wait()
+        return clicks[:, ::-1].copy(), *others
+
+
+def test_wrappers_of_the_library_that_would_be_lost_are_refused():
+    with one_thread():
+        model = policy("PPO", VecMonitor(ShiftedStreams(clickgym.agents.vec_env("PBMRank-v0", 2))))
+    with pytest.raises(ValueError, match="the model was trained behind ShiftedStreams"):
+        FrozenPolicy(model=model)
+
+
+def rewarded():
+    """Wrappers that leave observations and lists as they are."""
+    env = clickgym.RecordRegret(gym.make("PBMRank-v0", max_episode_steps=20))
+    return TransformReward(RecordEpisodeStatistics(env), lambda reward: 2 * reward)
+
+
+@pytest.mark.parametrize("vector", [DummyVecEnv, SubprocVecEnv])
+def test_wrappers_that_change_neither_observations_nor_lists_may_stay(vector):
+    with one_thread():
+        envs = VecMonitor(vector([rewarded] * 2))
+        model = policy("PPO", envs)
+        shown, _ = model.predict(np.array([1, 0, 0, 1, 1]), deterministic=True)
+        assert FrozenPolicy(model=model).rank(np.array([1, 0, 0, 1, 1])).tolist() == shown.tolist()
+        envs.close()
 
 
 def test_processes_play_what_was_trained_on_streams():
