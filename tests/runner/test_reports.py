@@ -351,6 +351,9 @@ def test_earlier_training_and_unrecorded_sessions_are_shown_everywhere():
     results = clickgym.Results([*late, clickgym.run("TopRank", "PBMRank-v0", 100, seed=0)])
     legend = {text.get_text() for text in results.plot().legends[0].get_texts()}
     assert "TopRank" in legend
+    some = [*late, replace(late[0], seed=2, trained=None)]
+    notes = " ".join(in_words(clickgym.Results(some)).notes)
+    assert "after 0 to 20,000 sessions of training, as far as told" in notes
     [label] = {" ".join(text.split()) for text in legend if text.startswith("late")}
     for words in (label, " ".join(in_words(results).notes), results.to_latex()):
         assert "after 0 to 20,000 sessions of training" in words

@@ -273,7 +273,8 @@ def remarks(rows: polars.DataFrame) -> dict[str, list[str]]:
                 "did not learn in these runs, and what was lost in training is not counted"
             )
         if trained.max():
-            texts.append(f"after {span(trained.drop_nulls())} sessions of training")
+            told = ", as far as told" if trained.null_count() else ""
+            texts.append(f"after {span(trained.drop_nulls())} sessions of training{told}")
         if unrecorded.max():
             texts.append(f"{span(unrecorded)} sessions were not recorded")
         if texts:
