@@ -296,7 +296,9 @@ def _made(name: str, base: str, make: Callable[..., Instance], models: object) -
             number = "an integer" if kinds[key] is int else "a number"
             raise ValueError(f"it is {text!r}; expected {number}") from None
 
-    given = parse_spec(name, value_of)[1]
+    before_arguments, given = parse_spec(name, value_of)
+    if before_arguments != base:
+        raise ValueError(f"{name!r}: expected key=value after the colon")
     order = given.pop("shuffle", None)
     if "n_positions" not in given and given.get("n_items", 0) > 0 and "n_positions" in values:
         # the default length of a list, shortened to what there is

@@ -108,6 +108,7 @@ WRONG = {
     "abrupt": "n_epochs=0 length=0 seed=1.5",
     "random-walk": "step=-0.1 step=nan n_epochs=-1",
     "two-kinds": "weight=0 weight=1 weight=-0.5 query=lagree2016-small",
+    "uniform": "1 seed seed=-1",
     "two-tastes": "model=X n_items=0 n_positions=11",
     "linear": "n_features=0 n_users=0 n_pool=10 n_items=1,n_positions=2",
     "personal": "form=inner,d_u=3 d_v=0 popularity=2 popularity=-1 rate=0 rate=1 features=all",
