@@ -101,6 +101,8 @@ def test_normalised_features_by_hand(log_file):
         ("1 qid:c 1:2 2:nan", "2:nan"),
         ("1 qid:c 1:-inf", "1:-inf"),
         ("1 qid:c 1:1e39", "1:1e39"),
+        ("1 qid:c 2000000000:1", "2000000000:1"),
+        ("1 qid:c 1:1\r0 qid:c 1:2", r"1 qid:c 1:1\\r0 qid:c 1:2"),
     ],
 )
 def test_bad_lines_are_named(line, named, log_file):

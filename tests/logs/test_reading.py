@@ -219,6 +219,16 @@ def test_a_line_that_is_no_row_is_named(log_file, changed, named, last):
         read_log(path)
 
 
+@pytest.mark.parametrize(
+    "content",
+    [LINES.encode("utf-16"), LINES.replace("\n", "\r").encode(), b'"' + LINES.encode()],
+    ids=["UTF-16", "carriage returns", "a mark"],
+)
+def test_a_head_that_is_no_line_is_named(log_file, content):
+    with pytest.raises(ValueError, match=r"log\.csv cannot be read .line 1 has "):
+        read_log(log_file("log.csv", content))
+
+
 def test_quotation_marks_of_csv_and_within_a_line_are_read(log_file):
     items = ['7" x 9"', "a,b", 'say "so"']
     text = HEAD + 's,q,1,7" x 9",0\ns,q,2,"a,b",0\ns,q,3,"say ""so""",1\n'

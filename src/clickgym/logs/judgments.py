@@ -54,6 +54,8 @@ Ints = NDArray[np.int64]
 EXPECTED = "expected lines grade qid:Q feature:value ... # comment"
 HEAD = r"^(\d{1,2})(?:\.0*)?\s+qid:(\S+)"
 """The beginning of a line. A query may have a # in its name: comments come later."""
+WIDEST = 10_000
+"""The largest number of a feature, unless ``n_features`` says more: features fill a table."""
 MISSING = 1.79e308
 """Of a value that is missing: Istella writes the largest double, 1.797...e308."""
 LARGEST = float(np.finfo(np.float32).max)
@@ -161,8 +163,9 @@ def read_judgments(
             one after another, their features in any order. Empty lines and comments are skipped.
         normalize: move and scale each feature to [0, 1] within each query, with 0 for a feature
             that is constant there (all features of a query with one document).
-        n_features: d; None: the largest feature number of all files. Files that are used together,
-            such as of training and test, must have the same: give that of the first to the others.
+        n_features: d; None: the largest feature number of all files, at most 10,000. Files that are
+            used together, such as of training and test, must have the same: give that of the first
+            to the others.
 
     Returns:
         The queries in the order of the files.
@@ -186,7 +189,7 @@ def read_judgments(
         array([[0.5 , 0.  , 1.  ],
                [0.  , 0.25, 0.  ]], dtype=float32)
     """
-    most = 2**31 if n_features is None else check_count("n_features", n_features)
+    most = WIDEST if n_features is None else check_count("n_features", n_features)
     heads, blocks = list[pl.DataFrame](), list[Singles]()
     files: Any = paths if is_sequence(paths) else [paths]
     for path in map(Path, files):
@@ -234,14 +237,16 @@ def _documents(lines: list[bytes], first: int, most: int) -> tuple[pl.DataFrame,
     text, head = pl.col("text"), pl.col("text").str.extract_groups(HEAD).struct
     rest = text.str.replace(HEAD, "").str.splitn("#", 2).struct[0]
     documents = (
-        pl.DataFrame({"text": lines})
-        .select(text.cast(pl.String).str.strip_chars())
+        pl.DataFrame({"text": [line.decode(errors="replace") for line in lines]})
+        .select(text.str.strip_chars())
         .with_row_index("line", first)
         .filter(~text.str.contains("^(#|$)"))
         .with_row_index("row")
         .with_columns(grade=head[0].cast(pl.Int64), query=head[1])
     )
-    _refuse(documents.filter(pl.col("query").is_null()), "text")
+    # Of UTF-8, and not of several lines of an old Macintosh.
+    is_line = ~text.str.contains("[\r\ufffd]") & pl.col("query").is_not_null()
+    _refuse(documents.filter(~is_line), "text")
     pair = pl.col("pair").str.splitn(":", 2).struct
     value = pair[1].cast(pl.Float64, strict=False)
     pairs = (

@@ -27,6 +27,7 @@ VALUES = {"session": "a label", "position": "a number", "item": "a label", "clic
 """What the columns that a log must have contain, by their roles."""
 ROLES = {**VALUES, "query": "a label"}
 EXPECTED = "expected CSV, perhaps gzipped, or Parquet; see docs/fit.md"
+ONE_TYPE = "expected values of one type in each column"
 FEW = 0.001
 """The largest share of damaged sessions that is left out."""
 MANY, MANY_KINDS = 500, 20
@@ -76,7 +77,7 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
         rows = pl.concat([_rows_of_file(file, names, needed) for file in files])
     else:
         name = "the frame"
-        with reading(name, "cannot be read", "expected values of one type in each column"):
+        with reading(name, "cannot be read", ONE_TYPE):
             table = pl.DataFrame(source)
         _check_columns(name, table.columns, names, needed)
         rows = _rows(f"{name}: row", 1, table, names)
@@ -134,16 +135,16 @@ def _rows_of_file(path: Path, names: Mapping[str, str], needed: Sequence[str]) -
             table = pl.scan_parquet(path, glob=False)
         else:
             separator = max(",	;|", key=lambda mark: head.count(mark.encode()))
+            _fields(1, head, separator)
             table = pl.scan_csv(path, separator=separator, infer_schema=False, glob=False)
         found = table.collect_schema().names()
     _check_columns(path, found, names, needed)
     # With the last column Polars reads whole lines, and so notices one that has too many fields.
     table = table.select([name for name in found if name in {*names.values(), found[-1]}])
     with reading(path, "cannot be read", EXPECTED):
-        if is_parquet:
-            return _rows(f"{path}: row", 1, table.collect(), names)
-        rows = _lines(path, separator, table)
-    return _rows(f"{path}: line", 2, rows, names)
+        rows = table.collect() if is_parquet else _lines(path, separator, table)
+    place, first = (f"{path}: row", 1) if is_parquet else (f"{path}: line", 2)
+    return _rows(place, first, rows, names)
 
 
 def _check_columns(
@@ -190,19 +191,31 @@ def _lines(path: Path, separator: str, table: pl.LazyFrame) -> pl.DataFrame:
     width = 0
     with unzipped(path) as file:
         for number, line in enumerate(file, 1):
-            is_paired, text = line.count(b'"') % 2 == 0, line.decode(errors="replace").rstrip()
-            try:
-                (fields,) = csv.reader([text], delimiter=separator, strict=True)
-            except (ValueError, csv.Error):
-                fields = []
+            fields = _fields(number, line, separator)
             width = width or len(fields)
-            if not is_paired or len(fields) != width or "\ufffd" in text:
-                fault = (
-                    f"line {number} has {short(text)}; expected {width} fields in UTF-8, and "
-                    "quotation marks in pairs"
-                )
+            if len(fields) != width:
+                fault = f"line {number} has {short(line.decode())}; expected {width} fields"
                 break
     raise ValueError(fault)
+
+
+def _fields(number: int, line: bytes, separator: str) -> list[str]:
+    """The fields of a line of a CSV file.
+
+    Raises:
+        ValueError: naming the line, if it is no row by itself.
+    """
+    text = line.decode("utf-8-sig", errors="replace").rstrip("\r\n")
+    try:
+        (fields,) = csv.reader([text], delimiter=separator, strict=True)
+    except csv.Error:
+        fields = []
+    if not fields or line.count(b'"') % 2 or "\ufffd" in text:
+        raise ValueError(
+            f"line {number} has {short(text)}; expected fields in UTF-8, and quotation marks in "
+            "pairs"
+        )
+    return fields
 
 
 def _rows(place: str, first: int, table: pl.DataFrame, names: Mapping[str, str]) -> pl.DataFrame:
@@ -227,7 +240,7 @@ def _rows(place: str, first: int, table: pl.DataFrame, names: Mapping[str, str])
         value = value.cast(pl.Float64, strict=False)
         is_right = value.is_in([0.0, 1.0]) if role == "clicked" else value.is_finite()
         values[role] = pl.when(is_right).then(value)
-    with reading(place.rpartition(":")[0], "cannot be read", EXPECTED):
+    with reading(place.rpartition(":")[0], "cannot be read", ONE_TYPE):
         rows = table.select(**values)
     for role, expected in ROLES.items():
         gaps = rows[role].is_null()
