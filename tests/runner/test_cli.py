@@ -146,15 +146,15 @@ def test_a_command_prints_what_it_asked_for(tmp_path, monkeypatch, printed):
     """
     words = f"run PBMRank-v0 --runs 1 --jobs 1 --out {tmp_path / 'out'} --horizon".split()
     printed([*words, "50", "--agents", "Random"])
-    is_written = report.is_written
+    write_folder = report.write_folder
 
     def after_another(out):
-        monkeypatch.setattr(report, "is_written", is_written)
+        monkeypatch.setattr(report, "write_folder", write_folder)
         printed([*words, "60", "--agents", "CascadeTS"])
-        return is_written(out)
+        write_folder(out)
 
     assert "Random" not in printed([*words, "50", "--agents", "TopRank"])
-    monkeypatch.setattr(report, "is_written", after_another)
+    monkeypatch.setattr(report, "write_folder", after_another)
     out = printed([*words, "50", "--agents", "TopRank", "Oracle"])
     assert out.startswith("Regret after 50 sessions")
     assert {"TopRank", "Oracle"} <= set(out.split())
@@ -172,7 +172,7 @@ def test_ctrl_c_leaves_no_traceback(tmp_path):
     time.sleep(1)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=600)
-    assert process.returncode == 130
+    assert process.returncode == 130, err
     _, line = err.splitlines()
     assert line.startswith("clickgym: stopped")
     assert "0 of 2 runs" in line

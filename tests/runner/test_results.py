@@ -16,6 +16,7 @@ from polars.testing import assert_frame_equal
 import clickgym
 from clickgym.__main__ import main
 from clickgym.agents import EpsilonGreedy
+from clickgym.runner.reports.report import write_files
 from clickgym.runner.store import Journal
 
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
@@ -346,3 +347,28 @@ def test_folder_of_something_else(tmp_path, read):
     with pytest.raises(ValueError, match="is not a results folder"):
         read(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"notes.txt"}
+
+
+class Failing(EpsilonGreedy):
+    """Fails in its first session."""
+
+    def rank(self, observation):
+        raise RuntimeError("it is not finished")
+
+
+def test_a_label_of_a_sweep_without_a_finished_run_hides_none(tmp_path):
+    sweep(tmp_path, envs=ENVS[:1], agents={"mine": "TopRank"})
+    before = numbers(tmp_path)
+    with pytest.raises(clickgym.AgentError):
+        sweep(tmp_path, envs=ENVS[:1], agents={"mine": Failing})
+    assert_frame_equal(numbers(tmp_path), before)
+
+
+def test_a_table_with_later_runs_stays(tmp_path):
+    """Of two commands that write at the same time, that which has read more runs counts."""
+    sweep(tmp_path, agents=["TopRank"])
+    table = tmp_path / "results.parquet"
+    early, last_added = clickgym.Results(tmp_path), table.stat().st_mtime_ns
+    sweep(tmp_path, agents=["Random"])
+    write_files(tmp_path, early, last_added=last_added)
+    assert_frame_equal(polars.read_parquet(table).drop("engine", "seconds"), numbers(tmp_path))

@@ -167,29 +167,23 @@ def check_cells(cells: Collection[Cell]) -> None:
             )
 
 
-def last_of(configs: Sequence[Config], finished: Container[str]) -> Config:
-    """The last of some sweeps that has a finished run, or the last one if none has."""
-    for config in reversed(configs):
-        if any(key in finished for *_, key in config.trials()):
-            return config
-    return configs[-1]
+def begun(configs: Iterable[Config], finished: Container[str]) -> list[Config]:
+    """Those of some sweeps that have a finished run, by its key."""
+    return [one for one in configs if any(key in finished for *_, key in one.trials())]
 
 
-def shown_of(configs: Sequence[Config], finished: Container[str]) -> Config:
-    """What the table of a folder shows after some sweeps: the last one that has a finished run, and
-    what the others of the same setting have beside it, also with other seeds. In a table a label
-    stands for one thing, as the last sweep with it says; and of a thing that was renamed the last
-    label counts.
+def shown_of(configs: Sequence[Config]) -> Config:
+    """What the table of a folder shows after some sweeps: the last one, and what the others of the
+    same setting have beside it, also with other seeds. In a table a label stands for one thing, as
+    the last sweep with it says; and of a thing that was renamed the last label counts.
 
     Args:
         configs: of the sweeps, the last one at the end.
-        finished: the keys of finished runs.
 
     Raises:
         ValueError: as `check_cells`.
     """
-    setting = last_of(configs, finished).setting
-    same = [config for config in configs if config.setting == setting]
+    same = [config for config in configs if config.setting == configs[-1].setting]
     labels: dict[str, Any] = {things: {} for things in LABELLED}
     meanings = dict[tuple[int, str], str]()
     for config in same:

@@ -22,7 +22,7 @@ import polars
 from ..core.checks import short
 from ..core.files import append, make_folder
 from ..envs.result import Result, rows_of_runs
-from .config import SETTING, Config, check_cells, last_of, run_seed, shown_of
+from .config import SETTING, Config, begun, check_cells, run_seed, shown_of
 
 RUNS = "runs"
 """The folder of the files within a results folder."""
@@ -109,27 +109,26 @@ def read_folders(folders: Sequence[Path]) -> tuple[polars.DataFrame, Config, lis
         ValueError: a folder is not one of results, two instances are the same users, a label stands
             for something else in another folder, or no run is finished.
     """
-    configs: dict[str, Config] = {}
-    finished: dict[str, FinishedRun] = {}
     by_folder: dict[Path, dict[str, Config]] = {}
+    finished: dict[str, FinishedRun] = {}
     for folder in folders:
         by_folder[folder], its_runs = read(folder)
         if not by_folder[folder]:
             is_there = "is not a results folder: it has no runs of this version of clickgym"
             raise ValueError(f"{folder} {is_there if folder.exists() else 'does not exist'}")
-        configs |= by_folder[folder]
         finished |= its_runs
-    setting = last_of([configs[name] for name in sorted(configs)], finished).setting
+    named = {name: config for configs in by_folder.values() for name, config in configs.items()}
+    with_runs = begun([named[name] for name in sorted(named)], finished)
+    if not with_runs:
+        raise ValueError(f"{', '.join(map(str, folders))} holds no finished run yet")
+    setting = with_runs[-1].setting
     tables: list[Config] = []  # of each folder alone, the newest at the end
     for its_own in sorted(by_folder.values(), key=max):
-        same = [config for config in its_own.values() if config.setting == setting]
-        tables += [shown_of(same, finished)] if same else []
+        same = begun((one for one in its_own.values() if one.setting == setting), finished)
+        tables += [shown_of(same)] if same else []
     check_cells([cell for table in tables for cell in table.cells])
-    shown = shown_of(tables, finished)
-    frame = frame_of(finished, shown)
-    if frame.is_empty():
-        raise ValueError(f"{', '.join(map(str, folders))} holds no finished run yet")
-    return frame, shown, _hidden(by_folder, finished, shown)
+    shown = shown_of(tables)
+    return frame_of(finished, shown), shown, _hidden(by_folder, finished, shown)
 
 
 def _hidden(

@@ -27,7 +27,7 @@ from ..core.forks import check_fork
 from ..envs import Users
 from ..envs.meter import checkpoint_steps
 from ..envs.result import Result
-from .config import Cell, Config, run_seed, shown_of, versions
+from .config import Cell, Config, begun, run_seed, shown_of, versions
 from .identity import files_of, is_built_in
 from .make import make_agent, make_env
 from .names import AgentLike, EnvLike, by_label
@@ -39,7 +39,7 @@ from .play.pair import Engine, engine_of
 from .play.play_run import play
 from .progress import Progress, say_resumed
 from .results import Results
-from .store import RUNS, FinishedRun, Journal, frame_of, read, read_folders
+from .store import RUNS, FinishedRun, Journal, frame_of, read
 from .workers import check_workers, in_parallel, what_broke
 
 
@@ -165,10 +165,9 @@ def sweep(
         with Progress(progress, horizon, len(trials), len(left)) as bar:
             _play_all(batches, n_jobs, values, bar, keep)
         if whole is not None:
-            from .reports.report import is_written, write_files  # matplotlib is slow to load
+            from .reports.report import write_folder  # matplotlib is slow to load
 
-            if not is_written(whole):
-                write_files(whole, Results(*read_folders([whole])[:2]))
+            write_folder(whole)
     return Results(frame_of(finished, config), config)
 
 
@@ -186,7 +185,7 @@ def _open(
     configs, finished = read(folder)
     if not configs and {file.name for file in folder.glob("[!.]*")} - {RUNS}:
         raise ValueError(f"{folder} is not a results folder; choose another (--out)")
-    before = [*configs.values()]
+    before = begun(configs.values(), finished)
     named = {
         (*cell[:3], cell.seed, run)
         for one in before
@@ -194,8 +193,8 @@ def _open(
         for cell, run, key in one.trials()
         if key in finished
     }
-    is_shown = before and shown_of([*before, config], finished) == shown_of(before, finished)
-    if is_shown and all(key in finished for *_, key in config.trials()):
+    after = shown_of([*before, config])
+    if before and after == shown_of(before) and all(key in finished for *_, key in config.trials()):
         return finished, None, named
     return finished, Journal(folder, config), named
 

@@ -266,23 +266,6 @@ def _draw(
 # ------------------------------------------------------------------------------------------- files
 
 
-def save_figure(figure: Figure, path: Path, origin: str | None = None) -> list[Path]:
-    """Write a figure as ``path.png`` and ``path.svg``; the same figure gives the same bytes.
-
-    Args:
-        figure: any figure.
-        path: without a suffix.
-        origin: version and command of the results, for the metadata.
-
-    Returns:
-        The files.
-    """
-    files = [path.with_name(f"{path.name}.{kind}") for kind in ("png", "svg")]
-    for file in files:
-        write_figure(figure, file, origin)
-    return files
-
-
 def write_figure(figure: Figure, path: Path, origin: str | None = None) -> None:
     """Write a figure in the format that its suffix names, whole or not at all.
 
