@@ -362,6 +362,9 @@ def test_a_label_of_a_sweep_without_a_finished_run_hides_none(tmp_path):
     with pytest.raises(clickgym.AgentError):
         sweep(tmp_path, envs=ENVS[:1], agents={"mine": Failing})
     assert_frame_equal(numbers(tmp_path), before)
+    sweep(tmp_path, envs=ENVS[:1], agents={"mine": "Random"})
+    with pytest.warns(UserWarning, match="^6 runs in .* one of their labels has another meaning"):
+        assert numbers(tmp_path)["regret"].to_list() != before["regret"].to_list()
 
 
 def test_a_table_with_later_runs_stays(tmp_path):

@@ -59,7 +59,8 @@ class Results:
         RuntimeError: the process was forked from one that had used Polars.
 
     Warns:
-        UserWarning: runs in the folder are not shown, because they have another setting.
+        UserWarning: runs in the folder are not shown, because they have another setting, or a label
+            that has another meaning now.
 
     Example:
         >>> import clickgym

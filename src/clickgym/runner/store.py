@@ -103,7 +103,7 @@ def read(folder: Path) -> tuple[dict[str, Config], dict[str, FinishedRun]]:
 
 def read_folders(folders: Sequence[Path]) -> tuple[polars.DataFrame, Config, list[str]]:
     """The rows of the finished runs that the table of some folders shows, what it is of, and a line
-    for each kind of runs that it does not show, because they have another setting.
+    for each kind of runs that it does not show.
 
     Raises:
         ValueError: a folder is not one of results, two instances are the same users, a label stands
@@ -136,18 +136,20 @@ def _hidden(
     finished: Mapping[str, FinishedRun],
     shown: Config,
 ) -> list[str]:
-    """A line for each folder and setting of which finished runs are not shown."""
+    """A line for each folder and reason for which finished runs are not shown."""
+    not_shown = finished.keys() - {key for *_, key in shown.trials()}
     keys = dict[tuple[Path, str], set[str]]()
     for folder, configs in by_folder.items():
         for config in configs.values():
             others = [name for name in SETTING if getattr(config, name) != getattr(shown, name)]
+            reason = "one of their labels has another meaning now"
             if others:
-                kind = f"{others[0]} ({short(getattr(config, others[0]))})"
-                runs = keys.setdefault((folder, kind), set())
-                runs.update(key for *_, key in config.trials() if key in finished)
+                reason = f"they have another {others[0]} ({short(getattr(config, others[0]))})"
+            runs = keys.setdefault((folder, reason), set())
+            runs.update(key for *_, key in config.trials() if key in not_shown)
     return [
-        f"{len(runs)} runs in {folder} are not shown, because they have another {kind}"
-        for (folder, kind), runs in keys.items()
+        f"{len(runs)} runs in {folder} are not shown, because {reason}"
+        for (folder, reason), runs in keys.items()
         if runs
     ]
 
