@@ -82,27 +82,3 @@ def test_restarts_follow_the_reference_where_users_change(feedback):
 
 
 # ------------------------------------------------------------------------------- forced exploration
-
-
-def test_items_take_their_turns_on_top_in_an_order_drawn_once():
-    """L = 4 and p = 0.3: the first four of every 13 sessions, from each restart on."""
-    agent, rng, u, turns = (
-        GLRCascadeKLUCB(4, 2, horizon=200, exploration=0.3, seed=5),
-        np.random.default_rng(6),
-        0,
-        0,
-    )
-    order = agent.state.drawn_order.tolist()
-    for session in range(600):
-        ranking = agent.rank(None)
-        if u % 13 < 4:
-            turns += 1
-            assert ranking[0] == order[u % 13]
-        restarts = agent.state.n_restarts[0]
-        attraction = np.array([0.9, 0.1, 0.5, 0.5] if session // 150 % 2 else [0.1, 0.9, 0.5, 0.2])
-        agent.update(None, ranking, CascadeModel(attraction, 2).sample(ranking, rng))
-        u = 0 if agent.state.n_restarts[0] > restarts else u + 1
-        assert agent.state.t[0] == u
-    assert agent.state.n_restarts[0] > 0
-    assert sorted(order) == [0, 1, 2, 3]
-    assert order != GLRCascadeKLUCB(4, 2, horizon=200, seed=7).state.drawn_order.tolist()

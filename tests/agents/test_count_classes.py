@@ -74,18 +74,12 @@ def test_ties_are_uniform_between_classes(classes):
     assert chisquare(list(shown.values())).pvalue > FALSE_ALARM
 
 
-def test_other_kernels_keep_every_index(classes):
-    """A subclass that ranks by kernels of its own gets the state that these expect."""
+def test_what_would_be_lost_in_classes_keeps_every_index(classes):
+    """Kernels of one's own, further hyper-parameters, and other first values."""
 
     class Own(CascadeUCB1):
         def rank_kernel(state, rng, ranking):
             ranking[:] = state.order[: len(ranking)]
-
-    assert not isinstance(Own(4, 2).state, count_classes.ClassState)
-
-
-def test_further_hyperparameters_and_other_first_values_keep_every_index(classes):
-    """They would be lost in classes."""
 
     class Longer(CascadeUCB1):
         def __init__(self, n_items, n_positions, *, prior=0, seed=None):
@@ -97,11 +91,6 @@ def test_further_hyperparameters_and_other_first_values_keep_every_index(classes
         def first_values(self):
             return super().first_values() | {"examined": np.array([3, 0, 0, 0])}
 
-    for kind in (Longer, Informed):
+    for kind in (Own, Longer, Informed):
         assert not isinstance(kind(4, 2).state, count_classes.ClassState)
     assert Informed(4, 2).state.examined[0] == 3
-
-
-def test_small_catalogues_keep_every_index():
-    assert isinstance(CascadeUCB1(1000, 2).state, count_classes.ClassState)
-    assert not isinstance(CascadeUCB1(999, 2).state, count_classes.ClassState)

@@ -23,7 +23,14 @@ import clickgym
 pytest.importorskip("stable_baselines3")
 
 import stable_baselines3
-from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnvWrapper, VecMonitor
+from stable_baselines3 import PPO, SAC
+from stable_baselines3.common.vec_env import (
+    DummyVecEnv,
+    SubprocVecEnv,
+    VecEnvWrapper,
+    VecMonitor,
+    VecNormalize,
+)
 
 from clickgym.agents import FrozenPolicy, PlackettLuceActorCritic
 from clickgym.agents.rl.learner import one_thread
@@ -63,8 +70,6 @@ def trained(name, env, **arguments):
 
 def test_a_saved_model_knows_its_lists(tmp_path):
     """Their sizes, and the order of the items, by its action space."""
-    from stable_baselines3 import PPO
-
     env = ScoresAction(ClickEnv(SMALL), ITEMS)
     model = trained("PPO", env)
     model.save(tmp_path / "model.zip")
@@ -175,7 +180,6 @@ def test_a_repeated_item_is_shown_once_as_in_the_environment():
 
 def envs_of_training(wrap, normalised, actions="rankings", users=FEATURES):
     """Environments of stable-baselines3 with wrappers of observations, behind `VecNormalize`."""
-    from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
     def make():
         if actions == "weights":  # it reads features, so wrappers of observations are outside
@@ -190,8 +194,6 @@ def envs_of_training(wrap, normalised, actions="rankings", users=FEATURES):
 
 def policy(name, envs):
     """A model of a few updates."""
-    from stable_baselines3 import PPO, SAC
-
     if name == "SAC":
         kind = (
             "MultiInputPolicy" if isinstance(envs.observation_space, spaces.Dict) else "MlpPolicy"
@@ -214,7 +216,6 @@ def test_lists_of_a_policy_behind_wrappers(name, actions, wrap, normalised):
     """They are those of the trained policy, whether the agent ranks in a wrapped environment or
     in the environment itself.
     """
-    pytest.importorskip("stable_baselines3")
     with one_thread():
         envs = envs_of_training(wrap, normalised, actions)
         model = policy(name, envs)
@@ -240,10 +241,6 @@ def test_lists_of_a_policy_behind_wrappers(name, actions, wrap, normalised):
 
 def test_a_model_loaded_with_its_normalisation(tmp_path):
     """Alone it does not know of any; in another process it has no environment."""
-    pytest.importorskip("stable_baselines3")
-    from stable_baselines3 import PPO
-    from stable_baselines3.common.vec_env import VecNormalize
-
     with one_thread():
         envs = envs_of_training(FlattenObservation, True)
         model = policy("PPO", envs)
@@ -268,10 +265,6 @@ class Mirrored(gym.ActionWrapper):
         return action[::-1]
 
 
-def mirrored():
-    return Mirrored(gym.make("PBMRank-v0"))
-
-
 def flipped():
     """Users whose clicks are shown as -1."""
     env = gym.make("PBMRank-v0")
@@ -290,41 +283,9 @@ class Shifted(gym.Wrapper):
         return clicks[::-1], *others
 
 
-def shifted():
-    return Shifted(gym.make("PBMRank-v0"))
-
-
-@pytest.mark.parametrize("make", [flipped, mirrored, shifted])
-def test_wrappers_that_would_be_lost_are_refused(make):
-    """Also those in other processes, which go on; a function applies them."""
-    with one_thread():
-        for vector in (DummyVecEnv, SubprocVecEnv):
-            envs = VecMonitor(vector([make] * 2))
-            model = policy("PPO", envs)
-            with pytest.raises(ValueError, match=r"in a function: FrozenPolicy\(10"):
-                FrozenPolicy(model=model)
-            assert model.learn(96, reset_num_timesteps=False).num_timesteps >= 192
-            envs.close()
-    if make is flipped:
-        wrapper, clicks = make(), np.array([1, 0, 0, 1, 1])
-        agent = FrozenPolicy(
-            10, 5, model=lambda it: model.predict(wrapper.observation(it), deterministic=True)[0]
-        )
-        shown, _ = model.predict(-clicks, deterministic=True)
-        np.testing.assert_array_equal(agent.rank(clicks), shown)
-
-
 class MirroredStreams(VectorActionWrapper):
     def actions(self, actions):
         return actions[:, ::-1]
-
-
-def test_wrappers_of_streams_that_would_be_lost_are_refused():
-    streams = gym.make_vec("PBMRank-v0", 2, autoreset_mode="SameStep")
-    with one_thread():
-        model = policy("PPO", clickgym.agents.vec_env(MirroredStreams(streams)))
-    with pytest.raises(ValueError, match="the model was trained behind MirroredStreams"):
-        FrozenPolicy(model=model)
 
 
 class ShiftedStreams(VecEnvWrapper):
@@ -336,11 +297,36 @@ class ShiftedStreams(VecEnvWrapper):
         return clicks[:, ::-1].copy(), *others
 
 
-def test_wrappers_of_the_library_that_would_be_lost_are_refused():
+def streams():
+    return gym.make_vec("PBMRank-v0", 2, autoreset_mode="SameStep")
+
+
+LOST = {
+    "of lists": lambda: DummyVecEnv([lambda: Mirrored(gym.make("PBMRank-v0"))]),
+    "of any kind": lambda: DummyVecEnv([lambda: Shifted(gym.make("PBMRank-v0"))]),
+    "in other processes": lambda: SubprocVecEnv([flipped]),
+    "of streams": lambda: clickgym.agents.vec_env(MirroredStreams(streams())),
+    "of the library": lambda: VecMonitor(ShiftedStreams(clickgym.agents.vec_env(streams()))),
+}
+
+
+@pytest.mark.parametrize("kind", LOST)
+def test_wrappers_that_would_be_lost_are_refused(kind):
+    """The training can go on, and a function applies them."""
     with one_thread():
-        model = policy("PPO", VecMonitor(ShiftedStreams(clickgym.agents.vec_env("PBMRank-v0", 2))))
-    with pytest.raises(ValueError, match="the model was trained behind ShiftedStreams"):
-        FrozenPolicy(model=model)
+        envs = LOST[kind]()
+        model = policy("PPO", envs)
+        with pytest.raises(ValueError, match=r"in a function: FrozenPolicy\(10"):
+            FrozenPolicy(model=model)
+        assert model.learn(96, reset_num_timesteps=False).num_timesteps >= 192
+        envs.close()
+    if kind == "in other processes":
+        wrapper, clicks = flipped(), np.array([1, 0, 0, 1, 1])
+        agent = FrozenPolicy(
+            10, 5, model=lambda it: model.predict(wrapper.observation(it), deterministic=True)[0]
+        )
+        shown, _ = model.predict(-clicks, deterministic=True)
+        np.testing.assert_array_equal(agent.rank(clicks), shown)
 
 
 def rewarded():
@@ -349,10 +335,9 @@ def rewarded():
     return TransformReward(RecordEpisodeStatistics(env), lambda reward: 2 * reward)
 
 
-@pytest.mark.parametrize("vector", [DummyVecEnv, SubprocVecEnv])
-def test_wrappers_that_change_neither_observations_nor_lists_may_stay(vector):
+def test_wrappers_that_change_neither_observations_nor_lists_may_stay():
     with one_thread():
-        envs = VecMonitor(vector([rewarded] * 2))
+        envs = VecMonitor(DummyVecEnv([rewarded] * 2))
         model = policy("PPO", envs)
         shown, _ = model.predict(np.array([1, 0, 0, 1, 1]), deterministic=True)
         assert FrozenPolicy(model=model).rank(np.array([1, 0, 0, 1, 1])).tolist() == shown.tolist()

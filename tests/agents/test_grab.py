@@ -17,6 +17,7 @@ import clickgym
 from clickgym.agents import GRAB, UniRank, grab
 from clickgym.agents.assignment import assign
 from clickgym.agents.kernels import kl_upper
+from clickgym.core.kernels import uncompiled
 from clickgym.envs import CascadeModel, ClickEnv, PositionBasedModel
 
 pytestmark = pytest.mark.uncompiled
@@ -42,21 +43,12 @@ def matrices(n, seed, most=7):
 
 
 def test_assignments_are_as_good_as_those_of_scipy():
-    for weight, order in matrices(10_000, 1):
+    for weight, order in matrices(3000, 1):
         chosen = assigned(weight, order)
         assert len(set(chosen.tolist())) == len(chosen)
         assert weight[chosen, range(len(chosen))].sum() == pytest.approx(
             weight[linear_sum_assignment(weight, True)].sum()
         )
-
-
-def test_assignments_of_relabelled_items():
-    """Which of several best assignments is chosen does not depend on ids."""
-    for weight, order in matrices(300, 3):
-        names = np.random.default_rng(4).permutation(len(order))
-        renamed = np.empty_like(weight)
-        renamed[names] = weight
-        assert names[assigned(weight, order)].tolist() == assigned(renamed, names[order]).tolist()
 
 
 # --------------------------------------------------------------------------------------- the leader
@@ -105,9 +97,11 @@ def test_counts_of_leaders_survive_growth(kind, leader, attraction, sessions):
             counts[tuple(getattr(self.state, leader).tolist())] += 1
             super().update(*session)
 
-    agents = [each(len(attraction), 5, horizon=10, seed=9) for each in (kind, kind, Counting)]
-    for agent, engine in zip(agents, ("compiled", "python", "auto"), strict=True):
-        clickgym.run(agent, ClickEnv(model), sessions, seed=10, engine=engine)
+    agents = [each(len(attraction), 5, horizon=10, seed=9) for each in (kind, Counting)]
+    clickgym.run(agents[0], ClickEnv(model), sessions, seed=10, engine="compiled")
+    with uncompiled():
+        clickgym.run(agents[1], ClickEnv(model), sessions, seed=10)
+    for agent in agents:
         n, state = agent.state.n_leaders[0], agent.state
         assert 64 < n <= len(state.counts)
     for agent in agents:

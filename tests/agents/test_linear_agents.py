@@ -4,8 +4,6 @@ inverse, and regret.
 
 from __future__ import annotations
 
-import math
-
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -15,7 +13,6 @@ from registries import CONTEXTUAL_AGENTS
 from slow import slow
 
 import clickgym
-from clickgym.agents.linear import RidgeAgent
 from clickgym.envs import DependentClickModel
 
 pytestmark = pytest.mark.uncompiled
@@ -25,21 +22,11 @@ WEIGHTS = np.array([[0.9, 0, 0, 0], [0.6, 0.8, 0, 0], [0.4, 0.5, 0.75, 0], [0.2,
 KAPPA = np.array([0.9, 0.7, 0.5, 0.3])
 TOLD = {"UBMLinUCB": {"examination": WEIGHTS}, "PBMLinUCB": {"examination": KAPPA}}
 OPTIMISTIC = [name for name in CONTEXTUAL_AGENTS if name.endswith("UCB")]
-REGRESSIONS = [name for name, agent in CONTEXTUAL_AGENTS.items() if issubclass(agent, RidgeAgent)]
 by_name = pytest.mark.parametrize("name", CONTEXTUAL_AGENTS)
 
 
 def make(name, **arguments):
     return CONTEXTUAL_AGENTS[name](L, K, n_features=D, seed=0, **(TOLD.get(name, {}) | arguments))
-
-
-def rounds(n):
-    """Features of norm at most 1, and clicks: all vectors of clicks occur."""
-    rng = np.random.default_rng(0)
-    for _ in range(n):
-        features = rng.normal(size=(L, D))
-        features /= np.linalg.norm(features, axis=1, keepdims=True) * rng.uniform(1, 3, (L, 1))
-        yield {"features": features}, (rng.random(K) < 0.35).astype(np.int8)
 
 
 # --------------------------------------------------------------------------------- ridge regression
@@ -108,47 +95,7 @@ def test_a_cold_start_shows_every_list_of_equal_norms_alike(name):
     assert_sampled_from({(i, j): 1 / 12 for i in range(4) for j in range(4) if i != j}, shown)
 
 
-@pytest.mark.parametrize("name", [name for name in REGRESSIONS if name != "LinearTS"])
-def test_relabelled_candidates_and_rotated_features(name):
-    """Without ties an agent is equivariant: candidates in another order are the same candidates."""
-    rotation, _ = np.linalg.qr(np.random.default_rng(2).normal(size=(D, D)))
-    permutation = np.random.default_rng(3).permutation(L)
-    first, second = make(name, alpha=0.5), make(name, alpha=0.5)
-    for observation, clicks in rounds(200):
-        relabelled = {"features": (observation["features"] @ rotation)[permutation]}
-        ranking, other = first.rank(observation), second.rank(relabelled)
-        np.testing.assert_array_equal(permutation[other], ranking)
-        first.update(observation, ranking, clicks)
-        second.update(relabelled, other, clicks)
-
-
 # ------------------------------------------------------------------------------------------- regret
 
 
 # whose samples are biased in every model
-@pytest.mark.slow
-@pytest.mark.compiled
-@pytest.mark.parametrize("name", [name for name in OPTIMISTIC if name != "C2UCB"])
-def test_the_theory_holds_the_truth_within_its_bounds(name):
-    """|xᵀ(θ - θ*)| ≤ α_t sqrt(xᵀA⁻¹x) for all items, in the agent's own model: probability 1 -
-    1/(tK) or more.
-    """
-    env_id = {
-        "PBMLinUCB": "ContextualPBMRank-v0",
-        "CMLinUCB": "ContextualCMRank-v0",
-        "DCMLinUCB": "ContextualDCMRank-v0",
-    }
-    env = gym.make(env_id.get(name, "ContextualUBMRank-v0"))
-    agent = clickgym.make_agent(name, env, seed=0)
-    model = env.unwrapped.model
-    x = np.concatenate([np.tile(model.users[0], (len(model.items), 1)), model.items], axis=1)
-    for n in (100, 1000, 10_000):
-        clickgym.run(agent, env, n, seed=n)
-        state = agent.state
-        spread = np.sqrt(np.einsum("ai,ij,aj->a", x, state.inverse, x))
-        t = int(state.t[0]) + 1
-        radius = 10 * math.log(1 + state.phi * t / (10 * state.ridge)) + 2 * math.log(t * 5)
-        assert np.all(
-            np.abs(x @ (state.theta - model.theta))
-            <= (math.sqrt(radius) + math.sqrt(10 * state.ridge)) * spread
-        )

@@ -9,17 +9,16 @@ import cloudpickle
 import numpy as np
 import pytest
 from reference_agents.reference import Reference, any_lists
-from slow import slow
 
 import clickgym
 from clickgym.agents import LinearTS, NeuralGreedy
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.uncompiled
 
 L, K = 6, 3
 EXAMINATION = np.array([1.0, 0.6, 0.3])
 SMALL = {"decay": 50, "net_arch": [8], "batch_size": 16, "buffer_size": 64}
-BIT = {"feedback": "reward", "epsilon": 1.0}
 WORLD = "ContextualPBMRank-v0:instance=personal"
 by_feedback = pytest.mark.parametrize("feedback", ["clicks", "reward"])
 
@@ -71,23 +70,14 @@ def test_it_learns_what_a_linear_bandit_cannot():
     """And recovers the factors of positions from clicks on its own lists."""
     agent = NeuralGreedy(L, K, n_features=2, seed=0)
     assert played(agent) > 0.9
-    assert played(LinearTS(L, K, n_features=2, seed=0)) < 0.2
+    assert played(LinearTS(L, K, n_features=2, seed=0), 2000) < 0.2
     assert factors_of(agent) == pytest.approx(EXAMINATION, abs=0.05)
 
 
 def test_it_learns_from_one_bit_a_session():
     agent = NeuralGreedy(L, K, n_features=2, feedback="reward", seed=0)
-    assert played(agent) > 0.9
+    assert played(agent, 3000) > 0.9
     assert (np.diff(agent.factors) < 0).all()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("settings", "error"), [({"epsilon": 1.0}, 0.05), (BIT, 0.2)])
-def test_factors_are_recovered_from_random_lists(settings, error):
-    """With less care from one bit a session."""
-    agent = NeuralGreedy(L, K, n_features=2, seed=0, **settings)
-    played(agent)
-    assert factors_of(agent) == pytest.approx(EXAMINATION, abs=error)
 
 
 def test_clicks_are_unused_with_rewards():
@@ -102,9 +92,8 @@ def test_clicks_are_unused_with_rewards():
             agent.update(observation, ranking, clicks, rng.random() - 2.0)
 
 
-@pytest.mark.parametrize("settings", [SMALL | {"feedback": "reward"}, *slow({})])
-def test_interface(settings):
-    clickgym.check_agent((NeuralGreedy, settings))
+def test_interface():
+    clickgym.check_agent((NeuralGreedy, SMALL | {"feedback": "reward"}))
 
 
 def test_equal_seeds_give_equal_digits():
@@ -143,22 +132,6 @@ def test_copies_in_the_middle_of_a_run(feedback):
     for twin in agents[1:]:
         assert twin.factors.tolist() == agent.factors.tolist()
         assert repr(twin) == repr(agent)
-
-
-WRONG = [
-    ({"feedback": "bit"}, "unknown feedback 'bit'"),
-    ({"epsilon": 1.5}, "epsilon is 1.5; expected a probability"),
-    ({"decay": 0}, "decay is 0; expected a positive integer"),
-    ({"net_arch": [8, 0]}, "net_arch is 0; expected a positive integer"),
-    ({"learning_rate": 0}, "learning_rate is 0; expected a finite number > 0"),
-    ({"n_features": 0}, "n_features is 0; expected a positive integer"),
-]
-
-
-@pytest.mark.parametrize(("arguments", "message"), WRONG)
-def test_wrong_arguments(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        NeuralGreedy(**{"n_items": L, "n_positions": K, "n_features": 2} | arguments)
 
 
 def test_observations_without_features():

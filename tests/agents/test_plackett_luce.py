@@ -89,17 +89,6 @@ def test_log_probabilities_are_those_of_the_enumeration():
     assert np.exp(found).sum() == pytest.approx(1, abs=1e-9)
 
 
-def test_the_gradient_of_a_list_is_that_of_the_enumeration():
-    for ranking in LISTS[::7]:
-        law, leaf = distribution(SCORES)
-        law.log_prob(torch.tensor([ranking])).sum().backward()
-        np.testing.assert_allclose(
-            leaf.grad.numpy(),
-            gradient(lambda s, r=ranking: log_probability(s, r), SCORES),
-            atol=1e-8,
-        )
-
-
 def test_nearly_certain_scores():
     """A list keeps its digits in single precision."""
     law, leaf = distribution(SURE, dtype=torch.float32)

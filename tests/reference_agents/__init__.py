@@ -38,7 +38,6 @@ from clickgym.envs import (
 )
 
 from .bounds import bernoulli_kl as bernoulli_kl
-from .bounds import exact_upper_bound as exact_upper_bound
 from .bounds import lower_bound as lower_bound
 from .bounds import upper_bound as upper_bound
 from .comparisons import BatchRankReference, BubbleRankReference, TopRankReference

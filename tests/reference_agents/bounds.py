@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from decimal import Decimal, localcontext
 
 
 def bernoulli_kl(p: float, q: float) -> float:
@@ -54,28 +53,3 @@ def lower_bound(p: float, bound: float) -> float:
 def exploration(t: int, c: float = 3.0) -> float:
     """log t + c log log t, floored at 0 as a whole."""
     return max(0.0, math.log(t) + c * math.log(math.log(t))) if t > 1 else 0.0
-
-
-def exact_upper_bound(p: float, bound: float) -> Decimal:
-    """`upper_bound` to 40 digits."""
-    with localcontext() as context:
-        context.prec = 60
-        exact_p, one = Decimal(p), Decimal(1)
-
-        def divergence(q: Decimal) -> Decimal:
-            total = Decimal(0)
-            if exact_p > 0:
-                total += exact_p * (exact_p / q).ln()
-            if exact_p < 1:
-                total += (one - exact_p) * ((one - exact_p) / (one - q)).ln()
-            return total
-
-        low, high = exact_p, one
-        for _ in range(140):
-            middle = (low + high) / 2
-            low, high = (
-                (middle, high)
-                if middle == 0 or divergence(middle) <= Decimal(bound)
-                else (low, middle)
-            )
-        return low
