@@ -9,7 +9,6 @@ import shutil
 import sys
 from functools import partial
 
-import gymnasium as gym
 import numpy as np
 import pytest
 from click_stories import make_model
@@ -126,13 +125,6 @@ def test_command(workplace, capsys, line):
     assert files_of(workplace) == before
 
 
-@pytest.mark.parametrize("words", [[*RUN.split()[:-1], ""], [*RUN.split()[:-2], "--out="]])
-def test_an_empty_folder_is_not_the_current_one(workplace, refused, words):
-    before = files_of(workplace)
-    assert "--out" in refused(words)
-    assert files_of(workplace) == before
-
-
 def files_of(folder):
     return {
         file: file.stat().st_mtime_ns
@@ -199,13 +191,6 @@ def test_call(workplace, message):
         CALLS[message]()
     assert "\n" not in str(error.value)
     assert not (workplace / "new").exists()
-
-
-@pytest.mark.parametrize("make", [gym.make, partial(gym.make_vec, num_envs=2)])
-def test_step_before_reset(make):
-    env = make("PBMRank-v0")
-    with pytest.raises(gym.error.ResetNeeded):
-        env.step(env.action_space.sample())
 
 
 def test_list_is_learned_from_once(tmp_path):

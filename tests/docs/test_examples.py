@@ -105,18 +105,6 @@ def test_ppo_on_unseen_queries(example, tmp_path):
 
 
 @needs_rl
-@pytest.mark.slow
-def test_a_network_learns_unseen_queries_fast(example):
-    """Rule: after training it loses less than three quarters of what random lists lose, 8.3 and
-    12.4 in 30 sessions. Null: it does not learn, and loses what they lose. It lost 4.9 and 6.0.
-    """
-    printed = example("unseen_queries.py --horizon 30 --sessions 0 --rounds 2 --final")
-    test, real = map(float, re.findall(r": ([\d.]+) ± [\d.]+ lost by network", printed))
-    assert test < 0.75 * 8.3
-    assert real < 0.75 * 12.4
-
-
-@needs_rl
 def test_codes_of_an_autoencoder_restore_features(example):
     """They explain more than a quarter of the variance; without training the error is above all of
     it.
@@ -177,18 +165,6 @@ def test_longer_programs_of_the_page_on_rl_learn(capsys):
     assert int(re.search(r"(\d+) clicks lost", capsys.readouterr().out)[1]) < 1_000
 
 
-@pytest.mark.slow
-def test_random_lists_on_the_page_of_stateful_users(printed):
-    """They lose what the sentence above the command says."""
-    text = (DOCS / "stateful_users.md").read_text(encoding="utf-8")
-    shown, command = re.search(
-        r"random lists lose ([\d,]+ ± \d+)\..*?```sh\nclickgym (.*?)```", text, re.DOTALL
-    ).groups()
-    words = [word for word in command.replace("\\\n", " ").split() if word != "PPO"]
-    output = printed([*words, "--jobs", "1"], 100)
-    assert re.search(rf"^Random +{shown} ", output, re.MULTILINE)
-
-
 @pytest.fixture
 def own_algorithms(tmp_path, monkeypatch):
     """The modules of the page on RL, in the folder of a reader."""
@@ -208,14 +184,6 @@ def test_own_algorithms_of_the_page_on_rl_learn(own_algorithms):
     *own, named = (clickgym.run(name, "PBMRank-v0", 6000, seed=1).regret[-1] for name in names)
     assert max(own) < 0.75 * 2539
     assert own[-1] == named
-
-
-@pytest.mark.slow
-def test_search_over_single_lists(own_algorithms):
-    """It loses what the page says, a mean of five runs."""
-    search, users = "cross_entropy:CrossEntropy", "CascadeMDPRank-v0"
-    lost = [clickgym.run(search, users, 100_000, seed=seed).regret[-1] for seed in range(5)]
-    assert round(np.mean(lost)) == 14_372
 
 
 # ------------------------------------------------------------ the code of pages
