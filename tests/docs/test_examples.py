@@ -45,6 +45,7 @@ def shown_by(page):
     return re.findall(r"```\n\n```text\n(.*?)```", text, flags=re.DOTALL)
 
 
+@pytest.mark.uncompiled
 def test_from_scratch(example, tmp_path):
     """The same algorithm loses as many clicks in plain NumPy as in the package, up to chance."""
     printed = example("from_scratch.py --horizon 500 --runs 40 --out scratch.png")
@@ -53,6 +54,7 @@ def test_from_scratch(example, tmp_path):
     assert (tmp_path / "scratch.png").exists()
 
 
+@pytest.mark.uncompiled
 def test_films(example, tmp_path):
     """Ratings become attractions and features, and a linear agent learns what is linear in them."""
     rng = np.random.default_rng(1)
@@ -243,6 +245,8 @@ ELSEWHERE = {
 """Pages whose code other tests run."""
 EXACT = ("agents", "own_agent", "contextual", "environments", "logs")
 """Pages that show what their programs print."""
+LONG = ("first_comparison",)
+"""Pages whose programs play many sessions, of agents that other tests compile."""
 PAGES = [
     page
     for page in [*(file.stem for file in sorted(DOCS.glob("*.md"))), "site/index"]
@@ -250,14 +254,11 @@ PAGES = [
 ]
 
 
-# tests/test_own_package.py compiles the kernels of the pages on agents and click models
+@pytest.mark.uncompiled
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(
     "page",
-    [
-        pytest.param(page, marks=[pytest.mark.uncompiled] * page.startswith("own_"))
-        for page in PAGES
-    ],
+    [pytest.param(page, marks=[pytest.mark.compiled] * (page in LONG)) for page in PAGES],
 )
 def test_code_of_a_page_runs(page, reader, program, tmp_path, monkeypatch):
     """Code that begins with the name of a file is that file; the rest is a script."""
