@@ -2,7 +2,6 @@
 
 import gzip
 import math
-from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -19,6 +18,8 @@ from clickgym.logs import (
     judged_instance,
     read_judgments,
 )
+
+pytestmark = pytest.mark.uncompiled
 
 TEXT = """# a comment
 2 qid:b 1:0.5 3:-2 # doc 1
@@ -190,32 +191,80 @@ def test_users_of_a_part_of_a_file():
 # ------------------------------------------------------------ nDCG
 
 
-@pytest.mark.parametrize("k", [1, 2, 10])
-def test_ndcg_with_candidates_is_its_definition_on_both_engines(k, tmp_path):
-    (env, _), values, horizon = with_test(tmp_path), [], 200
-    items, gain = env.unwrapped.model.items, env.unwrapped.model.gain
-    agent = clickgym.make_agent("Random", env, seed=2)
+class Preferences(Agent):
+    """In plain Python: a click is preferred to the skips above it."""
+
+    def __init__(self, n_items, n_positions, n_features, *, seed=None):
+        self.rng, self.n_positions = np.random.default_rng(seed), n_positions
+        self.weights = np.zeros(n_features)
+
+    def best(self, features):
+        return np.argsort(-features @ self.weights, kind="stable")
+
+    def rank(self, observation):
+        noisy = self.weights + self.rng.normal(size=len(self.weights))
+        return np.argsort(-observation["features"] @ noisy)[: self.n_positions]
+
+    def update(self, observation, ranking, clicks, reward):
+        shown = observation["features"][ranking]
+        for k in np.flatnonzero(clicks):
+            self.weights += (shown[k] - shown[:k][clicks[:k] == 0]).sum(axis=0)
+
+
+def with_test(folder, **options):
+    """An environment with held-out queries, from a file as in the commands of the page; and these
+    queries.
+    """
+    test = judged(seed=1)
+    instance = judged_instance(judged(), test=test, n_items=5, n_positions=3, **options)
+    instance.save(folder / "judged.json")
+    return gym.make("ContextualDBNRank-v0", instance=folder / "judged.json"), test
+
+
+METRICS = ["ndcg@1", "ndcg@2", "ndcg@10", "held_out_ndcg@3"]
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("name", ["PDGD", Preferences])
+def test_metrics_are_their_definitions_on_both_engines(name, tmp_path):
+    """Of an own loop: nDCG of what was shown among the candidates, and of the best lists that the
+    agent has so far for the held-out queries.
+    """
+    (env, test), horizon, shown, held_out = with_test(tmp_path), 150, [], []
+    model, agent = env.unwrapped.model, clickgym.make_agent(name, env, seed=2)
     observation, info = env.reset(seed=1)
     for _ in range(horizon):
         ranking, candidates = agent.rank(observation), info["next_candidates"]
-        np.testing.assert_array_equal(observation["features"], items[candidates])
-        observation, _, _, _, info = env.step(ranking)
-        values.append(ndcg(gain[candidates[ranking]], gain[candidates], min(k, 3)))
-    runs = [
-        clickgym.run(
-            clickgym.make_agent("Random", env, seed=2),
-            env,
-            horizon,
-            seed=1,
-            engine=engine,
-            metrics=[f"ndcg@{k}"],
-            checkpoints=range(1, horizon + 1),
-        ).metrics[f"ndcg@{k}"]
-        for engine in ("compiled", "python")
-    ]
-    np.testing.assert_array_equal(runs[0], runs[1])
-    np.testing.assert_allclose(runs[0], np.cumsum(values), rtol=1e-12)
-    assert 0 < runs[0][-1] < horizon
+        np.testing.assert_array_equal(observation["features"], model.items[candidates])
+        before, (observation, reward, _, _, info) = observation, env.step(ranking)
+        agent.update(before, ranking, observation["clicks"], reward)
+        gains = model.gain[candidates]
+        shown.append([ndcg(gains[ranking], gains, k) for k in (1, 2, 3)])
+        held_out.append(held_out_ndcg(agent.best, test, 3))
+    assert len(set(held_out)) > 2
+    options = {"seed": 1, "metrics": METRICS, "checkpoints": range(1, horizon + 1)}
+    for engine in ("auto", "python"):
+        agent = clickgym.make_agent(name, env, seed=2)
+        found = clickgym.run(agent, env, horizon, engine=engine, **options).metrics
+        of_lists = np.transpose([found[metric] for metric in METRICS[:3]])
+        np.testing.assert_allclose(of_lists, np.cumsum(shown, axis=0), rtol=1e-12)
+        np.testing.assert_allclose(found[METRICS[3]], held_out, rtol=1e-12)
+
+
+def test_metrics_in_a_sweep(tmp_path):
+    """Kept and resumed as single runs; of held-out queries a value of the end, and no mean."""
+    env, _ = with_test(tmp_path, name="tested")
+    options = {"instances": [load_instance(tmp_path / "judged.json")], "n_jobs": 1}
+    options |= {"metrics": METRICS, "checkpoints": [100], "out": tmp_path / "out"}
+    for runs in (1, 2):
+        results = clickgym.sweep(["ContextualDBNRank-v0"], ["PDGD"], 200, runs, **options)
+    second, last = results.rows.filter(run=1), results.rows.filter(step=200)
+    again = clickgym.run(
+        "PDGD", env, 200, seed=second["seed"][0], checkpoints=[100], metrics=METRICS
+    )
+    for metric, divisor in (("ndcg@2", 200), ("held_out_ndcg@3", 1)):
+        assert second[metric].to_list() == again.metrics[metric].tolist()
+        assert results.table()[metric].item() == pytest.approx(last[metric].mean() / divisor)
 
 
 class InOrder(OwnLoop):
@@ -259,128 +308,6 @@ def test_held_out_ndcg_by_hand():
             values.append(ndcg([gains[i] for i in np.argsort(-scores)], gains, 3))
     mine = held_out_ndcg(lambda x: np.argsort(-(x @ weights)), judgments, 3)
     assert mine == pytest.approx(np.mean(values), rel=1e-12)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("undrawn")
-def test_the_commands_of_the_page(monkeypatch, tmp_path):
-    """As they stand there, with fewer runs, on queries of which the first feature is the grade with
-    noise. Rule: rankers end above .9 on held-out queries, PDGD above DBGD. Null: .65 to .75.
-    """
-    page = Path(__file__).parents[2] / "docs" / "contextual.md"
-    text = page.read_text(encoding="utf-8").partition("## Judged queries")[2]
-    rng = np.random.default_rng(0)
-    for name, n_queries in (("train.txt", 30), ("test.txt", 20)):
-        grades = rng.integers(0, 5, (n_queries, 12))
-        lines = [
-            f"{grade} qid:{query} 1:{grade / 5 + 0.2 * rng.random():.3f} 2:{rng.random():.3f}"
-            for query, row in enumerate(grades)
-            for grade in row
-        ]
-        (tmp_path / name).write_text("\n".join(lines), encoding="utf-8")
-    own = text.partition("```python\n# my_ranker.py")[2].partition("```")[0]
-    (tmp_path / "my_ranker.py").write_text(own, encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    block = text.partition("```sh\n")[2].partition("```")[0].replace("\\\n", "")
-    for command in block.splitlines():
-        program, *words = command.split()
-        assert program == "clickgym"
-        assert main([*words, *["--runs", "2", "--jobs", "1"] * (words[0] == "run")]) == 0
-    ends = []
-    for kind in ("perfect", "informational"):
-        results = clickgym.Results(f"oltr/{kind}")
-        assert results.names("instance") == [kind]
-        assert len(results.plot().axes) == 3
-        ends.append(dict(results.table().select("agent", "held_out_ndcg@10").rows()))
-    means = {agent: (ends[0][agent] + ends[1][agent]) / 2 for agent in ends[0]}
-    assert min(means.values()) > 0.9
-    assert len(means) == 5
-    assert means["PDGD:eta=0.1"] > means["DBGD"]
-
-
-# ------------------------------------------------------------ held-out queries as a metric
-
-
-class Preferences(Agent):
-    """In plain Python: a click is preferred to the skips above it."""
-
-    def __init__(self, n_items, n_positions, n_features, *, seed=None):
-        self.rng, self.n_positions = np.random.default_rng(seed), n_positions
-        self.weights = np.zeros(n_features)
-
-    def best(self, features):
-        return np.argsort(-features @ self.weights, kind="stable")
-
-    def rank(self, observation):
-        noisy = self.weights + self.rng.normal(size=len(self.weights))
-        return np.argsort(-observation["features"] @ noisy)[: self.n_positions]
-
-    def update(self, observation, ranking, clicks, reward):
-        shown = observation["features"][ranking]
-        for k in np.flatnonzero(clicks):
-            self.weights += (shown[k] - shown[:k][clicks[:k] == 0]).sum(axis=0)
-
-
-def with_test(folder, **options):
-    """An environment with held-out queries, from a file as in the commands of the page, whose
-    kernels it shares; and these queries.
-    """
-    test = judged(seed=1)
-    instance = judged_instance(judged(), test=test, n_items=5, n_positions=3, **options)
-    instance.save(folder / "judged.json")
-    return gym.make("ContextualDBNRank-v0", instance=folder / "judged.json"), test
-
-
-METRIC, AT = "held_out_ndcg@3", [1, 2, 40, 41, 150, 700]
-
-
-@pytest.mark.parametrize("name", ["PDGD", Preferences])
-def test_the_metric_is_the_value_of_the_agent_at_each_checkpoint(name, tmp_path):
-    """Of an agent that is stopped there, on both engines; the others metrics stay as they are."""
-    env, test = with_test(tmp_path)
-    options = {"seed": 1, "checkpoints": AT}
-
-    def agent():
-        return clickgym.make_agent(name, env, seed=2)
-
-    results = [
-        clickgym.run(agent(), env, AT[-1], metrics=["ndcg@2", METRIC], engine=engine, **options)
-        for engine in ("auto", "python")
-    ]
-    plain = clickgym.run(agent(), env, AT[-1], metrics=["ndcg@2"], **options)
-    values = []
-    for step in AT:
-        stopped = agent()
-        clickgym.run(stopped, env, step, seed=1, metrics=["ndcg@2"])
-        values.append(held_out_ndcg(stopped.best, test, 3))
-    for result in results:
-        np.testing.assert_allclose(result.metrics[METRIC], values, rtol=1e-12)
-        np.testing.assert_array_equal(result.metrics["ndcg@2"], plain.metrics["ndcg@2"])
-        np.testing.assert_array_equal(result.regret, plain.regret)
-    assert len(set(values)) > 2
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_the_metric_in_a_sweep(tmp_path):
-    """Resumed, in threads and processes, as single runs; a value of the end, and no mean."""
-    env, _ = with_test(tmp_path, name="tested")
-    arguments = (["ContextualDBNRank-v0"], ["PDGD", Preferences], 200, 2)
-    instance = load_instance(tmp_path / "judged.json")
-    options = {"instances": [instance], "checkpoints": [100], "progress": False}
-    metrics = options["metrics"] = ["ndcg@2", METRIC]
-    alone = clickgym.sweep(*arguments, n_jobs=1, **options)
-    clickgym.sweep(*arguments[:3], 1, n_jobs=2, out=tmp_path / "out", **options)
-    together = clickgym.sweep(*arguments, n_jobs=2, out=tmp_path / "out", **options)
-    columns = ["agent", "run", "step", "ndcg@2", METRIC]
-    assert together.rows.select(columns).equals(alone.rows.select(columns))
-    row = alone.rows.filter(agent="PDGD", run=1)
-    again = clickgym.run("PDGD", env, 200, seed=row["seed"][0], checkpoints=[100], metrics=metrics)
-    assert row[METRIC].to_list() == again.metrics[METRIC].tolist()
-    last = alone.rows.filter(agent="PDGD", step=200)
-    table = alone.table().filter(agent="PDGD")
-    assert table[METRIC].item() == pytest.approx(last[METRIC].mean())
-    assert table["ndcg@2"].item() == pytest.approx(last["ndcg@2"].mean() / 200)
 
 
 def test_test_queries_are_in_no_session(tmp_path):
