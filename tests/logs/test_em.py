@@ -9,10 +9,8 @@ from scipy.special import betaln
 from test_offline import (
     ALL,
     EM,
-    PARAMETERS,
     TRUTH,
     UNIFORM,
-    assert_no_parameter_can_improve,
     penalised,
     small_log,
     unequal_log,
@@ -48,13 +46,6 @@ def test_closed_form_by_hand():
     items, clicks = [[0, 1, 2], [1, 0, -1], [2, -1, -1]], [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
     log = ClickLog(items, clicks, [0, 0, 0], tuple("abc"), ("q",))
     assert CMEstimator((1, 1)).fit(log).attraction_.tolist() == [1 / 3, 3 / 4, 1 / 3, 0.5]
-
-
-@pytest.mark.parametrize("name", EM)
-def test_em_ends_where_no_parameter_can_improve(name):
-    log = unequal_log(5)
-    estimator = ALL[name](3000).fit(log)
-    assert_no_parameter_can_improve(estimator, log, PARAMETERS[name])
 
 
 # ------------------------------------------------------------------------------------------------

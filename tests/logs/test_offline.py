@@ -92,21 +92,6 @@ def unequal_log(seed, n_sessions=60):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_likelihood_and_perplexity_of_the_fitted_model(name):
-    log = small_log(0)
-    estimator = ALL[name]().fit(log)
-    vectors = np.array(list(itertools.product([0, 1], repeat=3)), np.int8)
-    ranking = [4, 0, 2]
-    every = ClickLog([ranking] * 8, vectors, [1] * 8, log.item_labels, log.query_labels)
-    joint = np.exp(estimator.log_likelihood(every))
-    marginals = estimator.click_model("q", list("abcde")).click_probabilities(ranking)
-    assert joint.sum() == pytest.approx(1, abs=1e-12)
-    np.testing.assert_allclose(joint @ vectors, marginals, atol=1e-12)
-    expected = 2 ** -np.log2(np.where(vectors == 1, marginals, 1 - marginals)).mean(axis=0)
-    np.testing.assert_allclose(estimator.perplexity_by_rank(every), expected)
-
-
-@pytest.mark.parametrize("name", ALL)
 def test_pairs_never_shown_keep_one_half_and_labels_match_logs(name):
     log = small_log(1)
     estimator = ALL[name]().fit(log)
@@ -171,19 +156,6 @@ def penalised(estimator, log):
         values = values[values > 0]
         prior += np.log(values * (1 - values)).sum() + unused * np.log(0.25)
     return estimator.log_likelihood(log).sum() + prior
-
-
-def assert_no_parameter_can_improve(estimator, log, parameters):
-    best = penalised(estimator, log)
-    for parameter in parameters:
-        fitted = getattr(estimator, parameter)
-        for index in np.argwhere(np.atleast_1d(fitted) > 0):
-            for step in (-1e-3, 1e-3):
-                moved = np.array(fitted, float, ndmin=1)
-                moved[tuple(index)] += step
-                setattr(estimator, parameter, moved if np.ndim(fitted) else float(moved[0]))
-                assert penalised(estimator, log) < best + 1e-8, (parameter, index)
-        setattr(estimator, parameter, fitted)
 
 
 # The largest error of the click probabilities that the fitted model predicts had, over 20 logs of
