@@ -116,10 +116,9 @@ class BaseClickEnv:
     state: Any
     _is_open: bool = False
     """Whether a list can be shown: from `reset` until a stateful user leaves."""
-    _has_warned_of_queries = False
-    """Whether this process has been told of `EpisodeCounts`."""
     needs_counts = False
-    """Whether every episode is another query, and no `EpisodeCounts` shows what was clicked in it.
+    """Whether every episode is another query, no `EpisodeCounts` shows what was clicked in it, and
+    nothing was said of that yet.
     """
     _episode_steps: Any = 0
     """Sessions of the current episodes: one number, or a number for each stateful user; 0 after a
@@ -249,22 +248,20 @@ class BaseClickEnv:
             self._begin(self._all)
 
     def _warn_of_queries(self) -> None:
-        """Warn, once in a process, of policies that cannot learn the query of an episode."""
-        if not BaseClickEnv._has_warned_of_queries:
-            made = f'clickgym.envs.EpisodeCounts(gym.make("{name_of(self)}"))'
-            if hasattr(self, "num_envs"):
-                streams = f'"{name_of(self)}", {self.num_envs}, autoreset_mode="SameStep"'
-                made = (
-                    f"clickgym.envs.EpisodeCountsVector(gym.make_vec({streams})), which vec_env "
-                    "takes in place of an id"
-                )
-            gym.logger.warn(
-                f"{name_of(self)}: the next episode is another query. An observation shows the "
-                "clicks of one session, so a policy without memory learns no query from it. Give "
-                f"it what was counted: {made}. An agent that remembers the episode needs no "
-                "counts. This warning comes once in a process."
+        """Warn, once, of policies that cannot learn the query of an episode."""
+        self.needs_counts = False
+        made = f'clickgym.envs.EpisodeCounts(gym.make("{name_of(self)}"))'
+        if hasattr(self, "num_envs"):
+            streams = f'"{name_of(self)}", {self.num_envs}, autoreset_mode="SameStep"'
+            made = (
+                f"clickgym.envs.EpisodeCountsVector(gym.make_vec({streams})), which vec_env "
+                "takes in place of an id"
             )
-            BaseClickEnv._has_warned_of_queries = True
+        gym.logger.warn(
+            f"{name_of(self)}: the next episode is another query. An observation shows the "
+            "clicks of one session, so a policy without memory learns no query from it. Give "
+            f"it what was counted: {made}. An agent that remembers the episode needs no counts."
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy gets: kernels cannot be sent to another process."""

@@ -168,18 +168,18 @@ def policy(observation_space, action_space, **arguments):
     return PlackettLuceActorCritic(observation_space, action_space, lambda _: 1e-3, **arguments)
 
 
-def features_space(n_items=6, **others):
-    return Dict(clicks=MultiBinary(3), features=Box(-1.0, 1.0, (n_items, 4)), **others)
+def features_space():
+    return Dict(clicks=MultiBinary(3), features=Box(-1.0, 1.0, (6, 4)))
 
 
-def test_order_of_candidates():
-    """Another order permutes scores and leaves the value."""
+@pytest.mark.parametrize("key", ["features", "counts"])
+def test_order_of_candidates(key):
+    """Another order permutes scores and leaves the value, by features and by what was counted."""
     torch.manual_seed(0)
-    network = policy(features_space(), RankedList(6, 3))
-    features = torch.randn(5, 6, 4)
-    order = torch.tensor([3, 5, 0, 1, 4, 2])
-    seen = {"clicks": torch.zeros(5, 3), "features": features}
-    again = {**seen, "features": features[:, order]}
+    space = Dict({"clicks": MultiBinary(3), key: Box(-1.0, 1.0, (6, 4))})
+    network = policy(space, RankedList(6, 3))
+    rows, order = torch.randn(5, 6, 4), torch.tensor([3, 5, 0, 1, 4, 2])
+    seen, again = ({"clicks": torch.zeros(5, 3), key: each} for each in (rows, rows[:, order]))
     scores, permuted = (
         network.get_distribution(observation).scores for observation in (seen, again)
     )
