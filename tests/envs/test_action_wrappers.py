@@ -167,16 +167,6 @@ def test_a_number_that_is_no_choice_is_named():
     play_list(env, [0, 1, 2])  # the refused choices left no trace
 
 
-def test_a_list_begins_with_reset():
-    env = ItemByItem(scalar())
-    with pytest.raises(gym.error.ResetNeeded, match="call reset"):
-        env.step(0)
-    env.reset(seed=0)
-    play_list(env, [0, 1, 2])
-    with pytest.raises(gym.error.ResetNeeded, match="call reset"):
-        env.step(3)
-
-
 def test_inner_time_limit():
     """It ends the stream, and the next reset is one of the environment."""
     env = ItemByItem(TimeLimit(scalar(), 2))

@@ -66,14 +66,6 @@ def expected(parameters, ranking, reward, cutoff, scratch):
 
 
 @kernel
-def expected_less(parameters, ranking, reward, cutoff, scratch):
-    n_clicks = 0.0
-    for k in range(cutoff):
-        n_clicks += 0.99 * parameters.looking[k] * parameters.charm[ranking[k]]
-    return n_clicks
-
-
-@kernel
 def expected_any_less(parameters, ranking, reward, cutoff, scratch):
     value = expected(parameters, ranking, reward, cutoff, scratch)
     return 0.97 * value if reward == 1 and cutoff > 1 else value
@@ -111,11 +103,6 @@ class ForgetsExamined(Charming):
 
 class WrongMarginals(Charming):
     marginals_kernel = marginals_of_charm
-
-
-class ExpectsLess(Charming):
-    rewards = ("clicks",)
-    expected_kernel = expected_less
 
 
 class ExpectsAnyClickLess(Charming):
@@ -163,7 +150,6 @@ FAULTS = {
     ReturnsNoPlace: "- kernels: sample returned None; expected a position or -1",
     ForgetsExamined: "- sessions (sample, marginals): clicks or examined is not 0 or 1 at every",
     WrongMarginals: "- sessions (sample, marginals): the click probability of [2, 0, 3] is ",
-    ExpectsLess: "- rewards (expected): for clicks, cutoff 1 the expectation is ",
     ExpectsAnyClickLess: "- rewards (expected): for any_click, cutoff 2 the expectation is ",
     SortsById: "- optimal list: for clicks, cutoff ",
     WrongExamination: "- examination (position_weights): it is ",

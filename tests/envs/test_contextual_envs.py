@@ -5,7 +5,6 @@ engines, conventions.
 from __future__ import annotations
 
 import itertools
-import tracemalloc
 from contextlib import nullcontext
 
 import gymnasium as gym
@@ -70,23 +69,6 @@ def optimum(model, reward, cutoff):
 
 
 @by_model
-def test_attraction_of_features(name):
-    items = [0, 6, 2, 3, 5]
-    features = np.array([[*USERS[1], *ITEMS[j]] for j in items])
-    model = MODELS[name].at(1, items)
-    assert type(model) is type(BASES[name])
-    np.testing.assert_allclose(model.attraction, features @ THETA)
-    assert {**model.to_dict(), "attraction": 0} == {**BASES[name].to_dict(), "attraction": 0}
-
-
-@by_model
-def test_mean_session(name):
-    mean = np.mean([THETA @ np.array([*user, *item]) for user in USERS for item in ITEMS])
-    np.testing.assert_allclose(MODELS[name].mean.attraction, np.full(L, mean))
-    assert MODELS[name].mean.with_items(attraction=np.zeros(L)) == BASES[name]
-
-
-@by_model
 @pytest.mark.parametrize("models", [MODELS, LABELLED], ids=["linear", "labels"])
 def test_description(name, models):
     model = models[name]
@@ -97,32 +79,21 @@ def test_description(name, models):
     assert shorter.base == BASES[name].with_positions(2)
 
 
-@by_model
-def test_attraction_of_labels(name):
-    model = LABELLED[name]
-    np.testing.assert_array_equal(
-        model.at(1, [2, 0, 6, 4, 1]).attraction, [0.5, 0.8, 0.7, 1.0, 0.3]
-    )
-    np.testing.assert_array_equal(
-        model.at(0, [2, 0, 6, 3, 5]).attraction, [0.4, 0.1, 0.9, 0.6, 0.2]
-    )
+def test_attractions():
+    """Of a session and on average: θᵀx of the user and the items, or what is given by label."""
+    linear, labelled, items = MODELS["UBM"], LABELLED["UBM"], [0, 6, 2, 3, 5]
+    features = np.array([[*USERS[1], *ITEMS[j]] for j in items])
+    session = linear.at(1, items)
+    assert session.with_items(attraction=np.zeros(L)) == BASES["UBM"]
+    np.testing.assert_allclose(session.attraction, features @ THETA)
+    mean = np.mean([THETA @ np.array([*user, *item]) for user in USERS for item in ITEMS])
+    np.testing.assert_allclose(linear.mean.attraction, np.full(L, mean))
+    assert labelled.at(1, [2, 0, 6, 4, 1]).attraction.tolist() == [0.5, 0.8, 0.7, 1.0, 0.3]
+    assert labelled.at(0, [2, 0, 6, 3, 5]).attraction.tolist() == [0.4, 0.1, 0.9, 0.6, 0.2]
     # users are equally likely, not candidates
-    np.testing.assert_allclose(model.mean.attraction, np.full(L, (0.44 + 0.55) / 2))
+    np.testing.assert_allclose(labelled.mean.attraction, np.full(L, (0.44 + 0.55) / 2))
     with pytest.raises(ValueError, match="1 is not in list"):
-        model.at(0, [0, 1, 2, 3, 4])
-
-
-def test_memory_of_linear_attraction():
-    """It grows with users and items, not with their pairs, which would take 32 MB here."""
-    rng = np.random.default_rng(0)
-    users, items = rng.random((2000, 2)) / 4, rng.random((2000, 2)) / 4
-    tracemalloc.start()
-    model = ContextualModel(BASES["PBM"], items, users=users, theta=[0.1, 0.2, 0.3, 0.4])
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 2e6
-    expected = users[1999] @ [0.1, 0.2] + items @ [0.3, 0.4]
-    np.testing.assert_allclose(model.attraction[1999], expected)
+        labelled.at(0, [0, 1, 2, 3, 4])
 
 
 # -------------------------------------------------------------------------------- laws of a session

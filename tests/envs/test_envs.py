@@ -69,21 +69,6 @@ def test_a_list_that_repeats_an_item():
     assert env.render() == twin.render()
 
 
-class Doubled(ClickEnv):
-    """Rewards are doubled by a step of its own."""
-
-    def step(self, action):
-        observation, reward, *others = super().step(action)
-        return observation, 2 * reward, *others
-
-
-def test_a_repeated_item_in_a_subclass():
-    """Its own step is not called again."""
-    env = Doubled("CM", attraction=[1.0, 1.0, 1.0], n_positions=2)
-    env.reset(seed=0)
-    assert env.step([0, 0])[1] == env.step([0, 1])[1] == 2
-
-
 # randomness --------------------------------------------------------
 
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 import pytest
-from registries import default_ids
-from slow import slow
 
 import clickgym
 from clickgym.envs import ENVIRONMENTS
@@ -56,17 +54,6 @@ def test_every_id_ends_after_a_thousand_sessions(env_id):
     limits = {"NonStationary": 100_000, "Queries": None, "Memory": None}
     limit = limits.get(ENVIRONMENTS[env_id].kind, 1000)
     assert gym.spec(env_id).max_episode_steps == limit
-
-
-@pytest.mark.parametrize("env_id", [CHANGING, *slow(*default_ids("NonStationary"))])
-def test_the_best_list_changes_within_an_episode(env_id):
-    env = gym.make(env_id)
-    _, first = env.reset(seed=0)
-    n_sessions = env.unwrapped.model.starts[1]
-    _, lengths = play(env, n_sessions)
-    assert lengths == [n_sessions]
-    _, second = env.reset()
-    assert first["optimal_ranking"].tolist() != second["optimal_ranking"].tolist()
 
 
 @pytest.mark.parametrize("env_id", [STATIONARY, FEATURES])

@@ -44,15 +44,6 @@ def test_listed_instances():
         assert "\n" not in line
 
 
-def test_family_of_a_file(tmp_path):
-    name = f"li2019-switching:query={tmp_path / 'mine.json'},seed=1"
-    made = []
-    for query in ("yandex-9982", "yandex-990"):
-        load_instance(query).save(tmp_path / "mine.json")
-        made.append(load_instance(name).models["PiecewiseStationaryModel of CM"])
-    assert made[0] != made[1]
-
-
 def test_instances_of_the_papers():
     small = load_instance("lagree2016-small").model("PBM")
     assert small.attraction.tolist() == [0.45, 0.35, 0.25, 0.15, 0.05]

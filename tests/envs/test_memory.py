@@ -9,7 +9,6 @@ import itertools
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode
 from scipy import stats
 
 import clickgym
@@ -167,32 +166,6 @@ def test_actions_after_a_user_has_left():
         ended = results[0][2]
     assert some > 100
     assert everybody > 0
-
-
-def test_recorded_sessions_of_streams():
-    """The recorded sessions are those that were played, whatever the mode."""
-    users = some_users(2, 3, 4, 2, mean_sessions=4.0)
-    totals = {}
-    for mode in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP):
-        envs = clickgym.RecordVectorRegret(ClickVectorEnv(users, 50, autoreset_mode=mode))
-        envs.reset(seed=0)
-        lists, played, earned = np.tile([0, 1], (50, 1)), 0, 0.0
-        for _ in range(100):
-            _, rewards, ended, _, infos = envs.step(lists)
-            played += int(infos.get("_regret", np.zeros(50, bool)).sum())
-            played += int(infos["final_info"]["_regret"].sum()) if "final_info" in infos else 0
-            earned += rewards.sum()
-            if "final_info" in infos:
-                np.testing.assert_array_equal(infos["_final_info"], ended)
-                np.testing.assert_array_equal(infos["_regret"], ~ended)
-                assert [last is not None for last in infos["final_obs"]] == ended.tolist()
-        assert envs.meter.step == played
-        assert envs.meter.totals[1] == earned
-        assert (played == 5000) == (mode is AutoresetMode.SAME_STEP)
-        totals[mode] = envs.meter.totals[0] / played
-    assert totals[AutoresetMode.NEXT_STEP] == pytest.approx(
-        totals[AutoresetMode.SAME_STEP], rel=0.1
-    )
 
 
 @pytest.mark.parametrize(

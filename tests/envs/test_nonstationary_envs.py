@@ -77,25 +77,6 @@ def test_a_seed_sets_the_clock_back():
         assert env.task.model is model
 
 
-def test_regret_of_the_present_epoch():
-    env = ClickEnv(CHANGING)
-    _, info = env.reset(seed=0)
-    assert info["optimal_ranking"].tolist() == [0, 2]
-    for step in range(10):
-        epoch = CHANGING.at(step)
-        assert env.task.model is epoch
-        _, _, terminated, truncated, info = env.step([0, 2])
-        assert info["optimal_reward"] == epoch.expected_reward(epoch.optimal_ranking())
-        assert info["expected_reward"] == epoch.expected_reward([0, 2])
-        assert info["regret"] == pytest.approx(
-            0.0 if step < 3 else info["optimal_reward"] - info["expected_reward"], abs=1e-15
-        )
-        assert (info["regret"] == 0) == (step < 3)
-        assert set(info) == {"ranking", "expected_reward", "regret", "optimal_reward"}
-        assert not terminated
-        assert not truncated
-
-
 def test_models_and_starts_as_arguments():
     env = gym.make("NonStationaryCMRank-v0", models=[FIRST, SECOND.to_dict()], starts=[0, 2])
     assert env.unwrapped.model == PiecewiseStationaryModel([FIRST, SECOND], [0, 2])

@@ -5,7 +5,6 @@ registry holds them.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 
 import gymnasium as gym
@@ -13,6 +12,7 @@ import pytest
 from click_stories import TOLD, story_of
 from registries import default_ids
 
+import clickgym
 from clickgym.envs import (
     CLICK_MODELS,
     ENVIRONMENTS,
@@ -63,31 +63,21 @@ def test_a_specification_can_be_written_and_read(env_id):
     assert type(gym.make_vec(env_id, num_envs=2).unwrapped) is ClickVectorEnv
 
 
-def test_registration_by_name(tmp_path):
+def test_registration_by_name(tmp_path, monkeypatch):
     """The class is imported when the environment is made."""
     (tmp_path / "shymodule.py").write_text(OWN)
-    code = """
-import sys, gymnasium as gym, clickgym
-clickgym.register_click_model("ShyRank-v0", "shymodule:Shy")
-assert "shymodule" not in sys.modules
-for form in ("", "NonStationary", "Contextual", "Queries"):
-    assert gym.spec(f"{form}ShyRank-v0").kwargs["model"] == "shymodule:Shy"
-env = gym.make("ShyRank-v0", attraction=[0.5, 0.4], examination=[1.0])
-assert env.unwrapped.model.kind == "SHY"
-base = env.unwrapped.model.to_dict()
-changing = gym.make("NonStationaryShyRank-v0", models=[base, base], starts=[0, 5]).unwrapped.model
-assert changing.kind == "PiecewiseStationaryModel of SHY"
-items = [[0.5, 0.1], [0.1, 0.5]]
-rounds = gym.make("ContextualShyRank-v0", base=base, theta=[0.5, 0.5], items=items).unwrapped.model
-assert rounds.kind == "ContextualModel of SHY"
-queries = gym.make("QueriesShyRank-v0", models=[base, base]).unwrapped.model
-assert queries.kind == "QueryUsers of SHY"
-for form in ("", "NonStationary", "Contextual", "Queries"):
-    try:
-        gym.make(f"{form}ShyRank-v0")
-    except ValueError as error:
-        assert "has no default instance: give instance=... or its parameters" in str(error), error
-    else:
-        raise AssertionError
-"""
-    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    monkeypatch.syspath_prepend(tmp_path)
+    clickgym.register_click_model("ShyRank-v0", "shymodule:Shy")
+    assert "shymodule" not in sys.modules
+    base = gym.make("ShyRank-v0", attraction=[0.5, 0.4], examination=[1.0]).unwrapped.model
+    assert base.kind == "SHY"
+    two = {"models": [base.to_dict()] * 2}
+    of_items = {"base": base.to_dict(), "theta": [0.5, 0.5], "items": [[0.5, 0.1], [0.1, 0.5]]}
+    for form, given, kind in (
+        ("NonStationary", two | {"starts": [0, 5]}, "PiecewiseStationaryModel of SHY"),
+        ("Contextual", of_items, "ContextualModel of SHY"),
+        ("Queries", two, "QueryUsers of SHY"),
+    ):
+        assert gym.make(f"{form}ShyRank-v0", **given).unwrapped.model.kind == kind
+        with pytest.raises(ValueError, match="has no default instance: give instance"):
+            gym.make(f"{form}ShyRank-v0")

@@ -149,25 +149,6 @@ def test_next_step_resets_in_a_step_of_its_own():
         assert envs.unwrapped.np_random.bit_generator.state == state, "the reset is no session"
 
 
-def test_same_step_returns_the_last_observation_beside_the_first():
-    envs = make("PBMRank-v0", max_episode_steps=2, autoreset_mode=AutoresetMode.SAME_STEP)
-    endless = make("PBMRank-v0")
-    envs.reset(seed=0)
-    endless.reset(seed=0)
-    actions = envs.action_space.sample()
-    for step in range(1, 9):
-        clicks, rewards, _, truncations, infos = envs.step(actions)
-        same_clicks, same_rewards, *_, same_infos = endless.step(actions)
-        np.testing.assert_array_equal(rewards, same_rewards)
-        assert truncations.tolist() == [step % 2 == 0] * B
-        if step % 2 == 0:
-            assert not clicks.any()
-            np.testing.assert_array_equal(np.stack(infos["final_obs"]), same_clicks)
-            np.testing.assert_array_equal(infos["final_info"]["regret"], same_infos["regret"])
-        else:
-            np.testing.assert_array_equal(clicks, same_clicks)
-
-
 def test_a_seed_fixes_all_streams_and_arrays_are_fresh():
     def stream(envs, seed):
         envs.reset(seed=seed)
