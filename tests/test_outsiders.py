@@ -21,9 +21,7 @@ from gymnasium.wrappers import (
     TimeLimit,
     TransformAction,
     TransformObservation,
-    vector,
 )
-from registries import default_ids
 from slow import slow
 
 from clickgym.envs import ItemByItem, ScoresAction
@@ -42,20 +40,6 @@ NEEDS |= {"RecordVideo": "moviepy"}
 
 
 # ------------------------------------------------------------ Gymnasium's wrappers
-
-
-@pytest.mark.parametrize("env_id", default_ids("Contextual"))
-def test_flattened_observations(env_id):
-    plain, streams = gym.make(env_id), gym.make_vec(env_id, 3)
-    env, envs = FlattenObservation(gym.make(env_id)), vector.FlattenObservation(streams)
-    n_positions = plain.action_space.n_positions
-    flat, whole = env.reset(seed=0)[0], plain.reset(seed=0)[0]
-    assert env.observation_space.shape == (n_positions + whole["features"].size,)
-    for _ in range(10):
-        assert flat.tolist() == [*whole["clicks"].tolist(), *whole["features"].ravel().tolist()]
-        flat, whole = env.step(np.arange(n_positions))[0], plain.step(np.arange(n_positions))[0]
-    flat, whole = envs.reset(seed=0)[0], gym.make_vec(env_id, 3).reset(seed=0)[0]
-    assert flat.tolist() == np.hstack([whole["clicks"], whole["features"].reshape(3, -1)]).tolist()
 
 
 WRAPPED = {

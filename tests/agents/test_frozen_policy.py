@@ -344,16 +344,6 @@ def test_wrappers_that_change_neither_observations_nor_lists_may_stay():
         envs.close()
 
 
-def test_processes_play_what_was_trained_on_streams():
-    envs = clickgym.agents.vec_env("PBMRank-v0", 2)
-    model = trained("PPO", envs)
-    agents = {"frozen": (FrozenPolicy, {"model": model}), "Random": "Random"}
-    one, two = (clickgym.sweep(["PBMRank-v0"], agents, 20, 2, n_jobs=n) for n in (1, 2))
-    assert one.rows["regret"].to_list() == two.rows["regret"].to_list()
-    again = pickle.loads(pickle.dumps(envs)).result("mine")
-    assert again.regret.tolist() == envs.result("mine").regret.tolist()
-
-
 def test_drawn_actions_repeat_with_the_seed():
     model = trained("PPO", ClickEnv(SMALL))
 

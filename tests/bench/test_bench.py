@@ -5,7 +5,7 @@ import inspect
 import numpy as np
 import polars
 import pytest
-from play_scorecard import anchor_table, learner_tasks
+from play_scorecard import anchor_table
 from replay import replay, unlikely
 from scipy.stats import ttest_1samp
 
@@ -18,7 +18,6 @@ from clickgym.bench.score import Anchor, anchors_of, is_scored, score, scores_of
 from clickgym.bench.tasks import (
     ABILITIES,
     DISAPPOINTING,
-    Group,
     Task,
     all_tasks,
     quick_tasks,
@@ -50,25 +49,6 @@ def abilities():
     yield ABILITIES
     ABILITIES.clear()
     ABILITIES.update(shipped)
-
-
-def test_another_ability_moves_no_task(abilities):
-    before, tasks = all_tasks(), board.scored_tasks()
-    lines = [line.summary(tasks, intervals=False) for line in board.published()]
-    of_learners = learner_tasks()
-    places = ["uniform:n_items=2,n_positions=2,seed={seed}"]
-    shipped = dict(abilities)
-    abilities.clear()
-    abilities.update({"two items": [Group("two", ("CM", "PBM"), places, 1500, 100, quick=18)]})
-    abilities.update(shipped)
-    first, second, *others = all_tasks()
-    instance = "uniform:n_items=2,n_positions=2,seed=1501,shuffle=1501"
-    assert first == Task("two-items-01", "two items", "CMRank-v0", instance, 100)
-    assert tuple(others) == before
-    assert quick_tasks()[0] == second  # the 18th of two
-    board.published.cache_clear()
-    assert [line.summary(tasks, intervals=False) for line in board.published()] == lines
-    assert learner_tasks() == [second, *of_learners]
 
 
 def test_clickbait_seeds_are_the_first():

@@ -84,26 +84,22 @@ def test_films(example, tmp_path):
     assert lost[0] < lost[1] / 2
 
 
-@needs_rl
-def test_ppo(example, tmp_path):
-    """Its own training stands beside bandits, without features and with them."""
-    printed = " ".join(example("ppo.py --sessions 256 --runs 2 --out out").split())
-    assert printed.count("my PPO met users of its own") == 2
-    for env, rival in (("PBMRank-v0", "TopRank"), ("ContextualPBMRank-v0", "NeuralGreedy")):
-        summary = (tmp_path / "out" / env / "summary.csv").read_text(encoding="utf-8")
-        assert f",{rival}," in summary
-        assert ",my PPO," in summary
+CLEANRL = "cleanrl_style_ppo.py --sessions 256 --env "
+EXAMPLES = {
+    "ppo.py --sessions 256 --runs 2 --out out": "my PPO met users of its own",
+    "unseen_queries.py --horizon 10 --sessions 4e4 --figure unseen.svg --final": (
+        r"^real, .*: [\d.]+ ± .* lost by"
+    ),
+    f"{CLEANRL} ContextualPBMRank-v0 --instance personal": "LinearTS ",
+    f"{CLEANRL} CascadeMDPRank-v0 --gamma 0.967": "PPO ",
+}
 
 
 @needs_rl
-def test_ppo_on_unseen_queries(example, tmp_path):
-    """It plays both splits beside bandits; of the few sessions of its training it learns little."""
-    command = "unseen_queries.py --horizon 10 --sessions 4e4 --figure unseen.svg --final"
-    lost = re.findall(r"^(test|real), .*: ([\d.]+) ± .* lost by", example(command), re.MULTILINE)
-    assert (tmp_path / "unseen.zip").exists()
-    assert (tmp_path / "unseen.svg").exists()
-    assert [split for split, _ in lost] == ["test"] * 6 + ["real"] * 6
-    assert all(0 < float(clicks) < 8 for _, clicks in lost)  # a list has at most 1.6 on average
+@pytest.mark.parametrize("command", EXAMPLES)
+def test_programs_that_train(example, command):
+    """They run at a small size; what they learn is for slow tests."""
+    assert re.search(EXAMPLES[command], example(command), re.MULTILINE)
 
 
 @needs_rl
@@ -114,16 +110,6 @@ def test_codes_of_an_autoencoder_restore_features(example):
     printed = example("autoencoder.py --epochs 70 --sessions 1000")
     error, variance = map(float, re.search(r"error ([\d.]+), variance ([\d.]+)", printed).groups())
     assert error < 0.75 * variance
-    assert "UBM-LinUCB with the codes: regret " in printed
-
-
-@needs_rl
-def test_loop_in_the_style_of_cleanrl(example):
-    """With features, and with users who remember."""
-    world = "--env ContextualPBMRank-v0 --instance personal --sessions 256"
-    assert "LinearTS " in example(f"cleanrl_style_ppo.py {world}")
-    memory = "--env CascadeMDPRank-v0 --gamma 0.967 --sessions 256"
-    assert "PPO " in example(f"cleanrl_style_ppo.py {memory}")
 
 
 @needs_rl

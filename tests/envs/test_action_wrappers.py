@@ -115,30 +115,43 @@ def test_wrappers_want_ranked_lists_and_an_order_of_all_items(wrapper):
 
 
 def play_list(env, choices):
-    steps = [env.step(choice) for choice in choices]
-    assert [step[1] for step in steps[:-1]] == [0.0] * (len(choices) - 1)
-    assert [step[2] for step in steps] == [False] * (len(choices) - 1) + [True]
-    assert all(step[4] == {} for step in steps[:-1])
-    return steps[-1]
+    return [env.step(choice) for choice in choices][-1]
 
 
 @pytest.mark.parametrize("order", [None, [2, 0, 3, 1]])
-def test_item_by_item_plays_the_sessions_of_the_environment(order):
-    env, plain = ItemByItem(scalar(), order), scalar()
-    env.reset(seed=7)
+@pytest.mark.parametrize("is_life", [False, True])
+def test_item_by_item_plays_the_sessions_of_the_environment(order, is_life):
+    """A list is an episode, after which the stream goes on; of users who may leave, a life is one,
+    and `reset` brings a new user.
+    """
+    memory = {"id": "CascadeMDPRank-v0", "instance": "clickbait:mean_sessions=3,n_items=4"}
+    make = (lambda: gym.make(**memory, n_positions=3)) if is_life else scalar
+    env, plain, ends = ItemByItem(make(), order), make(), 0
+    observation, _ = env.reset(seed=7)
     plain.reset(seed=7)
-    for choices in lists(4, 3):
-        observation, reward, _, truncated, info = play_list(env, choices)
-        ranking = choices if order is None else [order[j] for j in choices]
-        clicks, paid, _, _, expected = plain.step(ranking)
-        assert observation["observation"].tolist() == clicks.tolist()
-        assert observation["placed"].tolist() == np.eye(4)[list(choices)].tolist()
-        assert (reward, truncated) == (paid, False)
-        np.testing.assert_equal(info, expected)
-        observation, info = env.reset()  # the stream goes on
-        assert observation["observation"].tolist() == clicks.tolist()
+    for n, choices in enumerate(lists(4, 3) * 3):
         assert not observation["placed"].any()
-        assert info == {}
+        for choice in choices[:-1]:
+            _, reward, *over, info = env.step(choice)
+            assert (reward, over, info) == (0.0, [False, False], {})
+        observation, reward, terminated, truncated, info = env.step(choices[-1])
+        ranking = choices if order is None else [order[j] for j in choices]
+        seen, paid, left, _, told = plain.step(ranking)
+        assert (reward, truncated) == (paid, False)
+        np.testing.assert_equal(info, told)
+        for key, value in seen.items() if is_life else [("observation", seen)]:
+            np.testing.assert_array_equal(observation[key], value)
+        assert terminated == (left or not is_life)
+        if terminated:
+            assert observation["placed"].tolist() == np.eye(4)[list(choices)].tolist()
+            ends += 1
+            with pytest.raises(gym.error.ResetNeeded, match="call reset"):
+                env.step(0)
+        if terminated or n % 7 == 0:
+            observation, info = env.reset()
+            if is_life:
+                assert info["optimal_reward"] == plain.reset()[1]["optimal_reward"]
+    assert ends > 10
 
 
 def test_a_choice_that_is_on_the_list_stands_for_the_next_one_that_is_not():
@@ -174,44 +187,6 @@ def test_inner_time_limit():
     for truncated in (False, True, False, True):
         assert play_list(env, [0, 1, 2])[3] == truncated
         assert bool(env.reset()[1]) == truncated
-
-
-def test_item_by_item_a_life_is_an_episode():
-    """The sessions of the environment by lists; a new user comes where one has left, and where
-    `reset` is called.
-    """
-    inner = gym.make("CascadeMDPRank-v0", instance="clickbait:mean_sessions=3")
-    env, plain, ends = ItemByItem(inner), gym.make(inner.spec), 0
-    observation, _ = env.reset(seed=7)
-    plain.reset(seed=7)
-    for n in range(60):
-        assert not observation["placed"].any()
-        for item in (3, 1, 0):
-            observation, reward, *over, info = env.step(item)
-            assert (reward, over, info) == (0.0, [False, False], {})
-        observation, reward, terminated, truncated, info = env.step(2)
-        expected, paid, left, _, told = plain.step([3, 1, 0, 2])
-        assert (reward, terminated, truncated, observation["state"]) == (
-            paid,
-            left,
-            False,
-            expected["state"],
-        )
-        assert observation["clicks"].tolist() == expected["clicks"].tolist()
-        np.testing.assert_equal(info, told)
-        assert observation["placed"].argmax(axis=1).tolist() == ([3, 1, 0, 2] if left else [0] * 4)
-        if left:
-            ends += 1
-            with pytest.raises(gym.error.ResetNeeded, match="call reset"):
-                env.step(0)
-        if left or n % 7 == 0:
-            observation, info = env.reset()
-            expected, told = plain.reset()
-            assert (observation["state"], info["optimal_reward"]) == (
-                expected["state"],
-                told["optimal_reward"],
-            )
-    assert ends > 10
 
 
 def test_observations_are_the_callers_own():

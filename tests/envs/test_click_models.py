@@ -174,21 +174,6 @@ def test_parameters_are_copied_and_read_only(model_class):
 # decisions ---------------------------------------------------------
 
 
-def test_dcm_users_look_below_what_does_not_attract():
-    """⚠ The printed Π (1 - v_i) α(d_i) would make both examinations below the first position 0."""
-    model = DependentClickModel([0.0, 0.0, 0.8], [0.5, 0.5, 0.5])
-    assert model.examination_probabilities([0, 1, 2]).tolist() == [1, 1, 1]
-    assert model.click_probabilities([0, 1, 2]).tolist() == [0, 0, 0.8]
-
-
-def test_ubm_columns_count_last_clicks_from_one():
-    model = UserBrowsingModel([1.0, 0.0, 1.0], [[1, 0, 0], [0, 1, 0], [0.1, 0.2, 0.4]])
-    # last click at the first position
-    assert model.examination_probabilities([0, 1, 2]) == pytest.approx([1, 1, 0.2])
-    model = UserBrowsingModel([1.0, 1.0, 1.0], [[1, 0, 0], [0, 1, 0], [0.1, 0.2, 0.4]])
-    assert model.examination_probabilities([0, 1, 2]) == pytest.approx([1, 1, 0.4])  # at the second
-
-
 def test_standard_trust():
     standard = TrustBiasModel(np.full(30, 0.5), np.ones(25)).parameters
     np.testing.assert_allclose(

@@ -1,31 +1,6 @@
-"""The real log."""
+"""Files of logs and of judged queries."""
 
-import os
-from pathlib import Path
-
-import polars as pl
 import pytest
-
-from clickgym.logs import read_log
-
-
-@pytest.fixture(scope="session")
-def data_folder():
-    """The folder of real click logs, which the project does not contain."""
-    folder = Path(os.environ.get("CLICKGYM_DATA", Path(__file__).parents[2] / "shared" / "data"))
-    return folder if folder.is_dir() else pytest.skip("CLICKGYM_DATA names no folder of real logs")
-
-
-@pytest.fixture(scope="session")
-def yandex(data_folder):
-    """Sessions to learn from, and sessions to be predicted."""
-    path = data_folder / "yandex_sample" / "yandex_sample_tidy.csv.gz"
-    if not path.is_file():
-        pytest.skip(f"no real log: {path} is absent")
-    table = pl.read_csv(path, infer_schema=False).with_columns(
-        query=pl.concat_str("query", pl.lit("-"), "region")
-    )
-    return tuple(read_log(table.filter(pl.col("split") == part)) for part in ("train", "test"))
 
 
 @pytest.fixture

@@ -1,16 +1,13 @@
 """``clickgym fit``: from a log to an instance file, in one command."""
 
-import json
 import re
 import shlex
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from clickgym.command_line import main
 from clickgym.envs import PositionBasedModel, load_instance
-from clickgym.envs.instances.instance import FOLDER
 from clickgym.logs import (
     ClickLog,
     PBMEstimator,
@@ -20,7 +17,6 @@ from clickgym.logs import (
 )
 from clickgym.logs.fitting import positions_apart
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "fit_yandex_instances.py"
 ATTRACTION, EXAMINATION = [0.7, 0.5, 0.4, 0.3, 0.2, 0.1], [0.9, 0.7, 0.5, 0.3]
 
 
@@ -201,16 +197,3 @@ def test_a_log_that_does_not_tell_positions_apart_is_cautioned(tmp_path, printed
         words = ["fit", str(tmp_path / "log.parquet"), "--model", "PBM"]
         text = " ".join(printed([*words, "--out", str(tmp_path / "q.json")]).split())
         assert ("clicked both at the positions 1, 2 and 3, 4" in text) != is_told
-
-
-def test_shipped_files_are_those_of_the_fit_script(data_folder, program, tmp_path):
-    log = data_folder / "yandex_sample" / "yandex_sample_relpred_format.tsv.gz"
-    if not log.is_file():
-        pytest.skip(f"no real log: {log} is absent")
-    program(EXAMPLE, str(log), "--out", str(tmp_path), folder=tmp_path)
-    made, shipped = (
-        {file.name: json.loads(file.read_text("utf-8")) for file in folder.glob("*.json")}
-        for folder in (tmp_path, FOLDER)
-    )
-    assert made.keys() == shipped.keys()
-    assert [name for name in made if made[name] != shipped[name]] == []

@@ -1,6 +1,4 @@
-"""Click logs: the readers, the laws and estimates of each click model, and the reference figures on
-the real log.
-"""
+"""Click logs: the laws and estimates of each click model."""
 
 import itertools
 import json
@@ -194,44 +192,6 @@ def test_em_stops_at_the_tolerance_or_warns(name):
     np.testing.assert_array_equal(short.log_posterior_, estimator.log_posterior_[:6])
     for prior in (UNIFORM, None):
         assert type(estimator)(5, None, prior).fit(log).converged_ is None
-
-
-# ------------------------------------------------------------------------------------------------
-# ------- reference
-# figures
-
-# Log-likelihood per session, perplexity, perplexity by rank: from an independent implementation.
-REFERENCE = dict(
-    line.split(": ")
-    for line in """\
-CM: -1.5358 1.540882 1.7957 1.8509 1.7219 1.6232 1.5255 1.4609 1.4043 1.3439 1.3464 1.3362
-DCM: -3.57026 1.443947 1.7804 1.7302 1.5743 1.4780 1.3996 1.3461 1.3154 1.2667 1.2753 1.2734
-PBM: -3.52481 1.433664 1.7720 1.7154 1.5677 1.4736 1.3917 1.3403 1.3052 1.2588 1.2602 1.2517
-UBM: -3.24050 1.434168 1.7717 1.7147 1.5691 1.4751 1.3927 1.3411 1.3061 1.2586 1.2610 1.2516
-DBN: -3.30502 1.438612 1.7712 1.7166 1.5693 1.4771 1.3957 1.3452 1.3099 1.2627 1.2705 1.2680
-CCM: -3.29240 1.437128 1.7728 1.7169 1.5703 1.4778 1.3961 1.3437 1.3087 1.2611 1.2654 1.2584
-""".splitlines()
-)
-EXAMINATION = [0.8112, 0.5592, 0.4635, 0.3859, 0.2932, 0.2595, 0.2420, 0.1960, 0.2044, 0.1901]
-
-
-@pytest.mark.parametrize("name", REFERENCE)
-def test_reference_figures_of_the_real_log(yandex, name):
-    train, test = yandex
-    likelihood, perplexity, *by_rank = map(float, REFERENCE[name].split())
-    estimator = ALL[name]().fit(train)
-    # The cascade model excludes several clicks; its figure is that of the other sessions.
-    scored = test[test.clicks.sum(axis=1) <= 1] if name == "CM" else test
-    assert estimator.score(scored) == pytest.approx(
-        likelihood, abs=5.1e-5 if name == "CM" else 5.1e-6
-    )
-    mean = np.nanmean(estimator.perplexity_by_rank(test))
-    assert mean == pytest.approx(perplexity, abs=5.1e-7)
-    np.testing.assert_allclose(estimator.perplexity_by_rank(test), by_rank, atol=5.1e-5)
-    if name == "PBM":
-        np.testing.assert_allclose(estimator.examination_, EXAMINATION, atol=5.1e-5)
-    if name == "DBN":
-        assert estimator.perseverance_ == pytest.approx(0.8223, abs=5.1e-5)
 
 
 # ------------------------------------------------------------------------------------- 60 queries

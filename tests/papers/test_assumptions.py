@@ -34,12 +34,3 @@ BROWSING = [[0.9, 0, 0], [0.5, 0.8, 0], [0.3, 0.4, 0.7]]
 )
 def test_assumptions(model, broken):
     assert np.flatnonzero(np.array(gaps(model)) > ROUNDING).tolist() == [it - 3 for it in broken]
-
-
-def test_gaps_are_differences_of_examination():
-    users = PositionBasedModel([0.8, 0.6], [0.2, 0.9])
-    assert gaps(users) == pytest.approx([0, 0.7, 0, 0])
-    users = DependentClickModel([0.5, 0.4, 0.3], [0.9, 0.1, 0.5])
-    # with items 0 and 2 above, in both orders (the sorted list has 0, 1)
-    low, high = (users.examination_probabilities(it)[2] for it in ([0, 2, 1], [2, 0, 1]))
-    assert gaps(users)[0] == pytest.approx(high - low) == pytest.approx(0.16)
