@@ -105,10 +105,13 @@ class BaseClickEnv:
             no seed sets it back.
         cuts: how many episodes of users who may leave were reset or truncated before they did, on
             all streams, by the sessions of these episodes; no seed sets it back.
+        n_seeds, reset_seed: the number of resets with a seed, and the seed of the last reset; None
+            if it had none.
         next_change: the step at which the users change.
     """
 
     spec: Any
+    reset_seed: int | None
     np_random: Any
     _np_random: Any
     _np_random_seed: Any
@@ -148,6 +151,7 @@ class BaseClickEnv:
         self._lists = RankedList(self.model.n_items, self.model.n_positions)
         self.task, self.steps, self._is_begun = None, 0, False
         self.n_simulated, self.cuts = 0, Counter[int]()
+        self.n_seeds, self.reset_seed = 0, None
         self._select_task()
         return self.task.observation_space
 
@@ -181,12 +185,14 @@ class BaseClickEnv:
             lengths = np.atleast_1d(self._episode_steps)
             self.cuts.update(lengths[lengths > 0].tolist())
         if seed is None:
+            self.reset_seed = None
             _ = self.np_random  # Gymnasium makes one at the first access; step reads it directly
         else:
             # Agents often seed their generator with the same small integer as the environment.
             # Clicks must not depend on the random numbers that chose the list. Therefore the
             # environment uses a child of its seed.
-            seed = check_seed(seed)
+            self.reset_seed = seed = check_seed(seed)
+            self.n_seeds += 1
             child = np.random.SeedSequence(seed, spawn_key=(0xC11C,))
             self._np_random = np.random.Generator(np.random.PCG64(child))
             self._np_random_seed = seed

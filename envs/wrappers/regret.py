@@ -50,9 +50,16 @@ class _Recorded:
     _n_streams = 1
     _is_stream = False
     """Whether the environment is one of several in a vector."""
+    _core: Any
+    """The environment of this package that is measured; None if it is of another one."""
+    _n_seeds = _n_seeds_before = 0
+    """The resets of another environment that had a seed; and how many had one before the first
+    session.
+    """
     _seed: int | None = None
+    """The one that counted in the first session."""
     _reseeded: int | None = None
-    """The number of sessions after which `reset` got another seed."""
+    """The number of sessions before the first one with another seed."""
     _cuts: Counter[int]
     """`BaseClickEnv.cuts` before the first session."""
     _n_ended = 0
@@ -66,16 +73,22 @@ class _Recorded:
     def _start(self, seed: Any) -> None:
         """Note a reset."""
         self._started = self._started or clock()
+        self._n_seeds += seed is not None
         if not self.meter.step:
             self._seed = seed
-        elif seed is not None and self._reseeded is None:
-            self._reseeded = self.meter.step
 
-    def _note_cuts(self) -> None:
-        """Note before the first session which episodes ended too early until then."""
-        core = self.env.unwrapped
-        if not self.meter.step and isinstance(core, BaseClickEnv):
-            self._cuts = Counter(core.cuts)
+    def _note(self) -> None:
+        """Note before a session what came since the last one. The environment knows its seeds and
+        cuts, also those by a wrapper inside of this one.
+        """
+        core = self._core
+        n_seeds = self._n_seeds if core is None else core.n_seeds
+        if not self.meter.step:
+            self._n_seeds_before = n_seeds
+            if core is not None:
+                self._seed, self._cuts = core.reset_seed, Counter(core.cuts)
+        elif n_seeds != self._n_seeds_before and self._reseeded is None:
+            self._reseeded = self.meter.step
 
     def _finish(self, n_ended: int) -> None:
         """Note that a step has ended so many episodes."""
@@ -96,6 +109,8 @@ class _Recorded:
         label, users, step = label_of(self.env), users_of(self.env), self.meter.step
         if self._is_seeded_again(last):
             return f"{label}, seeded again"
+        if self.meter.unrecorded[last - 1] < 0:  # these users did not see all lists
+            return f"{label}, users exchanged"
         if users is None:
             return label
         if were_cut(self.env, self._cuts):
@@ -120,7 +135,8 @@ class _Recorded:
         it played sessions of its own. An environment of another package has no such count.
 
         The environment has another name where users came or changed otherwise than in a run:
-        another seed came between the sessions; an episode of users who may leave ended before they
+        another seed came between the sessions, or other users by a wrapper inside of this one; an
+        episode of users who may leave ended before they
         did, also in a wrapper inside of this one, or fewer than ten ended in each of several
         streams, which all begin with new users; or users who change do so by the clock of each
         stream.
@@ -222,6 +238,7 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
         self._has_clicks = users_env is None or shows_clicks
         RecordConstructorArgs.__init__(self)
         gym.Wrapper.__init__(self, env)
+        self._core = env.unwrapped if isinstance(env.unwrapped, BaseClickEnv) else None
         self._begin()
         self._has_queries = users_env is not None and users_env.model.n_queries > 1
 
@@ -233,7 +250,7 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         users_env: Any = self._users_env
         query = query_of(self) if self._has_queries else None
-        self._note_cuts()
+        self._note()
         observation, reward, terminated, truncated, info = self.env.step(action)
         try:
             earned = checked_number("reward", reward)
@@ -289,16 +306,17 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
         )
         check_kind("env", env, ClickVectorEnv, expected)
         super().__init__(env)
+        self._core = env
         self._begin()
         self._n_streams = env.num_envs
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         self._start(seed)
-        self._seed = None  # streams have users of their own
         return self.env.reset(seed=seed, options=options)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        self._note_cuts()
+        self._note()
+        self._seed = None  # streams have users of their own
         outcome = observations, rewards, terminated, truncated, infos = self.env.step(actions)
         has_played, clicks, sessions = played(observations, infos)
         if has_played.any():

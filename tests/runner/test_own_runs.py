@@ -149,6 +149,39 @@ def test_seeds_of_results():
     assert (first.env, first.seed) == ("PBMRank-v0", 0)
 
 
+class Reseeds(gym.Wrapper):
+    """Gives the environment another seed than it got, the same in each episode or once."""
+
+    def __init__(self, env, is_once):
+        super().__init__(env)
+        self.seeds = [42] if is_once else [42] * 9
+
+    def reset(self, *, seed=None, options=None):
+        return self.env.reset(seed=self.seeds.pop() if self.seeds else None)
+
+
+def test_seeds_that_a_wrapper_inside_gives():
+    for is_once, expected in ((True, ("", 42)), (False, (", seeded again", None))):
+        env = clickgym.RecordRegret(Reseeds(gym.make("PBMRank-v0"), is_once))
+        for _ in range(3):
+            env.reset(seed=0)
+            env.step(range(5))
+        result = env.result("mine")
+        assert (result.env, result.seed) == ("PBMRank-v0" + expected[0], expected[1])
+
+
+def test_users_that_a_wrapper_inside_exchanges():
+    class Curriculum(gym.Wrapper):
+        def reset(self, **arguments):
+            self.env = gym.make("PBMRank-v0", instance="uniform:seed=1")
+            return self.env.reset(**arguments)
+
+    env = clickgym.RecordRegret(Curriculum(gym.make("PBMRank-v0")))
+    env.reset(seed=0)
+    env.step(range(5))
+    assert env.result("mine").env.endswith(", users exchanged")
+
+
 class PlaysFirst(gym.Wrapper):
     """Plays sessions of its own at the start of an episode, and each list twice."""
 
