@@ -72,15 +72,27 @@ def limit_of(env: Any) -> int | None:
     return spec and spec.kwargs.get("max_episode_steps", spec.max_episode_steps)
 
 
-def were_cut(env: Any, before: Counter[int]) -> bool:
-    """Return whether episodes of users who may leave ended before they did, and not by the time
-    limit that the label of the environment tells.
+def otherwise(
+    env: Any, unrecorded: int, cuts_before: Counter[int], *, is_seeded_again: bool
+) -> str:
+    """Return what the label of an environment needs beside `label_of`, because users came or
+    changed otherwise than a loop asked for that shows each of them its lists until they leave.
 
     Args:
-        env: an environment of this package, wrapped or not.
-        before: its `BaseClickEnv.cuts` before these episodes.
+        env: an environment, wrapped or not.
+        unrecorded: the sessions that it simulated and that were not measured.
+        cuts_before: its `BaseClickEnv.cuts` before.
+        is_seeded_again: whether it got another seed after the first session.
     """
-    return not {limit_of(env)}.issuperset(env.unwrapped.cuts - before)
+    if is_seeded_again:
+        return ", seeded again"
+    if not isinstance(env.unwrapped, BaseClickEnv):
+        return ""
+    if unrecorded < 0:  # these users did not see all lists
+        return ", users exchanged"
+    if not {limit_of(env)}.issuperset(env.unwrapped.cuts - cuts_before):  # by the label's limit
+        return ", episodes cut short"
+    return ""
 
 
 class BaseClickEnv:

@@ -29,7 +29,7 @@ from ..any_env import (
     regret_of,
     users_of,
 )
-from ..base_env import BaseClickEnv, label_of, name_of, were_cut
+from ..base_env import BaseClickEnv, label_of, name_of, otherwise
 from ..meter import Record, checkpoint_steps
 from ..result import Result
 from ..vector_env import ClickVectorEnv
@@ -60,7 +60,7 @@ class _Recorded:
     """The one that counted in the first session."""
     _reseeded: int | None = None
     """The number of sessions before the first one with another seed."""
-    _cuts: Counter[int]
+    _cuts = Counter[int]()
     """`BaseClickEnv.cuts` before the first session."""
     _n_ended = 0
     """Episodes that have ended, of all streams."""
@@ -107,14 +107,10 @@ class _Recorded:
             last: the sessions of the result.
         """
         label, users, step = label_of(self.env), users_of(self.env), self.meter.step
-        if self._is_seeded_again(last):
-            return f"{label}, seeded again"
-        if self.meter.unrecorded[last - 1] < 0:  # these users did not see all lists
-            return f"{label}, users exchanged"
-        if users is None:
-            return label
-        if were_cut(self.env, self._cuts):
-            return f"{label}, episodes cut short"
+        unrecorded, is_seeded_again = self.meter.unrecorded[last - 1], self._is_seeded_again(last)
+        other = otherwise(self.env, unrecorded, self._cuts, is_seeded_again=is_seeded_again)
+        if other or users is None:
+            return label + other
         if len(users.starts) > 1 and self._n_streams > 1:
             return f"{label}, one clock per stream"
         is_whole = last == step and not self.env.unwrapped.is_under_way

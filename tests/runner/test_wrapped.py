@@ -213,3 +213,41 @@ def test_features_that_a_wrapper_hides():
         ValueError, match="C2UCB observes features, which ContextualPBMRank-v0 does not show"
     ):
         clickgym.run(agent, env, 10, seed=0)
+
+
+class FourTimes(gym.Wrapper):
+    """Shows each list four times, and returns the last session."""
+
+    def step(self, action):
+        for _ in range(3):
+            self.env.step(action)
+        return self.env.step(action)
+
+
+class SameSeed(gym.Wrapper):
+    """Seeds each episode alike."""
+
+    def reset(self, *, seed=None, options=None):
+        return self.env.reset(seed=7)
+
+
+class EndsAtOnce(gym.Wrapper):
+    """Ends each episode after a session."""
+
+    def step(self, action):
+        observation, reward, terminated, _, info = self.env.step(action)
+        return observation, reward, terminated, True, info
+
+
+def test_what_a_wrapper_does_besides_is_told():
+    """As `RecordRegret` tells it of a loop."""
+    result = clickgym.run("Random", FourTimes(gym.make("PBMRank-v0")), 100, seed=0)
+    assert (result.unrecorded, result.env, result.seed) == (300, "PBMRank-v0", 0)
+    again = clickgym.run("Random", SameSeed(EndsAtOnce(gym.make("PBMRank-v0"))), 100, seed=0)
+    assert (again.unrecorded, again.env, again.seed) == (0, "PBMRank-v0, seeded again", None)
+    once = clickgym.run("Random", SameSeed(gym.make("PBMRank-v0")), 100, seed=0)
+    assert (once.env, once.seed) == ("PBMRank-v0", 7)
+    cut = clickgym.run("Random", EndsAtOnce(gym.make("CascadeMDPRank-v0")), 100, seed=0)
+    assert (cut.unrecorded, cut.env) == (0, "CascadeMDPRank-v0, episodes cut short")
+    whole = clickgym.run("Random", gym.make("CascadeMDPRank-v0"), 100, seed=0)
+    assert (whole.env, whole.seed) == ("CascadeMDPRank-v0", 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from ...agents import FrozenPolicy
 from ...core.faults import SessionError
 from ...envs.any_env import own_step_of, query_of
-from ...envs.base_env import label_of, name_of
+from ...envs.base_env import label_of, name_of, otherwise
 from ...envs.meter import CLICKS, REGRET, REWARD, Meter
 from ...envs.registration import without_own_wrappers
 from ...envs.result import Result
@@ -60,7 +61,13 @@ def play(
     metrics.check_env(core)  # refused before anything is drawn
     metrics.check_agent(agent)
     meter = Meter(steps, len(metrics.summed))
+    own = own_step_of(env)
+    has_wrappers = own is not without_own_wrappers(env)
+    simulated_before = own.n_simulated if own else 0
     observation = first_observation(agent, env, seed)
+    seed_given, n_seeds, cuts = seed, 0, Counter[int]()
+    if own:
+        seed_given, n_seeds, cuts = own.reset_seed, own.n_seeds, Counter(own.cuts)
     run = Run(agent, env, observation, meter, metrics, on_chunk)
     name = type(agent).__name__
     label = f"{name}, continued" if agent.has_played else name
@@ -68,13 +75,18 @@ def play(
     query = query_of(env)
     agent.has_played = engine != FrozenPolicy.engine
     seconds = LOOPS.get(engine, play_learner)(run)
-    if own_step_of(env) is without_own_wrappers(env):
+    label_of_env, unrecorded = label_of(env), 0
+    if own and has_wrappers:  # which may do more than the loop asks for
+        unrecorded, again = own.n_simulated - simulated_before - meter.step, own.n_seeds != n_seeds
+        label_of_env += otherwise(env, unrecorded, cuts, is_seeded_again=again)
+        seed_given = None if again else seed_given
+    elif own:
         _check_best_list(agent, env, steps, meter.regret)
     return Result(
-        env=label_of(env),
+        env=label_of_env,
         instance=getattr(core, "instance", "custom"),
         agent=label,
-        seed=seed,
+        seed=seed_given,
         steps=steps,
         regret=meter.at_checkpoints[:, REGRET],
         reward=meter.at_checkpoints[:, REWARD],
@@ -84,6 +96,7 @@ def play(
         engine=engine,
         query=query,
         trained=trained,
+        unrecorded=max(unrecorded, 0),
     )
 
 
