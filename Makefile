@@ -36,7 +36,7 @@ $(TESTED): $(INSTALLED)
 	@touch $@
 
 run: $(INSTALLED)  ## play the comparison of the README; results and figures in results/first
-	$(BIN)/clickgym run PBMRank-v0 CMRank-v0 --instance shipped \
+	$(BIN)/clickgym run PBMRank-v0 CMRank-v0 --instances shipped \
 		--agents CascadeTS PBMHB CascadeKLUCB CascadeKLUCB:c=0 TopRank BatchRank EpsilonGreedy Random \
 		--horizon 1e4 --runs 5 --out results/first
 

@@ -1,7 +1,7 @@
 """Convert the published click models of 60 real queries of web search into instance files.
 
 python examples/convert_queries.py yandex60_clickmodels.json --out folder
-clickgym run PBMRank-v0 --instance folder/yandex60-401.json
+clickgym run PBMRank-v0 --instances folder/yandex60-401.json
 
 Their terms do not allow shipping the parameters with clickgym. A co-author of Zoghi et al. 2017
 fitted six click models to at least a million Yandex sessions of each query. The parameters are in

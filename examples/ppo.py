@@ -38,7 +38,7 @@ def train(env: str, instance: str, sessions: int, seed: int) -> clickgym.Result:
         device="cpu",
     )
     model.learn(sessions)
-    return envs.result("my PPO", trained=0)
+    return envs.result("my PPO")
 
 
 def main() -> None:

@@ -46,8 +46,8 @@ def restored(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def older(monkeypatch):
     """Modules that tests write, also under one name, count as imported after their last edit."""
-    monkeypatch.setattr("clickgym.runner.own_code.IMPORTED", {})
-    monkeypatch.setattr("clickgym.runner.own_code.STARTED", float("inf"))
+    monkeypatch.setattr("clickgym.runner.hashes.IMPORTED", {})
+    monkeypatch.setattr("clickgym.runner.hashes.STARTED", float("inf"))
 
 
 @pytest.fixture

@@ -15,9 +15,8 @@ from reference_agents import plain
 import clickgym
 from clickgym.agents import Agent, CompiledAgent
 from clickgym.envs.meter import checkpoint_steps
-from clickgym.runner.play.measuring import Metrics
-from clickgym.runner.play.pair import engine_of
-from clickgym.runner.play.play_run import play
+from clickgym.runner.play.metrics import Metrics
+from clickgym.runner.play.play_run import engine_of, play
 
 LOOP = importlib.import_module("clickgym.runner.play.compiled")
 

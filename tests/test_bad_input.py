@@ -75,7 +75,7 @@ RUN = "run PBMRank-v0 --agents Random --horizon 100 --runs 2 --out new"
 RUNS = {  # the first word of a line below
     "AGENT": RUN.replace("Random", "{}"),
     "ENV": RUN.replace("PBMRank-v0", "{}"),
-    "INSTANCE": RUN + " --instance {}",
+    "INSTANCE": RUN + " --instances {}",
     "OUT": RUN.replace("new", "{}"),
     "RUN": RUN + " {}",
 }

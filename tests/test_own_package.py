@@ -103,7 +103,7 @@ def test_own_environments_on_the_command_line(shop, printed, monkeypatch):
     Instance("own", {"Fading": users}, n_positions=2).save("own.json")
     forget()
     names = ["TopRank", "ownpkg.agents:TopRank"]
-    words = "run ownpkg:OwnRank-v0 --instance own.json --horizon 200 --runs 2 --out out --jobs 1"
+    words = "run ownpkg:OwnRank-v0 --instances own.json --horizon 200 --runs 2 --out out --jobs 1"
     assert "ownpkg:OwnRank-v0" in printed([*words.split(), "--agents", *names])
     swept = clickgym.sweep(["ownpkg:OwnRank-v0"], names, 200, 2, instances=["own.json"])
     assert_frame_equal(clickgym.Results("out").frame, swept.frame)

@@ -39,7 +39,7 @@ RUN, REPEAT, LATEX = commands(IDEA)
 
 def small(words):
     """A command of few sessions and runs, on the default instance."""
-    command = " ".join(words).replace("--instance shipped ", "")
+    command = " ".join(words).replace("--instances shipped ", "")
     few = re.sub(r"--horizon \S+ --runs \d+", "--horizon 50 --runs 2", command)
     return [*few.split(), "--jobs", "1"]
 

@@ -33,8 +33,8 @@ from clickgym.bench.results import read_results, write_results
 from clickgym.core.formats import markdown_table, markdown_text
 from clickgym.core.statistics import CONFIDENCE, holm, t_level, t_quantile
 from clickgym.envs import DEFAULT_INSTANCE, list_instances
-from clickgym.runner.config import run_seed
 from clickgym.runner.make import make_env
+from clickgym.runner.store import run_seed
 
 END = (0.99, 1.0)
 """The last hundredth of the horizon."""

@@ -11,7 +11,7 @@ from .envs.check_click_model import check_click_model
 from .envs.result import Result
 from .runner.check_agent import check_agent
 from .runner.make import make_agent
-from .runner.play.faults import AgentError
+from .runner.play.loop import AgentError
 from .runner.single_run import run
 
 if TYPE_CHECKING:

@@ -40,7 +40,7 @@ SECTIONS = {
             "Print the table of the results in a folder, and draw their figure.",
         ),
         "list": (
-            "runner.commands.list:list_",
+            "runner.commands.show:list_",
             "List the environments, instances, agents and metrics.",
         ),
         "show": (

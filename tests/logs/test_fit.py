@@ -136,7 +136,7 @@ def test_python_fits_as_the_command_does(log_file, tmp_path, printed):
     best, command = out.splitlines()[:2]
     assert best.startswith("PBM predicts")
     typed = shlex.split(command)
-    first = typed.index("--instance") + 1
+    first = typed.index("--instances") + 1
     assert [load_instance(file).name for file in typed[first : first + 2]] == queries
     assert (len(fitted.train), len(fitted.test)) == (7200, 1800)
     assert f"{fitted.scored['PBM'].score(fitted.test):.5f}" in out

@@ -355,6 +355,6 @@ def test_the_command_makes_an_instance_that_runs(log_file, tmp_path, printed):
     np.testing.assert_array_equal(both[0].metrics["ndcg@2"], both[1].metrics["ndcg@2"])
     assert "2 documents of 1 held-out queries" in printed([*words, "--test", test])
     command = "run ContextualDBNRank-v0 --agents PDGD --horizon 30 --runs 1 --metrics"
-    table = printed([*command.split(), "ndcg@2", "held_out_ndcg@10", "--instance", out])
+    table = printed([*command.split(), "ndcg@2", "held_out_ndcg@10", "--instances", out])
     assert "held_out_ndcg@10" in table
     assert main(["show", "ndcg@7"]) == 0

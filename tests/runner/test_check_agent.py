@@ -136,8 +136,8 @@ PLAIN = {
     GlobalDraws: "- agents side by side: it draws from the global generator",
     Shared: "- agents side by side: two agents disturb one another",
     TiesById: "- item ids: the regret of the first 1 sessions is ",
-    WritesClicks: "- inputs: update changes the clicks that it is given",
-    ForgetsToLoad: "- saving and loading: a saved agent and the loaded one differ from session ",
+    WritesClicks: "- lists: update changes the clicks that it is given",
+    ForgetsToLoad: "- saving and loading: a saved agent and the loaded one differ in regret",
 }
 
 
@@ -154,7 +154,7 @@ def test_the_global_generator_of_torch_is_left_alone():
 
 
 def test_several_faults_are_told_at_once():
-    class Bad(WritesClicks, Unseeded):
+    class Bad(ForgetsToLoad, Unseeded):
         """Two faults."""
 
     with pytest.raises(AssertionError) as caught:
@@ -162,7 +162,7 @@ def test_several_faults_are_told_at_once():
     assert [line.partition(":")[0] for line in str(caught.value).splitlines()[1:]] == [
         "- seeds",
         "- agents side by side",
-        "- inputs",
+        "- saving and loading",
     ]
 
 

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib import import_module
 from importlib.metadata import version
 
 import pytest
@@ -15,8 +16,8 @@ from clickgym.agents import AGENTS
 from clickgym.command_line import COMMANDS, main
 from clickgym.envs import ENVIRONMENTS, list_instances
 from clickgym.runner.play.metrics import METRICS
-from clickgym.runner.reports import report
 
+sweep_module = import_module("clickgym.runner.sweep")
 NAMES = [*ENVIRONMENTS, *list_instances(), *AGENTS, *METRICS]
 
 
@@ -103,7 +104,7 @@ def test_an_error_of_a_command_is_a_line(error, code, words, monkeypatch, capsys
     def fail() -> None:
         raise error
 
-    monkeypatch.setattr("clickgym.runner.commands.list.list_", fail)
+    monkeypatch.setattr("clickgym.runner.commands.show.list_", fail)
     assert main(["list"]) == code
     out, err = capsys.readouterr()
     assert out == ""
@@ -118,15 +119,15 @@ def test_run_has_a_horizon_by_itself(printed):
 
 def test_run_takes_several_values_after_one_flag(tmp_path, capsys):
     words = "run PBMRank-v0 PBMRank-v0:reward=any_click --agents TopRank Random -a Oracle --seed 3"
-    words += " --instance yandex-9 yandex-990 --horizon 1e3 --runs 2 --metrics ndcg any_click"
+    words += " --instances yandex-9 yandex-990 --horizon 1e3 --runs 2 --metrics ndcg any_click"
     words += f" --out {tmp_path / 'out'}"
     assert main(words.split()) == 0
     results = clickgym.Results(tmp_path / "out")
-    assert list(results.config["envs"]) == ["PBMRank-v0", "PBMRank-v0:reward=any_click"]
-    assert list(results.config["agents"]) == ["TopRank", "Random", "Oracle"]
-    assert list(results.config["instances"]) == ["yandex-9", "yandex-990"]
-    assert results.config["metrics"] == ["ndcg", "any_click"]
-    assert [results.config[key] for key in ("horizon", "seeds")] == [1000, [3]]
+    assert list(results.config.specs("env")) == ["PBMRank-v0", "PBMRank-v0:reward=any_click"]
+    assert list(results.config.specs("agent")) == ["TopRank", "Random", "Oracle"]
+    assert list(results.config.specs("instance")) == ["yandex-9", "yandex-990"]
+    assert results.config.metrics == ["ndcg", "any_click"]
+    assert (results.config.horizon, results.config.seeds) == (1000, [3])
     assert len(results.frame.filter(step=1000)) == 2 * 3 * 2 * 2
     out, err = capsys.readouterr()
     assert {"1,000", "2"} <= set(re.findall(r"[\d,]+", out.partition("\n")[0]))
@@ -146,15 +147,15 @@ def test_a_command_prints_what_it_asked_for(tmp_path, monkeypatch, printed):
     """
     words = f"run PBMRank-v0 --runs 1 --jobs 1 --out {tmp_path / 'out'} --horizon".split()
     printed([*words, "50", "--agents", "Random"])
-    write_folder = report.write_folder
+    write_folder = sweep_module.write_folder
 
     def after_another(out):
-        monkeypatch.setattr(report, "write_folder", write_folder)
+        monkeypatch.setattr(sweep_module, "write_folder", write_folder)
         printed([*words, "60", "--agents", "CascadeTS"])
         write_folder(out)
 
     assert "Random" not in printed([*words, "50", "--agents", "TopRank"])
-    monkeypatch.setattr(report, "write_folder", after_another)
+    monkeypatch.setattr(sweep_module, "write_folder", after_another)
     out = printed([*words, "50", "--agents", "TopRank", "Oracle"])
     assert out.startswith("Regret after 50 sessions")
     assert {"TopRank", "Oracle"} <= set(out.split())

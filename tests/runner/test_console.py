@@ -9,7 +9,7 @@ import pytest
 from rich.cells import cell_len
 
 import clickgym
-from clickgym.runner.progress import Progress
+from clickgym.runner.workers import Progress
 
 WIDTHS = (60, 80, 100, 140)
 

@@ -233,13 +233,12 @@ def test_places_by_reward(swept):
 def test_reports_of_unknown_regret(swept, which):
     from rich.console import Console
 
-    from clickgym.runner.reports.report import write_files
     from clickgym.runner.reports.table import print_results
 
     folder = swept[which]
     console, results = Console(record=True, width=200), clickgym.Results(folder)
     print_results(console, results)
-    write_files(folder, results)
+    results.write(folder)
     said = {"console": console.export_text(), "latex": results.to_latex()}
     for kind, text in said.items():
         assert "egret is unknown in GuestShop" in text.replace(r"\-", "-").replace("-{}", "-"), kind

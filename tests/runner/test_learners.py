@@ -1,8 +1,9 @@
-"""The learners: each of those known by name, classes of one's own, and what a run costs."""
+"""Learners: those known by name, classes of the libraries and of one's own; what they see of users
+with features or a memory, and how their runs are counted.
+"""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +11,31 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from engines import run_reporting
-from registries import LEARNERS
+from gymnasium.vector import AutoresetMode
+from registries import LEARNERS, default_ids
 from slow import slow
 
 import clickgym
-from clickgym.agents import Learner
+from clickgym.agents import DQN, PPO, FrozenPolicy, Learner, OwnLoop
 from clickgym.core.specs import parse_spec
-from clickgym.envs import ClickEnv, ClickVectorEnv, PositionBasedModel
-from clickgym.runner.names import spec_of
+from clickgym.envs import (
+    CascadeMDP,
+    ClickEnv,
+    ClickVectorEnv,
+    ContextualModel,
+    PositionBasedModel,
+)
+from clickgym.runner.make import spec_of
 
-pytest.importorskip("stable_baselines3")
+pytest.importorskip("sb3_contrib")
+
+from clickgym.agents import PlackettLuceActorCritic
+from clickgym.agents.rl.vec_env import StableBaselinesVecEnv
+
 SMALL = PositionBasedModel([0.6, 0.5, 0.3, 0.1], [1.0, 0.7, 0.4])
-
+ITEMS = np.random.default_rng(1).random((12, 3)) / 2
+USERS = ContextualModel(PositionBasedModel(np.zeros(5), [1.0, 0.6]), ITEMS, theta=[0.9, 0.2, 0.4])
+MEMORY = "CascadeMDPRank-v0"
 by_name = pytest.mark.parametrize("name", LEARNERS)
 
 
@@ -38,27 +52,22 @@ def quick(name: str, **arguments: Any) -> Learner:
 
 @by_name
 def test_same_seed_same_regret(name: str) -> None:
-    def measured(agent_seed: Any, env_seed: int) -> tuple[list[float], list[float]]:
+    def measured(agent_seed: Any, env_seed: int) -> list[float]:
         np.random.random(3)  # noqa: NPY002  (the library draws from the global generator)
         result = clickgym.run(quick(name, seed=agent_seed), ClickEnv(SMALL), 72, seed=env_seed)
-        return result.regret.tolist(), result.reward.tolist()
+        return [*result.regret, *result.reward]
 
     first = measured(1, 2)
-    assert measured(1, 2) == measured(np.random.SeedSequence(1), 2) == first
-    assert measured(2, 2) != first
-    assert measured(1, 3) != first
+    assert measured(np.random.SeedSequence(1), 2) == first
+    assert first not in (measured(2, 2), measured(1, 3))
 
 
 @by_name
 def test_exactly_the_horizon_is_counted(name: str) -> None:
     reported: list[int] = []
+    agent, steps = quick(name, seed=0), [1, 64, 65]
     result = run_reporting(
-        quick(name, seed=0),
-        ClickEnv(SMALL),
-        101,
-        seed=0,
-        checkpoints=[1, 64, 65],
-        on_chunk=reported.append,
+        agent, ClickEnv(SMALL), 101, seed=0, checkpoints=steps, on_chunk=reported.append
     )
     assert result.steps.tolist() == [1, 64, 65, 101]
     assert reported == [8] * 12 + [5]
@@ -67,61 +76,36 @@ def test_exactly_the_horizon_is_counted(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("n_items", "n_positions", "horizon"),
-    [(4, 3, 65), (7, 7, 1), (8, 7, 129), (2, 2, 130), (3, 1, 5)],
+    ("n_items", "n_positions", "horizon"), [(4, 3, 65), (7, 7, 1), (8, 7, 129)]
 )
 @pytest.mark.parametrize("name", ["DQN", "sb3_contrib:MaskablePPO", "stable_baselines3:DQN"])
 def test_horizon_in_mid_list(name: str, n_items: int, n_positions: int, horizon: int) -> None:
     """The library plays a rollout of so many choices at a time, whatever K is."""
-    env = ClickEnv(
-        PositionBasedModel(np.linspace(0.9, 0.1, n_items), np.linspace(1, 0.5, n_positions))
-    )
-    reported: list[int] = []
-    agent = clickgym.make_agent(name, env, seed=0)
-    result = run_reporting(
-        agent, env, horizon, seed=0, checkpoints=range(1, horizon + 1), on_chunk=reported.append
-    )
-    assert result.steps.tolist() == list(range(1, horizon + 1))
-    assert sum(reported) == horizon
-
-
-def test_further_arguments_of_the_library_reach_it() -> None:
-    agent = quick("PPO", vf_coef=0.25, seed=0)
-    clickgym.run(agent, ClickEnv(SMALL), 32, seed=0)
-    assert agent.model.vf_coef == 0.25
-    assert agent.model.gamma == 0.0
-    agent = quick("SAC", seed=0)
-    clickgym.run(agent, ClickEnv(SMALL), 32, seed=0)
-    assert agent.model.replay_buffer.n_envs == 8
+    attraction, examination = np.linspace(0.9, 0.1, n_items), np.linspace(1, 0.5, n_positions)
+    env = ClickEnv(PositionBasedModel(attraction, examination))
+    agent, steps = clickgym.make_agent(name, env, seed=0), range(1, horizon + 1)
+    result = clickgym.run(agent, env, horizon, seed=0, checkpoints=steps)
+    assert result.steps.tolist() == list(steps)
 
 
 def test_masks_of_each_stream_reach_the_library() -> None:
-    from clickgym.agents.rl.vec_env import StableBaselinesVecEnv
-
+    """Where a forbidden item is chosen, the next that is left is taken."""
     streams = ClickVectorEnv(SMALL, 2, autoreset_mode="SameStep")
     envs = StableBaselinesVecEnv(streams, "items", is_flat=True)
     envs.reset()
     envs.step(np.array([1, 3]))
-    assert envs.has_attr("action_masks")
-    assert [mask.tolist() for mask in envs.env_method("action_masks")] == [
-        [True, False, True, True],
-        [True, True, True, False],
-    ]
-    assert envs.env_method("action_masks", indices=[1])[0].tolist() == [True, True, True, False]
-    # forbidden: the next that is left is taken
+    left = [[True, False, True, True], [True, True, True, False]]
+    assert [mask.tolist() for mask in envs.env_method("action_masks")] == left
+    assert envs.env_method("action_masks", indices=[1])[0].tolist() == left[1]
     observations, rewards, dones, _ = envs.step(np.array([1, 3]))
     assert observations[:, :4].tolist() == [[0, 1, 1, 0], [1, 0, 0, 1]]
-    assert observations[:, 4:7].tolist() == [[1, 1, 0]] * 2
     assert not rewards.any()
     assert not dones.any()
-    observations, _, dones, infos = envs.step(np.array([0, 1]))
+    _, _, dones, infos = envs.step(np.array([0, 1]))
     assert dones.all()
-    assert not observations[:, :7].any()  # of the next list
     assert infos[0]["terminal_observation"][:7].tolist() == [1, 1, 1, 0, 1, 1, 1]
-    assert infos[1]["TimeLimit.truncated"] is False
-    assert infos[1]["regret"] == pytest.approx(
-        SMALL.expected_reward([0, 1, 2]) - SMALL.expected_reward([3, 0, 1])
-    )
+    lost = SMALL.expected_reward([0, 1, 2]) - SMALL.expected_reward([3, 0, 1])
+    assert infos[1]["regret"] == pytest.approx(lost)
 
 
 # ---------------------------------------------------------------------------------------- in sweeps
@@ -143,12 +127,10 @@ def test_a_learner_is_not_compared_run_by_run() -> None:
     """
     agents = ["Random", "A2C:n_envs=8", "TopRank"]
     results = clickgym.sweep(["PBMRank-v0"], agents, 60, 3, n_jobs=1)
-    table = {row["agent"]: row for row in results.table().iter_rows(named=True)}
-    assert table["A2C:n_envs=8"]["difference"] is table["A2C:n_envs=8"]["p"] is None
-    assert table["TopRank"]["difference"] is not None
+    gaps = dict(results.table().select("agent", "difference").iter_rows())
+    assert gaps["A2C:n_envs=8"] is None
+    assert gaps["TopRank"] is not None
     assert results.table("A2C:n_envs=8")["difference"].null_count() == 3
-    assert "over the same runs" in results.to_latex()
-    assert "over the same runs" not in results.to_latex("A2C:n_envs=8")
     lines = results.plot(reference="Random").axes[0].get_lines()
     assert "A2C:n_envs=8" not in {line.get_label() for line in lines}
     with pytest.raises(ValueError, match="no other agent met the users of A2C:n_envs=8"):
@@ -158,7 +140,7 @@ def test_a_learner_is_not_compared_run_by_run() -> None:
     assert both.table("A2C:n_envs=8")["difference"].null_count() == 1
 
 
-# ----------------------------------------------------------------------------- classes of one's own
+# ------------------------------------------------------------------------- classes of the libraries
 
 
 @pytest.mark.parametrize(
@@ -184,38 +166,42 @@ def test_classes_of_the_libraries_run_as_they_are(spec: str, actions: str) -> No
     name, arguments = parse_spec(spec)
     library = pytest.importorskip(name.partition(":")[0])
     assert spec_of(getattr(library, name.partition(":")[2])) == name
-    env = gym.make("PBMRank-v0")
-    agent = clickgym.make_agent(name, env, seed=0, **arguments)
-    assert agent.actions == actions
-    result = clickgym.run(agent, env, 80, seed=0)
-    assert result.agent == spec.split(":")[1]
-    if name != "sb3_contrib:ARS":  # which has no discount
-        assert agent.model.gamma == (1.0 if actions == "items" else 0.0)
-    again = clickgym.make_agent(name, env, seed=0, **arguments)
-    assert clickgym.run(again, env, 80, seed=0).regret.tolist() == result.regret.tolist()
+    env, regret = gym.make("PBMRank-v0"), []
+    for _ in range(2):
+        agent = clickgym.make_agent(name, env, seed=0, **arguments)
+        assert agent.actions == actions
+        result = clickgym.run(agent, env, 80, seed=0)
+        assert result.agent == spec.split(":")[1]
+        regret.append(result.regret.tolist())
+        if name != "sb3_contrib:ARS":  # which has no discount
+            assert agent.model.gamma == (1.0 if actions == "items" else 0.0)
+    assert regret[0] == regret[1]
 
 
 @pytest.mark.parametrize("name", ["stable_baselines3:PPO", "stable_baselines3:A2C"])
 @pytest.mark.parametrize("env_id", ["PBMRank-v0", "ContextualPBMRank-v0"])
 def test_ppo_and_a2c_of_the_library_draw_whole_lists(name: str, env_id: str) -> None:
     """By the policy of the named learners, which reads the features of each item; another policy
-    may be named.
+    may be named, and further arguments reach the library.
     """
-    from clickgym.agents import PlackettLuceActorCritic
-
-    env = gym.make(env_id)
-    agent = clickgym.make_agent(name, env, seed=0, n_envs=4, n_steps=4)
+    env, given = gym.make(env_id), {"n_envs": 4, "n_steps": 4, "vf_coef": 0.25}
+    agent = clickgym.make_agent(name, env, seed=0, **given)
     clickgym.run(agent, env, 16, seed=0)
     assert isinstance(agent.model.policy, PlackettLuceActorCritic)
     assert agent.model.policy.sees_features == (env_id == "ContextualPBMRank-v0")
-    agent = clickgym.make_agent(name, env, seed=0, n_envs=4, n_steps=4, policy="MlpPolicy")
+    assert agent.model.vf_coef == 0.25
+    agent = clickgym.make_agent(name, env, seed=0, **given, policy="MlpPolicy")
     clickgym.run(agent, env, 16, seed=0)
     assert not isinstance(agent.model.policy, PlackettLuceActorCritic)
     items = agent.model.action_space.items.tolist()  # in an order of its own
     assert sorted(items) == list(range(env.action_space.n_items)) != items
 
 
-OWN = """
+# ----------------------------------------------------------------------------- classes of one's own
+
+OWN = '''
+import numpy as np
+from clickgym.agents import OwnLoop
 from stable_baselines3 import PPO
 
 class MyPPO(PPO):
@@ -226,27 +212,253 @@ class MyPPO(PPO):
 class Deaf(PPO):
     def learn(self, total_timesteps, callback=None, **others):
         return super().learn(100 * total_timesteps, lambda *_: callback(_) or True, **others)
-"""
+
+class Gradient(OwnLoop):
+    """Raises the scores of lists that earned more than most."""
+
+    n_envs = 16
+
+    def __init__(self, n_items, n_positions, *, rate=0.1, seed=None):
+        self.rng, self.rate = np.random.default_rng(seed), rate
+        self.scores, self.n_positions, self.mean = np.zeros(n_items), n_positions, 0.0
+
+    def learn(self, envs, sessions, on_step, discount):
+        envs.reset(seed=17)
+        going_on = True
+        while going_on:
+            noise = self.rng.gumbel(size=(self.n_envs, len(self.scores)))
+            lists = np.argsort(-(self.scores + noise))[:, : self.n_positions]
+            _, rewards, _, _, _ = envs.step(lists)
+            for ranking, reward in zip(lists, rewards, strict=True):
+                self.scores[ranking] += self.rate * (reward - self.mean)
+                self.mean += 0.01 * (reward - self.mean)
+            going_on = on_step()
+
+class Short(Gradient):
+    def learn(self, envs, sessions, on_step, discount):
+        super().learn(envs, sessions, lambda: on_step() and False, discount)
+
+class Broken(Gradient):
+    def learn(self, envs, sessions, on_step, discount):
+        raise KeyError("weights")
+
+class Endless(Gradient):
+    def learn(self, envs, sessions, on_step, discount):
+        super().learn(envs, sessions, lambda: on_step() or True, discount)
+
+class Stone:
+    def learn(self):
+        pass
+'''
 
 
-def test_a_class_of_ones_own_in_a_sweep(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Its progress stands in a file, too."""
-    monkeypatch.setattr("clickgym.runner.progress.LINE_EVERY", 0.001)
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in a folder with the module ``pond``."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "own_ppo.py").write_text(OWN)
-    spec = "own_ppo:MyPPO:boldness=2.0,n_envs=4"
+    (tmp_path / "pond.py").write_text(OWN)
+
+
+@pytest.mark.usefixtures("own")
+def test_an_algorithm_of_ones_own() -> None:
+    """One that does not hear that it shall stop is stopped."""
+    spec, env = "pond:MyPPO:boldness=2.0,n_envs=4", gym.make("PBMRank-v0")
     table = clickgym.sweep(["PBMRank-v0"], [spec], 50, 1, n_jobs=1).frame
     assert table["agent"].unique().to_list() == [spec]
-    lines = capsys.readouterr().err.splitlines()
-    shares = [int(re.findall(r"clickgym: run 1 of 1, (\d+) %", line)[0]) for line in lines]
-    assert shares == sorted(shares)
-    assert 0 < shares[0] < 100
-    agent = clickgym.make_agent("own_ppo:MyPPO", gym.make("PBMRank-v0"), boldness=2.0)
-    assert agent.arguments()["boldness"] == 2.0
-    deaf = clickgym.make_agent(
-        "own_ppo:Deaf", gym.make("PBMRank-v0"), seed=0, n_steps=8, batch_size=8
-    )
-    assert clickgym.run(deaf, gym.make("PBMRank-v0"), 100, seed=0).steps[-1] == 100
+    assert clickgym.make_agent(spec, env).arguments()["boldness"] == 2.0
+    deaf = clickgym.make_agent("pond:Deaf", env, seed=0, n_steps=8, batch_size=8)
+    assert clickgym.run(deaf, env, 100, seed=0).steps[-1] == 100
     assert deaf.model.num_timesteps == 13 * 8
+
+
+@pytest.mark.usefixtures("own")
+def test_a_class_that_steps_the_streams() -> None:
+    """Its sessions are counted, it learns, and the seed of the run determines the users, also in a
+    worker process.
+    """
+    spec, results = "pond:Gradient:rate=0.2", []
+    for seed in (0, 0, 1):
+        results.append(clickgym.run(spec, SMALL, 4003, seed=seed, checkpoints=[2000]))
+    assert results[0].steps.tolist() == [2000, 4003]
+    assert (results[0].agent, results[0].engine) == ("Gradient", "own streams")
+    assert results[0].clicks[-1] == results[0].reward[-1] > 0
+    assert results[0].regret.tolist() == results[1].regret.tolist() != results[2].regret.tolist()
+    random = clickgym.run("Random", SMALL, 4003, seed=0, checkpoints=[2000])
+    assert np.diff(results[0].regret)[0] < 0.5 * np.diff(random.regret)[0]
+    rows = clickgym.sweep({"four": SMALL}, [spec], 200, 2, n_jobs=2).frame.filter(run=1)
+    again = clickgym.run(spec, SMALL, 200, seed=rows["seed"][0])
+    assert rows["regret"].to_list() == again.regret.tolist()
+
+
+@pytest.mark.usefixtures("own")
+@pytest.mark.parametrize(
+    ("name", "error", "message"),
+    [
+        ("Short", clickgym.AgentError, "Short ended after 16 of 100 sessions"),
+        ("Endless", clickgym.AgentError, "Endless in ClickEnv, .*on_step"),
+        ("Broken", clickgym.AgentError, r"Broken in ClickEnv, step 1: KeyError: 'weights'"),
+        ("Stone", ValueError, "pond:Stone is not a subclass .* nor an algorithm of stable-base"),
+    ],
+)
+def test_what_is_wrong_is_one_line(name: str, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message) as caught:
+        clickgym.run(f"pond:{name}", SMALL, 100, seed=0)
+    assert "\n" not in str(caught.value)
+
+
+# ------------------------------------------------------------------------------ users with features
+
+
+class InOrder(OwnLoop):
+    """Shows the first candidates of each session, and keeps what the streams say."""
+
+    engine = "a test"
+
+    def __init__(self, n_envs):
+        self.n_envs, self.infos, self.gains = n_envs, [], []
+
+    def learn(self, envs, sessions, on_step, discount):
+        envs.reset()
+        going_on = True
+        while going_on:
+            self.gains.append(envs.unwrapped.state.values[:, 0].copy())
+            self.infos.append(envs.step(np.tile([0, 1], (self.n_envs, 1))))
+            going_on = on_step()
+
+
+@pytest.mark.parametrize("n", [1, 4])
+def test_regret_and_metrics_of_streams(n):
+    """By hand from what the streams say: session after session, and within a step by stream."""
+    agent, names, steps = InOrder(n), ("any_click", "ndcg@2"), range(1, 49)
+    result = clickgym.run(agent, ClickEnv(USERS), 48, seed=5, checkpoints=steps, metrics=names)
+    clicks = np.concatenate([step[0]["clicks"] for step in agent.infos])
+    regret = np.concatenate([step[-1]["regret"] for step in agent.infos])
+    gains, discount = np.concatenate(agent.gains), 1 / np.log2([2, 3])
+    ideal = np.sort(gains, axis=1)[:, :-3:-1] @ discount
+    expected = {"any_click": clicks.any(axis=1), "ndcg@2": gains[:, :2] @ discount / ideal}
+    np.testing.assert_allclose(result.regret, np.cumsum(regret), rtol=1e-12)
+    np.testing.assert_array_equal(result.clicks, np.cumsum(clicks.sum(axis=1)))
+    for name in names:
+        np.testing.assert_allclose(result.metrics[name], np.cumsum(expected[name]), rtol=1e-12)
+
+
+CONTEXTUAL = "ContextualPBMRank-v0"
+
+
+@pytest.mark.parametrize(
+    "env_id", [CONTEXTUAL, *slow(*sorted(set(default_ids("Contextual")) - {CONTEXTUAL}))]
+)
+def test_every_contextual_id_and_reward_is_played(env_id):
+    played = []
+    for reward in gym.make(env_id, reward="clicks").unwrapped.model.rewards:
+        try:
+            env = gym.make(env_id, reward=reward)
+        except ValueError:  # an optimum that takes too long in every session
+            continue
+        assert clickgym.run("A2C:n_envs=8", env, 40, seed=0).regret[-1] > 0
+        played.append(reward)
+    assert "clicks" in played
+
+
+@pytest.mark.parametrize("spec", ["A2C", "DQN", *slow("PPO:learning_rate=0.001", "SAC")])
+def test_it_learns_what_only_features_tell(spec):
+    """One candidate is always clicked, the other never. Rule: over the last 1000 of 6000 sessions
+    the regret is below a quarter of random lists', half a click a session.
+    """
+    users = PositionBasedModel(np.zeros(2), [1.0])
+    env = ClickEnv(ContextualModel(users, np.eye(2), theta=[1.0, 0.0]))
+    agent = clickgym.make_agent(spec, env, seed=0)
+    result = clickgym.run(agent, env, 6000, seed=0, checkpoints=[5000])
+    assert (result.regret[-1] - result.regret[-2]) / 1000 < 0.25 * 0.5
+    frozen = FrozenPolicy(model=agent.model)
+    assert clickgym.run(frozen, env, 200, seed=1).regret[-1] / 200 < 0.25 * 0.5
+
+
+@pytest.mark.parametrize("name", ["SAC", *slow("stable_baselines3:TD3")])
+def test_continuous_actions_are_weights_of_features(name):
+    """One for each feature, whatever the number of items, and scores of items where there are no
+    features; frozen it shows the lists that its weights choose for the features that it sees.
+    """
+    spec, env = f"{name}:learning_starts=16,batch_size=8", ClickEnv(USERS)
+    agent = clickgym.make_agent(spec, env, seed=0)
+    clickgym.run(agent, env, 64, seed=0)
+    assert (agent.actions, agent.model.action_space.shape) == ("weights", (3,))
+    frozen = FrozenPolicy(model=agent.model)
+    observation, _ = env.reset(seed=1)
+    for _ in range(10):
+        features = observation["features"]
+        weights, _ = agent.model.predict(features.ravel().astype(np.float32), deterministic=True)
+        expected = np.argsort(-(features * weights).sum(axis=1), kind="stable")[:2]
+        assert frozen.rank(observation).tolist() == expected.tolist()
+        observation, *_ = env.step(expected)
+    plain = ClickEnv(PositionBasedModel([0.5, 0.4, 0.3, 0.2, 0.1], [1.0, 0.5]))
+    other = clickgym.make_agent(spec, plain, seed=0)
+    clickgym.run(other, plain, 64, seed=0)
+    assert (other.actions, other.model.action_space.shape) == ("scores", (5,))
+
+
+# ------------------------------------------------------------------------------ users with a memory
+
+
+def streams():
+    users = {"instance": "clickbait:mean_sessions=3"}
+    return gym.make_vec(MEMORY, 6, autoreset_mode="SameStep", **users)
+
+
+def test_the_state_is_seen_one_hot_beside_the_clicks():
+    plain, envs = streams(), StableBaselinesVecEnv(streams(), is_flat=True)
+    envs.seed(0)
+    (seen, _), flat, ends = plain.reset(seed=0), envs.reset(), 0
+    lists = np.tile([0, 1, 2, 3], (6, 1))
+    for _ in range(30):
+        np.testing.assert_array_equal(flat[:, :4], seen["clicks"])
+        np.testing.assert_array_equal(flat[:, 4:], np.eye(flat.shape[1] - 4)[seen["state"]])
+        seen, _, ended, _, infos = plain.step(lists)
+        flat, _, _, others = envs.step(lists)
+        for b in np.flatnonzero(ended):
+            ends += 1
+            last, following = others[b]["terminal_observation"], infos["final_obs"][b]
+            np.testing.assert_array_equal(last[:4], following["clicks"])
+            assert last[4:].argmax() == following["state"]
+    assert ends > 20
+
+
+@pytest.mark.parametrize(("n_sessions", "cut_off"), [(2, False), (3, True)])
+def test_a_user_who_leaves_at_the_limit_was_not_cut_off(n_sessions, cut_off):
+    """The library values what would have followed for those who were cut off, and for no others."""
+    users = CascadeMDP([[0.5, 0.2]], [[[1.0]] * 3], n_positions=1, n_sessions=n_sessions)
+    mode = AutoresetMode.SAME_STEP
+    envs = ClickVectorEnv(users, 3, autoreset_mode=mode, max_episode_steps=2)
+    adapter = StableBaselinesVecEnv(envs, is_flat=True)
+    adapter.reset()
+    for over in (False, True):
+        _, _, dones, infos = adapter.step(np.zeros((3, 1), np.int64))
+        assert dones.tolist() == [over] * 3
+    assert [info["TimeLimit.truncated"] for info in infos] == [cut_off] * 3
+
+
+def test_item_by_item_an_episode_may_be_the_life_of_a_user():
+    """The same sessions as by lists; episodes end where users leave, and nowhere else."""
+    plain, envs = streams(), StableBaselinesVecEnv(streams(), "items")
+    plain.reset(seed=0)
+    envs.seed(0)
+    envs.reset()
+    for _ in range(25):
+        _, rewards, ended, _, _ = plain.step(np.tile([3, 1, 0, 2], (6, 1)))
+        for item in (3, 1, 0):
+            _, earned, over, _ = envs.step(np.full(6, item))
+            assert not over.any()
+            assert not earned.any()
+        observations, earned, over, _ = envs.step(np.full(6, 2))
+        np.testing.assert_array_equal(over, ended)
+        np.testing.assert_array_equal(earned, rewards.astype(np.float32))
+        assert not observations["placed"].any()
+
+
+@pytest.mark.parametrize(("learner", "power"), [(PPO, 1), (DQN, 1 / 4)])
+def test_discount_is_the_probability_of_another_visit(learner, power):
+    env = gym.make(MEMORY, instance="clickbait:mean_sessions=10")
+    agent = learner(12, 4, seed=0)
+    result = clickgym.run(agent, env, 640, seed=0)
+    assert agent.model.gamma == pytest.approx(0.9**power)
+    assert (result.regret[-1] > 0, result.steps[-1]) == (True, 640)

@@ -5,7 +5,7 @@ and folders hang on them.
 import pytest
 
 from clickgym.core.specs import parse_spec
-from clickgym.runner.names import by_label, split_label
+from clickgym.runner.make import by_label, split_label
 
 # ------------------------------------------------------------------------------------------ grammar
 

@@ -16,7 +16,6 @@ from polars.testing import assert_frame_equal
 import clickgym
 from clickgym.__main__ import main
 from clickgym.agents import EpsilonGreedy
-from clickgym.runner.reports.report import write_files
 from clickgym.runner.store import Journal
 
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
@@ -198,13 +197,13 @@ def test_other_seeds_are_further_runs(tmp_path, printed):
     assert row["difference"] == pytest.approx(sum(gaps) / 4)
     assert row["p"] is not None
     assert "4 runs" in printed(["report", str(tmp_path)])
-    assert results.config["command"].count("clickgym run") == 4
+    assert results.config.command.count("clickgym run") == 4
 
 
 def test_a_sweep_without_a_finished_run_hides_none(tmp_path):
     """It has begun, or it failed."""
     first = sweep(tmp_path, **FIRST)
-    Journal(tmp_path, dataclasses.replace(clickgym.Results(tmp_path).configuration, horizon=999))
+    Journal(tmp_path, dataclasses.replace(clickgym.Results(tmp_path).config, horizon=999))
     assert_frame_equal(numbers(tmp_path), first)
 
 
@@ -373,5 +372,5 @@ def test_a_table_with_later_runs_stays(tmp_path):
     table = tmp_path / "results.parquet"
     early, last_added = clickgym.Results(tmp_path), table.stat().st_mtime_ns
     sweep(tmp_path, agents=["Random"])
-    write_files(tmp_path, early, last_added=last_added)
+    early.write(tmp_path, last_added=last_added)
     assert_frame_equal(polars.read_parquet(table).drop("engine", "seconds"), numbers(tmp_path))

@@ -10,8 +10,8 @@ import clickgym
 from clickgym.agents.agent import UnsuitedError
 from clickgym.core.statistics import half_width
 from clickgym.envs import CascadeModel, QueryUsers
-from clickgym.runner.config import run_seed
 from clickgym.runner.results import Results
+from clickgym.runner.store import run_seed
 
 pytestmark = pytest.mark.uncompiled
 

@@ -18,7 +18,7 @@ from polars.testing import assert_frame_equal
 import clickgym
 from clickgym.agents import Agent
 from clickgym.envs import list_instances, load_instance
-from clickgym.runner.config import run_seed
+from clickgym.runner.store import run_seed
 
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
 pytestmark = pytest.mark.usefixtures("undrawn")

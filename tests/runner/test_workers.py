@@ -11,8 +11,8 @@ from textwrap import dedent
 import pytest
 
 import clickgym
-from clickgym.runner import own_code
-from clickgym.runner.own_code import files_behind, values_in
+from clickgym.runner import hashes as module
+from clickgym.runner.hashes import files_behind, values_in
 
 MODULE = """
     from clickgym.agents import Agent
@@ -111,7 +111,7 @@ def test_after_an_edit_one_process_plays_all_and_keeps_nothing(write, tmp_path, 
     edited = rank_with(write, "[4, 3, 2, 1, 0]")
     text = dedent(MODULE.replace("list(range(n_positions))", "[0, 1, 2, 3, 4]"))
     (tmp_path / "edited_agent.py").write_text(text)
-    monkeypatch.setattr(own_code, "STARTED", 0.0)
+    monkeypatch.setattr(module, "STARTED", 0.0)
     regret = []
     for n_jobs, out, match in (
         (1, tmp_path / "out", "it is run, but not resumed, because .*edited_agent.py was edited"),

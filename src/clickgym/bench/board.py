@@ -11,9 +11,8 @@ from urllib.parse import quote
 import polars
 
 from ..agents.published import FAMILIES
-from ..runner.make import agent_recipe, observed_sizes
+from ..runner.make import AgentLike, observed_sizes, resolved_agent
 from ..runner.make import requirements as required
-from ..runner.names import AgentLike
 from .results import read_results, write_results
 from .score import Anchor, Scores, Summary, is_scored, scores_of, summarize
 from .tasks import ABILITIES, Task, all_tasks
@@ -74,7 +73,7 @@ class Line(NamedTuple):
 
 def requirements(agent: AgentLike) -> str:
     """What an agent is given beside clicks, in words."""
-    maker, _ = agent_recipe(agent)
+    maker, _ = resolved_agent(agent)
     observed = [size.removeprefix("n_") for size in observed_sizes(maker)]
     names = [name.replace("_", " ") for name in (*required(maker), *observed)]
     return ", ".join("production list" if name == "initial" else name for name in names)

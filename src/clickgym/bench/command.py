@@ -13,9 +13,9 @@ from rich.progress import track
 from ..agents import AGENTS
 from ..core.checks import check_choice
 from ..core.files import make_folder
-from ..runner.commands.options import Cluster, Jobs
+from ..runner.commands.run import Cluster, Jobs
 from ..runner.console import Column, errors, output, print_table, say
-from ..runner.names import by_label
+from ..runner.make import by_label
 from ..runner.workers import on_cluster
 from .board import OURS, Line, board, line_of, published, requirements, save_line
 from .play import play, playable

@@ -17,15 +17,19 @@ from numpy.typing import NDArray
 from ..agents import CompiledAgent, Learner, Random
 from ..agents.agent import UnsuitedError
 from ..core.files import make_folder
-from ..runner.identity import files_of, identities
-from ..runner.make import agent_recipe, make_agent, maker_name, observed_sizes, requirements
-from ..runner.names import AgentLike
-from ..runner.own_code import values_in
-from ..runner.play.pair import engine_of
-from ..runner.progress import say_resumed
+from ..runner.hashes import files_of, hashes_of, values_in
+from ..runner.make import (
+    AgentLike,
+    make_agent,
+    maker_name,
+    observed_sizes,
+    requirements,
+    resolved_agent,
+)
+from ..runner.play.play_run import engine_of
 from ..runner.single_run import run
 from ..runner.sweep import resumable
-from ..runner.workers import in_parallel
+from ..runner.workers import in_parallel, say_resumed
 from .results import read_results, write_results
 from .tasks import Task
 
@@ -38,7 +42,7 @@ def informed_agent(agent: AgentLike, env: gym.Env, horizon: int, seed: int) -> A
     """Make an agent for the first session. One that requires the examination of positions, and
     does not have it, gets that of the users, if they stay and have no memory.
     """
-    known, (maker, passed) = {}, agent_recipe(agent)
+    known, (maker, passed) = {}, resolved_agent(agent)
     stay = hasattr(getattr(env.unwrapped, "model", None), "epochs")
     if stay and "examination" in requirements(maker) and "examination" not in passed:
         known["examination"] = examination(env)
@@ -65,7 +69,7 @@ def playable(agent: AgentLike, tasks: Iterable[Task]) -> list[Task]:
     features; an agent that needs what the environment does not know does not play. Other errors of
     an agent are raised.
     """
-    maker: Any = agent_recipe(agent)[0]
+    maker: Any = resolved_agent(agent)[0]
     by_features = "n_features" in observed_sizes(maker)
     everywhere = isinstance(maker, type) and issubclass(maker, Learner | Random)
     fitting = [task for task in tasks if everywhere or task.has_features == by_features]
@@ -106,10 +110,10 @@ def play(
     Returns:
         One row for each task and run: ``task``, ``run``, ``loss`` and ``seconds``.
     """
-    maker, passed = agent_recipe(agent)
+    maker, passed = resolved_agent(agent)
     label = maker_name(maker)
-    recipe = {label: (maker, passed)}
-    (known,) = identities("agent", recipe, is_kept=True).values()
+    resolved = {label: (maker, passed)}
+    (known,) = hashes_of("agent", resolved, is_kept=True).values()
     make_folder(out)
     calls = []
     for task in tasks:
@@ -122,7 +126,7 @@ def play(
     finished: list[polars.DataFrame] = []
     with resumable(out, lambda: f"{len(finished)} of {len(tasks)} tasks"):
         prefer = "threads" if compiled else "processes"
-        values = values_in(files_of(recipe[label]))
+        values = values_in(files_of(resolved[label]))
         for table in watch(in_parallel(calls, n_jobs, prefer, "generator", values)):
             finished.append(table)
     return polars.concat(finished)

@@ -44,7 +44,7 @@ from ..core.checks import (
 from ..core.files import reading
 from ..core.sums import weighted_sums
 from ..envs import ContextualModel, DynamicBayesianModel, Instance
-from ..runner.play.measuring import mean_ndcg
+from ..runner.play.metrics import mean_ndcg
 from .reading import unzipped
 
 Floats = NDArray[np.float64]

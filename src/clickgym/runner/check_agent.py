@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import copy
+import pickle
 import random
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import joblib
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..agents import Agent, CompiledAgent
 from ..core.faults import FAILURES, Fault, expect, kernels_in_python, run_checks
+from ..core.kernels import uncompiled
 from ..envs import (
     CascadeMDP,
     ClickEnv,
@@ -26,18 +28,17 @@ from ..envs import (
     load_instance,
 )
 from ..envs.any_env import clicks_of
-from ..envs.result import Result
+from .hashes import files_behind, modules_in, values_in
 from .make import (
-    agent_recipe,
+    AgentLike,
     make_agent,
     maker_name,
     observed_sizes,
     parameters_of,
+    resolved_agent,
     takes,
 )
-from .names import AgentLike
-from .own_code import files_behind, modules_in, values_in
-from .play.faults import AgentError, check_list
+from .play.loop import AgentError, check_list
 from .single_run import run
 
 ATTRACTION = np.array([0.2, 0.7, 0.1, 0.5, 0.3])
@@ -114,15 +115,11 @@ def check_agent(agent: AgentLike) -> None:
     further = {
         "seeds": check.seeds,
         "agents side by side": check.no_shared_state,
-        "inputs": check.inputs,
         "item ids": check.item_ids,
     }
     if isinstance(check.first, CompiledAgent):
         first["kernels"] = check.kernels
-        further |= {
-            "hyper-parameters": check.hyperparameters,
-            "engines": check.engines,
-        }
+        further |= {"hyper-parameters": check.hyperparameters, "engines": check.engines}
     if hasattr(check.first, "save") and hasattr(check.first, "load"):
         further["saving and loading"] = check.saving
     first["lists"] = check.lists
@@ -139,7 +136,7 @@ class _Check:
     """An agent, the problems on which it is checked, and the checks."""
 
     def __init__(self, agent: AgentLike) -> None:
-        self.maker, self.passed = agent_recipe(agent)
+        self.maker, self.passed = resolved_agent(agent)
         self.before = self.values()
         self.observed = observed_sizes(self.maker)
         common = ("n_items", "n_positions", "seed")
@@ -193,14 +190,8 @@ class _Check:
         """The lists of agents that take turns, each in an environment of its own, all with the same
         seed.
         """
-        lists: list[list[list[int]]] = [[] for _ in agents]
-        for turns in zip(
-            *(_sessions(agent, self.env(), n_sessions) for agent in agents), strict=True
-        ):
-            for i, session in enumerate(turns):
-                agents[i].update(*session)
-                lists[i].append(np.asarray(session[1]).tolist())
-        return lists
+        shown = (_shown(agent, self.env(), n_sessions) for agent in agents)
+        return [[*lists] for lists in zip(*zip(*shown, strict=True), strict=True)]
 
     # -------------------------------------------------------------------------------- of all agents
 
@@ -215,9 +206,7 @@ class _Check:
     def lists(self) -> None:
         for n_items, n_positions in SIZES:
             env = self.env(n_items, n_positions)
-            agent = self.make(env, SHORT)
-            for session in _sessions(agent, env, SESSIONS):
-                agent.update(*session)
+            [*_shown(self.make(env, SHORT), env, SESSIONS)]
 
     def seeds(self) -> None:
         first, second = (self.play(self.make(seed=3)) for _ in range(2))
@@ -234,22 +223,6 @@ class _Check:
             "two agents disturb one another; keep what changes in self, not in the class or module"
         )
         expect(together == [alone, alone], what)
-
-    def inputs(self) -> None:
-        agent = self.make()
-
-        def rank(observation: Any) -> Any:
-            before = copy.deepcopy(observation)
-            ranking = agent.rank(observation)
-            _expect_same("rank", "observation", before, observation)
-            return ranking
-
-        for observation, ranking, clicks, reward in _sessions(agent, self.env(), 50, rank):
-            before = copy.deepcopy((observation, ranking, clicks))
-            agent.update(observation, ranking, clicks, reward)
-            _expect_same("update", "observation", before[0], observation)
-            _expect_same("update", "ranking", before[1], ranking)
-            _expect_same("update", "clicks", before[2], clicks)
 
     def item_ids(self) -> None:
         regret = np.zeros((2, SEEDS, len(FIRST)))
@@ -286,36 +259,22 @@ class _Check:
             expect(type(agent.hyperparameters[name]) is float, what)
 
     def kernels(self) -> None:
-        for n_items, n_positions in SIZES:
-            env = self.env(n_items, n_positions)
-            agent = self.make(env, SHORT)
-
-            def rank(observation: Any, agent: Any = agent) -> Any:
-                agent.make_room(1)
-                agent.rank_kernel(
-                    agent.state, agent.rng, agent.ranking, *agent.observed_arrays(observation)
-                )
-                return agent.ranking
-
-            with kernels_in_python():
-                for observation, ranking, clicks, _ in _sessions(agent, env, SESSIONS, rank):
-                    agent.update_kernel(
-                        agent.state, ranking, clicks, *agent.observed_arrays(observation)
-                    )
-                    if "user" in agent.session:
-                        agent.user[1] = 0  # the next session is of the same user
+        with uncompiled(), kernels_in_python():
+            self.lists()
 
     def engines(self) -> None:
-        agents = self.make(horizon=SHORT), self.make(horizon=SHORT)
-        results = _run(agents[0], self.env(), "compiled"), _run(agents[1], self.env(), "python")
-        _expect_equal("the compiled engine and the Python engine", *results, *agents)
+        outcomes = [
+            _outcome(self.make(horizon=SHORT), self.env(), engine)
+            for engine in ("compiled", "python")
+        ]
+        _expect_equal("the compiled engine and the Python engine", *outcomes)
 
     def saving(self) -> None:
         agent = self.make(horizon=SHORT, seed=7)  # `load` makes an agent with seed 0
         run(agent, self.env(), SESSIONS, seed=1)
         twin = _loaded(agent)
-        results = _run(agent, self.env()), _run(twin, self.env())
-        _expect_equal("a saved agent and the loaded one", *results, agent, twin)
+        outcomes = _outcome(agent, self.env()), _outcome(twin, self.env())
+        _expect_equal("a saved agent and the loaded one", *outcomes)
         observation, _ = self.env().reset(seed=3)
         for _ in range(10):
             ranking, twin = agent.rank(observation), _loaded(agent)
@@ -334,30 +293,40 @@ def _global_generators() -> tuple[Any, ...]:
     return state[1].tolist(), state[2], random.getstate(), of_torch
 
 
-def _sessions(
-    agent: Any, env: gym.Env, n_sessions: int, rank: Callable[[Any], Any] | None = None
-) -> Iterator[tuple[Any, Any, NDArray[np.int8], float]]:
-    """The arguments of `Agent.update` after each session; the caller lets the agent learn."""
+def _shown(agent: Any, env: gym.Env, n_sessions: int) -> Iterator[list[int]]:
+    """Yield the list of each session before the agent learns from it; check the lists, and that the
+    agent does not change what it is given.
+    """
     core: Any = env.unwrapped
     (observation, _), users = env.reset(seed=0), core.model
     for number in range(1, n_sessions + 1):
         try:
-            ranking = (rank or agent.rank)(observation)
+            with _unchanged("rank", observation=observation):
+                ranking = agent.rank(observation)
             check_list(agent, ranking, users.n_items, users.n_positions, "session", number)
         except AgentError as error:
             raise Fault(str(error)) from None
         except StopIteration:  # which a generator cannot raise
             raise Fault("StopIteration") from None
         following, reward, terminated, truncated, _ = env.step(ranking)
-        yield observation, ranking, np.array(clicks_of(following)), float(reward)
+        clicks = np.array(clicks_of(following))
+        yield np.asarray(ranking).tolist()
+        with _unchanged("update", observation=observation, ranking=ranking, clicks=clicks):
+            agent.update(observation, ranking, clicks, float(reward))
         observation = following
         if terminated or truncated:
             observation, _ = env.reset()
             agent.leave()
 
 
-def _run(agent: Any, env: gym.Env, engine: Any = "auto") -> Result:
-    return run(agent, env, SESSIONS, seed=2, checkpoints=range(1, SESSIONS + 1), engine=engine)
+@contextmanager
+def _unchanged(method: str, **given: Any) -> Iterator[None]:
+    """Context in which a method must not change what it is given."""
+    before = {name: pickle.dumps(value) for name, value in given.items()}
+    yield
+    for name, value in given.items():
+        is_same = pickle.dumps(value) == before[name]
+        expect(is_same, f"{method} changes the {name} that it is given; copy it first")
 
 
 def _loaded(agent: Any) -> Any:
@@ -370,26 +339,28 @@ def _loaded(agent: Any) -> Any:
     return twin
 
 
+def _outcome(agent: Any, env: gym.Env, engine: Any = "auto") -> dict[str, Any]:
+    """What a run measures in each session; of compiled agents also the generator and the state that
+    it leaves, as far as it has a fixed size.
+    """
+    steps = range(1, SESSIONS + 1)
+    result = run(agent, env, SESSIONS, seed=2, checkpoints=steps, engine=engine)
+    outcome: dict[str, Any] = {
+        name: getattr(result, name) for name in ("regret", "reward", "clicks")
+    }
+    if isinstance(agent, CompiledAgent):
+        outcome["generator"] = agent.rng.bit_generator.state
+        fixed = agent.arrays.keys() - agent.growing
+        outcome |= {f"state.{name}": agent.arrays[name] for name in sorted(fixed)}
+    return outcome
+
+
+def _expect_equal(what: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> None:
+    differing = [name for name in first if not _same(first[name], second[name])]
+    expect(not differing, f"{what} differ in {', '.join(differing)}")
+
+
 def _same(first: Any, second: Any) -> bool:
     if isinstance(first, Mapping):
         return all(_same(first[key], second[key]) for key in first)
     return np.array_equal(first, second, equal_nan=np.asarray(first).dtype.kind == "f")
-
-
-def _expect_same(method: str, what: str, before: Any, after: Any) -> None:
-    expect(_same(before, after), f"{method} changes the {what} that it is given; copy it first")
-
-
-def _expect_equal(what: str, first: Result, second: Result, agent: Any, other: Any) -> None:
-    """The same regret, reward and clicks; of compiled agents the same generators and states."""
-    for name in ("regret", "reward", "clicks"):
-        different = np.flatnonzero(getattr(first, name) != getattr(second, name))
-        for i in different[:1]:
-            raise Fault(f"{what} differ from session {first.steps[i]} on: {name}")
-    if isinstance(agent, CompiledAgent):
-        states = agent.rng.bit_generator.state, other.rng.bit_generator.state
-        expect(states[0] == states[1], f"{what} have drawn differently from their generators")
-        fixed = sorted(agent.arrays.keys() - agent.growing)  # others may differ in size
-        pairs = {name: (agent.arrays[name], other.arrays[name]) for name in fixed}
-        changes = [name for name, both in pairs.items() if not _same(*both)]
-        expect(not changes, f"{what} differ in {', '.join(changes)} of their states")

@@ -1,37 +1,168 @@
-"""Environments and agents, made of recipes: of what names, specs and classes stand for, with
-arguments.
-"""
+"""Specs and labels, and the environments and agents that they stand for."""
 
 from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Callable
-from functools import lru_cache, partial
-from typing import Any
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any, Literal, TypeVar
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.envs.registration import EnvSpec, load_env_creator
+from gymnasium.envs.registration import EnvSpec
 
 from ..agents import AGENTS
 from ..agents.agent import BaseAgent, Seed, UnsuitedError
 from ..agents.rl.learner import adopt
-from ..core.checks import AN_ENV, check_horizon, check_kind, short, unknown
+from ..core.checks import AN_ENV, check_horizon, check_kind, is_sequence, short, unknown
 from ..core.faults import FAILURES, SessionError, cause
 from ..core.modules import module_of
+from ..core.specs import parse_spec, written_spec
 from ..envs import ENVIRONMENTS, ClickEnv, Users
 from ..envs.any_env import sizes_of
 from ..envs.base_env import name_of
-from .names import AgentLike, EnvLike, split
-from .play.faults import AgentError
+from ..envs.instances.instance import shipped_instances
+from .play.loop import AgentError
+
+Spec = str | tuple[str, Mapping[str, Any]]
+"""A name with arguments: ``"CascadeKLUCB:feedback=first_click"`` or ``("CascadeKLUCB", {"feedback":
+"first_click"})``.
+"""
+AgentLike = Spec | Callable[..., Any] | tuple[Callable[..., Any], Mapping[str, Any]]
+"""What an agent is made of: a spec, a class, or a class with arguments."""
+EnvLike = Spec | EnvSpec | Callable[..., gym.Env] | Users | tuple[Any, Mapping[str, Any]]
+"""What an environment is made of: an id, an id with arguments, or the users it is to have."""
+
+Thing = TypeVar("Thing")
+
+RL_LIBRARIES = ("stable_baselines3", "sb3_contrib", "sbx")
+"""stable-baselines3 and its relatives, whose algorithms are named as their documentation calls
+them: ``sb3_contrib:TRPO``.
+"""
+
+
+# -------------------------------------------------------------------------------------------- specs
+
+
+def split_label(text: str) -> tuple[str | None, str]:
+    """Split what is typed into its label, None if there is none, and the spec.
+
+    Example:
+        >>> split_label("mine=my_module:MyAgent:alpha=0.1"), split_label("TopRank:delta=0.1")
+        (('mine', 'my_module:MyAgent:alpha=0.1'), (None, 'TopRank:delta=0.1'))
+    """
+    label, equals, spec = text.partition("=")
+    return (label, spec) if equals and ":" not in label else (None, text)
+
+
+def split(thing: Any) -> tuple[Any, dict[str, Any]]:
+    """Split an agent or environment into what makes it (an object or its name) and its arguments.
+
+    Example:
+        >>> from clickgym.agents import TopRank
+        >>> split("TopRank:delta=0.1"), split((TopRank, {}))[1]
+        (('TopRank', {'delta': 0.1}), {})
+    """
+    if isinstance(thing, tuple) and len(thing) == 2 and isinstance(thing[1], Mapping):
+        maker, arguments = split(thing[0])
+        return maker, {**arguments, **thing[1]}
+    return parse_spec(thing) if isinstance(thing, str) else (thing, {})
+
+
+# ------------------------------------------------------------------------------------------- labels
+
+
+def spec_of(thing: Any) -> str | None:
+    """The spec of an agent or environment, in the form that `parse_spec` reads; None if it has
+    none.
+
+    Example:
+        >>> from clickgym.agents import CascadeKLUCB
+        >>> spec_of((CascadeKLUCB, {"feedback": "first_click"}))
+        'CascadeKLUCB:feedback=first_click'
+        >>> spec_of(lambda: gym.make("PBMRank-v0"))
+    """
+    maker, arguments = split(thing)
+    name = maker if isinstance(maker, str) else import_name(maker)
+    return None if name is None else written_spec(name, arguments)
+
+
+def import_name(maker: Any) -> str | None:
+    """The name by which a class or a function can be imported."""
+    maker = getattr(maker, "adopted", maker)  # a learner made of a library's class goes by that
+    name, module = getattr(maker, "__qualname__", None), getattr(maker, "__module__", None)
+    if name is None or module is None:
+        return None
+    if AGENTS.get(name) is maker:
+        return str(name)
+    library = module.partition(".")[0]
+    if library in RL_LIBRARIES and getattr(sys.modules[library], name, None) is maker:
+        return f"{library}:{name}"
+    try:
+        namesake = operator.attrgetter(name)(sys.modules[module])
+    except (AttributeError, KeyError):
+        return None
+    return f"{module}:{name}" if namesake is maker else None
+
+
+def by_label(what: str, things: Iterable[Thing] | Mapping[str, Thing]) -> dict[str, Thing]:
+    """Agents or environments by label: their spec, or the label that a mapping or ``LABEL=`` gives
+    them.
+
+    Args:
+        what: ``"agent"`` or ``"environment"``.
+        things: a list, in which names may have labels, as they are typed; or a mapping from labels.
+
+    Raises:
+        TypeError: it is neither.
+        ValueError: nothing was named, or something twice; something has no spec and no label; a
+            label is no text on one line, or the name of something else.
+
+    Example:
+        >>> from clickgym.agents import TopRank
+        >>> list(by_label("agent", [TopRank, "Random"]))
+        ['TopRank', 'Random']
+        >>> by_label("agent", ["mine=my_module:MyAgent:alpha=0.1", "Random"])
+        {'mine': 'my_module:MyAgent:alpha=0.1', 'Random': 'Random'}
+    """
+    if isinstance(things, str) or not isinstance(things, Iterable):
+        raise TypeError(f"expected a list of {what}s, got {short(things)}")
+    if isinstance(things, Mapping):
+        pairs = [*things.items()]
+    else:
+        typed = [
+            split_label(thing) if isinstance(thing, str) else (None, thing) for thing in things
+        ]
+        pairs = [(spec_of(spec) if label is None else label, spec) for label, spec in typed]
+    labelled: dict[str, Thing] = {}
+    for label, thing in pairs:
+        if label is None:
+            cure = f'give it one in a mapping {{"my {what}": ...}}'
+            raise ValueError(f"{what} {short(thing)} has no name; {cure}")
+        if not isinstance(label, str) or not label.strip() or not label.isprintable():
+            raise ValueError(
+                f"the label of {what} {short(thing)} is {label!r}; expected some words"
+            )
+        is_name = ":" in label or label in AGENTS or label in gym.registry
+        if is_name and label != spec_of(thing):
+            raise ValueError(f"the label {label!r} is the name of something else; choose another")
+        if label in labelled:
+            raise ValueError(f"{what} {label!r} is named twice")
+        labelled[label] = thing
+    if not labelled:
+        raise ValueError(f"no {what} was named")
+    return labelled
+
 
 Arguments = dict[str, Any]
-EnvRecipe = tuple[EnvSpec | Users | Callable[..., gym.Env], Arguments]
+ResolvedEnv = tuple[EnvSpec | Users | Callable[..., gym.Env], Arguments]
 """The maker of an environment, a registered id, the users of a `ClickEnv` or a function, and its
 arguments.
 """
-AgentRecipe = tuple[Callable[..., BaseAgent], Arguments]
+ResolvedAgent = tuple[Callable[..., BaseAgent], Arguments]
 """The maker of an agent, a class or a function, and its hyper-parameters."""
 
 OBSERVED = {
@@ -48,8 +179,8 @@ SET_BY_THE_RUN = ("n_items", "n_positions", "horizon", "seed")
 # ------------------------------------------------------------------------------------- environments
 
 
-def env_recipe(env: EnvLike) -> EnvRecipe:
-    """Resolve what was passed as an environment; a recipe stays as it is.
+def resolved_env(env: EnvLike) -> ResolvedEnv:
+    """Resolve what was passed as an environment; what was resolved stays as it is.
 
     Args:
         env: as for `make_env`, but no environment that exists already.
@@ -85,12 +216,6 @@ def _registered(env_id: str) -> EnvSpec:
     raise ValueError(f"{unknown('environment', env_id, ids)}; your own is named module:Id-v0")
 
 
-def creator_of(spec: EnvSpec) -> Any:
-    """The function or class that ``gym.make`` calls for an id."""
-    entry = spec.entry_point
-    return load_env_creator(entry) if isinstance(entry, str) else entry
-
-
 def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
     """Make an environment.
 
@@ -110,7 +235,7 @@ def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
     """
     if isinstance(env, gym.Env):
         return env
-    maker, arguments = env_recipe(env)
+    maker, arguments = resolved_env(env)
     if instance is not None:
         if "instance" in arguments or isinstance(maker, Users):
             raise ValueError(
@@ -121,38 +246,57 @@ def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
         return ClickEnv(maker, **arguments)
     if isinstance(maker, EnvSpec):
         try:
-            make = partial(gym.make, maker)
-            return _called(f"environment {maker.id}", make, arguments, SessionError)
+            with _blaming(f"environment {maker.id}", SessionError):
+                return gym.make(maker, **arguments)
         except gym.error.Error as error:
             raise ValueError(f"environment {maker.id}: {error}") from None
-    result = _called(f"environment {maker_name(maker)}", maker, arguments, SessionError)
+    with _blaming(f"environment {maker_name(maker)}", SessionError):
+        result = maker(**arguments)
     check_kind(f"what {short(maker)} returned", result, gym.Env, AN_ENV)
     return result
 
 
-def _called(
-    what: str, maker: Callable[..., Any], arguments: Arguments, error_class: type[SessionError]
-) -> Any:
-    """What a maker returns. Its refusals are passed on; other errors become one that names it."""
+@contextmanager
+def _blaming(what: str, error_class: type[SessionError]) -> Iterator[None]:
+    """Context in which something is made. Its refusals are passed on; other errors become one that
+    names it.
+    """
     try:
-        return maker(**arguments)
+        yield
     except (ValueError, ImportError, OSError, MemoryError, SessionError, gym.error.Error):
         raise
     except TypeError as error:
-        cause_ = error.__cause__  # what Gymnasium passes on, with more words
-        step = error.__traceback__ and error.__traceback__.tb_next
-        if cause_ is None and step is not None:  # not from the call itself
-            raise
-        raise TypeError(f"{what}: {cause_ or error}") from error
+        # Gymnasium passes on another error with more words.
+        raise TypeError(f"{what}: {error.__cause__ or error}") from error
     except FAILURES as error:
         raise error_class(f"{what} cannot be made: {cause(error)}") from error
+
+
+SHIPPED: Literal["shipped"] = "shipped"
+"""The name that stands for all shipped instances."""
+
+
+def all_instances(instances: Any) -> Sequence[Any]:
+    """The instances of a sweep; None is the default of each environment."""
+    if instances is None:
+        return [None]
+    listed = [SHIPPED] if isinstance(instances, str) and instances == SHIPPED else instances
+    if not (is_sequence(listed) and len(listed)):
+        raise TypeError(
+            f'instances is {short(instances)}; expected a list of instances, or "{SHIPPED}"'
+        )
+    used: list[Any] = []
+    for instance in listed:
+        is_all = isinstance(instance, str) and instance == SHIPPED
+        used += shipped_instances() if is_all else [instance]
+    return used
 
 
 # ------------------------------------------------------------------------------------------- agents
 
 
-def agent_recipe(agent: AgentLike) -> AgentRecipe:
-    """Resolve what was passed as an agent; a recipe stays as it is.
+def resolved_agent(agent: AgentLike) -> ResolvedAgent:
+    """Resolve what was passed as an agent; what was resolved stays as it is.
 
     A class with a training loop of its own, such as ``"stable_baselines3:PPO"``, is adopted.
 
@@ -166,7 +310,7 @@ def agent_recipe(agent: AgentLike) -> AgentRecipe:
         ValueError, TypeError: there is no such agent, or it is none.
 
     Example:
-        >>> agent_recipe("TopRank:delta=0.1")
+        >>> resolved_agent("TopRank:delta=0.1")
         (<class 'clickgym.agents.top_rank.TopRank'>, {'delta': 0.1})
     """
     thing, hyperparameters = split(agent)
@@ -188,15 +332,11 @@ def _checked_maker(thing: Any, what: str) -> Callable[..., BaseAgent]:
     """What was passed as an agent, if it can make one."""
     if isinstance(thing, type):
         return thing if issubclass(thing, BaseAgent) else adopt(thing)  # type: ignore[arg-type]
-    if hasattr(thing, "predict"):
-        cure = "clickgym.agents.FrozenPolicy(model=model)"
-        raise TypeError(f"{what} is a trained model; play it as {cure}")
-    if isinstance(thing, BaseAgent) or not callable(thing):
-        raise TypeError(f"{what} makes no agents; expected a name, a class or (class, arguments)")
-    if not takes(thing, "n_items"):
+    if not callable(thing) or isinstance(thing, BaseAgent) or not takes(thing, "n_items"):
         raise TypeError(
-            f"{what} makes no agents, because it takes no n_items; a function that returns lists "
-            "is played as clickgym.agents.FrozenPolicy(n_items, n_positions, model=function)"
+            f"{what} makes no agents; expected a name, a class, (class, arguments) or a function "
+            "that takes n_items; a trained model, or a function that returns lists, is played as "
+            "clickgym.agents.FrozenPolicy"
         )
     return thing
 
@@ -271,7 +411,7 @@ def make_agent(
         ['examination', 'n_items', 'n_positions']
     """
     check_kind("env", env, gym.Env, AN_ENV)
-    maker, passed = agent_recipe(agent)
+    maker, passed = resolved_agent(agent)
     passed = {**passed, **hyperparameters}
     name = maker_name(maker)
     for key in passed:
@@ -282,7 +422,8 @@ def make_agent(
         key: value.copy() if isinstance(value, np.ndarray) else value
         for key, value in _filled_in(maker, passed, env, horizon).items()
     }
-    result = _called(f"agent {name}", maker, {**filled_in, **passed, "seed": seed}, AgentError)
+    with _blaming(f"agent {name}", AgentError):
+        result: Any = maker(**filled_in, **passed, seed=seed)
     if not isinstance(result, BaseAgent):
         raise TypeError(f"{name} returned {short(result)}; expected an agent")
     if result.has_played:

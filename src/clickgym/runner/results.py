@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars
@@ -20,15 +23,18 @@ from ..core.checks import (
     entries,
     is_sequence,
 )
-from ..core.files import make_folder
+from ..core.files import make_folder, parquet, write_whole
 from ..core.forks import check_fork
 from ..envs.result import TIMED, Result
-from .config import Cell, Config, check_cells
-from .store import read_folders
+from .store import RUNS, Cell, Config, check_cells, read_folders
 from .summaries import FIXED, final_table, metrics_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+CONFIG, SUMMARY, FIGURE, ROWS = "config.json", "summary.csv", "regret", "results.parquet"
+"""The files in a folder; the figure with a suffix."""
 
 
 class Results:
@@ -50,7 +56,7 @@ class Results:
             not told) and unrecorded (sessions that were simulated, and not recorded). Then come
             step, regret, reward, clicks, further metrics, engine and seconds (wall time of the
             run).
-        configuration: the configuration of the sweep, or None if it is unknown.
+        config: the configuration of the sweep, or None if it is unknown.
 
     Raises:
         ValueError: the folder is not one of results, the rows are not those of a sweep, or single
@@ -71,8 +77,6 @@ class Results:
         ['TopRank', 'Random']
         >>> figure = results.plot("regret.pdf")  # doctest: +SKIP
     """
-
-    configuration: Config | None
 
     def __init__(
         self,
@@ -98,12 +102,7 @@ class Results:
         if missing or source.is_empty():
             raise ValueError(f"the table lacks {min(missing, default='rows')!r}, which a sweep has")
         _check_once(source)
-        self.rows, self.configuration = source, config
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """The configuration, as in ``config.json``; empty if it is unknown."""
-        return {} if self.configuration is None else self.configuration.to_json()
+        self.rows, self.config = source, config
 
     @property
     def frame(self) -> polars.DataFrame:
@@ -122,11 +121,7 @@ class Results:
 
         Args:
             column: ``"env"``, ``"instance"`` or ``"agent"``.
-
-        Raises:
-            ValueError: another column.
         """
-        check_choice("column", column, ("env", "instance", "agent"))
         return self.rows[column].unique(maintain_order=True).to_list()
 
     def select(
@@ -141,7 +136,7 @@ class Results:
             ValueError: there is no such agent or environment, or none of the agents was run in any
                 of the environments.
         """
-        rows, config = self.rows, self.configuration
+        rows, config = self.rows, self.config
         for what, column, labels in (
             ("agent", "agent", agents),
             ("environment", "env", environments),
@@ -154,7 +149,7 @@ class Results:
                 rows = rows.filter(col(column).is_in(chosen)).sort(order, maintain_order=True)
                 if config is not None:
                     cells = [cell for cell in config.cells if getattr(cell, column) in chosen]
-                    config = config.only(cells)
+                    config = replace(config, cells=cells)
         if rows.is_empty():
             raise ValueError("there are no results of these agents in these environments")
         return Results(rows, config)
@@ -268,8 +263,7 @@ class Results:
         )
         figure = regret_figure(self.rows, manner)
         if path is not None:
-            config = self.configuration
-            write_figure(figure, check_path("path", path), config.origin if config else None)
+            write_figure(figure, check_path("path", path), self._origin)
         return figure
 
     def to_latex(self, reference: str | None = None) -> str:
@@ -280,7 +274,7 @@ class Results:
         Args:
             reference: as in `table`.
         """
-        from .reports.latex import to_latex
+        from .reports.table import to_latex
 
         return to_latex(self, reference)
 
@@ -292,13 +286,45 @@ class Results:
             reference: as in `table`.
         """
         from .console import output
-        from .reports.report import write_files
         from .reports.table import print_results
 
-        folder = check_path("out", out)
-        make_folder(folder)
         print_results(output(), self, reference)
-        write_files(folder, self, reference)
+        self.write(check_path("out", out), reference)
+
+    def write(
+        self, out: Path, reference: str | None = None, last_added: int | None = None
+    ) -> list[str]:
+        """Write the `table`, the figure and the rows, and return the names of the files.
+
+        Args:
+            out: a folder, created if missing.
+            reference: as in `table`.
+            last_added: of a results folder: when a run was last added before it was read, in
+                nanoseconds. If another command has written rows with later runs meanwhile, those
+                stay.
+        """
+        from .reports.figures import figure_bytes  # matplotlib is slow to load
+
+        make_folder(out)
+        figure = self.plot()
+        files: dict[str, str | bytes] = {
+            f"{FIGURE}.{kind}": figure_bytes(figure, kind, self._origin) for kind in ("png", "svg")
+        }
+        files[SUMMARY] = self.table(reference).write_csv()
+        files[ROWS] = parquet(self.rows)
+        if last_added is None or _time_of(out / ROWS) <= last_added:
+            if self.config is not None:
+                write_whole(out / CONFIG, json.dumps(self.config.to_json(), indent=1) + "\n")
+            for name, content in files.items():  # the rows last: a stopped process writes all again
+                write_whole(out / name, content)
+            if last_added is not None:
+                os.utime(out / ROWS, ns=(last_added, last_added))
+        return [*files]
+
+    @property
+    def _origin(self) -> str | None:
+        """Version and command, for the metadata of figures."""
+        return self.config.origin if self.config else None
 
     def __repr__(self) -> str:
         counts = {
@@ -309,6 +335,22 @@ class Results:
         }
         texts = [f"{count} {word}{'s' * (count > 1)}" for word, count in counts.items()]
         return f"<Results: {', '.join(texts)}, {self.horizon:,} sessions>"
+
+
+def write_folder(out: Path) -> None:
+    """Write the files of a results folder, unless they are of all its finished runs already.
+
+    The rows have the time at which a run was last added before the folder was read. So it tells
+    whether runs came later, also if several commands fill the folder.
+    """
+    last_added = max(file.stat().st_mtime_ns for file in (out / RUNS).iterdir())
+    if _time_of(out / ROWS) != last_added:
+        Results(*read_folders([out])[:2]).write(out, last_added=last_added)
+
+
+def _time_of(file: Path) -> int:
+    """When a file was last written, in nanoseconds; 0 without the file."""
+    return file.stat().st_mtime_ns if file.is_file() else 0
 
 
 # ----------------------------------------------------------------------- of single runs and results
@@ -328,33 +370,24 @@ def rows_of(parts: Sequence[Result | Results]) -> polars.DataFrame:
             rewards; a run is there twice; or a label is used for two things.
     """
     frames: list[polars.DataFrame] = []
-    origins, seen, cells = dict[Any, Any](), set[Any](), list[Cell]()
-    meanings = dict[Any, list[str]]()  # of labels in the configuration of a part
+    known, seen, cells = dict[Any, Any](), set[Any](), list[Cell]()
     numbers = Counter[tuple[str, ...]]()
     for place, part in enumerate(parts):
         if isinstance(part, Results):
-            origin: Any = place
-            of_part = part.rows.select("env", "instance", "agent").unique().rows()
-            frames.append(part.rows)
-            its_cells = [] if part.configuration is None else part.configuration.cells
+            frame, its_cells = part.rows, part.config.cells if part.config else []
+            meanings: dict[Any, Any] = {cell[:3]: cell.hashes for cell in its_cells}
+            otherwise: Any = place
             cells += its_cells
-            meanings |= {(place, *cell[:3]): cell.identities for cell in its_cells}
         else:
-            if part.is_stream:
-                raise ValueError(
-                    f"a result of {part.agent} in {part.env} is of one stream of a training on "
-                    "several, which together are one run: train on clickgym.agents.vec_env("
-                    f"{part.env.split(':')[0]!r}, n_envs), whose result({part.agent!r}) has them "
-                    "all, or in a single environment"
-                )
-            origin = "own loop" if part.engine == "own loop" else "run"
-            of_part = [(part.env, part.instance, part.agent)]
-            frames.append(part.to_frame(numbers[of_part[0]]))
-            numbers[of_part[0]] += 1
-            _check_new(part, seen)
-        for labels in of_part:
-            meaning = meanings.get((origin, *labels), origin)
-            if origins.setdefault(labels, meaning) != meaning:
+            _check_run(part, seen)
+            label = part.env, part.instance, part.agent
+            frame, meanings = part.to_frame(numbers[label]), {}
+            otherwise = "own loop" if part.engine == "own loop" else "run"
+            numbers[label] += 1
+        frames.append(frame)
+        for labels in frame.select("env", "instance", "agent").unique().rows():
+            meaning = meanings.get(labels, otherwise)
+            if known.setdefault(labels, meaning) != meaning:
                 raise ValueError(f"two results are called {labels[2]}; give one another name")
     rows = polars.concat(frames, how="diagonal").select(polars.exclude(TIMED), *TIMED)
     _check_comparable(rows)
@@ -362,10 +395,17 @@ def rows_of(parts: Sequence[Result | Results]) -> polars.DataFrame:
     return rows
 
 
-def _check_new(run: Result, seen: set[Any]) -> None:
-    """Check that a single run without a seed is not there already, under whatever name; note that
-    it is.
+def _check_run(run: Result, seen: set[Any]) -> None:
+    """Check that a single run is a whole one and, if it has no seed, not there already under
+    whatever name; note that it is.
     """
+    if run.is_stream:
+        raise ValueError(
+            f"a result of {run.agent} in {run.env} is of one stream of a training on several, "
+            "which together are one run: train on clickgym.agents.vec_env("
+            f"{run.env.split(':')[0]!r}, n_envs), whose result({run.agent!r}) has them all, or in "
+            "a single environment"
+        )
     key = run.env, run.instance, run.regret.tobytes(), run.reward.tobytes()
     if run.seed is None and key in seen:
         raise ValueError(f"{run.agent} in {run.env} has the same run twice; {OTHERS}")

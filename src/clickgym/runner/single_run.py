@@ -16,11 +16,9 @@ from ..envs.any_env import own_step_of
 from ..envs.base_env import name_of
 from ..envs.meter import checkpoint_steps
 from ..envs.result import Result
-from .make import make_agent, make_env
-from .names import AgentLike, EnvLike
-from .play.measuring import Metrics
-from .play.pair import Engine, check_episode, engine_of, features_warning, ignores_features
-from .play.play_run import play
+from .make import AgentLike, EnvLike, make_agent, make_env
+from .play.metrics import Metrics
+from .play.play_run import Engine, check_episode, engine_of, play, warn_of_features
 
 
 def run(
@@ -88,8 +86,7 @@ def run(
             agent = make_agent(agent, env, horizon=horizon, seed=seed)
         played_by = engine_of(agent, env, engine)
         check_episode(env, horizon)
-        if ignores_features(agent, env):
-            warnings.warn(features_warning([type(agent).__name__], name_of(env)), stacklevel=2)
+        warn_of_features(agent, env)
         result = play(agent, env, played_by, steps, measured, seed)
     if np.isnan(result.regret[-1]):
         cause = "info has neither regret, nor expected_reward and optimal_reward"

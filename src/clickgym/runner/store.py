@@ -9,20 +9,254 @@ of the process, is no finished run.
 from __future__ import annotations
 
 import json
+import shlex
 from base64 import b64decode, b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
+from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import polars
 
 from ..core.checks import short
-from ..core.files import append, make_folder
+from ..core.compiling import numba
+from ..core.files import FORMAT, append, check_format, make_folder
+from ..envs.meter import checkpoint_steps
 from ..envs.result import Result, rows_of_runs
-from .config import SETTING, Config, begun, check_cells, run_seed, shown_of
+from .hashes import UNKNOWN
+
+SETTING = ("horizon", "checkpoints", "metrics", "clickgym", "versions")
+"""The attributes of `Config` that the runs of one table have in common."""
+
+
+class Cell(NamedTuple):
+    """All runs of an agent in an environment with an instance, of one seed of a sweep.
+
+    Attributes:
+        env, instance, agent: labels.
+        specs: those of these three; None for an object without one.
+        hashes: of what the three stand for.
+        runs: how many.
+        n_queries: of the instance; a run plays one of them.
+        seed: of the sweep.
+    """
+
+    env: str
+    instance: str
+    agent: str
+    specs: list[str | None]
+    hashes: list[str]
+    runs: int
+    n_queries: int
+    seed: int
+
+    def meanings(self) -> Iterator[tuple[tuple[int, str], str]]:
+        """The hash of each of the three labels, which are distinct with the numbers of columns."""
+        return zip(enumerate(self[:3]), self.hashes, strict=True)
+
+    @property
+    def content(self) -> tuple[int, str, list[str]]:
+        """What its runs depend on, beside the setting and their numbers."""
+        return self.seed, self.instance, self.hashes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """What a sweep, or the table of a folder, is of.
+
+    Attributes:
+        clickgym: the version of the package.
+        versions: of the packages that it computes with.
+        horizon: T, sessions per run.
+        checkpoints: the steps at which results are kept.
+        metrics: their names.
+        cells: of the table, in its order.
+    """
+
+    clickgym: str
+    versions: dict[str, str]
+    horizon: int
+    checkpoints: list[int]
+    metrics: list[str]
+    cells: list[Cell]
+
+    @classmethod
+    def from_json(cls, where: object, content: Mapping[str, Any]) -> Self:
+        """The configuration in a JSON object, as `to_json` writes it; ``where`` is it from?
+
+        Raises:
+            ValueError: it is of another version's format, or something is missing.
+        """
+        check_format(where, content.get("format"))
+        try:
+            own = {one.name: content[one.name] for one in fields(cls)}
+            return cls(**own | {"cells": [Cell(*cell) for cell in content["cells"]]})
+        except (TypeError, KeyError) as error:
+            raise ValueError(f"{where} is not the configuration of a sweep ({error})") from None
+
+    def to_json(self) -> dict[str, Any]:
+        """This configuration as a JSON object, with the format and the `command`."""
+        return {"format": FORMAT, **asdict(self), "seeds": self.seeds, "command": self.command}
+
+    @property
+    def setting(self) -> dict[str, Any]:
+        """What the runs of one table have in common."""
+        return {name: getattr(self, name) for name in SETTING}
+
+    def trials(self) -> Iterator[tuple[Cell, int, str]]:
+        """All runs in the order of the table: the cell, the number of the run, and the key by which
+        a folder knows it, a hash of all that it depends on.
+        """
+        setting = self.setting
+        for cell in self.cells:
+            content = json.dumps([setting, *cell.content], sort_keys=True)
+            key = sha256(content.encode()).hexdigest()[:32]
+            for run in range(cell.runs):
+                yield cell, run, f"{key}-{run}"
+
+    def specs(self, column: Literal["env", "instance", "agent"]) -> dict[str, str | None]:
+        """The specs of the labels of a column."""
+        place = Cell._fields.index(column)
+        return {str(cell[place]): cell.specs[place] for cell in self.cells}
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds of its sweeps."""
+        return sorted({cell.seed for cell in self.cells})
+
+    @property
+    def command(self) -> str:
+        """The command lines that play all of it, one for each seed; objects without an importable
+        name are written by their label.
+        """
+        envs, agents = (
+            [label if spec in (None, label) else f"{label}={spec}" for label, spec in specs.items()]
+            for specs in (self.specs("env"), self.specs("agent"))
+        )
+        instances = [spec for spec in self.specs("instance").values() if spec is not None]
+        steps = checkpoint_steps(self.horizon).tolist()
+        options = {
+            "--agents": agents,
+            "--instances": instances,
+            "--horizon": [str(self.horizon)],
+            "--metrics": self.metrics,
+            "--checkpoints": [str(step) for step in self.checkpoints if self.checkpoints != steps],
+        }
+        words = [word for option, values in options.items() if values for word in (option, *values)]
+        command = shlex.join(["clickgym", "run", *envs, *words])
+        runs = {
+            seed: max(cell.runs for cell in self.cells if cell.seed == seed) for seed in self.seeds
+        }
+        return " && ".join(f"{command} --runs {n} --seed {seed}" for seed, n in runs.items())
+
+    @property
+    def origin(self) -> str:
+        """Version and command, for the metadata of figures."""
+        return f"clickgym {self.clickgym}: {self.command}"
+
+
+def check_cells(cells: Collection[Cell]) -> None:
+    """Check that no environment has the same users under two names, which would count as two, and
+    that no label stands for two things.
+
+    Raises:
+        ValueError: one has, or does.
+    """
+    names, meanings = dict[tuple[str, str], str](), dict[Any, str]()
+    for cell in cells:
+        for label, meaning in cell.meanings():
+            known = meanings.setdefault(label, meaning)
+            if known != meaning and not meaning.startswith(UNKNOWN):
+                raise ValueError(
+                    f"{label[1]} is not the same in two sweeps, and one table cannot show both; "
+                    "repeat one of them with another name for it"
+                )
+        name = names.setdefault((cell.env, cell.hashes[1]), cell.instance)
+        if name != cell.instance:
+            raise ValueError(
+                f"{name} and {cell.instance} are the same users; leave out one of the two, "
+                "because a table would count both"
+            )
+
+
+def begun(configs: Iterable[Config], finished: Container[str]) -> list[Config]:
+    """Those of some sweeps that have a finished run, by its key."""
+    return [one for one in configs if any(key in finished for *_, key in one.trials())]
+
+
+def shown_of(configs: Sequence[Config]) -> Config:
+    """What the table of a folder shows after some sweeps: the last one, and what the others of the
+    same setting have beside it, also with other seeds. In a table a label stands for one thing, as
+    the last sweep with it says; and of a thing that was renamed the last label counts.
+
+    Args:
+        configs: of the sweeps, the last one at the end.
+
+    Raises:
+        ValueError: as `check_cells`.
+    """
+    same = [config for config in configs if config.setting == configs[-1].setting]
+    every = [cell for config in same for cell in config.cells]
+    meanings = {label: meaning for cell in every for label, meaning in cell.meanings()}
+    cells: dict[Any, Cell] = {}
+    for config in reversed(same):
+        newer = [cell.content for cell in cells.values()]
+        for cell in config.cells:
+            place = *cell[:3], cell.seed
+            is_current = all(meanings[label] == meaning for label, meaning in cell.meanings())
+            is_renamed = place not in cells and cell.content in newer
+            if is_current and not is_renamed:
+                cells[place] = max(cells.get(place, cell), cell, key=lambda one: one.runs)
+    check_cells(cells.values())
+    order = [
+        list(dict.fromkeys(column)) for column in zip(*(cell[:3] for cell in every), strict=True)
+    ]
+    in_order = sorted(
+        cells.values(), key=lambda cell: [*map(list.index, order, cell[:3]), cell.seed]
+    )
+    return replace(same[-1], cells=in_order)
+
+
+@lru_cache(maxsize=2**16)
+def run_seed(seed: int, instance: str, run: int, n_queries: int = 1) -> int:
+    """The seed of a run of a sweep, which its users and its agent get.
+
+    All agents have the same seed, so that they meet the same users. The instance is in the key, so
+    that instances are independent; the environment is not. Where a run plays one of several
+    queries, run r plays query r modulo their number, because the seed names the query.
+
+    Args:
+        seed: of the sweep.
+        instance: its name in the results.
+        run: its number, from 0.
+        n_queries: Q, of the instance.
+
+    Returns:
+        An integer, with which `clickgym.run` repeats the run.
+
+    Example:
+        >>> import clickgym
+        >>> rows = clickgym.sweep(["PBMRank-v0"], ["TopRank"], 100, 2, seed=7).rows
+        >>> int(rows["seed"][-1]) == run_seed(7, "yandex-9982", 1)
+        True
+        >>> alone = clickgym.run("TopRank", "PBMRank-v0", 100, seed=run_seed(7, "yandex-9982", 1))
+        >>> bool(rows["regret"][-1] == alone.regret[-1])
+        True
+    """
+    key = (run, *instance.encode())
+    drawn = int(np.random.SeedSequence(seed, spawn_key=key).generate_state(1)[0])
+    return drawn - drawn % n_queries + run % n_queries
+
+
+def versions() -> dict[str, str]:
+    """The versions of the packages that digits depend on, beside clickgym."""
+    return {"numpy": np.__version__, "numba": numba.__version__ if numba else "not installed"}
+
 
 RUNS = "runs"
 """The folder of the files within a results folder."""

@@ -9,9 +9,10 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from importlib.metadata import version
-from itertools import groupby
+from itertools import groupby, product
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -20,27 +21,53 @@ import numpy as np
 from joblib.parallel import LokyBackend, get_active_backend
 from numpy.typing import ArrayLike
 
+from ..agents.agent import UnsuitedError
 from ..core.checks import check_count, check_flag, check_horizon, check_path, check_seed
 from ..core.faults import WorkerError
 from ..core.files import make_folder
 from ..core.forks import check_fork
-from ..envs import Users
+from ..envs import ClickEnv, Users
+from ..envs.any_env import sizes_of, users_of
 from ..envs.meter import checkpoint_steps
-from ..envs.result import Result
-from .config import Cell, Config, begun, run_seed, shown_of, versions
-from .identity import files_of, is_built_in
-from .make import make_agent, make_env
-from .names import AgentLike, EnvLike, by_label
-from .own_code import Values, edited, values_in
-from .plan import Labels, Pair, plan_of
+from .hashes import Values, edited, files_of, hashes_of, is_built_in, loaded, values_in
+from .make import (
+    AgentLike,
+    EnvLike,
+    ResolvedAgent,
+    ResolvedEnv,
+    all_instances,
+    by_label,
+    make_agent,
+    make_env,
+    resolved_agent,
+    resolved_env,
+    spec_of,
+)
 from .play.loop import OnChunk
-from .play.measuring import Metrics
-from .play.pair import Engine, engine_of
-from .play.play_run import play
-from .progress import Progress, say_resumed
-from .results import Results
-from .store import RUNS, FinishedRun, Journal, frame_of, read
-from .workers import check_workers, in_parallel, what_broke
+from .play.metrics import Metrics
+from .play.play_run import Engine, check_episode, engine_of, play, warn_of_features
+from .results import Results, write_folder
+from .store import (
+    RUNS,
+    Cell,
+    Config,
+    FinishedRun,
+    Journal,
+    begun,
+    check_cells,
+    frame_of,
+    read,
+    run_seed,
+    shown_of,
+    versions,
+)
+from .workers import Progress, check_workers, in_parallel, on_cluster, say_resumed, what_broke
+
+AT_ONCE = 20_000
+"""Sessions of small compiled runs that are played in one batch."""
+
+Labels = tuple[str, str, str]
+"""Of an environment, an instance and an agent."""
 
 
 def sweep(
@@ -54,6 +81,7 @@ def sweep(
     seed: int = 0,
     out: str | os.PathLike[str] | None = None,
     n_jobs: int = -1,
+    cluster: str | None = None,
     checkpoints: ArrayLike | None = None,
     engine: Engine = "auto",
     progress: bool = True,
@@ -93,7 +121,8 @@ def sweep(
         out: the results folder, created if missing. None leaves no files.
         n_jobs: the number of workers, as in joblib: -1 for all processors. Compiled pairs run in
             threads, others in processes. If a ``joblib.parallel_config`` around the call names a
-            backend (Dask), it runs all pairs.
+            backend, it runs all pairs.
+        cluster: the address of the scheduler of a Dask cluster, whose workers play all runs.
         checkpoints, engine: as in `run`.
         progress: whether to show a bar in a terminal (on stderr), and elsewhere a line a minute.
 
@@ -127,7 +156,8 @@ def sweep(
     check_fork()
     check_workers(n_jobs)
     check_flag("progress", progress)
-    folder = None if out is None else check_path("out", out)
+    # An agent may change the working folder.
+    folder = None if out is None else check_path("out", out).absolute()
     horizon, runs, seed = check_horizon(horizon), check_count("runs", runs), check_seed(seed)
     setting = {
         "clickgym": version("clickgym"),
@@ -137,15 +167,134 @@ def sweep(
         "metrics": list(Metrics(metrics).names),
     }
     envs, agents = by_label("environment", envs), by_label("agent", agents)
-    is_kept = folder is not None
-    config, pairs = plan_of(envs, agents, instances, runs, seed, engine, setting, is_kept=is_kept)
-    whole = None if folder is None else folder.absolute()  # an agent may change the working folder
-    finished, journal, others = ({}, None, set()) if whole is None else _open(whole, config)
+    config, pairs = _planned(
+        envs, agents, instances, runs, seed, engine, setting, is_kept=folder is not None
+    )
+    with on_cluster(cluster):
+        finished = _finished_runs(config, pairs, out, folder, n_jobs, progress)
+    return Results(frame_of(finished, config), config)
+
+
+# ---------------------------------------------------------------------------------------- planning
+
+
+class Pair(NamedTuple):
+    """What plays the runs of a cell.
+
+    Attributes:
+        env, agent: resolved specs.
+        instance: what ``gym.make`` takes as one.
+        engine: as `engine_of` returns it.
+        at_once: the runs that a worker plays in one call.
+    """
+
+    env: ResolvedEnv
+    agent: ResolvedAgent
+    instance: Any
+    engine: str
+    at_once: int
+
+    @property
+    def workers(self) -> Literal["threads", "processes"]:
+        """Threads for compiled runs, which do not hold Python's lock."""
+        return "threads" if self.engine == "compiled" else "processes"
+
+
+def _planned(
+    envs: Mapping[str, EnvLike],
+    agents: Mapping[str, AgentLike],
+    instances: Any,
+    runs: int,
+    seed: int,
+    engine: Engine,
+    setting: Mapping[str, Any],
+    *,
+    is_kept: bool,
+) -> tuple[Config, dict[Labels, Pair]]:
+    """Try every agent in every environment, so that whatever is refused is refused before a run.
+
+    Args:
+        envs, agents: by label.
+        instances, runs, seed, engine: as in `sweep`.
+        setting: of the sweep, as in `Config`.
+        is_kept: whether the results go into a folder, so that a warning names what has none.
+
+    Returns:
+        What the sweep is of, and what plays each cell.
+
+    Raises:
+        ValueError: two instances are the same users, and would count as two.
+        UnsuitedError: naming all agents that cannot play.
+    """
+    horizon, metrics = setting["horizon"], Metrics(setting["metrics"])
+    of_env = {label: resolved_env(env) for label, env in envs.items()}
+    of_agent = {label: resolved_agent(agent) for label, agent in agents.items()}
+    known_envs = hashes_of("env", of_env, is_kept=is_kept)
+    known_agents = hashes_of("agent", of_agent, is_kept=is_kept)
+    known: dict[str, str] = {}  # of instances
+    cells: list[Cell] = []
+    pairs: dict[Labels, Pair] = {}
+    unsuited: dict[str, UnsuitedError] = {}
+    for (env_label, of_this), instance in product(of_env.items(), all_instances(instances)):
+        env = make_env(of_this, instance)
+        sizes_of(env)  # whatever is refused here is no agent's fault
+        metrics.check_env(env.unwrapped)
+        check_episode(env, horizon, env_label)
+        name = getattr(env.unwrapped, "instance", "custom")
+        if name not in known:
+            content = loaded(name if instance is None else instance)
+            known |= hashes_of("instance", {name: content}, is_kept=is_kept)
+        users = users_of(env)
+        for label, resolved in of_agent.items():
+            try:
+                agent = make_agent(resolved, env, horizon=horizon, seed=0)
+                chosen = engine_of(agent, env, engine)
+                metrics.check_agent(agent)
+            except UnsuitedError as error:
+                unsuited.setdefault(label, error)
+                continue
+            except ValueError as error:
+                if type(error) is not ValueError or label in str(error):
+                    raise
+                raise ValueError(f"{label}: {error}") from error
+            warn_of_features(agent, env)
+            labels = env_label, name, label
+            if labels in pairs:
+                raise ValueError("two instances have the same name; give each its own name")
+            starts_anew = chosen == "compiled" and type(env.unwrapped) is ClickEnv  # with each seed
+            at_once = max(AT_ONCE // horizon, 1) if starts_anew else 1
+            pairs[labels] = Pair(of_this, resolved, instance, chosen, at_once)
+            spec = instance if isinstance(instance, str) else None
+            specs = [spec_of(envs[env_label]), spec, spec_of(agents[label])]
+            hashes = [known_envs[env_label], known[name], known_agents[label]]
+            n_queries = users.n_queries if users else 1
+            cells.append(Cell(*labels, specs, hashes, runs, n_queries, seed))
+    if unsuited:
+        raise UnsuitedError.of_all(unsuited)
+    check_cells(cells)
+    return Config(**setting, cells=cells), pairs
+
+
+def _finished_runs(
+    config: Config,
+    pairs: Mapping[Labels, Pair],
+    out: object,
+    folder: Path | None,
+    n_jobs: int,
+    progress: bool,
+) -> dict[str, FinishedRun]:
+    """Play the runs that a folder does not have, and keep them there; return all by their keys.
+
+    Args:
+        config, pairs: of `_planned`.
+        out: what messages call the folder.
+        folder, n_jobs, progress: as in `sweep`.
+    """
+    finished, journal, others = ({}, None, set()) if folder is None else _open(folder, config)
     trials = {key: (cell, run) for cell, run, key in config.trials()}
     left = {key: trial for key, trial in trials.items() if key not in finished}
 
-    def keep(results: Mapping[str, Result]) -> None:
-        new = {key: FinishedRun.of(result) for key, result in results.items()}
+    def keep(new: Mapping[str, FinishedRun]) -> None:
         finished.update(new)
         if journal is not None:
             journal.add(new)
@@ -154,21 +303,16 @@ def sweep(
     def count() -> str:
         return f"{sum(key in finished for key in trials)} of {len(trials)} runs"
 
-    if folder is not None and progress:
+    if out is not None and progress:
         n_anew = sum((*cell[:3], cell.seed, run) in others for cell, run in left.values())
         anew = f"; {n_anew} are played anew, because something of them is other than it was"
-        say_resumed(folder, count(), anew if n_anew else "")
-    with resumable(folder, count):
-        used = {cell[:3]: pairs[cell[:3]] for cell, _ in left.values()}
-        values = _values_of(used, n_jobs)
-        batches = _batches(left, config, pairs)
-        with Progress(progress, horizon, len(trials), len(left)) as bar:
-            _play_all(batches, n_jobs, values, bar, keep)
-        if whole is not None:
-            from .reports.report import write_folder  # matplotlib is slow to load
-
-            write_folder(whole)
-    return Results(frame_of(finished, config), config)
+        say_resumed(out, count(), anew if n_anew else "")
+    with resumable(out, count):
+        with Progress(progress, config.horizon, len(trials), len(left)) as bar:
+            _play_all(_batches(left, config, pairs), n_jobs, bar, keep)
+        if folder is not None:
+            write_folder(folder)
+    return finished
 
 
 def _open(
@@ -193,14 +337,14 @@ def _open(
         for cell, run, key in one.trials()
         if key in finished
     }
-    after = shown_of([*before, config])
-    if before and after == shown_of(before) and all(key in finished for *_, key in config.trials()):
+    is_shown = before and shown_of([*before, config]) == shown_of(before)
+    if is_shown and all(key in finished for *_, key in config.trials()):
         return finished, None, named
     return finished, Journal(folder, config), named
 
 
 @contextmanager
-def resumable(out: Path | None, finished: Callable[[], str]) -> Iterator[None]:
+def resumable(out: object, finished: Callable[[], str]) -> Iterator[None]:
     """Context in which a KeyboardInterrupt gets a message of what is kept.
 
     Args:
@@ -242,7 +386,7 @@ def _batches(
 ) -> list[Batch]:
     """The batches of the runs that are left."""
     users = {name: users for name, users in Users.classes.items() if not is_built_in(users)}
-    shared, batches = config.only([]), []
+    shared, batches = replace(config, cells=[]), []
     for labels, group in groupby(left.items(), key=lambda item: item[1][0][:3]):
         runs = [(cell, run, key) for key, (cell, run) in group]
         pair = pairs[labels]
@@ -255,55 +399,51 @@ def _batches(
 def _play_all(
     batches: Sequence[Batch],
     n_jobs: int,
-    values: Values | None,
     bar: Progress,
-    keep: Callable[[Mapping[str, Result]], None],
+    keep: Callable[[Mapping[str, FinishedRun]], None],
 ) -> None:
-    """Play batches, and keep the results of each when it is finished, by the keys of the runs;
-    ``values`` is what `_values_of` returned.
-    """
-    for workers in dict.fromkeys(batch.pair.workers for batch in batches):
-        is_here = values is None or _is_here(workers, n_jobs)
-        stop = threading.Event()
+    """Play batches, and keep the runs of each when it is finished, by their keys."""
+    values = _values_of(batches, n_jobs)
+    with nullcontext() if values is not None else joblib.parallel_config("sequential"):
+        for workers in dict.fromkeys(batch.pair.workers for batch in batches):
+            is_here, stop = _is_here(workers, n_jobs), threading.Event()
 
-        def on_chunk(sessions: int, stop: threading.Event = stop) -> None:
-            if stop.is_set():
-                raise InterruptedError
-            bar.played(sessions)
+            def on_chunk(sessions: int, stop: threading.Event = stop) -> None:
+                if stop.is_set():
+                    raise InterruptedError
+                bar.played(sessions)
 
-        some = [batch for batch in batches if batch.pair.workers == workers]
-        tasks = [(_play, batch, on_chunk if is_here else None) for batch in some]
-        try:
-            here = (_play(batch, on_chunk) for batch in some)
-            all_here = values is None
-            for results in here if all_here else in_parallel(tasks, n_jobs, workers, values=values):
-                if not is_here:
-                    bar.played(some[0].config.horizon * len(results))
-                keep(results)
-        except BrokenExecutor as error:
-            raise WorkerError(what_broke(error)) from None
-        finally:
-            stop.set()
+            some = [batch for batch in batches if batch.pair.workers == workers]
+            tasks = [(_play, batch, on_chunk if is_here else None) for batch in some]
+            try:
+                for finished in in_parallel(tasks, n_jobs, workers, values=values):
+                    if not is_here:
+                        bar.played(some[0].config.horizon * len(finished))
+                    keep(finished)
+            except BrokenExecutor as error:
+                raise WorkerError(what_broke(error)) from None
+            finally:
+                stop.set()
 
 
-def _values_of(pairs: Mapping[Labels, Pair], n_jobs: int) -> Values | None:
-    """What this program has set in the own modules that worker processes import for some pairs;
+def _values_of(batches: Sequence[Batch], n_jobs: int) -> Values | None:
+    """What this program has set in the own modules that worker processes import for some batches;
     None if one was edited after its import, so that this process must play all runs itself.
 
     Warns:
         UserWarning: one was.
     """
-    recipes: dict[tuple[str, str], Any] = {}
-    for (env, _, agent), pair in pairs.items():
+    resolved: dict[tuple[str, str], Any] = {}
+    for cell, pair, *_ in batches:
         if not _is_here(pair.workers, n_jobs):
-            recipes |= {("env", env): pair.env, ("agent", agent): pair.agent}
-    files = {name: file for one in recipes.values() for name, file in files_of(one).items()}
+            resolved |= {("env", cell.env): pair.env, ("agent", cell.agent): pair.agent}
+    files = {name: file for one in resolved.values() for name, file in files_of(one).items()}
     files.pop("__main__", None)  # its classes are sent whole
     if file := edited(files):
         warnings.warn(
             f"{file} was edited after its import: all runs are played in this process, as with "
             "n_jobs=1; to use all processors, restart Python",
-            stacklevel=3,
+            stacklevel=4,
         )
         return None
     return values_in(files)
@@ -317,16 +457,16 @@ def _is_here(workers: str, n_jobs: int) -> bool:
     return bool(getattr(backend, "supports_sharedmem", False))
 
 
-def _play(batch: Batch, on_chunk: OnChunk | None) -> dict[str, Result]:
+def _play(batch: Batch, on_chunk: OnChunk | None) -> dict[str, FinishedRun]:
     """Play the runs of a batch; return their measurements by key."""
     cell, pair, config = batch.cell, batch.pair, batch.config
     Users.classes.update(batch.users)
     env, steps = make_env(pair.env, pair.instance), np.array(config.checkpoints)
-    results: dict[str, Result] = {}
-    engine = ""
+    finished: dict[str, FinishedRun] = {}
     for run, key in batch.runs:
         seed = run_seed(cell.seed, cell.instance, run, cell.n_queries)
         agent = make_agent(pair.agent, env, horizon=config.horizon, seed=seed)
-        engine = engine or engine_of(agent, env, pair.engine)
-        results[key] = play(agent, env, engine, steps, Metrics(config.metrics), seed, on_chunk)
-    return results
+        metrics = Metrics(config.metrics)
+        result = play(agent, env, pair.engine, steps, metrics, seed, on_chunk)
+        finished[key] = FinishedRun.of(result)
+    return finished

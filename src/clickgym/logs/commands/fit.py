@@ -108,7 +108,7 @@ def fit(
     counted = min(_searchable(it.model(best)) for it in fitted.instances.values())
     cutoff = f":cutoff={counted}" if counted < sessions.n_positions else ""
     command = (
-        f"clickgym run {best}Rank-v0{cutoff} --instance {users} --agents CascadeTS Fixed "
+        f"clickgym run {best}Rank-v0{cutoff} --instances {users} --agents CascadeTS Fixed "
         "--horizon 1e5 --out results/users"
     )
     console.print(Text(command), soft_wrap=True)  # so that it can be pasted

@@ -56,7 +56,7 @@ def judgments(
     clickgym judgments train.txt --test test.txt --out letor.json
 
     \b
-    clickgym run ContextualDBNRank-v0 --instance letor.json \\
+    clickgym run ContextualDBNRank-v0 --instances letor.json \\
         --agents PDGD:eta=0.1 LinearTS --metrics ndcg@10 held_out_ndcg@10 \\
         --horizon 1e4 --out letor
     """

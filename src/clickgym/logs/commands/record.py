@@ -12,8 +12,7 @@ import typer
 from ...core.checks import check_horizon
 from ...envs.instances.instance import shipped_instances
 from ...runner.console import announce_compiling, errors, output, say
-from ...runner.make import make_agent, make_env
-from ...runner.plan import SHIPPED
+from ...runner.make import SHIPPED, make_agent, make_env
 from ..log import check_table, write_tidy
 from ..reading import read_log
 from ..record import record as record_
@@ -43,10 +42,10 @@ def record(
     out: Annotated[
         Path, typer.Option(metavar="FILE", help="The file of the log: name.csv or name.parquet.")
     ],
-    instance: Annotated[
+    instances: Annotated[
         list[str] | None,
         typer.Option(
-            "--instance",
+            "--instances",
             "-i",
             metavar="NAME|FILE...",
             show_default="a real search query",
@@ -67,7 +66,7 @@ def record(
     A log of all real queries of the package:
 
     \b
-    clickgym record DBNRank-v0 --instance shipped --agent BubbleRank \\
+    clickgym record DBNRank-v0 --instances shipped --agent BubbleRank \\
         --sessions 2e3 --out log.csv
 
     You know the users who made this log, so you can compare what the other commands say with the
@@ -75,8 +74,8 @@ def record(
     """
     check_table(out)
     n = check_horizon(sessions, name="sessions")
-    names: Sequence[str | None] = instance or [None]
-    if instance == [SHIPPED]:
+    names: Sequence[str | None] = instances or [None]
+    if instances == [SHIPPED]:
         names = shipped_instances()
     parts = []
     with announce_compiling(errors()):

@@ -8,12 +8,9 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from ...core.files import make_folder
 from ..console import output, say
 from ..reports.bibliography import to_bibtex
-from ..reports.latex import to_latex
-from ..reports.report import write_files
-from ..reports.table import print_results
+from ..reports.table import print_results, to_latex
 from ..results import Results
 
 
@@ -91,6 +88,4 @@ def report(
         say(console, "No files of a selection are written. --out DIR names a folder for them.")
         return
     target = out or folders[0]
-    make_folder(target)
-    names = write_files(target, results, reference)
-    say(console, f"Results in {target}: {', '.join(names)}")
+    say(console, f"Results in {target}: {', '.join(results.write(target, reference))}")

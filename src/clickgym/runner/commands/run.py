@@ -1,43 +1,38 @@
-"""``clickgym run``: agents in environments."""
+"""``clickgym run``: agents in environments. Each argument of `sweep` is an option."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from ...core.checks import check_choice
 from ..console import output, say
-from ..names import by_label
 from ..play.metrics import METRICS
-from ..reports.report import SUMMARY, TABLE
 from ..reports.table import print_results
+from ..results import FIGURE, ROWS, SUMMARY
 from ..sweep import sweep
-from ..workers import on_cluster
-from .options import Cluster, Jobs, Seed
 
-COMPARED, KEPT = "What to compare", "Results"
-"""The sections of the help text, in their order."""
+compared = partial(typer.Option, rich_help_panel="What to compare")
+kept = partial(typer.Option, rich_help_panel="Results")
+speed = partial(typer.Option, rich_help_panel="Speed")
+"""Options in the sections of the help text."""
 
-Instances = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--instance",
-        "-i",
-        rich_help_panel=COMPARED,
-        metavar="NAME|FILE...",
-        help="Instances (names, or your own JSON files); every environment is run with each. "
-        "'shipped' stands for all real queries of the package; the default is one of them.",
+Jobs = Annotated[
+    int,
+    speed(
+        *("--n-jobs", "--jobs", "-j"),
+        metavar="N",
+        help="Worker processes; -1 for one per CPU. Results stay the same.",
     ),
 ]
-Reference = Annotated[
+Cluster = Annotated[
     str | None,
-    typer.Option(
-        rich_help_panel=KEPT,
-        metavar="AGENT",
-        show_default=False,
-        help="The agent with which the others are compared; by default the first.",
+    speed(
+        metavar="ADDRESS",
+        help="Run on the workers of a Dask cluster: the address of its scheduler, "
+        "tcp://host:8786. Results stay the same.",
     ),
 ]
 
@@ -46,7 +41,7 @@ def run(
     envs: Annotated[
         list[str],
         typer.Argument(
-            rich_help_panel=COMPARED,
+            rich_help_panel="What to compare",
             metavar="ENVS",
             show_default=False,
             help="Environments, before the options: PBMRank-v0, PBMRank-v0:reward=any_click, or "
@@ -55,54 +50,54 @@ def run(
     ],
     agents: Annotated[
         list[str],
-        typer.Option(
-            "--agents",
-            "-a",
-            rich_help_panel=COMPARED,
+        compared(
+            *("--agents", "-a"),
             metavar="AGENT...",
-            show_default=False,
             help="Agents: BatchRank, with arguments TopRank:delta=0.1, your own module:Class, or "
             "with a label for tables and figures mine=module:Class:alpha=0.1.",
         ),
     ],
     horizon: Annotated[
-        float,
-        typer.Option(
-            rich_help_panel=COMPARED,
-            metavar="T",
-            show_default=False,
-            help="Sessions per run, as 100000 or 1e5; 10,000 by default.",
-        ),
+        float, compared(metavar="T", help="Sessions per run, as 100000 or 1e5.")
     ] = 10_000,
-    runs: Annotated[
-        int,
-        typer.Option(rich_help_panel=COMPARED, metavar="N", help="Runs per agent and environment."),
-    ] = 10,
-    instance: Instances = None,
+    runs: Annotated[int, compared(metavar="N", help="Runs per agent and environment.")] = 10,
+    instances: Annotated[
+        list[str] | None,
+        compared(
+            *("--instances", "-i"),
+            metavar="NAME|FILE...",
+            help="Instances (names, or your own JSON files); every environment is run with each. "
+            "'shipped' stands for all real queries of the package; the default is one of them.",
+        ),
+    ] = None,
     metrics: Annotated[
         list[str] | None,
-        typer.Option(
-            "--metrics",
-            "-m",
-            rich_help_panel=COMPARED,
+        compared(
+            *("--metrics", "-m"),
             metavar="METRIC...",
             help=f"Metrics besides regret and reward: {', '.join(METRICS)}.",
         ),
     ] = None,
-    seed: Seed = 0,
+    seed: Annotated[int, kept(metavar="N", help="The same seed gives the same numbers.")] = 0,
     out: Annotated[
         Path | None,
-        typer.Option(
-            rich_help_panel=KEPT,
+        kept(
             metavar="DIR",
-            show_default=False,
             help="Folder of the results; created if missing, resumed and extended if it exists. "
             "Without it the table is printed, and nothing is kept.",
         ),
     ] = None,
-    reference: Reference = None,
-    jobs: Jobs = -1,
+    n_jobs: Jobs = -1,
     cluster: Cluster = None,
+    checkpoints: Annotated[
+        list[float] | None,
+        kept(metavar="STEP...", help="The sessions after which totals are kept; else about 150."),
+    ] = None,
+    engine: Annotated[
+        str,
+        speed(metavar="auto|compiled|python", help="What plays agents. Results stay the same."),
+    ] = "auto",
+    progress: Annotated[bool, speed(help="Show how far the runs are.")] = True,
 ) -> None:
     """Play every agent in every environment, and print the table of regret.
 
@@ -119,25 +114,26 @@ def run(
     With --out each run is saved when it ends. You can stop the command with Ctrl-C: the same
     command goes on where it stopped, and plays only what is new or has changed.
     """
-    if reference is not None:
-        check_choice("reference", reference, by_label("agent", agents))
-    with on_cluster(cluster):
-        results = sweep(
-            envs,
-            agents,
-            horizon,
-            runs,
-            instances=instance,
-            metrics=metrics or (),
-            seed=seed,
-            out=out,
-            n_jobs=jobs,
-        )
-    console = output()
-    print_results(console, results, reference)
+    chosen: Any = engine
+    results = sweep(
+        envs,
+        agents,
+        horizon,
+        runs,
+        instances=instances,
+        metrics=metrics or (),
+        seed=seed,
+        out=out,
+        n_jobs=n_jobs,
+        cluster=cluster,
+        checkpoints=checkpoints,
+        engine=chosen,
+        progress=progress,
+    )
+    print_results(output(), results)
     if out is None:
-        say(console, "Nothing was kept. --out DIR keeps runs, table and figure.")
+        say(output(), "Nothing was kept. --out DIR keeps runs, table and figure.")
     else:
-        names = f"regret.png, regret.svg, {SUMMARY}, {TABLE}"
+        names = f"{FIGURE}.png, {FIGURE}.svg, {SUMMARY}, {ROWS}"
         more = f"clickgym report {out} prints the table of the whole folder"
-        say(console, f"Results in {out}: {names}; {more}")
+        say(output(), f"Results in {out}: {names}; {more}")

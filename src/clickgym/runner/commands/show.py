@@ -1,5 +1,5 @@
-"""``clickgym show``: the docstring of an agent or an environment, the description of an instance or
-a metric.
+"""``clickgym list``: the names of environments, instances, agents and metrics, with a line about
+each; and ``clickgym show``: what is behind a name.
 """
 
 from __future__ import annotations
@@ -11,12 +11,67 @@ from typing import Annotated, Any
 import typer
 
 from ...agents import AGENTS
-from ...core.checks import unknown
+from ...core.checks import check_choice, unknown
 from ...envs import ENVIRONMENTS, list_instances, load_instance
 from ...envs.instances.instance import FAMILIES
-from ..console import output, say
-from ..make import agent_recipe, env_recipe
+from ..console import Column, output, print_table, say
+from ..make import resolved_agent, resolved_env
 from ..play.metrics import AT_K, METRICS, metric_of
+
+WIDEST = 100
+"""Characters of a line, also where the output is a file or a pipe."""
+
+
+KINDS = ("environments", "instances", "agents", "metrics")
+
+
+def list_(
+    kinds: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="KIND", help=f"Some of {', '.join(KINDS)}; by default all."),
+    ] = None,
+) -> None:
+    """List the environments, instances, agents and metrics.
+
+    \b
+    clickgym list agents
+    clickgym list
+
+    clickgym show NAME describes one of them in detail.
+    """
+    chosen = [_kind(word) for word in kinds or KINDS]
+    console = output()
+    console.width = min(console.width, WIDEST)
+    for kind in chosen:
+        columns, rows = _rows_of(kind)
+        print_table(console, columns, rows, title=kind.capitalize(), headings=len(columns) > 2)
+        console.print()
+
+
+def _kind(word: str) -> str:
+    """Return the kind that a word begins, such as ``env``, ``envs`` or ``environment``."""
+    beginning = word.rstrip("s")
+    return next((kind for kind in KINDS if kind.startswith(beginning)), "") or check_choice(
+        "kind", word, KINDS
+    )
+
+
+def _rows_of(kind: str) -> tuple[list[Column], list[list[str]]]:
+    columns = [Column("name"), Column("about")]
+    if kind == "environments":
+        ids = ENVIRONMENTS
+        return columns, [[name, environment.about] for name, environment in ids.items()]
+    if kind == "instances":
+        return columns, [[name, about] for name, about in list_instances().items()]
+    if kind == "metrics":
+        return columns, [[name, metric.description] for name, metric in METRICS.items()]
+    columns = [Column("name"), *(Column(name) for name in ("made for", "requires"))]
+    columns.append(Column("paper"))
+    agents: dict[str, Any] = dict(AGENTS)
+    return columns, [
+        [name, agent.click_models, ", ".join(getattr(agent, "requires", {})) or "–", agent.paper]
+        for name, agent in agents.items()
+    ]
 
 
 def show(
@@ -59,13 +114,13 @@ def text_of(name: str) -> str:
         instance = load_instance(name)
         return instance.description or repr(instance)
     if name in ENVIRONMENTS or re.fullmatch(r"[\w.]+:[\w.-]+-v\d+", name):
-        maker, _ = env_recipe(name)  # which imports a module first, so that it registers the id
+        maker, _ = resolved_env(name)  # which imports a module first, so that it registers the id
         environment = ENVIRONMENTS.get(getattr(maker, "id", ""))
         if environment is None:
             raise ValueError(f"{name} has no click model of clickgym")
         return f"{environment.about}\n\n{inspect.getdoc(environment.users)}"
     if name in AGENTS or re.fullmatch(r"[\w.]+:[\w.]+", name):
-        agent: Any = agent_recipe(name)[0]
+        agent: Any = resolved_agent(name)[0]
         settings = [getattr(agent, name, {}) for name in ("defaults", "with_features")]
         return "\n\n".join([inspect.getdoc(agent) or "", *map(repr, filter(None, settings))])
     names = [*AGENTS, *ENVIRONMENTS, *list_instances(), *METRICS]

@@ -13,8 +13,7 @@ from ...core.faults import FAILURES, SessionError, cause
 from ...core.kernels import KernelError, clock, entry, kernel
 from ...envs.base_env import name_of
 from ...envs.session import Shown, play_session
-from .faults import check_list, session_error
-from .loop import CHUNK, Run
+from .loop import CHUNK, Run, check_list, session_error
 
 FIRST_CHUNK = 1000
 """Sessions before the first report of progress; later chunks last about `CHUNK`."""

@@ -1,28 +1,127 @@
-"""One run, played by one of three loops and measured."""
+"""One run, played by one of three loops and measured; and whether it can be played."""
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.spaces import Dict
 from numpy.typing import NDArray
 
-from ...agents import FrozenPolicy
+from ...agents import CompiledAgent, FrozenPolicy, Random
+from ...agents.agent import BaseAgent, EnvTraits, UnsuitedError
+from ...core.checks import check_choice
 from ...core.faults import SessionError
-from ...envs.any_env import own_step_of, query_of
+from ...envs import ClickEnv
+from ...envs.any_env import own_step_of, query_of, sizes_of, users_of
 from ...envs.base_env import label_of, name_of, otherwise
 from ...envs.meter import CLICKS, REGRET, REWARD, Meter
 from ...envs.registration import without_own_wrappers
 from ...envs.result import Result
 from .compiled import play_compiled
-from .faults import first_observation
-from .learner import play_learner
-from .loop import OnChunk, Run
-from .measuring import Metrics
-from .python import play_python
+from .loop import OnChunk, Run, first_observation
+from .metrics import Metrics
+from .python import play_learner, play_python
+
+Engine = Literal["auto", "compiled", "python"]
+ENGINES: Sequence[str] = ("auto", "compiled", "python")
+
+
+def engine_of(agent: BaseAgent, env: gym.Env, engine: str = "auto") -> str:
+    """The engine that plays an agent in an environment, as `Result.engine` names it. A pair that
+    passes here can play.
+
+    Args:
+        agent, env: who and where.
+        engine: as in `clickgym.run`.
+
+    Raises:
+        ValueError: on an unknown engine, or one that cannot serve the pair; an agent that was built
+            for other sizes.
+        UnsuitedError: the agent cannot play the environment.
+    """
+    check_choice("engine", engine, ENGINES)
+    traits, name = traits_of(env), type(agent).__name__
+    if hidden := [key for key in agent.observes if key not in traits.shown]:
+        reason = f"observes {', '.join(hidden)}, which {traits.name} does not show"
+        raise UnsuitedError(name, reason)
+    chosen = agent.engine_in(traits, engine)
+    for size, expected in traits.sizes.items():
+        value = getattr(agent, size, expected)
+        if value != expected:
+            raise ValueError(
+                f"the agent was built with {size} = {value}, but the environment has {expected}"
+            )
+    return chosen
+
+
+def check_episode(env: gym.Env, horizon: int, name: str = "") -> None:
+    """Check that a run in an environment of many queries ends with its query, and that users who
+    change do so within it.
+
+    Args:
+        env: the environment.
+        horizon: T.
+        name: what messages call the environment; empty: its own.
+
+    Raises:
+        ValueError: the query ends first; the agent would learn from another one.
+
+    Warns:
+        UserWarning: the users first change after the horizon.
+    """
+    users, name = users_of(env), name or name_of(env)
+    if users is None:
+        return
+    if users.n_queries > 1 and users.n_sessions is not None and horizon > users.n_sessions:
+        raise ValueError(
+            f"horizon is {horizon:,}; a run plays one query of {name}, which has "
+            f"{users.n_sessions:,} sessions: expected at most these, or an instance with more "
+            "n_sessions"
+        )
+    if users.starts[1:] and users.starts[1] >= horizon:
+        warnings.warn(
+            f"the users of {name} first change after session {users.starts[1]:,}, but a run has "
+            f"only {horizon:,} sessions",
+            stacklevel=3,
+        )
+
+
+def warn_of_features(agent: BaseAgent, env: gym.Env) -> None:
+    """Warn of an agent that does not use the features that an environment shows. Only of compiled
+    agents it is known; random lists need none.
+    """
+    is_known = isinstance(agent, CompiledAgent) and not isinstance(agent, Random)
+    if is_known and "features" not in agent.observes and sizes_of(env).n_features:
+        what = f"{type(agent).__name__} does not use the features that {name_of(env)} shows"
+        warnings.warn(what, stacklevel=3)
+
+
+def traits_of(env: gym.Env) -> EnvTraits:
+    """The traits of an environment that decide which engine can run agents in it."""
+    sizes = sizes_of(env)._asdict()
+    layer: Any = without_own_wrappers(env)
+    name, obstacle, changing = type(layer).__name__, "", ""
+    if isinstance(layer, gym.Wrapper):
+        obstacle = f"the wrapper {name} must see every step"
+    elif not isinstance(layer, ClickEnv):
+        obstacle = f"{name} is no ClickEnv: only its own step knows its users"
+    elif type(layer).step is not ClickEnv.step:
+        obstacle = f"{name} has a step of its own"
+    elif len(layer.model.starts) > 1:
+        changing = type(layer.model).__name__
+    space = env.observation_space
+    shown = tuple(space) if isinstance(space, Dict) else ()
+    if not obstacle:
+        shown += tuple(layer.task.fields)
+    users = users_of(env)
+    n_queries = 1 if users is None else users.n_queries
+    return EnvTraits(name_of(env), name, obstacle, changing, shown, sizes, n_queries)
+
 
 LOOPS: dict[str, Callable[[Run], float]] = {
     "compiled": play_compiled,

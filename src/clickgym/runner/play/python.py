@@ -1,19 +1,24 @@
-"""The Python loop: one ``env.step`` at a time, in environments of any origin."""
+"""The loops in Python: one ``env.step`` at a time, in environments of any origin; and agents that
+train by themselves, on parallel streams of sessions.
+"""
 
 from __future__ import annotations
 
 import copy
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.vector import AutoresetMode, VectorWrapper
 from numpy.typing import NDArray
 
 from ...core.checks import short
 from ...core.faults import FAILURES, Fault
 from ...core.kernels import clock
+from ...envs import ClickVectorEnv
 from ...envs.any_env import (
     checked_clicks,
     checked_number,
@@ -25,8 +30,16 @@ from ...envs.any_env import (
 )
 from ...envs.meter import Meter
 from ...envs.registration import endless, without_own_wrappers
-from .faults import check_list, environment_error, first_observation, session_error
-from .loop import CHUNK, Run
+from ...envs.wrappers.regret import played
+from .loop import (
+    CHUNK,
+    AgentError,
+    Run,
+    check_list,
+    environment_error,
+    first_observation,
+    session_error,
+)
 
 
 class Session(NamedTuple):
@@ -41,84 +54,58 @@ class Session(NamedTuple):
     is_cut: bool  # the episode, otherwise
 
 
-class TrustedStep:
-    """The step of a `ClickEnv` below the wrappers of its id, whose results need no check.
-
-    Args:
-        env: as the loop steps it.
-    """
-
-    def __init__(self, env: gym.Env) -> None:
-        self.env = env
-
-    def private(self, observation: Any) -> Any:
-        """An observation that the environment does not change."""
-        return observation
-
-    def play(self, ranking: Any) -> Session:
-        """Show a list."""
-        following, reward, has_left, is_cut, info = self.env.step(ranking)
-        regret, expectation = info["regret"], info["expected_reward"]
-        return Session(
-            following, clicks_of(following), float(reward), regret, expectation, has_left, is_cut
-        )
+def trusted_step(env: gym.Env, ranking: Any) -> Session:
+    """Show a list in a `ClickEnv` below the wrappers of its id, whose results need no check."""
+    following, reward, has_left, is_cut, info = env.step(ranking)
+    regret, expectation = info["regret"], info["expected_reward"]
+    clicks = clicks_of(following)
+    return Session(following, clicks, float(reward), regret, expectation, has_left, is_cut)
 
 
-class CheckedStep(TrustedStep):
-    """The step of an environment of another package or behind wrappers. The results of the
+def checked_step(meter: Meter, env: gym.Env, ranking: Any) -> Session:
+    """Show a list in an environment of another package or behind wrappers. The results of the
     outermost one count, and are checked.
 
     Clicks are those observed; of observations that show none (stacked, flattened) the users'.
-    Regret is unknown if ``info`` does not say it, or says that of another reward. An environment of
-    another package may write into its arrays again, so they are copied.
-
-    Args:
-        env: as the loop steps it.
-        n_positions: K.
-        meter: forgets the regret of a reward that was changed.
+    Regret is unknown if ``info`` does not say it, or says that of another reward, whose regret the
+    meter then forgets.
 
     Raises:
         Fault: clicks that are not 0 or 1, a reward or regret that is not finite, or a wrapper that
             showed another list.
     """
+    users_env: Any = own_step_of(env)
+    answer: Any = env.step(ranking if users_env is not None else np.array(ranking))
+    if not isinstance(answer, tuple) or len(answer) != 5 or not isinstance(answer[4], Mapping):
+        expected = "(observation, reward, terminated, truncated, info)"
+        raise Fault(f"it returned {short(answer)}; expected {expected}")
+    following, reward, terminated, truncated, info = answer
+    reward = checked_number("reward", reward)
+    if users_env is not None:
+        shown, clicks = users_env.last_session()
+        if not np.array_equal(shown, ranking):
+            chosen = np.asarray(ranking).tolist()
+            raise Fault(f"a wrapper showed {shown.tolist()} where the agent chose {chosen}")
+        if not users_env.regret_is_of(reward, info):
+            meter.forget_regret()
+    if users_env is None or clicks_shown(env.observation_space) == len(ranking):
+        clicks = checked_clicks(following, len(ranking))
+    return Session(
+        observation=_private(env, following),
+        clicks=clicks,
+        reward=reward,
+        regret=regret_of(info),
+        expectation=float(info.get("expected_reward", math.nan)),
+        has_left=bool(terminated),
+        is_cut=bool(truncated),
+    )
 
-    def __init__(self, env: gym.Env, n_positions: int, meter: Meter) -> None:
-        super().__init__(env)
-        self.n_positions, self.meter = n_positions, meter
-        self.users_env = own_step_of(env)
-        self.has_clicks = (
-            self.users_env is None or clicks_shown(env.observation_space) == n_positions
-        )
 
-    def private(self, observation: Any) -> Any:
-        return observation if self.users_env is not None else copy.deepcopy(observation)
-
-    def play(self, ranking: Any) -> Session:
-        users_env = self.users_env
-        answer: Any = self.env.step(ranking if users_env is not None else np.array(ranking))
-        if not isinstance(answer, tuple) or len(answer) != 5 or not isinstance(answer[4], Mapping):
-            expected = "(observation, reward, terminated, truncated, info)"
-            raise Fault(f"it returned {short(answer)}; expected {expected}")
-        following, reward, terminated, truncated, info = answer
-        reward = checked_number("reward", reward)
-        if users_env is not None:
-            shown, clicks = users_env.last_session()
-            if not np.array_equal(shown, ranking):
-                chosen = np.asarray(ranking).tolist()
-                raise Fault(f"a wrapper showed {shown.tolist()} where the agent chose {chosen}")
-            if not users_env.regret_is_of(reward, info):
-                self.meter.forget_regret()
-        if self.has_clicks:
-            clicks = checked_clicks(following, self.n_positions)
-        return Session(
-            observation=self.private(following),
-            clicks=clicks,
-            reward=reward,
-            regret=regret_of(info),
-            expectation=float(info.get("expected_reward", math.nan)),
-            has_left=bool(terminated),
-            is_cut=bool(truncated),
-        )
+def _private(env: gym.Env, observation: Any) -> Any:
+    """An observation that the environment does not change: one of another package may write into
+    its arrays again.
+    """
+    return observation if own_step_of(env) is not None else copy.deepcopy(observation)
 
 
 def play_python(run: Run) -> float:
@@ -129,7 +116,7 @@ def play_python(run: Run) -> float:
 
     Raises:
         AgentError: the agent proposed a bad list, or failed.
-        SessionError: the environment failed, as `CheckedStep` says.
+        SessionError: the environment failed, as `checked_step` says.
     """
     agent, env, meter, metrics = run.agent, run.env, run.meter, run.metrics
     n_items, n_positions, *_ = sizes_of(env)
@@ -139,8 +126,8 @@ def play_python(run: Run) -> float:
     agent.leave()
     # The limit of an id would end the stay of stateful users after 1000 sessions.
     with endless(env):
-        step = TrustedStep(env) if is_trusted else CheckedStep(env, n_positions, meter)
-        play, observation = step.play, step.private(run.observation)
+        step = trusted_step if is_trusted else partial(checked_step, meter)
+        observation = _private(env, run.observation)
         while meter.step < meter.horizon:
             try:
                 ranking = agent.rank(observation)
@@ -149,7 +136,7 @@ def play_python(run: Run) -> float:
                 raise session_error(agent, env, f"step {meter.step + 1}", error) from error
             contexts = metrics.before_step(env.unwrapped)[0] if metrics.summed else ()
             try:
-                session = play(ranking)
+                session = step(env, ranking)
             except FAILURES as error:
                 raise environment_error(agent, env, f"step {meter.step + 1}", error) from error
             clicks, reward = session.clicks, session.reward
@@ -165,9 +152,99 @@ def play_python(run: Run) -> float:
                 metrics.ask(agent, env, meter)
             observation = session.observation
             if session.has_left or session.is_cut:
-                observation = step.private(first_observation(agent, env))
+                observation = _private(env, first_observation(agent, env))
                 agent.leave()
             if run.on_chunk is not None and (meter.step == meter.horizon or clock() > next_report):
                 run.on_chunk(meter.step - reported)
                 reported, next_report = meter.step, clock() + CHUNK
     return clock() - before - metrics.seconds
+
+
+def play_learner(run: Run) -> float:
+    """Let a learner train up to the meter's horizon, on `RecordedStreams` of its own.
+
+    Sessions are counted step by step, and within a step stream by stream. The last step may play up
+    to ``n_envs - 1`` sessions beyond the horizon, which do not count.
+
+    Returns:
+        The seconds of the sessions.
+
+    Raises:
+        AgentError: the learner failed, or ended before the horizon.
+    """
+    agent, meter, core = run.agent, run.meter, run.env.unwrapped
+    users = core.task.model  # type: ignore[attr-defined]
+    before, streams = clock(), RecordedStreams(run)
+    reported, stopped_by = 0, None
+
+    def on_step() -> bool:
+        nonlocal reported, stopped_by
+        if run.metrics.held_out:
+            run.metrics.ask(agent, run.env, meter)
+        if run.on_chunk is not None and meter.step > reported:
+            try:
+                run.on_chunk(meter.step - reported)
+            except Exception as error:  # the caller's, and no fault of the learner
+                stopped_by = error
+                raise
+        reported = meter.step
+        return meter.step < meter.horizon
+
+    discount = users.discount if users.may_leave else None
+    try:
+        agent.learn(streams, meter.horizon, on_step, discount)
+    except FAILURES as error:
+        if error is stopped_by:
+            raise
+        raise session_error(agent, run.env, f"step {meter.step + 1}", error) from error
+    if meter.step < meter.horizon:  # its regret would pass for that of the whole horizon
+        name = type(agent).__name__
+        raise AgentError(f"{name} ended after {meter.step} of {meter.horizon} sessions")
+    return clock() - before - run.metrics.seconds
+
+
+class RecordedStreams(VectorWrapper):
+    """The streams of a run's users on which a learner trains: the run's meter and metrics count
+    their sessions, and the run's seed determines the users, whatever seed `reset` gets first.
+
+    Args:
+        run: whose agent has ``n_envs``, the number of streams.
+    """
+
+    def __init__(self, run: Run) -> None:
+        env: Any = run.env.unwrapped
+        model = env.model
+        envs = ClickVectorEnv(
+            model,
+            run.agent.n_envs,
+            env.reward,
+            env.cutoff,
+            reference=env.task.optimal_ranking if model.are_alike and not model.may_leave else None,
+            autoreset_mode=AutoresetMode.SAME_STEP,
+        )
+        super().__init__(envs)
+        self._run, self._is_over = run, False
+        self._seed: int | None = int(env.np_random.integers(2**31))
+
+    def reset(
+        self, *, seed: Any = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        if self._seed is not None:
+            seed, self._seed = self._seed, None
+        return super().reset(seed=seed, options=options)
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        meter, metrics = self._run.meter, self._run.metrics
+        if self._is_over:  # it would never end
+            raise RuntimeError("learn goes on after its last session: stop when on_step() is False")
+        self._is_over = meter.step >= meter.horizon  # a step more does no harm
+        contexts = metrics.before_step(self.env, self.num_envs) if metrics.summed else ()
+        outcome = observations, rewards, _, _, infos = super().step(actions)
+        _, clicks, sessions = played(observations, infos)
+        n_clicks, regret, earned = clicks.sum(axis=1).tolist(), sessions["regret"], rewards.tolist()
+        for b, lost in enumerate(regret.tolist()):
+            if contexts and meter.step < meter.horizon:
+                ranking, expectation = sessions["ranking"][b], sessions["expected_reward"][b]
+                metrics.measure(contexts[b], ranking, clicks[b], expectation, meter.totals)
+            meter.add(lost, earned[b], n_clicks[b])
+        return outcome

@@ -9,13 +9,13 @@ import re
 import unicodedata
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ... import agents
 from ...core.faults import PACKAGE
 from ...envs import ENVIRONMENTS
 from ...envs.instances.instance import shipped_instances
-from ..make import agent_recipe, env_recipe
+from ..make import resolved_agent, resolved_env
 
 if TYPE_CHECKING:
     from ..results import Results
@@ -28,10 +28,10 @@ def to_bibtex(results: Results) -> str:
     """The entries of the papers of all agents and environments of some results, and of the data
     behind real queries, each with a line that names them.
     """
-    config = results.configuration
     users: dict[str, list[str]] = {}
-    for column, things in (("agent", "agents"), ("env", "envs")):
-        specs = getattr(config, things, {})
+    columns: tuple[Literal["agent", "env"], ...] = "agent", "env"
+    for column in columns:
+        specs = results.config.specs(column) if results.config else {}
         for label in results.names(column):
             with suppress(Exception):  # other people's modules may be gone, or name no paper
                 for entry in _entries(column, specs.get(label) or label):
@@ -45,8 +45,8 @@ def to_bibtex(results: Results) -> str:
 def _entries(column: str, spec: str) -> list[str]:
     """The papers of an agent, or of a click model and of the users of whom it is a part."""
     if column == "agent":
-        return papers(agent_recipe(spec)[0])
-    environment = ENVIRONMENTS[getattr(env_recipe(spec)[0], "id", "")]
+        return papers(resolved_agent(spec)[0])
+    environment = ENVIRONMENTS[getattr(resolved_env(spec)[0], "id", "")]
     has_more = "Source:" in (environment.users.__doc__ or "")
     more = papers(environment.users) if has_more else []
     return list(dict.fromkeys([*papers(environment.click_model), *more]))

@@ -1,21 +1,21 @@
-"""The final table of a report, in words."""
+"""The final table of a report, in words and in LaTeX."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from itertools import groupby
-from operator import itemgetter
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars
 from polars import col
 from rich.console import Console
 
-from ...core.formats import duration, regret_text, shortened
+from ...core.formats import duration, one_line, regret_text, shortened
 from ..console import Column, print_table, say
-from ..make import agent_recipe, requirements
+from ..make import requirements, resolved_agent
 from ..play.metrics import is_sum
 from ..summaries import (
     MET_OTHERS,
@@ -30,36 +30,37 @@ from ..summaries import (
 if TYPE_CHECKING:
     from ..results import Results
 
+Row = Mapping[str, Any]
+"""Of `Results.table`."""
+
 
 class FormattedTable(NamedTuple):
     """The final table as texts.
 
     Attributes:
         title: the measure, horizon, instances and runs, and what intervals are over.
-        headings: those of most importance first.
-        rows: the cells of each row.
+        headings: of the columns; the agent first, the time last.
+        environments: the rows of each environment, by its name.
         notes: sentences about runs that are not finished, unknown regret, and what agents got
             beside clicks.
     """
 
     title: str
     headings: list[str]
-    rows: list[list[str]]
+    environments: dict[str, list[list[str]]]
     notes: list[str]
 
 
 def print_results(console: Console, results: Results, reference: str | None = None) -> None:
     """Print the final table of some results; agents are compared with the reference, or with the
-    first. So that it fits 100 characters, it lacks the engine.
+    first.
     """
     words = in_words(results, reference)
-    names = words.headings[:-1]
-    columns = [Column("agent"), Column(names[2], right=True)]
-    columns += [Column(name, right=True) for name in names[3:]]
+    columns = [Column(name, right=name != "agent") for name in words.headings]
     say(console, words.title, "bold")
     console.print()
-    for place, rows in groupby(words.rows, key=itemgetter(0)):
-        print_table(console, columns, [row[1:-1] for row in rows], title=place)
+    for place, rows in words.environments.items():
+        print_table(console, columns, rows, title=place)
         console.print()
     for note in words.notes:
         say(console, note)
@@ -72,19 +73,19 @@ def in_words(results: Results, reference: str | None = None) -> FormattedTable:
     unknown = table.filter(col("regret").is_null())["env"].unique(maintain_order=True)
     measure = measure_of(table)
     is_single = len(results.rows.select("instance", "sweep_seed", "run").unique()) == 1
-    shown = [
-        name
-        for name, (column, _) in OPTIONAL.items()
-        if table[column].count() and (not is_single or name == "difference")
-    ]
-    headings = ["environment", "agent", measure, *shown, "reward", *metrics, "time", "engine"]
-    places = _places(results)
-    rows = []
-    for row in table.iter_rows(named=True):
-        cells = [places[row["env"]], row["agent"], regret_text(*measured(row, results.horizon))]
-        cells += [OPTIONAL[name][1](row) for name in shown]
+    optional = {
+        heading: text
+        for heading, text in OPTIONAL.items()
+        if any(map(text, table.iter_rows(named=True)))
+        and (not is_single or heading == "difference")
+    }
+    places, environments = _places(results), dict[str, list[list[str]]]()
+    for row in table.to_dicts():
+        cells = [row["agent"], regret_text(*measured(row, results.horizon))]
+        cells += [text(row) or "–" for text in optional.values()]
         cells += ["–" if row[name] is None else f"{row[name]:.4f}" for name in ("reward", *metrics)]
-        rows.append([*cells, duration(row["ns_per_session"]), row["engine"]])
+        cells.append(duration(row["ns_per_session"]))
+        environments.setdefault(places[row["env"]], []).append(cells)
     averaged = ", ".join(["Reward", *filter(is_sum, metrics)])
     notes = [f"{averaged} and time are per session.", *_unfinished(results)]
     if len(unknown):
@@ -93,7 +94,7 @@ def in_words(results: Results, reference: str | None = None) -> FormattedTable:
             f"{why}: no info has that of the reward which agents get. A higher total reward is "
             "better."
         )
-    notes += [*about_pairs(table, shown), *about_users(results, table), *about_knowledge(results)]
+    notes += [*about_pairs(table), *about_users(results, table), *about_knowledge(results)]
     instances = results.names("instance")
     where = f", {shortened(instances[0])}" if len(instances) == 1 else ""
     last = results.rows.filter(step=results.horizon)
@@ -101,7 +102,8 @@ def in_words(results: Results, reference: str | None = None) -> FormattedTable:
     if table["reward_ci95"].count():
         over = f"mean ± 95 % interval over {over}"
     title = f"{measure.capitalize()} after {results.horizon:,} sessions{where} ({over})"
-    return FormattedTable(title, headings, rows, notes)
+    headings = ["agent", measure, *optional, "reward", *metrics, "time"]
+    return FormattedTable(title, headings, environments, notes)
 
 
 def _places(results: Results) -> dict[str, str]:
@@ -121,7 +123,7 @@ def measure_of(table: polars.DataFrame) -> str:
     return " or ".join(["regret"] * (known > 0) + ["total reward"] * (known < rows))
 
 
-def measured(row: Mapping[str, Any], horizon: int) -> tuple[float, float | None]:
+def measured(row: Row, horizon: int) -> tuple[float, float | None]:
     """The regret of a row of the table with half of its interval; the total reward where regret is
     unknown.
     """
@@ -131,40 +133,36 @@ def measured(row: Mapping[str, Any], horizon: int) -> tuple[float, float | None]
     return row["reward"] * horizon, None if half is None else half * horizon
 
 
-def difference_text(row: Mapping[str, Any]) -> str:
-    """The difference to the reference with its sign and half of its interval."""
-    if row["difference"] is None:
-        return "–"
-    sign = "+" if row["difference"] > 0 else ""
-    return sign + regret_text(row["difference"], row["difference_ci95"])
+def _half_text(row: Row) -> str:
+    half = row["regret_ci95_runs"]
+    return "" if half is None else regret_text(0.0, half).partition(" ")[2]
 
 
-def p_text(p: float | None) -> str:
-    """A level of significance with three digits."""
-    return "–" if p is None else "<0.001" if p < 1e-3 else f"{p:.3f}"
+def _difference_text(row: Row) -> str:
+    difference, half = row["difference"], row["difference_ci95"]
+    return "" if difference is None else "+" * (difference > 0) + regret_text(difference, half)
 
 
-def number_text(value: float | None) -> str:
+def _p_text(row: Row) -> str:
+    p = row["p"]
+    return "" if p is None else "<0.001" if p < 1e-3 else f"{p:.3f}"
+
+
+def _of_runs(column: str, row: Row) -> str:
     """A number with three digits, or all those before the point."""
+    value = row[column]
     digits = 0 if value is None or value >= 100 else 1 if value >= 10 else 2
-    return "–" if value is None else f"{value:z,.{digits}f}"
+    return "" if value is None else f"{value:z,.{digits}f}"
 
 
-def _half(value: float | None) -> str:
-    """Half of an interval with its digits."""
-    return "–" if value is None else regret_text(0.0, value).partition(" ")[2]
-
-
-OPTIONAL: dict[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
-    "± these": ("regret_ci95_runs", lambda row: _half(row["regret_ci95_runs"])),
-    "difference": ("difference", difference_text),
-    "p": ("p", lambda row: p_text(row["p"])),
-    "worst": ("worst", lambda row: number_text(row["worst"])),
-    "median": ("median", lambda row: number_text(row["median"])),
+OPTIONAL: dict[str, Callable[[Row], str]] = {
+    "± these": _half_text,
+    "difference": _difference_text,
+    "p": _p_text,
+    "worst": partial(_of_runs, "worst"),
+    "median": partial(_of_runs, "median"),
 }
-"""Headings of the columns that are left out where `Results.table` has nothing: its column, and the
-text of a row.
-"""
+"""The columns that are left out where `Results.table` has nothing: the text of a row, or none."""
 
 
 def _unfinished(results: Results) -> Iterator[str]:
@@ -172,7 +170,7 @@ def _unfinished(results: Results) -> Iterator[str]:
     runs = {
         *results.rows.select("env", "instance", "agent", "sweep_seed", "run").unique().iter_rows()
     }
-    trials = results.configuration.trials() if results.configuration else ()
+    trials = results.config.trials() if results.config else ()
     counts = Counter(
         cell.agent for cell, run, _ in trials if (*cell[:3], cell.seed, run) not in runs
     )
@@ -182,11 +180,12 @@ def _unfinished(results: Results) -> Iterator[str]:
         yield f"Runs that are not finished: {count}. The same command resumes."
 
 
-def about_pairs(table: polars.DataFrame, shown: Collection[str]) -> Iterator[str]:
+def about_pairs(table: polars.DataFrame) -> Iterator[str]:
     """What the intervals are about, with what agents are compared, and how."""
     over = sorted({*table["over"]})
     if "instances" in over:
-        these = " Those of ± these are about these instances alone." * ("± these" in shown)
+        has_these = table["regret_ci95_runs"].count() > 0
+        these = " Those of ± these are about these instances alone." * has_these
         yield f"The intervals are about other instances, if these are a sample of them.{these}"
     elif "runs" in over and table["reward_ci95"].count():
         yield (
@@ -248,12 +247,12 @@ def about_knowledge(results: Results) -> Iterator[str]:
     """What agents got beside clicks, as far as their classes are at hand, and what they learned
     before or were not measured in.
     """
-    typed: dict[str, Any] = dict(results.configuration.agents) if results.configuration else {}
+    typed: dict[str, Any] = dict(results.config.specs("agent")) if results.config else {}
     given = []
     for label in results.names("agent"):
         maker: Any = None
         with suppress(Exception):  # a module of others may be gone, or fail
-            maker, _ = agent_recipe(typed.get(label) or label)
+            maker, _ = resolved_agent(typed.get(label) or label)
         names = [name for name in requirements(maker) if name != "ranking"]  # of baselines
         if names:
             given.append(f"{label} got {', '.join(names)}")
@@ -261,3 +260,58 @@ def about_knowledge(results: Results) -> Iterator[str]:
         yield f"Beside clicks, {'; '.join(given)}."
     for agent, texts in remarks(results.rows).items():
         yield f"{agent}: {'; '.join(texts)}."
+
+
+def escaped(text: str) -> str:
+    """A text as LaTeX prints it.
+
+    Example:
+        >>> print(escaped("mine_2 & 5%"))
+        mine\\_2 \\& 5\\%
+    """
+    words = {"\\": "textbackslash", "~": "textasciitilde", "^": "textasciicircum"}
+    words |= {"<": "textless", ">": "textgreater", "|": "textbar"}
+    return re.sub(
+        r"[\\~^<>|&%$#_{}]",
+        lambda found: rf"\{words[found[0]]}{{}}" if found[0] in words else rf"\{found[0]}",
+        one_line(text),
+    )
+
+
+def to_latex(results: Results, reference: str | None = None) -> str:
+    """The final table of some results as it is printed, without the time: a row for each agent,
+    lowest regret first. Its caption has the title and the notes.
+
+    Args:
+        results: those of a sweep, or a selection.
+        reference: as in `Results.table`.
+    """
+    words = in_words(results, reference)
+    n_columns, lines = len(words.headings) - 1, []
+    for env, rows in words.environments.items():
+        lines += [r"\midrule", rf"\multicolumn{{{n_columns}}}{{l}}{{{escaped(env)}}} \\"]
+        for agent, *cells, _ in rows:
+            lines.append(rf"{' & '.join([escaped(agent), *map(_mathematics, cells)])} \\")
+    headings = [escaped(name).replace("±", r"$\pm$") for name in words.headings[:-1]]
+    caption = escaped(f"{words.title}. {' '.join(words.notes)}").replace("±", r"$\pm$")
+    return "\n".join(
+        [
+            r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{caption}}}",
+            r"\label{tab:regret}",
+            rf"\begin{{tabular}}{{l{'r' * (n_columns - 1)}}} % \usepackage{{booktabs}}",
+            r"\toprule",
+            rf"{' & '.join(headings)} \\",
+            *lines,
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+        ]
+    )
+
+
+def _mathematics(text: str) -> str:
+    """A number with its interval in the mode of mathematics."""
+    number = text.replace(",", "{,}").replace("±", r"\pm")
+    return "--" if text == "–" else f"${number}$"

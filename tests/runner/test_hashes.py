@@ -15,9 +15,8 @@ import pytest
 
 from clickgym.agents import Random, TopRank
 from clickgym.envs import CLICK_MODELS, Instance, load_instance
-from clickgym.runner import own_code
-from clickgym.runner.identity import NoIdentityError, identity
-from clickgym.runner.make import env_recipe
+from clickgym.runner.hashes import NoHashError, hash_of
+from clickgym.runner.make import resolved_env
 
 AGENT = "from clickgym.agents import Random\n\nclass Mine(Random):\n    c = 1.0\n"
 
@@ -44,7 +43,7 @@ def imported(tmp_path, monkeypatch):
 
 
 def of(maker, **arguments):
-    return identity((maker, arguments))
+    return hash_of((maker, arguments))
 
 
 # ------------------------------------------------------------------------------ agents
@@ -129,7 +128,7 @@ def test_file_that_an_argument_names(tmp_path):
 SCRIPT = """
 import sys
 from clickgym.agents import Random
-from clickgym.runner.identity import identity
+from clickgym.runner.hashes import hash_of
 
 def helper():
     return 1
@@ -137,7 +136,7 @@ def helper():
 class Mine(Random):
     c = 1.0
 
-print(identity((Mine, {"given": {"a", "b", "c"}})))  # printed
+print(hash_of((Mine, {"given": {"a", "b", "c"}})))  # printed
 """
 
 
@@ -165,8 +164,8 @@ def test_edit_after_an_import_has_no_identity(imported, monkeypatch):
     """Python may play the old code, or a mixture, so nothing may be kept for another process."""
     module = imported("import one\n" + AGENT, one="c = 1")
     file = sys.modules["one"].__file__
-    monkeypatch.setattr(own_code, "IMPORTED", {"one": os.stat(file).st_mtime - 1})
-    with pytest.raises(NoIdentityError, match=r"one\.py was edited after its import"):
+    monkeypatch.setattr("clickgym.runner.hashes.IMPORTED", {"one": os.stat(file).st_mtime - 1})
+    with pytest.raises(NoHashError, match=r"one\.py was edited after its import"):
         of(module.Mine)
 
 
@@ -182,10 +181,10 @@ def test_what_cannot_be_compared():
     scope = {"__name__": "__main__"}
     exec("from clickgym.agents import Random\nclass Typed(Random): ...", scope)
     for maker in (made(1), lambda **sizes: TopRank(**sizes), scope["Typed"]):
-        with pytest.raises(NoIdentityError, match="has no"):
+        with pytest.raises(NoHashError, match="has no"):
             of(maker)
     for given in (threading.Lock(), (entry for entry in ()), lambda: 1):
-        with pytest.raises(NoIdentityError, match="has no content to compare"):
+        with pytest.raises(NoHashError, match="has no content to compare"):
             of(Random, given=given)
 
 
@@ -202,13 +201,13 @@ def test_instance_by_content(tmp_path):
     for name in ("yandex-9", "uniform:seed=3", "linear:seed=2", "two-kinds"):
         instance = load_instance(name)
         instance.save(tmp_path / "file.json")
-        assert identity(load_instance(tmp_path / "file.json")) == identity(instance)
-    first = identity(toy())
-    assert identity(toy(name="other", description="fitted on Monday")) == first
-    assert identity(toy(0.2)) != first
-    assert identity(toy(initial_ranking=[1, 0])) != first
+        assert hash_of(load_instance(tmp_path / "file.json")) == hash_of(instance)
+    first = hash_of(toy())
+    assert hash_of(toy(name="other", description="fitted on Monday")) == first
+    assert hash_of(toy(0.2)) != first
+    assert hash_of(toy(initial_ranking=[1, 0])) != first
     toy().save(tmp_path / "users.json")
-    before = identity(env_recipe(("PBMRank-v0", {"instance": str(tmp_path / "users.json")})))
+    before = hash_of(resolved_env(("PBMRank-v0", {"instance": str(tmp_path / "users.json")})))
     toy(0.2).save(tmp_path / "users.json")
-    after = identity(env_recipe(("PBMRank-v0", {"instance": str(tmp_path / "users.json")})))
+    after = hash_of(resolved_env(("PBMRank-v0", {"instance": str(tmp_path / "users.json")})))
     assert before != after
