@@ -33,6 +33,10 @@ TIMED = {"engine": str, "seconds": float}
 """Those that may differ from one repetition to the next."""
 
 
+OWN_LOOP = "own loop"
+"""The engine of a program that steps an environment itself."""
+
+
 @dataclass(frozen=True)
 class Result:
     """The measurements of one run at its checkpoints.

@@ -172,7 +172,7 @@ def main() -> None:
                 nn.utils.clip_grad_norm_(agent.parameters(), 0.5)
                 optimizer.step()
 
-    runs = [recorded.result("PPO")]
+    runs = [recorded.result("PPO", trained=0)]
     sessions, env = int(runs[0].steps[-1]), gym.make(args.env, **users)
     for name in ("LinearTS" if agent.by_row else "CascadeKLUCB", "Random"):
         runs.append(clickgym.run(name, env, sessions, seed=args.seed))

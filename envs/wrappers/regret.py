@@ -31,7 +31,7 @@ from ..any_env import (
 )
 from ..base_env import BaseClickEnv, label_of, name_of, otherwise
 from ..meter import Record, checkpoint_steps
-from ..result import Result
+from ..result import OWN_LOOP, Result
 from ..vector_env import ClickVectorEnv
 from .item_by_item import Choices
 
@@ -142,7 +142,8 @@ class _Recorded:
             horizon: the first so many sessions since the wrapper was made; None takes all. Another
                 model or agent needs a new environment.
             trained: the sessions from which the agent had learned before, in other environments.
-                Tables then tell it from agents that began here. 0: it began here; None: not told.
+                Tables then tell it from agents that began here. 0: it began here; None: not told,
+                and tables say so.
 
         Raises:
             ValueError: there was no session, or not so many.
@@ -173,7 +174,7 @@ class _Recorded:
             clicks=meter.clicks[steps - 1],
             metrics={},
             seconds=self._seconds,
-            engine="own loop",
+            engine=OWN_LOOP,
             query=queries.pop() if len(queries) == 1 else None,
             trained=None if trained is None else check_count("trained", trained, 0),
             unrecorded=max(int(meter.unrecorded[last - 1]), 0),

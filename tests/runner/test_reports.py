@@ -332,7 +332,8 @@ def test_policies_that_did_not_learn_are_named(tmp_path):
     agents = {"mine": (FrozenPolicy, {"model": first_items}), "TopRank": "TopRank"}
     results = clickgym.sweep(["PBMRank-v0"], agents, 100, 2, n_jobs=1, out=tmp_path)
     one = replace(clickgym.run(agents["mine"], "PBMRank-v0", 100, seed=0), agent="its")
-    for table in (results, clickgym.Results(tmp_path), clickgym.Results([one, results])):
+    alone = results.select(["mine"])
+    for table in (results, clickgym.Results(tmp_path), clickgym.Results([one, results]), alone):
         marked = {text.partition(":")[0] for text in in_words(table).notes if "learn" in text}
         assert marked == {*table.names("agent")} - {"TopRank"}
     assert results.table("TopRank").filter(agent="mine")["difference"].count() == 1
@@ -350,6 +351,9 @@ def test_earlier_training_and_unrecorded_sessions_are_shown_everywhere():
     some = [*late, replace(late[0], seed=2, trained=None)]
     notes = " ".join(in_words(clickgym.Results(some)).notes)
     assert "after 0 to 20,000 sessions of training, as far as told" in notes
+    for told, is_noted in ((None, True), (0, False)):
+        loop = clickgym.Results(replace(late[0], engine="own loop", trained=told))
+        assert is_noted == ("not told whether it had learned" in " ".join(in_words(loop).notes))
     [label] = {" ".join(text.split()) for text in legend if text.startswith("late")}
     for words in (label, " ".join(in_words(results).notes), results.to_latex()):
         assert "after 0 to 20,000 sessions of training" in words

@@ -16,7 +16,7 @@ from polars import col
 
 from ..agents import FrozenPolicy
 from ..core.statistics import half_width, holm, t_level
-from ..envs.result import FACTS, TIMED, TOTALS
+from ..envs.result import FACTS, OWN_LOOP, TIMED, TOTALS
 from .play.metrics import is_sum
 from .play.play_run import ENGINES
 
@@ -259,22 +259,24 @@ def span(counts: polars.Series) -> str:
 
 
 def remarks(rows: polars.DataFrame) -> dict[str, list[str]]:
-    """What a reader must know of the runs of some agents, by agent: they learned before, do not
-    learn, or were not recorded as a whole.
+    """What a reader must know of the runs of some agents, by agent: they learned before, or may
+    have, do not learn, or were not recorded as a whole.
     """
     found: dict[str, list[str]] = {}
     runs = rows.select("agent", "trained", "unrecorded", "engine").unique(maintain_order=True)
-    learns = runs.filter(~IS_FROZEN)["agent"].n_unique() > 0
     for (agent,), of_agent in runs.group_by("agent", maintain_order=True):
         trained, unrecorded = of_agent["trained"], of_agent["unrecorded"]
+        untold = of_agent.filter(engine=OWN_LOOP)["trained"].null_count()
         texts = []
-        if learns and of_agent.select(IS_FROZEN.any()).item():
+        if of_agent.select(IS_FROZEN.any()).item():
             texts.append(
                 "did not learn in these runs, and what was lost in training is not counted"
             )
         if trained.max():
             told = ", as far as told" if trained.null_count() else ""
             texts.append(f"after {span(trained.drop_nulls())} sessions of training{told}")
+        elif untold:
+            texts.append("not told whether it had learned before (trained=)")
         if unrecorded.max():
             texts.append(f"{span(unrecorded)} sessions were not recorded")
         if texts:
