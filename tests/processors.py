@@ -22,9 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 NUMPY = {"NPY_DISABLE_CPU_FEATURES": " ".join(numpy_levels)}
 LIBRARY = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA"}
 VARIATIONS = {
-    "OpenBLAS for Haswell": {"OPENBLAS_CORETYPE": "Haswell"},
     "OpenBLAS for SkylakeX": {"OPENBLAS_CORETYPE": "SkylakeX"},
-    "OpenBLAS for Prescott": {"OPENBLAS_CORETYPE": "Prescott"},
     "NumPy's lowest level": NUMPY,
     "glibc without AVX2 and FMA": LIBRARY,
     "oldest of all": {"OPENBLAS_CORETYPE": "Prescott", **NUMPY, **LIBRARY},

@@ -194,7 +194,7 @@ WRONG = [
     ("BatchRank", {"horizon": 4}, "horizon is 4; expected an integer of at least 5"),
     *(
         (name, {"examination": [1.0, value, 0.5]}, rf"examination\[1\] is {value}")
-        for name in ("PBMUCB", "PBMPIE", "PBMTS", "BCMPTS", "PBMLinUCB")
+        for name in ("PBMUCB", "PBMTS", "PBMLinUCB")
         for value in (0.0, 1.5)
     ),
     ("C2UCB", {"ridge": 1e-7}, "ridge is 1e-07; expected a finite number >= 1e-06"),

@@ -13,7 +13,6 @@ import pairs
 import pytest
 from click_stories import assert_sampled_from, exact_law, marginal, realised_reward
 from engines import assert_engines_agree
-from gymnasium.utils.env_checker import check_env
 from registries import CONTEXTUAL_AGENTS, default_ids
 
 import clickgym
@@ -211,19 +210,6 @@ def test_regret_against_enumeration(model, reward, cutoff):
         assert info["regret"] == worth - info["expected_reward"]
         if reward != "satisfaction":
             assert paid == realised_reward(reward, cutoff or K, observation["clicks"].tolist(), -1)
-
-
-# -------------------------------------------------------------------------------------- conventions
-
-
-@by_id
-def test_checkers_pass_without_a_warning(env_id, recwarn):
-    checker = pytest.importorskip("stable_baselines3.common.env_checker")
-    recwarn.clear()  # of the import
-    check_env(gym.make(env_id).unwrapped)
-    checker.check_env(gym.wrappers.FlattenObservation(gym.make(env_id)))
-    told = [it for it in recwarn if it.category is not ResourceWarning]  # of files of other tests
-    assert [str(it.message) for it in told] == []
 
 
 # ------------------------------------------------------------------------------------------ running
