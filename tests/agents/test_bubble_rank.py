@@ -5,7 +5,6 @@ one.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 
 import gymnasium as gym
 import numpy as np
@@ -27,13 +26,6 @@ def drawn(agent: BubbleRank) -> tuple[int, ...]:
     ranking = agent.rank(None)
     agent.state.t[0] = t
     return tuple(ranking.tolist())
-
-
-def show(agent: BubbleRank, clicked: Sequence[int]) -> list[int]:
-    """One session in which an item is clicked exactly where ``clicked`` is 1; returns the list."""
-    ranking = agent.rank(None)
-    agent.update(None, ranking, [clicked[item] for item in ranking])
-    return ranking.tolist()
 
 
 # ------------------------------------------------------------------------------------------ by hand

@@ -245,18 +245,6 @@ def test_in_every_click_model(kind):
     follow(MixTS(5, 3, seed=3), MixTSReference(5, 3), MODELS[kind], 300)
 
 
-@pytest.mark.parametrize(("n_items", "n_positions"), [(1, 1), (7, 1), (4, 4), (25, 10)])
-def test_sizes(n_items, n_positions):
-    """Users of two kinds."""
-    rng = np.random.default_rng(n_items)
-    kinds = [
-        PositionBasedModel(rng.random(n_items), np.linspace(1, 0.3, n_positions)),
-        DynamicBayesianModel(*rng.random((2, n_items)), 0.9, n_positions=n_positions),
-    ]
-    agent = MixTS(n_items, n_positions, seed=3)
-    follow(agent, MixTSReference(n_items, n_positions), MixtureModel(kinds, [0.6, 0.4]), 100)
-
-
 def test_chance_where_all_is_known():
     """Null: two positions are exchanged in 0.3 (t + 1)^(-2/3) of the lists; and items that nobody
     saw for half of the time, whose clicks make a change 30 times as likely as none, are drawn as

@@ -127,23 +127,19 @@ def test_wrong_input_is_one_line_and_writes_nothing(
 def test_python_fits_as_the_command_does(log_file, tmp_path, printed):
     queries = ["often", "some/times"]
     words = ["fit", str(log_file), "--model", "PBM", "DCM", "--query", *queries]
-    out = printed([*words, "--out", str(tmp_path / "queries")])
-    origin = "estimated by clickgym from the click log log.csv"
-    fitted = fit_models(read_log(log_file), ["PBM", "DCM"], queries, origin=origin)
-    assert fitted.scored["PBM"].score(fitted.test) == PBMEstimator().fit(fitted.train).score(
-        fitted.test
-    )
-    best, command = out.splitlines()[:2]
+    best, command, *_ = printed([*words, "--out", str(tmp_path / "queries")]).splitlines()
     assert best.startswith("PBM predicts")
     typed = shlex.split(command)
     first = typed.index("--instances") + 1
     assert [load_instance(file).name for file in typed[first : first + 2]] == queries
-    assert (len(fitted.train), len(fitted.test)) == (7200, 1800)
-    assert f"{fitted.scored['PBM'].score(fitted.test):.5f}" in out
+    origin = "estimated by clickgym from the click log log.csv"
+    fitted = fit_models(read_log(log_file), ["PBM", "DCM"], queries, origin=origin)
+    assert fitted.scored["PBM"].score(fitted.test) == (
+        PBMEstimator().fit(fitted.train).score(fitted.test)
+    )
     for query, name in (("often", "often.json"), ("some/times", "some%2Ftimes.json")):
         fitted.instances[query].save(tmp_path / "again.json")
         assert (tmp_path / "again.json").read_bytes() == (tmp_path / "queries" / name).read_bytes()
-    assert load_instance(tmp_path / "queries" / "some%2Ftimes.json").estimation["sessions"] == 3000
 
 
 # ------------------------------------------------------------------------------------------------
