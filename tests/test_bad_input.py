@@ -193,20 +193,6 @@ def test_call(workplace, message):
     assert not (workplace / "new").exists()
 
 
-def test_list_is_learned_from_once(tmp_path):
-    """Also by an agent that was saved meanwhile, and after a run."""
-    agent = agents.TopRank(4, 2, horizon=5, seed=0)
-    ranking = agent.rank(None)
-    agent.save(tmp_path / "waiting.npz")
-    agents.TopRank.load(tmp_path / "waiting.npz").update(None, ranking, [1, 0])
-    agent.update(None, ranking, [1, 0])
-    with pytest.raises(ValueError, match="no list is pending"):
-        agent.update(None, ranking, [1, 0])
-    run(agent, ClickEnv(MODEL), 5)
-    with pytest.raises(ValueError, match="no list is pending"):
-        agent.update(None, ranking, [1, 0])
-
-
 # ------------------------------------------------------------ arguments
 
 SHAPES = {"L": [0.5, 0.4, 0.3, 0.2], "K": [1.0, 0.6], "KK": [[1.0, 0.0], [0.5, 0.9]], "": 0.5}

@@ -7,8 +7,6 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from reference_agents import MODELS, PDGDReference, follow
 
 import clickgym
@@ -16,37 +14,6 @@ from clickgym.agents import PDGD
 from clickgym.envs import Instance
 
 pytestmark = pytest.mark.uncompiled
-
-
-def scored(n_positions, scores, ranking, learning_rate=0.1):
-    """An agent that has just shown a list, one feature per item, so that the weights are the
-    scores; and its reference.
-    """
-    n_items = len(scores)
-    agent = PDGD(n_items, n_positions, n_features=n_items, learning_rate=learning_rate, seed=0)
-    agent.state.weights[:] = scores
-    agent.rank({"features": np.eye(n_items)})
-    agent.ranking[:] = ranking
-    reference = PDGDReference(n_items, n_positions, n_items, learning_rate)
-    reference.features, reference.weights = np.eye(n_items), np.array(scores, float)
-    return agent, reference
-
-
-def step(agent, clicks):
-    before = agent.state.weights.copy()
-    agent.update({"features": np.eye(agent.n_items)}, agent.ranking.copy(), clicks)
-    return agent.state.weights - before
-
-
-@given(st.lists(st.floats(-5, 5), min_size=3, max_size=6), st.data())
-def test_a_step_is_that_of_the_gradient(scores, data):
-    n_positions = data.draw(st.integers(1, len(scores)))
-    ranking = data.draw(st.permutations(range(len(scores))))[:n_positions]
-    clicks = data.draw(st.lists(st.integers(0, 1), min_size=n_positions, max_size=n_positions))
-    agent, reference = scored(n_positions, scores, ranking, learning_rate=2.0)
-    found, expected = step(agent, clicks), 2.0 * reference.gradient(ranking, clicks)
-    assert found == pytest.approx(expected, rel=1e-6, abs=1e-12)
-    assert found.sum() == pytest.approx(0.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("model", ["PBM", "CM"])

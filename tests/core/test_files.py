@@ -18,13 +18,6 @@ def files_of(folder):
     return [(path.name, path.read_text()) for path in folder.iterdir()]
 
 
-def test_file_is_replaced(tmp_path):
-    file = tmp_path / "a.txt"
-    file.write_text("before")
-    write_whole(file, "after")
-    assert files_of(tmp_path) == [("a.txt", "after")]
-
-
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 def test_failure_leaves_the_old_file(tmp_path, monkeypatch, error):
     """No draft is left, and an error in cleaning up hides no error."""

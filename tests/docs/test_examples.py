@@ -135,24 +135,6 @@ def test_program_of_the_page_on_rl_learns(capsys):
     assert 0.85 * best < mean < 1.05 * best
 
 
-@needs_rl
-@pytest.mark.slow
-def test_longer_programs_of_the_page_on_rl_learn(capsys):
-    """A2C on single positions halves its loss. Rule for PPO on users who differ: it loses less than
-    a quarter of what random lists lose, 3,941 clicks; with five seeds it lost at most 252.
-    """
-    text = (DOCS / "rl.md").read_text(encoding="utf-8")
-    programs = re.findall(r"```py\n(.*?)```", text, flags=re.DOTALL)
-    simple, personal = (
-        next(code for code in programs if word in code) for word in ("MlpPolicy", "30_000, log")
-    )
-    exec(simple, {})
-    first, last, trained = map(float, re.findall(r"\d\.\d\d", capsys.readouterr().out))
-    assert max(last, trained) < first / 2
-    exec(personal, {})
-    assert int(re.search(r"(\d+) clicks lost", capsys.readouterr().out)[1]) < 1_000
-
-
 @pytest.fixture
 def own_algorithms(tmp_path, monkeypatch):
     """The modules of the page on RL, in the folder of a reader."""

@@ -175,12 +175,8 @@ PBM = {"model": "PBM", "attraction": [0.5, 0.4, 0.3], "examination": [1.0, 0.5]}
 CORRUPT = {
     "the format": {"format": "other"},
     "initial_ranking: .* shows item 0 again": {"initial_ranking": [0, 0, 1]},
-    "PBM has 3 items, but initial_ranking has 2": {"initial_ranking": [0, 1]},
-    "initial_ranking: ": {"initial_ranking": 3},
     r"n_positions is '2'": {"n_positions": "2"},
-    "n_positions is 4": {"n_positions": 4},
     "models is None": {"models": None},
-    r"models is \[\]": {"models": []},
     r"models\[1\]: attraction\[1\] is 1.5": {
         "models": [PBM, PBM | {"attraction": [0.5, 1.5, 0.1]}]
     },

@@ -191,21 +191,6 @@ def counts_of(sessions, n_items, n_positions, n_sessions):
     return np.hstack([own, np.tile(own.mean(axis=0), (n_items, 1)), np.full((n_items, 1), left)])
 
 
-def test_counts_of_an_episode():
-    env = EpisodeCounts(ClickEnv(users()))
-    observed, _ = env.reset(seed=2)
-    assert observed in env.observation_space
-    assert observed["counts"][:, :-1].any() == 0
-    assert observed["counts"][:, -1].tolist() == [1.0] * 3
-    sessions = []
-    for ranking in ([0, 2], [2, 0], [0, 1]):
-        observed = env.step(ranking)[0]
-        sessions.append((ranking, observed["clicks"]))
-        np.testing.assert_allclose(observed["counts"], counts_of(sessions, 3, 2, 4), rtol=1e-6)
-    assert any(clicks.any() for _, clicks in sessions)
-    assert not env.reset()[0]["counts"][:, :-1].any()
-
-
 @pytest.mark.parametrize(("env_id", "limit"), [(PBM, None), (PBM, 5), ("CMRank-v0", 4)])
 def test_counts_of_streams_are_those_of_single_ones(env_id, limit):
     """With the last observations."""

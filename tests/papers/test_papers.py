@@ -17,12 +17,13 @@ from clickgym.bench.results import read_results
 FOLDER = Path(study.__file__).parent
 OTHERS = {"study", "figures", "zoghi2017_assumptions", "he2020_offline"}
 NAMES = sorted({file.stem for file in FOLDER.glob("*.py")} - OTHERS)
-FAST = ["he2020_figure3", "lagree2016_theorem6", "zoghi2017_figure2"]
-"""One of some papers, of which few agents are compiled for it alone."""
+FAST = ["lagree2016_theorem6", "li2019_nonstationary_figure2", "zoghi2017_figure2"]
+"""Of some papers one, whose agents are fast without compilation."""
+MARKS = {name: [pytest.mark.uncompiled] for name in FAST} | {"he2020_figure3": []}
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[] if n in FAST else pytest.mark.slow) for n in NAMES]
+    "name", [pytest.param(name, marks=MARKS.get(name, pytest.mark.slow)) for name in NAMES]
 )
 def test_a_program_plays_judges_and_draws(name, tmp_path):
     """Two runs of 200 sessions on one query."""
