@@ -63,6 +63,8 @@ class Result:
         unrecorded: the sessions that the environment simulated before the last one measured, and
             that are not measured: before the record began, or inside other wrappers.
         is_stream: whether it is of one of several streams, which together are one run.
+        span: of an own loop, who stepped it and when: the process, the thread, and the times of the
+            first and the last session. Runs that overlap were stepped in turn.
     """
 
     env: str
@@ -80,6 +82,7 @@ class Result:
     trained: int | None = None
     unrecorded: int = 0
     is_stream: bool = False
+    span: tuple[int, int, float, float] | None = None
 
     def __repr__(self) -> str:
         regret, reward = self.regret[-1], self.reward[-1]

@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections import Counter
+from threading import get_ident
 from typing import Any
 
 import gymnasium as gym
@@ -64,7 +66,7 @@ class _Recorded:
     """`BaseClickEnv.cuts` before the first session."""
     _n_ended = 0
     """Episodes that have ended, of all streams."""
-    _started = _seconds = 0.0
+    _started = _seconds = _first = 0.0
 
     def _begin(self) -> None:
         self.meter = Record()
@@ -84,7 +86,7 @@ class _Recorded:
         core = self._core
         n_seeds = self._n_seeds if core is None else core.n_seeds
         if not self.meter.step:
-            self._n_seeds_before = n_seeds
+            self._n_seeds_before, self._first = n_seeds, clock()
             if core is not None:
                 self._seed, self._cuts = core.reset_seed, Counter(core.cuts)
         elif n_seeds != self._n_seeds_before and self._reseeded is None:
@@ -179,6 +181,7 @@ class _Recorded:
             trained=None if trained is None else check_count("trained", trained, 0),
             unrecorded=max(int(meter.unrecorded[last - 1]), 0),
             is_stream=self._is_stream,
+            span=(os.getpid(), get_ident(), self._first, self._started + self._seconds),
         )
 
 

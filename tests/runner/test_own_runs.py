@@ -49,6 +49,18 @@ def test_the_result_of_a_loop_is_that_of_run():
     assert mine.seconds > 0
 
 
+def test_environments_that_one_agent_steps_in_turn_are_one_training():
+    envs = [clickgym.RecordRegret(gym.make("PBMRank-v0")) for _ in range(3)]
+    for seed, env in enumerate(envs):
+        env.reset(seed=seed)
+    for env in [*envs[:2], *envs[:2], envs[2], envs[2]]:
+        env.step(range(5))
+    results = [env.result("mine", trained=0) for env in envs]
+    with pytest.raises(ValueError, match=r"^runs of mine were stepped in turn"):
+        clickgym.Results(results[:2])
+    assert len(clickgym.Results(results[1:]).rows.filter(step=2)) == 2
+
+
 class Reseeds(gym.Wrapper):
     """Gives the environment another seed than it got, the same in each episode or once."""
 

@@ -14,7 +14,7 @@ from clickgym.envs.result import FACTS, TIMED, TOTALS
 
 TABLE = ["env", "agent", "regret", "regret_ci95", "regret_ci95_runs", "median", "worst"]
 TABLE += ["reference", "difference", "difference_ci95", "p", "reward", "reward_ci95", "runs"]
-TABLE += ["units", "over", "ns_per_session", "engine"]
+TABLE += ["units", "over", "trained", "unrecorded", "ns_per_session", "engine"]
 
 
 def frame_of(regrets, env="E", instance="i", step=10, **facts):

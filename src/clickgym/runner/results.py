@@ -8,6 +8,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -372,6 +373,7 @@ def rows_of(parts: Sequence[Result | Results]) -> polars.DataFrame:
     frames: list[polars.DataFrame] = []
     known, seen, cells = dict[Any, Any](), set[Any](), list[Cell]()
     numbers = Counter[tuple[str, ...]]()
+    _check_not_in_turn(part for part in parts if isinstance(part, Result))
     for place, part in enumerate(parts):
         if isinstance(part, Results):
             frame, its_cells = part.rows, part.config.cells if part.config else []
@@ -410,6 +412,20 @@ def _check_run(run: Result, seen: set[Any]) -> None:
     if run.seed is None and key in seen:
         raise ValueError(f"{run.agent} in {run.env} has the same run twice; {OTHERS}")
     seen.add(key)
+
+
+def _check_not_in_turn(runs: Iterable[Result]) -> None:
+    """Check that the runs of an agent in loops of one's own followed one another. What learns from
+    several environments that it steps in turn has trained once.
+    """
+    spans = sorted((run.agent, *run.span) for run in runs if run.span)
+    for (*place, _, end), (*next_place, start, _) in pairwise(spans):
+        if place == next_place and start < end:
+            raise ValueError(
+                f"runs of {place[0]} were stepped in turn, as the streams of one training are, "
+                "which is one run: train on clickgym.agents.vec_env(id, n_envs), whose result has "
+                "them all, or play one run after the other"
+            )
 
 
 def _check_once(rows: polars.DataFrame) -> None:

@@ -339,6 +339,7 @@ def final_table(rows: polars.DataFrame, reference: str | None = None) -> polars.
     of_runs = last.group_by(by).agg(
         (col("seconds").median() / col("step").first() * 1e9).alias("ns_per_session"),
         col("engine", "step").first(),
+        col("trained", "unrecorded").max(),
         median=col("regret").median(),
         worst=col("regret").max(),
     )
@@ -358,7 +359,7 @@ def final_table(rows: polars.DataFrame, reference: str | None = None) -> polars.
         polars.lit(reference).alias("reference"),
         *("difference", "difference_ci95", "p"),
         col("reward", "reward_ci95") / col("step"),
-        *("runs", "units", "over"),
+        *("runs", "units", "over", "trained", "unrecorded"),
         *(column for name in metrics for column in (name, f"{name}_ci95")),
         *("ns_per_session", "engine"),
     )
