@@ -100,44 +100,33 @@ def test_unknown_regret(tells):
 
 
 def test_regret_that_is_known_sometimes():
-    """From the first session without it on, that of the run is unknown."""
+    """From the first session without it on, that of the run is unknown; episodes go on."""
 
     class Stops(Shop):
         def step(self, action):
             *others, info = super().step(action)
             return *others, info if self.steps < 60 else {}
 
-    result = clickgym.run(agent(), Stops("regret"), 100, seed=0)
-    assert np.isnan(result.regret).tolist() == (result.steps >= 60).tolist()
-
-
-def test_episodes_that_end_are_reset_and_the_totals_go_on():
-    env = Shop("regret")
+    env = Stops("regret")
     result = clickgym.run(agent(), TimeLimit(env, 10), 95, seed=0)
-    assert env.resets == 10
-    assert result.steps[-1] == 95
-
-
-def with_spaces(lists=None, clicks=None):
-    env = Shop()
-    env.action_space = lists or env.action_space
-    env.observation_space = clicks or env.observation_space
-    return env
+    assert np.isnan(result.regret).tolist() == (result.steps >= 60).tolist()
+    assert (env.resets, result.steps[-1]) == (10, 95)
 
 
 @pytest.mark.parametrize(
-    "env",
+    ("lists", "clicks"),
     [
-        with_spaces(lists=Discrete(3)),
-        with_spaces(lists=MultiDiscrete([4, 3])),
-        with_spaces(clicks=Dict(page=MultiBinary(K))),
+        (Discrete(3), CLICKS["binary"]),
+        (MultiDiscrete([4, 3]), CLICKS["binary"]),
+        (LISTS["plain"], Dict(page=MultiBinary(K))),
     ],
 )
-def test_other_spaces_are_refused(env):
+def test_other_spaces_are_refused(lists, clicks):
     """By what is expected."""
-    for call in (clickgym.run, clickgym.make_agent):
-        with pytest.raises(ValueError, match=r"(lists|clicks)"):
-            call("Random", env, *[10] * (call is clickgym.run))
+    env = Shop()
+    env.action_space, env.observation_space = lists, clicks
+    with pytest.raises(ValueError, match=r"expected (ranked lists|the clicks)"):
+        clickgym.run("Random", env, 10)
 
 
 def test_record_regret_measures_a_guest():
@@ -153,12 +142,12 @@ def test_record_regret_measures_a_guest():
         )
 
 
-CLICKS_EXPECTED = "; expected 2 clicks, each 0 or 1"
+EXPECTED = "; expected 2 clicks, each 0 or 1"
 FAULTS = {
     "an error": (ValueError("no stock"), r"ValueError: no stock \(.*in step: 'raise wrong'\)"),
     "an exit": (SystemExit(3), r"SystemExit: 3 \(.*in step: 'raise wrong'\)"),
-    "clicks .5": (([0.5, 0], 1.0, False, False, {}), CLICKS_EXPECTED),
-    "ragged clicks": (([[1], [0, 1]], 1.0, False, False, {}), CLICKS_EXPECTED),
+    "clicks .5": (([0.5, 0], 1.0, False, False, {}), EXPECTED),
+    "ragged clicks": (([[1], [0, 1]], 1.0, False, False, {}), EXPECTED),
     "reward nan": (([1, 0], np.nan, False, False, {}), "reward is nan; expected a finite number"),
     "four values": (([1, 0], 1.0, False, {}), r"it returned .*; expected \(observation, reward, "),
 }
@@ -169,6 +158,9 @@ def test_faults_of_an_environment_are_not_those_of_the_agent(name):
     wrong, told = FAULTS[name]
 
     class Broken(Shop):
+        def reset(self, *, seed=None, options=None):
+            return super().reset(seed=seed) if not self.resets else 1 / 0
+
         def step(self, action):
             answer = super().step(action)
             if self.steps < 7:
@@ -177,31 +169,20 @@ def test_faults_of_an_environment_are_not_those_of_the_agent(name):
                 raise wrong
             return wrong
 
-    with pytest.raises(
-        SessionError, match=f"^Broken, step 7: .*{told}.*, facing TopRank$"
-    ) as caught:
-        clickgym.run(agent(), Broken(), 100, seed=0)
-    assert type(caught.value) is SessionError
-    if not isinstance(wrong, BaseException) and len(wrong) == 5 and wrong[4] is not None:
+    for env, fault in (
+        (Broken(), f"step 7: .*{told}.*"),
+        (TimeLimit(Broken(), 3), "reset: ZeroDivisionError: .*"),
+    ):
+        with pytest.raises(SessionError, match=f"^Broken, {fault}, facing TopRank$") as caught:
+            clickgym.run(agent(), env, 100, seed=0)
+        assert type(caught.value) is SessionError
+    if not isinstance(wrong, BaseException) and len(wrong) == 5:
         env = clickgym.RecordRegret(Broken())
         env.reset(seed=0)
         for _ in range(6):
             env.step(np.array([0, 1]))
         with pytest.raises(SessionError, match=f"^Broken, session 7: .*{told}"):
             env.step(np.array([0, 1]))
-
-
-@pytest.mark.parametrize(("answer", "told"), [(0, "ZeroDivisionError")])
-def test_faults_of_a_reset(answer, told):
-    class Broken(Shop):
-        def reset(self, *, seed=None, options=None):
-            self.resets += 1
-            if self.resets < 3:
-                return super().reset(seed=seed)
-            return answer if answer is None else 1 / answer
-
-    with pytest.raises(SessionError, match=f"^Broken, reset: {told}.*, facing TopRank$"):
-        clickgym.run(agent(), TimeLimit(Broken(), 10), 95, seed=0)
 
 
 # ---------------------------------------------------------------------------------- sweeps, reports
@@ -219,35 +200,21 @@ def swept(tmp_path_factory):
     return {"mixed": make("GuestShop-v0", "GuestShelf-v0"), "unknown": make("GuestShop-v0")}
 
 
-def test_places_by_reward(swept):
-    rows = clickgym.Results(swept["mixed"]).table()
-    for env in ("GuestShop-v0", "GuestShelf-v0"):
-        of_env = rows.filter(env=env)
-        assert of_env["agent"].to_list() == ["TopRank", "Random"]
-        assert of_env["reward"].is_sorted(descending=True)
-        assert of_env["regret_ci95"].null_count() == 2 * (env == "GuestShop-v0")
-        assert of_env["reward_ci95"].null_count() == 0
-
-
 @pytest.mark.parametrize("which", ["mixed", "unknown"])
-def test_reports_of_unknown_regret(swept, which):
-    from rich.console import Console
-
-    from clickgym.runner.reports.table import print_results
-
+def test_reports_of_unknown_regret(swept, which, printed):
+    """Agents are ordered by reward."""
     folder = swept[which]
-    console, results = Console(record=True, width=200), clickgym.Results(folder)
-    print_results(console, results)
-    results.write(folder)
-    said = {"console": console.export_text(), "latex": results.to_latex()}
-    for kind, text in said.items():
-        assert "egret is unknown in GuestShop" in text.replace(r"\-", "-").replace("-{}", "-"), kind
-        assert "nan" not in text.replace("tenant", ""), kind
-        assert "None" not in text, kind
-    summary = polars.read_csv(folder / "summary.csv")
-    assert summary.filter(env="GuestShop-v0")["regret"].null_count() == 2
+    said = printed(["report", str(folder)])
+    heading = {"mixed": "Regret or total reward after", "unknown": "Total reward after"}[which]
+    assert said.startswith(heading)
+    for text in (said, clickgym.Results(folder).to_latex()):
+        assert "Regret is unknown in GuestShop" in text
+        assert "nan" not in text
+        assert "None" not in text
+    summary = polars.read_csv(folder / "summary.csv").filter(env="GuestShop-v0")
+    assert summary["agent"].to_list() == ["TopRank", "Random"]
+    assert summary["regret"].null_count() == 2
+    assert summary["reward_ci95"].null_count() == 0
     svg = (folder / "regret.svg").read_text()
     assert "<!-- cumulative reward -->" in svg
     assert ("<!-- cumulative regret -->" in svg) == (which == "mixed")
-    heading = {"mixed": "Regret or total reward after", "unknown": "Total reward after"}[which]
-    assert heading in said["console"]

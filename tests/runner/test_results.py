@@ -2,7 +2,6 @@
 tables show; damage, copies and several commands do no harm.
 """
 
-import dataclasses
 import importlib
 import json
 import shutil
@@ -16,7 +15,7 @@ from polars.testing import assert_frame_equal
 import clickgym
 from clickgym.__main__ import main
 from clickgym.agents import EpsilonGreedy
-from clickgym.runner.store import Journal
+from clickgym.envs.result import TIMED
 
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
 INSTANCES = ["yandex-9", "yandex-990"]
@@ -58,12 +57,6 @@ def files_of(folder):
     return sorted((folder / "runs").iterdir())
 
 
-def state(folder):
-    """Every file with its bytes and when it was written."""
-    paths = (path for path in folder.rglob("*") if path.is_file())
-    return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in paths}
-
-
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """The folder of one sweep over everything."""
@@ -72,20 +65,30 @@ def whole(tmp_path_factory):
     return folder
 
 
-# ---------------------------------------------------------------------------------- what is there
+# ------------------------------------------------------------------------------ growing, resuming
 
 
-def test_files(whole):
-    assert {path.name for path in whole.iterdir()} == {
+@pytest.mark.parametrize("key", ALL)
+def test_grown_folder_equals_one_sweep(whole, tmp_path, played, key):
+    """And a part of it is returned, and nothing is played or written again."""
+    sweep(tmp_path, **{key: FIRST[key]})
+    assert_frame_equal(sweep(tmp_path), numbers(whole))
+    assert_frame_equal(
+        polars.read_parquet(tmp_path / "results.parquet").drop(TIMED), numbers(whole)
+    )
+    assert {path.name for path in tmp_path.iterdir()} == {
         *("config.json", "runs", "results.parquet", "summary.csv", "regret.png", "regret.svg")
     }
-    [file] = files_of(whole)
-    assert len(file.read_bytes().splitlines()) == 1 + 24
-    table = polars.read_parquet(whole / "results.parquet")
-    assert_frame_equal(table, clickgym.Results(whole).rows)
-    columns = "env instance query agent sweep_seed run seed trained unrecorded "
-    columns += "step regret reward clicks engine seconds"
-    assert table.columns == columns.split()
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    part = numbers(whole).filter(polars.col("run") < 2, env=ENVS[0], agent=AGENTS[0])
+    assert_frame_equal(sweep(tmp_path, **FIRST), part.filter(instance=INSTANCES[0]))
+    assert played.count == 24
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+    (tmp_path / "results.parquet").unlink()
+    sweep(tmp_path, **FIRST)
+    assert_frame_equal(
+        polars.read_parquet(tmp_path / "results.parquet").drop(TIMED), numbers(whole)
+    )
 
 
 def test_command_repeats_the_numbers(tmp_path):
@@ -96,27 +99,6 @@ def test_command_repeats_the_numbers(tmp_path):
     assert config["clickgym"] == clickgym.__version__
     assert main([*config["command"].split()[1:], "--out", str(tmp_path / "b")]) == 0
     assert_frame_equal(numbers(tmp_path / "a"), numbers(tmp_path / "b"))
-
-
-# ------------------------------------------------------------------------------ growing, resuming
-
-
-@pytest.mark.parametrize("key", ALL)
-def test_grown_folder_equals_one_sweep(whole, tmp_path, played, key):
-    before = sweep(tmp_path, **{key: FIRST[key]}).filter(step=300).height
-    assert_frame_equal(sweep(tmp_path), numbers(whole))
-    assert_frame_equal(numbers(tmp_path), numbers(whole))
-    assert before < played.count == 24
-
-
-def test_part_of_a_finished_folder(whole, played):
-    """A part is returned, nothing is played or written, and the folder keeps the whole."""
-    before = state(whole)
-    table = sweep(whole, **FIRST)
-    part = {"env": ENVS[0], "agent": AGENTS[0], "instance": INSTANCES[0]}
-    assert_frame_equal(table, numbers(whole).filter(polars.col("run") < 2, **part))
-    assert played.count == 0
-    assert state(whole) == before
 
 
 def test_interrupted_sweep_says_what_is_kept_and_resumes(whole, tmp_path, played, printed):
@@ -134,77 +116,27 @@ def test_interrupted_sweep_says_what_is_kept_and_resumes(whole, tmp_path, played
     assert "not finished" not in printed(["report", str(out)])
 
 
-def test_sweep_without_a_folder_leaves_no_files(whole, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    assert_frame_equal(sweep(None), numbers(whole))
-    assert not list(tmp_path.iterdir())
-    assert capsys.readouterr() == ("", "")
-
-
 # ------------------------------------------------------------------- what is played anew
-
-
-def epsilon(value):
-    return {"mine": ("EpsilonGreedy", {"epsilon": value}), "other": "Random"}
-
-
-def test_changed_agent_is_played_anew_and_comes_back(tmp_path, played):
-    first = sweep(tmp_path, **FIRST | {"agents": epsilon(0.1)})
-    second = sweep(tmp_path, **FIRST | {"agents": epsilon(0.2)})
-    assert played.count == 6
-    assert_frame_equal(numbers(tmp_path), second)
-    assert not first.filter(agent="mine").equals(second.filter(agent="mine"))
-    sweep(tmp_path, **FIRST | {"agents": epsilon(0.1)})
-    assert_frame_equal(numbers(tmp_path), first)
-    assert played.count == 6
 
 
 @pytest.mark.parametrize(
     "changed",
     [
-        *({"horizon": 400}, {"checkpoints": [300]}),
-        {"metrics": ["ndcg"]},
+        *({"horizon": 400}, {"checkpoints": [300]}, {"metrics": ["ndcg"]}),
+        {"agents": {"mine": ("EpsilonGreedy", {"epsilon": 0.2})}},
     ],
 )
-def test_another_setting_is_played_anew_and_comes_back(tmp_path, played, changed):
+def test_what_is_changed_is_played_anew_and_comes_back(tmp_path, played, changed):
     # for metrics another loop would be compiled
-    one = FIRST | {"agents": ["CascadeTS"], "engine": "python"}
+    one = FIRST | {"agents": {"mine": "EpsilonGreedy"}, "engine": "python"}
     first = sweep(tmp_path, **one)
     second = sweep(tmp_path, **one | changed)
+    assert not first.equals(second)
     for shown in (second, first):
-        with pytest.warns(UserWarning, match="^2 runs in .* are not shown, because they have anot"):
+        with pytest.warns(UserWarning, match="^2 runs in .* are not shown, because "):
             assert_frame_equal(numbers(tmp_path), shown)
         sweep(tmp_path, **one)
     assert played.count == 4
-
-
-def test_other_seeds_are_further_runs(tmp_path, printed):
-    """One command for each seed, as an array of jobs has them; compared run by run."""
-    parts = [
-        sweep(tmp_path, **FIRST | {"agents": [agent], "runs": 1, "seed": seed})
-        for seed in range(4)
-        for agent in ("CascadeTS", "Random")
-    ]
-    results = clickgym.Results(tmp_path)
-    order = ["agent", "sweep_seed", "step"]
-    assert_frame_equal(results.frame.sort(order), polars.concat(parts).sort(order))
-    table = results.table("Random")
-    assert table["runs"].to_list() == [4, 4]
-    ends = [part.filter(step=300)["regret"].item() for part in parts]
-    gaps = [lost - by_chance for lost, by_chance in zip(ends[::2], ends[1::2], strict=True)]
-    row = table.row(by_predicate=polars.col("agent") == "CascadeTS", named=True)
-    assert row["difference"] == pytest.approx(sum(gaps) / 4)
-    assert row["p"] is not None
-    assert "4 runs" in printed(["report", str(tmp_path)])
-    assert results.config.command.count("clickgym run") == 4
-
-
-def test_a_sweep_without_a_finished_run_hides_none(tmp_path):
-    """It has begun, or it failed."""
-    first = sweep(tmp_path, **FIRST)
-    Journal(tmp_path, dataclasses.replace(clickgym.Results(tmp_path).config, horizon=999))
-    assert_frame_equal(numbers(tmp_path), first)
 
 
 def test_a_label_is_only_a_name(tmp_path, played):
@@ -278,22 +210,19 @@ def test_changed_source_of_an_own_class(words, tmp_path, monkeypatch, played, ca
 # ---------------------------------------------------------------- damage, copies, other folders
 
 
-def test_line_that_is_cut_short_is_played_again(whole, tmp_path, played):
+@pytest.mark.parametrize("kept", [-40, 40])
+def test_line_that_is_cut_short_is_played_again(whole, tmp_path, played, kept):
+    """The last one; without the first one the others are of nothing."""
     folder = shutil.copytree(whole, tmp_path / "out")
     [file] = files_of(folder)
-    file.write_bytes(file.read_bytes()[:-40])
+    file.write_bytes(file.read_bytes()[:kept])
+    if kept > 0:
+        with pytest.raises(ValueError, match="is not a results folder"):
+            numbers(folder)
+        return
     assert numbers(folder).filter(step=300).height == 23
     assert_frame_equal(sweep(folder), numbers(whole))
     assert played.count == 1
-    assert_frame_equal(numbers(folder), numbers(whole))
-
-
-def test_file_whose_first_line_is_cut_short_is_no_results(whole, tmp_path):
-    folder = shutil.copytree(whole, tmp_path / "out")
-    [file] = files_of(folder)
-    file.write_bytes(file.read_bytes()[:40])
-    with pytest.raises(ValueError, match="is not a results folder"):
-        clickgym.Results(folder)
 
 
 def test_folders_are_merged_by_copying_or_by_report(whole, tmp_path, printed):
@@ -321,25 +250,6 @@ def test_one_name_for_two_agents_in_two_folders(tmp_path):
     assert set(clickgym.Results(folders).names("agent")) == {"mine", "yours", "Random"}
 
 
-def test_folder_of_which_nothing_is_shown_is_named(tmp_path):
-    """Of another setting, or of no results; the last sweep decides."""
-    a, b = tmp_path / "a", tmp_path / "b"
-    sweep(a, **FIRST)
-    sweep(b, **FIRST | {"horizon": 400})
-    with pytest.warns(UserWarning, match=f"^2 runs in {a} are not shown, .* horizon"):
-        assert clickgym.Results([b, a]).horizon == 400
-    with pytest.raises(ValueError, match=r"nowhere does not exist"):
-        clickgym.Results([a, tmp_path / "nowhere"])
-
-
-def test_tables_are_written_again(whole, tmp_path):
-    """After the table was deleted."""
-    folder = shutil.copytree(whole, tmp_path / "out")
-    (folder / "results.parquet").unlink()
-    sweep(folder, **FIRST)
-    assert (folder / "results.parquet").read_bytes() == (whole / "results.parquet").read_bytes()
-
-
 @pytest.mark.parametrize("read", [clickgym.Results, lambda folder: sweep(folder, **FIRST)])
 def test_folder_of_something_else(tmp_path, read):
     (tmp_path / "notes.txt").touch()
@@ -355,7 +265,8 @@ class Failing(EpsilonGreedy):
         raise RuntimeError("it is not finished")
 
 
-def test_a_label_of_a_sweep_without_a_finished_run_hides_none(tmp_path):
+def test_a_sweep_without_a_finished_run_hides_none(tmp_path):
+    """It has begun, or it failed; later runs under its label do."""
     sweep(tmp_path, envs=ENVS[:1], agents={"mine": "TopRank"})
     before = numbers(tmp_path)
     with pytest.raises(clickgym.AgentError):

@@ -17,7 +17,8 @@ from polars.testing import assert_frame_equal
 
 import clickgym
 from clickgym.agents import Agent
-from clickgym.envs import list_instances, load_instance
+from clickgym.agents.agent import UnsuitedError
+from clickgym.envs import CascadeModel, ClickEnv, QueryUsers, list_instances, load_instance
 from clickgym.runner.store import run_seed
 
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
@@ -28,6 +29,7 @@ ROTATE = """
 import time
 import numpy as np
 from clickgym.agents import Agent
+from clickgym.agents.agent import UnsuitedError
 
 class Rotate(Agent):
     def __init__(self, n_items, n_positions, *, bad_at=None, nap=0.0, seed=None):
@@ -81,49 +83,36 @@ def reference():
 
 
 def test_order_and_workers_change_nothing(reference):
-    table = numbers(ENVS[::-1], AGENTS[::-1], 1000, 3, seed=5, n_jobs=2)
-    assert_frame_equal(*(one.sort("env", "agent", "run", "step") for one in (table, reference)))
-
-
-def test_another_agent_and_run_change_no_other_number(reference):
-    table = numbers(ENVS, ["Oracle", *AGENTS], 1000, 4, seed=5)
+    """Nor do other agents and further runs, but another seed does."""
+    table = numbers(ENVS[::-1], ["Oracle", *AGENTS[::-1]], 1000, 4, seed=5, n_jobs=2)
     same = table.filter(polars.col("agent").is_in(AGENTS) & (polars.col("run") < 3))
-    assert_frame_equal(same, reference)
-
-
-def test_another_seed_gives_other_numbers(reference):
+    assert_frame_equal(*(one.sort("env", "agent", "run", "step") for one in (same, reference)))
     assert not numbers(ENVS, AGENTS, 1000, 3, seed=6)["clicks"].equals(reference["clicks"])
-
-
-def test_seeds_of_runs():
-    """They differ by the seed of the sweep, the instance and the run."""
     keys = [(seed, name, run) for seed in (0, 1) for name in ("a", "b") for run in range(50)]
-    seeds = [run_seed(*key) for key in keys]
-    assert len(set(seeds)) == len(seeds)
+    assert len({run_seed(*key) for key in keys}) == len(keys)
     assert run_seed(7, "yandex-9982", 3) == 3284603552
+    assert run_seed(7, "yandex-9982", 3, 16) == 3284603552 - 3284603552 % 16 + 3
 
 
 @pytest.mark.parametrize("engine", ["compiled", "python"])
 def test_a_run_is_repeated_by_its_seed(engine):
+    """All agents have the same, and meet the same users."""
     settings = {"engine": engine, "metrics": ["ndcg"]}
     places = {"instances": ["yandex-990", "yandex-9982"], "seed": 9, "n_jobs": 1}
     env_id = "PBMRank-v0:reward=any_click"  # where clicks are not the reward
-    swept = clickgym.sweep([env_id], ["Random", "CascadeTS"], 200, 2, **places, **settings)
+    agents = ["Random", "CascadeTS", "Still=Fixed", "Fixed"]
+    swept = clickgym.sweep([env_id], agents, 200, 2, **places, **settings)
     for (instance, agent, _), rows in swept.frame.group_by("instance", "agent", "run"):
         env = f"{env_id},instance={instance}"
-        alone = clickgym.run(agent, env, 200, seed=rows["seed"][0], **settings)
+        alone = clickgym.run(
+            agent.replace("Still", "Fixed"), env, 200, seed=rows["seed"][0], **settings
+        )
         assert alone.engine == engine
-        numbers = rows.columns[rows.columns.index("seed") :]
-        assert_frame_equal(alone.to_frame().select(numbers), rows.select(numbers))
-    assert swept.frame["seed"].n_unique() == 4  # of all agents
-
-
-def test_agents_of_a_sweep_meet_the_same_users():
-    """The same lists get the same clicks, whoever shows them."""
-    swept = clickgym.sweep(["PBMRank-v0"], ["Oracle", "Still=Fixed", "Fixed"], 300, 2, n_jobs=1)
+        measured = rows.columns[rows.columns.index("seed") :]
+        assert_frame_equal(alone.to_frame().select(measured), rows.select(measured))
+    assert swept.frame["seed"].n_unique() == 4
     still, fixed = (swept.frame.filter(agent=agent).drop("agent") for agent in ("Still", "Fixed"))
     assert_frame_equal(still, fixed)
-    assert not fixed["clicks"].equals(swept.frame.filter(agent="Oracle")["clicks"])
 
 
 # ----------------------------------------------------------------------------------------- resuming
@@ -206,15 +195,12 @@ def test_workers_know_a_module_that_is_newer(own_agent, tmp_path, monkeypatch):
 
 
 def test_what_an_agent_does_besides_changes_nothing(tmp_path, monkeypatch):
-    """It prints, seeds the global generator and changes the working folder: the results stay in
-    their folder.
-    """
+    """It seeds the global generator and changes the working folder: the results stay in theirs."""
 
     class Busy(Agent):
         def __init__(self, n_items, n_positions, *, seed=None):
             self.ranking = np.arange(n_positions)
             random.seed(0)
-            print("made")
 
         def rank(self, observation):
             os.chdir("/")
@@ -223,51 +209,80 @@ def test_what_an_agent_does_besides_changes_nothing(tmp_path, monkeypatch):
         def update(self, observation, ranking, clicks, reward): ...
 
     monkeypatch.chdir(tmp_path)
-    agents = {"busy": Busy, "Random": "Random"}
-
-    def play(**where):
-        return clickgym.sweep(["PBMRank-v0"], agents, 50, 2, n_jobs=1, **where).frame
-
-    frame = play(out="results")
+    agents, frames = {"busy": Busy, "Random": "Random"}, []
+    for out in ("results", None):
+        frames.append(numbers(["PBMRank-v0"], agents, 50, 2, n_jobs=1, out=out))
     assert os.getcwd() == "/"
-    assert_frame_equal(frame, clickgym.Results(tmp_path / "results").frame)
-    assert_frame_equal(frame, play())
+    assert_frame_equal(frames[0], frames[1])
+    assert_frame_equal(frames[0], clickgym.Results(tmp_path / "results").frame)
 
 
 def test_shipped_stands_for_all_real_queries():
-    results = clickgym.sweep(
-        ["PBMRank-v0"], ["Random"], 10, 1, instances="shipped", n_jobs=1, progress=False
-    )
-    names = results.frame["instance"].unique().sort().to_list()
-    assert names == sorted(name for name in list_instances() if name.startswith("yandex-9"))
-    more = clickgym.sweep(
-        ["PBMRank-v0"], ["Random"], 10, 1, instances=["shipped", "uniform:seed=1"], n_jobs=1
-    )
-    assert more.frame["instance"].n_unique() == len(names) + 1
+    arguments = {"envs": ["PBMRank-v0"], "agents": ["Random"], "horizon": 10, "runs": 1}
+    real = [name for name in list_instances() if name.startswith("yandex-9")]
+    for instances, n in (("shipped", len(real)), (["shipped", "uniform:seed=1"], len(real) + 1)):
+        results = clickgym.sweep(**arguments, instances=instances, n_jobs=1)
+        assert len({*results.names("instance")} & {*real}) == len(real)
+        assert len(results.names("instance")) == n
     with pytest.raises(TypeError, match='expected a list of instances, or "shipped"'):
-        clickgym.sweep(["PBMRank-v0"], ["Random"], 10, 1, instances="yandex-9")
+        clickgym.sweep(**arguments, instances="yandex-9")
 
 
 @pytest.mark.parametrize("other", ["uniform:n_positions=5,seed=1", "copy.json"])
 def test_the_same_users_under_two_names(tmp_path, other):
-    """They would count as two instances in intervals; users who differ in the seed do."""
+    """They would count as two instances in intervals, in one sweep, folder or table."""
     replace(load_instance("uniform:seed=1"), name="copy").save(tmp_path / "copy.json")
     other = str(tmp_path / other) if other.endswith(".json") else other
-    out = tmp_path / "out"
+    first, second = tmp_path / "a", tmp_path / "b"
     with pytest.raises(ValueError, match=r"^uniform:seed=1 and .* are the same users; leave out"):
-        clickgym.sweep(ENVS, AGENTS, 100, 1, instances=["uniform:seed=1", other], out=out)
-    assert not out.exists()
-    folders = {tmp_path / "a": "uniform:seed=1", tmp_path / "b": other}
+        numbers(ENVS, AGENTS, 100, 1, instances=["uniform:seed=1", other], out=first)
+    assert not first.exists()
     parts = [
         clickgym.sweep(ENVS, AGENTS, 100, 1, instances=[name], out=folder, n_jobs=1)
-        for folder, name in folders.items()
+        for folder, name in ((first, "uniform:seed=1"), (second, other))
     ]
-    for together in (parts, [*folders]):
+    for together in (
+        lambda: clickgym.Results(parts),
+        lambda: clickgym.Results([first, second]),
+        lambda: numbers(ENVS, AGENTS, 100, 1, instances=[other], out=first),
+    ):
         with pytest.raises(ValueError, match="are the same users"):
-            clickgym.Results(together)
-    with pytest.raises(ValueError, match="are the same users"):
-        clickgym.sweep(ENVS, AGENTS, 100, 1, instances=[other], out=tmp_path / "a")
-    assert_frame_equal(clickgym.Results(tmp_path / "a").frame, parts[0].frame)
-    instances = ["uniform:seed=1", "uniform:seed=2"]
-    results = clickgym.sweep(ENVS[:1], ["Random"], 100, 1, instances=instances, n_jobs=1)
-    assert results.names("instance") == instances
+            together()
+    assert_frame_equal(clickgym.Results(first).frame, parts[0].frame)
+
+
+# ---------------------------------------------------------------- runs of several queries
+
+USERS = QueryUsers([CascadeModel([p, 0.1, 0.3], 2) for p in (0.5, 0.05, 0.9)], 20)
+
+
+@pytest.mark.uncompiled
+def test_runs_enumerate_the_queries(tmp_path):
+    """For all agents alike, and intervals are over the queries; other environments have none."""
+    envs = {"three": USERS, "PBMRank-v0": "PBMRank-v0"}
+    results = clickgym.sweep(envs, AGENTS, 20, 7, seed=3, out=tmp_path, n_jobs=1)
+    last = results.rows.filter(env="three", step=20)
+    for agent in AGENTS:
+        rows = last.filter(agent=agent)
+        assert rows["query"].to_list() == [0, 1, 2, 0, 1, 2, 0]
+        assert [seed % 3 for seed in rows["seed"]] == rows["query"].to_list()
+        assert rows["seed"].to_list() == last.filter(agent=AGENTS[0])["seed"].to_list()
+    row = last.filter(agent="TopRank", run=4).row(0, named=True)
+    alone = clickgym.run("TopRank", ClickEnv(USERS), 20, seed=row["seed"])
+    assert (alone.query, alone.regret[-1]) == (1, row["regret"])
+    over = results.table().select("env", "over", "units", "runs").unique().sort("env")
+    assert over.rows() == [("PBMRank-v0", "runs", 7, 7), ("three", "queries", 3, 7)]
+    one = clickgym.sweep(["PBMRank-v0"], AGENTS, 20, 7, seed=3, n_jobs=1).frame
+    assert_frame_equal(results.frame.filter(env="PBMRank-v0"), one)
+    assert_frame_equal(clickgym.Results(tmp_path).frame, results.frame)
+
+
+def test_a_run_is_one_episode():
+    with pytest.raises(ValueError, match="a run plays one query of three, which has 20 sessions"):
+        clickgym.sweep({"three": USERS}, ["Random"], 21, 1)
+    with pytest.raises(ValueError, match="which has 20 sessions"):
+        clickgym.run("Random", USERS, 21, seed=0)
+    pytest.importorskip("stable_baselines3")
+    message = "PPO would train on the queries of the test; train it with gym.make_vec, and play"
+    with pytest.raises(UnsuitedError, match=message):
+        clickgym.sweep(["QueriesCMRank-v0:instance=queries:split=real"], ["PPO"], 100, 1)

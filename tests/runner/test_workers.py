@@ -1,17 +1,20 @@
-"""Workers play the code that the process that started them has."""
+"""Workers play the code that the process that started them has; full disks and workers that die are
+told in one line, and what is finished is kept.
+"""
 
 from __future__ import annotations
 
 import copy
 import importlib
+import re
 import subprocess
 import sys
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
 import clickgym
-from clickgym.runner import hashes as module
 from clickgym.runner.hashes import files_behind, values_in
 
 MODULE = """
@@ -111,7 +114,7 @@ def test_after_an_edit_one_process_plays_all_and_keeps_nothing(write, tmp_path, 
     edited = rank_with(write, "[4, 3, 2, 1, 0]")
     text = dedent(MODULE.replace("list(range(n_positions))", "[0, 1, 2, 3, 4]"))
     (tmp_path / "edited_agent.py").write_text(text)
-    monkeypatch.setattr(module, "STARTED", 0.0)
+    monkeypatch.setattr("clickgym.runner.hashes.STARTED", 0.0)
     regret = []
     for n_jobs, out, match in (
         (1, tmp_path / "out", "it is run, but not resumed, because .*edited_agent.py was edited"),
@@ -163,3 +166,67 @@ assert len(found) == 3 and all("spawn" in text for text in found), found
 def test_forked_process():
     """Before a sweep it plays as any other; after one Polars would hang, and it says so."""
     subprocess.run([sys.executable, "-c", FORKED], check=True, timeout=600)
+
+
+# -------------------------------------------------------------------- full disks and dying workers
+
+RUN = "run PBMRank-v0 --agents Random --horizon 100 --runs 2 --jobs 1 --out out"
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+LIMITED = """
+import resource, sys, warnings
+from clickgym.__main__ import main
+
+warnings.simplefilter("ignore")  # compiled kernels cannot be kept either
+resource.setrlimit(resource.RLIMIT_FSIZE, (2500, resource.RLIM_INFINITY))
+for words in sys.stdin:
+    print("code", main(words.split()), file=sys.stderr)
+"""
+
+
+def test_command_that_cannot_write_says_so_in_one_line(here):
+    """A limit to the size of files refuses as a full disk does, and needs no privileges."""
+    clickgym.sweep(["PBMRank-v0"], ["Random"], 200, 1, out="b", n_jobs=1)
+    code, words = [sys.executable, "-c", LIMITED], f"{RUN}\nreport b --out c"
+    done = subprocess.run(code, input=words, capture_output=True, text=True, check=True)
+    line = r"^clickgym: \S+\.(?:jsonl|png): File too large$\ncode 2$"
+    assert len(re.findall(line, done.stderr, re.MULTILINE)) == 2
+
+
+KILLED = """
+import os, signal
+import numpy as np
+from clickgym.agents import Agent
+
+class Victim(Agent):
+    def __init__(self, n_items, n_positions, *, seed=None):
+        self.items = np.arange(n_positions)
+
+    def rank(self, observation):
+        return self.items
+
+    def update(self, observation, ranking, clicks, reward):
+        if not os.path.exists("spared"):
+            os.kill(os.getpid(), signal.{signal})
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("signal", ["SIGKILL", "SIGSEGV"])
+def test_a_worker_that_dies(here, signal):
+    """One line says so, and the sweep goes on."""
+    Path("victim.py").write_text(KILLED.format(signal=signal))
+    words = RUN.replace("Random", "Random victim:Victim").replace("2 --jobs 1", "4 --jobs 2")
+    command = [sys.executable, "-m", "clickgym", *words.split()]
+    first = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert first.returncode == 1
+    _, line = first.stderr.splitlines()
+    assert line.startswith(f"clickgym: a worker process died ({signal})")
+    Path("spared").touch()
+    subprocess.run(command, capture_output=True, text=True, check=True)
+    assert clickgym.Results("out").frame.filter(step=100).height == 8
