@@ -1,5 +1,7 @@
 """The command line: what it prints, writes and returns."""
 
+import inspect
+import io
 import os
 import re
 import signal
@@ -7,15 +9,17 @@ import subprocess
 import sys
 import time
 from importlib import import_module
-from importlib.metadata import version
 
 import pytest
+from rich.cells import cell_len
 
 import clickgym
 from clickgym.agents import AGENTS
 from clickgym.command_line import COMMANDS, main
 from clickgym.envs import ENVIRONMENTS, list_instances
+from clickgym.runner.commands.run import run
 from clickgym.runner.play.metrics import METRICS
+from clickgym.runner.workers import Progress
 
 sweep_module = import_module("clickgym.runner.sweep")
 NAMES = [*ENVIRONMENTS, *list_instances(), *AGENTS, *METRICS]
@@ -34,12 +38,7 @@ def test_help_is_right_at_80_columns(command, printed):
     assert not [line for line in lines if line != line.rstrip()]
     assert not re.search(r"\[/|\[bold|[│╭╰…]", out)
     assert out.split() == unlimited.split()
-
-
-def test_help_and_version(printed):
-    """Without words it is the help."""
-    assert printed([]) == printed(["--help"])
-    assert printed(["--version"]) == f"clickgym {version('clickgym')}\n"
+    assert command or printed([]) == printed(["--help"])
 
 
 # ------------------------------------------------------------------------------------ list, show
@@ -47,39 +46,37 @@ def test_help_and_version(printed):
 
 def test_list_gives_one_line_to_everything(printed):
     """Also into a pipe, at most 100 characters wide."""
-    lines = printed(["list"]).splitlines()
-    assert max(map(len, lines)) <= 100
+    out = printed(["list"])
+    assert max(map(len, out.splitlines())) <= 100
     for name in NAMES:
-        assert sum(line.startswith(f"{name} ") for line in lines) == 1
-    assert re.search(r"^PBMUCB +PBM +examination +Lagrée", "\n".join(lines), flags=re.MULTILINE)
+        assert len(re.findall(rf"^{re.escape(name)} ", out, re.MULTILINE)) == 1
+    assert re.search(r"^PBMUCB +PBM +examination +Lagrée", out, re.MULTILINE)
     metrics = printed(["list", "metrics"])
-    assert "\n".join(lines).rstrip().endswith(metrics.rstrip())
+    assert out.rstrip().endswith(metrics.rstrip())
     assert printed(["list", "metrics", "agents"]) == metrics + printed(["list", "agents"])
     assert printed(["list", "envs"]) == printed(["list", "environments"])
 
 
-def test_show_prints_a_docstring_of_every_name(printed):
+def test_show_prints_a_docstring_of_every_name(printed, refused):
     for name in NAMES:
-        out = printed(["show", name])
-        assert out.startswith(f"{name}\n")
-    assert "A/B test" not in printed(["show", "TopRank"])
+        assert printed(["show", name]).startswith(f"{name}\n")
     for name, word in {
         "TopRank": "Lattimore",
         "ndcg": "positions",
         "personal": "form='bilinear'",
-        "yandex-like": "n_positions=5",
+        "PPO": "'n_steps': 4, 'batch_size': 128",
     }.items():
         assert word in printed(["show", name])
-
-
-def test_wrong_name_suggests_across_all_kinds(refused):
     for wrong, meant in {"toprank": "TopRank", "ndgc": "ndcg", "yandex-9983": "yandex-99"}.items():
         assert f"did you mean '{meant}" in refused(["show", wrong])
 
 
-def test_show_prints_the_defaults_of_a_learner(printed):
-    text = printed(["show", "PPO"])
-    assert "'n_steps': 4, 'batch_size': 128" in text
+def test_each_option_of_run_is_an_argument_of_sweep():
+    """Of the same name and with the same default."""
+    options, arguments = (inspect.signature(one).parameters for one in (run, clickgym.sweep))
+    assert {*options} == {*arguments}
+    for name in {*options} - {"metrics"}:
+        assert options[name].default == arguments[name].default, name
 
 
 # -------------------------------------------------------------------------------------------- run
@@ -110,11 +107,6 @@ def test_an_error_of_a_command_is_a_line(error, code, words, monkeypatch, capsys
     assert out == ""
     [line] = err.splitlines()
     assert words in line
-
-
-def test_run_has_a_horizon_by_itself(printed):
-    out = printed(["run", "PBMRank-v0", "--agents", "Random", "--runs", "1", "--jobs", "1"])
-    assert out.startswith("Regret after 10,000 sessions")
 
 
 def test_run_takes_several_values_after_one_flag(tmp_path, capsys):
@@ -178,3 +170,63 @@ def test_ctrl_c_leaves_no_traceback(tmp_path):
     assert line.startswith("clickgym: stopped")
     assert "0 of 2 runs" in line
     assert sorted(os.listdir(tmp_path / "out")) == ["runs"]
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_no_name_and_no_number_is_cut(printed, tmp_path):
+    """Whatever the width; the width 0, which containers and build tools set, is none."""
+    agents = ["TopRank", "BatchRank", "CascadeKLUCB:feedback=first_click"]
+    clickgym.sweep(["PBMRank-v0", "NonStationaryPBMRank-v0"], agents, 10_000, 3, out=tmp_path)
+    for words in (["report", str(tmp_path)], ["list"], ["show", "yandex-990"]):
+        unlimited = printed(words).partition("Results in")[0]
+        numbers = {word for word in unlimited.split() if re.search(r"\d|-v0|_", word)}
+        for width in (0, 60, 80, 140):
+            out = printed(words, width)
+            assert "…" not in out
+            assert width or numbers <= set(out.split())
+
+
+# ----------------------------------------------------------------------------------------- progress
+
+
+def written(monkeypatch, *, is_terminal):
+    """What is written to standard error."""
+    text = io.StringIO()
+    text.isatty = lambda: is_terminal
+    monkeypatch.setattr(sys, "stderr", text)
+    return text
+
+
+@pytest.mark.parametrize("width", [40, 80, 140])
+def test_progress_fits_into_the_terminal(width, monkeypatch):
+    stderr = written(monkeypatch, is_terminal=True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", str(width))
+    with Progress(True, 10**12, 10, 10) as progress:
+        progress.played(10**12)
+        progress.finished()
+    frames = re.sub("\x1b[^a-zA-Z]*[a-zA-Z]", "", stderr.getvalue()).splitlines()
+    assert all("…" not in frame and cell_len(frame.rstrip()) <= width for frame in frames)
+    assert any("run 2 of 10" in frame for frame in frames)
+    assert ("10 %" in stderr.getvalue()) == (width >= 80)
+
+
+def test_progress_in_a_file_is_a_line_now_and_then(monkeypatch):
+    """By sessions and finished runs; ``FORCE_COLOR`` makes no bar of it."""
+    stderr = written(monkeypatch, is_terminal=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    with Progress(True, 1000, 3, 2) as progress:
+        for seconds, sessions in ((1, 50), (61, 40), (62, 60), (111, 450), (121, 50)):
+            now[0] = seconds
+            progress.played(sessions)
+        progress.played(350)
+        progress.finished()
+    lines = [line.partition(" %")[0] for line in stderr.getvalue().splitlines()]
+    assert lines == ["clickgym: run 2 of 3, 36", "clickgym: run 2 of 3, 55"]
+    assert "\x1b" not in stderr.getvalue()
+    with Progress(False, 1000, 2, 2) as progress:
+        now[0] = 999
+        progress.played(10)
+    assert len(stderr.getvalue().splitlines()) == 2

@@ -360,20 +360,6 @@ def test_every_contextual_id_and_reward_is_played(env_id):
     assert "clicks" in played
 
 
-@pytest.mark.parametrize("spec", ["A2C", "DQN", *slow("PPO:learning_rate=0.001", "SAC")])
-def test_it_learns_what_only_features_tell(spec):
-    """One candidate is always clicked, the other never. Rule: over the last 1000 of 6000 sessions
-    the regret is below a quarter of random lists', half a click a session.
-    """
-    users = PositionBasedModel(np.zeros(2), [1.0])
-    env = ClickEnv(ContextualModel(users, np.eye(2), theta=[1.0, 0.0]))
-    agent = clickgym.make_agent(spec, env, seed=0)
-    result = clickgym.run(agent, env, 6000, seed=0, checkpoints=[5000])
-    assert (result.regret[-1] - result.regret[-2]) / 1000 < 0.25 * 0.5
-    frozen = FrozenPolicy(model=agent.model)
-    assert clickgym.run(frozen, env, 200, seed=1).regret[-1] / 200 < 0.25 * 0.5
-
-
 @pytest.mark.parametrize("name", ["SAC", *slow("stable_baselines3:TD3")])
 def test_continuous_actions_are_weights_of_features(name):
     """One for each feature, whatever the number of items, and scores of items where there are no
@@ -435,24 +421,6 @@ def test_a_user_who_leaves_at_the_limit_was_not_cut_off(n_sessions, cut_off):
         _, _, dones, infos = adapter.step(np.zeros((3, 1), np.int64))
         assert dones.tolist() == [over] * 3
     assert [info["TimeLimit.truncated"] for info in infos] == [cut_off] * 3
-
-
-def test_item_by_item_an_episode_may_be_the_life_of_a_user():
-    """The same sessions as by lists; episodes end where users leave, and nowhere else."""
-    plain, envs = streams(), StableBaselinesVecEnv(streams(), "items")
-    plain.reset(seed=0)
-    envs.seed(0)
-    envs.reset()
-    for _ in range(25):
-        _, rewards, ended, _, _ = plain.step(np.tile([3, 1, 0, 2], (6, 1)))
-        for item in (3, 1, 0):
-            _, earned, over, _ = envs.step(np.full(6, item))
-            assert not over.any()
-            assert not earned.any()
-        observations, earned, over, _ = envs.step(np.full(6, 2))
-        np.testing.assert_array_equal(over, ended)
-        np.testing.assert_array_equal(earned, rewards.astype(np.float32))
-        assert not observations["placed"].any()
 
 
 @pytest.mark.parametrize(("learner", "power"), [(PPO, 1), (DQN, 1 / 4)])

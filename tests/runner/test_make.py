@@ -16,8 +16,9 @@ from slow import slow
 
 import clickgym
 from clickgym.agents import BatchRank, CascadeKLUCB, Fixed, Random, TopRank
+from clickgym.core.specs import parse_spec
 from clickgym.envs import PositionBasedModel, load_instance
-from clickgym.runner.make import resolved_agent, spec_of
+from clickgym.runner.make import by_label, resolved_agent, spec_of, split_label
 
 MODEL = PositionBasedModel([0.5, 0.4, 0.3], [1.0, 0.5])
 
@@ -198,14 +199,40 @@ def test_agents_that_ignore_features_are_told():
         clickgym.sweep(envs[1:], agents, 10, 1, n_jobs=1)
 
 
-def test_colon_in_place_of_a_comma():
-    with pytest.raises(ValueError, match=r"unknown feedback 'first_click:c=0'"):
-        clickgym.sweep(["PBMRank-v0"], ["CascadeKLUCB:feedback=first_click:c=0"], 10, 1, n_jobs=1)
-    with pytest.raises(ValueError, match="expected a comma before the next key"):
-        load_instance("uniform:n_items=5:seed=2")
-
-
 def test_refusal_of_an_argument_names_the_agent():
     agents = ["Random", "GLRCascadeKLUCB"]
     with pytest.raises(ValueError, match=r"^GLRCascadeKLUCB: horizon is 1; expected .* 2$"):
         clickgym.sweep(["PBMRank-v0"], agents, 1, 1, n_jobs=1)
+
+
+# ------------------------------------------------------------------------------------------ grammar
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "name", "arguments"),
+    [
+        ("TopRank", None, "TopRank", {}),
+        ("my:Agent:alpha=0.1", None, "my:Agent", {"alpha": 0.1}),
+        ("PBMRank-v0:instance=uniform:seed=3", None, "PBMRank-v0", {"instance": "uniform:seed=3"}),
+        ("mine=TopRank", "mine", "TopRank", {}),
+        ("mine, 2=my:Agent:a=.1,b=[1,2]", "mine, 2", "my:Agent", {"a": 0.1, "b": [1, 2]}),
+        ("easy=E-v0:instance=uniform:seed=3", "easy", "E-v0", {"instance": "uniform:seed=3"}),
+        (
+            "A:a=False,b=None,c=1e3,d=word",
+            None,
+            "A",
+            {"a": False, "b": None, "c": 1e3, "d": "word"},
+        ),
+    ],
+)
+def test_label_name_and_arguments_of_what_is_typed(text, label, name, arguments):
+    there, spec = split_label(text)
+    assert there == label
+    assert parse_spec(spec) == (name, arguments)
+    assert list(by_label("agent", [text])) == [spec_of(spec) if label is None else label]
+
+
+@pytest.mark.parametrize("spec", ["uniform:n_items=10:seed=2", "PBMRank-v0:cutoff=2:reward=clicks"])
+def test_a_colon_for_a_comma_is_named(spec):
+    with pytest.raises(ValueError, match=f"^'{spec}': expected a comma before the next key"):
+        parse_spec(spec)
