@@ -217,6 +217,9 @@ def test_what_a_wrapper_does_besides_is_told():
     """As `RecordRegret` tells it of a loop."""
     result = clickgym.run("Random", FourTimes(gym.make("PBMRank-v0")), 100, seed=0)
     assert (result.unrecorded, result.env, result.seed) == (300, "PBMRank-v0", 0)
+    gym.register("FourTimes-v0", entry_point=lambda: FourTimes(gym.make("PBMRank-v0")))
+    swept = clickgym.sweep(["FourTimes-v0"], ["Random"], 100, 1, n_jobs=1)
+    assert swept.rows["unrecorded"].unique().to_list() == [300]
     again = clickgym.run("Random", SameSeed(EndsAtOnce(gym.make("PBMRank-v0"))), 100, seed=0)
     assert (again.unrecorded, again.env, again.seed) == (0, "PBMRank-v0, seeded again", None)
     once = clickgym.run("Random", SameSeed(gym.make("PBMRank-v0")), 100, seed=0)

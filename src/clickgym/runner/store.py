@@ -266,13 +266,14 @@ class FinishedRun(NamedTuple):
     """The measurements of a finished run.
 
     Attributes:
-        engine, seconds, trained: as in `Result`.
+        engine, seconds, trained, unrecorded: as in `Result`.
         measured: little-endian float64, a row of checkpoints for each measure.
     """
 
     engine: str
     seconds: float
     trained: int | None
+    unrecorded: int
     measured: bytes
 
     @classmethod
@@ -280,7 +281,8 @@ class FinishedRun(NamedTuple):
         """The measurements of a result."""
         columns = [result.regret, result.reward, result.clicks, *result.metrics.values()]
         measured = np.array(columns, "<f8").tobytes()
-        return cls(result.engine, float(result.seconds), result.trained, measured)
+        facts = result.engine, float(result.seconds), result.trained, result.unrecorded
+        return cls(*facts, measured)
 
 
 class Journal:
@@ -304,7 +306,7 @@ class Journal:
             OSError: nothing can be written.
         """
         lines = [
-            json.dumps([key, *run[:3], b64encode(run.measured).decode()])
+            json.dumps([key, *run[:-1], b64encode(run.measured).decode()])
             for key, run in finished.items()
         ]
         append(self.path, "".join(f"{line}\n" for line in lines))
@@ -327,9 +329,9 @@ def read(folder: Path) -> tuple[dict[str, Config], dict[str, FinishedRun]]:
         configs[file.name] = Config.from_json(folder, header)
         for line in others:
             try:
-                key, engine, seconds, trained, measured = json.loads(line)
+                key, engine, seconds, trained, unrecorded, measured = json.loads(line)
                 content = b64decode(measured, validate=True)
-                finished[key] = FinishedRun(engine, seconds, trained, content)
+                finished[key] = FinishedRun(engine, seconds, trained, unrecorded, content)
             except (ValueError, TypeError):  # likewise
                 continue
     return configs, finished
@@ -401,9 +403,9 @@ def frame_of(finished: Mapping[str, FinishedRun], config: Config) -> polars.Data
         if key in finished:
             seed = run_seed(cell.seed, cell.instance, run, cell.n_queries)
             query = run % cell.n_queries if cell.n_queries > 1 else None
-            engine, seconds, trained, content = finished[key]
+            engine, seconds, *facts, content = finished[key]
             names = cell.env, cell.instance, query, cell.agent
-            about.append((*names, cell.seed, run, seed, trained, 0, engine, seconds))
+            about.append((*names, cell.seed, run, seed, *facts, engine, seconds))
             measured.append(content)
     columns = np.frombuffer(b"".join(measured), "<f8")
     shape = len(about), 3 + len(config.metrics), len(config.checkpoints)
