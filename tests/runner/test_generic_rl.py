@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import sys
 import warnings
-from functools import partial
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -14,15 +13,12 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import (
-    FlattenObservation,
-    FrameStackObservation,
-    RecordEpisodeStatistics,
     TimeLimit,
 )
 from registries import LEARNERS
 
 import clickgym
-from clickgym.agents import PPO, FrozenPolicy, Random
+from clickgym.agents import PPO, Random
 from clickgym.envs import (
     CascadeModel,
     ClickEnv,
@@ -37,16 +33,14 @@ pytest.importorskip("sb3_contrib")
 
 import stable_baselines3 as sb3
 import torch
-from sb3_contrib import ARS, QRDQN, MaskablePPO
-from stable_baselines3.common.callbacks import EvalCallback
+from sb3_contrib import MaskablePPO
 from stable_baselines3.common.logger import KVWriter, Logger
 from stable_baselines3.common.monitor import Monitor
-from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecNormalize
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from clickgym.agents import PlackettLuceActorCritic, RegretCallback, vec_env
 
 MODEL = PositionBasedModel([0.6, 0.5, 0.3, 0.1], [1.0, 0.7, 0.4])
-SMALL = partial(gym.make, "PBMRank-v0", attraction=[0.6, 0.5, 0.3, 0.1], examination=[1.0, 0.7])
 QUICK: dict[str, Any] = {"n_envs": 8, "n_steps": 8, "batch_size": 32, "n_epochs": 2}
 
 
@@ -83,23 +77,6 @@ def test_adapter_steps_like_the_vector_environment() -> None:
     assert adapter.env_is_wrapped(gym.Wrapper, indices=[1]) == [False]
 
 
-def test_adapter_of_gymnasiums_vectors() -> None:
-    """Always pushed left, the poles fall after about ten steps, each at its own time."""
-    mode = {"autoreset_mode": "SameStep"}
-    adapter = vec_env(gym.make_vec("CartPole-v1", 3, vectorization_mode="sync", vector_kwargs=mode))
-    adapter.seed(0)
-    adapter.reset()
-    ended = 0
-    for _ in range(100):
-        observations, _, dones, infos = adapter.step(np.zeros(3, np.int64))
-        for b in np.flatnonzero(dones):
-            ended += 1
-            assert infos[b]["TimeLimit.truncated"] is False
-            assert abs(infos[b]["terminal_observation"][2]) > 0.2  # the fallen pole
-            assert abs(observations[b][2]) < 0.06  # the new one
-    assert ended >= 15
-
-
 def test_actions_that_are_no_lists() -> None:
     """Streams show the lists that the wrapper of one environment makes of them."""
     env_id, order = "ContextualPBMRank-v0", np.random.default_rng(0).permutation(20)
@@ -133,17 +110,6 @@ def test_actions_that_are_no_lists() -> None:
         features = observed["features"]
 
 
-def test_what_the_adapter_cannot_serve() -> None:
-    for error, message, make in (
-        (ValueError, 'autoreset_mode="SameStep"', lambda: vec_env(ClickVectorEnv(MODEL, 2))),
-        (TypeError, "expected|an id", lambda: vec_env(ClickEnv(MODEL))),
-        (TypeError, "an id such as", lambda: vec_env(gym.make("PBMRank-v0"), 2)),
-        (ValueError, "unknown actions 'lists'", lambda: vec_env("PBMRank-v0", 3, actions="lists")),
-    ):
-        with pytest.raises(error, match=message):
-            make()
-
-
 def test_policy_for_lists_learns_on_native_streams() -> None:
     """In one line, and its training stands beside other agents; arguments may be a spec."""
     envs = vec_env("PBMRank-v0", 8, seed=3, max_episode_steps=10)
@@ -170,49 +136,7 @@ def test_policy_for_lists_learns_on_native_streams() -> None:
         assert (result.env, result.instance) == ("ContextualPBMRank-v0", instance)
 
 
-# -------------------------------------------------------------------------- wrappers and algorithms
-
-
-def test_wrappers_of_gymnasium_and_stable_baselines3_work_together(tmp_path):
-    """A training with an evaluation, saved and loaded, ranks as before."""
-
-    def make():
-        env = gym.make("clickgym:PBMRank-v0", max_episode_steps=50)
-        return Monitor(RecordEpisodeStatistics(FrameStackObservation(TimeLimit(env, 8), 3)))
-
-    vectors = (SubprocVecEnv, DummyVecEnv)
-    envs, others = (VecNormalize(each([make] * 2), norm_obs=False) for each in vectors)
-    check = EvalCallback(others, n_eval_episodes=2, eval_freq=16, verbose=0)
-    model = sb3.PPO(PlackettLuceActorCritic, envs, n_steps=16, batch_size=32, seed=0, device="cpu")
-    model.learn(64, [check, RegretCallback()])
-    assert 0 < check.last_mean_reward < 8 * 5
-    assert [episode["l"] for episode in model.ep_info_buffer] == [8] * 8
-    model.save(tmp_path / "model.zip")
-    envs.save(tmp_path / "statistics.pkl")
-    fresh = VecNormalize.load(str(tmp_path / "statistics.pkl"), DummyVecEnv([make] * 2))
-    loaded, seen = sb3.PPO.load(tmp_path / "model.zip", env=fresh), fresh.reset()
-    lists = [one.predict(seen, deterministic=True)[0].tolist() for one in (loaded, model)]
-    assert lists[0] == lists[1]
-    env = FrameStackObservation(gym.make("PBMRank-v0"), 3)
-    assert clickgym.run(FrozenPolicy(10, 5, model=loaded), env, 20, seed=0).steps[-1] == 20
-    for each in (envs, others, fresh):
-        each.close()
-
-
-@pytest.mark.parametrize("algorithm", [sb3.DQN, QRDQN, ARS, MaskablePPO])
-def test_algorithms_that_choose_item_by_item(algorithm):
-    """By one wrapper; each list has distinct items, whatever was chosen, and they play on."""
-    recorded = clickgym.RecordRegret(SMALL())
-    env = ItemByItem(recorded)
-    kinds = {"policy": "MultiInputPolicy", "env": env, "learning_starts": 20}
-    settings = {
-        MaskablePPO: {"policy": "MultiInputPolicy", "env": env, "n_steps": 32, "batch_size": 16},
-        ARS: {"policy": "LinearPolicy", "env": FlattenObservation(env), "n_delta": 2},
-    }.get(algorithm, kinds)
-    model = algorithm(**settings, seed=0, device="cpu").learn(64)
-    assert recorded.meter.step >= 32
-    agent = FrozenPolicy(4, 2, model=model)
-    assert clickgym.run(agent, SMALL(), 20, seed=0).steps[-1] == 20
+# -------------------------------------------------------------------------- the regret in its log
 
 
 class Lines(KVWriter):

@@ -66,7 +66,6 @@ BASE = "from clickgym.agents import Random\nclass Base(Random): c = 1\n"
     ("text", "others", "edited"),
     [
         ("from base import Base\nclass Mine(Base): ...", {"base": BASE}, "base"),
-        ("import base\nclass Mine(base.Base): ...", {"base": BASE}, "base"),
         (
             AGENT + "import deep.one",
             {"deep.one": "from . import two", "deep.two": "c = 1"},
@@ -77,8 +76,11 @@ BASE = "from clickgym.agents import Random\nclass Base(Random): c = 1\n"
             {"deep.__init__": "from .two import c", "deep.two": "c = 1"},
             "deep.two",
         ),
-        (AGENT + "    def rank(self, seen): from late import c", {"late": "c = 1"}, "late"),
-        (AGENT + "import one", {"one": "import two, ag", "two": "import one; c = 1"}, "two"),
+        (
+            AGENT + "    def rank(self, seen): import one",
+            {"one": "import two", "two": "import one; c = 1"},
+            "two",
+        ),
     ],
 )
 def test_own_modules_behind_an_agent(imported, text, others, edited):

@@ -75,19 +75,6 @@ def test_exactly_the_horizon_is_counted(name: str) -> None:
     assert (np.diff(result.regret) >= 0).all()
 
 
-@pytest.mark.parametrize(
-    ("n_items", "n_positions", "horizon"), [(4, 3, 65), (7, 7, 1), (8, 7, 129)]
-)
-@pytest.mark.parametrize("name", ["DQN", "sb3_contrib:MaskablePPO", "stable_baselines3:DQN"])
-def test_horizon_in_mid_list(name: str, n_items: int, n_positions: int, horizon: int) -> None:
-    """The library plays a rollout of so many choices at a time, whatever K is."""
-    attraction, examination = np.linspace(0.9, 0.1, n_items), np.linspace(1, 0.5, n_positions)
-    env = ClickEnv(PositionBasedModel(attraction, examination))
-    agent, steps = clickgym.make_agent(name, env, seed=0), range(1, horizon + 1)
-    result = clickgym.run(agent, env, horizon, seed=0, checkpoints=steps)
-    assert result.steps.tolist() == list(steps)
-
-
 def test_masks_of_each_stream_reach_the_library() -> None:
     """Where a forbidden item is chosen, the next that is left is taken."""
     streams = ClickVectorEnv(SMALL, 2, autoreset_mode="SameStep")
@@ -112,13 +99,6 @@ def test_masks_of_each_stream_reach_the_library() -> None:
 
 
 # two workers load torch for 10 s
-@pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_a_sweep_repeats_a_run(n_jobs: int) -> None:
-    agents = ["A2C:n_envs=8", "DQN:n_envs=8,learning_starts=16", "Random"]
-    first = clickgym.sweep(["PBMRank-v0"], agents, 60, 2, n_jobs=1).frame
-    again = clickgym.sweep(["PBMRank-v0"], agents[::-1], 60, 2, n_jobs=n_jobs).frame
-    by = ["agent", "run", "step"]
-    assert first.sort(by).equals(again.sort(by))
 
 
 def test_a_learner_is_not_compared_run_by_run() -> None:

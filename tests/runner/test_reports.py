@@ -14,7 +14,6 @@ import clickgym
 from clickgym.agents import FrozenPolicy
 from clickgym.core.formats import regret_text
 from clickgym.runner.reports import figures
-from clickgym.runner.reports.figures import line_styles
 from clickgym.runner.reports.table import in_words, to_latex
 
 ENVS, INSTANCES = ["PBMRank-v0", "PBMRank-v0:reward=any_click"], ["yandex-9", "yandex-990"]
@@ -94,18 +93,6 @@ def test_panel_of_each_instance(results):
     for line, other in zip(figure.axes[2].lines, alone.lines, strict=True):
         assert line.get_label() == other.get_label()
         np.testing.assert_array_equal(line.get_xydata(), other.get_xydata())
-
-
-def test_colour_of_an_agent_is_the_same_in_figures_of_the_same_results(results):
-    """Also where the curves have another order; further agents differ in their dashes."""
-    colours = {}
-    for figure in (results.plot(), results.plot(log=False), results.plot(reference="Oracle")):
-        for line in (line for panel in figure.axes for line in panel.lines):
-            colour = line.get_color()
-            assert colours.setdefault(line.get_label(), colour) == colour
-    assert len(set(colours.values())) == len(AGENTS)
-    many = [f"agent {i}" for i in range(40)]
-    assert len(set(map(str, line_styles(many).values()))) > len(many)
 
 
 def test_emphasis_names_and_width(results):
@@ -216,9 +203,6 @@ def test_papers_to_cite(folder, tmp_path, monkeypatch, printed):
         text = printed(["report", str(where), "--bib"])
         assert sorted(re.findall(r"^@\w+\{(\w+),", text, re.MULTILINE)) == keys
         assert text.count("{") == text.count("}")
-
-
-# --------------------------------------------------------------------------------------- the page
 
 
 @pytest.mark.usefixtures("undrawn")
