@@ -17,9 +17,7 @@ from polars import col
 
 from ..core.checks import (
     check_choice,
-    check_flag,
     check_labels,
-    check_number,
     check_path,
     entries,
     is_sequence,
@@ -242,13 +240,9 @@ class Results:
         check_fork()
         from .reports.figures import Manner, regret_figure, write_figure  # slow to load
 
-        check_flag("log", log)
-        check_flag("by_instance", by_instance)
         for argument, agent in (("reference", reference), ("emphasis", emphasis)):
             if agent is not None:
                 check_choice(argument, agent, self.names("agent"))
-        if width is not None:
-            check_number("width", width, above=0)
         log = log and reference is None
         shown = check_labels("measures", measures or ["regret", *metrics_of(self.rows)])
         for measure in shown:

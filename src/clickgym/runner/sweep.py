@@ -22,7 +22,7 @@ from joblib.parallel import LokyBackend, get_active_backend
 from numpy.typing import ArrayLike
 
 from ..agents.agent import UnsuitedError
-from ..core.checks import check_count, check_flag, check_horizon, check_path, check_seed
+from ..core.checks import check_count, check_horizon, check_path, check_seed
 from ..core.faults import WorkerError
 from ..core.files import make_folder
 from ..core.forks import check_fork
@@ -61,7 +61,7 @@ from .store import (
     shown_of,
     versions,
 )
-from .workers import Progress, check_workers, in_parallel, on_cluster, say_resumed, what_broke
+from .workers import Progress, in_parallel, on_cluster, say_resumed, what_broke
 
 AT_ONCE = 20_000
 """Sessions of small compiled runs that are played in one batch."""
@@ -154,8 +154,6 @@ def sweep(
         (8, 13)
     """
     check_fork()
-    check_workers(n_jobs)
-    check_flag("progress", progress)
     # An agent may change the working folder.
     folder = None if out is None else check_path("out", out).absolute()
     horizon, runs, seed = check_horizon(horizon), check_count("runs", runs), check_seed(seed)

@@ -22,7 +22,6 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 from joblib.parallel import LokyBackend, get_active_backend
 from rich.console import Console
 
-from ..core.checks import is_integer, short
 from ..core.compiling import COMPILING, Compiling
 from .console import errors, say
 from .hashes import Values, set_values
@@ -89,14 +88,6 @@ def start_worker(*_: str) -> None:
     """
     if "PYTHONFAULTHANDLER" not in os.environ:  # or joblib prints a page; the parent has a line
         faulthandler.enable(open(os.devnull, "w"))  # noqa: SIM115 (as long as the process)
-
-
-def check_workers(n_jobs: int) -> None:
-    """Check a number of workers; -1 means one for each processor."""
-    if not is_integer(n_jobs) or n_jobs == 0:
-        raise ValueError(
-            f"n_jobs is {short(n_jobs)}; expected a number of workers, or -1 for one per processor"
-        )
 
 
 @contextmanager

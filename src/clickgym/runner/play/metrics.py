@@ -303,10 +303,14 @@ class Metrics:
         """Check that an agent can do what the metrics ask.
 
         Raises:
-            UnsuitedError: it cannot.
+            UnsuitedError: its class has no ``best`` that takes features.
         """
         for name in self.held_out:
-            check_ranks_features(agent, name)
+            try:
+                inspect.signature(getattr(agent, "best", None)).bind(None)  # type: ignore[arg-type]
+            except TypeError:
+                reason = f"cannot rank held-out queries for {name}: no best(features) in the class"
+                raise UnsuitedError(type(agent).__name__, reason) from None
 
     def ask(self, agent: Any, env: Any, meter: Meter) -> None:
         """Let the agent rank the held-out queries, if a checkpoint was reached.
@@ -347,11 +351,10 @@ class Metrics:
         if not self._contexts or state is not self._state:  # at the start, and where users change
             self._state = state
             self._contexts = [self.contexts(env, b) for b in range(n_streams)]
-        return [tuple(map(_of_session, contexts)) for contexts in self._contexts]
-
-
-def _of_session(context: Any) -> Any:
-    return context.before_step() if isinstance(context, GainContext) else context
+        return [
+            tuple(one.before_step() if isinstance(one, GainContext) else one for one in contexts)
+            for contexts in self._contexts
+        ]
 
 
 # ------------------------------------------------------------------------------- held-out queries
@@ -408,17 +411,3 @@ def held_out_queries(env: Any, metric: str) -> Iterator[Query]:
         (f"held-out query {number}", users.items[items], users.gain[items])
         for number, items in enumerate(users.held_out)
     )
-
-
-def check_ranks_features(agent: Any, metric: str) -> None:
-    """Check that an agent can rank the documents of held-out queries.
-
-    Raises:
-        UnsuitedError: its class has no ``best`` that takes features.
-    """
-    best = getattr(agent, "best", None)
-    try:
-        inspect.signature(best).bind(None)  # type: ignore[arg-type]
-    except TypeError:
-        reason = f"cannot rank held-out queries for {metric}: no best(features) in the class"
-        raise UnsuitedError(type(agent).__name__, reason) from None
