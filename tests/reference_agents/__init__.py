@@ -4,8 +4,7 @@ kernels are tested against.
 A `Reference` does not draw. It is told the list that an agent showed, says whether the algorithm
 allows that list in its state, and learns from the clicks; so an agent can be followed session by
 session whatever its random choices. `reference_of` makes the one of any published agent: of
-`REFERENCES`, or the class ``NAMEReference`` in the agent's own test file. Another kind is
-`KLUCBPlain`: the plain definition of CascadeKL-UCB as kernels.
+`REFERENCES`, or the class ``NAMEReference`` in the agent's own test file.
 
 Also here: one small click model and one agent of each kind, which the test modules share.
 """
@@ -61,7 +60,6 @@ from .indices import (
     doubled,
 )
 from .linear import LinearTSReference, LinUCBReference
-from .plain import KLUCBPlain as KLUCBPlain
 from .posterior import PBMHBReference, PDGDReference
 from .reference import AnyList, Reference, Told
 from .unimodal import GRABReference, UniRankReference
