@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -40,38 +39,13 @@ def saved(folder: Path, name: str = "TopRank") -> Path:
     return path
 
 
-def rewritten(path: Path, **changes: object) -> None:
-    """Change entries of a saved file; None drops one, and a dict is merged into the description."""
-    with np.load(path) as file:
-        arrays = {name: file[name] for name in file.files}
-    for name, value in changes.items():
-        if value is None:
-            del arrays[name]
-        elif isinstance(value, dict):
-            arrays[name] = np.array(json.dumps(json.loads(str(arrays[name])) | value))
-        else:
-            arrays[name] = np.asarray(value)
-    np.savez(path, **arrays)
-
-
-SPOILERS = {
-    "truncated": lambda path: path.write_bytes(path.read_bytes()[:-200]),
-    "state of another size": lambda path: rewritten(path, state_wins=np.ones((4, 4), np.int64)),
-    "bad arguments": lambda path: rewritten(
-        path, description={"hyperparameters": {"colour": "red"}}
-    ),
-}
-
-
-@pytest.mark.parametrize("spoil", SPOILERS.values(), ids=SPOILERS)
-def test_spoiled_files(spoil, tmp_path):
+def test_damaged_files(tmp_path):
     path = saved(tmp_path)
-    spoil(path)
+    path.write_bytes(path.read_bytes()[:-200])
     with pytest.raises(
         ValueError, match=rf"^{re.escape(str(path))} is not a saved agent, or damaged "
-    ) as caught:
+    ):
         TopRank.load(path)
-    assert "pickle" not in str(caught.value)  # no advice to run what is in the file
 
 
 class Evil:

@@ -155,25 +155,6 @@ def test_law_of_candidates():
     assert_sampled_from(dict.fromkeys(range(4), 1 / 4), clicked_later)
 
 
-@by_model
-def test_joint_law_of_clicks(name):
-    """All N items are candidates of one user, so that sessions differ in nothing but the order of
-    the candidates.
-    """
-    model = ContextualModel(MODELS[name].base, ITEMS[:L], None, USERS[:1], theta=THETA)
-    env = ClickEnv(model)
-    observation, _ = env.reset(seed=1)
-    fixed = np.array([[*USERS[0], *item] for item in ITEMS[:L]])
-    shown = [3, 0, 4]
-    samples = []
-    for _ in range(6000):
-        place = {tuple(row): a for a, row in enumerate(observation["features"].tolist())}
-        observation, *_ = env.step([place[tuple(fixed[item].tolist())] for item in shown])
-        samples.append(tuple(observation["clicks"].tolist()))
-    law = exact_law(model.at(0, range(L)), shown)
-    assert_sampled_from(marginal(law, lambda clicks, examined, left: clicks), samples)
-
-
 OTHERS = [0.1, 0.9, 0.4, 0.6, 0.2, 0.7, 0.3]
 DBN = DynamicBayesianModel(np.zeros(L), np.zeros(L), 0.8, n_positions=K)
 OF_SATISFACTION = (

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from he2020_offline import errors, ips, pbm_ips, ubm_ips
 
-from clickgym.envs import UserBrowsingModel
 from clickgym.logs import ClickLog
 
 LOG = ClickLog(
@@ -29,18 +28,6 @@ def test_values_by_hand():
     assert ips(LOG, [0, 1], 0.5) == pytest.approx(2 / 0.5 / 4)
     with pytest.raises(ValueError, match="never shows"):
         ubm_ips(LOG[[]], [0, 1], examination)
-
-
-def test_the_truth_of_a_long_log():
-    """Lists at random, and the examination of the users themselves."""
-    users = UserBrowsingModel([0.6, 0.4, 0.2], [[0.9, 0.0], [0.3, 0.8]])
-    rng = np.random.default_rng(0)
-    lists = rng.permuted(np.tile(np.arange(3), (20_000, 1)), axis=1)[:, :2]
-    clicks = [users.sample(ranking, rng) for ranking in lists]
-    log = ClickLog(lists, clicks, np.zeros(20_000), tuple("abc"), ("q",))
-    truth = users.expected_reward([2, 0])
-    assert ubm_ips(log, [2, 0], users.examination) == pytest.approx(truth, abs=0.02)
-    assert ips(log, [2, 0], 1 / 6) == pytest.approx(truth, abs=0.06)
 
 
 def test_what_knows_the_users_errs_least():
