@@ -14,17 +14,15 @@ import pytest
 from click_stories import assert_uniform
 from hypothesis import example, given
 from hypothesis import strategies as st
-from reference_agents import TopRankReference, bernoulli_kl, lower_bound, upper_bound
+from reference_agents import bernoulli_kl, lower_bound, upper_bound
 
 from clickgym.agents.kernels import (
     exploration,
     kl,
     kl_lower,
     kl_upper,
-    rank_by_draw,
     rank_by_index,
     shuffle_front,
-    topological_layers,
 )
 
 
@@ -89,24 +87,6 @@ def test_rank_by_index_whatever_the_order(values, shuffler, seed, data):
     assert results[0] == results[1]
 
 
-@given(
-    st.lists(st.sampled_from([0.1, 0.2, 0.3, 0.4, 1.0]), min_size=1, max_size=30),
-    st.integers(0, 99),
-    st.data(),
-)
-def test_rank_by_draw(values, seed, data):
-    """Whatever ties, and whatever was in the order before: the same items from the same generator,
-    left in the same state.
-    """
-    index, count = np.array(values), data.draw(st.integers(1, len(values)))
-    generators = [np.random.default_rng(seed) for _ in range(2)]
-    orders = [np.arange(len(values)), data.draw(st.permutations(range(len(values))).map(np.array))]
-    rank_by_index(index, orders[0], generators[0], count)
-    rank_by_draw(index, orders[1], generators[1], count)
-    np.testing.assert_array_equal(orders[0][:count], orders[1][:count])
-    assert generators[0].random() == generators[1].random()
-
-
 @given(st.floats(0, 1), st.floats(0, 1))
 @example(0.0, 0.0)
 @example(1.0, 1.0)
@@ -140,17 +120,3 @@ def test_exploration():
     assert exploration(3, 3.0) == pytest.approx(math.log(3) + 3 * math.log(math.log(3)), rel=1e-14)
     assert exploration(1000, 3.0) == pytest.approx(12.7057, abs=1e-4)
     assert [exploration(t, 0.0) for t in (1, 2, 1000)] == [0.0, math.log(2), math.log(1000)]
-
-
-@given(st.sets(st.permutations(range(6)).map(lambda items: tuple(items[:2])), max_size=20))
-def test_layers_of_any_relation(relation):
-    """Circles among them."""
-    reference, beats = TopRankReference(6, 6, 0.1), np.zeros((6, 6), bool)
-    reference.better = relation
-    for pair in relation:
-        beats[pair] = True
-    layer, order, start = np.empty(6, int), np.empty(6, int), np.empty(7, int)
-    n_layers = topological_layers(beats, layer, order, start)
-    layers = [set(order[a:b].tolist()) for a, b in itertools.pairwise(start[: n_layers + 1])]
-    assert layers == reference.blocks()
-    assert all(layer[item] == number for number, items in enumerate(layers) for item in items)

@@ -18,7 +18,6 @@ from clickgym.agents.mix_ts import DBN, DCM, PBM, UBM
 from clickgym.envs import (
     ClickEnv,
     DynamicBayesianModel,
-    MixtureModel,
     PositionBasedModel,
 )
 
@@ -275,31 +274,18 @@ def test_users_who_change():
     assert 200 < agent.state.t[0] < 300
 
 
-CLICKBAIT = np.array([0.9, 0.15, 0.7, 0.35, 0.55, 0.8, 0.25, 0.45, 0.6, 0.1])
-TASTE = np.array([0.9, 0.7, 0.6, 0.3, 0.2, 0.1])
-USERS = {
-    "the most attractive items satisfy least": DynamicBayesianModel(
-        CLICKBAIT, 0.95 - 0.9 * CLICKBAIT, 0.9, n_positions=5
-    ),
-    "two opposite tastes": MixtureModel(
-        [PositionBasedModel(a, [1.0, 0.5, 0.3]) for a in (TASTE, TASTE[::-1])], [0.6, 0.4]
-    ),
-}
-
-
 @pytest.mark.slow
 @pytest.mark.compiled
-@pytest.mark.parametrize(
-    ("users", "sessions"),
-    [("the most attractive items satisfy least", 10_000), ("two opposite tastes", 50_000)],
-)
-def test_is_not_locked(users, sessions):
-    """In the end the list has 98 % of the clicks of the best list. Fixed seeds."""
-    model = USERS[users]
+def test_is_not_locked():
+    """Where the most attractive items satisfy least, the list has in the end 98 % of the clicks of
+    the best one. Fixed seeds.
+    """
+    a = np.array([0.9, 0.15, 0.7, 0.35, 0.55, 0.8, 0.25, 0.45, 0.6, 0.1])
+    model = DynamicBayesianModel(a, 0.95 - 0.9 * a, 0.9, n_positions=5)
     most = model.expected_reward(model.optimal_ranking())
     for seed in range(3):
         agent = MixTS(model.n_items, model.n_positions, seed=seed)
-        clickgym.run(agent, ClickEnv(model), sessions, seed=seed)
+        clickgym.run(agent, ClickEnv(model), 10_000, seed=seed)
         assert model.expected_reward(agent.best()) > 0.98 * most
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import pickle
 
 import cloudpickle
 import numpy as np
@@ -116,18 +115,13 @@ def test_copies_in_the_middle_of_a_run(feedback):
     for observation, _, rng in sessions(100):
         agent.update(observation, agent.rank(observation), rng.integers(0, 2, K), 1.0)
     ranking = agent.rank(observation)
-    agents = [
-        agent,
-        copy.deepcopy(agent),
-        pickle.loads(pickle.dumps(agent)),
-        cloudpickle.loads(cloudpickle.dumps(agent)),
-    ]
+    agents = [agent, copy.deepcopy(agent), cloudpickle.loads(cloudpickle.dumps(agent))]
     for following, _, rng in sessions(50):
         clicks = rng.integers(0, 2, K)
         for twin in agents:
             twin.update(observation, ranking, clicks, float(clicks.any()))
         ranking, *others = (twin.rank(following) for twin in agents)
-        assert [other.tolist() for other in others] == [ranking.tolist()] * 3
+        assert [other.tolist() for other in others] == [ranking.tolist()] * 2
         observation = following
     for twin in agents[1:]:
         assert twin.factors.tolist() == agent.factors.tolist()

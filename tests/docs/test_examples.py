@@ -60,25 +60,16 @@ def test_films(example, tmp_path):
     rng = np.random.default_rng(1)
     users, films = np.nonzero(rng.random((30, 40)) < 0.7)
     stars = rng.integers(1, 11, len(users)) / 2
-    rows = [
-        f"{user},{film},{rating},0" for user, film, rating in zip(users, films, stars, strict=True)
-    ]
+    rows = [f"{user},{film},{s},0" for user, film, s in zip(users, films, stars, strict=True)]
     (tmp_path / "ratings.csv").write_text("\n".join(["userId,movieId,rating,timestamp", *rows]))
-    options = "--candidates 8 --positions 3"
-    example(f"movielens.py ratings.csv --out films.json {options}")
-    example(f"movielens.py ratings.csv --out products.json {options} --interactions products")
-    example(f"movielens.py ratings.csv --out linear.json {options} --linear")
-    models = {
-        name: load_instance(tmp_path / f"{name}.json").models for name in ("films", "products")
-    }
-    films, products = (found["ContextualModel of UBM"] for found in models.values())
-    assert (films.n_features, products.n_features) == (21, 31)
-    norms = [np.linalg.norm(table, axis=1) for table in (films.users, films.items)]
-    assert norms[0] == pytest.approx(np.sqrt(2 / 3), abs=1e-5)
-    assert norms[1] == pytest.approx(np.sqrt(1 / 3), abs=1e-5)
-    labels = stars[users == 0]
-    wanted = 0.05 + 0.95 * (2**labels - 1) / 2**5.0
-    assert films.attraction[0] == pytest.approx(wanted)
+    options = "ratings.csv --candidates 8 --positions 3"
+    example(f"movielens.py {options} --out films.json")
+    example(f"movielens.py {options} --out linear.json --linear")
+    model = load_instance(tmp_path / "films.json").models["ContextualModel of UBM"]
+    assert model.n_features == 21
+    for table, share in ((model.users, 2 / 3), (model.items, 1 / 3)):
+        assert np.linalg.norm(table, axis=1) == pytest.approx(np.sqrt(share), abs=1e-5)
+    assert model.attraction[0] == pytest.approx(0.05 + 0.95 * (2 ** stars[users == 0] - 1) / 2**5)
     env = gym.make("ContextualUBMRank-v0", instance=str(tmp_path / "linear.json"))
     lost = [clickgym.run(agent, env, 2000, seed=0).regret[-1] for agent in ("LinearTS", "Random")]
     assert lost[0] < lost[1] / 2

@@ -84,15 +84,8 @@ def test_the_most_frequent_lists_are_left_out():
 
 def test_a_log_with_one_list_per_query_is_refused():
     log = ClickLog([[0, 1]] * 200, [[1, 0]] * 200, [0] * 200, ("a", "b"), ("q",))
-    with pytest.raises(
-        ValueError, match="no query has two lists, one of them in 100 sessions or more"
-    ):
+    with pytest.raises(ValueError, match="no query has two lists, one of them in 100 sessions"):
         check_models(log)
-    two = ClickLog([[0, 1]] * 200 + [[2, 3]] * 20, [[1, 0]] * 220, [0] * 220, tuple("abcd"), ("q",))
-    with pytest.raises(
-        ValueError, match="no item of a list that can be left out is in other lists"
-    ):
-        check_models(two, ["PBM"])
 
 
 def test_the_command_prints_a_table_and_the_sentence(tmp_path, printed):
