@@ -30,18 +30,11 @@ def test_workers_of_a_cluster(distributed, tmp_path):
     assert tables[0].equals(tables[1])
 
 
-def test_cluster_that_does_not_answer(tmp_path, capsys, monkeypatch):
-    """One line says so."""
+def test_a_cluster_that_does_not_work_is_said(distributed, tmp_path, refused, monkeypatch):
+    """Nobody answers, or there are no workers."""
     monkeypatch.setattr("clickgym.runner.workers.ANSWERS_IN", 0.5)
-    words = [*SHORT.split(), "--out", str(tmp_path / "out"), "--cluster", "tcp://127.0.0.1:9"]
-    assert main(words) == 2
-    [line] = capsys.readouterr().err.splitlines()
-    assert "no scheduler answers" in line
-    assert not (tmp_path / "out").exists()
-
-
-def test_cluster_without_workers(distributed, tmp_path, capsys):
+    words = [*SHORT.split(), "--out", str(tmp_path / "out"), "--cluster"]
+    assert "no scheduler answers" in refused([*words, "tcp://127.0.0.1:9"])
     with distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None) as empty:
-        words = [*SHORT.split(), "--out", str(tmp_path), "--cluster", empty.scheduler_address]
-        assert main(words) == 2
-    assert "it has no workers" in capsys.readouterr().err
+        assert "it has no workers" in refused([*words, empty.scheduler_address])
+    assert not (tmp_path / "out").exists()

@@ -23,7 +23,6 @@ def commands_of(page):
 
 
 COMPARED, OWN, *OF_LOGS = commands_of(README)
-FIVE = commands_of((ROOT / "docs" / "rl_results.md").read_text(encoding="utf-8"))[0]
 
 
 def test_programs(capsys):
@@ -77,18 +76,6 @@ def test_beside_a_clone(tmp_path):
         [sys.executable, "-c", LOOP], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert (done.stdout, done.stderr) == (PRINTED, "")
-
-
-@pytest.mark.slow
-def test_five_problems(tmp_path, monkeypatch, printed):
-    """One command plays a class on all of them."""
-    pytest.importorskip("stable_baselines3")
-    code = "import stable_baselines3\n\n\nclass MyPPO(stable_baselines3.PPO):\n    pass\n"
-    (tmp_path / "my_module.py").write_text(code)
-    monkeypatch.chdir(tmp_path)
-    words = " ".join(FIVE).replace("5e4 --runs 5", "64 --runs 1").split()
-    output = printed([*words, "--jobs", "1"], 100)
-    assert len(re.findall(r"^mine +[\d.]+", output, re.MULTILINE)) == 5
 
 
 @pytest.mark.slow

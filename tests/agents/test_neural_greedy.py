@@ -126,11 +126,3 @@ def test_copies_in_the_middle_of_a_run(feedback):
     for twin in agents[1:]:
         assert twin.factors.tolist() == agent.factors.tolist()
         assert repr(twin) == repr(agent)
-
-
-def test_observations_without_features():
-    agent = NeuralGreedy(L, K, n_features=2, seed=0)
-    with pytest.raises(ValueError, match="NeuralGreedy requires an observation with 'features'"):
-        agent.rank([0] * K)
-    with pytest.raises(ValueError, match="NeuralGreedy ranks by features"):
-        clickgym.run("NeuralGreedy", "PBMRank-v0", 10)

@@ -167,10 +167,10 @@ def made_tasks(n, users=None):
 def test_interquartile_mean_over_tasks():
     """Of eight tasks the four in the middle; a task that was not played counts 0."""
     tasks = made_tasks(8)
-    scores = {f"t{i}": np.array([i / 10, i / 10 + 0.2]) for i in range(1, 8)}
+    scores = {f"t{i}": np.array([i**2 / 100, i**2 / 100 + 0.2]) for i in range(1, 8)}
     summary = summarize(scores, tasks)
-    assert summary.value == pytest.approx(np.mean([0.3, 0.4, 0.5, 0.6]))
-    assert summary.worst_run == pytest.approx(np.mean([0.2, 0.3, 0.4, 0.5]))
+    assert summary.value == pytest.approx(np.mean([0.14, 0.19, 0.26, 0.35]))
+    assert summary.worst_run == pytest.approx(np.mean([0.04, 0.09, 0.16, 0.25]))
     assert summary.low < summary.value < summary.high
     single = {name: values[:1] for name, values in scores.items()}
     assert np.isnan(summarize(single, tasks).low)

@@ -170,17 +170,6 @@ def test_positions_are_compared_by_items_that_were_clicked_at_both(lists, groups
     assert positions_apart(shown(lists)) == groups
 
 
-def test_few_clicks_compare_nothing_and_other_queries_count():
-    still, swaps = shown([[0, 1, 2, 3]]), shown(SWAPS, seed=1)
-    items, clicks = (
-        np.concatenate([getattr(part, name) for part in (still, swaps)])
-        for name in ("items", "clicks")
-    )
-    both = ClickLog(items, clicks, np.repeat([0, 1], 2000), still.item_labels, ("p", "q"))
-    assert len(positions_apart(both)) == 1
-    assert len(positions_apart(both[:2020])) == 4
-
-
 def test_a_log_that_does_not_tell_positions_apart_is_cautioned(tmp_path, printed):
     """As an agent leaves it that has found its list: in three of a hundred sessions it shows a
     random one, which tells enough, or in none.

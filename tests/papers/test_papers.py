@@ -73,16 +73,11 @@ def judged(script, swapped=()):
     [
         ("zoghi2017_figure2", (), "rr-urruuuu"),
         ("zoghi2017_figure2", ("BatchRank", "RankedExp3"), "rr-ruruuuu"),
-        ("zoghi2017_figure2", ("BatchRank", "CascadeKLUCB"), "rr-ururuuu"),
         ("li2019_bubblerank_figure1", (), "rurrrrurru"),
         ("li2019_bubblerank_figure1", ("BubbleRank", "TopRank"), "rurrrrunuu"),
-        ("li2019_bubblerank_figure1", ("Fixed", "TopRank"), "rurrrnunuu"),
-        ("li2019_bubblerank_figure2", (), "rrurrr"),
         ("li2019_bubblerank_figure2", ("BubbleRank", "TopRank"), "nrurnu"),
-        ("li2019_bubblerank_figure4", (), "rrrrrr"),
         ("li2019_bubblerank_figure4", ("Fixed", "TopRank"), "nunuru"),
         ("li2019_nonstationary_figure1", (), "rrrrrrrrrrr"),
-        ("li2019_nonstationary_figure1", ("CascadeDUCB", "BatchRank"), "rrnrrrrnrnr"),
         ("li2019_nonstationary_figure1", ("CascadeKLUCB", "CascadeSWUCB"), "rnrrrrnnnrn"),
     ],
 )
