@@ -93,6 +93,21 @@ def test_attractions_and_features_by_definition(family, d, arguments, options, f
     assert model.n_features == x.shape[2]
 
 
+def test_linear_worlds_by_definition():
+    """θ are cubes of equally spaced numbers in random order; users and items draw the shares of
+    topics by Dirichlet's law of 0.3, whose squares add up to 1.3 / (1 + 0.3 k) on average.
+    """
+    model = model_of("linear:n_features=7,n_users=4000,n_pool=4000,seed=3")
+    parts = (model.theta[:3], model.users, 0.25), (model.theta[3:], model.items, 0.75)
+    for theta, table, share in parts:
+        k = len(theta)
+        np.testing.assert_allclose(np.sort(theta), ((np.arange(k) + 0.5) / k) ** 3)
+        np.testing.assert_allclose(table.sum(axis=1), share)
+        assert table.min() >= 0
+        squares = (table / share) ** 2
+        assert squares.sum(axis=1).mean() == pytest.approx(1.3 / (1 + 0.3 * k), abs=0.02)
+
+
 @pytest.mark.parametrize("family", ["linear", "personal", "network"])
 def test_held_out_users_are_of_the_same_world(family):
     """Together the two parts are all users, with their features and tastes."""

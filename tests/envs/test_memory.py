@@ -119,6 +119,34 @@ def test_families():
     np.testing.assert_array_equal(query.attraction[0], known.attraction)
 
 
+def test_tastes_and_moves_of_families():
+    """By the definition, of three states: what a click on each item, and none, makes of a user."""
+    bait, habit, independent = (
+        load_instance(f"{name}:n_states=3,seed=1").model("CascadeMDP")
+        for name in ("clickbait", "habit", "independent")
+    )
+    stays, down, up = np.eye(3), np.eye(3)[[1, 2, 2]], np.eye(3)[[0, 0, 1]]
+    decay = np.array([[1.0], [0.625], [0.25]])
+    first = bait.attraction[0]
+    assert ((first >= 0.05) & (first <= 0.5)).all()
+    np.testing.assert_allclose(bait.attraction, decay * first)
+    for item, is_bait in enumerate(first > np.median(first)):
+        moves = 0.8 * down + 0.2 * stays if is_bait else 0.5 * up + 0.5 * stays
+        np.testing.assert_allclose(bait.transition[:, item], moves)
+    np.testing.assert_allclose(bait.transition[:, -1], stays)
+    np.testing.assert_allclose(habit.attraction, decay[::-1] * habit.attraction[-1])
+    satisfies = habit.transition[0, :-1, 1]
+    assert {*satisfies.round(9)} == {0.05, 0.6}
+    for item, share in enumerate(satisfies):
+        moves = share * down + (1 - share) * (0.3 * up + 0.7 * stays)
+        np.testing.assert_allclose(habit.transition[:, item], moves)
+    np.testing.assert_allclose(habit.transition[:, -1], 0.1 * up + 0.9 * stays)
+    tastes = np.sort(independent.attraction / decay, axis=1)
+    np.testing.assert_allclose(tastes, tastes[[0, 0, 0]])
+    assert len({tuple(row.argsort()) for row in independent.attraction}) == 3
+    assert (independent.transition == independent.transition[:, :1]).all()
+
+
 def test_reset_after_a_user_has_left():
     env = gym.make("CascadeMDPRank-v0", instance="clickbait:mean_sessions=1")
     env.reset(seed=0)
