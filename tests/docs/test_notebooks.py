@@ -87,21 +87,13 @@ def test_notebook_has_no_outputs(name):
 
 def test_check_of_an_answer(capsys):
     checks = runpy.run_path(str(FOLDER / "checks.py"))
-    answers = (..., (1, ...), 1, "two", 1, 2)
-    for answer in answers:
+    words = ("No answer yet", "No answer yet", "Half of four", "TypeError", "Right.", "It is two")
+    for answer, word in zip((..., (1, ...), 1, "two", 2, 1), words, strict=True):
         # each time a new check, as in a cell that runs again
         check = checks["Check"](lambda answer: answer + 1 == 3, "Half of four.", "It is two.")
         check(answer)
         assert check.answered == check.accepts(answer) == (answer == 2)
-    check("two")
-    assert not check.answered
-    empty, partly, first, error, last, right, _ = capsys.readouterr().out.splitlines()
-    assert empty.startswith("No answer yet")
-    assert partly == empty
-    assert "Half of four" in first
-    assert "TypeError" in error
-    assert "It is two" in last
-    assert right == "Right."
+        assert word in capsys.readouterr().out
 
 
 @pytest.mark.slow

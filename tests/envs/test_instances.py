@@ -122,7 +122,7 @@ def test_laws_of_random_families():
     rare clicks are evenly spaced on a logarithmic scale, in random order, and of 60 production
     lists Kendall's tau is 0.4 on average, within three standard errors.
     """
-    uniform = load_instance("uniform:n_items=3000,n_positions=300,seed=2")
+    uniform = load_instance("uniform:n_items=20000,n_positions=300,seed=2")
     dbn = uniform.model("DBN")
     assert abs(np.corrcoef(dbn.attraction, dbn.satisfaction)[0, 1]) < 0.1
     curves = uniform.model("DCM").termination, uniform.model("PBM").examination

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import itertools
 
-import gymnasium as gym
 import numpy as np
 import pytest
 from scipy import stats
@@ -145,14 +144,6 @@ def test_tastes_and_moves_of_families():
     np.testing.assert_allclose(tastes, tastes[[0, 0, 0]])
     assert len({tuple(row.argsort()) for row in independent.attraction}) == 3
     assert (independent.transition == independent.transition[:, :1]).all()
-
-
-def test_reset_after_a_user_has_left():
-    env = gym.make("CascadeMDPRank-v0", instance="clickbait:mean_sessions=1")
-    env.reset(seed=0)
-    assert env.step([0, 1, 2, 3])[2]
-    with pytest.raises(gym.error.ResetNeeded, match="the user has left"):
-        env.unwrapped.step([0, 1, 2, 3])
 
 
 def test_sessions_left():

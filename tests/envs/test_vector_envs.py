@@ -133,20 +133,6 @@ def test_structure_is_that_of_sync_vectors(env_id, reset_mode):
             np.testing.assert_array_equal(mine[4][name], its[4][name])
 
 
-def test_next_step_resets_in_a_step_of_its_own():
-    envs = make("PBMRank-v0", max_episode_steps=2)
-    envs.reset(seed=0)
-    actions = envs.action_space.sample()
-    for _ in range(3):
-        assert not envs.step(actions)[3].any()
-        assert envs.step(actions)[3].all()
-        state = copy.deepcopy(envs.unwrapped.np_random.bit_generator.state)
-        clicks, rewards, terminations, truncations, infos = envs.step(actions)
-        assert not any(part.any() for part in (clicks, rewards, terminations, truncations))
-        assert "regret" not in infos
-        assert envs.unwrapped.np_random.bit_generator.state == state, "the reset is no session"
-
-
 def test_a_seed_fixes_all_streams_and_arrays_are_fresh():
     def stream(envs, seed):
         envs.reset(seed=seed)
