@@ -209,8 +209,10 @@ def _check_best_list(
         SessionError: it falls.
     """
     core: Any = env.unwrapped
-    gains = -np.diff(regret, prepend=0.0) / np.diff(steps, prepend=0)
-    if core.model.are_alike and core.reference is None and np.any(gains > ROUNDING):
+    if not core.model.are_alike or core.reference is not None:
+        return
+    gains = (np.append(0.0, regret[:-1]) - regret) / (steps - np.append(0, steps[:-1]))
+    if np.any(gains > ROUNDING):
         step = steps[np.argmax(gains > ROUNDING)]
         raise SessionError(
             f"{name_of(env)}, by step {step}: {type(agent).__name__} showed better lists than the "
