@@ -106,9 +106,11 @@ def test_labels_of_objects(mine):
     class Local(Random):
         """It stands in a function."""
 
+    namesake = type("TopRank", (Random,), {"__module__": "label_mine"})  # its module has another
     without = [
         lambda: gym.make("PBMRank-v0"),
         Local,
+        namesake,
         MODEL,
         (Fixed, {"ranking": np.array([1, 0])}),
         (BatchRank, {"delta": {1}}),
