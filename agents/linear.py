@@ -162,7 +162,7 @@ class RidgeAgent(ContextualAgent):
         ::
 
             λ: ridge;  d: the number of features;  I: the d × d identity matrix
-            φ': the largest sum of squared weights w_k of a session
+            φ': a bound of the squared weights of a session, which each agent gives
             A = λI,  b = 0
             for session t = 1, 2, …:
                 observe the features x_a of the L candidates

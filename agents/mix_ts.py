@@ -450,8 +450,9 @@ class MixTS(CompiledAgent):
                 draw log c_x from a normal distribution around its estimate, with half its
                     standard deviation, 1 / √information (step 2), and at most 0
                 R ← items by α, then each exchange of two items that gains expected clicks under
-                    h, in at most two passes over all pairs (DBN, DCM: of the first 2 K items)
-                with probability 0.3 t^(-2/3) exchange two positions of R
+                    h, in at most two passes over all pairs of its K positions (DBN, DCM: of one of
+                    them and one of the first 2 K items)
+                with probability 0.3 t^(-2/3) exchange a random pair of positions of R
                 show R, observe the clicks
                 for each h, follow the user down the list, with f ← 1:
                     p ← c_x f α_i, with the mean of α_i, (S_i + 3/4) / (max(E_hi, S_i) + 3/2)
@@ -459,10 +460,10 @@ class MixTS(CompiledAgent):
                     DBN, DCM: after a skip f ← f g_h (1 - α_i) / (1 - p); after a click f ← 1
                 S_i ← S_i + click for each shown item
                 if the odds of a change are above 10⁸ for a shown item: S, C, N, t ← 0 (step 4)
-                whenever t has grown by 0.5 %:
+                at t = 1, and after a fit at t again at t + 1 + ⌊t / 200⌋:
                     a Newton step for each log c_x, on the likelihood in which all α_i follow
                     (step 2), and a step for each log g_h, likewise (step 3)
-                    share_h ∝ max(exp(J_h - largest J), 0.3 t^(-2/3))
+                    share_h ∝ max(exp(J_h - largest J), 0.3 (t + 1)^(-2/3))
 
     Args:
         n_items: L.
@@ -494,7 +495,8 @@ class MixTS(CompiledAgent):
            information is 2 and the sum of p (m - m̄_i)² over all displays. m = ∂ log f / ∂ log g is
            about the number of skips since the last click: 0 after a click, and after a skip
            min(1 + m / (1 - p), 8). m̄_i is its mean over the earlier displays of the item, each with
-           the weight c f, which tells of g and α_i alike, and is kept after a change. A step moves
+           the weight c f, and 0 before the first; it tells of g and α_i alike, and is kept, with
+           the information, after a change. A step moves
            log g by at most 0.2, and g stays between 0.05 and 1 - 10⁻⁴.
         4. *Changes.* Each item has a window of recent clicks: their number s, and e, the sum of
            c f over their displays, under the model with the largest share. Before each click, α_i
@@ -502,20 +504,21 @@ class MixTS(CompiledAgent):
            (max(S_i, E_hi) + 2), where E_hi has the display itself. The odds are multiplied by the
            probability of what the user did (p = c f α_i) by the window over that by all clicks. A
            window begins anew, with odds 1, when the odds fall below 0.05, or when e is more than
-           half of E_hi. When c moves, e moves in the proportion of E_hi. A window with odds below 1
-           also begins anew when its item was away for more than 1 + e sessions. Let b_i be t at the
-           last display of the item after which the odds were below 1, at first 0. In the draws of
+           0.5005 E_hi. When c moves, e moves in the proportion of E_hi. Let b_i be t at the last
+           display of the item after which the odds were below 1 (before a window begins anew), at
+           first 0. A window with odds below 1 also begins anew when its item was away: it is shown
+           at a t with t - b_i > 1 + e. In the draws of
            the model with the largest share, each item has the odds 0.001 (1 - b_i / t) max(odds, 1)
            that it has changed. If so, s and e take the place of S_i and n in step 1, or 0 if the
            odds are at most 1. So items that are not shown return now and then, and more often after
-           they were clicked. After a change c, g and the shares stay as a start, t begins anew, and
-           with it b, exploration and the times of fits.
+           they were clicked. After a change c, g, J and the shares stay as a start, and windows, t
+           and with it b, exploration and the times of fits begin anew.
 
     Limits: there is no bound of its regret. It detects changes of attraction only. Users who are a
     mixture of kinds, or who trust positions, follow none of its models. It does not plan for users
     whom clicks change.
 
-    Memory: (L + K² / 2 + 3 K / 2 + 1) L numbers and little more: 9 MB with L = 1,000 and K = 10.
+    Memory: (L + K² / 2 + 5 K / 2 + 2) L numbers and little more: 9 MB with L = 1,000 and K = 10.
 
     Example:
         >>> agent = MixTS(4, 2, seed=0)

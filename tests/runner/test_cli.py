@@ -62,6 +62,7 @@ def test_show_prints_a_docstring_of_every_name(printed, refused):
         assert printed(["show", name]).startswith(f"{name}\n")
     for name, word in {
         "TopRank": "Lattimore",
+        "UBMLinUCB": "b += w_k c_k x",
         "ndcg": "positions",
         "personal": "form='bilinear'",
         "PPO": "'n_steps': 4, 'batch_size': 128",
