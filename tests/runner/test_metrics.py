@@ -13,7 +13,9 @@ import pytest
 from reference_agents import MODELS, make
 
 import clickgym
+from clickgym.agents import Oracle
 from clickgym.envs import (
+    CascadeModel,
     ClickEnv,
     ClickModel,
     PiecewiseStationaryModel,
@@ -136,6 +138,31 @@ def test_metrics_are_their_definitions_on_both_engines(kind):
         varies = 0 < python.metrics[name][-1] < HORIZON
         constant = f"{name} is the same in all sessions, or leaves 0 to 1"
         assert varies or (name, kind) == ("violations", "changing"), constant
+
+
+FALLING, WITH_TIES = [0.5, 0.4, 0.3], [0.9, 0.6, 0.3, 0.3, 0.3]
+
+
+@pytest.mark.parametrize(
+    ("attraction", "initial", "harmless", "violating"),
+    [
+        # |V_0| = 1, K = 3: more than 2.5 wrong pairs violate, which only (2, 1, 0) has.
+        (FALLING, [1, 0, 2], [[0, 1, 2], [1, 2, 0], [2, 0, 1]], [[2, 1, 0]]),
+        (FALLING, [2, 0, 1], [[2, 1, 0]], []),  # |V_0| = 2: 3 is not more than 3.5
+        # only shown pairs: K = 2, |V_0| = 0, 1 is not more than 1
+        (FALLING, [1, 2, 0], [[2, 1]], []),
+        # K = 3 of 5, |V_0| = 0: three equal items have no wrong pair; two of them above the best
+        # have two, more than 1.5.
+        (WITH_TIES, range(5), [[2, 3, 4], [4, 3, 2]], [[3, 2, 0]]),
+    ],
+)
+def test_wrong_pairs_by_hand(attraction, initial, harmless, violating):
+    for ranking in harmless + violating:
+        env = ClickEnv(CascadeModel(attraction, n_positions=len(ranking)))
+        env.initial_ranking = np.array(initial)
+        agent = Oracle(len(attraction), len(ranking), ranking=ranking)
+        result = clickgym.run(agent, env, 10, seed=0, metrics=["violations"])
+        assert result.metrics["violations"][-1] == 10 * (ranking in violating)
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -230,6 +230,7 @@ def test_table_in_latex(returned, folder, tmp_path, printed):
         assert not re.search(r"[#_~^<>|]", unescaped)
         assert unescaped.count("$") % 2 == 0
     assert "A positive difference is in favour of TopRank." in text
+    assert re.search(r"textbackslash.* & \$\+[\d{},]+ ", text)
     printed_text = printed(["report", str(folder), "--latex", "--reference", "TopRank"])
     assert printed_text.strip() == to_latex(returned, "TopRank")
     if compiler := shutil.which("pdflatex"):
