@@ -84,8 +84,8 @@ class BaseAgent:
     """
 
     has_played: bool = False
-    """Whether `clickgym.run` has played the agent, which has learned since: a further run goes on
-    from there, and has another name.
+    """Whether the agent has learned already, in `clickgym.run` or, if it is of this package, in a
+    loop of one's own: a further run goes on from there, and has another name.
     """
 
     filled_in: Mapping[str, Any] = {}

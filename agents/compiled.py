@@ -185,7 +185,7 @@ class CompiledAgent(Agent):
             expected = f"rank returned {short(self.ranking)}" if waits else pending
             raise ValueError(f"update got the list {short(ranking)}, but {expected}")
         self._repeated(self.update_kernel, self.state, self.ranking, self._clicks, *observed)
-        self.ranking[0] = -1
+        self.ranking[0], self.has_played = -1, True
 
     def best(self) -> NDArray[np.int64]:
         """Return the list that the agent would show without exploration, by its current estimates;

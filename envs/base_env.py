@@ -88,8 +88,8 @@ def otherwise(
         return ", seeded again"
     if not isinstance(env.unwrapped, BaseClickEnv):
         return ""
-    if unrecorded < 0:  # these users did not see all lists
-        return ", users exchanged"
+    if unrecorded < 0:  # its users did not see all lists
+        return ", other sessions"
     if not {limit_of(env)}.issuperset(env.unwrapped.cuts - cuts_before):  # by the label's limit
         return ", episodes cut short"
     return ""

@@ -59,7 +59,8 @@ class Result:
         query: the number of the query that was played, if the users have several; None if they have
             one, or several queries were played.
         trained: the sessions from which the agent had learned before the first one measured, as its
-            user says; 0 if it began here, None if nothing was said.
+            user says; 0 if it began here, which `clickgym.run` knows of agents of this package and
+            of RL libraries; None if nothing was said.
         unrecorded: the sessions that the environment simulated before the last one measured, and
             that are not measured: before the record began, or inside other wrappers.
         is_stream: whether it is of one of several streams, which together are one run.

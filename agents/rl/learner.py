@@ -35,6 +35,11 @@ ACTIONS_OF = {
 }
 """The actions of algorithms that cannot act by ``rankings``, as in `clickgym.agents.vec_env`."""
 
+RL_LIBRARIES = ("stable_baselines3", "sb3_contrib", "sbx")
+"""stable-baselines3 and its relatives, whose algorithms are named as their documentation calls
+them: ``sb3_contrib:TRPO``.
+"""
+
 
 class OwnLoop(BaseAgent):
     """Base class of agents with a training loop of their own, over parallel streams of sessions.

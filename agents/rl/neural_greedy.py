@@ -248,7 +248,7 @@ class NeuralGreedy(Agent):
         self._memory["features"][place] = features[items]
         self._memory["clicks"][place] = clicked
         self._memory["rewarded"][place] = is_rewarded
-        self.n_sessions += 1
+        self.n_sessions, self.has_played = self.n_sessions + 1, True
         is_due = self.n_sessions % self.hyperparameters["train_freq"] == 0
         if is_due and self.n_sessions >= self.hyperparameters["batch_size"]:
             self._train()

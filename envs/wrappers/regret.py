@@ -87,6 +87,7 @@ class _Recorded:
         n_seeds = self._n_seeds if core is None else core.n_seeds
         if not self.meter.step:
             self._n_seeds_before, self._first = n_seeds, clock()
+            self._started = self._started or self._first
             if core is not None:
                 self._seed, self._cuts = core.reset_seed, Counter(core.cuts)
         elif n_seeds != self._n_seeds_before and self._reseeded is None:
@@ -133,8 +134,8 @@ class _Recorded:
         it played sessions of its own. An environment of another package has no such count.
 
         The environment has another name where users came or changed otherwise than in a run:
-        another seed came between the sessions, or other users by a wrapper inside of this one; an
-        episode of users who may leave ended before they
+        another seed came between the sessions; a wrapper inside of this one took another
+        environment, or answered itself; an episode of users who may leave ended before they
         did, also in a wrapper inside of this one, or fewer than ten ended in each of several
         streams, which all begin with new users; or users who change do so by the clock of each
         stream.

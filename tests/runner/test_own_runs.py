@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from copy import deepcopy
 
 import gymnasium as gym
 import numpy as np
@@ -49,6 +50,21 @@ def test_the_result_of_a_loop_is_that_of_run():
     assert mine.seconds > 0
 
 
+def test_a_run_tells_whether_its_agent_began_there():
+    """Of an agent of the package, also if it learned in a loop of one's own."""
+    agent = clickgym.agents.CascadeTS(10, 5, seed=0)
+    copy = deepcopy(agent)
+    agent.update(None, agent.rank(None), [0, 1, 0, 0, 0])
+    own = type("Own", (clickgym.agents.EpsilonGreedy,), {"__module__": "mine"})(10, 5)
+    for one, expected in (
+        (copy, ("CascadeTS", 0)),
+        (agent, ("CascadeTS, continued", None)),
+        (own, ("Own", None)),
+    ):
+        result = clickgym.run(one, "PBMRank-v0", 5)
+        assert (result.agent, result.trained) == expected
+
+
 def test_environments_that_one_agent_steps_in_turn_are_one_training():
     envs = [clickgym.RecordRegret(gym.make("PBMRank-v0")) for _ in range(3)]
     for seed, env in enumerate(envs):
@@ -91,7 +107,7 @@ def test_users_that_a_wrapper_inside_exchanges():
     env = clickgym.RecordRegret(Curriculum(gym.make("PBMRank-v0")))
     env.reset(seed=0)
     env.step(range(5))
-    assert env.result("mine").env.endswith(", users exchanged")
+    assert env.result("mine").env.endswith(", other sessions")
 
 
 class PlaysFirst(gym.Wrapper):
@@ -399,7 +415,7 @@ def test_what_would_count_twice_or_as_another_is_refused():
         ([run, run], f"Random in PBMRank-v0 has two runs with the seed {T}"),
         ([sweep, sweep], "Random in PBMRank-v0 has two runs with the seed"),
         (polars.concat([sweep.rows, sweep.rows]), "has two runs with the seed"),
-        ([mine, dataclasses.replace(mine, agent="other")], "has the same run twice"),
+        ([mine, dataclasses.replace(mine, agent="other")], "of Random and other, are of one env"),
         ([mine, sweep], "two results are called Random; give one another name"),
         ([sweep, mine], "two results are called Random"),
         ([mine, run], "two results are called Random"),

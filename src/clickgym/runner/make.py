@@ -16,7 +16,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from ..agents import AGENTS
 from ..agents.agent import BaseAgent, Seed, UnsuitedError
-from ..agents.rl.learner import adopt
+from ..agents.rl.learner import RL_LIBRARIES, adopt
 from ..core.checks import AN_ENV, check_horizon, check_kind, is_sequence, short, unknown
 from ..core.faults import FAILURES, SessionError, cause
 from ..core.modules import module_of
@@ -37,11 +37,6 @@ EnvLike = Spec | EnvSpec | Callable[..., gym.Env] | Users | tuple[Any, Mapping[s
 """What an environment is made of: an id, an id with arguments, or the users it is to have."""
 
 Thing = TypeVar("Thing")
-
-RL_LIBRARIES = ("stable_baselines3", "sb3_contrib", "sbx")
-"""stable-baselines3 and its relatives, whose algorithms are named as their documentation calls
-them: ``sb3_contrib:TRPO``.
-"""
 
 
 # -------------------------------------------------------------------------------------------- specs

@@ -409,9 +409,19 @@ def _check_run(run: Result, seen: set[Any]) -> None:
 
 
 def _check_not_in_turn(runs: Iterable[Result]) -> None:
-    """Check that the runs of an agent in loops of one's own followed one another. What learns from
-    several environments that it steps in turn has trained once.
+    """Check that the runs of loops of one's own are of different records, and that those of an
+    agent followed one another. What learns from several environments that it steps in turn has
+    trained once.
     """
+    runs = [run for run in runs if run.span]
+    records = dict[Any, Result]()
+    for run in runs:
+        first = records.setdefault(run.span[:3] if run.span else None, run)
+        if first is not run:
+            raise ValueError(
+                f"two results, of {first.agent} and {run.agent}, are of one environment and begin "
+                "with its first session; another model or agent needs a new environment"
+            )
     spans = sorted((run.agent, *run.span) for run in runs if run.span)
     for (*place, _, end), (*next_place, start, _) in pairwise(spans):
         if place == next_place and start < end:
@@ -442,7 +452,7 @@ def _check_comparable(rows: polars.DataFrame) -> None:
         listed = ", ".join(f"{agent} {step:,}" for agent, step in ends.iter_rows())
         raise ValueError(
             f"runs have different numbers of sessions, and are not comparable: {listed}; play as "
-            "many in each, or take the first sessions of a longer loop: "
+            "many in each, or take the first sessions of a longer loop of the same agent: "
             f"env.result(name, {min(ends['step'])})"
         )
     for of_env in runs.partition_by("env", maintain_order=True):

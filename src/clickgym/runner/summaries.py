@@ -339,7 +339,8 @@ def final_table(rows: polars.DataFrame, reference: str | None = None) -> polars.
     of_runs = last.group_by(by).agg(
         (col("seconds").median() / col("step").first() * 1e9).alias("ns_per_session"),
         col("engine", "step").first(),
-        col("trained", "unrecorded").max(),
+        polars.when(col("trained").null_count() == 0).then(col("trained").max()).alias("trained"),
+        col("unrecorded").max(),
         median=col("regret").median(),
         worst=col("regret").max(),
     )
