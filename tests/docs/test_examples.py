@@ -94,16 +94,6 @@ def test_programs_that_train(example, command):
 
 
 @needs_rl
-def test_codes_of_an_autoencoder_restore_features(example):
-    """They explain more than a quarter of the variance; without training the error is above all of
-    it.
-    """
-    printed = example("autoencoder.py --epochs 70 --sessions 1000")
-    error, variance = map(float, re.search(r"error ([\d.]+), variance ([\d.]+)", printed).groups())
-    assert error < 0.75 * variance
-
-
-@needs_rl
 @pytest.mark.slow
 def test_loop_in_the_style_of_cleanrl_learns(example):
     """Rule: in 9,984 sessions PPO loses less than 60 % of what random lists lose. Null: it does not
