@@ -77,7 +77,6 @@ def test_films(example, tmp_path):
 
 CLEANRL = "cleanrl_style_ppo.py --sessions 256 --env "
 EXAMPLES = {
-    "ppo.py --sessions 256 --runs 2 --out out": "my PPO met users of its own",
     "unseen_queries.py --horizon 10 --sessions 4e4 --figure unseen.svg --final": (
         r"^real, .*: [\d.]+ ± .* lost by"
     ),
