@@ -10,7 +10,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from reference_agents import plain
+from reference_agents import as_plain
 
 import clickgym
 from clickgym.agents import Agent, CompiledAgent
@@ -107,7 +107,7 @@ def state_of(agent: CompiledAgent, env: gym.Env) -> list[object]:
     generators = agent.rng.bit_generator.state, inner.np_random.bit_generator.state
     shown = agent.ranking.tolist(), inner.last_session()[0].tolist(), inner.steps
     session = [part.tolist() for part in inner.shown[:3]]  # the rest counts lists in the loop
-    return [plain(agent.state), plain(inner.state), session, generators, shown]
+    return [as_plain(agent.state), as_plain(inner.state), session, generators, shown]
 
 
 def assert_engines_agree(

@@ -14,7 +14,7 @@ import cloudpickle
 import gymnasium as gym
 import numpy as np
 import pytest
-from reference_agents import RANDOMISED, make, plain
+from reference_agents import RANDOMISED, as_plain, make
 from registries import (
     CLICK_AGENTS,
     CONTEXTUAL_AGENTS,
@@ -93,14 +93,14 @@ def test_impossible_clicks_and_lists(name):
     """They are refused, and teach nothing."""
     agent, seen = made(name), observed()
     ranking = agent.rank(seen)
-    before = plain(agent.state)
+    before = as_plain(agent.state)
     for clicks in ([0, -1, 1], [0, 2, 0], [0, 1], [0, 0.5, 0]):
         with pytest.raises(ValueError, match="expected 0 or 1 for each of the 3 positions"):
             agent.update(seen, ranking, clicks)
     for other in ([0, 1, 1], [3, 1, 5] if ranking[0] != 3 else [1, 3, 5]):
         with pytest.raises(ValueError, match="update got the list"):
             agent.update(seen, other, [0, 1, 0])
-    assert plain(agent.state) == before
+    assert as_plain(agent.state) == before
     agent.update(seen, ranking, [0, 1, 0])
 
 
@@ -124,7 +124,7 @@ def test_copies_in_the_middle_of_a_run(name):
         ranking, *others = (twin.rank(observed(session + 1)) for twin in agents)
         assert [other.tolist() for other in others] == [ranking.tolist()] * 3
     for twin in agents[1:]:
-        assert plain(twin.state) == plain(agent.state)
+        assert as_plain(twin.state) == as_plain(agent.state)
         assert twin.rng.bit_generator.state == agent.rng.bit_generator.state
         assert repr(twin) == repr(agent)
 
@@ -139,13 +139,13 @@ def test_best(name):
     agent = clickgym.make_agent(name, env, horizon=3000, seed=0)
     assert sorted(set(agent.best())) == sorted(agent.best())
     clickgym.run(agent, env, 3000, seed=1)
-    before, generator = plain(agent.state), agent.rng.bit_generator.state
+    before, generator = as_plain(agent.state), agent.rng.bit_generator.state
     best = agent.best()
     assert best.tolist() == [2, 0]
     assert best.dtype == np.int64
     best[:] = 0
     assert agent.best().tolist() == [2, 0]
-    assert (plain(agent.state), agent.rng.bit_generator.state) == (before, generator)
+    assert (as_plain(agent.state), agent.rng.bit_generator.state) == (before, generator)
 
 
 def test_best_of_special_agents():

@@ -9,7 +9,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from reference_agents import MODELS, plain
+from reference_agents import MODELS, as_plain
 from scipy.optimize import linear_sum_assignment
 from slow import slow
 
@@ -103,7 +103,7 @@ def test_counts_of_leaders_survive_growth():
         leaders, led = state.leaders[:n].tolist(), state.counts[:n].tolist()
         found = dict(zip(map(tuple, leaders), led, strict=True))
         assert {leader: times for leader, times in found.items() if times} == counts
-        assert plain(state) == plain(agents[0].state)
+        assert as_plain(state) == as_plain(agents[0].state)
 
 
 # -------------------------------------------------------------------------------------- the indices

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from reference_agents import MODELS, make, plain
+from reference_agents import MODELS, as_plain, make
 
 from clickgym.agents import (
     PBMUCB,
@@ -30,7 +30,7 @@ PBM = MODELS["PBM"]
 )
 def test_numpy_arguments(agent, tmp_path):
     agent.save(tmp_path / "agent.npz")
-    assert plain(type(agent).load(tmp_path / "agent.npz").state) == plain(agent.state)
+    assert as_plain(type(agent).load(tmp_path / "agent.npz").state) == as_plain(agent.state)
 
 
 def saved(folder: Path, name: str = "TopRank") -> Path:

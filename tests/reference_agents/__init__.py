@@ -242,7 +242,7 @@ def edges_of(name: str, parameter: str) -> Sequence[Any]:
     return getattr(reference_maker(name), "edges", {}).get(parameter, ())
 
 
-def plain(state: Any) -> dict[str, Any]:
+def as_plain(state: Any) -> dict[str, Any]:
     """A state as lists, comparable with ==; of what grows, whose size is a matter of memory, what
     is filled.
     """

@@ -22,7 +22,7 @@ from engines import (
 )
 from gymnasium.wrappers import TimeLimit, TransformReward
 from pairs import by_id, by_pair
-from reference_agents import MODELS, make, plain
+from reference_agents import MODELS, as_plain, make
 from registries import CLICK_AGENTS, SAME_ITEMS
 
 import clickgym
@@ -321,7 +321,7 @@ def test_engines_agree_where_users_leave():
         agent = clickgym.make_agent("CascadeVI", env, seed=5)
         run = clickgym.run(agent, env, 400, seed=1, engine=engine)
         results.append(run.regret.tolist())
-        states.append(plain(agent.state))
+        states.append(as_plain(agent.state))
     assert results[0] == results[1]
     assert states[0] == states[1]
 
