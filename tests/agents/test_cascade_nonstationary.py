@@ -28,6 +28,15 @@ def test_ducb_survives_complete_forgetting():
         agent.update(None, ranking, rng.integers(0, 2, 2))
 
 
+def test_ducb_without_a_horizon_doubles_it():
+    """γ = 1 - 1 / (4 √n), n the largest power of 2 that is at most the session."""
+    agent = CascadeDUCB(5, 2, seed=0)
+    for session in range(2, 9):
+        agent.update(None, agent.rank(None), [0, 0])
+        n = 2 ** (session.bit_length() - 1)
+        assert agent.state.gamma[0] == pytest.approx(1 - 0.25 / n**0.5)
+
+
 # ------------------------------------------------------------------------------------- CascadeSWUCB
 
 

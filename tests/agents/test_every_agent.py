@@ -191,6 +191,7 @@ WRONG = [
     ("EpsilonGreedy", {"epsilon": 1.1}, "epsilon is 1.1; expected a probability"),
     ("CascadeUCB1", {"feedback": "last"}, "unknown feedback 'last'; did you mean 'last_click'"),
     ("CascadeDUCB", {"epsilon": 1e308}, r"epsilon is 1e\+308; expected a finite number > 0"),
+    ("PBMHB", {"c": 0}, "c is 0; expected a finite number > 0"),
     ("BatchRank", {"horizon": 4}, "horizon is 4; expected an integer of at least 5"),
     ("PBMUCB", {"examination": [1.0, 0.0, 0.5]}, r"examination\[1\] is 0.0"),
     ("PBMLinUCB", {"examination": [1.0, 1.5, 0.5]}, r"examination\[1\] is 1.5"),

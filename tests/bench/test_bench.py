@@ -11,7 +11,7 @@ from scipy.stats import ttest_1samp
 
 from clickgym.agents import AGENTS, Agent, TopRank
 from clickgym.bench import board
-from clickgym.bench.board import DATA, ENDS, HEADER, save_line
+from clickgym.bench.board import DATA, ENDS, HEADER, Line, save_line
 from clickgym.bench.play import play, playable
 from clickgym.bench.results import read_results, write_results
 from clickgym.bench.score import Anchor, anchors_of, is_scored, score, scores_of, summarize
@@ -185,6 +185,23 @@ def test_bootstrap_draws_users_with_all_their_tasks():
     apart = summarize(scores, made_tasks(32))
     assert (together.low, together.high) == (0.0, 1.0)
     assert 0.0 < apart.low < apart.value == 0.5 < apart.high < 1.0
+
+
+def test_an_agent_with_fewer_than_half_of_the_tasks_has_no_score():
+    tasks, scores = made_tasks(4), {"t0": np.ones(2), "t1": np.ones(2)}
+    assert Line("mine", "", scores, 0.0).summary(tasks).value == 0.5
+    assert Line("mine", "", {"t0": np.ones(2)}, 0.0).summary(tasks) is None
+
+
+def test_bootstrap_draws_the_runs_of_each_task_anew():
+    """Of three runs with one good, P(all three drawn are good) is 1 / 27, more than 2.5 %. Two
+    tasks of one user, whose runs are opposite, have a mean of 0 and one of 1.
+    """
+    [task] = made_tasks(1)
+    assert summarize({"t0": np.array([0.0, 0.0, 1.0])}, [task]).high == 1
+    opposite = {"t0": np.array([0.0, 1.0]), "t1": np.array([1.0, 0.0])}
+    both = summarize(opposite, made_tasks(2, ["one", "one"]))
+    assert (both.low, both.high) == (0, 1)
 
 
 def test_scores_leave_out_near_anchors():

@@ -159,6 +159,18 @@ def test_sessions_left():
     assert optima[0] == optima[1] > optima[2] > optima[3]
 
 
+def test_the_best_lists_of_each_session_lose_nothing():
+    users = some_users(0, 2, 4, 2, n_sessions=3)
+    env = ClickEnv(users)
+    for seed in range(20):
+        observation, _ = env.reset(seed=seed)
+        over = False
+        while not over:
+            ranking = users.best[observation["sessions_left"] - 1, observation["state"]]
+            observation, _, over, _, info = env.step(ranking)
+            assert info["regret"] == pytest.approx(0, abs=1e-9)
+
+
 def test_actions_after_a_user_has_left():
     """In the step that brings the next one: bad lists, of some streams or of all, change nothing;
     those of others count.

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete
@@ -206,3 +207,12 @@ def test_instance_by_content(tmp_path):
     toy(0.2).save(tmp_path / "users.json")
     after = hash_of(resolved_env(("PBMRank-v0", {"instance": str(tmp_path / "users.json")})))
     assert before != after
+
+
+def test_a_time_limit_makes_another_environment():
+    """Also in the spec of Gymnasium: users with a memory who leave sooner lose less."""
+    limits = [
+        gym.spec("CascadeMDPRank-v0"),
+        gym.make("CascadeMDPRank-v0", max_episode_steps=7).spec,
+    ]
+    assert len({hash_of(spec) for spec in limits}) == 2

@@ -401,6 +401,7 @@ def test_what_would_count_twice_or_as_another_is_refused():
         unknown = clickgym.run("TopRank", shaped, T, seed=0)
     run, short = (clickgym.run("Random", "PBMRank-v0", n, seed=n) for n in (T, 100))
     sweep = clickgym.sweep(["PBMRank-v0"], ["Random"], T, 2, n_jobs=1)
+    longer = clickgym.sweep(["PBMRank-v0"], ["TopRank"], T + 1, 2, n_jobs=1)
     mine = dataclasses.replace(streams(), agent="Random")
     one, other, changed = (
         clickgym.sweep({env: spec}, {name: agent}, T, 2, seed=seed, n_jobs=1)
@@ -415,6 +416,7 @@ def test_what_would_count_twice_or_as_another_is_refused():
         ([run, run], f"Random in PBMRank-v0 has two runs with the seed {T}"),
         ([sweep, sweep], "Random in PBMRank-v0 has two runs with the seed"),
         (polars.concat([sweep.rows, sweep.rows]), "has two runs with the seed"),
+        (polars.concat([sweep.rows, longer.rows]), "runs have different numbers of sessions"),
         ([mine, dataclasses.replace(mine, agent="other")], "of Random and other, are of one env"),
         ([mine, sweep], "two results are called Random; give one another name"),
         ([sweep, mine], "two results are called Random"),

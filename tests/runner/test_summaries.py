@@ -10,6 +10,7 @@ from scipy.stats import ttest_1samp, ttest_rel
 import clickgym
 from clickgym.core.statistics import half_width, holm
 from clickgym.envs.result import FACTS, TIMED, TOTALS
+from clickgym.runner.summaries import with_units
 
 TABLE = ["env", "agent", "regret", "regret_ci95", "regret_ci95_runs", "median", "worst"]
 TABLE += ["reference", "difference", "difference_ci95", "p", "reward", "reward_ci95", "runs"]
@@ -204,3 +205,10 @@ def test_last_step_decides():
         table = clickgym.Results(frame).table()
         assert table["agent"].to_list() == ["a", "b"]
         assert table["regret"].to_list() == pytest.approx([2, 160 / 3])
+
+
+def test_runs_of_which_one_has_no_query_are_not_counted_by_query():
+    frames = [frame_of({"a": [1.0]}, query=3), frame_of({"a": [0.0, 2.0]})[1:]]
+    units = with_units(polars.concat(frames))
+    assert units["over"].unique().to_list() == ["runs"]
+    assert units["unit"].n_unique() == 2

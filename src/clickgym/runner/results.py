@@ -26,7 +26,7 @@ from ..core.files import make_folder, parquet, write_whole
 from ..core.forks import check_fork
 from ..envs.result import TIMED, Result
 from .store import RUNS, Cell, Config, check_cells, read_folders
-from .summaries import FIXED, final_table, metrics_of
+from .summaries import FIXED, RUN, final_table, metrics_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -101,6 +101,8 @@ class Results:
         if missing or source.is_empty():
             raise ValueError(f"the table lacks {min(missing, default='rows')!r}, which a sweep has")
         _check_once(source)
+        if config is None:  # else one sweep, or a folder, has one horizon
+            _check_ends(source)
         self.rows, self.config = source, config
 
     @property
@@ -361,8 +363,8 @@ def rows_of(parts: Sequence[Result | Results]) -> polars.DataFrame:
     """The rows of single runs and of other results, as `Results.rows` has them.
 
     Raises:
-        ValueError: runs have different numbers of sessions, or runs in one environment different
-            rewards; a run is there twice; or a label is used for two things.
+        ValueError: runs in one environment have different rewards; a run is there twice; or a
+            label is used for two things.
     """
     frames: list[polars.DataFrame] = []
     known, seen, cells = dict[Any, Any](), set[Any](), list[Cell]()
@@ -386,7 +388,7 @@ def rows_of(parts: Sequence[Result | Results]) -> polars.DataFrame:
             if known.setdefault(labels, meaning) != meaning:
                 raise ValueError(f"two results are called {labels[2]}; give one another name")
     rows = polars.concat(frames, how="diagonal").select(polars.exclude(TIMED), *TIMED)
-    _check_comparable(rows)
+    _check_rewards(rows)
     check_cells(cells)
     return rows
 
@@ -440,14 +442,10 @@ def _check_once(rows: polars.DataFrame) -> None:
         raise ValueError(f"{agent} in {env} has two runs with the seed {seed}; {OTHERS}")
 
 
-def _check_comparable(rows: polars.DataFrame) -> None:
-    """Check that all runs have the same number of sessions, and that regret is known of all runs of
-    an environment, or of none: if not, a wrapper changes the reward of some.
-    """
-    runs = rows.group_by("env", "instance", "agent", "run", maintain_order=True).agg(
-        col("step").max(), is_known=col("regret").is_not_null().all()
-    )
-    ends = runs.select("agent", "step").unique(maintain_order=True)
+def _check_ends(rows: polars.DataFrame) -> None:
+    """Check that all runs have the same number of sessions."""
+    ends = rows.group_by(*RUN, maintain_order=True).agg(col("step").max())
+    ends = ends.select("agent", "step").unique(maintain_order=True)
     if ends["step"].n_unique() > 1:
         listed = ", ".join(f"{agent} {step:,}" for agent, step in ends.iter_rows())
         raise ValueError(
@@ -455,12 +453,18 @@ def _check_comparable(rows: polars.DataFrame) -> None:
             "many in each, or take the first sessions of a longer loop of the same agent: "
             f"env.result(name, {min(ends['step'])})"
         )
+
+
+def _check_rewards(rows: polars.DataFrame) -> None:
+    """Check that regret is known of all runs of an environment, or of none: if not, a wrapper
+    changes the reward of some.
+    """
+    runs = rows.group_by(*RUN, maintain_order=True).agg(col("regret").is_not_null().all())
     for of_env in runs.partition_by("env", maintain_order=True):
-        env = of_env.item(0, "env")
-        if of_env["is_known"].n_unique() > 1:
-            unknown, known = (of_env.filter(is_known=is_known)["agent"][0] for is_known in (0, 1))
+        if of_env["regret"].n_unique() > 1:
+            unknown, known = (of_env.filter(regret=is_known)["agent"][0] for is_known in (0, 1))
             raise ValueError(
-                f"in {env} the regret of {unknown} is unknown, and that of "
+                f"in {of_env.item(0, 'env')} the regret of {unknown} is unknown, and that of "
                 f"{known} is known, so their rewards differ; put the wrapper that changes the "
                 "reward outside of RecordRegret, or a regret of its own into info"
             )
