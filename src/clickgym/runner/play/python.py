@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -54,6 +54,10 @@ class Session(NamedTuple):
     is_cut: bool  # the episode, otherwise
 
 
+Step = Callable[[Any], Session]
+"""Shows a list."""
+
+
 def trusted_step(env: gym.Env, ranking: Any) -> Session:
     """Show a list in a `ClickEnv` below the wrappers of its id, whose results need no check."""
     following, reward, has_left, is_cut, info = env.step(ranking)
@@ -62,50 +66,54 @@ def trusted_step(env: gym.Env, ranking: Any) -> Session:
     return Session(following, clicks, float(reward), regret, expectation, has_left, is_cut)
 
 
-def checked_step(meter: Meter, env: gym.Env, ranking: Any) -> Session:
-    """Show a list in an environment of another package or behind wrappers. The results of the
+def checked_step_of(env: gym.Env, n_positions: int, meter: Meter) -> Step:
+    """Return the step of an environment of another package or behind wrappers. The results of the
     outermost one count, and are checked.
 
     Clicks are those observed; of observations that show none (stacked, flattened) the users'.
     Regret is unknown if ``info`` does not say it, or says that of another reward, whose regret the
     meter then forgets.
 
-    Raises:
-        Fault: clicks that are not 0 or 1, a reward or regret that is not finite, or a wrapper that
-            showed another list.
+    The step raises a Fault for clicks that are not 0 or 1, a reward or regret that is not finite,
+    or a wrapper that showed another list.
     """
     users_env: Any = own_step_of(env)
-    answer: Any = env.step(ranking if users_env is not None else np.array(ranking))
-    if not isinstance(answer, tuple) or len(answer) != 5 or not isinstance(answer[4], Mapping):
-        expected = "(observation, reward, terminated, truncated, info)"
-        raise Fault(f"it returned {short(answer)}; expected {expected}")
-    following, reward, terminated, truncated, info = answer
-    reward = checked_number("reward", reward)
-    if users_env is not None:
-        shown, clicks = users_env.last_session()
-        if not np.array_equal(shown, ranking):
-            chosen = np.asarray(ranking).tolist()
-            raise Fault(f"a wrapper showed {shown.tolist()} where the agent chose {chosen}")
-        if not users_env.regret_is_of(reward, info):
-            meter.forget_regret()
-    if users_env is None or clicks_shown(env.observation_space) == len(ranking):
-        clicks = checked_clicks(following, len(ranking))
-    return Session(
-        observation=_private(env, following),
-        clicks=clicks,
-        reward=reward,
-        regret=regret_of(info),
-        expectation=float(info.get("expected_reward", math.nan)),
-        has_left=bool(terminated),
-        is_cut=bool(truncated),
-    )
+    has_clicks = users_env is None or clicks_shown(env.observation_space) == n_positions
+
+    def step(ranking: Any) -> Session:
+        answer: Any = env.step(ranking if users_env is not None else np.array(ranking))
+        if not isinstance(answer, tuple) or len(answer) != 5 or not isinstance(answer[4], Mapping):
+            expected = "(observation, reward, terminated, truncated, info)"
+            raise Fault(f"it returned {short(answer)}; expected {expected}")
+        following, reward, terminated, truncated, info = answer
+        reward = checked_number("reward", reward)
+        if users_env is not None:
+            shown, clicks = users_env.last_session()
+            if not np.array_equal(shown, ranking):
+                chosen = np.asarray(ranking).tolist()
+                raise Fault(f"a wrapper showed {shown.tolist()} where the agent chose {chosen}")
+            if not users_env.regret_is_of(reward, info):
+                meter.forget_regret()
+        if has_clicks:
+            clicks = checked_clicks(following, n_positions)
+        return Session(
+            observation=_private(following, users_env),
+            clicks=clicks,
+            reward=reward,
+            regret=regret_of(info),
+            expectation=float(info.get("expected_reward", math.nan)),
+            has_left=bool(terminated),
+            is_cut=bool(truncated),
+        )
+
+    return step
 
 
-def _private(env: gym.Env, observation: Any) -> Any:
+def _private(observation: Any, users_env: Any) -> Any:
     """An observation that the environment does not change: one of another package may write into
     its arrays again.
     """
-    return observation if own_step_of(env) is not None else copy.deepcopy(observation)
+    return observation if users_env is not None else copy.deepcopy(observation)
 
 
 def play_python(run: Run) -> float:
@@ -116,18 +124,20 @@ def play_python(run: Run) -> float:
 
     Raises:
         AgentError: the agent proposed a bad list, or failed.
-        SessionError: the environment failed, as `checked_step` says.
+        SessionError: the environment failed, as `checked_step_of` says.
     """
     agent, env, meter, metrics = run.agent, run.env, run.meter, run.metrics
     n_items, n_positions, *_ = sizes_of(env)
-    is_trusted = own_step_of(env) is without_own_wrappers(env)
+    users_env = own_step_of(env)
+    step: Step = partial(trusted_step, env)
+    if users_env is not without_own_wrappers(env):
+        step = checked_step_of(env, n_positions, meter)
     before = clock()
     reported, next_report = meter.step, before + CHUNK
     agent.leave()
     # The limit of an id would end the stay of stateful users after 1000 sessions.
     with endless(env):
-        step = trusted_step if is_trusted else partial(checked_step, meter)
-        observation = _private(env, run.observation)
+        observation = _private(run.observation, users_env)
         while meter.step < meter.horizon:
             try:
                 ranking = agent.rank(observation)
@@ -136,7 +146,7 @@ def play_python(run: Run) -> float:
                 raise session_error(agent, env, f"step {meter.step + 1}", error) from error
             contexts = metrics.before_step(env.unwrapped)[0] if metrics.summed else ()
             try:
-                session = step(env, ranking)
+                session = step(ranking)
             except FAILURES as error:
                 raise environment_error(agent, env, f"step {meter.step + 1}", error) from error
             clicks, reward = session.clicks, session.reward
@@ -152,7 +162,7 @@ def play_python(run: Run) -> float:
                 metrics.ask(agent, env, meter)
             observation = session.observation
             if session.has_left or session.is_cut:
-                observation = _private(env, first_observation(agent, env))
+                observation = _private(first_observation(agent, env), users_env)
                 agent.leave()
             if run.on_chunk is not None and (meter.step == meter.horizon or clock() > next_report):
                 run.on_chunk(meter.step - reported)
