@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import shlex
 from base64 import b64decode, b64encode
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -184,9 +184,13 @@ def check_cells(cells: Collection[Cell]) -> None:
             )
 
 
-def begun(configs: Iterable[Config], finished: Container[str]) -> list[Config]:
-    """Those of some sweeps that have a finished run, by its key."""
-    return [one for one in configs if any(key in finished for *_, key in one.trials())]
+def begun(configs: Mapping[str, Config], finished: Container[str]) -> dict[str, Config]:
+    """Those of some sweeps, by the names of their files, that have a finished run."""
+    return {
+        name: config
+        for name, config in configs.items()
+        if any(key in finished for *_, key in config.trials())
+    }
 
 
 def shown_of(configs: Sequence[Config]) -> Config:
@@ -353,14 +357,15 @@ def read_folders(folders: Sequence[Path]) -> tuple[polars.DataFrame, Config, lis
             is_there = "is not a results folder: it has no runs of this version of clickgym"
             raise ValueError(f"{folder} {is_there if folder.exists() else 'does not exist'}")
         finished |= its_runs
-    named = {name: config for configs in by_folder.values() for name, config in configs.items()}
-    with_runs = begun([named[name] for name in sorted(named)], finished)
-    if not with_runs:
+    in_order = sorted(by_folder.values(), key=max)  # the newest folder at the end
+    with_runs = [begun(configs, finished) for configs in in_order]
+    named = {name: config for configs in with_runs for name, config in configs.items()}
+    if not named:
         raise ValueError(f"{', '.join(map(str, folders))} holds no finished run yet")
-    setting = with_runs[-1].setting
-    tables: list[Config] = []  # of each folder alone, the newest at the end
-    for its_own in sorted(by_folder.values(), key=max):
-        same = begun((one for one in its_own.values() if one.setting == setting), finished)
+    setting = named[max(named)].setting
+    tables: list[Config] = []  # of each folder alone
+    for configs in with_runs:
+        same = [config for config in configs.values() if config.setting == setting]
         tables += [shown_of(same)] if same else []
     check_cells([cell for table in tables for cell in table.cells])
     shown = shown_of(tables)

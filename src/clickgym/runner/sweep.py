@@ -327,7 +327,7 @@ def _open(
     configs, finished = read(folder)
     if not configs and {file.name for file in folder.glob("[!.]*")} - {RUNS}:
         raise ValueError(f"{folder} is not a results folder; choose another (--out)")
-    before = begun(configs.values(), finished)
+    before = [*begun(configs, finished).values()]
     named = {
         (*cell[:3], cell.seed, run)
         for one in before
