@@ -60,6 +60,8 @@ class _Recorded:
     """
     _seed: int | None = None
     """The one that counted in the first session."""
+    _has_seed = True
+    """Whether a run of `clickgym.run` with this seed has the same users."""
     _reseeded: int | None = None
     """The number of sessions before the first one with another seed."""
     _cuts = Counter[int]()
@@ -170,7 +172,7 @@ class _Recorded:
             env=self._label(last),
             instance=getattr(self.env.unwrapped, "instance", "custom"),
             agent=agent,
-            seed=None if self._is_seeded_again(last) else self._seed,
+            seed=self._seed if self._has_seed and not self._is_seeded_again(last) else None,
             steps=steps,
             regret=meter.regret[steps - 1],
             reward=meter.reward[steps - 1],
@@ -299,6 +301,8 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
         TypeError: another environment, or one that is wrapped.
     """
 
+    _has_seed = False  # streams have users of their own
+
     def __init__(self, env: VectorEnv) -> None:
         expected = (
             "what gym.make_vec(id, num_envs=4) returned, without vectorization_mode, or "
@@ -317,7 +321,6 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         self._note()
-        self._seed = None  # streams have users of their own
         outcome = observations, rewards, terminated, truncated, infos = self.env.step(actions)
         has_played, clicks, sessions = played(observations, infos)
         if has_played.any():
