@@ -9,7 +9,7 @@ names counts by its content.
 What has no name in a module (a lambda, a class made within a function), no file (a notebook) or no
 content (an open file) is played, but not resumed. Nor is code that was edited after its import,
 because Python may play the old code, or a mixture. Attributes of classes and constants that a
-program sets count by their values (`own_code`).
+program sets count by their values (`values_in`).
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from ..core.checks import (
 )
 from ..core.files import make_folder, parquet, write_whole
 from ..core.forks import check_fork
-from ..envs.result import TIMED, Result
+from ..envs.result import OWN_LOOP, TIMED, Result
 from .store import RUNS, Cell, Config, check_cells, read_folders
 from .summaries import FIXED, RUN, final_table, metrics_of
 
@@ -380,7 +380,7 @@ def rows_of(parts: Sequence[Result | Results]) -> polars.DataFrame:
             _check_run(part, seen)
             label = part.env, part.instance, part.agent
             frame, meanings = part.to_frame(numbers[label]), {}
-            otherwise = "own loop" if part.engine == "own loop" else "run"
+            otherwise = OWN_LOOP if part.engine == OWN_LOOP else "run"
             numbers[label] += 1
         frames.append(frame)
         for labels in frame.select("env", "instance", "agent").unique().rows():
@@ -415,16 +415,16 @@ def _check_not_in_turn(runs: Iterable[Result]) -> None:
     agent followed one another. What learns from several environments that it steps in turn has
     trained once.
     """
-    runs = [run for run in runs if run.span]
+    loops = [(run, run.span) for run in runs if run.span]
     records = dict[Any, Result]()
-    for run in runs:
-        first = records.setdefault(run.span[:3] if run.span else None, run)
+    for run, span in loops:
+        first = records.setdefault(span[:3], run)
         if first is not run:
             raise ValueError(
                 f"two results, of {first.agent} and {run.agent}, are of one environment and begin "
                 "with its first session; another model or agent needs a new environment"
             )
-    spans = sorted((run.agent, *run.span) for run in runs if run.span)
+    spans = sorted((run.agent, *span) for run, span in loops)
     for (*place, _, end), (*next_place, start, _) in pairwise(spans):
         if place == next_place and start < end:
             raise ValueError(

@@ -147,7 +147,7 @@ def play(
 
     Args:
         agent, env: who plays where.
-        engine: as `pair.engine_of` returns it.
+        engine: as `engine_of` returns it.
         steps: the checkpoints, the last of which is the horizon.
         metrics: what is measured besides; of this run alone.
         seed: of ``env.reset``.

@@ -19,6 +19,7 @@ from ..make import requirements, resolved_agent
 from ..play.metrics import is_sum
 from ..summaries import (
     MET_OTHERS,
+    RUN,
     count_runs,
     metrics_of,
     over_words,
@@ -167,9 +168,7 @@ OPTIONAL: dict[str, Callable[[Row], str]] = {
 
 def _unfinished(results: Results) -> Iterator[str]:
     """How many runs of which agents are not finished."""
-    runs = {
-        *results.rows.select("env", "instance", "agent", "sweep_seed", "run").unique().iter_rows()
-    }
+    runs = {*results.rows.select(*RUN).unique().iter_rows()}
     trials = results.config.trials() if results.config else ()
     counts = Counter(
         cell.agent for cell, run, _ in trials if (*cell[:3], cell.seed, run) not in runs
