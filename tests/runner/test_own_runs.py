@@ -7,7 +7,6 @@ from copy import deepcopy
 
 import gymnasium as gym
 import numpy as np
-import polars
 import pytest
 from gymnasium.wrappers import TimeLimit
 
@@ -415,8 +414,7 @@ def test_what_would_count_twice_or_as_another_is_refused():
         ([run, short], r"different numbers of .*Random 100; .*env\.result\(name, 100\)"),
         ([run, run], f"Random in PBMRank-v0 has two runs with the seed {T}"),
         ([sweep, sweep], "Random in PBMRank-v0 has two runs with the seed"),
-        (polars.concat([sweep.rows, sweep.rows]), "has two runs with the seed"),
-        (polars.concat([sweep.rows, longer.rows]), "runs have different numbers of sessions"),
+        ([sweep, longer], "runs have different numbers of sessions"),
         ([mine, dataclasses.replace(mine, agent="other")], "of Random and other, are of one env"),
         ([mine, sweep], "two results are called Random; give one another name"),
         ([sweep, mine], "two results are called Random"),

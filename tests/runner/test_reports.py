@@ -35,9 +35,9 @@ def returned(folder):
         )
 
 
-@pytest.fixture(params=["returned", "folder", "rows"])
+@pytest.fixture(params=["returned", "folder", "parts"])
 def results(request, returned, folder):
-    sources = {"folder": folder, "rows": returned.rows}
+    sources = {"folder": folder, "parts": [returned.select(environments=[env]) for env in ENVS]}
     return returned if request.param == "returned" else clickgym.Results(sources[request.param])
 
 
@@ -88,7 +88,7 @@ def test_panel_of_each_instance(results):
     titles = [f"{env}\n{instance}" for env in ENVS for instance in INSTANCES]
     assert [panel.get_title() for panel in figure.axes[:4]] == titles
     rows = results.rows.filter(env=ENVS[1], instance=INSTANCES[0])
-    (alone, *_) = clickgym.Results(rows, results.config).select(AGENTS[:3]).plot().axes
+    (alone, *_) = clickgym.Results.of_rows(rows, results.config).select(AGENTS[:3]).plot().axes
     assert alone.get_title() == titles[2]
     for line, other in zip(figure.axes[2].lines, alone.lines, strict=True):
         assert line.get_label() == other.get_label()
@@ -212,7 +212,7 @@ def test_table_in_latex(returned, folder, tmp_path, printed):
     """
     name = "mine:Agent:note=</script>&amp;\"'`|*_[a](b)\\&%$#{}~^---%{x}"
     rows = returned.rows.with_columns(polars.col("agent").replace("Random", name))
-    results = clickgym.Results(rows)
+    results = clickgym.Results.of_rows(rows)
     text = to_latex(results, "TopRank")
     body = text.partition("\\toprule")[2].splitlines()
     environments = [line for line in body if line.startswith("\\multicolumn")]

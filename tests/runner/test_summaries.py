@@ -78,7 +78,8 @@ UNITS = {"instances": "instance", "runs": "seed", "queries": "query", "single": 
 def test_intervals_differences_and_p_recomputed_by_scipy(reference):
     """From the rows, with nothing but numpy and scipy."""
     frame = drawn()
-    table = clickgym.Results(frame.sample(fraction=1, shuffle=True, seed=0)).table(reference)
+    shuffled = frame.sample(fraction=1, shuffle=True, seed=0)
+    table = clickgym.Results.of_rows(shuffled).table(reference)
     rows = frame.rows(named=True)
     assert table.columns == TABLE, "the pages that show a table have its header, too"
     for env, column in UNITS.items():
@@ -127,37 +128,37 @@ def test_many_runs_of_one_query_are_one_observation():
     """Also those of loops of one's own, whose seeds are unknown."""
     regrets = {"a": [1, 2, 3, 4], "b": [2, 4, 3, 6]}
     frame = frame_of(regrets, query=5, seed=None, engine="own loop")
-    table = clickgym.Results(frame).table()
+    table = clickgym.Results.of_rows(frame).table()
     assert set(table["over"]) == {"queries"}
     assert table["regret_ci95"].null_count() == 2
     assert table["difference"].to_list() == [None, 1.25]
-    both = clickgym.Results(polars.concat([frame, frame_of(regrets, query=6)])).table()
+    both = clickgym.Results.of_rows(polars.concat([frame, frame_of(regrets, query=6)])).table()
     assert both["units"].to_list() == [2, 2]
 
 
 def test_p_of_several_agents_is_adjusted_and_of_two_units_unknown():
     regrets = {"a": [1, 2, 3, 4], "b": [2, 4, 3, 6], "c": [9, 3, 8, 5], "same": [1, 2, 3, 4]}
-    table = clickgym.Results(frame_of(regrets)).table()
+    table = clickgym.Results.of_rows(frame_of(regrets)).table()
     assert set(table["reference"]) == {"a"}
     p = {row["agent"]: row["p"] for row in table.iter_rows(named=True)}
     levels = [ttest_rel(regrets[name], regrets["a"]).pvalue for name in "bc"]
     assert [p["b"], p["c"]] == pytest.approx(holm(levels))
     assert p["a"] is p["same"] is None
     two = {name: values[:2] for name, values in regrets.items()}
-    table = clickgym.Results(frame_of(two)).table()
+    table = clickgym.Results.of_rows(frame_of(two)).table()
     assert table["p"].null_count() == 4
     assert table["difference_ci95"].null_count() == 1
     with pytest.raises(ValueError, match="unknown reference 'd'"):
-        clickgym.Results(frame_of(two)).table("d")
+        clickgym.Results.of_rows(frame_of(two)).table("d")
     # neither agent draws anything, and scipy gives p = 0, too
-    table = clickgym.Results(frame_of({"a": [1, 2, 3], "b": [3, 4, 5]})).table()
+    table = clickgym.Results.of_rows(frame_of({"a": [1, 2, 3], "b": [3, 4, 5]})).table()
     assert table.filter(agent="b").select("difference", "difference_ci95", "p").row(0) == (2, 0, 0)
 
 
 def test_all_finished_runs_count_where_an_instance_lacks_some():
     """As in an interrupted sweep: each instance has the mean of its own runs."""
     frame = polars.concat([frame_of({"d": [1, 9]}), frame_of({"d": [3]}, instance="j")])
-    (row,) = clickgym.Results(frame).table().iter_rows(named=True)
+    (row,) = clickgym.Results.of_rows(frame).table().iter_rows(named=True)
     assert (row["regret"], row["median"], row["worst"]) == (4.0, 3.0, 9.0)
     assert row["regret_ci95"] == pytest.approx(interval([5.0, 3.0]))
     assert row["regret_ci95_runs"] is None
@@ -166,7 +167,7 @@ def test_all_finished_runs_count_where_an_instance_lacks_some():
 def test_agents_on_other_instances_stay_in_the_table():
     """Runs are compared with those of their own agent: a folder may grow by agents on fewer."""
     both = [frame_of({"a": [1, 2]}, instance=name) for name in "ij"]
-    table = clickgym.Results(polars.concat([*both, frame_of({"b": [3, 5]})])).table()
+    table = clickgym.Results.of_rows(polars.concat([*both, frame_of({"b": [3, 5]})])).table()
     assert table.select("agent", "regret", "runs", "units").rows() == [
         ("a", 1.5, 2, 2),
         ("b", 4.0, 2, 1),
@@ -179,7 +180,7 @@ def test_unknown_regret_is_ranked_by_reward():
         for n, agent in enumerate("ab")
         for run in range(3)
     ]
-    table = clickgym.Results(polars.concat(frames)).table()
+    table = clickgym.Results.of_rows(polars.concat(frames)).table()
     assert table.select("agent", "regret", "reward").rows() == [("b", None, 1.1), ("a", None, 0.1)]
     assert table["reward_ci95"].to_list() == pytest.approx([0.1 * half_width(3)] * 2)
 
@@ -188,7 +189,7 @@ def test_regret_that_is_unknown_of_one_agent_is_shown_of_none(capsys, tmp_path):
     """As where a wrapper changes the rewards of some lists: all rows show the total reward."""
     known = frame_of({"a": [1, 2, 3]})
     unknown = frame_of({"b": [1, 2, 4]}).with_columns(regret=polars.lit(None, polars.Float64))
-    results = clickgym.Results(polars.concat([known, unknown]))
+    results = clickgym.Results.of_rows(polars.concat([known, unknown]))
     assert results.table()["regret"].to_list() == [None, None]
     latex = results.to_latex()
     assert "Total reward after" in latex
@@ -202,7 +203,7 @@ def test_last_step_decides():
     last = frame_of({"a": [1, 2, 3], "b": [40, 50, 70]})
     first = frame_of({"a": [0.9, 0.95, 0.99], "b": [0.1, 0.2, 0.3]}, step=5)
     for frame in (polars.concat([first, last]), polars.concat([last, first])):
-        table = clickgym.Results(frame).table()
+        table = clickgym.Results.of_rows(frame).table()
         assert table["agent"].to_list() == ["a", "b"]
         assert table["regret"].to_list() == pytest.approx([2, 160 / 3])
 

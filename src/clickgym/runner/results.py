@@ -26,7 +26,7 @@ from ..core.files import make_folder, parquet, write_whole
 from ..core.forks import check_fork
 from ..envs.result import OWN_LOOP, TIMED, Result
 from .store import RUNS, Cell, Config, check_cells, read_folders
-from .summaries import FIXED, RUN, final_table, metrics_of
+from .summaries import RUN, final_table, metrics_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,10 +42,9 @@ class Results:
 
     Args:
         source: the folder of a `sweep` or of ``clickgym run``, finished or not; several of them,
-            whose results stand in one table; what `clickgym.run`, `RecordRegret.result` and
-            `sweep` return, or a list of it and of folders; or `rows` of such results. Differences
-            and p values are of runs with the same seed.
-        config: the configuration of rows, if it is known.
+            whose results stand in one table; or what `clickgym.run`, `RecordRegret.result` and
+            `sweep` return, or a list of it and of folders. Differences and p values are of runs
+            with the same seed.
 
     Attributes:
         rows: a polars frame as in ``results.parquet``, a row for each run and checkpoint. These
@@ -58,9 +57,9 @@ class Results:
         config: the configuration of the sweep, or None if it is unknown.
 
     Raises:
-        ValueError: the folder is not one of results, the rows are not those of a sweep, or single
-            runs have different numbers of sessions, different rewards, or one name for two agents;
-            or two instances are the same users, and would count as two.
+        ValueError: the folder is not one of results, or single runs have different numbers of
+            sessions, different rewards, or one name for two agents; or two instances are the same
+            users, and would count as two.
         RuntimeError: the process was forked from one that had used Polars.
 
     Warns:
@@ -83,27 +82,34 @@ class Results:
         | os.PathLike[str]
         | Result
         | Results
-        | polars.DataFrame
         | Sequence[Result | Results | str | os.PathLike[str]],
-        config: Config | None = None,
     ) -> None:
         check_fork()
         parts: Any = source if is_sequence(source) else [source]
-        if any(isinstance(part, Result | Results) for part in parts):
-            kinds = Result, Results
-            source = rows_of([part if isinstance(part, kinds) else Results(part) for part in parts])
-        if not isinstance(source, polars.DataFrame):
-            folders = [check_path("source", folder) for folder in parts]
-            source, config, hidden = read_folders(folders)
-            for line in hidden:
-                warnings.warn(line, stacklevel=2)
-        missing = {*FIXED} - set(source.columns)
-        if missing or source.is_empty():
-            raise ValueError(f"the table lacks {min(missing, default='rows')!r}, which a sweep has")
-        _check_once(source)
-        if config is None:  # else one sweep, or a folder, has one horizon
-            _check_ends(source)
-        self.rows, self.config = source, config
+        kinds = Result, Results
+        self.rows: polars.DataFrame
+        self.config: Config | None = None
+        if any(isinstance(part, kinds) for part in parts):
+            wholes = [part if isinstance(part, kinds) else Results(part) for part in parts]
+            self.rows = rows_of(wholes)
+            return
+        folders = [check_path("source", folder) for folder in parts]
+        self.rows, self.config, hidden = read_folders(folders)
+        for line in hidden:
+            warnings.warn(line, stacklevel=2)
+
+    @classmethod
+    def of_rows(cls, rows: polars.DataFrame, config: Config | None = None) -> Results:
+        """The results that have some rows, which are not checked: those of one sweep or folder, or
+        a part of those of other results.
+
+        Args:
+            rows: as the attribute, at least one.
+            config: the configuration of the rows, if it is known.
+        """
+        results = cls.__new__(cls)
+        results.rows, results.config = rows, config
+        return results
 
     @property
     def frame(self) -> polars.DataFrame:
@@ -153,7 +159,7 @@ class Results:
                     config = replace(config, cells=cells)
         if rows.is_empty():
             raise ValueError("there are no results of these agents in these environments")
-        return Results(rows, config)
+        return Results.of_rows(rows, config)
 
     def table(self, reference: str | None = None) -> polars.DataFrame:
         """The final results of every agent, lowest regret first.
@@ -342,7 +348,7 @@ def write_folder(out: Path) -> None:
     """
     last_added = max(file.stat().st_mtime_ns for file in (out / RUNS).iterdir())
     if _time_of(out / ROWS) != last_added:
-        Results(*read_folders([out])[:2]).write(out, last_added=last_added)
+        Results.of_rows(*read_folders([out])[:2]).write(out, last_added=last_added)
 
 
 def _time_of(file: Path) -> int:
@@ -363,8 +369,8 @@ def rows_of(parts: Sequence[Result | Results]) -> polars.DataFrame:
     """The rows of single runs and of other results, as `Results.rows` has them.
 
     Raises:
-        ValueError: runs in one environment have different rewards; a run is there twice; or a
-            label is used for two things.
+        ValueError: runs have different numbers of sessions or, in one environment, different
+            rewards; a run is there twice; or a label is used for two things.
     """
     frames: list[polars.DataFrame] = []
     known, seen, cells = dict[Any, Any](), set[Any](), list[Cell]()
@@ -388,8 +394,10 @@ def rows_of(parts: Sequence[Result | Results]) -> polars.DataFrame:
             if known.setdefault(labels, meaning) != meaning:
                 raise ValueError(f"two results are called {labels[2]}; give one another name")
     rows = polars.concat(frames, how="diagonal").select(polars.exclude(TIMED), *TIMED)
-    _check_rewards(rows)
     check_cells(cells)
+    _check_once(rows)
+    _check_ends(rows)
+    _check_rewards(rows)
     return rows
 
 

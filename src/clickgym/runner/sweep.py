@@ -170,7 +170,7 @@ def sweep(
     )
     with on_cluster(cluster):
         finished = _finished_runs(config, pairs, out, folder, n_jobs, progress)
-    return Results(frame_of(finished, config), config)
+    return Results.of_rows(frame_of(finished, config), config)
 
 
 # ---------------------------------------------------------------------------------------- planning
