@@ -3,7 +3,7 @@
 
 VENV := .venv
 CONSTRAINTS := constraints.txt
-EXTRAS := rl,cluster
+EXTRAS := rl
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 TESTED := $(VENV)/.tested

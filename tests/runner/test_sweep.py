@@ -9,6 +9,7 @@ import threading
 import time
 from dataclasses import replace
 
+import joblib
 import numpy as np
 import polars
 import pytest
@@ -92,6 +93,12 @@ def test_order_and_workers_change_nothing(reference):
     assert len({run_seed(*key) for key in keys}) == len(keys)
     assert run_seed(7, "yandex-9982", 3) == 3284603552
     assert run_seed(7, "yandex-9982", 3, 16) == 3284603552 - 3284603552 % 16 + 3
+
+
+def test_a_backend_of_joblib_plays_all_pairs(reference):
+    """As that of Dask, which a user names around a sweep."""
+    with joblib.parallel_config("threading", n_jobs=2):
+        assert_frame_equal(numbers(ENVS, AGENTS, 1000, 3, seed=5, n_jobs=None), reference)
 
 
 @pytest.mark.parametrize("engine", ["compiled", "python"])

@@ -13,10 +13,9 @@ from rich.progress import track
 from ..agents import AGENTS
 from ..core.checks import check_choice
 from ..core.files import make_folder
-from ..runner.commands.run import Cluster, Jobs
+from ..runner.commands.run import Jobs
 from ..runner.console import Column, errors, output, print_table, say
 from ..runner.make import by_label
-from ..runner.workers import on_cluster
 from .board import OURS, Line, board, line_of, published, requirements, save_line
 from .play import play, playable
 from .tasks import ABILITIES, all_tasks, quick_tasks
@@ -63,7 +62,6 @@ def bench(
         ),
     ] = None,
     jobs: Jobs = -1,
-    cluster: Cluster = None,
 ) -> None:
     """Find out where an agent is strong and where it is weak.
 
@@ -94,14 +92,6 @@ def bench(
     out = out.absolute()  # the agent may change the working folder
     make_folder(out)
     [label] = by_label("agent", [agent])
-    with on_cluster(cluster):
-        _bench(agent, label, required, out, quick, ability, jobs)
-
-
-def _bench(
-    agent: str, label: str, required: str, out: Path, quick: bool, ability: str | None, jobs: int
-) -> None:
-    """Play the tasks, and print the scores of an agent beside those of others."""
     wanted = quick_tasks() if quick else all_tasks()
     tasks = playable(agent, wanted)
     if not tasks:

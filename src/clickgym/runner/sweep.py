@@ -61,7 +61,7 @@ from .store import (
     shown_of,
     versions,
 )
-from .workers import Progress, in_parallel, on_cluster, say_resumed, what_broke
+from .workers import Progress, in_parallel, say_resumed, what_broke
 
 AT_ONCE = 20_000
 """Sessions of small compiled runs that are played in one batch."""
@@ -81,7 +81,6 @@ def sweep(
     seed: int = 0,
     out: str | os.PathLike[str] | None = None,
     n_jobs: int = -1,
-    cluster: str | None = None,
     checkpoints: ArrayLike | None = None,
     engine: Engine = "auto",
     progress: bool = True,
@@ -122,7 +121,6 @@ def sweep(
         n_jobs: the number of workers, as in joblib: -1 for all processors. Compiled pairs run in
             threads, others in processes. If a ``joblib.parallel_config`` around the call names a
             backend, it runs all pairs.
-        cluster: the address of the scheduler of a Dask cluster, whose workers play all runs.
         checkpoints, engine: as in `run`.
         progress: whether to show a bar in a terminal (on stderr), and elsewhere a line a minute.
 
@@ -168,8 +166,7 @@ def sweep(
     config, pairs = _planned(
         envs, agents, instances, runs, seed, engine, setting, is_kept=folder is not None
     )
-    with on_cluster(cluster):
-        finished = _finished_runs(config, pairs, out, folder, n_jobs, progress)
+    finished = _finished_runs(config, pairs, out, folder, n_jobs, progress)
     return Results.of_rows(frame_of(finished, config), config)
 
 

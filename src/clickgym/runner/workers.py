@@ -1,4 +1,4 @@
-"""Workers: their number, their machines, their progress and their end. They ignore Ctrl-C, on which
+"""Workers: their number, their progress and their end. They ignore Ctrl-C, on which
 the process that started them ends them.
 """
 
@@ -25,9 +25,6 @@ from rich.console import Console
 from ..core.compiling import COMPILING, Compiling
 from .console import errors, say
 from .hashes import Values, set_values
-
-ANSWERS_IN = 10.0
-"""Seconds in which a cluster must answer."""
 
 
 def in_parallel(
@@ -88,48 +85,6 @@ def start_worker(*_: str) -> None:
     """
     if "PYTHONFAULTHANDLER" not in os.environ:  # or joblib prints a page; the parent has a line
         faulthandler.enable(open(os.devnull, "w"))  # noqa: SIM115 (as long as the process)
-
-
-@contextmanager
-def on_cluster(address: str | None) -> Iterator[None]:
-    """Context in which joblib uses the workers of a Dask cluster, or this machine if the address is
-    None.
-
-    Args:
-        address: of the scheduler, such as ``"tcp://host:8786"``.
-
-    Raises:
-        ValueError: Dask is not installed, no scheduler answers at the address, or the cluster has
-            no workers.
-    """
-    if address is None:
-        yield
-        return
-    try:
-        from dask.distributed import Client
-    except ImportError:
-        raise ValueError(
-            'a cluster requires Dask; install it with: pip install "clickgym[cluster]"'
-        ) from None
-    try:
-        client = Client(address, timeout=ANSWERS_IN)
-    except (OSError, ValueError) as error:
-        raise ValueError(
-            f"cluster {address}: no scheduler answers ({error or type(error).__name__}); "
-            "expected the address of one that runs, such as tcp://host:8786"
-        ) from None
-    with client, joblib.parallel_config(backend="dask"):
-        if not client.scheduler_info(n_workers=-1)["workers"]:
-            raise ValueError(
-                f"cluster {address}: it has no workers; start some with: dask worker {address}"
-            )
-        client.run(search_also, [os.path.abspath(folder) for folder in sys.path])
-        yield
-
-
-def search_also(folders: list[str]) -> None:
-    """Find modules in further folders."""
-    sys.path.extend(folder for folder in folders if folder not in sys.path)
 
 
 @contextmanager

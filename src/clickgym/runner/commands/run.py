@@ -27,14 +27,6 @@ Jobs = Annotated[
         help="Worker processes; -1 for one per CPU. Results stay the same.",
     ),
 ]
-Cluster = Annotated[
-    str | None,
-    speed(
-        metavar="ADDRESS",
-        help="Run on the workers of a Dask cluster: the address of its scheduler, "
-        "tcp://host:8786. Results stay the same.",
-    ),
-]
 
 
 def run(
@@ -88,7 +80,6 @@ def run(
         ),
     ] = None,
     n_jobs: Jobs = -1,
-    cluster: Cluster = None,
     checkpoints: Annotated[
         list[float] | None,
         kept(metavar="STEP...", help="The sessions after which totals are kept; else about 150."),
@@ -125,7 +116,6 @@ def run(
         seed=seed,
         out=out,
         n_jobs=n_jobs,
-        cluster=cluster,
         checkpoints=checkpoints,
         engine=chosen,
         progress=progress,
