@@ -40,7 +40,7 @@ class FormattedTable(NamedTuple):
 
     Attributes:
         title: the measure, horizon, instances and runs, and what intervals are over.
-        headings: of the columns; the agent first, the time last.
+        headings: of the columns; the agent first.
         environments: the rows of each environment, by its name.
         notes: sentences about runs that are not finished, unknown regret, and what agents got
             beside clicks.
@@ -68,7 +68,9 @@ def print_results(console: Console, results: Results, reference: str | None = No
     console.print()
 
 
-def in_words(results: Results, reference: str | None = None) -> FormattedTable:
+def in_words(
+    results: Results, reference: str | None = None, *, with_time: bool = True
+) -> FormattedTable:
     """The final table of some results in words; `reference` as in `Results.table`."""
     table, metrics = results.table(reference), metrics_of(results.rows)
     unknown = table.filter(col("regret").is_null())["env"].unique(maintain_order=True)
@@ -85,10 +87,11 @@ def in_words(results: Results, reference: str | None = None) -> FormattedTable:
         cells = [row["agent"], regret_text(*measured(row, results.horizon))]
         cells += [text(row) or "–" for text in optional.values()]
         cells += ["–" if row[name] is None else f"{row[name]:.4f}" for name in ("reward", *metrics)]
-        cells.append(duration(row["ns_per_session"]))
+        cells += [duration(row["ns_per_session"])] * with_time
         environments.setdefault(places[row["env"]], []).append(cells)
-    averaged = ", ".join(["Reward", *filter(is_sum, metrics)])
-    notes = [f"{averaged} and time are per session.", *_unfinished(results)]
+    *averaged, last_one = ["Reward", *filter(is_sum, metrics), *["time"] * with_time]
+    are = f"{', '.join(averaged)} and {last_one} are" if averaged else f"{last_one} is"
+    notes = [f"{are} per session.", *_unfinished(results)]
     if len(unknown):
         why = f"Regret is unknown in {', '.join(map(shortened, unknown))}"
         notes.append(
@@ -103,7 +106,7 @@ def in_words(results: Results, reference: str | None = None) -> FormattedTable:
     if table["reward_ci95"].count():
         over = f"mean ± 95 % interval over {over}"
     title = f"{measure.capitalize()} after {results.horizon:,} sessions{where} ({over})"
-    headings = ["agent", measure, *optional, "reward", *metrics, "time"]
+    headings = ["agent", measure, *optional, "reward", *metrics, *["time"] * with_time]
     return FormattedTable(title, headings, environments, notes)
 
 
@@ -202,6 +205,12 @@ def about_pairs(table: polars.DataFrame) -> Iterator[str]:
             f"{', with 95 % intervals' * bool(table['difference_ci95'].count())}. A {sign} "
             f"difference is in favour of {reference}."
         )
+    unequal = table.filter(col("runs").n_unique().over("env") > 1).select("agent", "runs")
+    if len(unequal):
+        listed = ", ".join(
+            f"{agent} {runs:,}" for agent, runs in unequal.unique().sort("agent").rows()
+        )
+        yield f"Agents have unequal numbers of runs: {listed}."
     same = table.filter(difference=0, difference_ci95=0)["agent"].unique(maintain_order=True)
     if len(same):
         yield (
@@ -285,13 +294,13 @@ def to_latex(results: Results, reference: str | None = None) -> str:
         results: those of a sweep, or a selection.
         reference: as in `Results.table`.
     """
-    words = in_words(results, reference)
-    n_columns, lines = len(words.headings) - 1, []
+    words = in_words(results, reference, with_time=False)
+    n_columns, lines = len(words.headings), []
     for env, rows in words.environments.items():
         lines += [r"\midrule", rf"\multicolumn{{{n_columns}}}{{l}}{{{escaped(env)}}} \\"]
-        for agent, *cells, _ in rows:
+        for agent, *cells in rows:
             lines.append(rf"{' & '.join([escaped(agent), *map(_mathematics, cells)])} \\")
-    headings = [escaped(name).replace("±", r"$\pm$") for name in words.headings[:-1]]
+    headings = [escaped(name).replace("±", r"$\pm$") for name in words.headings]
     caption = escaped(f"{words.title}. {' '.join(words.notes)}").replace("±", r"$\pm$")
     return "\n".join(
         [
