@@ -72,27 +72,46 @@ def limit_of(env: Any) -> int | None:
     return spec and spec.kwargs.get("max_episode_steps", spec.max_episode_steps)
 
 
-def otherwise(
-    env: Any, unrecorded: int, cuts_before: Counter[int], *, is_seeded_again: bool
-) -> str:
-    """Return what the label of an environment needs beside `label_of`, because users came or
-    changed otherwise than a loop asked for that shows each of them its lists until they leave.
+class Beginning:
+    """What is known of an environment before the first session of a loop, which shows each user its
+    lists until they leave. Later it tells what no count of sessions does: that the users came or
+    changed otherwise.
 
     Args:
         env: an environment, wrapped or not.
-        unrecorded: the sessions that it simulated and that were not measured.
-        cuts_before: its `BaseClickEnv.cuts` before.
-        is_seeded_again: whether it got another seed after the first session.
+        core: what counts its seeds: the environment of this package, or the record of another one.
+
+    Attributes:
+        seed: that of the users; None if it is unknown.
     """
-    if is_seeded_again:
-        return ", seeded again"
-    if not isinstance(env.unwrapped, BaseClickEnv):
+
+    def __init__(self, env: Any, core: Any) -> None:
+        self._env, self._core = env, core
+        self.seed, self._n_seeds = core.reset_seed, core.n_seeds
+        self._cuts = Counter(core.cuts)
+
+    @property
+    def is_seeded_again(self) -> bool:
+        """Whether the environment got another seed since."""
+        return self._core.n_seeds != self._n_seeds
+
+    def otherwise(self, unrecorded: int, *, is_seeded_again: bool) -> str:
+        """Return what the label of the environment needs beside `label_of`.
+
+        Args:
+            unrecorded: the sessions that it simulated and that were not measured.
+            is_seeded_again: whether it got another seed between those that were.
+        """
+        if is_seeded_again:
+            return ", seeded again"
+        core = self._env.unwrapped
+        if not isinstance(core, BaseClickEnv):
+            return ""
+        if unrecorded < 0:  # its users did not see all lists
+            return ", other sessions"
+        if not {limit_of(self._env)}.issuperset(core.cuts - self._cuts):  # by the label's limit
+            return ", episodes cut short"
         return ""
-    if unrecorded < 0:  # its users did not see all lists
-        return ", other sessions"
-    if not {limit_of(env)}.issuperset(env.unwrapped.cuts - cuts_before):  # by the label's limit
-        return ", episodes cut short"
-    return ""
 
 
 class BaseClickEnv:

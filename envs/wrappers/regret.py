@@ -8,6 +8,7 @@ import os
 import sys
 import warnings
 from collections import Counter
+from dataclasses import dataclass
 from threading import get_ident
 from typing import Any
 
@@ -31,11 +32,21 @@ from ..any_env import (
     regret_of,
     users_of,
 )
-from ..base_env import BaseClickEnv, label_of, name_of, otherwise
+from ..base_env import BaseClickEnv, Beginning, label_of, name_of
 from ..meter import Record, checkpoint_steps
-from ..result import OWN_LOOP, Result
+from ..result import OWN_LOOP, OWN_VECTOR, Result
 from ..vector_env import ClickVectorEnv
 from .item_by_item import Choices
+
+
+@dataclass
+class _Seeds:
+    """What a `BaseClickEnv` knows of its seeds, of an environment of another package."""
+
+    reset_seed: int | None = None
+    n_seeds: int = 0
+    cuts = Counter[int]()
+
 
 EPISODES = 10
 """Of users who may leave, in each of several streams: with fewer it counts that all streams began
@@ -52,47 +63,33 @@ class _Recorded:
     _n_streams = 1
     _is_stream = False
     """Whether the environment is one of several in a vector."""
-    _core: Any
-    """The environment of this package that is measured; None if it is of another one."""
-    _n_seeds = _n_seeds_before = 0
-    """The resets of another environment that had a seed; and how many had one before the first
-    session.
-    """
-    _seed: int | None = None
-    """The one that counted in the first session."""
-    _has_seed = True
-    """Whether a run of `clickgym.run` with this seed has the same users."""
+    _engine = OWN_LOOP
+    _beginning: Beginning
     _reseeded: int | None = None
     """The number of sessions before the first one with another seed."""
-    _cuts = Counter[int]()
-    """`BaseClickEnv.cuts` before the first session."""
     _n_ended = 0
     """Episodes that have ended, of all streams."""
     _started = _seconds = _first = 0.0
 
     def _begin(self) -> None:
+        core = self.env.unwrapped
+        self._seeds: Any = core if isinstance(core, BaseClickEnv) else _Seeds()
         self.meter = Record()
         self._queries: list[int] = []  # of each session, if users have several
 
     def _start(self, seed: Any) -> None:
         """Note a reset."""
         self._started = self._started or clock()
-        self._n_seeds += seed is not None
-        if not self.meter.step:
-            self._seed = seed
+        if isinstance(self._seeds, _Seeds):
+            self._seeds.reset_seed = seed
+            self._seeds.n_seeds += seed is not None
 
     def _note(self) -> None:
-        """Note before a session what came since the last one. The environment knows its seeds and
-        cuts, also those by a wrapper inside of this one.
-        """
-        core = self._core
-        n_seeds = self._n_seeds if core is None else core.n_seeds
+        """Note before a session what came since the last one, also by a wrapper inside."""
         if not self.meter.step:
-            self._n_seeds_before, self._first = n_seeds, clock()
+            self._beginning, self._first = Beginning(self.env, self._seeds), clock()
             self._started = self._started or self._first
-            if core is not None:
-                self._seed, self._cuts = core.reset_seed, Counter(core.cuts)
-        elif n_seeds != self._n_seeds_before and self._reseeded is None:
+        elif self._reseeded is None and self._beginning.is_seeded_again:
             self._reseeded = self.meter.step
 
     def _finish(self, n_ended: int) -> None:
@@ -100,20 +97,17 @@ class _Recorded:
         self._n_ended += n_ended
         self._seconds = clock() - self._started
 
-    def _is_seeded_again(self, last: int) -> bool:
-        """Whether another seed came between the first so many sessions."""
-        return self._reseeded is not None and self._reseeded < last
-
-    def _label(self, last: int) -> str:
+    def _label(self, last: int, is_seeded_again: bool) -> str:
         """Return the name of the environment, another one where users came or changed otherwise
         than in `clickgym.run`. No count of sessions shows that.
 
         Args:
             last: the sessions of the result.
+            is_seeded_again: whether another seed came between them.
         """
         label, users, step = label_of(self.env), users_of(self.env), self.meter.step
-        unrecorded, is_seeded_again = self.meter.unrecorded[last - 1], self._is_seeded_again(last)
-        other = otherwise(self.env, unrecorded, self._cuts, is_seeded_again=is_seeded_again)
+        unrecorded = self.meter.unrecorded[last - 1]
+        other = self._beginning.otherwise(unrecorded, is_seeded_again=is_seeded_again)
         if other or users is None:
             return label + other
         if len(users.starts) > 1 and self._n_streams > 1:
@@ -168,18 +162,19 @@ class _Recorded:
         if not 0 < last <= meter.step:
             raise ValueError(f"{meter.step:,} sessions were measured; a result of {last:,} is none")
         steps = checkpoint_steps(last)
+        is_seeded_again = self._reseeded is not None and self._reseeded < last
         return Result(
-            env=self._label(last),
+            env=self._label(last, is_seeded_again),
             instance=getattr(self.env.unwrapped, "instance", "custom"),
             agent=agent,
-            seed=self._seed if self._has_seed and not self._is_seeded_again(last) else None,
+            seed=None if is_seeded_again else self._beginning.seed,
             steps=steps,
             regret=meter.regret[steps - 1],
             reward=meter.reward[steps - 1],
             clicks=meter.clicks[steps - 1],
             metrics={},
             seconds=self._seconds,
-            engine=OWN_LOOP,
+            engine=self._engine,
             query=queries.pop() if len(queries) == 1 else None,
             trained=None if trained is None else check_count("trained", trained, 0),
             unrecorded=max(int(meter.unrecorded[last - 1]), 0),
@@ -241,7 +236,6 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
         self._has_clicks = users_env is None or shows_clicks
         RecordConstructorArgs.__init__(self)
         gym.Wrapper.__init__(self, env)
-        self._core = env.unwrapped if isinstance(env.unwrapped, BaseClickEnv) else None
         self._begin()
         self._has_queries = users_env is not None and users_env.model.n_queries > 1
 
@@ -287,8 +281,8 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
     """`RecordRegret` for the streams of ``gym.make_vec``; sessions are counted step by step, and
     within a step stream by stream.
 
-    The streams have users of their own, so `result` has no seed: they are not those of a run of
-    `clickgym.run` with the same seed.
+    The streams have users of their own, not those of a run of `clickgym.run` with the same seed.
+    So tables show no difference to other runs, and refuse two results with one seed.
 
     Args:
         env: what ``gym.make_vec`` returned for an id of this package; wrappers belong around this
@@ -301,7 +295,7 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
         TypeError: another environment, or one that is wrapped.
     """
 
-    _has_seed = False  # streams have users of their own
+    _engine = OWN_VECTOR
 
     def __init__(self, env: VectorEnv) -> None:
         expected = (
@@ -311,7 +305,6 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
         )
         check_kind("env", env, ClickVectorEnv, expected)
         super().__init__(env)
-        self._core = env
         self._begin()
         self._n_streams = env.num_envs
 

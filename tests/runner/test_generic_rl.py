@@ -121,7 +121,7 @@ def test_policy_for_lists_learns_on_native_streams() -> None:
     assert any(bool((old != new).any()) for old, new in zip(before, after, strict=True))
     assert [episode["l"] for episode in model.ep_info_buffer] == [10] * 8
     mine = VecNormalize(envs, norm_obs=False).result("mine")
-    assert (mine.agent, mine.seed, mine.steps[-1]) == ("mine", None, 128)
+    assert (mine.agent, mine.seed, mine.steps[-1]) == ("mine", 0, 128)
     others = clickgym.run("Random", "PBMRank-v0", 128, seed=0)
     assert mine.steps.tolist() == others.steps.tolist()
     assert len(clickgym.Results([mine, others]).table()) == 2

@@ -342,7 +342,8 @@ def test_own_runs_stand_in_a_table_and_a_figure_with_others(tmp_path, capsys):
     seeds = sweep.rows["seed"].unique(maintain_order=True).to_list()
     mine = [played(seeds[2]), played(seeds[0])]
     single = clickgym.run("TopRank", "PBMRank-v0", T, seed=seeds[2])
-    results = clickgym.Results([mine[0], streams(), sweep, single, mine[1], streams(seed=1)])
+    others = [streams(seeds[2]), streams(seeds[0])]
+    results = clickgym.Results([mine[0], others[0], sweep, single, mine[1], others[1]])
     table = {row["agent"]: row for row in results.table("CascadeUCB1").iter_rows(named=True)}
     runs = {name: row["runs"] for name, row in table.items()}
     assert runs == {"mine": 2, "streams": 2, "CascadeUCB1": 3, "Random": 3, "TopRank": 1}
@@ -413,6 +414,7 @@ def test_what_would_count_twice_or_as_another_is_refused():
     for parts, message in (
         ([run, short], r"different numbers of .*Random 100; .*env\.result\(name, 100\)"),
         ([run, run], f"Random in PBMRank-v0 has two runs with the seed {T}"),
+        ([streams(), streams()], "streams in PBMRank-v0 has two runs with the seed 0"),
         ([sweep, sweep], "Random in PBMRank-v0 has two runs with the seed"),
         ([sweep, longer], "runs have different numbers of sessions"),
         ([mine, dataclasses.replace(mine, agent="other")], "of Random and other, are of one env"),

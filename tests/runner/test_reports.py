@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import polars
@@ -279,9 +280,10 @@ def test_earlier_training_and_unrecorded_sessions_are_shown_everywhere():
     some = [*late, replace(late[0], seed=2, trained=None)]
     notes = " ".join(in_words(clickgym.Results(some)).notes)
     assert "after 0 to 20,000 sessions of training, as far as told" in notes
-    for told, is_noted in ((None, True), (0, False)):
-        loop = clickgym.Results(replace(late[0], engine="own loop", trained=told))
-        assert is_noted == ("not told whether it had learned" in " ".join(in_words(loop).notes))
+    for engine, told in product(("own loop", "own vector"), (None, 0)):
+        loop = clickgym.Results(replace(late[0], engine=engine, trained=told))
+        is_noted = "not told whether it had learned" in " ".join(in_words(loop).notes)
+        assert is_noted == (told is None)
     [label] = {" ".join(text.split()) for text in legend if text.startswith("late")}
     for words in (label, " ".join(in_words(results).notes), results.to_latex()):
         assert "after 0 to 20,000 sessions of training" in words

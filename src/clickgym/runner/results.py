@@ -386,7 +386,7 @@ def rows_of(parts: Sequence[Result | Results]) -> polars.DataFrame:
             _check_run(part, seen)
             label = part.env, part.instance, part.agent
             frame, meanings = part.to_frame(numbers[label]), {}
-            otherwise = OWN_LOOP if part.engine == OWN_LOOP else "run"
+            otherwise = OWN_LOOP if part.span else "run"
             numbers[label] += 1
         frames.append(frame)
         for labels in frame.select("env", "instance", "agent").unique().rows():

@@ -16,7 +16,7 @@ from polars import col
 
 from ..agents import FrozenPolicy
 from ..core.statistics import half_width, holm, t_level
-from ..envs.result import FACTS, OWN_LOOP, TIMED, TOTALS
+from ..envs.result import FACTS, OWN_LOOP, OWN_VECTOR, TIMED, TOTALS
 from .play.metrics import is_sum
 from .play.play_run import ENGINES
 
@@ -266,7 +266,8 @@ def remarks(rows: polars.DataFrame) -> dict[str, list[str]]:
     runs = rows.select("agent", "trained", "unrecorded", "engine").unique(maintain_order=True)
     for (agent,), of_agent in runs.group_by("agent", maintain_order=True):
         trained, unrecorded = of_agent["trained"], of_agent["unrecorded"]
-        untold = of_agent.filter(engine=OWN_LOOP)["trained"].null_count()
+        is_own = col("engine").is_in([OWN_LOOP, OWN_VECTOR])
+        untold = of_agent.filter(is_own)["trained"].null_count()
         texts = []
         if of_agent.select(IS_FROZEN.any()).item():
             texts.append(

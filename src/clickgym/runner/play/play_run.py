@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -19,7 +18,7 @@ from ...core.checks import check_choice
 from ...core.faults import SessionError
 from ...envs import ClickEnv
 from ...envs.any_env import own_step_of, query_of, sizes_of, users_of
-from ...envs.base_env import label_of, name_of, otherwise
+from ...envs.base_env import Beginning, label_of, name_of
 from ...envs.meter import CLICKS, REGRET, REWARD, Meter
 from ...envs.registration import without_own_wrappers
 from ...envs.result import Result
@@ -165,9 +164,7 @@ def play(
     has_wrappers = own is not without_own_wrappers(env)
     simulated_before = own.n_simulated if own else 0
     observation = first_observation(agent, env, seed)
-    seed_given, n_seeds, cuts = seed, 0, Counter[int]()
-    if own:
-        seed_given, n_seeds, cuts = own.reset_seed, own.n_seeds, Counter(own.cuts)
+    beginning = Beginning(env, own) if own and has_wrappers else None
     run = Run(agent, env, observation, meter, metrics, on_chunk)
     name = type(agent).__name__
     label = f"{name}, continued" if agent.has_played else name
@@ -178,17 +175,18 @@ def play(
     agent.has_played = engine != FrozenPolicy.engine
     seconds = LOOPS.get(engine, play_learner)(run)
     label_of_env, unrecorded = label_of(env), 0
-    if own and has_wrappers:  # which may do more than the loop asks for
-        unrecorded, again = own.n_simulated - simulated_before - meter.step, own.n_seeds != n_seeds
-        label_of_env += otherwise(env, unrecorded, cuts, is_seeded_again=again)
-        seed_given = None if again else seed_given
+    if own and beginning:  # wrappers may do more than the loop asks for
+        unrecorded = own.n_simulated - simulated_before - meter.step
+        again = beginning.is_seeded_again
+        label_of_env += beginning.otherwise(unrecorded, is_seeded_again=again)
+        seed = None if again else beginning.seed
     elif own:
         _check_best_list(agent, env, steps, meter.regret)
     return Result(
         env=label_of_env,
         instance=getattr(core, "instance", "custom"),
         agent=label,
-        seed=seed_given,
+        seed=seed,
         steps=steps,
         regret=meter.at_checkpoints[:, REGRET],
         reward=meter.at_checkpoints[:, REWARD],
