@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from reference_agents import MODELS, follow
 from reference_agents.reference import Reference
-from scipy.stats import binomtest
+from scipy.stats import binomtest, kstest
 from slow import slow
 
 import clickgym
@@ -247,15 +247,18 @@ def test_in_every_click_model(kind):
 def test_chance_where_all_is_known():
     """Null: two positions are exchanged in 0.3 (t + 1)^(-2/3) of the lists; and items that nobody
     saw for half of the time, whose clicks make a change 30 times as likely as none, are drawn as
-    new with odds of 0.001 / 2 times 30. Of 8 sessions; binomial, false alarms of 1e-5.
+    new with odds of 0.001 / 2 times 30; and log c is drawn with half the standard deviation of its
+    posterior. Of 8 sessions; binomial and Kolmogorov-Smirnov, false alarms of 1e-5.
     """
     agent, attraction = MixTS(5, 3, seed=4), np.array([0.9, 0.7, 0.5, 0.3, 0.1])
     state, n, n_new, n_same, n_exchanged = agent.state, 3000, 0, 0, 0
     state.t[0], state.calm[:], state.odds[:] = 7, 4, 30.0
-    state.exposure[:], state.total[:], state.information[:] = 1e9, 1e9 * attraction, 1e12
+    state.exposure[:], state.total[:], state.information[:] = 1e9, 1e9 * attraction, 400.0
     state.share[:], state.examination[:3] = [1, 0, 0, 0], [1.0, 0.6, 0.3]
+    examinations = []
     for _ in range(n):
         ranking = agent.rank()
+        examinations.append(state.drawn_examination[1:3].copy())
         is_new = np.abs(state.drawn_attraction - attraction) > 1e-3
         n_new += is_new.sum()
         if not is_new.any():
@@ -263,6 +266,8 @@ def test_chance_where_all_is_known():
             n_exchanged += ranking.tolist() != [0, 1, 2]
     assert binomtest(n_exchanged, n_same, 0.3 * 8 ** (-2 / 3)).pvalue > 1e-5
     assert binomtest(n_new, 5 * n, 0.015 / 1.015).pvalue > 1e-5
+    noise = np.log(np.array(examinations) / [0.6, 0.3]) / (0.5 / np.sqrt(400.0))
+    assert kstest(noise.ravel(), "norm").pvalue > 1e-5
 
 
 def test_users_who_change():

@@ -99,6 +99,19 @@ def test_a_user_who_left_or_was_cut_off_is_followed_by_a_new_one():
         env.step(first_list(env))
 
 
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+def test_users_of_each_stream_are_cut_off_after_their_own_sessions(mode):
+    envs = gym.make_vec(USERS, 4, max_episode_steps=3, autoreset_mode=mode)
+    envs.reset(seed=0)
+    lengths, ended = np.zeros(4, int), np.zeros(4, bool)
+    for _ in range(200):
+        lengths[:] = np.where(ended, 0, lengths)
+        lengths += 1 if mode == "SameStep" else ~ended
+        _, _, terminated, truncated, _ = envs.step(np.tile(first_list(envs), (4, 1)))
+        assert truncated.tolist() == (lengths == 3).tolist()
+        ended = terminated | truncated
+
+
 @pytest.mark.compiled
 @pytest.mark.parametrize("engine", ["compiled", "python"])
 @pytest.mark.parametrize("env_id", [STATIONARY, CHANGING])

@@ -6,7 +6,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from clickgym.logs import ClickLog, check_models, write_tidy
+from clickgym.logs import ClickLog, CMEstimator, check_models, write_tidy
 
 LISTS = np.array([[0, 1, 2], [1, 0, 2], [2, 1, 0], [0, 2, 1]])
 
@@ -52,6 +52,28 @@ def test_users_of_a_click_model_are_predicted_up_to_the_noise():
     assert pbm["noise"] == pytest.approx(np.sqrt(0.2 * 0.8 / 500), rel=0.2)
     assert pbm["error"] < 1.6 * pbm["noise"]  # what 1,500 other sessions leave unknown adds to it
     assert cm["high"] < pbm["low"]
+
+
+def test_the_share_by_hand():
+    """Two lists, each predicted from the other, and the noise of both taken off."""
+    clicks = np.repeat(
+        [[1, 1], [1, 0], [0, 1], [0, 0], [1, 1], [1, 0], [0, 1], [0, 0]],
+        [20, 60, 30, 90, 10, 50, 40, 100],
+        axis=0,
+    )
+    log = ClickLog(np.repeat([[0, 1], [1, 0]], 200, axis=0), clicks, [0] * 400, ("a", "b"), ("q",))
+    halves, missed, differences = [log[:200], log[200:]], 0.0, 0.0
+    for left_out, other in (halves, halves[::-1]):
+        (rates, noise), (others, more_noise) = (
+            (half.clicks.mean(axis=0), (p := (half.clicks.sum(axis=0) + 0.5) / 201) * (1 - p) / 200)
+            for half in (left_out, other)
+        )
+        predicted = CMEstimator().fit(other).predict_proba(left_out)[0]
+        missed += ((predicted - rates) ** 2 - noise).sum()
+        differences += ((others - rates) ** 2 - noise - more_noise).sum()
+    assert missed > 0
+    share = check_models(log, ["CM"]).table["predicted"][0]
+    assert share == pytest.approx(1 - missed / differences)
 
 
 def test_two_lists_a_query_tell_attraction_from_examination():
