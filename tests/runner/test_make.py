@@ -238,3 +238,14 @@ def test_label_name_and_arguments_of_what_is_typed(text, label, name, arguments)
 def test_a_colon_for_a_comma_is_named(spec):
     with pytest.raises(ValueError, match=f"^'{spec}': expected a comma before the next key"):
         parse_spec(spec)
+
+
+def test_values_with_parts():
+    """JSON or constants of Python; what cannot be read as these is no text."""
+    assert parse_spec('A:b={"c":[1,2],"d":false},e=(3,)')[1] == {
+        "b": {"c": [1, 2], "d": False},
+        "e": (3,),
+    }
+    for text in ("dict(c=[1,2],d=3)", "{c:[1,2]}", "[1,2"):
+        with pytest.raises(ValueError, match=r"^'A:b=.*': b: expected JSON or constants of Python"):
+            parse_spec(f"A:b={text}")

@@ -13,6 +13,8 @@ from .checks import short
 
 SEPARATOR = re.compile(r',(?=[^",=]+=(?:[^"]*"[^"]*")*[^"]*$)')
 """Arguments are separated by commas before ``key=``, but within double quotes."""
+OPENS = re.compile(r"(dict|list|tuple)?[\[({]")
+"""The start of a text that was meant as a value with parts."""
 
 
 def plain_value(text: str) -> Any:
@@ -41,7 +43,7 @@ def parse_spec(
 
     Raises:
         ValueError: what follows the name is not ``key=value``, has a key twice, or a colon for a
-            comma.
+            comma; or a value in brackets cannot be read.
 
     Example:
         >>> parse_spec("CascadeKLUCB:feedback=first_click")
@@ -67,6 +69,9 @@ def parse_spec(
             raise ValueError(f"{spec!r}: expected a comma before the next key; got {part!r}")
         try:
             arguments[key] = plain_value(text) if value_of is None else value_of(key, text)
+            if arguments[key] is text and OPENS.match(text):
+                like = "such as '...={\"net_arch\":[64,64]}', in single quotes in a shell"
+                raise ValueError(f"expected JSON or constants of Python, {like}; got {text!r}")
         except ValueError as error:
             raise ValueError(f"{short(spec)}: {key}: {error}") from None
     return parts[1], arguments
