@@ -199,10 +199,15 @@ class FourTimes(gym.Wrapper):
 
 
 class SameSeed(gym.Wrapper):
-    """Seeds each episode alike."""
+    """Seeds each episode alike, by a seed of its own or by that of the first."""
+
+    def __init__(self, env, seed=None):
+        super().__init__(env)
+        self.seed = seed
 
     def reset(self, *, seed=None, options=None):
-        return self.env.reset(seed=7)
+        self.seed = seed if self.seed is None else self.seed
+        return self.env.reset(seed=self.seed)
 
 
 class EndsAtOnce(gym.Wrapper):
@@ -222,9 +227,23 @@ def test_what_a_wrapper_does_besides_is_told():
     assert swept.rows["unrecorded"].unique().to_list() == [300]
     again = clickgym.run("Random", SameSeed(EndsAtOnce(gym.make("PBMRank-v0"))), 100, seed=0)
     assert (again.unrecorded, again.env, again.seed) == (0, "PBMRank-v0, seeded again", None)
-    once = clickgym.run("Random", SameSeed(gym.make("PBMRank-v0")), 100, seed=0)
-    assert (once.env, once.seed) == ("PBMRank-v0", 7)
+    mine = clickgym.run("Random", SameSeed(gym.make("PBMRank-v0"), 7), 100)
+    assert (mine.env, mine.seed) == ("PBMRank-v0", 7)
     cut = clickgym.run("Random", EndsAtOnce(gym.make("CascadeMDPRank-v0")), 100, seed=0)
     assert (cut.unrecorded, cut.env) == (0, "CascadeMDPRank-v0, episodes cut short")
     whole = clickgym.run("Random", gym.make("CascadeMDPRank-v0"), 100, seed=0)
     assert (whole.env, whole.seed) == ("CascadeMDPRank-v0", 0)
+
+
+def test_a_wrapper_that_keeps_the_seed_for_itself_is_refused():
+    """Runs of a sweep would meet the same users, or those of no seed, and count as others."""
+
+    def mine():
+        return SameSeed(gym.make("PBMRank-v0"), 7)
+
+    for call in (
+        lambda: clickgym.run("Random", mine, 100, seed=0),
+        lambda: clickgym.sweep({"mine": mine}, ["Random"], 100, 2, n_jobs=1),
+    ):
+        with pytest.raises(SessionError, match=r"^PBMRank-v0 got the seed 7 in place of \d+, so"):
+            call()

@@ -153,7 +153,8 @@ def play(
         on_chunk: as in `Run`.
 
     Raises:
-        AgentError, SessionError: as the loops; and if lists were better than the best list.
+        AgentError, SessionError: as the loops; if lists were better than the best list; or if a
+            wrapper does not pass the seed on.
     """
     metrics = metrics or Metrics()
     core: Any = env.unwrapped
@@ -165,6 +166,11 @@ def play(
     simulated_before = own.n_simulated if own else 0
     observation = first_observation(agent, env, seed)
     beginning = Beginning(env, own) if own and has_wrappers else None
+    if beginning and seed is not None and beginning.seed != seed:
+        raise SessionError(
+            f"{name_of(env)} got the seed {beginning.seed} in place of {seed}, so that its users "
+            "are not those of the run; pass the seed on in the method reset of your wrapper"
+        )
     run = Run(agent, env, observation, meter, metrics, on_chunk)
     name = type(agent).__name__
     label = f"{name}, continued" if agent.has_played else name
