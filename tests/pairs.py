@@ -2,8 +2,8 @@
 tests.
 
 Each agent is compiled in one model, each model with one agent at least, and tests that need some
-pair share the kernels. `make test-slow` compiles each agent without features in a second model. Of
-the other pairs, `test_digits` plays many with kernels that run as Python.
+pair share the kernels. `make test-slow` compiles each agent without features in a second model.
+`test_digits` plays these and many other pairs with kernels that run as Python.
 """
 
 from __future__ import annotations

@@ -54,8 +54,8 @@ def cases(part: str, chosen: Callable[[Any], bool] = bool, *marks: Any) -> list[
 
 
 def is_compiled(case: dict[str, Any]) -> bool:
-    """Whether a run of an agent is compiled: its kernels are those of other quick tests, or are for
-    users with a memory.
+    """Whether slow tests play a run of an agent compiled, too: its kernels are those of the tests
+    of engines, or are for users with a memory.
     """
     agent, env = case["agent"].partition(":")[0], ENVIRONMENTS[case["env"]]
     if env.kind == "Memory":
@@ -74,7 +74,7 @@ def enumerates(case: dict[str, Any]) -> bool:
     """Whether the optimum of each session is searched among all lists, which Python takes long
     for.
     """
-    return case["env"] == "ContextualUBMRank-v0"
+    return case["env"] == "ContextualUBMRank-v0" and "reward" in case["kwargs"]
 
 
 def name(case: dict[str, Any]) -> str:
@@ -209,15 +209,16 @@ def learn(case: dict[str, Any]) -> list[float]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", cases("runs", is_compiled))
-def test_regret_of_agents(case):
+def test_regret_of_compiled_agents(case):
     """It is that of version 3."""
     check(case, play(case), [f"at {step:,} sessions" for step in CHECKPOINTS])
 
 
 @pytest.mark.uncompiled
-@pytest.mark.parametrize("case", cases("runs", lambda case: not is_compiled(case)))
-def test_regret_of_agents_in_python(case):
+@pytest.mark.parametrize("case", cases("runs"))
+def test_regret_of_agents(case):
     """It is that of version 3; away from home, or where Python takes long, up to the first
     checkpoint.
     """
@@ -231,7 +232,7 @@ def test_regret_of_agents_in_python(case):
 
 @pytest.mark.parametrize(
     "case",
-    cases("environments", enumerates)
+    cases("environments", enumerates, pytest.mark.slow)
     + cases("environments", lambda case: not enumerates(case), pytest.mark.uncompiled),
 )
 def test_sessions_of_environments(case):

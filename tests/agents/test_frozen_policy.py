@@ -17,6 +17,7 @@ from gymnasium.wrappers import (
     TransformObservation,
     TransformReward,
 )
+from slow import slow
 
 import clickgym
 
@@ -307,7 +308,9 @@ LOST = {
 }
 
 
-@pytest.mark.parametrize("kind", LOST)
+@pytest.mark.parametrize(
+    "kind", [*slow("in other processes"), *(kind for kind in LOST if "processes" not in kind)]
+)
 def test_wrappers_that_would_be_lost_are_refused(kind):
     """The training can go on, and a function applies them."""
     with one_thread():

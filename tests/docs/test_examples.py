@@ -77,7 +77,7 @@ def test_films(example, tmp_path):
 
 CLEANRL = "cleanrl_style_ppo.py --sessions 256 --env "
 EXAMPLES = {
-    "unseen_queries.py --horizon 10 --sessions 4e4 --figure unseen.svg --final": (
+    "unseen_queries.py --horizon 10 --sessions 4e3 --figure unseen.svg --final": (
         r"^real, .*: [\d.]+ ± .* lost by"
     ),
     f"{CLEANRL} ContextualPBMRank-v0 --instance personal": "LinearTS ",

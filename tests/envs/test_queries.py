@@ -138,7 +138,6 @@ def test_users_as_a_file_and_with_other_items(tmp_path):
     assert mirrored.models[3].attraction.tolist() == many.models[3].attraction[::-1].tolist()
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("env_id", [PBM, *slow("QueriesCCMRank-v0")])
 def test_both_engines_play_the_same(env_id):
     """In one episode after the other; the query of the second is drawn."""

@@ -221,7 +221,6 @@ def with_test(folder, **options):
 METRICS = ["ndcg@1", "ndcg@2", "ndcg@10", "held_out_ndcg@3"]
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("name", ["PDGD", Preferences])
 def test_metrics_are_their_definitions_on_both_engines(name, tmp_path):
     """Of an own loop: nDCG of what was shown among the candidates, and of the best lists that the

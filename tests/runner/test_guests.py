@@ -17,6 +17,8 @@ from gymnasium.wrappers import TimeLimit
 import clickgym
 from clickgym.envs import RankedList, SessionError
 
+pytestmark = pytest.mark.uncompiled
+
 ATTRACTION = np.array([0.1, 0.7, 0.5, 0.2])
 N_ITEMS, K = 4, 2
 LISTS = {"ranked": RankedList(N_ITEMS, K), "plain": MultiDiscrete([N_ITEMS] * K)}

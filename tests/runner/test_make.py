@@ -20,6 +20,8 @@ from clickgym.core.specs import parse_spec
 from clickgym.envs import PositionBasedModel, load_instance
 from clickgym.runner.make import by_label, resolved_agent, spec_of, split_label
 
+pytestmark = pytest.mark.uncompiled
+
 MODEL = PositionBasedModel([0.5, 0.4, 0.3], [1.0, 0.5])
 
 MINE = """

@@ -14,6 +14,8 @@ import clickgym
 from clickgym.envs import ClickEnv, ClickVectorEnv, PositionBasedModel
 from clickgym.runner.reports.table import in_words
 
+pytestmark = pytest.mark.uncompiled
+
 T = 300
 
 

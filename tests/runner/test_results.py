@@ -22,7 +22,7 @@ INSTANCES = ["yandex-9", "yandex-990"]
 LISTED = {"envs": ENVS, "agents": AGENTS, "instances": INSTANCES}
 ALL = LISTED | {"runs": 3}
 FIRST = {"envs": ENVS[:1], "agents": AGENTS[:1], "runs": 2, "instances": INSTANCES[:1]}
-pytestmark = pytest.mark.usefixtures("undrawn")
+pytestmark = [pytest.mark.uncompiled, pytest.mark.usefixtures("undrawn")]
 
 
 def sweep(out, **changed):

@@ -15,6 +15,7 @@ import polars
 import pytest
 from joblib.externals.loky import get_reusable_executor
 from polars.testing import assert_frame_equal
+from slow import slow
 
 import clickgym
 from clickgym.agents import Agent
@@ -128,12 +129,12 @@ def test_a_run_is_repeated_by_its_seed(engine):
 SWEEP = """
 import sys
 import clickgym
-clickgym.sweep(["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random", "rotating:Rotate"], 200, 60,
+clickgym.sweep(["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random", "rotating:Rotate"], 200, 30,
                seed=5, n_jobs=int(sys.argv[2]), out=sys.argv[1], progress=False)
 """
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [2, *slow(1)])
 def test_a_sweep_that_is_killed_at_any_time_resumes(tmp_path, own_agent, n_jobs):
     """What is there stays, and all is as if undisturbed."""
     wait, out = random.random() * 0.4, tmp_path / "killed[1]*"
@@ -149,7 +150,7 @@ def test_a_sweep_that_is_killed_at_any_time_resumes(tmp_path, own_agent, n_jobs)
     finished = clickgym.Results(out).frame
     assert finished.height, f"{wait} s"
     resumed, undisturbed = (
-        numbers(ENVS, [*AGENTS, own_agent], 200, 60, seed=5, n_jobs=1, out=folder)
+        numbers(ENVS, [*AGENTS, own_agent], 200, 30, seed=5, n_jobs=1, out=folder)
         for folder in (out, None)
     )
     assert_frame_equal(resumed, undisturbed)
@@ -190,6 +191,7 @@ def test_python_agents_run_in_processes(reference, own_agent):
     assert engines == {own_agent: "python", "TopRank": "compiled", "Random": "compiled"}
 
 
+@pytest.mark.slow
 def test_workers_know_a_module_that_is_newer(own_agent, tmp_path, monkeypatch):
     """They are kept from the sweep before."""
     clickgym.sweep(["PBMRank-v0"], [own_agent], 20, 2, n_jobs=2)
