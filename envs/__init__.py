@@ -26,7 +26,6 @@ from .vector_env import ClickVectorEnv
 from .wrappers.actions import FeatureWeightsAction, ScoresAction
 from .wrappers.episode_counts import EpisodeCounts, EpisodeCountsVector
 from .wrappers.item_by_item import ItemByItem
-from .wrappers.regret import RecordRegret, RecordVectorRegret
 
 __all__ = [
     "CLICK_MODELS",
@@ -55,8 +54,6 @@ __all__ = [
     "PositionBasedModel",
     "QueryUsers",
     "RankedList",
-    "RecordRegret",
-    "RecordVectorRegret",
     "ScoresAction",
     "SessionError",
     "Task",

@@ -114,9 +114,8 @@ class Record:
 
     Attributes:
         step: the number of sessions so far.
-        totals: ``(4,)`` expected regret, realised reward and clicks so far, and the sessions that
-            were simulated and are not among them.
-        regret, reward, clicks, unrecorded: ``(step,)`` the same after each session.
+        regret, reward, clicks: ``(step,)`` the totals after each session.
+        unrecorded: ``(step,)`` the sessions that were simulated and are not among them.
     """
 
     def __init__(self) -> None:
@@ -155,10 +154,6 @@ class Record:
     def forget_regret(self) -> None:
         """Make the regret of all sessions unknown, of those that come, too."""
         self._sums[: self.step + 1, REGRET] = np.nan
-
-    @property
-    def totals(self) -> NDArray[np.float64]:
-        return self._sums[self.step]
 
     @property
     def regret(self) -> NDArray[np.float64]:

@@ -18,7 +18,6 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from torch import nn
 
 import clickgym
-from clickgym.envs import RecordVectorRegret
 
 
 class Agent(nn.Module):
@@ -103,7 +102,7 @@ def main() -> None:
     torch.manual_seed(args.seed)
     torch.set_num_threads(1)
     users = {} if args.instance is None else {"instance": args.instance}
-    recorded = RecordVectorRegret(
+    recorded = clickgym.RecordVectorRegret(
         gym.make_vec(args.env, num_envs=args.num_envs, autoreset_mode="SameStep", **users)
     )
     envs = RecordEpisodeStatistics(recorded)

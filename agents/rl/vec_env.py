@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -211,9 +210,6 @@ class StableBaselinesVecEnv(VecEnv):
 
     def close(self) -> None:
         self.envs.close()
-
-    def get_images(self) -> Sequence[np.ndarray | None]:
-        return [None] * self.num_envs
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
         return [self._found(attr_name) for _ in self._get_indices(indices)]

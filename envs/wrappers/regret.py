@@ -198,8 +198,8 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
             wrapper puts a ``regret`` of its own into ``info``.
 
     Attributes:
-        meter: the totals after each session, over all episodes: ``step``, ``totals``, ``regret``,
-            ``reward`` and ``clicks``.
+        meter: the number of sessions over all episodes, ``step``, and the totals after each:
+            ``regret``, ``reward`` and ``clicks``.
 
     Raises:
         TypeError: ``env`` is no environment, or it is `ItemByItem`, whose steps are no sessions.
@@ -268,7 +268,7 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
 
     def _forget_regret(self) -> None:
         """Make the regret unknown, and warn of it once."""
-        if not np.isnan(self.meter.totals[0]):
+        if not np.isnan(self.meter.regret[-1:]).any():
             warnings.warn(
                 f"the regret in {name_of(self)} is unknown (nan): a wrapper changes the reward, "
                 "and puts no regret of its own into info",

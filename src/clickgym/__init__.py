@@ -6,9 +6,10 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from . import agents, envs
-from .envs import RecordRegret, RecordVectorRegret, register_click_model
+from .envs import register_click_model
 from .envs.check_click_model import check_click_model
 from .envs.result import Result
+from .envs.wrappers.regret import RecordRegret, RecordVectorRegret
 from .runner.check_agent import check_agent
 from .runner.make import make_agent
 from .runner.play.loop import AgentError

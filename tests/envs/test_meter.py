@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from gymnasium.wrappers.vector import TransformReward
 
+from clickgym import RecordRegret, RecordVectorRegret
 from clickgym.envs import ClickVectorEnv, ItemByItem, PositionBasedModel
-from clickgym.envs.wrappers.regret import RecordRegret, RecordVectorRegret
 
 MODEL = PositionBasedModel([0.5, 0.3], [1.0, 0.5])
 
@@ -30,7 +30,6 @@ def test_all_sessions_of_streams_are_kept(mode):
     kept = np.stack([envs.meter.regret, envs.meter.reward, envs.meter.clicks], axis=1)
     np.testing.assert_array_equal(kept, np.cumsum(sessions, axis=0))
     assert envs.meter.step == len(sessions)
-    assert tuple(envs.meter.totals[:2]) == tuple(kept[-1, :2])
 
 
 def test_streams_are_measured_inside_of_wrappers():

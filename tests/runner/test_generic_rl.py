@@ -26,7 +26,6 @@ from clickgym.envs import (
     ItemByItem,
     PiecewiseStationaryModel,
     PositionBasedModel,
-    RecordVectorRegret,
 )
 
 pytest.importorskip("sb3_contrib")
@@ -44,8 +43,8 @@ MODEL = PositionBasedModel([0.6, 0.5, 0.3, 0.1], [1.0, 0.7, 0.4])
 QUICK: dict[str, Any] = {"n_envs": 8, "n_steps": 8, "batch_size": 32, "n_epochs": 2}
 
 
-def streams(n_envs: int = 4, **arguments: Any) -> RecordVectorRegret:
-    return RecordVectorRegret(
+def streams(n_envs: int = 4, **arguments: Any) -> clickgym.RecordVectorRegret:
+    return clickgym.RecordVectorRegret(
         ClickVectorEnv(MODEL, n_envs, autoreset_mode=AutoresetMode.SAME_STEP, **arguments)
     )
 
@@ -164,12 +163,12 @@ def logged(envs, algorithm=sb3.PPO, policy=PlackettLuceActorCritic, sessions=120
 @pytest.mark.parametrize("limit", [1, 3, None])
 def test_logged_regret_of_streams_counts_each_session_once(limit):
     """Also those that end an episode, whose infos are elsewhere."""
-    envs = RecordVectorRegret(
+    envs = clickgym.RecordVectorRegret(
         gym.make_vec("PBMRank-v0", 4, autoreset_mode="SameStep", max_episode_steps=limit)
     )
     regret = logged(vec_env(envs))
     assert (len(regret), envs.meter.step) == (3, 120)
-    assert np.mean(regret) == pytest.approx(envs.meter.totals[0] / 120)
+    assert np.mean(regret) == pytest.approx(envs.meter.regret[-1] / 120)
     assert np.std(regret) > 0
 
 
@@ -181,7 +180,7 @@ def test_logged_regret_of_single_environments(wrapper):
     by_item = wrapper is ItemByItem
     regret = logged(envs, *([MaskablePPO, "MultiInputPolicy"] if by_item else []))
     assert sum(env.meter.step for env in made) == 120 / (5 if by_item else 1)
-    total = sum(env.meter.totals[0] for env in made)
+    total = sum(env.meter.regret[-1] for env in made)
     assert np.mean(regret) == pytest.approx(total / (120 / (5 if by_item else 1)))
 
 
