@@ -83,17 +83,12 @@ class Beginning:
 
     Attributes:
         seed: that of the users; None if it is unknown.
+        n_seeds: the number of resets with a seed.
     """
 
     def __init__(self, env: Any, core: Any) -> None:
-        self._env, self._core = env, core
-        self.seed, self._n_seeds = core.reset_seed, core.n_seeds
-        self._cuts = Counter(core.cuts)
-
-    @property
-    def is_seeded_again(self) -> bool:
-        """Whether the environment got another seed since."""
-        return self._core.n_seeds != self._n_seeds
+        self._env, self._cuts = env, Counter(core.cuts)
+        self.seed, self.n_seeds = core.reset_seed, core.n_seeds
 
     def otherwise(self, unrecorded: int, *, is_seeded_again: bool) -> str:
         """Return what the label of the environment needs beside `label_of`.

@@ -89,7 +89,7 @@ class _Recorded:
         if not self.meter.step:
             self._beginning, self._first = Beginning(self.env, self._seeds), clock()
             self._started = self._started or self._first
-        elif self._reseeded is None and self._beginning.is_seeded_again:
+        elif self._seeds.n_seeds != self._beginning.n_seeds and self._reseeded is None:
             self._reseeded = self.meter.step
 
     def _finish(self, n_ended: int) -> None:

@@ -183,7 +183,7 @@ def play(
     label_of_env, unrecorded = label_of(env), 0
     if own and beginning:  # wrappers may do more than the loop asks for
         unrecorded = own.n_simulated - simulated_before - meter.step
-        again = beginning.is_seeded_again
+        again = own.n_seeds != beginning.n_seeds
         label_of_env += beginning.otherwise(unrecorded, is_seeded_again=again)
         seed = None if again else beginning.seed
     elif own:
