@@ -132,8 +132,8 @@ class CascadeUCB1(IndexAgent, CascadeAgent):
         2. ⚠ The paper has at most one click per list. For several clicks the default is
            ``last_click``, as in other implementations of these authors; it is the stronger baseline
            in a PBM. ``first_click`` is the exact rule in a DCM.
-        3. From 1,000 items on, ``agents/count_classes.py`` ranks: an index for all items of equal
-           counts. The lists have the same law.
+        3. From 1,000 items on, items with equal counts share one index, which is computed once
+           (``agents/count_classes.py``). The law of the lists stays the same.
 
     Example:
         >>> CascadeUCB1(4, 2, seed=0).rank(None).shape
@@ -226,7 +226,7 @@ class CascadeTS(CascadeAgent):
     regret in cascades.
 
     Deviations from the paper:
-        1. ⚠ Several clicks: as in `CascadeUCB1`.
+        1. ⚠ Several clicks are read as in `CascadeUCB1`.
 
     Example:
         >>> CascadeTS(4, 2, seed=0).rank(None).shape

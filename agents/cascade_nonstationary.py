@@ -138,7 +138,8 @@ class CascadeDUCB(CascadeAgent):
     Deviations from the paper:
         1. ⚠ The printed ``x/0 := 1`` gives an unseen item the index 3, which the bonus of a seen
            one can exceed: here an item with ``N = 0`` ranks before every other.
-        2. ⚠ Ties are broken uniformly at random; several clicks as in `CascadeUCB1`.
+        2. ⚠ Ties are broken uniformly at random. Several clicks are read as in
+           `CascadeUCB1`.
 
     Example:
         >>> CascadeDUCB(4, 2, horizon=1000, seed=0).state.gamma.round(4)

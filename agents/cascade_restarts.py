@@ -231,15 +231,15 @@ class GLRCascadeKLUCB(CascadeAgent):
         delta: δ in ``(1e-300, 1)``, the confidence; None takes 1/T.
         exploration: p in ``[0, 1]``, the share of forced sessions; None takes
             ``min(1, sqrt(M L log T / T))``; 0 forces none.
-        n_vertices: the largest number of vertices of each of the 2 L hulls; they need about 30
-            after 10⁵ observations. If a hull would have more, every second vertex is removed, which
-            may delay a restart.
+        n_vertices: the largest number of vertices of the convex hulls, two for each item, from
+            which GLR is computed. A hull has about 30 after 10⁵ observations. If it would have more
+            than ``n_vertices``, every second one is removed, which may delay a restart.
         feedback: as in `CascadeUCB1`.
         seed: seeds the agent's own generator.
 
     Attributes:
-        state: ``n_restarts``, and ``restart_steps``, the sessions after which it restarted (a ring
-            of the last 1000).
+        state: contains ``n_restarts``, and ``restart_steps``, the sessions after which the agent
+            restarted, the last 1000 of them.
 
     Raises:
         ValueError: on a bad horizon, number, delta or share, or an unknown feedback rule.
@@ -253,8 +253,8 @@ class GLRCascadeKLUCB(CascadeAgent):
         2. ⚠ The items take their turns in an order drawn once, not by id.
         3. ⚠ All items are tested once all observations of a session are added, and restart
            together, at most once a session.
-        4. ⚠ Ties, items not examined yet, several clicks and the exploration term: as in
-           `CascadeKLUCB`.
+        4. ⚠ Ties, items not examined yet, several clicks and the exploration term are treated as
+           in `CascadeKLUCB`.
 
     Memory: 32 L ``n_vertices`` bytes, whatever the horizon.
 

@@ -106,7 +106,7 @@ class CascadeUCBV(CascadeAgent):
     Deviations from the paper:
         1. ⚠ Ties, and items not examined yet (which rank first), are ordered uniformly at random,
            so there is no separate initialisation.
-        2. ⚠ Several clicks: as in `CascadeUCB1`.
+        2. ⚠ Several clicks are read as in `CascadeUCB1`.
         3. ⚠ The bound is not cut at 1, as it is in that code, where all items are equal until N > 6
            log t: 55 examinations at t = 10⁴.
 

@@ -204,8 +204,8 @@ class CascadeVI(StateAgent):
     Source: after CascadingVI of Du, Srikant, Chen, *Cascading reinforcement learning*, ICLR 2024.
 
     Deviations from the paper:
-        1. ⚠ Attraction by KL-UCB bounds with CascadeKL-UCB's level, instead of Bernstein's
-           inequality; and the optimism of transitions is a share of the weight, instead of a bonus.
+        1. ⚠ Attractions have KL-UCB bounds with CascadeKL-UCB's level, and not those of Bernstein's
+           inequality. The optimism of transitions is a share of the weight, and not a bonus.
            All constants are ours: the level, ``bonus``, and a new plan after 1.01 times as many
            sessions.
         2. ⚠ Exactly K items are shown. Users leave at random, so one plan holds for all sessions.

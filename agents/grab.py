@@ -274,8 +274,8 @@ class GRAB(LeaderAgent):
         2. ⚠ Pairs never shown have the mean 0 in the leader, and the index 1.
         3. ⚠ Without a horizon the level is that of UniRank, infinite for s = 1 and 2.
 
-    Memory: 9 L K numbers, and 4 K + 8 bytes for each past leader and each session of the next
-        chunk, at most doubled.
+    Memory: 9 L K numbers, and a table of past leaders with 4 K + 8 bytes for each. Before sessions
+        are played, the table gets room for a new leader in each of them.
 
     Example:
         >>> GRAB(4, 2, horizon=1000, seed=0).rank(None).shape

@@ -196,11 +196,11 @@ class CascadeKLUCB(IndexAgent, CascadeAgent):
 
     Deviations from the paper:
         1. ⚠ Ties, and items not examined yet (which rank first), are ordered uniformly at random.
-        2. ⚠ Several clicks: as in `CascadeUCB1`.
+        2. ⚠ Several clicks are read as in `CascadeUCB1`.
         3. The exploration term is floored at 0 as a whole; at t = 1 it is 0.
         4. ⚠ Nothing is known at the start, N = 0. The paper starts with N = 1: it observes each
            item once before the first list (w_0), which no session shows.
-        5. Many items: as in `CascadeUCB1`, by ``agents/count_classes.py``.
+        5. Many items with equal counts share an index, as in `CascadeUCB1`.
 
     Example:
         >>> CascadeKLUCB(4, 2, seed=0).rank(None).shape
@@ -292,7 +292,7 @@ class DCMKLUCB(IndexAgent):
         4. ⚠ The paper's reward is whether the user leaves satisfied, ``reward="satisfaction"``. For
            the number of clicks, the default of ``DCMRank-v0``, this order may lose to top to
            bottom: a satisfied user does not click below.
-        5. Many items: as in `CascadeUCB1`, by ``agents/count_classes.py``.
+        5. Many items with equal counts share an index, as in `CascadeUCB1`.
 
     Example:
         >>> DCMKLUCB(4, 2, position_order=[1, 0], seed=0).rank(None).shape

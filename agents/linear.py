@@ -290,7 +290,7 @@ class UBMLinUCB(RidgeAgent):
            attraction may be suboptimal in any UBM, and regret may stay linear.
         4. α_t is that of Algorithm 1, which has the session t where Theorem 3 has the horizon T.
            The bound β of ``‖θ‖²`` is d, as in the experiments.
-        5. Rank-one updates of the inverse; it is computed again every 100 sessions.
+        5. The inverse is updated by rank one, and computed anew every 100 sessions.
 
     Example:
         >>> examination = [[1.0, 0.0], [0.5, 0.8]]
@@ -370,7 +370,7 @@ class C2UCB(RidgeAgent):
     Deviations from the paper:
         1. ``α_t`` and λ are those of He et al. with all weights 1, so that agents differ only in
            their samples.
-        2. ⚠ Ties as in `UBMLinUCB`.
+        2. ⚠ Ties are broken as in `UBMLinUCB`.
 
     Example:
         >>> C2UCB(3, 2, n_features=1, alpha=1.0, seed=0).rank({"features": [[0.1], [0.5], [0.9]]})
@@ -430,8 +430,8 @@ class CMLinUCB(C2UCB):
     large-scale online mobile recommendation*, RecSys 2020, section 6.2.
 
     Deviations from the paper:
-        1. ``α_t`` and λ as in `C2UCB`.
-        2. ⚠ Ties as in `UBMLinUCB`.
+        1. ``α_t`` and λ are those of `C2UCB`.
+        2. ⚠ Ties are broken as in `UBMLinUCB`.
 
     Example:
         >>> agent = CMLinUCB(3, 2, n_features=1, alpha=1.0, seed=0)
@@ -482,8 +482,8 @@ class DCMLinUCB(C2UCB):
     online mobile recommendation*, RecSys 2020, section 6.2.
 
     Deviations from the paper:
-        1. ``α_t`` and λ as in `C2UCB`.
-        2. ⚠ Ties as in `UBMLinUCB`.
+        1. ``α_t`` and λ are those of `C2UCB`.
+        2. ⚠ Ties are broken as in `UBMLinUCB`.
 
     Example:
         >>> agent = DCMLinUCB(3, 2, n_features=1, alpha=1.0, seed=0)

@@ -360,8 +360,8 @@ class UniRank(LeaderAgent):
     because the additional item comes from the nearest part that has one. On the default query of
     the PBM, 3 of 40 runs had two to three times the median regret after 10⁵ sessions.
 
-    Memory: 25 L² bytes, and 4 L + 8 bytes for each past leader and each session of the next chunk,
-        at most doubled.
+    Memory: 25 L² bytes, and a table of past leaders with 4 L + 8 bytes for each. Before sessions
+        are played, the table gets room for a new leader in each of them.
 
     Example:
         >>> UniRank(4, 2, seed=0).rank(None).shape

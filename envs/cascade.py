@@ -74,8 +74,7 @@ class CascadeModel(ClickModel):
     Source:
         Craswell, Zoeter, Taylor, Ramsey, *An experimental comparison of click position-bias
         models*, WSDM 2008. Zoghi, Tunys, Ghavamzadeh, Kveton, Szepesvári, Wen, *Online learning to
-        rank in stochastic click models*, ICML 2017,
-            section 2.2.
+        rank in stochastic click models*, ICML 2017, section 2.2.
 
     Example:
         >>> model = CascadeModel([0.5, 0.2, 0.1], n_positions=2)

@@ -32,18 +32,23 @@ EXACT = 1e-9
 def check_click_model(model: type[ClickModel]) -> None:
     """Check that a click model is complete and consistent.
 
-    The checks are: the kernels as Python functions, which notice an index out of range (compiled
-    kernels do only with ``NUMBA_BOUNDSCHECK=1`` in the environment); ``sample`` draws with the
-    probabilities of ``marginals`` and ``expected``, where 40,000 sessions cannot show a difference
-    below 0.014 (0.007 in ``expected``, mostly); the optimal list is the best of all lists;
-    ``position_weights``, which agents of the position-based model require, returns the examination
-    if it does not depend on the list; ``to_dict``, fewer positions and other item ids work. The
-    function cannot check that the model is the one that you mean: test the probabilities of all
+    These are the checks:
+
+    - the kernels run as Python functions, which notice an index out of range (compiled kernels do
+      only with ``NUMBA_BOUNDSCHECK=1`` in the environment);
+    - ``sample`` draws with the probabilities of ``marginals`` and ``expected``; 40,000 sessions
+      cannot show a difference below 0.014 (0.007 in ``expected``, mostly);
+    - the optimal list is the best of all lists;
+    - ``position_weights``, which agents of the position-based model require, returns the
+      examination if it does not depend on the list;
+    - ``to_dict``, fewer positions and other item ids work.
+
+    The function cannot check that the model is the one that you mean: test the probabilities of all
     click vectors for that.
 
     Args:
-        model: the class; small models are made with random parameters of the shapes that the class
-            declares, or by its ``example_parameters``.
+        model: the class. Small models of it get random parameters of the shapes that it declares,
+            or those of its ``example_parameters``.
 
     Raises:
         AssertionError: the model has faults; the message has a line for each.

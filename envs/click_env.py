@@ -192,8 +192,8 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         satisfied: int,
     ) -> None:
         """Finish sessions that were simulated with ``task``, ``state`` and ``shown``: count them,
-        and draw the next one where the users change. Of the last one keep the list, which is not
-        copied, its reward, and where the user left satisfied.
+        draw the next session where users change, and keep what belongs to the last session: its
+        list (not a copy), its reward, and the position at which the user left satisfied.
         """
         self._last = ranking, reward, satisfied, regret
         self.regret += regret
@@ -212,9 +212,9 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         return self._last[0].copy(), self.shown.clicks.copy()
 
     def regret_is_of(self, reward: float, info: Mapping[str, Any]) -> bool:
-        """Return whether the regret in an info is that of a reward, both of the last session as
-        wrappers return them: either no wrapper changed the reward, or one put a regret of its own
-        into the info.
+        """Return whether the regret in an info belongs to a reward, both as wrappers returned them
+        for the last session. It does if no wrapper changed the reward, or if a wrapper put a
+        regret of its own into the info.
         """
         _, own_reward, _, own_regret = self._last or (None, reward, -1, None)
         return reward == own_reward or info.get("regret") is not own_regret

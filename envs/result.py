@@ -56,19 +56,19 @@ class Result:
         clicks: ``(n,)`` cumulative number of clicks.
         metrics: ``(n,)`` further metrics by name: cumulative sums, but for held-out queries.
         seconds: wall time of the sessions, without the compilation of kernels.
-        engine: ``"compiled"``, ``"python"``, or the name of the library that ran the loop;
-            ``"own loop"`` of your own program, ``"own vector"`` if its streams are one,
-            ``"frozen policy"`` of a `FrozenPolicy`.
+        engine: ``"compiled"``, ``"python"``, or the name of the library that ran the loop. It is
+            ``"own loop"`` if your program stepped one environment, ``"own vector"`` if it stepped
+            a vector environment, and ``"frozen policy"`` for a `FrozenPolicy`.
         query: the number of the query that was played, if the users have several; None if they have
             one, or several queries were played.
-        trained: the sessions from which the agent had learned before the first one measured, as its
-            user says; 0 if it began here, which `clickgym.run` knows of agents of this package and
-            of RL libraries; None if nothing was said.
-        unrecorded: the sessions that the environment simulated before the last one measured, and
-            that are not measured: before the record began, or inside other wrappers.
-        is_stream: whether it is of one of several streams, which together are one run.
-        span: of an own loop, who stepped it and when: the process, the thread, and the times of the
-            first and the last session. Runs that overlap were stepped in turn.
+        trained: the number of sessions from which the agent had learned before the first measured
+            one, as you said; 0 if it began here, which `clickgym.run` knows of agents of this
+            package and of RL libraries; None if nothing was said.
+        unrecorded: the number of sessions before the last measured one that the environment
+            simulated and nobody measured: before the record began, or inside other wrappers.
+        is_stream: whether this is one of several streams, which together are one run.
+        span: of your own loop, the process and the thread that stepped it, and the times of the
+            first and the last session. Runs whose times overlap were stepped in turn.
     """
 
     env: str

@@ -61,21 +61,21 @@ class State(NamedTuple):
 
 
 class Task:
-    """The law of users as long as they do not change, in one environment. It stays as it is; the
-    state belongs to the environment.
+    """The law of users who do not change, in one environment. A task is constant: what changes
+    from session to session is the state, which belongs to the environment.
 
     A subclass sets the attributes, in its class or constructor, and defines `best`.
 
     Attributes:
-        model: the users, which errors name.
+        model: the users, whom errors name.
         users: the record that the kernels get: a named tuple of arrays, numbers and such records.
         kernels: the three kernels.
         state_type: the class of the state: a named tuple whose fields declare their arrays (see
             `clickgym.core.state`), each with the letter B first.
-        sizes: the sizes by the other letters in the shapes.
+        sizes: the sizes that the other letters in these shapes stand for.
         observation_space: the space of what `observe` returns.
-        fields: for a key of an observation the field of the state that compiled agents get, where
-            the names differ; also of what ``info`` shows. Other fields are hidden from agents.
+        fields: keys of observations and of ``info``, with the field of the state that has their
+            values, where the names differ. Other fields are hidden from agents.
     """
 
     model: Any
@@ -101,9 +101,9 @@ class Task:
         """Return the observation after a session, in new arrays.
 
         Args:
-            state: of the next sessions.
-            b: a stream, or all of them, ``slice(None)``.
-            clicks: ``(K,)`` or ``(B, K)`` of the last session; they may be returned.
+            state: the state of the next sessions.
+            b: the number of a stream, or ``slice(None)`` for all of them.
+            clicks: ``(K,)`` or ``(B, K)``, those of the last session. They may be returned.
         """
         return clicks
 
@@ -114,15 +114,15 @@ class Task:
         return {}
 
     def gains(self, state: Any, b: int = 0) -> tuple[NDArray[np.float64], NDArray[np.int64]] | None:
-        """Return gains for the metric ``ndcg@k``, and for each candidate of stream b the index
-        of its gain: views of the state. None where items do not change from session to
-        session, or have no gain.
+        """Return the gains of all items in the metric ``ndcg@k``, and for each candidate of
+        stream b the index of its gain, as views of the state. Return None if items do not change
+        from session to session, or have no gains.
         """
         return None
 
     def observed(self, state: Any, keys: tuple[str, ...]) -> tuple[NDArray[Any], ...]:
-        """Return what kernels of an agent get of the first stream, by the keys of an observation:
-        views of the state; of a field with one value for a stream ``(1,)``.
+        """Return what an agent's kernels get of the first stream for the keys of an observation,
+        as views of the state. A field with one value for each stream is an array ``(1,)``.
         """
         rows = [getattr(state, self.fields.get(key, key)) for key in keys]
         return tuple(field[0] if field.ndim > 1 else field[:1] for field in rows)

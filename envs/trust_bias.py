@@ -94,8 +94,7 @@ class TrustBiasModel(ClickModel):
     Source:
         Agarwal, Wang, Li, Bendersky, Najork, *Addressing trust bias for unbiased learning-to-rank*,
         WWW 2019. Vardasbi, Oosterhuis, de Rijke, *When inverse propensity scoring does not work:
-        affine corrections for unbiased learning
-            to rank*, CIKM 2020.
+        affine corrections for unbiased learning to rank*, CIKM 2020.
 
     Example:
         >>> model = TrustBiasModel(attraction=[0.5, 0.2, 0.1], examination=[1.0, 0.6])
@@ -171,9 +170,9 @@ def standard_trust(n_positions: int) -> tuple[NDArray[np.float64], NDArray[np.fl
         ``(K,)`` ε⁺ and ``(K,)`` ε⁻ for the positions k = 1..K.
 
     Source: Agarwal, Wang, Li, Bendersky, Najork, *Addressing trust bias for unbiased
-    learning-to-rank*, WWW 2019, as in the
-    simulations of Vardasbi, Oosterhuis, de Rijke, *When inverse propensity scoring does not work:
-    affine corrections for unbiased learning to rank*, CIKM 2020.
+    learning-to-rank*, WWW 2019, as in the simulations of Vardasbi, Oosterhuis, de Rijke, *When
+    inverse propensity scoring does not work: affine corrections for unbiased learning to rank*,
+    CIKM 2020.
 
     Example:
         >>> standard_trust(2)

@@ -98,8 +98,7 @@ class UserBrowsingModel(ClickModel):
     Source:
         Dupret, Piwowarski, *A user browsing model to predict search engine click data from past
         observations*, SIGIR 2008. He, An, Li, Chen, Guo, Li, Wang, *Contextual user browsing
-        bandits for large-scale online mobile recommendation*, RecSys
-            2020, section 3.
+        bandits for large-scale online mobile recommendation*, RecSys 2020, section 3.
 
     Example:
         >>> model = UserBrowsingModel(attraction=[0.5, 0.4], examination=[[1.0, 0.0], [0.5, 0.9]])
