@@ -179,28 +179,3 @@ def test_first_list_is_uniform(name):
     model = PositionBasedModel([0.5, 0.4, 0.3, 0.2], [1.0, 0.5])
     counts = Counter(tuple(make(name, model, seed=seed).rank(None).tolist()) for seed in range(600))
     assert chisquare([counts[r] for r in itertools.permutations(range(4), 2)]).pvalue > 1e-5
-
-
-# -------------------------------------------------------------------------------------- wrong input
-
-
-WRONG = [
-    ("Random", {"n_positions": 7}, "n_positions is 7, but there are only n_items = 6 items"),
-    ("Fixed", {"ranking": [0]}, r"has shape \(3,\).*got shape \(1,\)"),
-    ("BubbleRank", {"initial": [0, 1, 1]}, "initial: .* position 2 shows item 1 again"),
-    ("EpsilonGreedy", {"epsilon": 1.1}, "epsilon is 1.1; expected a probability"),
-    ("CascadeUCB1", {"feedback": "last"}, "unknown feedback 'last'; did you mean 'last_click'"),
-    ("CascadeDUCB", {"epsilon": 1e308}, r"epsilon is 1e\+308; expected a finite number > 0"),
-    ("PBMHB", {"c": 0}, "c is 0; expected a finite number > 0"),
-    ("BatchRank", {"horizon": 4}, "horizon is 4; expected an integer of at least 5"),
-    ("PBMUCB", {"examination": [1.0, 0.0, 0.5]}, r"examination\[1\] is 0.0"),
-    ("PBMLinUCB", {"examination": [1.0, 1.5, 0.5]}, r"examination\[1\] is 1.5"),
-    ("C2UCB", {"ridge": 1e-7}, "ridge is 1e-07; expected a finite number >= 1e-06"),
-]
-
-
-@pytest.mark.parametrize(("name", "arguments", "message"), WRONG)
-def test_wrong_arguments(name, arguments, message):
-    sizes = {"n_items": L, "n_positions": K}
-    with pytest.raises((ValueError, TypeError), match=message):
-        EVERY[name](**sizes | arguments_of(name) | arguments, seed=0)

@@ -63,30 +63,6 @@ def test_rank_by_index_ties(values, count):
     assert_uniform(draws, lists)
 
 
-@given(
-    st.lists(
-        st.sampled_from([0.0, 0.25, 0.5, 1.0, math.inf]) | st.floats(0, 1), min_size=1, max_size=12
-    ),
-    st.randoms(use_true_random=False),
-    st.integers(0, 2**32),
-    st.data(),
-)
-def test_rank_by_index_whatever_the_order(values, shuffler, seed, data):
-    """Whatever permutation it finds, it leaves the K largest indices in front, and the same ones
-    for the same generator.
-    """
-    n, index = len(values), np.array(values)
-    count = data.draw(st.integers(0, n))
-    results = []
-    for start in (list(range(n)), shuffler.sample(range(n), n)):
-        rng, order = np.random.default_rng(seed), np.array(start)
-        rank_by_index(index, order, rng, count)
-        assert sorted(order) == list(range(n))
-        assert list(index[order[:count]]) == sorted(values, reverse=True)[:count]
-        results.append((order[:count].tolist(), rng.random()))
-    assert results[0] == results[1]
-
-
 @given(st.floats(0, 1), st.floats(0, 1))
 @example(0.0, 0.0)
 @example(1.0, 1.0)

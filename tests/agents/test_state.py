@@ -41,29 +41,3 @@ def test_the_notation():
     expected += (np.tile(np.arange(3), (2, 1)), np.ones(5, np.bool_), np.full(3, 0.25), 0.5)
     for value, wanted in zip(Declaring(3, 2).state, expected, strict=True):
         np.testing.assert_array_equal(value, wanted, strict=isinstance(wanted, np.ndarray))
-
-
-class Joined(NamedTuple):
-    clicks: Annotated[Ints, "LK"]
-
-
-class Unknown(NamedTuple):
-    clicks: Annotated[Ints, "L M"]
-
-
-class OfIntegers(NamedTuple):
-    prior: Ints
-
-
-@pytest.mark.parametrize(
-    ("state", "message"),
-    [
-        (Joined, r"letters L, K, C, and a space between two .*'L K'"),
-        (Unknown, r"letters L, K, C, and a space between two .*'L K'"),
-        (OfIntegers, "prior of OfIntegers has the dtype float64; its field says int64"),
-    ],
-)
-def test_what_is_no_shape_or_of_another_dtype_is_refused(state, message):
-    agent = type("Bad", (Declaring,), {"state_type": state})
-    with pytest.raises(ValueError, match=message):
-        agent(3, 2)

@@ -2,7 +2,6 @@
 of users is what the kernels do.
 """
 
-import importlib.util
 import inspect
 import json
 import re
@@ -20,7 +19,7 @@ from pages import SECTION
 from scipy import stats
 
 from clickgym.agents import AGENTS, Learner
-from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, load_instance
+from clickgym.envs import CLICK_MODELS, load_instance
 from clickgym.runner.reports.bibliography import bibliography, papers, plain, source_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -62,17 +61,6 @@ def test_each_page_is_in_the_contents_of_the_site():
     contents = (ROOT / "docs" / "site" / "index.md").read_text(encoding="utf-8").splitlines()
     for file in (ROOT / "docs").glob("*.md"):
         assert f"docs/{file.stem}" in contents or file.stem == "README", file.name
-
-
-def test_links_of_the_readme():
-    """They are absolute, so that the page of the package shows them; each id of stationary users
-    and of those with a memory has a link to its heading.
-    """
-    links = links_of(ROOT / "README.md")
-    assert all(link.startswith(("https://", "#")) for link in links)
-    anchors = {link.partition("docs/environments.md#")[2] for link in links} - {""}
-    ids = [env_id for env_id, env in ENVIRONMENTS.items() if env.kind in ("", "Memory")]
-    assert anchors >= {env_id.lower() for env_id in ids}
 
 
 @pytest.mark.recipe
@@ -170,24 +158,6 @@ def test_no_link_is_dead():
     assert not dead
 
 
-def test_links_of_the_site_lead_to_what_it_collects():
-    """A relative link of a page leads to a file that the website copies or makes."""
-    path = ROOT / "docs" / "site" / "build.py"
-    spec = importlib.util.spec_from_file_location("site_build", path)
-    build = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(build)
-    collected = {file for pattern in build.PAGES + build.LINKED for file in ROOT.glob(pattern)}
-    made = (ROOT / "agents", ROOT / "envs", ROOT / "docs" / "api")
-    dead = []
-    for file in (file for file in collected if file.suffix in (".md", ".ipynb")):
-        for link in links_of(file):
-            target, _ = target_of(file, link) or (file, "")
-            is_there = target in collected or any(map(target.is_relative_to, made))
-            if not (is_there or link.startswith(("https://", "#"))):
-                dead.append(f"{file.relative_to(ROOT)}: {link}")
-    assert not dead
-
-
 def symbols_of(model_class):
     """The parameter of each symbol of a user's moves, as its description under ``Args`` names it:
     ``examination: ``(K,)`` probabilities χ_k that ...``.
@@ -247,11 +217,3 @@ def test_moves_of_a_user_are_those_of_the_model(model):
     for ranking in ([0, 1, 2, 3], [5, 2, 4, 0]):
         expected = users.click_probabilities(ranking)
         np.testing.assert_allclose(clicks_of_moves(users, ranking), expected, rtol=1e-12)
-
-
-def test_a_docstring_without_a_source_is_named():
-    class Sourceless:
-        """A model."""
-
-    with pytest.raises(LookupError, match=r"^Sourceless: its docstring has no section Source$"):
-        source_of(Sourceless)

@@ -187,25 +187,3 @@ def test_inner_time_limit():
     for truncated in (False, True, False, True):
         assert play_list(env, [0, 1, 2])[3] == truncated
         assert bool(env.reset()[1]) == truncated
-
-
-def test_observations_are_the_callers_own():
-    env = ItemByItem(scalar())
-    first, _ = env.reset(seed=0)
-    first["placed"][:] = 1
-    first["observation"][:] = 1
-    second = env.step(0)[0]
-    assert second["placed"].sum() == 1
-    assert not second["observation"].any()
-    env.action_masks()[:] = False
-    assert env.action_masks().sum() == 3
-
-
-@pytest.mark.parametrize("items", [None, [2, 0, 3, 1]])
-def test_lists_of_streams_are_those_of_single_scores(items):
-    env = ScoresAction(scalar(), items)
-    scores = np.random.default_rng(0).uniform(-1, 1, (20, 4))
-    scores[::3] = scores[::3].round()
-    rows = env.action_space.lists(scores).tolist()
-    assert rows == [env.action(row).tolist() for row in scores]
-    assert len({tuple(row) for row in rows}) > 5

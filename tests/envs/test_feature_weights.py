@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.spaces import Box
-from gymnasium.wrappers import FlattenObservation, TimeLimit
+from gymnasium.wrappers import TimeLimit
 
 from clickgym.envs import ClickEnv, ContextualModel, FeatureWeightsAction, PositionBasedModel
 
@@ -42,28 +41,3 @@ def test_lists_of_an_environment():
         if truncated:
             observation, _ = env.reset()
     assert len(lists) > 6
-
-
-def test_lists_of_streams_are_those_of_single_weights():
-    env = FeatureWeightsAction(ClickEnv(USERS))
-    weights, observations = np.random.default_rng(0).standard_normal((6, 3)), []
-    single = []
-    for seed, row in enumerate(weights):
-        observations.append(env.reset(seed=seed)[0]["features"])
-        single.append(env.action(row).tolist())
-    features = np.stack(observations)
-    assert env.action_space.lists(weights, features).tolist() == single
-    weights[1, 2] = np.nan
-    with pytest.raises(ValueError, match=r"^weights\[1, 2\] is nan; expected a finite number$"):
-        env.action_space.lists(weights, features)
-    with pytest.raises(ValueError, match=r"weights has shape \(3,\); expected \(6, 3\)"):
-        env.action_space.lists(weights[0], features)
-
-
-def test_other_environments_are_refused():
-    env = gym.make("ContextualPBMRank-v0")
-    for wrong in (gym.make("PBMRank-v0"), FlattenObservation(env), gym.make("CartPole-v1")):
-        with pytest.raises((ValueError, TypeError), match=r"weights need .* features|ranked lists"):
-            FeatureWeightsAction(wrong)
-    with pytest.raises(gym.error.ResetNeeded, match="call reset"):
-        FeatureWeightsAction(ClickEnv(USERS)).step([0, 0, 0])

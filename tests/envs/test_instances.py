@@ -197,15 +197,10 @@ def test_file_of_one_model(tmp_path):
     assert instance.initial_ranking is None
 
 
-PBM = {"model": "PBM", "attraction": [0.5, 0.4, 0.3], "examination": [1.0, 0.5]}
 CORRUPT = {
     "the format": {"format": "other"},
     "initial_ranking: .* shows item 0 again": {"initial_ranking": [0, 0, 1]},
     r"n_positions is '2'": {"n_positions": "2"},
-    "models is None": {"models": None},
-    r"models\[1\]: attraction\[1\] is 1.5": {
-        "models": [PBM, PBM | {"attraction": [0.5, 1.5, 0.1]}]
-    },
     "CM has 2 items": {"models": [{"model": "CM", "attraction": [0.5, 0.4], "n_positions": 2}]},
 }
 

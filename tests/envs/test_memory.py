@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import clickgym
 from clickgym.envs import CascadeMDP, ClickEnv, ClickVectorEnv, load_instance
 
 pytestmark = pytest.mark.uncompiled
@@ -197,16 +196,3 @@ def test_actions_after_a_user_has_left():
         ended = results[0][2]
     assert some > 100
     assert everybody > 0
-
-
-@pytest.mark.parametrize(
-    ("agent", "metrics"),
-    [pytest.param("CascadeVI", [], marks=pytest.mark.compiled), ("TopRank", ["any_click"])],
-)
-def test_engines_agree(agent, metrics):
-    results = [
-        clickgym.run(agent, "CascadeMDPRank-v0", 1500, seed=4, engine=engine, metrics=metrics)
-        for engine in ("python", "compiled")
-    ]
-    for column in ("regret", "reward", "clicks"):
-        np.testing.assert_array_equal(getattr(results[0], column), getattr(results[1], column))

@@ -16,7 +16,7 @@ from test_offline import (
     unequal_log,
 )
 
-from clickgym.logs import ClickLog, CMEstimator, PBMEstimator, UBMEstimator, fit_models
+from clickgym.logs import ClickLog, CMEstimator, PBMEstimator, fit_models
 from clickgym.logs.estimation.estimator import MODEL_ESTIMATORS
 from clickgym.logs.estimation.priors import fitted_prior
 
@@ -63,16 +63,6 @@ def test_extrapolation_against_plain_em(name, seed):
     assert min(np.diff(fitted.log_posterior_)[:-1]) >= -1e-9  # a plain step may fall by rounding
     assert fitted.log_posterior_[-1] >= plain.log_posterior_[-1] - 1e-9
     assert fitted.log_posterior_[-1] == pytest.approx(penalised(fitted, log), abs=1e-8)
-
-
-@pytest.mark.parametrize("steps", range(1, 9))
-def test_any_number_of_steps_ends_with_a_plain_one(steps):
-    log = small_log(3)
-    with pytest.warns(match="has not converged"):
-        fitted = UBMEstimator(steps, 1e-15, UNIFORM).fit(log)
-    assert fitted.n_iter_ == steps
-    height = fitted.log_posterior_[-1]
-    assert height == pytest.approx(penalised(fitted, log), abs=1e-9)
 
 
 # ------------------------------------------------------------------------------------------------

@@ -56,22 +56,6 @@ def test_a_fitted_instance_is_the_truth_and_can_be_run(log_file, tmp_path, print
     assert printed(shlex.split(f"{command} --horizon 100 --runs 1 --out {tmp_path / 'run'}"))
 
 
-def test_the_printed_command_counts_as_many_positions_as_can_be_searched(tmp_path, printed):
-    rng = np.random.default_rng(0)
-    items = rng.permuted(np.tile(np.arange(40), (2000, 1)), axis=1)[:, :6]
-    log = ClickLog(
-        items, rng.random(items.shape) < 0.3, np.zeros(2000), tuple(map(str, range(40))), ("q",)
-    )
-    write_tidy(log, tmp_path / "log.parquet")
-    out = tmp_path / "users.json"
-    for model, cutoff in (("UBM", 4), ("PBM", None)):
-        said = printed(["fit", str(tmp_path / "log.parquet"), "-m", model, "--out", str(out)])
-        env = re.search(r"clickgym run (\S+)", said)[1]
-        assert env == f"{model}Rank-v0" + (f":cutoff={cutoff}" if cutoff else "")
-    with pytest.raises(ValueError, match=r"count fewer positions \(cutoff=4\)"):
-        fit_models(log, ["UBM"]).instances["q"].model("UBM").optimal_ranking()
-
-
 @pytest.mark.parametrize(("n_items", "kept"), [(None, "abcd"), (3, "abc"), (5, "abcde")])
 def test_items_in_one_of_a_hundred_sessions_are_kept(n_items, kept):
     """The clicks on the others stay their own: the estimates are the same."""

@@ -173,10 +173,7 @@ def test_a_frame_with_other_names_and_types():
         (HEAD + "1,q,first,a,0\n", "line 2 has 'first' in the column position; expected a number"),
         (HEAD + "1,q,1,a,0\n1,q,1,b,1\n", "log.csv: the session '1' has the position 1, twice"),
         (HEAD + "1,q,1,a,0\n1,q,3,b,1\n", "the session '1' has the position 3, but not 2"),
-        (HEAD + "1,q,2,a,0\n1,q,3,b,1\n", "the first position is 2; expected 0 or 1"),
-        (HEAD + "1,q,1,a,0\n1,q,1.5,b,1\n", "the session '1' has the position 1.5, but not 2"),
         (HEAD + "1,q,1,a,0\n1,q,2,a,1\n", "the session '1' shows the item 'a' twice"),
-        (HEAD + "1,q,1,a,0\n1,r,2,b,1\n", "the session '1' has two queries"),
         (HEAD + ",q,1,a,0\n", "line 2 has None in the column session; expected a label"),
     ],
 )
@@ -191,13 +188,11 @@ def test_what_is_wrong_with_a_table_is_said_in_a_line(log_file, text, message):
     ("changed", "named"),
     [
         ({2: 's1,q,1,"b,0', 4: 's2,q,1,a",0'}, "s1,q,1,"),
-        ({2: 's1,q,1,"b,0'}, "s1,q,1,"),
         ({2: 's1,q,1,b"7,0'}, "s1,q,1,b"),
-        ({2: 's1,q,1,"b"7,0'}, "s1,q,1,"),
         ({2: "s1,q,1,b,7,0"}, "s1,q,1,b,7,0"),
         ({2: "s1,q,1,b\xe9,0"}, "s1,q,1,b"),
     ],
-    ids=["two marks", "one mark", "a mark inside", "after a mark", "comma", "not UTF-8"],
+    ids=["two marks", "a mark inside", "comma", "not UTF-8"],
 )
 @pytest.mark.parametrize("last", ["", ",x"])
 def test_a_line_that_is_no_row_is_named(log_file, changed, named, last):
@@ -209,36 +204,10 @@ def test_a_line_that_is_no_row_is_named(log_file, changed, named, last):
         read_log(path)
 
 
-@pytest.mark.parametrize(
-    "content",
-    [LINES.encode("utf-16"), LINES.replace("\n", "\r").encode(), b'"' + LINES.encode()],
-    ids=["UTF-16", "carriage returns", "a mark"],
-)
-def test_a_head_that_is_no_line_is_named(log_file, content):
-    with pytest.raises(ValueError, match=r"log\.csv cannot be read .line 1 has "):
-        read_log(log_file("log.csv", content))
-
-
 def test_quotation_marks_of_csv_and_within_a_line_are_read(log_file):
     items = ['7" x 9"', "a,b", 'say "so"']
     text = HEAD + 's,q,1,7" x 9",0\ns,q,2,"a,b",0\ns,q,3,"say ""so""",1\n'
     assert rows(read_log(log_file("log.csv", text))) == [("q", items, [0, 0, 1])]
-
-
-def test_damaged_files_and_frames_are_named(log_file, tmp_path):
-    with pytest.raises(ValueError, match=r"^\S*log.gz cannot be read"):
-        read_log(log_file("log.gz", gzip.compress(LINES.encode())[:-9]))
-    twice = LINES.replace("query", "item")
-    with pytest.raises(ValueError, match=r"log.csv: two columns are called item"):
-        read_log(log_file("log.csv", twice))
-    good = log_file("good.csv", LINES)
-    with pytest.raises(ValueError, match=r"bad.csv: line 3 has 'x' in the column position"):
-        read_log([good, log_file("bad.csv", LINES.replace("q,2", "q,x"))])
-    frame = pl.read_csv(good)
-    with pytest.raises(ValueError, match=r"^the frame: row 2 has nan in the column item"):
-        read_log(frame.with_columns(item=pl.Series([1.0, float("nan"), 2.0])))
-    with pytest.raises(ValueError, match=r"^the frame cannot be read"):
-        read_log(frame.with_columns(item=pl.Series(["a", 3, 4], dtype=pl.Object)))
 
 
 def test_one_damaged_session_in_a_thousand_is_left_out_and_said(log_file):

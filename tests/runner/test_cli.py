@@ -8,10 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from importlib import import_module
 
 import pytest
-from rich.cells import cell_len
 
 import clickgym
 from clickgym.agents import AGENTS
@@ -21,7 +19,6 @@ from clickgym.runner.commands.run import run
 from clickgym.runner.play.metrics import METRICS
 from clickgym.runner.workers import Progress
 
-sweep_module = import_module("clickgym.runner.sweep")
 NAMES = [*ENVIRONMENTS, *list_instances(), *AGENTS, *METRICS]
 
 
@@ -133,29 +130,6 @@ def test_run_takes_several_values_after_one_flag(tmp_path, capsys):
     assert again.err == f"clickgym: 24 of 24 runs were in {tmp_path / 'out'} already\n"
 
 
-@pytest.mark.usefixtures("undrawn")
-def test_a_command_prints_what_it_asked_for(tmp_path, monkeypatch, printed):
-    """Also when another command, with another horizon, fills the folder meanwhile; the folder shows
-    all agents of its last horizon.
-    """
-    words = f"run PBMRank-v0 --runs 1 --jobs 1 --out {tmp_path / 'out'} --horizon".split()
-    printed([*words, "50", "--agents", "Random"])
-    write_folder = sweep_module.write_folder
-
-    def after_another(out):
-        monkeypatch.setattr(sweep_module, "write_folder", write_folder)
-        printed([*words, "60", "--agents", "CascadeTS"])
-        write_folder(out)
-
-    assert "Random" not in printed([*words, "50", "--agents", "TopRank"])
-    monkeypatch.setattr(sweep_module, "write_folder", after_another)
-    out = printed([*words, "50", "--agents", "TopRank", "Oracle"])
-    assert out.startswith("Regret after 50 sessions")
-    assert {"TopRank", "Oracle"} <= set(out.split())
-    shown = printed(["report", str(tmp_path / "out")])
-    assert shown.startswith("Regret after 60 sessions")
-
-
 def test_ctrl_c_leaves_no_traceback(tmp_path):
     words = "run PBMRank-v0 --agents TopRank --horizon 1e10 --runs 2 --out out"
     command = [sys.executable, "-m", "clickgym", *words.split()]
@@ -196,20 +170,6 @@ def written(monkeypatch, *, is_terminal):
     text.isatty = lambda: is_terminal
     monkeypatch.setattr(sys, "stderr", text)
     return text
-
-
-@pytest.mark.parametrize("width", [40, 80, 140])
-def test_progress_fits_into_the_terminal(width, monkeypatch):
-    stderr = written(monkeypatch, is_terminal=True)
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", str(width))
-    with Progress(True, 10**12, 10, 10) as progress:
-        progress.played(10**12)
-        progress.finished()
-    frames = re.sub("\x1b[^a-zA-Z]*[a-zA-Z]", "", stderr.getvalue()).splitlines()
-    assert all("…" not in frame and cell_len(frame.rstrip()) <= width for frame in frames)
-    assert any("run 2 of 10" in frame for frame in frames)
-    assert ("10 %" in stderr.getvalue()) == (width >= 80)
 
 
 def test_progress_in_a_file_is_a_line_now_and_then(monkeypatch):

@@ -30,7 +30,6 @@ from clickgym.agents import Agent, CompiledAgent, Fixed, LinearTS, Random, TopRa
 from clickgym.agents.baselines import ListState, ignore
 from clickgym.core.kernels import kernel
 from clickgym.envs import (
-    CascadeModel,
     ClickEnv,
     PiecewiseStationaryModel,
     PositionBasedModel,
@@ -75,14 +74,6 @@ def test_engines_agree_on_every_reward(kind, reward, cutoff):
     assert_engines_agree(
         lambda: make("Random", model, seed=5), lambda: ClickEnv(model, reward, cutoff)
     )
-
-
-@by_pair(CLICK_AGENTS, ["PBM", "CM"])
-def test_engines_agree_on_the_smallest_problem(name, kind):
-    model = {"PBM": PositionBasedModel([0.3], [0.9]), "CM": CascadeModel([0.3], n_positions=1)}[
-        kind
-    ]
-    assert_engines_agree(lambda: make(name, model, seed=5), lambda: ClickEnv(model), SHORT)
 
 
 @pytest.mark.parametrize(
@@ -204,14 +195,6 @@ def toprank() -> TopRank:
     return TopRank(5, 3, horizon=100, seed=0)
 
 
-def patched(method: str) -> TopRank:
-    """With a method of the instance alone, as `mock.patch.object` leaves it."""
-    agent = toprank()
-    theirs = getattr(agent, method)
-    setattr(agent, method, lambda *arguments: theirs(*arguments))
-    return agent
-
-
 OPAQUE = {
     "Rotate": (lambda: Rotate(5, 3), lambda: ClickEnv(PBM)),
     "Scaled": (
@@ -219,8 +202,6 @@ OPAQUE = {
         lambda: gym.make(CONTEXTUAL).unwrapped,
     ),
     "Leaving": (lambda: Leaving(5, 3, horizon=100, seed=0), lambda: ClickEnv(PBM)),
-    "overrides rank": (lambda: patched("rank"), lambda: ClickEnv(PBM)),
-    "overrides observed_arrays": (lambda: patched("observed_arrays"), lambda: ClickEnv(PBM)),
     "TransformReward": (toprank, lambda: TransformReward(ClickEnv(PBM), lambda r: 2 * r)),
     "TimeLimit": (toprank, lambda: gym.wrappers.OrderEnforcing(TimeLimit(ClickEnv(PBM), 7))),
     "RecordRegret": (toprank, lambda: clickgym.RecordRegret(ClickEnv(PBM))),

@@ -146,26 +146,6 @@ def test_a_module_that_cannot_be_imported(text, told, tmp_path, monkeypatch):
         clickgym.run("Random", "broken:Mine-v0", 10)
 
 
-def test_makers_that_fail():
-    class Mine(Plain):
-        def __init__(self, n_items: int, n_positions: int, *, seed: Any = None) -> None:
-            raise KeyError("prior") if seed is None else SystemExit("no file")
-
-    def shop() -> Any:
-        raise ZeroDivisionError("no items")
-
-    line = r" \(.*test_faults\.py:\d+ in "
-    for error, who, told, agent, env, seed in (
-        (clickgym.AgentError, "agent Mine", "KeyError: 'prior'", Mine, ClickEnv(PBM), None),
-        (clickgym.AgentError, "agent Mine", "SystemExit: no file", Mine, ClickEnv(PBM), 1),
-        (SessionError, "environment shop", "ZeroDivisionError: no items", "Random", shop, None),
-    ):
-        with pytest.raises(error, match=f"^{who} cannot be made: {told}{line}"):
-            clickgym.run(agent, env, 10, seed=seed)
-    with pytest.raises(TypeError, match=r"^environment int: .*keyword"):
-        clickgym.run("Random", (int, {"base": None, "word": 1}), 10)
-
-
 # ------------------------------------------------------------------------------------- click models
 
 

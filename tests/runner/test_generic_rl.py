@@ -23,7 +23,6 @@ from clickgym.envs import (
     CascadeModel,
     ClickEnv,
     ClickVectorEnv,
-    ItemByItem,
     PiecewiseStationaryModel,
     PositionBasedModel,
 )
@@ -32,10 +31,9 @@ pytest.importorskip("sb3_contrib")
 
 import stable_baselines3 as sb3
 import torch
-from sb3_contrib import MaskablePPO
 from stable_baselines3.common.logger import KVWriter, Logger
 from stable_baselines3.common.monitor import Monitor
-from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+from stable_baselines3.common.vec_env import VecNormalize
 
 from clickgym.agents import PlackettLuceActorCritic, RegretCallback, vec_env
 
@@ -151,37 +149,20 @@ class Lines(KVWriter):
         pass
 
 
-def logged(envs, algorithm=sb3.PPO, policy=PlackettLuceActorCritic, sessions=120):
-    """The regret in the lines of a training."""
-    lines = Lines()
-    model = algorithm(policy, envs, n_steps=10, batch_size=20, n_epochs=1, seed=0, device="cpu")
-    model.set_logger(Logger(None, [lines]))
-    model.learn(sessions, RegretCallback(), log_interval=1)
-    return [line["rollout/regret"] for line in lines.lines if "rollout/regret" in line]
-
-
 @pytest.mark.parametrize("limit", [1, 3, None])
 def test_logged_regret_of_streams_counts_each_session_once(limit):
     """Also those that end an episode, whose infos are elsewhere."""
     envs = clickgym.RecordVectorRegret(
         gym.make_vec("PBMRank-v0", 4, autoreset_mode="SameStep", max_episode_steps=limit)
     )
-    regret = logged(vec_env(envs))
+    settings = {"n_steps": 10, "batch_size": 20, "n_epochs": 1, "seed": 0, "device": "cpu"}
+    model, lines = sb3.PPO(PlackettLuceActorCritic, vec_env(envs), **settings), Lines()
+    model.set_logger(Logger(None, [lines]))
+    model.learn(120, RegretCallback(), log_interval=1)
+    regret = [line["rollout/regret"] for line in lines.lines if "rollout/regret" in line]
     assert (len(regret), envs.meter.step) == (3, 120)
     assert np.mean(regret) == pytest.approx(envs.meter.regret[-1] / 120)
     assert np.std(regret) > 0
-
-
-@pytest.mark.parametrize("wrapper", [Monitor, ItemByItem])
-def test_logged_regret_of_single_environments(wrapper):
-    """Steps that end no session have none."""
-    made = [clickgym.RecordRegret(gym.make("PBMRank-v0")) for _ in range(4)]
-    envs = DummyVecEnv([lambda env=env: wrapper(env) for env in made])
-    by_item = wrapper is ItemByItem
-    regret = logged(envs, *([MaskablePPO, "MultiInputPolicy"] if by_item else []))
-    assert sum(env.meter.step for env in made) == 120 / (5 if by_item else 1)
-    total = sum(env.meter.regret[-1] for env in made)
-    assert np.mean(regret) == pytest.approx(total / (120 / (5 if by_item else 1)))
 
 
 # ---------------------------------------------------------------------------------------------- PPO

@@ -171,22 +171,6 @@ def test_classes_of_a_script(tmp_path, with_source):
     assert (three.rows["engine"] == "python").all()
 
 
-# -------------------------------------------------------------------------------------- one session
-
-
-def test_run_takes_what_a_sweep_takes():
-    made = clickgym.make_agent("TopRank", gym.make("PBMRank-v0"), horizon=300, seed=4)
-    wanted = clickgym.run(made, gym.make("PBMRank-v0"), 300, seed=4)
-    for agent, env in (
-        ("TopRank", "PBMRank-v0"),
-        (TopRank, ("PBMRank-v0", {})),
-        ((TopRank, {}), gym.make("PBMRank-v0")),
-    ):
-        result = clickgym.run(agent, env, 300, seed=4)
-        assert result.to_frame().drop("seconds").equals(wanted.to_frame().drop("seconds"))
-    assert clickgym.run("Random", MODEL, 10, seed=0).instance == "custom"
-
-
 # ------------------------------------------------------------------------------- what was mistyped
 
 

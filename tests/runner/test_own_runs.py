@@ -66,70 +66,11 @@ def test_a_run_tells_whether_its_agent_began_there():
         assert (result.agent, result.trained) == expected
 
 
-def test_environments_that_one_agent_steps_in_turn_are_one_training():
-    envs = [clickgym.RecordRegret(gym.make("PBMRank-v0")) for _ in range(3)]
-    for seed, env in enumerate(envs):
-        env.reset(seed=seed)
-    for env in [*envs[:2], *envs[:2], envs[2], envs[2]]:
-        env.step(range(5))
-    results = [env.result("mine", trained=0) for env in envs]
-    with pytest.raises(ValueError, match=r"^runs of mine were stepped in turn"):
-        clickgym.Results(results[:2])
-    assert len(clickgym.Results(results[1:]).rows.filter(step=2)) == 2
-
-
-class Reseeds(gym.Wrapper):
-    """Gives the environment another seed than it got, the same in each episode or once."""
-
-    def __init__(self, env, is_once):
-        super().__init__(env)
-        self.seeds = [42] if is_once else [42] * 9
-
-    def reset(self, *, seed=None, options=None):
-        return self.env.reset(seed=self.seeds.pop() if self.seeds else None)
-
-
-def test_seeds_that_a_wrapper_inside_gives():
-    for is_once, expected in ((True, ("", 42)), (False, (", seeded again", None))):
-        env = clickgym.RecordRegret(Reseeds(gym.make("PBMRank-v0"), is_once))
-        for _ in range(3):
-            env.reset(seed=0)
-            env.step(range(5))
-        result = env.result("mine")
-        assert (result.env, result.seed) == ("PBMRank-v0" + expected[0], expected[1])
-
-
-def test_users_that_a_wrapper_inside_exchanges():
-    class Curriculum(gym.Wrapper):
-        def reset(self, **arguments):
-            self.env = gym.make("PBMRank-v0", instance="uniform:seed=1")
-            return self.env.reset(**arguments)
-
-    env = clickgym.RecordRegret(Curriculum(gym.make("PBMRank-v0")))
-    env.reset(seed=0)
-    env.step(range(5))
-    assert env.result("mine").env.endswith(", other sessions")
-
-
-class PlaysFirst(gym.Wrapper):
-    """Plays sessions of its own at the start of an episode, and each list twice."""
-
-    def reset(self, **arguments):
-        outcome = self.env.reset(**arguments)
-        for _ in range(7):
-            self.env.step(range(5))
-        return outcome
-
-    def step(self, action):
-        self.env.step(action)
-        return self.env.step(action)
-
-
 def test_sessions_that_were_not_recorded_are_counted():
-    """Those before the record, whatever seed follows, and those of wrappers inside of it."""
+    """Those before the record, whatever seed follows, and those that another loop played since."""
     env = gym.make("PBMRank-v0")
     clickgym.run("Random", env, 50, seed=0)
-    late, inside = clickgym.RecordRegret(env), clickgym.RecordRegret(PlaysFirst(env))
+    late = clickgym.RecordRegret(env)
     late.reset(seed=0)
     for _ in range(3):
         late.step(range(5))
@@ -138,10 +79,6 @@ def test_sessions_that_were_not_recorded_are_counted():
     late.step(range(5))
     assert [late.result("mine", n).unrecorded for n in (3, 4)] == [50, 51]
     assert "51 sessions were not recorded" in repr(late.result("mine"))
-    inside.reset(seed=0)
-    inside.step(range(5))
-    inside.step(range(5))
-    assert inside.result("mine").unrecorded == 55 + 7 + 2
     whole = clickgym.RecordRegret(gym.make("PBMRank-v0"))
     assert clickgym.run("Random", whole, 5, seed=0).unrecorded == whole.result("r").unrecorded == 0
 
@@ -173,45 +110,6 @@ def test_a_loop_in_many_queries_keeps_its_query():
     env.step(range(5))
     assert env.result("mine", 20).query == clickgym.run("Random", env.env, 5, seed=3).query == 3
     assert env.result("mine").query is None
-
-
-class Short(gym.Wrapper):
-    """Ends an episode after three sessions, as a time limit of one's own."""
-
-    def reset(self, **arguments):
-        self.sessions = 0
-        return self.env.reset(**arguments)
-
-    def step(self, action):
-        self.sessions += 1
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        return observation, reward, terminated, truncated or self.sessions == 3, info
-
-
-class EndsAtClick(gym.Wrapper):
-    def step(self, action):
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        return observation, reward, terminated or reward > 0, truncated, info
-
-
-@pytest.mark.parametrize("wrap", [Short, EndsAtClick])
-@pytest.mark.parametrize("env_id", ["CascadeMDPRank-v0", "QueriesPBMRank-v0", "PBMRank-v0"])
-def test_episodes_that_a_wrapper_inside_cuts(env_id, wrap):
-    """They are told as those that the loop cuts, unless the users cannot leave; those that other
-    code cut before the first session are not.
-    """
-    env = gym.make(env_id)
-    env.reset(seed=0)
-    env.step(env.action_space.sample())
-    whole, cut = (clickgym.RecordRegret(it) for it in (env, wrap(env)))
-    for recorded, label in ((whole, ""), (cut, ", episodes cut short")):
-        recorded.action_space.seed(0)
-        recorded.reset()
-        for _ in range(300):
-            *_, terminated, truncated, _ = recorded.step(recorded.action_space.sample())
-            if terminated or truncated:
-                recorded.reset()
-        assert recorded.result("mine").env == env_id + (label if env_id != "PBMRank-v0" else "")
 
 
 def test_an_agent_that_goes_on_is_no_second_run_of_a_new_one():
@@ -271,15 +169,6 @@ def test_arguments_and_users_are_part_of_the_name():
     assert len({*others}) == 8
     assert others[-1] == "PBMRank-v0:cutoff=3"
     assert {*loops(lambda: ClickEnv(steep), lambda: ClickVectorEnv(steep, 1))} == {others[1]}
-    shops = [
-        clickgym.run(
-            "Random", gym.make("PBMRank-v0", attraction=p, examination=[1.0], name="my"), 5
-        )
-        for p in ([0.5, 0.2, 0.1], [0.1, 0.2, 0.5], [0.5, 0.2, 0.1])
-    ]
-    assert shops[0].env == "PBMRank-v0"
-    assert shops[0].instance.startswith("my ")
-    assert shops[0].instance == shops[2].instance != shops[1].instance
 
 
 @pytest.mark.parametrize("env_id", ["CascadeMDPRank-v0", "PBMRank-v0"])

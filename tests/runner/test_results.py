@@ -149,15 +149,6 @@ def test_a_label_is_only_a_name(tmp_path, played):
     assert clickgym.Results(tmp_path).names("env") == ["y"]
 
 
-def test_a_label_stands_for_one_thing_in_a_table(tmp_path):
-    """An agent that was changed, and played in one of two environments since."""
-    sweep(tmp_path, agents={"mine": "CascadeTS"})
-    changed = sweep(tmp_path, agents={"mine": "TopRank"}, envs=ENVS[:1])
-    assert_frame_equal(numbers(tmp_path), changed)
-    renamed = sweep(tmp_path, agents={"yours": "TopRank"}, envs=ENVS[:1])
-    assert_frame_equal(numbers(tmp_path), renamed)
-
-
 def test_what_cannot_be_compared_is_run_but_not_resumed(tmp_path, played):
     unknown = {"mine": lambda **sizes: EpsilonGreedy(**sizes), "other": "Random"}
     for count in (4, 6):
@@ -275,13 +266,3 @@ def test_a_sweep_without_a_finished_run_hides_none(tmp_path):
     sweep(tmp_path, envs=ENVS[:1], agents={"mine": "Random"})
     with pytest.warns(UserWarning, match="^6 runs in .* one of their labels has another meaning"):
         assert numbers(tmp_path)["regret"].to_list() != before["regret"].to_list()
-
-
-def test_a_table_with_later_runs_stays(tmp_path):
-    """Of two commands that write at the same time, that which has read more runs counts."""
-    sweep(tmp_path, agents=["TopRank"])
-    table = tmp_path / "results.parquet"
-    early, last_added = clickgym.Results(tmp_path), table.stat().st_mtime_ns
-    sweep(tmp_path, agents=["Random"])
-    early.write(tmp_path, last_added=last_added)
-    assert_frame_equal(polars.read_parquet(table).drop("engine", "seconds"), numbers(tmp_path))

@@ -10,7 +10,6 @@ import time
 from dataclasses import replace
 
 import joblib
-import numpy as np
 import polars
 import pytest
 from joblib.externals.loky import get_reusable_executor
@@ -18,7 +17,6 @@ from polars.testing import assert_frame_equal
 from slow import slow
 
 import clickgym
-from clickgym.agents import Agent
 from clickgym.agents.agent import UnsuitedError
 from clickgym.envs import CascadeModel, ClickEnv, QueryUsers, list_instances, load_instance
 from clickgym.runner.store import run_seed
@@ -189,41 +187,6 @@ def test_python_agents_run_in_processes(reference, own_agent):
     assert_frame_equal(table.filter(agent=own_agent, env="CMRank-v0", run=0), alone)
     engines = dict(results.rows.select("agent", "engine").iter_rows())
     assert engines == {own_agent: "python", "TopRank": "compiled", "Random": "compiled"}
-
-
-@pytest.mark.slow
-def test_workers_know_a_module_that_is_newer(own_agent, tmp_path, monkeypatch):
-    """They are kept from the sweep before."""
-    clickgym.sweep(["PBMRank-v0"], [own_agent], 20, 2, n_jobs=2)
-    newer = tmp_path / "newer"
-    newer.mkdir()
-    (newer / "newer_agent.py").write_text("from rotating import Rotate\nclass Newer(Rotate): ...\n")
-    monkeypatch.syspath_prepend(newer)
-    table = clickgym.sweep(["PBMRank-v0"], ["newer_agent:Newer"], 20, 2, n_jobs=2).frame
-    assert table["agent"].unique().to_list() == ["newer_agent:Newer"]
-
-
-def test_what_an_agent_does_besides_changes_nothing(tmp_path, monkeypatch):
-    """It seeds the global generator and changes the working folder: the results stay in theirs."""
-
-    class Busy(Agent):
-        def __init__(self, n_items, n_positions, *, seed=None):
-            self.ranking = np.arange(n_positions)
-            random.seed(0)
-
-        def rank(self, observation):
-            os.chdir("/")
-            return self.ranking
-
-        def update(self, observation, ranking, clicks, reward): ...
-
-    monkeypatch.chdir(tmp_path)
-    agents, frames = {"busy": Busy, "Random": "Random"}, []
-    for out in ("results", None):
-        frames.append(numbers(["PBMRank-v0"], agents, 50, 2, n_jobs=1, out=out))
-    assert os.getcwd() == "/"
-    assert_frame_equal(frames[0], frames[1])
-    assert_frame_equal(frames[0], clickgym.Results(tmp_path / "results").frame)
 
 
 def test_shipped_stands_for_all_real_queries():

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import copy
 import importlib
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -57,15 +56,11 @@ OWN = """
     LISTS = {"best": [2, 4]}
     CACHE = {}
     START = time.time()
-    LOADED = None
-
-    def load():
-        global LOADED
 
     class Mine:
         first = None
         def rank(self):
-            from late import SHOWN
+            return [0]
 """
 
 
@@ -75,23 +70,20 @@ def learned(self, observation, ranking, clicks, reward): ...
 learned.__module__ = "__main__"  # as in a notebook
 SET = {
     "own.Mine.first": lambda own: setattr(own.Mine, "first", [1]),
-    "own.Mine.more": lambda own: setattr(own.Mine, "more", [1]),
     "own.Mine.rank": lambda own: setattr(own.Mine, "rank", learned),
     "own.LISTS": lambda own: own.LISTS.update(best=[4, 2]),
     "helper.Settings.shown": lambda own: setattr(own.helper.Settings, "shown", 2),
-    "late.SHOWN": lambda own: setattr(sys.modules["late"], "SHOWN", 1),
 }
 
 
 @pytest.mark.parametrize("name", SET)
 def test_what_a_program_has_set(write, name):
     """Constants and attributes, here and in modules of imports; no cache, and no clock."""
-    write("late", "SHOWN = None")
     write("helper", "class Settings:\n    shown = 1\n")
     own = write("own", dedent(OWN))
     files = files_behind(["own"])
     before = copy.deepcopy(values_in(files))
-    own.CACHE["a"], own.START, own.LOADED = 1, 0.0, 1
+    own.CACHE["a"], own.START = 1, 0.0
     assert values_in(files) == before
     SET[name](own)
     module, _, its_name = name.partition(".")
@@ -177,26 +169,6 @@ RUN = "run PBMRank-v0 --agents Random --horizon 100 --runs 2 --jobs 1 --out out"
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
-
-LIMITED = """
-import resource, sys, warnings
-from clickgym.__main__ import main
-
-warnings.simplefilter("ignore")  # compiled kernels cannot be kept either
-resource.setrlimit(resource.RLIMIT_FSIZE, (2500, resource.RLIM_INFINITY))
-for words in sys.stdin:
-    print("code", main(words.split()), file=sys.stderr)
-"""
-
-
-def test_command_that_cannot_write_says_so_in_one_line(here):
-    """A limit to the size of files refuses as a full disk does, and needs no privileges."""
-    clickgym.sweep(["PBMRank-v0"], ["Random"], 200, 1, out="b", n_jobs=1)
-    code, words = [sys.executable, "-c", LIMITED], f"{RUN}\nreport b --out c"
-    done = subprocess.run(code, input=words, capture_output=True, text=True, check=True)
-    line = r"^clickgym: \S+\.(?:jsonl|png): File too large$\ncode 2$"
-    assert len(re.findall(line, done.stderr, re.MULTILINE)) == 2
 
 
 KILLED = """
