@@ -38,6 +38,13 @@ from ..result import OWN_LOOP, OWN_VECTOR, Result
 from ..vector_env import ClickVectorEnv
 from .item_by_item import Choices
 
+EPISODES = 10
+"""Of users who may leave, in each of several streams: with fewer it counts that all streams began
+with new users.
+"""
+VECTORS = "stable_baselines3.common.vec_env.", "gymnasium.vector."
+"""The modules in which vector environments step single ones."""
+
 
 @dataclass
 class _Seeds:
@@ -46,14 +53,6 @@ class _Seeds:
     reset_seed: int | None = None
     n_seeds: int = 0
     cuts = Counter[int]()
-
-
-EPISODES = 10
-"""Of users who may leave, in each of several streams: with fewer it counts that all streams began
-with new users.
-"""
-VECTORS = "stable_baselines3.common.vec_env.", "gymnasium.vector."
-"""The modules in which vector environments step single ones."""
 
 
 class _Recorded:

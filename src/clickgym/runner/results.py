@@ -49,11 +49,11 @@ class Results:
     Attributes:
         rows: a polars frame as in ``results.parquet``, a row for each run and checkpoint. These
             columns say what the run was, and are null where they do not apply: env, instance,
-            query (of several), agent, sweep_seed (of a `sweep`), run, seed (`clickgym.run` with it
-            repeats the run), trained (sessions from which the agent had learned before; null if
-            not told) and unrecorded (sessions that were simulated, and not recorded). Then come
-            step, regret, reward, clicks, further metrics, engine and seconds (wall time of the
-            run).
+            query (of several), agent, sweep_seed (of a `sweep`), run, seed (of its users;
+            `clickgym.run` with it repeats a run, but no loop of your own), trained (sessions from
+            which the agent had learned before; null if not told) and unrecorded (sessions that
+            were simulated, and not recorded). Then come step, regret, reward, clicks, further
+            metrics, engine and seconds (wall time of the run).
         config: the configuration of the sweep, or None if it is unknown.
 
     Raises:
