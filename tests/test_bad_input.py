@@ -44,7 +44,6 @@ class NoAgent:
 """
 CM = '{"model": "CM", "attraction": [0.5, %s], "n_positions": %s}'
 INSTANCES = {
-    "nan": CM % ("NaN", "2"),
     "long": CM % ("0.4", "3"),
 }
 
@@ -81,12 +80,10 @@ RUNS = {  # the first word of a line below
 }
 COMMANDS = """
 lst                               No such command 'lst'. Did you mean 'list'?
-run                               Missing argument 'ENVS'
 report nowhere                    nowhere does not exist
 report other                      other is not a results folder
 RUN --horizn 5                    --horizon
 RUN --runs 0                      runs is 0; expected a positive integer
-RUN --horizon nan                 horizon is nan; expected an integer of at least 1
 RUN --metrics regrets             metric 'regrets'
 ENV PBMRnk-v0                     unknown environment 'PBMRnk-v0'; did you mean 'PBMRank-v0'?
 ENV PBMRank-v0:rewrd=clicks       unknown argument 'rewrd'; did you mean 'reward'?
@@ -96,14 +93,12 @@ AGENT Batchrank                   unknown agent 'Batchrank'; did you mean 'Batch
 AGENT CascadeTS:feedbak=x         unknown hyper-parameter 'feedbak'; did you mean 'feedback'?
 AGENT EpsilonGreedy:epsilon=2     epsilon is 2; expected a probability
 AGENT mine=TopRank mine=Random    agent 'mine' is named twice
-AGENT TopRank:horizon=5           unknown hyper-parameter 'horizon'
 AGENT no_module:MyAgent           there is no module 'no_module'
 AGENT clumsy:Clumsi               the module 'clumsy' has no 'Clumsi'
 AGENT clumsy:NoAgent              is not a subclass of clickgym.agents.Agent
 INSTANCE yandex-9935              unknown instance 'yandex-9935'; did you mean 'yandex-99357'?
 INSTANCE none.json                the instance file none.json does not exist
 INSTANCE uniform:n_item=3         unknown argument 'n_item'; did you mean 'n_items'?
-INSTANCE nan.json                 attraction[1] is nan; expected a probability in [0, 1]
 INSTANCE long.json                n_positions is 3, but there are only n_items = 2 items
 OUT file                          file is a file, or lies below a file; expected a folder
 OUT other                         other is not a results folder; choose another
@@ -173,13 +168,10 @@ CALLS = {
     "but the environment has 10": lambda: run(batch_rank(), "PBMRank-v0", 9),
     "expected a list of environments": lambda: short("PBMRank-v0", ["Random"]),
     "expected a list of agents": lambda: short(["PBMRank-v0"], agents.TopRank),
-    "has no name; give it one": lambda: short(["PBMRank-v0"], [planner()]),
-    "or a click model, got": lambda: short({"a": 3}, ["Random"]),
     "no list is pending": lambda: waiting(agents.TopRank(4, 2, horizon=5)),
     r"features has shape \(2, 1\)": lambda: linear().rank({"features": np.zeros((2, 1))}),
     "state is 2": lambda: planner().rank({"state": 2}),
     "CascadeVI observes state, which ClickEnv does not": lambda: run(planner(), ClickEnv(MODEL), 9),
-    "n_items = 9, but the environment has": lambda: run(agents.Random(9, 2), ClickEnv(MODEL), 9),
 }
 
 

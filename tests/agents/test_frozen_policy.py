@@ -83,23 +83,6 @@ def test_sizes():
     assert (agent.n_items, agent.n_positions) == (4, 3)
     with pytest.raises(ValueError, match="lists of 3 out of 4 items; expected lists of 3 out of 5"):
         FrozenPolicy(5, 3, model=agent.model)
-    with pytest.raises(TypeError, match="give n_items and n_positions"):
-        FrozenPolicy(model=lambda seen: [0, 1, 2])
-    for model in (3, type(agent.model)):
-        with pytest.raises(TypeError, match="expected a trained model with a method predict, or"):
-            FrozenPolicy(4, 3, model=model)
-
-
-def test_a_model_is_no_agent():
-    """What it is played as is said."""
-    model, env = trained("PPO", ClickEnv(SMALL)), ClickEnv(SMALL)
-    for play in (
-        lambda: clickgym.run(model, env, 10),
-        lambda: clickgym.sweep(["PBMRank-v0"], {"mine": model}, 10, 1),
-        lambda: clickgym.run(lambda seen: [0, 1, 2], env, 10),
-    ):
-        with pytest.raises(TypeError, match=r"clickgym\.agents\.FrozenPolicy"):
-            play()
 
 
 class Remembers:

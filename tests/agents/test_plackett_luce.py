@@ -178,14 +178,6 @@ def test_order_of_candidates(key):
     assert scores.std() > 0
 
 
-def test_candidates_can_be_of_any_number():
-    network = policy(features_space(), RankedList(6, 3))
-    seen = {"clicks": torch.zeros(2, 3), "features": torch.randn(2, 50, 4)}
-    lists, values, log_probabilities = network(seen)
-    assert (lists.shape, values.shape, log_probabilities.shape) == ((2, 3), (2, 1), (2,))
-    assert network.get_distribution(seen).scores.shape == (2, 50)
-
-
 class Own(BaseFeaturesExtractor):
     """A row for each candidate, or one for all."""
 

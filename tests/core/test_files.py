@@ -5,13 +5,12 @@ refused.
 from __future__ import annotations
 
 import os
-import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from clickgym.core.files import make_folder, write_whole
+from clickgym.core.files import write_whole
 
 
 def files_of(folder):
@@ -38,16 +37,6 @@ def test_failure_leaves_the_old_file(tmp_path, monkeypatch, error):
     monkeypatch.setattr(Path, "unlink", refuse)
     with pytest.raises(error):
         write_whole(file, "after")
-
-
-def test_file_in_the_place_of_a_folder(tmp_path):
-    (tmp_path / "file").write_text("")
-    for path in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(
-            ValueError,
-            match=f"^{re.escape(str(path))} is a file.*expected a folder",
-        ):
-            make_folder(path)
 
 
 # ------------------------------------------------------------ writing at once

@@ -61,20 +61,6 @@ def test_every_step_returns_fresh_arrays():
     np.testing.assert_array_equal(env.reset()[1]["optimal_ranking"], optimal)
 
 
-def test_a_list_that_repeats_an_item():
-    """What is shown instead is a list like any other, and info tells which."""
-    given = arguments("PBMRank-v0") | {"render_mode": "ansi"}
-    env, twin = (gym.make("PBMRank-v0", **given) for _ in range(2))
-    env.reset(seed=0), twin.reset(seed=0)
-    action = np.array([4, 1, 4])
-    for _ in range(2):
-        step = env.step(action)
-        assert step[4]["ranking"].tolist() == [4, 1, 0]
-        np.testing.assert_equal(step, twin.step([4, 1, 0]))
-    assert action.tolist() == [4, 1, 4]
-    assert env.render() == twin.render()
-
-
 # randomness --------------------------------------------------------
 
 

@@ -99,24 +99,6 @@ def test_policy_value_is_the_mean_reward(seed):
     assert 2 * stats.norm.sf(abs(z)) > 1e-4
 
 
-def test_families():
-    """The share of what a user earns at best that looking at one session alone loses."""
-    for name, least, most in (
-        ("independent", 0.0, 1e-9),
-        ("clickbait", 0.15, 1.0),
-        ("habit", 0.0, 1.0),
-    ):
-        for seed in range(4):
-            users = load_instance(f"{name}:seed={seed}").model("CascadeMDP")
-            best = users.first @ users.value
-            alone = CascadeMDP.from_dict(users.to_dict() | {"mean_sessions": 1})
-            share = 1 - users.first @ users.policy_value(alone.best) / best
-            assert least - 1e-9 <= share <= most
-    query = load_instance("clickbait:query=yandex-9982").model("CascadeMDP")
-    known = load_instance("yandex-9982").model("CM")
-    np.testing.assert_array_equal(query.attraction[0], known.attraction)
-
-
 def test_tastes_and_moves_of_families():
     """By the definition, of three states: what a click on each item, and none, makes of a user."""
     bait, habit, independent = (

@@ -10,8 +10,7 @@ import re
 import numpy as np
 import pytest
 from click_stories import assert_uniform
-from gymnasium.spaces import MultiBinary, MultiDiscrete, Tuple
-from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
+from gymnasium.spaces import MultiDiscrete
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -83,17 +82,3 @@ def test_spaces_are_equal_by_their_sizes():
     spaces = [RankedList(L, K, n_lists=n) for L, K, n in sizes]
     assert len(set(map(repr, spaces))) == len(spaces)
     assert all(one != other for one, other in itertools.combinations(spaces, 2))
-
-
-def test_gymnasium_batches_the_space():
-    space = RankedList(6, 3, seed=0)
-    batched = batch_space(space, 4)
-    assert batched == RankedList(6, 3, n_lists=4)
-    rankings = batched.sample()
-    assert [ranking in space for ranking in iterate(batched, rankings)] == [True] * 4
-    assert concatenate(space, list(rankings), create_empty_array(space, 4)) in batched
-
-    both = Tuple((RankedList(6, 3), MultiBinary(2)))
-    pairs = list(iterate(batch_space(both, 4), batch_space(both, 4).sample()))
-    assert len(pairs) == 4
-    assert all(pair in both for pair in pairs)

@@ -1,7 +1,6 @@
 """The command line: what it prints, writes and returns."""
 
 import inspect
-import io
 import os
 import re
 import signal
@@ -17,7 +16,6 @@ from clickgym.command_line import COMMANDS, main
 from clickgym.envs import ENVIRONMENTS, list_instances
 from clickgym.runner.commands.run import run
 from clickgym.runner.play.metrics import METRICS
-from clickgym.runner.workers import Progress
 
 NAMES = [*ENVIRONMENTS, *list_instances(), *AGENTS, *METRICS]
 
@@ -159,35 +157,3 @@ def test_no_name_and_no_number_is_cut(printed, tmp_path):
             out = printed(words, width)
             assert "…" not in out
             assert width or numbers <= set(out.split())
-
-
-# ----------------------------------------------------------------------------------------- progress
-
-
-def written(monkeypatch, *, is_terminal):
-    """What is written to standard error."""
-    text = io.StringIO()
-    text.isatty = lambda: is_terminal
-    monkeypatch.setattr(sys, "stderr", text)
-    return text
-
-
-def test_progress_in_a_file_is_a_line_now_and_then(monkeypatch):
-    """By sessions and finished runs; ``FORCE_COLOR`` makes no bar of it."""
-    stderr = written(monkeypatch, is_terminal=False)
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    now = [0.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    with Progress(True, 1000, 3, 2) as progress:
-        for seconds, sessions in ((1, 50), (61, 40), (62, 60), (111, 450), (121, 50)):
-            now[0] = seconds
-            progress.played(sessions)
-        progress.played(350)
-        progress.finished()
-    lines = [line.partition(" %")[0] for line in stderr.getvalue().splitlines()]
-    assert lines == ["clickgym: run 2 of 3, 36", "clickgym: run 2 of 3, 55"]
-    assert "\x1b" not in stderr.getvalue()
-    with Progress(False, 1000, 2, 2) as progress:
-        now[0] = 999
-        progress.played(10)
-    assert len(stderr.getvalue().splitlines()) == 2

@@ -120,24 +120,6 @@ def test_runs_continue_one_another(name, whole, turns):
     assert state_of(agents[0], envs[0]) == state_of(agents[1], envs[1])
 
 
-@pytest.mark.parametrize("name", ["CascadeKLUCB", "TopRank"])
-def test_hand_written_loop_gives_the_same(name):
-    env, agent = gym.make("PBMRank-v0"), make(name, gym.make("PBMRank-v0").unwrapped.model)
-    observation, info = env.reset(seed=11)
-    regret, clicks = [], []
-    for _ in range(300):
-        ranking = agent.rank(observation)
-        before, (observation, reward, _, _, info) = observation, env.step(ranking)
-        agent.update(before, ranking, observation, reward)
-        regret.append(info["regret"])
-        clicks.append(int(observation.sum()))
-    fresh = make(name, env.unwrapped.model)
-    result = clickgym.run(fresh, gym.make("PBMRank-v0"), 300, seed=11, checkpoints=range(1, 301))
-    assert result.engine == "compiled"
-    np.testing.assert_array_equal(result.regret, np.cumsum(regret))
-    np.testing.assert_array_equal(result.clicks, np.cumsum(clicks))
-
-
 @pytest.mark.parametrize("kind", MODELS)
 def test_regret_is_exact(kind):
     """The regret at each step is the difference of the model's own exact expectations, for the list

@@ -129,23 +129,6 @@ def test_errors_of_plain_agents_are_told_in_one_line(error):
 # ------------------------------------------------------------------------------ what makes a pair
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("1 / 0", "ZeroDivisionError: division by zero"),
-        ("import argparse as a; a.ArgumentParser().parse_args(['--lr'])", "it parses .*: 2"),
-    ],
-)
-def test_a_module_that_cannot_be_imported(text, told, tmp_path, monkeypatch):
-    (tmp_path / "broken.py").write_text(text)
-    monkeypatch.syspath_prepend(tmp_path)
-    wanted = rf"'broken:\S+': the module 'broken' cannot be imported: {told} \(.*broken\.py:1 in "
-    with pytest.raises(ImportError, match=f"^agent {wanted}"):
-        clickgym.make_agent("broken:Mine", ClickEnv(PBM))
-    with pytest.raises(ImportError, match=f"^environment {wanted}"):
-        clickgym.run("Random", "broken:Mine-v0", 10)
-
-
 # ------------------------------------------------------------------------------------- click models
 
 

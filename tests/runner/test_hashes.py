@@ -5,7 +5,6 @@ names; what cannot be compared says so.
 import functools
 import importlib
 import os
-import subprocess
 import sys
 import threading
 
@@ -114,41 +113,6 @@ def test_file_that_an_argument_names(tmp_path):
         (tmp_path / "model.zip").write_text(text)
         hashes.append(of(Random, model=str(tmp_path / "model")))
     assert hashes[0] == hashes[1] != hashes[2]
-
-
-SCRIPT = """
-import sys
-from clickgym.agents import Random
-from clickgym.runner.hashes import hash_of
-
-def helper():
-    return 1
-
-class Mine(Random):
-    c = 1.0
-
-print(hash_of((Mine, {"given": {"a", "b", "c"}})))  # printed
-"""
-
-
-def test_class_of_a_script(tmp_path):
-    """The whole script counts; a set has another order there."""
-    found = []
-    for text, seed in (
-        (SCRIPT, "1"),
-        (SCRIPT, "2"),
-        (SCRIPT.replace("return 1", "return 2"), "1"),
-    ):
-        (tmp_path / "script.py").write_text(text)
-        done = subprocess.run(
-            [sys.executable, tmp_path / "script.py"],
-            capture_output=True,
-            text=True,
-            check=True,
-            env={**os.environ, "PYTHONHASHSEED": seed},
-        )
-        found.append(done.stdout)
-    assert found[0] == found[1] != found[2]
 
 
 def test_edit_after_an_import_has_no_identity(imported, monkeypatch):

@@ -7,9 +7,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import pytest
+from engines import Recorder
 from reference_agents import MODELS, make
 
 import clickgym
@@ -47,21 +47,6 @@ def changing() -> PiecewiseStationaryModel:
 PROBLEMS: dict[str, ClickModel] = {**MODELS, "changing": changing()}
 
 
-class Recorder(gym.Wrapper):
-    """Remembers the lists, the clicks and the expected rewards of every step."""
-
-    def __init__(self, env: gym.Env) -> None:
-        super().__init__(env)
-        self.sessions: list[tuple[list[int], list[int], float]] = []
-
-    def step(self, action: Any) -> Any:
-        result = self.env.step(action)
-        self.sessions.append(
-            (np.asarray(action).tolist(), result[0].tolist(), result[4]["expected_reward"])
-        )
-        return result
-
-
 def with_initial(model: ClickModel, **arguments: Any) -> ClickEnv:
     env = ClickEnv(model, **arguments)
     env.initial_ranking = INITIAL
@@ -76,9 +61,7 @@ def wrong_pairs(attraction: np.ndarray, ranking: list[int]) -> int:
     )
 
 
-def plain(
-    name: str, model: ClickModel, ranking: list[int], clicks: list[int], expected: float, n: int
-) -> float:
+def plain(name: str, model: ClickModel, ranking: list[int], clicks: list[int], n: int) -> float:
     """One session's value from the definition, by the stationary model of its epoch."""
     attraction = model.attraction
     if name == "any_click":
@@ -129,7 +112,7 @@ def test_metrics_are_their_definitions_on_both_engines(kind):
         ]
         values = [
             plain(name, epoch, *session, model.n_positions)
-            for epoch, session in zip(epochs, recorder.sessions, strict=True)
+            for epoch, *session in zip(epochs, recorder.lists, recorder.clicks, strict=True)
         ]
         np.testing.assert_allclose(
             python.metrics[name], np.cumsum(values), rtol=1e-12, err_msg=name
@@ -163,19 +146,6 @@ def test_wrong_pairs_by_hand(attraction, initial, harmless, violating):
         agent = Oracle(len(attraction), len(ranking), ranking=ranking)
         result = clickgym.run(agent, env, 10, seed=0, metrics=["violations"])
         assert result.metrics["violations"][-1] == 10 * (ranking in violating)
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_a_sweep_has_a_column_for_each_metric(tmp_path):
-    """In the order asked for, on both engines the same."""
-    envs, tables = ["PBMRank-v0", "NonStationaryCMRank-v0"], []
-    for engine in ("auto", "python"):
-        more = {"engine": engine, "metrics": ["violations", "ndcg"], "out": tmp_path / engine}
-        tables.append(clickgym.sweep(envs, ["Random"], 60, 2, n_jobs=1, **more).frame)
-        assert clickgym.Results(tmp_path / engine).frame.equals(tables[-1])
-    assert tables[0].columns[-3:] == ["clicks", "violations", "ndcg"]
-    assert tables[0].equals(tables[1])
-    assert tables[0].filter(step=60)["ndcg"].is_between(0, 60, closed="none").all()
 
 
 @pytest.mark.parametrize("engine", ["compiled", "python"])

@@ -229,26 +229,6 @@ def test_folders_are_merged_by_copying_or_by_report(whole, tmp_path, printed):
     assert_frame_equal(numbers(a).sort(order), both.sort(order))
 
 
-def test_one_name_for_two_agents_in_two_folders(tmp_path):
-    """They are refused; the same agent in both is shown once."""
-    folders = [tmp_path / "a", tmp_path / "b"]
-    for folder, agent in zip(folders, ("CascadeKLUCB", "TopRank"), strict=True):
-        sweep(folder, **FIRST | {"agents": {"mine": agent, "Random": "Random"}})
-    for order in (folders, folders[::-1]):
-        with pytest.raises(ValueError, match=r"^mine is not the same in two sweeps"):
-            numbers(*order)
-    sweep(folders[1], **FIRST | {"agents": {"yours": "TopRank", "Random": "Random"}})
-    assert set(clickgym.Results(folders).names("agent")) == {"mine", "yours", "Random"}
-
-
-@pytest.mark.parametrize("read", [clickgym.Results, lambda folder: sweep(folder, **FIRST)])
-def test_folder_of_something_else(tmp_path, read):
-    (tmp_path / "notes.txt").touch()
-    with pytest.raises(ValueError, match="is not a results folder"):
-        read(tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {"notes.txt"}
-
-
 class Failing(EpsilonGreedy):
     """Fails in its first session."""
 

@@ -10,7 +10,6 @@ from scipy.stats import ttest_1samp, ttest_rel
 import clickgym
 from clickgym.core.statistics import half_width, holm
 from clickgym.envs.result import FACTS, TIMED, TOTALS
-from clickgym.runner.summaries import with_units
 
 TABLE = ["env", "agent", "regret", "regret_ci95", "regret_ci95_runs", "median", "worst"]
 TABLE += ["reference", "difference", "difference_ci95", "p", "reward", "reward_ci95", "runs"]
@@ -164,16 +163,6 @@ def test_all_finished_runs_count_where_an_instance_lacks_some():
     assert row["regret_ci95_runs"] is None
 
 
-def test_agents_on_other_instances_stay_in_the_table():
-    """Runs are compared with those of their own agent: a folder may grow by agents on fewer."""
-    both = [frame_of({"a": [1, 2]}, instance=name) for name in "ij"]
-    table = clickgym.Results.of_rows(polars.concat([*both, frame_of({"b": [3, 5]})])).table()
-    assert table.select("agent", "regret", "runs", "units").rows() == [
-        ("a", 1.5, 2, 2),
-        ("b", 4.0, 2, 1),
-    ]
-
-
 def test_unknown_regret_is_ranked_by_reward():
     frames = [
         frame_of({agent: [None]}, reward=10.0 * n + run, run=run, seed=run)
@@ -206,10 +195,3 @@ def test_last_step_decides():
         table = clickgym.Results.of_rows(frame).table()
         assert table["agent"].to_list() == ["a", "b"]
         assert table["regret"].to_list() == pytest.approx([2, 160 / 3])
-
-
-def test_runs_of_which_one_has_no_query_are_not_counted_by_query():
-    frames = [frame_of({"a": [1.0]}, query=3), frame_of({"a": [0.0, 2.0]})[1:]]
-    units = with_units(polars.concat(frames))
-    assert units["over"].unique().to_list() == ["runs"]
-    assert units["unit"].n_unique() == 2

@@ -4,7 +4,6 @@ told in one line, and what is finished is kept.
 
 from __future__ import annotations
 
-import copy
 import importlib
 import subprocess
 import sys
@@ -14,7 +13,6 @@ from textwrap import dedent
 import pytest
 
 import clickgym
-from clickgym.runner.hashes import files_behind, values_in
 
 MODULE = """
     from clickgym.agents import Agent
@@ -47,48 +45,6 @@ def write(tmp_path, monkeypatch):
 
 def rank_with(write, text):
     return write("edited_agent", dedent(MODULE.replace("list(range(n_positions))", text))).Forward
-
-
-OWN = """
-    import time
-    import helper
-
-    LISTS = {"best": [2, 4]}
-    CACHE = {}
-    START = time.time()
-
-    class Mine:
-        first = None
-        def rank(self):
-            return [0]
-"""
-
-
-def learned(self, observation, ranking, clicks, reward): ...
-
-
-learned.__module__ = "__main__"  # as in a notebook
-SET = {
-    "own.Mine.first": lambda own: setattr(own.Mine, "first", [1]),
-    "own.Mine.rank": lambda own: setattr(own.Mine, "rank", learned),
-    "own.LISTS": lambda own: own.LISTS.update(best=[4, 2]),
-    "helper.Settings.shown": lambda own: setattr(own.helper.Settings, "shown", 2),
-}
-
-
-@pytest.mark.parametrize("name", SET)
-def test_what_a_program_has_set(write, name):
-    """Constants and attributes, here and in modules of imports; no cache, and no clock."""
-    write("helper", "class Settings:\n    shown = 1\n")
-    own = write("own", dedent(OWN))
-    files = files_behind(["own"])
-    before = copy.deepcopy(values_in(files))
-    own.CACHE["a"], own.START = 1, 0.0
-    assert values_in(files) == before
-    SET[name](own)
-    module, _, its_name = name.partition(".")
-    assert its_name in values_in(files)[module]
-    assert values_in(files) != before
 
 
 def test_one_job_and_two_play_the_class_that_the_caller_has(write, tmp_path):

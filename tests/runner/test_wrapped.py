@@ -12,7 +12,6 @@ import pytest
 from gymnasium.wrappers import (
     DelayObservation,
     FlattenObservation,
-    FrameStackObservation,
     NormalizeObservation,
     TransformReward,
 )
@@ -84,7 +83,6 @@ def test_a_wrapper_that_shows_another_list_is_noticed():
 OBSERVATIONS = {
     "flattened": FlattenObservation,
     "normalised": NormalizeObservation,
-    "stacked": lambda env: FrameStackObservation(env, 3),
     "rewards": lambda env: TransformReward(env, lambda reward: 3.0 * reward),
     "measured": clickgym.RecordRegret,
 }
@@ -178,17 +176,6 @@ def test_wrappers_that_change_clicks(wrapper):
     np.testing.assert_array_equal(log.clicks, shown)
 
 
-def test_features_that_a_wrapper_hides():
-    env = FlattenObservation(gym.make("ContextualPBMRank-v0"))
-    agent = clickgym.make_agent("C2UCB", gym.make("ContextualPBMRank-v0"), seed=0)
-    for one, message in (
-        ("C2UCB", "C2UCB ranks by features"),
-        (agent, "C2UCB observes features, which ContextualPBMRank-v0 does not show"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            clickgym.run(one, env, 10, seed=0)
-
-
 class FourTimes(gym.Wrapper):
     """Shows each list four times, and returns the last session."""
 
@@ -222,9 +209,6 @@ def test_what_a_wrapper_does_besides_is_told():
     """As `RecordRegret` tells it of a loop."""
     result = clickgym.run("Random", FourTimes(gym.make("PBMRank-v0")), 100, seed=0)
     assert (result.unrecorded, result.env, result.seed) == (300, "PBMRank-v0", 0)
-    gym.register("FourTimes-v0", entry_point=lambda: FourTimes(gym.make("PBMRank-v0")))
-    swept = clickgym.sweep(["FourTimes-v0"], ["Random"], 100, 1, n_jobs=1)
-    assert swept.rows["unrecorded"].unique().to_list() == [300]
     again = clickgym.run("Random", SameSeed(EndsAtOnce(gym.make("PBMRank-v0"))), 100, seed=0)
     assert (again.unrecorded, again.env, again.seed) == (0, "PBMRank-v0, seeded again", None)
     mine = clickgym.run("Random", SameSeed(gym.make("PBMRank-v0"), 7), 100)
