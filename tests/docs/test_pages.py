@@ -67,8 +67,8 @@ def test_each_page_is_in_the_contents_of_the_site():
 def test_readme_lists_every_agent_but_learners():
     """Those that are told more than clicks have a dagger; the first author and the year follow."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    listed = re.search(r"### Algorithms\n\n(.*?)\n\n", text, re.DOTALL)[1]
-    named = dict(re.findall(r"(\w+)(†?)(?: \([^)]*\))?(?:,|$)", listed, re.MULTILINE))
+    listed = re.search(r"### Algorithms\n\n[^\n]*\n[|-]+\n(.*?)\n\n", text, re.DOTALL)[1]
+    named = dict(re.findall(r"(\w+)(†?)(?: \([^)]*\))?(?:,| \|$)", listed, re.MULTILINE))
     agents = {name: agent for name, agent in AGENTS.items() if not issubclass(agent, Learner)}
     assert named == {name: "†" if agent.requires else "" for name, agent in agents.items()}
     for names, author, year in re.findall(r"([\w†, ]+) \((?:after )?(\w+) (\d+)\)", listed):
