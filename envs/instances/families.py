@@ -45,8 +45,8 @@ Floats = NDArray[np.float64]
 def _kveton2015(
     n_items: Count = 16, n_positions: Count = 2, p: Probability = 0.2, delta: Probability = 0.15
 ) -> Instance:
-    """Kveton 2015: B_LB(L, K, p, Δ), K items attract with p and the others with p - Δ (CM; PBM with
-    χ_k = 1/k)
+    """K items attract with p and the others with p - Δ, as in Kveton et al. 2015 (CM; PBM with χ_k
+    = 1/k)
     """
     attraction = np.where(np.arange(n_items) < n_positions, p, p - delta)
     models = [
@@ -72,8 +72,8 @@ def _lagree2016_small() -> Instance:
 
 @family
 def _li2019_chi_min(i: Count = 1) -> Instance:
-    """Li 2019a, figure 3: the best of 10 items is last in the initial list, examined with 0.5^i
-    (PBM)
+    """The best of 10 items is last in the initial list, and the last positions are examined with
+    0.5^i, as in figure 3 of BubbleRank's paper, Li et al. 2019 (PBM)
     """
     model = PositionBasedModel([0.9] + [0.5] * 9, [0.9] * 8 + [0.5**i] * 2)
     paper = "BubbleRank: safe online learning to re-rank via implicit click feedback, UAI 2019"
@@ -88,8 +88,8 @@ def _li2019_chi_min(i: Count = 1) -> Instance:
 def _position_bias(
     n_items: Count = 10, n_positions: Count = 5, eta: NotNegative = 1.0, seed: Seed = 0
 ) -> Instance:
-    """Examination 1/k^η, from mild (η = 0.25) to steep (2), attraction like that of real queries
-    (PBM, trust bias)
+    """Position k is examined with 1/k^η, from mild (η = 0.25) to steep (2), and attractions are
+    like those of real queries (PBM, trust bias)
     """
     attraction = _yandex_like(n_items, n_positions, seed).model("PBM").attraction
     examination = _examined(n_positions, eta)
@@ -101,8 +101,8 @@ def _position_bias(
 def _rare_clicks(
     n_items: Count = 10, n_positions: Count = 5, most: Probability = 0.02, seed: Seed = 0
 ) -> Instance:
-    """Like real queries, but no attraction is above 0.02 (most), and few are above half of it (all
-    click models)
+    """No attraction is above 0.02 (most), few are above half of it, and all else is like real
+    queries (all click models)
     """
     order = np.random.default_rng(seed).permutation(n_items)
     attraction = most * np.logspace(-1.5, 0, n_items)[order]
@@ -113,8 +113,8 @@ def _rare_clicks(
 
 @family
 def _uniform(n_items: Count = 10, n_positions: Count = 5, seed: Seed = 0) -> Instance:
-    """Every parameter uniform on [0, 1], examination sorted so that lower positions are seen less
-    (all click models)
+    """Every parameter is uniform on [0, 1], and lower positions are examined less (all click
+    models)
     """
     attraction, satisfaction, rng = _items(n_items, n_positions, seed)
     curve = np.sort(rng.random(n_positions))[::-1]
@@ -137,8 +137,8 @@ def _uniform(n_items: Count = 10, n_positions: Count = 5, seed: Seed = 0) -> Ins
 
 @family
 def _yandex_like(n_items: Count = 10, n_positions: Count = 5, seed: Seed = 0) -> Instance:
-    """Drawn from distributions fitted to the real queries, any number of items and positions (all
-    click models)
+    """Parameters are drawn from distributions that were fitted to the real queries, for any number
+    of items and positions (all click models)
     """
     from scipy.special import betaincinv, expit  # takes longer to import than all the rest
 
@@ -175,8 +175,8 @@ def _yandex_like(n_items: Count = 10, n_positions: Count = 5, seed: Seed = 0) ->
 def _in_production(
     n_items: Count = 10, n_positions: Count = 5, noise: NotNegative = 0.4, seed: Seed = 0
 ) -> Instance:
-    """Like yandex-like, with a production list about as good as those of the real queries (all
-    click models)
+    """Users are those of yandex-like, with a production list about as good as those of the real
+    queries (all click models)
     """
     like = _yandex_like(n_items, n_positions, seed)
     # Sorted by the items' quantiles of attraction plus noise: with 0.4 the mean of Kendall's tau is
@@ -263,8 +263,8 @@ def _li2019_switching(
     length: Count = 10_000,
     seed: Seed = 0,
 ) -> Instance:
-    """Li 2019b: in every second epoch three random items outside the top K attract with 0.9 (all
-    models, changing)
+    """In every second epoch three random items outside the top K attract with 0.9, as in Li and de
+    Rijke 2019 (all models, changing)
     """
     base = load_instance(query)
     if base.n_items < n_positions + 3:
@@ -290,8 +290,8 @@ def _li2019_two_changes(
     length: Count = 100_000,
     seed: Seed = 0,
 ) -> Instance:
-    """Li 2019b, theorem 3: K of 2K items attract more, by a gap; the halves are exchanged twice
-    (all models, changing)
+    """K of 2K items attract more than the others, by a gap, and both halves are exchanged twice, as
+    in theorem 3 of Li and de Rijke 2019 (all models, changing)
     """
     better, worse = [attraction] * n_positions, [attraction - gap] * n_positions
     epochs = [np.array(epoch) for epoch in (better + worse, worse + better, better + worse)]
@@ -307,7 +307,7 @@ def _abrupt(
     length: Count = 10_000,
     seed: Seed = 0,
 ) -> Instance:
-    """New attractions, uniform on [0, 1], in every epoch (all models, changing)"""
+    """Attractions are drawn anew in every epoch, uniform on [0, 1] (all models, changing)"""
 
     def attractions(attraction: Floats) -> list[Floats]:
         return [attraction, *child_rng(seed, 1).random((n_epochs - 1, n_items))]
@@ -371,7 +371,9 @@ def _two_tastes(
 def _two_laws(
     n_items: Count = 10, n_positions: Count = 5, weight: Share = 0.5, seed: Seed = 0
 ) -> Instance:
-    """Half of the users (weight) click by a PBM and half by a CM, same attractions (mixture)"""
+    """Half of the users (weight) click by a PBM and half by a CM with the same attractions
+    (mixture)
+    """
     like = _yandex_like(n_items, n_positions, seed)
     first = like.model("PBM")
     return _mixture([first, CascadeModel(first.attraction, n_positions)], weight, like)

@@ -29,8 +29,8 @@ def _queries(
     n_sessions: Count = 100,
     most: Share = 0.5,
 ) -> Instance:
-    """Another query in every episode of 100 sessions: 1,000 to train on, 100 to validate, 200 to
-    test, or the 16 real ones (all click models but the mixture)
+    """Every episode of 100 sessions is another query, of 1,000 to train on, 100 to validate, 200 to
+    test, or of the 16 real ones (all click models but the mixture)
     """
     check_choice("split", split, (*SPLITS, "real"))
     check_positions(n_positions, n_items)

@@ -69,8 +69,8 @@ def _linear(
     query: str = DEFAULT_INSTANCE,
     seed: Seed = 0,
 ) -> Instance:
-    """20 candidates in each session, attraction linear in features, examination of a real query
-    (contextual models)
+    """Attraction is linear in the features of 20 candidates in each session, and examination is
+    that of a real query (contextual models)
     """
     # Users and items are mixtures of topics, mostly of one or two, and few topics attract much: θ*
     # are the cubes of equally spaced numbers, in random order. The entries of x add up to 1, so
@@ -140,7 +140,7 @@ def _personal(
     query: str = DEFAULT_INSTANCE,
     seed: Seed = 0,
 ) -> Instance:
-    """Users prefer different items: the score is bilinear in the features of user and item
+    """Users prefer different items, by a score that is bilinear in the features of user and item
     (contextual models)
     """
     if check_choice("form", form, ("bilinear", "inner")) == "inner" and d_u != d_v:
@@ -170,8 +170,8 @@ def _network(
     query: str = DEFAULT_INSTANCE,
     seed: Seed = 0,
 ) -> Instance:
-    """Users prefer different items: the score is a network of sines, beyond products of features
-    (contextual models)
+    """Users prefer different items, by a score that is a network of sines, beyond products of
+    features (contextual models)
     """
 
     def score(rng: np.random.Generator, users: Floats, items: Floats) -> Floats:
