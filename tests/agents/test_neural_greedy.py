@@ -79,6 +79,16 @@ def test_it_learns_from_one_bit_a_session():
     assert (np.diff(agent.factors) < 0).all()
 
 
+def test_clicks_are_unused_with_rewards():
+    agents = [NeuralGreedy(L, K, n_features=2, feedback="reward", seed=0, **SMALL) for _ in "ab"]
+    for observation, _, rng in sessions(200):
+        ranking, same = (agent.rank(observation) for agent in agents)
+        assert ranking.tolist() == same.tolist()
+        reward = float(rng.random() < 0.5)
+        for agent, clicks in zip(agents, [[1, 0, 1], [0, 1, 0]], strict=True):
+            agent.update(observation, ranking, clicks, reward)
+
+
 def test_interface():
     clickgym.check_agent((NeuralGreedy, SMALL | {"feedback": "reward"}))
 

@@ -23,6 +23,7 @@ from clickgym.envs import (
     CascadeModel,
     ClickEnv,
     ClickVectorEnv,
+    ItemByItem,
     PiecewiseStationaryModel,
     PositionBasedModel,
 )
@@ -31,9 +32,10 @@ pytest.importorskip("sb3_contrib")
 
 import stable_baselines3 as sb3
 import torch
+from sb3_contrib import MaskablePPO
 from stable_baselines3.common.logger import KVWriter, Logger
 from stable_baselines3.common.monitor import Monitor
-from stable_baselines3.common.vec_env import VecNormalize
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from clickgym.agents import PlackettLuceActorCritic, RegretCallback, vec_env
 
@@ -149,20 +151,34 @@ class Lines(KVWriter):
         pass
 
 
+def logged(algorithm, policy, envs):
+    """The regret in the lines of a training."""
+    settings = {"n_steps": 10, "batch_size": 20, "n_epochs": 1, "seed": 0, "device": "cpu"}
+    model, lines = algorithm(policy, envs, **settings), Lines()
+    model.set_logger(Logger(None, [lines]))
+    model.learn(120, RegretCallback(), log_interval=1)
+    return [line["rollout/regret"] for line in lines.lines if "rollout/regret" in line]
+
+
 @pytest.mark.parametrize("limit", [1, 3, None])
 def test_logged_regret_of_streams_counts_each_session_once(limit):
     """Also those that end an episode, whose infos are elsewhere."""
     envs = clickgym.RecordVectorRegret(
         gym.make_vec("PBMRank-v0", 4, autoreset_mode="SameStep", max_episode_steps=limit)
     )
-    settings = {"n_steps": 10, "batch_size": 20, "n_epochs": 1, "seed": 0, "device": "cpu"}
-    model, lines = sb3.PPO(PlackettLuceActorCritic, vec_env(envs), **settings), Lines()
-    model.set_logger(Logger(None, [lines]))
-    model.learn(120, RegretCallback(), log_interval=1)
-    regret = [line["rollout/regret"] for line in lines.lines if "rollout/regret" in line]
+    regret = logged(sb3.PPO, PlackettLuceActorCritic, vec_env(envs))
     assert (len(regret), envs.meter.step) == (3, 120)
     assert np.mean(regret) == pytest.approx(envs.meter.regret[-1] / 120)
     assert np.std(regret) > 0
+
+
+def test_logged_regret_item_by_item():
+    """Steps that end no session have none."""
+    made = [clickgym.RecordRegret(gym.make("PBMRank-v0")) for _ in range(4)]
+    envs = DummyVecEnv([lambda env=env: ItemByItem(env) for env in made])
+    regret = logged(MaskablePPO, "MultiInputPolicy", envs)
+    assert sum(env.meter.step for env in made) == 120 / 5
+    assert np.mean(regret) == pytest.approx(sum(env.meter.regret[-1] for env in made) / (120 / 5))
 
 
 # ---------------------------------------------------------------------------------------------- PPO

@@ -83,6 +83,22 @@ def test_sessions_that_were_not_recorded_are_counted():
     assert clickgym.run("Random", whole, 5, seed=0).unrecorded == whole.result("r").unrecorded == 0
 
 
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+@pytest.mark.parametrize("env_id", ["PBMRank-v0", "CascadeMDPRank-v0"])
+def test_sessions_of_streams_that_were_not_recorded(env_id, mode):
+    """Steps that only reset a stream are none."""
+    envs = gym.make_vec(env_id, 4, max_episode_steps=9, autoreset_mode=mode)
+    whole = clickgym.RecordVectorRegret(envs)
+    whole.reset(seed=0)
+    for _ in range(60):
+        whole.step(envs.action_space.sample())
+    assert whole.result("mine").unrecorded == 0
+    late = clickgym.RecordVectorRegret(envs)
+    late.reset(seed=0)
+    late.step(envs.action_space.sample())
+    assert late.result("mine").unrecorded == whole.meter.step > 200
+
+
 def test_a_loop_in_many_queries_keeps_its_query():
     """If it played one: then its runs are paired with others by the query."""
     instance = "queries:split=test,n_sessions=20"

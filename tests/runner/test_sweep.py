@@ -12,7 +12,6 @@ from dataclasses import replace
 import joblib
 import polars
 import pytest
-from joblib.externals.loky import get_reusable_executor
 from polars.testing import assert_frame_equal
 from slow import slow
 
@@ -26,21 +25,15 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 
 # An agent of a user's own: a plain Python class in a module that sweeps find in the working folder.
 ROTATE = """
-import time
 import numpy as np
 from clickgym.agents import Agent
-from clickgym.agents.agent import UnsuitedError
 
 class Rotate(Agent):
-    def __init__(self, n_items, n_positions, *, bad_at=None, nap=0.0, seed=None):
+    def __init__(self, n_items, n_positions, *, seed=None):
         self.items = np.random.default_rng(seed).permutation(n_items)
-        self.n_positions, self.bad_at, self.nap, self.step = n_positions, bad_at, nap, 0
+        self.n_positions = n_positions
 
     def rank(self, observation):
-        time.sleep(self.nap)
-        self.step += 1
-        if self.step == self.bad_at:
-            return self.items[[0] * self.n_positions]
         return self.items[: self.n_positions]
 
     def update(self, observation, ranking, clicks, reward):
@@ -48,23 +41,11 @@ class Rotate(Agent):
 """
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A folder with a module ``rotating`` that holds an agent ``Rotate``: one, so that the tests
-    share worker processes.
-    """
-    folder = tmp_path_factory.mktemp("own")
-    (folder / "rotating.py").write_text(ROTATE)
-    yield folder
-    # Neither this process nor joblib's idle workers may keep the module.
-    sys.modules.pop("rotating", None)
-    get_reusable_executor().shutdown(wait=True)
-
-
 @pytest.fixture
-def own_agent(folder, monkeypatch):
-    """Work in that folder; the name of the agent."""
-    monkeypatch.chdir(folder)
+def own_agent(tmp_path, monkeypatch):
+    """Work in a folder with that module; the name of the agent."""
+    (tmp_path / "rotating.py").write_text(ROTATE)
+    monkeypatch.chdir(tmp_path)
     return "rotating:Rotate"
 
 
@@ -134,7 +115,7 @@ clickgym.sweep(["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random", "rotating:Rota
 
 @pytest.mark.parametrize("n_jobs", [2, *slow(1)])
 def test_a_sweep_that_is_killed_at_any_time_resumes(tmp_path, own_agent, n_jobs):
-    """What is there stays, and all is as if undisturbed."""
+    """What is there stays, and all is as if undisturbed, in one process."""
     wait, out = random.random() * 0.4, tmp_path / "killed[1]*"
     command = [sys.executable, "-c", SWEEP, str(out), str(n_jobs)]
     process = subprocess.Popen(command, start_new_session=True)
@@ -176,17 +157,7 @@ def test_two_sweeps_of_the_same_runs_at_once(tmp_path):
         assert_frame_equal(table, whole.filter(polars.col("run") <= table["run"].max()))
 
 
-# --------------------------------------------------------------------------------------- own agents
-
-
-def test_python_agents_run_in_processes(reference, own_agent):
-    results = clickgym.sweep(ENVS, [own_agent, *AGENTS], 1000, 3, seed=5, n_jobs=2)
-    table = results.frame
-    assert_frame_equal(table.filter(polars.col("agent") != own_agent), reference)
-    alone = numbers(["CMRank-v0"], [own_agent], 1000, 1, seed=5, n_jobs=1)
-    assert_frame_equal(table.filter(agent=own_agent, env="CMRank-v0", run=0), alone)
-    engines = dict(results.rows.select("agent", "engine").iter_rows())
-    assert engines == {own_agent: "python", "TopRank": "compiled", "Random": "compiled"}
+# ---------------------------------------------------------------------------------------- instances
 
 
 def test_shipped_stands_for_all_real_queries():
