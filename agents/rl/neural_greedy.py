@@ -93,7 +93,7 @@ class NeuralGreedy(Agent):
         ImportError: torch is not installed.
         ValueError: a bad argument.
 
-    It is saved by ``pickle``, as any object.
+    ``pickle`` saves it, like any object of Python.
 
     Attributes:
         factors: ``(K,)`` the factors σ(g_k) of the positions. Only their ratios mean something,

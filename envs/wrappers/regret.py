@@ -186,8 +186,8 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
     """Wrapper that measures regret, reward and clicks of any code that steps the environment: your
     own loop, an agent, an RL library.
 
-    It takes what ``env.step`` returns for what happened. The clicks are those of the observation.
-    If it shows none, because it was stacked or flattened, they are those of the users.
+    What ``env.step`` returns counts as what happened. The clicks are those of the observation. If
+    the observation shows none, because it was stacked or flattened, they are those of the users.
 
     Args:
         env: an environment of this package, wrapped or not; or an environment of another package,

@@ -43,8 +43,8 @@ class Results:
     Args:
         source: the folder of a `sweep` or of ``clickgym run``, finished or not; several of them,
             whose results stand in one table; or what `clickgym.run`, `RecordRegret.result` and
-            `sweep` return, or a list of it and of folders. Differences and p values are of runs
-            with the same seed.
+            `sweep` return, or a list of such results and of folders. Differences and p values are
+            of runs with the same seed.
 
     Attributes:
         rows: a polars frame as in ``results.parquet``, a row for each run and checkpoint. These
@@ -100,8 +100,8 @@ class Results:
 
     @classmethod
     def of_rows(cls, rows: polars.DataFrame, config: Config | None = None) -> Results:
-        """The results that have some rows, which are not checked: those of one sweep or folder, or
-        a part of those of other results.
+        """The results with these rows, which are those of one sweep or folder, or a part of those
+        of other results. They are not checked.
 
         Args:
             rows: as the attribute, at least one.
@@ -113,8 +113,8 @@ class Results:
 
     @property
     def frame(self) -> polars.DataFrame:
-        """The measurements: `rows` without engine and seconds; clicks and rewards are equal on
-        every x86-64 processor tried, regret to twelve digits.
+        """The measurements: `rows` without engine and seconds. On every x86-64 processor tried,
+        clicks and rewards are equal, and regret is equal to twelve digits.
         """
         return self.rows.drop(TIMED)
 
@@ -302,9 +302,9 @@ class Results:
         Args:
             out: a folder, created if missing.
             reference: as in `table`.
-            last_added: of a results folder: when a run was last added before it was read, in
-                nanoseconds. If another command has written rows with later runs meanwhile, those
-                stay.
+            last_added: the time in nanoseconds at which a run was last added to a results folder
+                before it was read. If another command has written rows with later runs meanwhile,
+                its files stay.
         """
         from .reports.figures import figure_bytes  # matplotlib is slow to load
 

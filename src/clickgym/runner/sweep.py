@@ -89,27 +89,27 @@ def sweep(
 
     A finished run is saved at once; short runs in compiled code are saved after about 20,000
     sessions. A stopped sweep resumes when you call it again with the same arguments, or with a part
-    of them, and ends with the same numbers. They do not depend on the order, on ``n_jobs`` or on
-    the engine. The seed of a run depends on ``seed``, the name of the instance and the number of
-    the run: all agents meet the same users, a label is only a name, and `run` with the ``seed`` in
-    the rows of a run repeats it. An object has the name by which it could be passed: the class
-    `TopRank` is ``"TopRank"``, your own class ``"my_module:MyAgent"``. Give a label, in a mapping,
-    to an object without such a name (a click model, arguments with an array).
+    of them, and ends with the same numbers. No number depends on the order of runs, on ``n_jobs``
+    or on the engine. The seed of a run depends on ``seed``, the name of the instance and the number
+    of the run. So all agents meet the same users, and a label is only a name. `run` with the
+    ``seed`` in the rows of a run repeats this run. An object has the name by which it could be
+    passed: the class `TopRank` is ``"TopRank"``, your own class ``"my_module:MyAgent"``. Give a
+    label, in a mapping, to an object without such a name (a click model, arguments with an array).
 
     A run is known by its setting (versions, horizon, seed, checkpoints, metrics) and by its agent,
     environment and instance: name, arguments and, for a class of your own, the text of its file and
     of your own modules that it imports. If a run is in the folder, it is not played again. What
-    clickgym cannot see, such as a file that your agent opens by itself, needs another folder.
-    An agent is played, but not resumed, if it stands in a notebook or within a function, if an
-    argument is such as an open file, or if its code was edited after its import.
+    clickgym cannot see, such as a file that your agent opens by itself, needs another folder. An
+    agent is played, but not resumed, if it stands in a notebook or within a function, if an
+    argument is an object such as an open file, or if its code was edited after its import.
 
     Args:
         envs: ids or specs, as ``"PBMRank-v0"``, ``"PBMRank-v0:reward=any_click"`` or
             ``"my_module:MyRank-v0"``; ``(id, arguments)``; a click model; or a mapping from labels
-            to such.
+            to these.
         agents: names or specs, as ``"BatchRank"``, ``"CascadeKLUCB:feedback=first_click"`` or
             ``"my_module:MyAgent"``; classes or ``(class, arguments)``; or a mapping from labels to
-            such.
+            these.
         horizon: T, sessions per run; ``1e6`` is accepted.
         runs: runs per pair.
         instances: names, files or `Instance` objects; each is used in every environment.

@@ -135,8 +135,8 @@ def gain_context(env: Env, b: int = 0, k: int = 5) -> GainContext:
 def ndcg_at(k: int) -> Metric:
     """The metric ``ndcg@k``."""
     return Metric(
-        f"NDCG of the first {k} positions (ndcg@K of K), also where candidates change; the gain is "
-        "that of the users' model, else attraction",
+        f"NDCG of the first {k} positions, also where candidates change; ndcg@K takes K positions. "
+        "Gains are those of the users' model, or else attractions",
         ndcg,
         partial(gain_context, k=k),
     )
@@ -197,7 +197,7 @@ METRICS: dict[str, Metric] = {
     "ndcg@10": ndcg_at(10),
     "held_out_ndcg@10": held_out_ndcg_at(10),
     "violations": Metric(
-        "lists with more than |V_0| + K/2 wrongly ordered pairs, |V_0| those of the initial list "
+        "lists with more wrongly ordered pairs than the initial list, by more than K/2 "
         "(Li et al. 2019, eq. 7)",
         violation,
         safety_context,
