@@ -53,14 +53,8 @@ def test_list_gives_one_line_to_everything(printed):
 
 
 def test_show_prints_a_docstring_of_every_name(printed, refused):
-    """In a narrow terminal its lines are broken anew, and no word is lost."""
     for name in NAMES:
-        shown, narrow = printed(["show", name]), printed(["show", name], 80)
-        assert shown.startswith(f"{name}\n")
-        assert narrow.split() == shown.split()
-        assert max(map(len, narrow.splitlines())) <= 80
-    assert "\nitems differ clearly in clicks.\n" in printed(["show", "TopRank"], 80)  # prose flows
-    assert f"\n{' ' * 20}are drawn more often\n" in printed(["show", "PBMHB"], 80)  # code does not
+        assert printed(["show", name]).startswith(f"{name}\n")
     for name, word in {
         "TopRank": "Lattimore",
         "UBMLinUCB": "b += w_k c_k x",

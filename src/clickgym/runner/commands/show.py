@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import textwrap
 from typing import Annotated, Any
 
 import typer
@@ -21,8 +20,6 @@ from ..play.metrics import AT_K, METRICS, metric_of
 
 WIDEST = 100
 """Characters of a line, also where the output is a file or a pipe."""
-SOURCE = 96
-"""Characters of a line of a docstring in this package, without the indent of its class."""
 
 
 KINDS = ("environments", "instances", "agents", "metrics")
@@ -98,47 +95,7 @@ def show(
     console = output()
     text = text_of(name)
     say(console, name, "bold")
-    if console.width < SOURCE:
-        text = _narrow(text, console.width)
     console.print(text, markup=False, highlight=False)
-
-
-def _narrow(text: str, width: int) -> str:
-    """Break the lines of a docstring anew: of prose by paragraphs, and of pseudo-code and examples,
-    which follow ``::`` or begin with ``>>>``, each line by itself.
-    """
-    blocks: list[list[str]] = []
-    code: int | None = None  # the indent of the last ``::``
-    for line in text.splitlines():
-        indent = len(line) - len(line.lstrip())
-        if line and code is not None and indent <= code:
-            code = None
-        before = blocks[-1][-1] if blocks else ""
-        is_prose = code is None and not before.lstrip().startswith((">>>", "..."))
-        # A line of prose goes on where the first word of the next one had no room.
-        if line and before and is_prose and len(f"{before} {line.split()[0]}") > SOURCE:
-            blocks[-1].append(line)
-        else:
-            blocks.append([line])
-        if line.strip() == "::":
-            code = indent
-    return "\n".join(_broken(block, width) for block in blocks)
-
-
-def _broken(block: list[str], width: int) -> str:
-    first, *_, last = [block[0], *block]
-    indents = [line[: len(line) - len(line.lstrip())] for line in (first, last)]
-    if len(block) == 1:
-        indents[1] += "    "
-    words = " ".join(line.strip() for line in block)
-    return textwrap.fill(
-        words,
-        width,
-        initial_indent=indents[0],
-        subsequent_indent=indents[1],
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
 
 
 def text_of(name: str) -> str:
