@@ -1,9 +1,10 @@
 """The pairs of an agent and a click model that are compiled, which is most of the time of the
 tests.
 
-Each agent is compiled in one model, each model with one agent at least, and tests that need some
-pair share the kernels. `make test-slow` compiles each agent without features in a second model.
-`test_digits` plays these and many other pairs with kernels that run as Python.
+Each agent is compiled in one model (CMLinUCB and DCMLinUCB in slow tests), each model with one
+agent at least, and tests that need some pair share the kernels. `make test-slow` compiles each
+agent without features in a second model. `test_digits` plays these and many other pairs with
+kernels that run as Python.
 """
 
 from __future__ import annotations
