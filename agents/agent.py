@@ -149,14 +149,14 @@ class Agent(BaseAgent, ABC):
 
     @abstractmethod
     def update(
-        self, observation: Any, ranking: NDArray[np.int64], clicks: NDArray[np.int8], reward: float
+        self, observation: Any, ranking: NDArray[np.int64], clicks: NDArray[np.int64], reward: float
     ) -> None:
         """Learn from a session.
 
         Args:
             observation: the observation that was passed to `rank`.
             ranking: ``(K,)`` the list that was shown, as returned by `rank`.
-            clicks: ``(K,)`` 0 or 1 for each position.
+            clicks: ``(K,)`` 0 or 1 for each position. The runner passes int64, which counts.
             reward: the realised reward.
         """
 

@@ -236,9 +236,7 @@ class BatchRank(CompiledAgent):
            items than positions. A batch with equal numbers that its first test cannot split would
            then never be tested again. Here the next stage starts whenever there is no split, with
            the items that survive the elimination.
-        2. ⚠ Of several admissible splits the one at the lowest position (largest s) is chosen, as
-           in the loop of lines 13-15; both halves start at stage 0 with counts of 0.
-        3. A batch of one item on one position is shown and no longer counted.
+        2. A batch of one item on one position is shown and no longer counted.
 
     Example:
         >>> BatchRank(4, 2, horizon=1000, seed=0).rank(None).shape

@@ -122,7 +122,8 @@ class CascadeDUCB(CascadeAgent):
         n_items: L.
         n_positions: K.
         gamma: γ in ``(0, 1]``; None takes ``1 - 1/(4 sqrt(T))``, the paper's experiments' choice.
-        epsilon: ε > 0, the weight of exploration in the bonus.
+        epsilon: ε > 0, the weight of exploration in the bonus. The paper has 0.5 in its
+            experiments; its theorem needs more than 0.5.
         horizon: T, for the default of γ; None doubles an estimate of T and keeps the statistics:
             ``γ = 1 - 1/(4·2^{k/2})`` for ``2^k ≤ t < 2^{k+1}``.
         feedback: as in `CascadeUCB1`.
@@ -294,7 +295,8 @@ class CascadeSWUCB(CascadeAgent):
         n_items: L.
         n_positions: K.
         tau: τ ≥ 1, in sessions; None takes ``⌈2 sqrt(T ln T)⌉``, the paper's experiments' choice.
-        epsilon: ε > 0, the weight of exploration in the bonus.
+        epsilon: ε > 0, the weight of exploration in the bonus. The paper has 0.5 in its
+            experiments; its theorem needs more than 0.5.
         horizon: T, for the default of τ; None doubles an estimate of T: ``τ = ⌈2 sqrt(2^k ln
             2^k)⌉`` for ``2^k ≤ t < 2^{k+1}``. The growing window keeps its old sessions; τ stays
             constant from t = 2²⁶ on.

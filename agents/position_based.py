@@ -148,6 +148,7 @@ class PBMUCB(ExaminationAgent):
     Deviations from the paper:
         1. ⚠ Ties, and items never shown (which rank first), are ordered uniformly at random.
         2. κ need not decrease: the paper numbers positions by κ, here they keep their own order.
+        3. ⚠ The default ε is 0, which the regret bound does not cover.
 
     Example:
         >>> PBMUCB(4, 2, examination=[1.0, 0.5], seed=0).rank(None).shape
@@ -318,6 +319,7 @@ class PBMPIE(ExaminationAgent):
         2. ⚠ Ties among θ̂ are broken uniformly at random. If the θ̂ of the last leader is above 1,
            no item replaces it, because no index exceeds 1. An item without data ranks last.
         3. κ need not decrease: the k-th leader goes to the position with the k-th largest κ.
+        4. ⚠ The default ε is 0. Algorithm 1 asks for ε > 0, and its regret bound holds for these.
 
     Example:
         >>> PBMPIE(4, 2, examination=[1.0, 0.5], horizon=1000, seed=0).rank(None).shape

@@ -104,6 +104,10 @@ class PBMTS(ExaminationAgent):
     Source: Lagrée, Vernade, Cappé, *Multiple-play bandits in the position-based model*, NIPS 2016,
         section 5 (PBM-TS).
 
+    Deviations from the paper:
+        1. ⚠ We did not have the text of section 5. The posterior is derived from the model, with a
+           uniform prior on θ, and ties are broken uniformly at random.
+
     Example:
         >>> PBMTS(4, 2, examination=[1.0, 0.5], seed=0).rank(None).shape
         (2,)
@@ -192,6 +196,10 @@ class BCMPTS(ExaminationAgent):
     Source: as for `PBMTS`, section 5 (BC-MPTS), after MP-TS of Komiyama, Honda, Nakagawa, *Optimal
     regret analysis of Thompson sampling in stochastic multi-armed bandit problem with multiple
     plays*, ICML 2015.
+
+    Deviations from the paper:
+        1. ⚠ We did not have the text of section 5. The corrected counts and the uniform prior are
+           our reading of its name, bias-corrected multiple-play Thompson sampling.
 
     Example:
         >>> BCMPTS(4, 2, examination=[1.0, 0.5], seed=0).rank(None).shape

@@ -143,7 +143,7 @@ class FrozenPolicy(Agent):
         return without_repeats(items, self.n_items)
 
     def update(
-        self, observation: Any, ranking: NDArray[np.int64], clicks: NDArray[np.int8], reward: float
+        self, observation: Any, ranking: NDArray[np.int64], clicks: NDArray[np.int64], reward: float
     ) -> None:
         """Do nothing, because the policy is frozen."""
 

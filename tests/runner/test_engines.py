@@ -435,3 +435,24 @@ def test_result_names_what_ran():
     assert frame["regret"].to_list() == result.regret.tolist()
     named = clickgym.run(TopRank(10, 5, horizon=100), "PBMRank-v0", 10, seed=4)
     assert (named.env, named.instance) == ("PBMRank-v0", "yandex-9982")
+
+
+@pytest.mark.uncompiled
+def test_clicks_can_be_counted_in_plain_python():
+    """Also beyond 127, where the int8 of observations ends."""
+
+    class Counting(clickgym.agents.Agent):
+        def __init__(self, n_items, n_positions, *, seed=None):
+            self.counts, self.ranking = {}, list(range(n_positions))
+
+        def rank(self, observation):
+            return self.ranking
+
+        def update(self, observation, ranking, clicks, reward):
+            for item, click in zip(ranking, clicks, strict=True):
+                self.counts[item] = self.counts.get(item, 0) + click
+
+    env = gym.make("PBMRank-v0", attraction=[0.9, 0.9], examination=[1.0])
+    agent = Counting(2, 1)
+    result = clickgym.run(agent, env, 400, seed=0)
+    assert agent.counts[0] == result.clicks[-1] > 300

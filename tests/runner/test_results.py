@@ -244,5 +244,5 @@ def test_a_sweep_without_a_finished_run_hides_none(tmp_path):
         sweep(tmp_path, envs=ENVS[:1], agents={"mine": Failing})
     assert_frame_equal(numbers(tmp_path), before)
     sweep(tmp_path, envs=ENVS[:1], agents={"mine": "Random"})
-    with pytest.warns(UserWarning, match="^6 runs in .* one of their labels has another meaning"):
+    with pytest.warns(UserWarning, match="^6 runs in .* have their labels now: mine"):
         assert numbers(tmp_path)["regret"].to_list() != before["regret"].to_list()

@@ -108,6 +108,5 @@ def _fault(name: str, check: Callable[[], None]) -> list[str]:
     except Fault as fault:
         return [f"{name}: {fault}"]
     except FAILURES as error:
-        first_line = str(error).partition("\n")[0]
-        return [f"{name}: {type(error).__name__}: {first_line}"]
+        return [f"{name}: {cause(error)}"]
     return []

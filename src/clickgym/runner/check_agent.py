@@ -309,7 +309,7 @@ def _shown(agent: Any, env: gym.Env, n_sessions: int) -> Iterator[list[int]]:
         except StopIteration:  # which a generator cannot raise
             raise Fault("StopIteration") from None
         following, reward, terminated, truncated, _ = env.step(ranking)
-        clicks = np.array(clicks_of(following))
+        clicks = np.array(clicks_of(following), np.int64)
         yield np.asarray(ranking).tolist()
         with _unchanged("update", observation=observation, ranking=ranking, clicks=clicks):
             agent.update(observation, ranking, clicks, float(reward))

@@ -379,11 +379,14 @@ def _hidden(
 ) -> list[str]:
     """A line for each folder and reason for which finished runs are not shown."""
     not_shown = finished.keys() - {key for *_, key in shown.trials()}
+    now = dict(meaning for cell in shown.cells for meaning in cell.meanings())
     keys = dict[tuple[Path, str], set[str]]()
     for folder, configs in by_folder.items():
         for config in configs.values():
             others = [name for name in SETTING if getattr(config, name) != getattr(shown, name)]
-            reason = "one of their labels has another meaning now"
+            meanings = dict(meaning for cell in config.cells for meaning in cell.meanings())
+            changed = [label[1] for label in meanings if now.get(label) != meanings[label]]
+            reason = f"other things have their labels now: {', '.join(changed)}"
             if others:
                 reason = f"they have another {others[0]} ({short(getattr(config, others[0]))})"
             runs = keys.setdefault((folder, reason), set())

@@ -151,7 +151,7 @@ def play_python(run: Run) -> float:
                 raise environment_error(agent, env, f"step {meter.step + 1}", error) from error
             clicks, reward = session.clicks, session.reward
             try:
-                agent.update(observation, ranking, clicks, reward)
+                agent.update(observation, ranking, clicks.astype(np.int64), reward)
             except FAILURES as error:
                 raise session_error(agent, env, f"step {meter.step + 1}", error) from error
             if metrics.summed:
