@@ -219,6 +219,10 @@ class Broken(Gradient):
     def learn(self, envs, sessions, on_step, discount):
         raise KeyError("weights")
 
+class Resets(Gradient):
+    def learn(self, envs, sessions, on_step, discount):
+        super().learn(envs, sessions, lambda: envs.reset(seed=17) and on_step(), discount)
+
 class Endless(Gradient):
     def learn(self, envs, sessions, on_step, discount):
         super().learn(envs, sessions, lambda: on_step() or True, discount)
@@ -270,6 +274,16 @@ def test_what_is_wrong_is_one_line(name: str, error: type[Exception], message: s
     with pytest.raises(error, match=message) as caught:
         clickgym.run(f"pond:{name}", SMALL, 100, seed=0)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.usefixtures("own")
+def test_resets_of_streams_exchange_no_users() -> None:
+    """Seeds of the loop do not count; who comes back, or changes, is not reset."""
+    steps = range(16, 161, 16)  # each step of all streams
+    resets = clickgym.run("pond:Resets", SMALL, 160, seed=0, checkpoints=steps)
+    assert len({*np.diff(resets.clicks)}) > 1
+    with pytest.raises(clickgym.AgentError, match="resets its streams, which would cut episodes"):
+        clickgym.run("pond:Resets", "CascadeMDPRank-v0", 160, seed=0)
 
 
 # ------------------------------------------------------------------------------ users with features

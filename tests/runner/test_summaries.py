@@ -135,6 +135,13 @@ def test_many_runs_of_one_query_are_one_observation():
     assert both["units"].to_list() == [2, 2]
 
 
+def test_runs_after_sessions_that_were_not_recorded_are_not_paired():
+    """Those sessions drew users, so that the later ones are others than those of the same seed."""
+    late = frame_of({"late": [2, 4, 3, 6]}, unrecorded=100)
+    table = clickgym.Results.of_rows(polars.concat([frame_of({"a": [1, 2, 3, 4]}), late])).table()
+    assert table["difference"].null_count() == table["p"].null_count() == 2
+
+
 def test_p_of_several_agents_is_adjusted_and_of_two_units_unknown():
     regrets = {"a": [1, 2, 3, 4], "b": [2, 4, 3, 6], "c": [9, 3, 8, 5], "same": [1, 2, 3, 4]}
     table = clickgym.Results.of_rows(frame_of(regrets)).table()

@@ -1,5 +1,6 @@
 """Sweeps: the same numbers whatever the order, the workers, the chunks and the interruptions."""
 
+import itertools
 import os
 import random
 import signal
@@ -9,6 +10,7 @@ import threading
 import time
 from dataclasses import replace
 
+import gymnasium as gym
 import joblib
 import polars
 import pytest
@@ -192,6 +194,16 @@ def test_the_same_users_under_two_names(tmp_path, other):
         with pytest.raises(ValueError, match="are the same users"):
             together()
     assert_frame_equal(clickgym.Results(first).frame, parts[0].frame)
+
+
+def test_a_function_that_makes_other_users_at_each_call_is_refused():
+    """Their seeds would be those of other runs, and how often it is called depends on workers."""
+    numbers = itertools.count()
+    envs = {"E": lambda: gym.make("PBMRank-v0", instance=f"uniform:seed={next(numbers)}")}
+    with pytest.raises(ValueError, match="E makes other users at each call"):
+        clickgym.sweep(envs, AGENTS, 100, 2)
+    same = {"E": lambda: gym.make("PBMRank-v0", attraction=[0.1, 0.9], examination=[1.0])}
+    assert clickgym.sweep(same, AGENTS, 100, 2, n_jobs=1).table()["runs"].to_list() == [2, 2]
 
 
 # ---------------------------------------------------------------- runs of several queries

@@ -28,11 +28,13 @@ RUN = ("env", "instance", "agent", "sweep_seed", "run")
 """The columns that tell runs apart."""
 IS_FROZEN = col("engine") == FrozenPolicy.engine
 """Whether a run is of a policy that does not learn in it."""
-MET_OTHERS = ~col("engine").is_in([*ENGINES, OWN_LOOP, FrozenPolicy.engine]) | (
-    col("seed").is_null()
+MET_OTHERS = (
+    ~col("engine").is_in([*ENGINES, OWN_LOOP, FrozenPolicy.engine])
+    | col("seed").is_null()
+    | (col("unrecorded") > 0)
 )
 """Whether a run met other users than runs of other agents with its seed: it trained on streams of
-its own, or its seed is unknown.
+its own, its seed is unknown, or sessions that were not recorded drew some users.
 """
 
 

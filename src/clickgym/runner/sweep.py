@@ -14,6 +14,7 @@ from dataclasses import replace
 from importlib.metadata import version
 from itertools import groupby, product
 from pathlib import Path
+from types import FunctionType
 from typing import Any, Literal, NamedTuple
 
 import joblib
@@ -218,7 +219,8 @@ def _planned(
         What the sweep is of, and what plays each cell.
 
     Raises:
-        ValueError: two instances are the same users, and would count as two.
+        ValueError: two instances are the same users, and would count as two; or an environment has
+            other users each time that it is made.
         UnsuitedError: naming all agents that cannot play.
     """
     horizon, metrics = setting["horizon"], Metrics(setting["metrics"])
@@ -240,6 +242,11 @@ def _planned(
             content = loaded(name if instance is None else instance)
             known |= hashes_of("instance", {name: content}, is_kept=is_kept)
         users = users_of(env)
+        if isinstance(of_this[0], FunctionType) and users != users_of(make_env(of_this, instance)):
+            raise ValueError(
+                f"{env_label} makes other users at each call, and all runs need the same; several "
+                "users are several instances, which the function takes as instance"
+            )
         for label, resolved in of_agent.items():
             try:
                 agent = make_agent(resolved, env, horizon=horizon, seed=0)

@@ -215,7 +215,8 @@ def play_learner(run: Run) -> float:
 
 class RecordedStreams(VectorWrapper):
     """The streams of a run's users on which a learner trains: the run's meter and metrics count
-    their sessions, and the run's seed determines the users, whatever seed `reset` gets first.
+    their sessions, and the run's seed determines the users, whatever seeds `reset` gets. Users who
+    come back or change are not reset again.
 
     Args:
         run: whose agent has ``n_envs``, the number of streams.
@@ -239,8 +240,13 @@ class RecordedStreams(VectorWrapper):
     def reset(
         self, *, seed: Any = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        if self._seed is not None:
-            seed, self._seed = self._seed, None
+        users: Any = self._run.env.unwrapped.model  # type: ignore[attr-defined]
+        if self._run.meter.step and (users.may_leave or len(users.starts) > 1):
+            raise RuntimeError(
+                "learn resets its streams, which would cut episodes short: they begin their next "
+                "ones by themselves"
+            )
+        seed, self._seed = self._seed, None
         return super().reset(seed=seed, options=options)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
