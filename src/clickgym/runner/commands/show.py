@@ -107,9 +107,7 @@ def text_of(name: str) -> str:
     if name in METRICS or name.partition("@")[0] in AT_K:
         return metric_of(name).description
     if name in FAMILIES:
-        arguments = inspect.signature(FAMILIES[name]).parameters.values()
-        listed = ", ".join(str(one.replace(annotation=one.empty)) for one in arguments)
-        return f"{load_instance(name).description}\nArguments: {listed}"
+        return f"{load_instance(name).description}\n{_arguments_of(FAMILIES[name])}"
     if name.endswith(".json") or name.partition(":")[0] in list_instances():
         instance = load_instance(name)
         return instance.description or repr(instance)
@@ -123,8 +121,15 @@ def text_of(name: str) -> str:
         agent: Any = resolved_agent(name)[0]
         text = inspect.getdoc(agent) or ""
         bases = [base for base in agent.__mro__ if f"that of `{base.__name__}`, where" in text]
-        texts = [text, *(f"{base.__name__}\n{inspect.getdoc(base)}" for base in bases)]
+        texts = [_arguments_of(agent), text, *(f"{base.__name__}\n{inspect.getdoc(base)}" for base in bases)]
         settings = [getattr(agent, name, {}) for name in ("defaults", "with_features")]
         return "\n\n".join([*texts, *map(repr, filter(None, settings))])
     names = [*AGENTS, *ENVIRONMENTS, *list_instances(), *METRICS]
     raise ValueError(unknown("name", name, names))
+
+
+def _arguments_of(function: Any) -> str:
+    """The names and defaults of the arguments of a function or class."""
+    arguments = inspect.signature(function).parameters.values()
+    listed = ", ".join(str(one.replace(annotation=one.empty)) for one in arguments)
+    return f"Arguments: {listed}"

@@ -187,13 +187,10 @@ def about_pairs(table: polars.DataFrame) -> Iterator[str]:
     over = sorted({*table["over"]})
     if "instances" in over:
         has_these = table["regret_ci95_runs"].count() > 0
-        these = " Those of ± these are about these instances alone." * has_these
-        yield f"The intervals are about other instances, if these are a sample of them.{these}"
+        these = " ± these is for these instances alone." * has_these
+        yield f"± is for any instances of which these are a sample.{these}"
     elif "runs" in over and table["reward_ci95"].count():
-        yield (
-            "The intervals are about more runs with these users. They say nothing about other "
-            "users."
-        )
+        yield "± is for more runs with these users, and says nothing about other users."
     if table["difference"].count():
         units, reference = " or ".join(over), table["reference"][0]
         measure = measure_of(table)
