@@ -44,8 +44,9 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         form: only if ``model`` is a name: ``""``, ``"NonStationary"``, ``"Contextual"`` or
             ``"Queries"``.
         n_positions: K, the length of a list; None takes that of the instance or of the parameters.
-        reference: ``(K,)`` the list against which regret is measured; None takes the optimal list
-            (see `ClickModel.optimal_ranking`, which refuses some large problems).
+        reference: ``(K,)`` the list against which regret is measured, and which ``info`` then calls
+            optimal; None takes the optimal list (see `ClickModel.optimal_ranking`, which refuses
+            some large problems).
         render_mode: None, or what `render` returns: ``"ansi"`` (text) or ``"rgb_array"`` (a
             picture).
         **parameters: the parameters of the named model; they cannot be combined with an instance.
@@ -229,7 +230,9 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
             return self.model.knowledge(source, self.initial_ranking)
         if not self.model.are_alike:
             return None
-        return self.task.optimal_ranking if source == "optimal_ranking" else self.initial_ranking
+        if source == "initial_ranking":
+            return self.initial_ranking
+        return self.task.optimal_ranking if self.reference is None else None
 
     def render(self) -> str | NDArray[np.uint8] | None:
         """Return the page of the last session: text for ``"ansi"``, an ``(H, W, 3)`` uint8 picture

@@ -8,7 +8,7 @@ import os
 import sys
 import warnings
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import get_ident
 from typing import Any
 
@@ -52,7 +52,7 @@ class _Seeds:
 
     reset_seed: int | None = None
     n_seeds: int = 0
-    cuts = Counter[int]()
+    cuts: Counter[int] = field(default_factory=Counter)
 
 
 class _Recorded:

@@ -15,6 +15,8 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import FlattenObservation
 from registries import default_ids
 
+import clickgym
+from clickgym.agents.agent import UnsuitedError
 from clickgym.envs import ClickEnv, DependentClickModel
 
 pytestmark = pytest.mark.uncompiled
@@ -116,7 +118,7 @@ def test_a_bad_action_is_refused_and_leaves_no_trace(action, error, message):
 
 
 def test_optimum_out_of_reach():
-    """It is refused, and a reference list measures regret instead."""
+    """It is refused, and a reference list measures regret instead. Nobody knows the best list."""
     model = DependentClickModel(np.linspace(0.9, 0.1, 30), np.full(10, 0.5))
     with pytest.raises(ValueError, match="pass the list to measure"):
         ClickEnv(model)
@@ -127,3 +129,5 @@ def test_optimum_out_of_reach():
     assert env.step(range(10, 20))[-1]["regret"] == pytest.approx(
         model.expected_reward(range(10)) - model.expected_reward(range(10, 20))
     )
+    with pytest.raises(UnsuitedError, match="Oracle"):
+        clickgym.make_agent("Oracle", env)

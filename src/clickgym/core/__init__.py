@@ -1,1 +1,1 @@
-"""Code that does not depend on ranking: kernels, checks, files, statistics, text, tables."""
+"""What all rooms use: kernels, checks, files, statistics, text, tables."""

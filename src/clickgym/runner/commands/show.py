@@ -121,7 +121,11 @@ def text_of(name: str) -> str:
         agent: Any = resolved_agent(name)[0]
         text = inspect.getdoc(agent) or ""
         bases = [base for base in agent.__mro__ if f"that of `{base.__name__}`, where" in text]
-        texts = [_arguments_of(agent), text, *(f"{base.__name__}\n{inspect.getdoc(base)}" for base in bases)]
+        texts = [
+            _arguments_of(agent),
+            text,
+            *(f"{base.__name__}\n{inspect.getdoc(base)}" for base in bases),
+        ]
         settings = [getattr(agent, name, {}) for name in ("defaults", "with_features")]
         return "\n\n".join([*texts, *map(repr, filter(None, settings))])
     names = [*AGENTS, *ENVIRONMENTS, *list_instances(), *METRICS]
