@@ -113,7 +113,8 @@ class ContextualModel(Users):
         self.items = _features(items)
         n_items = len(self.items)
         self.users = None if users is None else numbers("users", users, (None, None))
-        n_users = len(candidates or [()]) if self.users is None else len(self.users)
+        n_users = 1 if candidates is None else len(candidates)
+        n_users = n_users if self.users is None else len(self.users)
         self._names_all = candidates is None
         if candidates is None:
             self.candidates = [np.arange(n_items)] * n_users
@@ -182,11 +183,15 @@ class ContextualModel(Users):
 
         # Metrics.
         self.gain = None if gain is None else numbers("gain", gain, (n_items,), 0.0)
-        self.held_out = held_out and [
-            integers(f"held_out[{query}]", row, (None,), 0, n_items).copy()
-            for query, row in enumerate(held_out)
-        ]
-        if self.held_out and (self.gain is None or users is not None or len(self.interactions)):
+        self.held_out = held_out
+        if held_out is not None:
+            self.held_out = [
+                integers(f"held_out[{query}]", row, (None,), 0, n_items).copy()
+                for query, row in enumerate(held_out)
+            ]
+        if self.held_out is not None and (
+            self.gain is None or users is not None or len(self.interactions)
+        ):
             raise ValueError("held_out needs a gain, and neither users nor interactions")
 
         self.pool = Pool(

@@ -74,6 +74,3 @@ def test_what_was_certain_may_end_without_a_new_comparison():
         parts.append(int(agent.state.n_parts[0]))
     last = next(t for t in range(1, 120) if math.log(math.log(t + 3)) > 1.44)
     assert parts == [2] * (last - 1) + [1] * (120 - last)
-
-
-# ------------------------------------------------------------------------------------ what is shown

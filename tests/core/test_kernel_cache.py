@@ -39,11 +39,14 @@ FILES = {
         from clickgym.core.kernels import kernel
         from constants_of_it import FACTOR
 
+        SIGN = 1.0
+
         @kernel
         def scaled(x, by=1.0):
+            turned = lambda value: SIGN * value
             x = known.SCALE * known.TABLE[1] * known.STEPS[1] * x
             x = package_of_it.rules.moved(x)
-            return FACTOR * x * by
+            return turned(FACTOR * x * by)
     """,
     "it": """
         from typing import NamedTuple
@@ -117,6 +120,7 @@ EDITS = {
     "constant": ("constants_of_it", "3.0", "5.0", 20.0),
     "callee": ("callee_of_it", "FACTOR * x", "FACTOR + x", 16.0),
     "default": ("callee_of_it", "by=1.0", "by=2.0", 24.0),
+    "constant in a function within": ("callee_of_it", "SIGN = 1.0", "SIGN = 2.0", 24.0),
     "fields": (
         "it",
         "State(NamedTuple):\n    first: np.ndarray\n    second",

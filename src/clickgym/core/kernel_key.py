@@ -52,7 +52,7 @@ def reached_by(kernel: Any) -> dict[Any, str]:
             reached[function] = UNKNOWN  # before those that it calls
             code, texts = function.__code__, []
             for name, value in _read(function):
-                texts += [name, text(value, code.co_names, (*callers, function))]
+                texts += [name, text(value, _names_in(code), (*callers, function))]
             place = function.__module__, function.__qualname__, code.co_filename
             content = repr((place, _instructions(code), texts))
             if UNKNOWN in texts or _first.setdefault(function, content) != content:
@@ -60,7 +60,7 @@ def reached_by(kernel: Any) -> dict[Any, str]:
             reached[function] = content
         return reached[function]
 
-    def text(value: Any, names: tuple[str, ...], callers: tuple[Any, ...]) -> str:
+    def text(value: Any, names: set[str], callers: tuple[Any, ...]) -> str:
         """Different values have different texts; of a module only what the names may read."""
         if isinstance(value, types.FunctionType) and hasattr(value, "is_kernel"):
             return visit(value, callers)
@@ -73,7 +73,7 @@ def reached_by(kernel: Any) -> dict[Any, str]:
         if _is_of_library(value):
             return f"{value.__name__} of {getattr(value, '__module__', '')}"
         if isinstance(value, types.ModuleType):
-            value = [(name, getattr(value, name)) for name in names if hasattr(value, name)]
+            value = [(name, getattr(value, name)) for name in sorted(names) if hasattr(value, name)]
         elif isinstance(value, enum.EnumType):
             value = [(name, value[name].value) for name in value.__members__]
         elif isinstance(value, enum.Enum):
@@ -96,9 +96,14 @@ def _read(function: Any) -> Iterator[tuple[str, Any]]:
     code = function.__code__
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
         yield name, cell.cell_contents
-    for name in code.co_names:
-        if name in function.__globals__:
-            yield name, function.__globals__[name]
+    for name in sorted(_names_in(code) & function.__globals__.keys()):
+        yield name, function.__globals__[name]
+
+
+def _names_in(code: types.CodeType) -> set[str]:
+    """Return the names of globals and attributes in a function, also in functions within it."""
+    inner = (value for value in code.co_consts if isinstance(value, types.CodeType))
+    return {*code.co_names}.union(*map(_names_in, inner))
 
 
 def _instructions(code: types.CodeType) -> tuple[Any, ...]:
