@@ -92,6 +92,7 @@ ENV PBMRank-v0:n_positions=11     n_positions is 11, but there are only n_items 
 AGENT Batchrank                   unknown agent 'Batchrank'; did you mean 'BatchRank'?
 AGENT CascadeTS:feedbak=x         unknown hyper-parameter 'feedbak'; did you mean 'feedback'?
 AGENT EpsilonGreedy:epsilon=2     epsilon is 2; expected a probability
+AGENT EpsilonGreedy:epsilon=1,epsilon=0   expected key=value once for each key
 AGENT mine=TopRank mine=Random    agent 'mine' is named twice
 AGENT no_module:MyAgent           there is no module 'no_module'
 AGENT clumsy:Clumsi               the module 'clumsy' has no 'Clumsi'
@@ -153,8 +154,9 @@ def linear():
     return agents.C2UCB(4, 2, n_features=3)
 
 
-def planner():
-    return agents.CascadeVI(4, 2, n_states=2, mean_sessions=3, click_rewards=np.ones((2, 4)))
+def planner(paid=1.0):
+    rewards = np.full((2, 4), paid)
+    return agents.CascadeVI(4, 2, n_states=2, mean_sessions=3, click_rewards=rewards)
 
 
 make_agent, run, sweep = clickgym.make_agent, clickgym.run, clickgym.sweep
@@ -170,6 +172,7 @@ CALLS = {
     "expected a list of agents": lambda: short(["PBMRank-v0"], agents.TopRank),
     "no list is pending": lambda: waiting(agents.TopRank(4, 2, horizon=5)),
     r"features has shape \(2, 1\)": lambda: linear().rank({"features": np.zeros((2, 1))}),
+    r"click_rewards\[0, 0\] is inf": lambda: planner(paid=math.inf),
     "state is 2": lambda: planner().rank({"state": 2}),
     "CascadeVI observes state, which ClickEnv does not": lambda: run(planner(), ClickEnv(MODEL), 9),
 }
@@ -245,7 +248,7 @@ def right(agent, parameter):
 WRONG = {
     bool: [0, None, "true"],
     int: [True, 0.5, "3", -1],
-    float: [True, "3", math.nan],
+    float: [True, "3", math.nan, 1e101],
     str: [3, "x"],
     list: [None, "abc", [], [[1], [1, 2]], ["3"], [math.nan]],
 }

@@ -4,10 +4,12 @@ items.
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 import pytest
+from click_stories import assert_uniform
 from reference_agents import GLRReference, follow
 from reference_agents.detection import glr_statistics
 
@@ -82,3 +84,14 @@ def test_restarts_follow_the_reference_where_users_change(feedback):
 
 
 # ------------------------------------------------------------------------------- forced exploration
+
+
+def test_the_order_in_which_items_are_forced_is_drawn():
+    """Null: all orders are equally likely; 600 seeds."""
+    assert_uniform(
+        (
+            tuple(GLRCascadeKLUCB(3, 1, horizon=9, seed=seed).state.drawn_order.tolist())
+            for seed in range(600)
+        ),
+        itertools.permutations(range(3)),
+    )

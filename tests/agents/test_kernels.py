@@ -21,6 +21,7 @@ from clickgym.agents.kernels import (
     kl,
     kl_lower,
     kl_upper,
+    rank_by_draw,
     rank_by_index,
     shuffle_front,
 )
@@ -44,17 +45,18 @@ def test_shuffle_front(start, stop, count):
     assert_uniform(draws, itertools.permutations(range(start, stop), count))
 
 
+@pytest.mark.parametrize("rank", [rank_by_index, rank_by_draw])
 @pytest.mark.parametrize(
     ("values", "count"),
-    [([1, 2, 1, 1], 2), ([1, 1, 1, 1], 4), ([0, 3, 3, 0], 3), ([1, 1, 2, 2], 1)],
+    [([1, 2, 1, 1], 2), ([1, 1, 1, 1], 4), ([0, 3, 3, 0], 3), ([1, 1, 2, 2], 1), ([1, 1, 0, 0], 1)],
 )
-def test_rank_by_index_ties(values, count):
+def test_ties(rank, values, count):
     """Null: all lists in decreasing order of index are equally likely; 6000 draws."""
     rng, index = np.random.default_rng(2), np.array(values, float)
     order = np.arange(4)
     draws = []
     for _ in range(6000):
-        rank_by_index(index, order, rng, count)
+        rank(index, order, rng, count)
         draws.append(tuple(order[:count].tolist()))
     best = sorted(values, reverse=True)[:count]
     lists = [

@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 from reference_agents.plain import draw_steps
-from scipy.stats import ks_1samp, truncnorm
+from scipy.stats import ks_1samp, truncnorm, uniform
 
 from clickgym.agents import PBMHB, pbmhb
 from clickgym.envs import PositionBasedModel
@@ -32,6 +32,20 @@ def test_a_step_to_a_click_that_is_impossible_or_certain():
     change = pbmhb.log_likelihood_change
     assert change(0, np.array([1]), 0.5, 1.0, np.array([1.0]), log_miss, proposed) == -math.inf
     assert change(0, np.array([0]), 0.5, 1.0, np.array([1.0]), log_miss, proposed) == 0.0
+
+
+def test_without_data_the_posterior_stays_uniform():
+    """Null: Kolmogorov-Smirnov against the prior, 3,000 items after 20 sweeps."""
+    agent = PBMHB(3000, 1, c=0.5, n_sweeps=20, seed=3)
+    agent.rank(None)
+    assert ks_1samp(agent.state.theta, uniform.cdf).pvalue > 1e-5
+
+
+def test_the_best_list_has_half_a_click_and_half_a_miss_beforehand():
+    """0 clicks in 1 display are worth 0.5 / 2, and 4 in 10 are 4.5 / 11."""
+    agent = PBMHB(2, 1, seed=0)
+    agent.state.clicks[:], agent.state.misses[:] = [[0], [4]], [[1], [6]]
+    assert agent.best().tolist() == [1]
 
 
 @pytest.mark.parametrize("fix_first", [True, False])

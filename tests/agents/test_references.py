@@ -12,6 +12,7 @@ from reference_agents import (
     BubbleRankReference,
     DiscountedReference,
     TopRankReference,
+    VarianceReference,
     WindowReference,
     doubled,
     each_model,
@@ -69,6 +70,12 @@ IN_THREE_MODELS = [
     (BubbleRank, {"initial": [2, 0, 4, 3, 1], "delta": 0.3}),
     (PBMPIE, {"examination": [0.9, 0.4, 0.6], "horizon": 60}),
 ]
+
+
+def test_weights_of_cascadeucbv():
+    """4 of the variance and 6 of the bias, as in the paper."""
+    reference = VarianceReference(5, 3, variance=4.0, bias=6.0, feedback="last_click")
+    follow(CascadeUCBV(5, 3, seed=1), reference, MODELS["CM"], 400)
 
 
 @each_model

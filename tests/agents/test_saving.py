@@ -48,6 +48,12 @@ def test_damaged_files(tmp_path):
         TopRank.load(path)
 
 
+def test_a_file_that_is_missing(tmp_path):
+    with pytest.raises(FileNotFoundError) as error:
+        TopRank.load(tmp_path / "nowhere.npz")
+    assert "\n" not in str(error.value)
+
+
 class Evil:
     """Unpickling it leaves a file behind."""
 

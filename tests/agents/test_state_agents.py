@@ -87,6 +87,15 @@ def test_the_planner_hopes_what_its_docstring_says(bonus):
     np.testing.assert_allclose(agent.state.values, expected, atol=1e-4 * 8 * 8)
 
 
+def test_an_agent_that_is_saved_while_a_user_stays_goes_on_with_this_user(tmp_path):
+    agent = CascadeVI(3, 1, n_states=2, mean_sessions=5, click_rewards=np.ones((2, 3)), seed=0)
+    agent.update({"state": 0}, agent.rank({"state": 0}), [1])
+    agent.save(tmp_path / "agent.npz")
+    loaded = CascadeVI.load(tmp_path / "agent.npz")
+    loaded.rank({"state": 1})
+    assert loaded.state.moves[0, :, 1].sum() == 1
+
+
 def test_a_transition_across_two_users_is_no_transition():
     agent = CascadeVI(3, 1, n_states=2, mean_sessions=5, click_rewards=np.ones((2, 3)), seed=0)
     for leaves in (False, True, False):

@@ -1,7 +1,9 @@
 """The scorecard: its tasks, its scores, its board."""
 
 import inspect
+import re
 
+import gymnasium as gym
 import numpy as np
 import polars
 import pytest
@@ -12,7 +14,7 @@ from scipy.stats import ttest_1samp
 from clickgym.agents import AGENTS, Agent, TopRank
 from clickgym.bench import board
 from clickgym.bench.board import DATA, ENDS, HEADER, Line, save_line
-from clickgym.bench.play import play, playable
+from clickgym.bench.play import examination, play, playable
 from clickgym.bench.results import read_results, write_results
 from clickgym.bench.score import Anchor, anchors_of, is_scored, score, scores_of, summarize
 from clickgym.bench.tasks import (
@@ -112,6 +114,7 @@ def test_playable_tasks():
 def test_finished_tasks_are_kept_and_no_name_matters(tmp_path, monkeypatch):
     tasks = [task for task in quick_tasks() if task.ability in ("early sessions", "ties")]
     tasks = [task._replace(horizon=200) for task in tasks]
+    assert len(play("TopRank", tasks, 1, tmp_path / "a", n_jobs=1)) == 2
     first = play("TopRank", tasks, 2, tmp_path / "a", n_jobs=1)
     assert first["loss"].n_unique() == 4
     other = play(TopRank, tasks, 2, tmp_path / "b", n_jobs=1)
@@ -122,6 +125,12 @@ def test_finished_tasks_are_kept_and_no_name_matters(tmp_path, monkeypatch):
         assert (table["loss"] != first["loss"]).any()
     monkeypatch.setattr("clickgym.bench.play.run", None)
     assert play("TopRank", tasks, 2, tmp_path / "a", n_jobs=1).equals(first)
+
+
+def test_examination_is_the_mean_over_random_lists():
+    """Of two items the first one stops all users: half of the lists lead to the second position."""
+    env = gym.make("CMRank-v0", attraction=[1.0, 0.0], n_positions=2)
+    assert examination(env) == pytest.approx([1.0, 0.5], abs=0.15)
 
 
 # ------------------------------------------------------------------------------------------- scores
@@ -235,11 +244,25 @@ def test_board_has_the_best_first():
     assert {len(header), *map(len, rows)} == {len(HEADER)}  # nothing is best or worst
 
 
+@pytest.mark.parametrize("played", [["standard", "early sessions"], ["features"]])
+def test_sessions_are_timed_in_the_first_ability_that_was_played(played):
+    """In the mean over its tasks, whatever their horizons."""
+    times = {played[0]: 1e-6}
+    rows = [
+        (task.name, 0, 10.0, times.get(task.ability, 5e-6) * task.horizon)
+        for task in all_tasks()
+        if task.ability in played
+    ]
+    table = polars.DataFrame(rows, ["task", "run", "loss", "seconds"], orient="row")
+    assert board.line_of("mine", "", table).seconds_per_session == pytest.approx(1e-6)
+
+
 @pytest.mark.usefixtures("undrawn")
 def test_bench_command(small, printed, tmp_path, monkeypatch, abilities):
     """An agent of one's own, in plain Python, from a module in the working folder, which adds an
-    ability as well.
+    ability as well, beside the best agent of other people.
     """
+    save_line(small, "MixTS", "", runs_of([task.name for task in all_tasks()], 1, 1.0), {})
     source = [
         "import numpy as np\nfrom clickgym.agents import Agent",
         "from clickgym.bench.tasks import ABILITIES, Group",
@@ -256,7 +279,7 @@ def test_bench_command(small, printed, tmp_path, monkeypatch, abilities):
     words = ["bench", "mine:Plain", "--quick", "--out", "out", "--jobs", "1"]
     text = printed(words, 120)
     assert "Scorecard of mine:Plain" in text
-    assert "early sessions" in text
+    assert re.search(r"early sessions.* TopRank 1\.00", text)
     table, made = read_results(tmp_path / "out" / "mine%3APlain.parquet")
     assert made["command"] == "clickgym bench mine:Plain --quick"
     assert set(table["task"]) == {"early-sessions-02", "ties-03", "mine-01"}

@@ -188,6 +188,7 @@ def test_ubm_ignores_whatever_lies_above_the_used_triangle():
     clean = UserBrowsingModel([0.5, 0.4, 0.3], [[1, 0, 0], [0.5, 0.9, 0], [0.2, 0.6, 0.7]])
     other = UserBrowsingModel([0.5, 0.4, 0.3], [[1, np.nan, 7], [0.5, 0.9, -1], [0.2, 0.6, 0.7]])
     assert other == clean
+    assert np.diag(clean.parameters.examination).tolist() == [1, 0.9, 0.7]
 
 
 # optima ------------------------------------------------------------

@@ -66,6 +66,18 @@ def test_a_run_tells_whether_its_agent_began_there():
         assert (result.agent, result.trained) == expected
 
 
+def test_environments_that_one_agent_steps_in_turn_are_one_training():
+    envs = [clickgym.RecordRegret(gym.make("PBMRank-v0")) for _ in range(3)]
+    for seed, env in enumerate(envs):
+        env.reset(seed=seed)
+    for env in [*envs[:2], *envs[:2], envs[2], envs[2]]:
+        env.step(range(5))
+    results = [env.result("mine", trained=0) for env in envs]
+    with pytest.raises(ValueError, match=r"^runs of mine were stepped in turn"):
+        clickgym.Results(results[:2])
+    assert len(clickgym.Results(results[1:]).rows.filter(step=2)) == 2
+
+
 def test_sessions_that_were_not_recorded_are_counted():
     """Those before the record, whatever seed follows, and those that another loop played since."""
     env = gym.make("PBMRank-v0")

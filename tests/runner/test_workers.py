@@ -17,6 +17,8 @@ import clickgym
 MODULE = """
     from clickgym.agents import Agent
 
+    SHOWN = None
+
     class Forward(Agent):
         def __init__(self, n_items, n_positions, *, seed=None):
             self.ranking = list(range(n_positions))
@@ -47,12 +49,16 @@ def rank_with(write, text):
     return write("edited_agent", dedent(MODULE.replace("list(range(n_positions))", text))).Forward
 
 
-def test_one_job_and_two_play_the_class_that_the_caller_has(write, tmp_path):
-    """With an attribute that the program has set, by which a folder knows the runs, too."""
-    agent, regret, out = rank_with(write, "self.shown"), [], tmp_path / "out"
+@pytest.mark.parametrize("name", ["self.SHOWN", "SHOWN"])
+def test_one_job_and_two_play_the_class_that_the_caller_has(write, tmp_path, name):
+    """With an attribute, or a constant of its module, that the program has set, by which a folder
+    knows the runs, too.
+    """
+    agent, regret, out = rank_with(write, name), [], tmp_path / "out"
+    owner = sys.modules[agent.__module__] if name == "SHOWN" else agent
     up, down = [0, 1, 2, 3, 4], [4, 3, 2, 1, 0]
     for n_jobs, shown, folder in ((1, down, out), (2, down, None), (2, up, out)):
-        agent.shown = shown
+        owner.SHOWN = shown
         results = clickgym.sweep(["PBMRank-v0"], {"it": agent}, 50, 2, n_jobs=n_jobs, out=folder)
         regret.append(results.frame["regret"].to_list())
     assert regret[0] == regret[1] != regret[2]
@@ -107,6 +113,7 @@ alone = in_child(regret)
 assert alone == [regret(7)], alone
 (found,) = in_child(fault)
 assert len(found) == 3 and all("spawn" in text for text in found), found
+assert [regret(7)] == alone
 """
 
 
