@@ -6,7 +6,6 @@ import inspect
 import math
 import re
 import shutil
-import sys
 from functools import partial
 
 import numpy as np
@@ -42,10 +41,7 @@ class Clumsy(Agent):
 class NoAgent:
     pass
 """
-CM = '{"model": "CM", "attraction": [0.5, %s], "n_positions": %s}'
-INSTANCES = {
-    "long": CM % ("0.4", "3"),
-}
+LONG = '{"model": "CM", "attraction": [0.5, 0.4], "n_positions": 3}'
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +53,7 @@ def prepared(tmp_path_factory):
     (folder / "other" / "thesis.txt").write_text("precious")
     (folder / "file").write_text("")
     (folder / "clumsy.py").write_text(OWN_AGENT)
-    for name, text in INSTANCES.items():
-        (folder / f"{name}.json").write_text(text)
+    (folder / "long.json").write_text(LONG)
     return folder
 
 
@@ -66,8 +61,7 @@ def prepared(tmp_path_factory):
 def workplace(prepared, tmp_path, monkeypatch):
     shutil.copytree(prepared, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    yield tmp_path
-    sys.modules.pop("clumsy", None)
+    return tmp_path
 
 
 RUN = "run PBMRank-v0 --agents Random --horizon 100 --runs 2 --out new"

@@ -129,9 +129,6 @@ def test_errors_of_plain_agents_are_told_in_one_line(error):
     assert caught.value.__cause__ is error
 
 
-# ------------------------------------------------------------------------------ what makes a pair
-
-
 # ------------------------------------------------------------------------------------- click models
 
 
