@@ -75,6 +75,13 @@ def test_optimum_over_a_fixed_number_of_sessions(seed):
         np.testing.assert_allclose(users.value[left], later, rtol=1e-9)
 
 
+def test_other_names_of_items_change_no_value():
+    users, order = some_users(0, 2, 4, click_rewards=np.arange(8).reshape(2, 4)), [2, 0, 3, 1]
+    renamed = users.relabelled(order)
+    np.testing.assert_allclose(renamed.value, users.value, rtol=1e-12)
+    np.testing.assert_array_equal(np.take(order, renamed.best), users.best)
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 def test_policy_value_is_the_mean_reward(seed):
     """Null: the mean over 4,000 lives is the value; one z-test of each seed at 1e-4."""

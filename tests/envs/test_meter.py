@@ -32,6 +32,22 @@ def test_all_sessions_of_streams_are_kept(mode):
     assert envs.meter.step == len(sessions)
 
 
+def test_a_step_of_more_sessions_than_were_kept_so_far():
+    envs = RecordVectorRegret(ClickVectorEnv(MODEL, 5000))
+    envs.reset(seed=0)
+    _, rewards, *_ = envs.step([[0, 1]] * 5000)
+    assert envs.meter.reward.tolist() == rewards.cumsum().tolist()
+
+
+def test_streams_that_are_only_reset_simulate_no_session():
+    envs = RecordVectorRegret(gym.make_vec("CascadeMDPRank-v0", 4))
+    envs.reset(seed=0)
+    for _ in range(100):
+        envs.step(envs.action_space.sample())
+    assert envs.meter.step < 400
+    assert not envs.meter.unrecorded.any()
+
+
 def test_streams_are_measured_inside_of_wrappers():
     envs = gym.make_vec("PBMRank-v0", num_envs=2)
     for wrong in (TransformReward(envs, np.negative), gym.make_vec("PBMRank-v0", 2, "sync")):
