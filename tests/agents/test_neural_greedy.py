@@ -89,6 +89,17 @@ def test_clicks_are_unused_with_rewards():
             agent.update(observation, ranking, clicks, reward)
 
 
+def test_the_oldest_sessions_are_forgotten():
+    """A first step of learning knows only the last 64."""
+    agents = [NeuralGreedy(L, K, n_features=2, seed=0, **SMALL, train_freq=128) for _ in "ab"]
+    untrained = agents[0].factors
+    for t, (observation, _, rng) in enumerate(sessions(128)):
+        clicks = rng.integers(0, 2, (2, K))
+        for agent, own in zip(agents, clicks, strict=True):
+            agent.update(observation, range(K), own if t < 64 else clicks[0])
+    assert agents[0].factors.tolist() == agents[1].factors.tolist() != untrained.tolist()
+
+
 def test_interface():
     clickgym.check_agent((NeuralGreedy, SMALL | {"feedback": "reward"}))
 

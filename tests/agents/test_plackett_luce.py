@@ -164,7 +164,9 @@ def features_space():
 
 @pytest.mark.parametrize("key", ["features", "counts"])
 def test_order_of_candidates(key):
-    """Another order permutes scores and leaves the value, by features and by what was counted."""
+    """Another order permutes scores and leaves the value, by features and by what was counted. So
+    does a list of all candidates twice.
+    """
     torch.manual_seed(0)
     space = Dict({"clicks": MultiBinary(3), key: Box(-1.0, 1.0, (6, 4))})
     network = policy(space, RankedList(6, 3))
@@ -174,7 +176,9 @@ def test_order_of_candidates(key):
         network.get_distribution(observation).scores for observation in (seen, again)
     )
     torch.testing.assert_close(permuted, scores[:, order])
-    torch.testing.assert_close(network.predict_values(again), network.predict_values(seen))
+    twice = {**seen, key: rows.repeat(1, 2, 1)}
+    for other in (again, twice):
+        torch.testing.assert_close(network.predict_values(other), network.predict_values(seen))
     assert scores.std() > 0
 
 

@@ -99,6 +99,8 @@ def test_actions_that_are_no_lists() -> None:
             seen, earned, dones, infos = items.step(np.argsort(-values, axis=1)[:, k])
             assert (dones.all(), dones.any()) == (k == 4, k == 4)
         assert np.array_equal(earned, rewards)
+        episodes = [(info["episode"]["r"], info["episode"]["l"]) for info in infos]
+        assert episodes == [(reward, 5) for reward in rewards]
         assert not seen["placed"].any()
         last = infos[1]["terminal_observation"]
         assert order[last["placed"].argmax(axis=1)].tolist() == lists[1].tolist()
