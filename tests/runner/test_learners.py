@@ -297,6 +297,9 @@ class InOrder(OwnLoop):
     def __init__(self, n_envs):
         self.n_envs, self.infos, self.gains = n_envs, [], []
 
+    def best(self, features):
+        return np.arange(len(features))
+
     def learn(self, envs, sessions, on_step, discount):
         envs.reset()
         going_on = True
@@ -320,6 +323,16 @@ def test_regret_and_metrics_of_streams(n):
     np.testing.assert_array_equal(result.clicks, np.cumsum(clicks.sum(axis=1)))
     for name in names:
         np.testing.assert_allclose(result.metrics[name], np.cumsum(expected[name]), rtol=1e-12)
+
+
+def test_held_out_queries_of_streams():
+    """Each checkpoint has a value, also those that one step of the streams reaches together."""
+    held_out = {"gain": range(12), "held_out": [range(6), range(6, 12)]}
+    users = ContextualModel(USERS.base, ITEMS, theta=[0.9, 0.2, 0.4], **held_out)
+    options = {"checkpoints": [1, 2, 3], "metrics": ["held_out_ndcg@2"]}
+    result = clickgym.run(InOrder(8), ClickEnv(users), 16, seed=0, **options)
+    values = result.metrics["held_out_ndcg@2"]
+    assert values.tolist() == [values[0]] * len(result.steps)
 
 
 CONTEXTUAL = "ContextualPBMRank-v0"

@@ -101,6 +101,13 @@ def test_command_repeats_the_numbers(tmp_path):
     assert_frame_equal(numbers(tmp_path / "a"), numbers(tmp_path / "b"))
 
 
+def test_command_plays_the_runs_of_the_agent_that_has_most(tmp_path):
+    for agent, runs in (("Random", 3), ("TopRank", 1)):
+        clickgym.sweep(ENVS[:1], [agent], 20, runs, out=tmp_path, n_jobs=1)
+    command = json.loads((tmp_path / "config.json").read_text())["command"]
+    assert command.endswith("--agents Random TopRank --horizon 20 --runs 3 --seed 0")
+
+
 def test_interrupted_sweep_says_what_is_kept_and_resumes(whole, tmp_path, played, printed):
     out, played.at_most = tmp_path / "out", 5
     with pytest.raises(KeyboardInterrupt, match=r"^stopped; 3 of 24 runs are kept in .*out: "):

@@ -10,6 +10,7 @@ from scipy.stats import ttest_1samp, ttest_rel
 import clickgym
 from clickgym.core.statistics import half_width, holm
 from clickgym.envs.result import FACTS, TIMED, TOTALS
+from clickgym.runner.summaries import by_window
 
 TABLE = ["env", "agent", "regret", "regret_ci95", "regret_ci95_runs", "median", "worst"]
 TABLE += ["reference", "difference", "difference_ci95", "p", "reward", "reward_ci95", "runs"]
@@ -202,3 +203,14 @@ def test_last_step_decides():
         table = clickgym.Results.of_rows(frame).table()
         assert table["agent"].to_list() == ["a", "b"]
         assert table["regret"].to_list() == pytest.approx([2, 160 / 3])
+
+
+def test_windows_of_a_run_begin_with_it():
+    """The second run has other means than the first one, after which it stands."""
+    frames = [
+        frame_of({"a": [0]}, step=step, run=run).with_columns(ndcg=polars.lit(step * mean))
+        for run, mean in enumerate((0.2, 0.7))
+        for step in (10, 20, 40)
+    ]
+    means = by_window(polars.concat(frames))["ndcg"]
+    assert means.to_list() == pytest.approx([0.2, 0.2, 0.2, 0.7, 0.7, 0.7])
