@@ -76,6 +76,26 @@ def test_the_share_by_hand():
     assert share == pytest.approx(1 - missed / differences)
 
 
+def test_the_interval_is_that_of_queries_drawn_again():
+    """Of ten queries, two have a list that no cascade predicts. Ten drawn ones have five or more of
+    these with probability 0.033: the 2.5th percentile is where they have five.
+    """
+    n, items, clicks = 2500, [], []
+    for query in range(10):
+        for ranking, rates in (((0, 1), (0.6, 0.08)), ((1, 0), (0.2, 0.48 * (query < 8)))):
+            first, second = np.arange(n) < n * rates[0], np.arange(n)[::-1] < n * rates[1]
+            items.append(np.tile(ranking, (n, 1)))
+            clicks.append(np.stack([first, second], axis=1))
+    queries, labels = np.repeat(np.arange(10), 2 * n), (("a", "b"), tuple("0123456789"))
+    log = ClickLog(np.concatenate(items), np.concatenate(clicks), queries, *labels)
+    found = check_models(log, ["CM"]).table
+    # Squared errors of the two: 0.6² + 0.48². Differences of their lists: 2 (0.4² + 0.08²); of the
+    # others: 2 (0.4² + 0.4²).
+    for column, hard in (("predicted", 2), ("low", 5), ("high", 0)):
+        differences = 0.64 * (10 - hard) + 0.3328 * hard
+        assert found[column][0] == pytest.approx(1 - 0.5904 * hard / differences, abs=0.02)
+
+
 def test_two_lists_a_query_tell_attraction_from_examination():
     """While one query leaves out a list, the others show their items at several positions."""
     log = log_of(of_the_pbm, n_queries=20)

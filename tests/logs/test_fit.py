@@ -141,6 +141,12 @@ def test_positions_are_compared_by_items_that_were_clicked_at_both(lists, groups
     assert positions_apart(shown(lists)) == groups
 
 
+@pytest.mark.parametrize(("n", "groups"), [(30, [[1, 2]]), (29, [[1], [2]])])
+def test_thirty_clicks_at_each_position_compare_them(n, groups):
+    log = ClickLog([[0, 1], [2, 0]] * n, [[1, 1]] * 2 * n, [0] * 2 * n, tuple("abc"), ("q",))
+    assert positions_apart(log) == groups
+
+
 def test_a_log_that_does_not_tell_positions_apart_is_cautioned(tmp_path, printed):
     """As an agent leaves it that has found its list: in three of a hundred sessions it shows a
     random one, which tells enough, or in none.

@@ -70,6 +70,7 @@ def test_a_log_that_is_not_what_happened_is_warned_about(tmp_path):
     cut = np.where(below & clicked[:, None], -1, items)
     (fault,) = read_back(cut, clicks, tmp_path)
     assert "every list ends at its last click" in fault
+    assert read_back(items[:, :1], clicks[:, :1], tmp_path) == []  # lists of one item
 
 
 def test_parts_of_a_log_keep_what_belongs_to_their_sessions():
@@ -82,6 +83,7 @@ def test_parts_of_a_log_keep_what_belongs_to_their_sessions():
     [
         ({"items": [[0, 0], [2, 0], [1, 2]]}, r"items\[0\] shows an item twice"),
         ({"items": [[0, 1], [-1, 0], [1, 2]]}, r"items\[1\] has a gap"),
+        ({"items": [[0, 1], [-1, -1], [1, 2]]}, r"items\[1\] has a gap"),
         ({"clicks": [[0, 0], [0, 0], [0, 1]]}, r"items\[2\] has a click below the end"),
     ],
 )
