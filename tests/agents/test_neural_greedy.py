@@ -61,16 +61,12 @@ def played(agent, n=6000):
     return got / possible
 
 
-def factors_of(agent):
-    return agent.factors / agent.factors[0]
-
-
 def test_it_learns_what_a_linear_bandit_cannot():
     """And recovers the factors of positions from clicks on its own lists."""
     agent = NeuralGreedy(L, K, n_features=2, seed=0)
     assert played(agent) > 0.9
     assert played(LinearTS(L, K, n_features=2, seed=0), 2000) < 0.2
-    assert factors_of(agent) == pytest.approx(EXAMINATION, abs=0.05)
+    assert agent.factors / agent.factors[0] == pytest.approx(EXAMINATION, abs=0.05)
 
 
 def test_it_learns_from_one_bit_a_session():
