@@ -99,9 +99,10 @@ def test_fault_in_a_kernel(agent, told, chunk):
 
 OWN = """
 from clickgym.agents import Random
+from numpy.random import default_rng
 
 def helper(clicks):
-    [][len(clicks)]
+    default_rng(0).beta(0.0, len(clicks))
 
 class Mine(Random):
     def update(self, observation, ranking, clicks, reward):
@@ -110,12 +111,13 @@ class Mine(Random):
 
 
 def test_command_ends_in_a_line_that_names_the_users_own(tmp_path, monkeypatch, capsys):
+    """Where a call of NumPy failed, too."""
     (tmp_path / "faulty_agent.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
     words = "run PBMRank-v0 --agents faulty_agent:Mine --horizon 10 --runs 1 --jobs 1"
     assert main(words.split()) == 1
     [line] = capsys.readouterr().err.splitlines()
-    for part in ("Mine", "PBMRank-v0", "step 1", "IndexError", "faulty_agent.py:5 in helper"):
+    for part in ("Mine", "PBMRank-v0", "step 1", "ValueError", "faulty_agent.py:6 in helper"):
         assert part in line
 
 

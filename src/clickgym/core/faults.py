@@ -44,7 +44,9 @@ def cause(error: BaseException) -> str:
     Compiled code has the line of a ``raise`` statement of a kernel, but not of a division by zero.
     """
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not frame.filename.startswith(LIBRARIES)]
+    # NumPy's compiled files have no folder in their names.
+    files = [frame for frame in frames if not frame.filename.endswith((".pyx", ".pxd"))]
+    own = [frame for frame in files if not frame.filename.startswith(LIBRARIES)]
     line = ""
     if own:
         where = own[-1]

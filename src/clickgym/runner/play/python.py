@@ -235,7 +235,7 @@ class RecordedStreams(VectorWrapper):
         )
         super().__init__(envs)
         self._run, self._is_over = run, False
-        self._seed: int | None = int(env.np_random.integers(2**31))
+        self._seed = int(env.np_random.integers(2**31))
 
     def reset(
         self, *, seed: Any = None, options: dict[str, Any] | None = None
@@ -246,7 +246,7 @@ class RecordedStreams(VectorWrapper):
                 "learn resets its streams, which would cut episodes short: they begin their next "
                 "ones by themselves"
             )
-        seed, self._seed = self._seed, None
+        seed = None if self._run.meter.step else self._seed
         return super().reset(seed=seed, options=options)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
