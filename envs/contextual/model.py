@@ -189,9 +189,7 @@ class ContextualModel(Users):
                 integers(f"held_out[{query}]", row, (None,), 0, n_items).copy()
                 for query, row in enumerate(held_out)
             ]
-        if self.held_out is not None and (
-            self.gain is None or users is not None or len(self.interactions)
-        ):
+        if self.held_out and (self.gain is None or users is not None or len(self.interactions)):
             raise ValueError("held_out needs a gain, and neither users nor interactions")
 
         self.pool = Pool(

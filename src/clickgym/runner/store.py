@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import shlex
 from base64 import b64decode, b64encode
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -184,6 +184,11 @@ def check_cells(cells: Collection[Cell]) -> None:
             )
 
 
+def meanings_of(cells: Iterable[Cell]) -> dict[tuple[int, str], str]:
+    """The `Cell.meanings` of some cells by label; of a label with several the last one."""
+    return {label: meaning for cell in cells for label, meaning in cell.meanings()}
+
+
 def begun(configs: Mapping[str, Config], finished: Container[str]) -> dict[str, Config]:
     """Those of some sweeps, by the names of their files, that have a finished run."""
     return {
@@ -206,7 +211,7 @@ def shown_of(configs: Sequence[Config]) -> Config:
     """
     same = [config for config in configs if config.setting == configs[-1].setting]
     every = [cell for config in same for cell in config.cells]
-    meanings = {label: meaning for cell in every for label, meaning in cell.meanings()}
+    meanings = meanings_of(every)
     cells: dict[Any, Cell] = {}
     for config in reversed(same):
         newer = [cell.content for cell in cells.values()]
@@ -379,12 +384,12 @@ def _hidden(
 ) -> list[str]:
     """A line for each folder and reason for which finished runs are not shown."""
     not_shown = finished.keys() - {key for *_, key in shown.trials()}
-    now = dict(meaning for cell in shown.cells for meaning in cell.meanings())
+    now = meanings_of(shown.cells)
     keys = dict[tuple[Path, str], set[str]]()
     for folder, configs in by_folder.items():
         for config in configs.values():
             others = [name for name in SETTING if getattr(config, name) != getattr(shown, name)]
-            meanings = dict(meaning for cell in config.cells for meaning in cell.meanings())
+            meanings = meanings_of(config.cells)
             changed = [label[1] for label in meanings if now.get(label) != meanings[label]]
             reason = f"other things have their labels now: {', '.join(changed)}"
             if others:
