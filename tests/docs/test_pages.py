@@ -13,10 +13,8 @@ from urllib.parse import unquote
 
 import numpy as np
 import pytest
-import rl_page
 from make_pages import pages
 from pages import SECTION
-from scipy import stats
 
 from clickgym.agents import AGENTS, Learner
 from clickgym.envs import CLICK_MODELS, load_instance
@@ -74,30 +72,6 @@ def test_readme_lists_every_agent_but_learners():
     for names, author, year in re.findall(r"([\w†, ]+) \((?:after )?(\w+) (\d+)\)", listed):
         for name in re.findall(r"\w+", names):
             assert re.match(rf"(after )?{author} .*{year}", agents[name].paper), name
-
-
-@pytest.mark.recipe
-def test_shares_of_the_readme():
-    """Its table of bandits and RL algorithms shows what the shipped runs lost, in per cent."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    rows = dict(re.findall(r"^\| .*\(`(.+)`\) \| (.*) \|$", text, re.MULTILINE))
-    of = {
-        (world, agent): 100 * part["share"].to_numpy()
-        for (world, agent), part in rl_page.runs().group_by("world", "agent")
-    }
-    of |= {
-        ("clickbait", name): lost / 318.69 for name, lost in rl_page.stateful()["clickbait"].items()
-    }
-    names = {"NeuralGreedy": rl_page.searched_networks()[1], "PPO": rl_page.found("PPO")}
-    assert list(rows) == ["PBMRank-v0", "personal", "personal:features=outer", "clickbait"]
-    for world, cells in rows.items():
-        shown = re.findall(r"([\d.]+) ± ([\d.]+)\D*?\(?\**\s?\((\w+)\)", cells)
-        assert len(shown) == cells.count("±")
-        for mean, half, agent in shown:
-            shares = of[world, names.get(agent, agent)]
-            interval = stats.t.ppf(0.975, len(shares) - 1) * stats.sem(shares)
-            for printed, value in ((mean, shares.mean()), (half, interval)):
-                assert f"{value:.{len(printed.partition('.')[2])}f}" == printed, (world, agent)
 
 
 def text_of(file):
