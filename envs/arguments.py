@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import short, unknown
+from ..core.checks import short, suggestions
 from .contextual.model import ContextualModel
 from .instances.instance import AnyInstance, load_instance
 from .piecewise_stationary import PiecewiseStationaryModel
@@ -76,7 +76,9 @@ def described_users(
                 raise TypeError(f"n_items is fixed by the instance or parameters; try {fitting}")
             if parameter not in known:
                 accepted = dict.fromkeys([*known, *OF_ENVIRONMENT])
-                raise TypeError(unknown("argument", parameter, accepted))
+                # TorchRL leaves out an argument if it finds Python's words for it.
+                words = f"unexpected keyword argument {parameter!r}"
+                raise TypeError(words + suggestions(parameter, accepted))
         if instance is not None:
             raise ValueError(f"give either an instance or {', '.join(parameters)}, not both")
         if n_positions is not None and "n_positions" in inspect.signature(users).parameters:

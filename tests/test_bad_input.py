@@ -80,7 +80,7 @@ RUN --horizn 5                    --horizon
 RUN --runs 0                      runs is 0; expected a positive integer
 RUN --metrics regrets             metric 'regrets'
 ENV PBMRnk-v0                     unknown environment 'PBMRnk-v0'; did you mean 'PBMRank-v0'?
-ENV PBMRank-v0:rewrd=clicks       unknown argument 'rewrd'; did you mean 'reward'?
+ENV PBMRank-v0:rewrd=clicks       unexpected keyword argument 'rewrd'; did you mean 'reward'?
 ENV PBMRank-v0:n_items=20         try instance='uniform:n_items=20'
 ENV PBMRank-v0:n_positions=11     n_positions is 11, but there are only n_items = 10 items
 AGENT Batchrank                   unknown agent 'Batchrank'; did you mean 'BatchRank'?

@@ -53,8 +53,13 @@ def as_call(thing: object, **arguments: object) -> str:
 
 
 def unknown(what: str, name: object, names: Iterable[str]) -> str:
-    """Return the message for an unknown name: a suggestion if a name is similar, and the existing
-    names, the five nearest ones if there are more.
+    """Return the message for an unknown name, with `suggestions`."""
+    return f"unknown {what} {short(name)}{suggestions(name, names)}"
+
+
+def suggestions(name: object, names: Iterable[str]) -> str:
+    """Return the end of a message about a wrong name: a suggestion if a name is similar, and the
+    existing names, the five nearest ones if there are more.
     """
     by_letters = {known.casefold(): known for known in names}
     word = str(name).casefold()
@@ -63,7 +68,7 @@ def unknown(what: str, name: object, names: Iterable[str]) -> str:
     suggestion = f"; did you mean {by_letters[alike[0]]!r}?" if alike else ""
     others = f" and {len(by_letters) - 5} more" if len(by_letters) > 5 else ""
     shown = near if others else by_letters.values()
-    return f"unknown {what} {short(name)}{suggestion} (available: {', '.join(shown)}{others})"
+    return f"{suggestion} (available: {', '.join(shown)}{others})"
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
