@@ -18,6 +18,9 @@ from clickgym.envs import load_instance
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 
+IN_PARTS = {"contextual": "Judged queries"}
+"""Pages whose programs run apart, those before this heading and those after it."""
+
 needs_rl = pytest.mark.skipif(
     find_spec("stable_baselines3") is None, reason='needs pip install "clickgym[rl]"'
 )
@@ -34,15 +37,21 @@ def example(program, tmp_path):
     return run
 
 
+def text_of(page):
+    """Of a page, or of its part from a heading on: ``contextual#Judged queries``."""
+    name, _, part = page.partition("#")
+    text = (DOCS / f"{name}.md").read_text(encoding="utf-8")
+    before, heading, after = text.partition(f"\n## {IN_PARTS.get(name)}\n")
+    return heading + after if part else before
+
+
 def code_of(page):
-    text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
-    return re.findall(r"```python\n(?!>>>)(.*?)```", text, flags=re.DOTALL)
+    return re.findall(r"```python\n(?!>>>)(.*?)```", text_of(page), flags=re.DOTALL)
 
 
 def shown_by(page):
     """What stands below the programs of a page."""
-    text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
-    return re.findall(r"```\n\n```text\n(.*?)```", text, flags=re.DOTALL)
+    return re.findall(r"```\n\n```text\n(.*?)```", text_of(page), flags=re.DOTALL)
 
 
 @pytest.mark.uncompiled
@@ -77,19 +86,38 @@ def test_films(example, tmp_path):
 
 CLEANRL = "cleanrl_style_ppo.py --sessions 256 --env "
 EXAMPLES = {
-    "unseen_queries.py --horizon 10 --sessions 4e3 --figure unseen.svg --final": (
-        r"^real, .*: [\d.]+ ± .* lost by"
-    ),
     f"{CLEANRL} ContextualPBMRank-v0 --instance personal": "LinearTS ",
     f"{CLEANRL} CascadeMDPRank-v0 --gamma 0.967": "PPO ",
 }
 
 
 @needs_rl
+@pytest.mark.uncompiled
 @pytest.mark.parametrize("command", EXAMPLES)
 def test_programs_that_train(example, command):
     """They run at a small size; what they learn is for slow tests."""
-    assert re.search(EXAMPLES[command], example(command), re.MULTILINE)
+    assert EXAMPLES[command] in example(command)
+
+
+@needs_rl
+@pytest.mark.uncompiled
+def test_policies_for_unseen_queries(program, tmp_path, monkeypatch):
+    """PPO and each bandit play the test queries and the real ones; fewer streams and episodes."""
+    code = (ROOT / "examples" / "unseen_queries.py").read_text(encoding="utf-8")
+    for full, small in {"40_000 //": "4_000 //", '400, "real": 320': '200, "real": 16'}.items():
+        assert full in code
+        code = code.replace(full, small)
+    (tmp_path / "unseen_queries.py").write_text(code, encoding="utf-8")
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    options = ["--horizon", "5", "--sessions", "2e3", "--figure", "unseen.svg", "--final"]
+    printed = program(tmp_path / "unseen_queries.py", *options, folder=tmp_path)
+    lost = re.findall(r"^(\w+), 5 sessions: [\d.]+ ± [\d.]+ lost by (\w+)", printed, re.MULTILINE)
+    assert sorted(lost) == [
+        (split, name)
+        for split in ("real", "test")
+        for name in sorted(["PPO", "MixTS", "CascadeTS", "CascadeKLUCB", "BCMPTS", "Random"])
+    ]
+    assert (tmp_path / "unseen.svg").exists()
 
 
 @needs_rl
@@ -193,11 +221,15 @@ ELSEWHERE = {
 """Pages whose code other tests run."""
 EXACT = ("agents", "own_agent", "contextual", "environments", "logs")
 """Pages that show what their programs print."""
-LONG = ("first_comparison",)
+LONG = ("first_comparison", "contextual")
 """Pages whose programs play many sessions, of agents that other tests compile."""
 PAGES = [
     page
-    for page in [*(file.stem for file in sorted(DOCS.glob("*.md"))), "site/index"]
+    for page in [
+        *(file.stem for file in sorted(DOCS.glob("*.md"))),
+        *("#".join(parts) for parts in IN_PARTS.items()),
+        "site/index",
+    ]
     if page not in ELSEWHERE and code_of(page)
 ]
 
