@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import gymnasium as gym
@@ -114,12 +114,17 @@ def assert_engines_agree(
     make_agent: Callable[[], CompiledAgent],
     make_env: Callable[[], gym.Env],
     horizon: int = 400,
+    stepping: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> None:
-    """The engines give the same lists and numbers at every step, and end in the same state."""
+    """The engines give the same lists and numbers at every step, and end in the same state.
+
+    `stepping` is the context of the Python loop: `uncompiled` saves the compilation of its step.
+    """
     agents, envs = (make_agent(), make_agent()), (make_env(), Recorder(make_env()))
     compiled, lists, clicks = run_compiled(agents[0], envs[0], horizon, 7)
     every = {"checkpoints": range(1, horizon + 1), "engine": "python"}
-    python = clickgym.run(InPython(agents[1]), envs[1], horizon, seed=7, **every)
+    with stepping():
+        python = clickgym.run(InPython(agents[1]), envs[1], horizon, seed=7, **every)
     assert (compiled.engine, python.engine) == ("compiled", "python")
     assert lists == envs[1].lists
     assert clicks == envs[1].clicks
