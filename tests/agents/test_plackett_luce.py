@@ -238,6 +238,7 @@ def test_the_library_learns_saves_and_loads(algorithm, tmp_path):
 # ----------------------------------------------------------------------------- by name, in clickgym
 
 
+@pytest.mark.uncompiled
 @pytest.mark.parametrize(
     ("name", "given", "rate"),
     [("PPO", {}, 3e-3), ("PPO", {"learning_rate": 2e-3}, 2e-3), ("A2C", {}, 5e-3)],
