@@ -20,7 +20,6 @@ from polars import col
 
 from clickgym.agents import AGENTS, Learner
 from clickgym.bench.results import read_results
-from clickgym.runner.reports.figures import write_figure
 
 DOCS = Path(__file__).resolve().parent
 PAPERS = DOCS.parent / "examples" / "papers"
@@ -299,7 +298,7 @@ def figure() -> Figure:
 
 def write_picture() -> None:
     """Write the figure, with its runs in the metadata."""
-    write_figure(figure(), FIGURE, about())
+    figure().savefig(FIGURE, dpi=150, metadata={"Software": None, "Description": about()})
 
 
 def about() -> str:

@@ -79,6 +79,8 @@ def test_grown_folder_equals_one_sweep(whole, tmp_path, played, key):
     assert {path.name for path in tmp_path.iterdir()} == {
         *("config.json", "runs", "results.parquet", "summary.csv", "regret.png", "regret.svg")
     }
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert (config["clickgym"], config["horizon"]) == (clickgym.__version__, 300)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     part = numbers(whole).filter(polars.col("run") < 2, env=ENVS[0], agent=AGENTS[0])
     assert_frame_equal(sweep(tmp_path, **FIRST), part.filter(instance=INSTANCES[0]))
@@ -89,23 +91,6 @@ def test_grown_folder_equals_one_sweep(whole, tmp_path, played, key):
     assert_frame_equal(
         polars.read_parquet(tmp_path / "results.parquet").drop(TIMED), numbers(whole)
     )
-
-
-def test_command_repeats_the_numbers(tmp_path):
-    envs, agents = {"easy": "PBMRank-v0:cutoff=3"}, {"mine": "TopRank:delta=0.1", "R": "Random"}
-    options = {"metrics": ["ndcg"], "engine": "python", "n_jobs": 1}
-    clickgym.sweep(envs, agents, 20, 2, out=tmp_path / "a", **options)
-    config = json.loads((tmp_path / "a" / "config.json").read_text())
-    assert config["clickgym"] == clickgym.__version__
-    assert main([*config["command"].split()[1:], "--out", str(tmp_path / "b")]) == 0
-    assert_frame_equal(numbers(tmp_path / "a"), numbers(tmp_path / "b"))
-
-
-def test_command_plays_the_runs_of_the_agent_that_has_most(tmp_path):
-    for agent, runs in (("Random", 3), ("TopRank", 1)):
-        clickgym.sweep(ENVS[:1], [agent], 20, runs, out=tmp_path, n_jobs=1)
-    command = json.loads((tmp_path / "config.json").read_text())["command"]
-    assert command.endswith("--agents Random TopRank --horizon 20 --runs 3 --seed 0")
 
 
 def test_interrupted_sweep_says_what_is_kept_and_resumes(whole, tmp_path, played, printed):

@@ -220,8 +220,7 @@ class Results:
 
         Args:
             path: a file to write the figure to, in the format of its suffix: ``.pdf`` (with fonts
-                that a paper can embed), ``.svg``, ``.png``, or what else matplotlib writes. Version
-                and command stand in its metadata.
+                that a paper can embed), ``.svg``, ``.png``, or what else matplotlib writes.
             log: both axes of regret are logarithmic, or both linear; with ``reference`` they are
                 linear.
             by_instance: a panel for each instance of each environment, not their mean.
@@ -266,7 +265,7 @@ class Results:
         )
         figure = regret_figure(self.rows, manner)
         if path is not None:
-            write_figure(figure, check_path("path", path), self._origin)
+            write_figure(figure, check_path("path", path))
         return figure
 
     def to_latex(self, reference: str | None = None) -> str:
@@ -311,7 +310,7 @@ class Results:
         make_folder(out)
         figure = self.plot()
         files: dict[str, str | bytes] = {
-            f"{FIGURE}.{kind}": figure_bytes(figure, kind, self._origin) for kind in ("png", "svg")
+            f"{FIGURE}.{kind}": figure_bytes(figure, kind) for kind in ("png", "svg")
         }
         files[SUMMARY] = self.table(reference).write_csv()
         files[ROWS] = parquet(self.rows)
@@ -323,11 +322,6 @@ class Results:
             if last_added is not None:
                 os.utime(out / ROWS, ns=(last_added, last_added))
         return [*files]
-
-    @property
-    def _origin(self) -> str | None:
-        """Version and command, for the metadata of figures."""
-        return self.config.origin if self.config else None
 
     def __repr__(self) -> str:
         counts = {

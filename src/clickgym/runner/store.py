@@ -9,7 +9,6 @@ of the process, is no finished run.
 from __future__ import annotations
 
 import json
-import shlex
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -26,7 +25,6 @@ import polars
 from ..core.checks import short
 from ..core.compiling import numba
 from ..core.files import FORMAT, append, check_format, make_folder
-from ..envs.meter import checkpoint_steps
 from ..envs.result import Result, rows_of_runs
 from .hashes import UNKNOWN
 
@@ -100,8 +98,8 @@ class Config:
             raise ValueError(f"{where} is not the configuration of a sweep ({error})") from None
 
     def to_json(self) -> dict[str, Any]:
-        """This configuration as a JSON object, with the format and the `command`."""
-        return {"format": FORMAT, **asdict(self), "seeds": self.seeds, "command": self.command}
+        """This configuration as a JSON object, with the format."""
+        return {"format": FORMAT, **asdict(self)}
 
     @property
     def setting(self) -> dict[str, Any]:
@@ -128,36 +126,6 @@ class Config:
     def seeds(self) -> list[int]:
         """The seeds of its sweeps."""
         return sorted({cell.seed for cell in self.cells})
-
-    @property
-    def command(self) -> str:
-        """The command lines that play all of it, one for each seed; objects without an importable
-        name are written by their label.
-        """
-        envs, agents = (
-            [label if spec in (None, label) else f"{label}={spec}" for label, spec in specs.items()]
-            for specs in (self.specs("env"), self.specs("agent"))
-        )
-        instances = [spec for spec in self.specs("instance").values() if spec is not None]
-        steps = checkpoint_steps(self.horizon).tolist()
-        options = {
-            "--agents": agents,
-            "--instances": instances,
-            "--horizon": [str(self.horizon)],
-            "--metrics": self.metrics,
-            "--checkpoints": [str(step) for step in self.checkpoints if self.checkpoints != steps],
-        }
-        words = [word for option, values in options.items() if values for word in (option, *values)]
-        command = shlex.join(["clickgym", "run", *envs, *words])
-        runs = {
-            seed: max(cell.runs for cell in self.cells if cell.seed == seed) for seed in self.seeds
-        }
-        return " && ".join(f"{command} --runs {n} --seed {seed}" for seed, n in runs.items())
-
-    @property
-    def origin(self) -> str:
-        """Version and command, for the metadata of figures."""
-        return f"clickgym {self.clickgym}: {self.command}"
 
 
 def check_cells(cells: Collection[Cell]) -> None:

@@ -266,34 +266,29 @@ def _draw(
 # ------------------------------------------------------------------------------------------- files
 
 
-def write_figure(figure: Figure, path: Path, origin: str | None = None) -> None:
+def write_figure(figure: Figure, path: Path) -> None:
     """Write a figure in the format that its suffix names, whole or not at all.
 
     Args:
         figure: any figure.
         path: ``.png``, ``.svg``, ``.pdf``, or what else matplotlib writes.
-        origin: version and command of the results, for the metadata of the file.
 
     Raises:
         ValueError: matplotlib writes no such files.
     """
-    write_whole(path, figure_bytes(figure, path.suffix[1:].lower(), origin))
+    write_whole(path, figure_bytes(figure, path.suffix[1:].lower()))
 
 
-def figure_bytes(figure: Figure, kind: str, origin: str | None = None) -> bytes:
+def figure_bytes(figure: Figure, kind: str) -> bytes:
     """A figure as the content of a file; the same figure gives the same bytes.
 
     Args:
         figure: any figure.
         kind: ``"png"``, ``"svg"``, ``"pdf"``, or what else matplotlib writes.
-        origin: as in `write_figure`.
     """
-    metadata = {
-        "png": {"Software": None, "Description": origin},
-        "svg": {"Date": None, "Description": origin},
-        "pdf": {"CreationDate": None, "Subject": origin},
-    }
+    changing = {"svg": "Date", "pdf": "CreationDate"}
+    metadata = {changing[kind]: None} if kind in changing else None
     content = io.BytesIO()
     with matplotlib.rc_context(FILES):
-        figure.savefig(content, format=kind, dpi=150, metadata=metadata.get(kind))
+        figure.savefig(content, format=kind, dpi=150, metadata=metadata)
     return content.getvalue()
