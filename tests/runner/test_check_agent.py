@@ -183,17 +183,6 @@ def write_past_the_end(state, ranking, clicks):
     state.clicks[len(state.clicks)] += 1.0
 
 
-COUNTED: list[int] = []
-
-
-class Counting(Sampling):
-    """It ranks by what all its runs have seen."""
-
-    def rank(self, observation):
-        COUNTED.append(1)
-        return [(len(COUNTED) + k) % self.n_items for k in range(self.n_positions)]
-
-
 class WritesPastTheEnd(Shuffles):
     """Compiled, it writes over other memory, which may end the process."""
 
@@ -202,7 +191,6 @@ class WritesPastTheEnd(Shuffles):
 
 COMPILED = {
     WritesPastTheEnd: "- kernels: IndexError: index 5 is out of bounds for axis 0 with size 5 (",
-    Counting: "- state: a run changes test_check_agent.COUNTED, which all runs share",
     KeepsIntegers: "- hyper-parameters: bonus=1 stays an integer, which kernels cut",
     LosesState: "- saving and loading: ",
 }

@@ -132,20 +132,17 @@ def edited(files: Files) -> Path | None:
 # --------------------------------------------------------------------------- what programs have set
 
 
-def values_in(files: Files, *, all_variables: bool = False) -> Values:
+def values_in(files: Files) -> Values:
     """What a program may have set in some modules, if they are imported: the attributes of their
     classes, also methods that are functions of the program, and their constants.
 
     Args:
         files: of the modules.
-        all_variables: whether other variables count as well.
     """
     values: Values = {}
     for module in sorted(files.keys() & sys.modules.keys()):
         variables = vars(sys.modules[module])
-        names = {*variables}
-        if not all_variables:
-            names = _constants(files[module].read_bytes()) if module != "__main__" else set()
+        names = _constants(files[module].read_bytes()) if module != "__main__" else set()
         found = {name: variables[name] for name in names & variables.keys()}
         for name, own in variables.items():
             if isinstance(own, type) and own.__module__ == module and type(own) is not EnumType:
