@@ -22,7 +22,6 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 import polars
 
-from ..core.checks import short
 from ..core.compiling import numba
 from ..core.files import FORMAT, append, check_format, make_folder
 from ..envs.result import Result, rows_of_runs
@@ -316,21 +315,23 @@ def read(folder: Path) -> tuple[dict[str, Config], dict[str, FinishedRun]]:
 
 def read_folders(folders: Sequence[Path]) -> tuple[polars.DataFrame, Config, list[str]]:
     """The rows of the finished runs that the table of some folders shows, what it is of, and a line
-    for each kind of runs that it does not show.
+    for each folder with finished runs that it does not show.
 
     Raises:
         ValueError: a folder is not one of results, two instances are the same users, a label stands
             for something else in another folder, or no run is finished.
     """
-    by_folder: dict[Path, dict[str, Config]] = {}
+    configs_of_each: list[dict[str, Config]] = []
+    by_folder: dict[Path, dict[str, FinishedRun]] = {}
     finished: dict[str, FinishedRun] = {}
     for folder in folders:
-        by_folder[folder], its_runs = read(folder)
-        if not by_folder[folder]:
+        its_configs, by_folder[folder] = read(folder)
+        if not its_configs:
             is_there = "is not a results folder: it has no runs of this version of clickgym"
             raise ValueError(f"{folder} {is_there if folder.exists() else 'does not exist'}")
-        finished |= its_runs
-    in_order = sorted(by_folder.values(), key=max)  # the newest folder at the end
+        configs_of_each.append(its_configs)
+        finished |= by_folder[folder]
+    in_order = sorted(configs_of_each, key=max)  # the newest folder at the end
     with_runs = [begun(configs, finished) for configs in in_order]
     named = {name: config for configs in with_runs for name, config in configs.items()}
     if not named:
@@ -342,33 +343,14 @@ def read_folders(folders: Sequence[Path]) -> tuple[polars.DataFrame, Config, lis
         tables += [shown_of(same)] if same else []
     check_cells([cell for table in tables for cell in table.cells])
     shown = shown_of(tables)
-    return frame_of(finished, shown), shown, _hidden(by_folder, finished, shown)
-
-
-def _hidden(
-    by_folder: Mapping[Path, Mapping[str, Config]],
-    finished: Mapping[str, FinishedRun],
-    shown: Config,
-) -> list[str]:
-    """A line for each folder and reason for which finished runs are not shown."""
     not_shown = finished.keys() - {key for *_, key in shown.trials()}
-    now = meanings_of(shown.cells)
-    keys = dict[tuple[Path, str], set[str]]()
-    for folder, configs in by_folder.items():
-        for config in configs.values():
-            others = [name for name in SETTING if getattr(config, name) != getattr(shown, name)]
-            meanings = meanings_of(config.cells)
-            changed = [label[1] for label in meanings if now.get(label) != meanings[label]]
-            reason = f"other things have their labels now: {', '.join(changed)}"
-            if others:
-                reason = f"they have another {others[0]} ({short(getattr(config, others[0]))})"
-            runs = keys.setdefault((folder, reason), set())
-            runs.update(key for *_, key in config.trials() if key in not_shown)
-    return [
-        f"{len(runs)} runs in {folder} are not shown, because {reason}"
-        for (folder, reason), runs in keys.items()
-        if runs
+    hidden = [
+        f"{len(others)} runs in {folder} are not shown: they have another horizon, "
+        "checkpoints, metrics or versions, or a label that stands for something else now"
+        for folder, its_runs in by_folder.items()
+        if (others := its_runs.keys() & not_shown)
     ]
+    return frame_of(finished, shown), shown, hidden
 
 
 def frame_of(finished: Mapping[str, FinishedRun], config: Config) -> polars.DataFrame:

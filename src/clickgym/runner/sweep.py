@@ -292,7 +292,7 @@ def _finished_runs(
         out: what messages call the folder.
         folder, n_jobs, progress: as in `sweep`.
     """
-    finished, journal, others = ({}, None, set()) if folder is None else _open(folder, config)
+    finished, journal = ({}, None) if folder is None else _open(folder, config)
     trials = {key: (cell, run) for cell, run, key in config.trials()}
     left = {key: trial for key, trial in trials.items() if key not in finished}
 
@@ -306,9 +306,7 @@ def _finished_runs(
         return f"{sum(key in finished for key in trials)} of {len(trials)} runs"
 
     if out is not None and progress:
-        n_anew = sum((*cell[:3], cell.seed, run) in others for cell, run in left.values())
-        anew = f"; {n_anew} are played anew, because something of them is other than it was"
-        say_resumed(out, count(), anew if n_anew else "")
+        say_resumed(out, count())
     with resumable(out, count):
         with Progress(progress, config.horizon, len(trials), len(left)) as bar:
             _play_all(_batches(left, config, pairs), n_jobs, bar, keep)
@@ -317,12 +315,9 @@ def _finished_runs(
     return finished
 
 
-def _open(
-    folder: Path, config: Config
-) -> tuple[dict[str, FinishedRun], Journal | None, set[tuple[Any, ...]]]:
-    """Open a results folder for a sweep; return its finished runs; the file for further ones, None
-    if all are there, and the table of the folder shows them already; and the labels, seeds and
-    numbers of the finished runs of this setting.
+def _open(folder: Path, config: Config) -> tuple[dict[str, FinishedRun], Journal | None]:
+    """Open a results folder for a sweep; return its finished runs, and the file for further ones,
+    None if all are there, and the table of the folder shows them already.
 
     Raises:
         ValueError: it holds something else.
@@ -332,17 +327,10 @@ def _open(
     if not configs and {file.name for file in folder.glob("[!.]*")} - {RUNS}:
         raise ValueError(f"{folder} is not a results folder; choose another (--out)")
     before = [*begun(configs, finished).values()]
-    named = {
-        (*cell[:3], cell.seed, run)
-        for one in before
-        if one.setting == config.setting
-        for cell, run, key in one.trials()
-        if key in finished
-    }
     is_shown = before and shown_of([*before, config]) == shown_of(before)
     if is_shown and all(key in finished for *_, key in config.trials()):
-        return finished, None, named
-    return finished, Journal(folder, config), named
+        return finished, None
+    return finished, Journal(folder, config)
 
 
 @contextmanager

@@ -108,11 +108,9 @@ LINE_EVERY = 60.0
 """Seconds between two lines outside of a terminal."""
 
 
-def say_resumed(folder: object, kept: str, anew: str = "") -> None:
-    """Say on stderr what a results folder has already, as in "6 of 6 runs", and what is played
-    anew.
-    """
-    say(errors(), f"clickgym: {kept} were in {folder} already{anew}")
+def say_resumed(folder: object, kept: str) -> None:
+    """Say on stderr what a results folder has already, as in "6 of 6 runs"."""
+    say(errors(), f"clickgym: {kept} were in {folder} already")
 
 
 class Progress:
