@@ -239,7 +239,7 @@ def test_earlier_training_and_unrecorded_sessions_are_shown_everywhere():
     results = clickgym.Results([*late, clickgym.run("TopRank", "PBMRank-v0", 100, seed=0)])
     facts = results.table().select("agent", "trained", "unrecorded").rows()
     assert sorted(facts) == [("TopRank", 0, 0), ("late", 20_000, 3000)]
-    assert "Agents have unequal numbers of runs: TopRank 1, late 2." in in_words(results).notes
+    assert "1 to 2 runs" in in_words(results).title
     legend = {text.get_text() for text in results.plot().legends[0].get_texts()}
     assert "TopRank" in legend
     [label] = {" ".join(text.split()) for text in legend if text.startswith("late")}

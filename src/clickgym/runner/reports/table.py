@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
@@ -24,7 +23,6 @@ from ..summaries import (
     metrics_of,
     over_words,
     remarks,
-    span,
     with_units,
 )
 
@@ -170,16 +168,12 @@ OPTIONAL: dict[str, Callable[[Row], str]] = {
 
 
 def _unfinished(results: Results) -> Iterator[str]:
-    """How many runs of which agents are not finished."""
-    runs = {*results.rows.select(*RUN).unique().iter_rows()}
-    trials = results.config.trials() if results.config else ()
-    counts = Counter(
-        cell.agent for cell, run, _ in trials if (*cell[:3], cell.seed, run) not in runs
-    )
-    if counts:
-        agents = ", ".join(f"{agent} {count:,}" for agent, count in sorted(counts.items()))
-        count = f"{counts.total():,} ({agents})"
-        yield f"Runs that are not finished: {count}. The same command resumes."
+    """How many runs are not finished."""
+    n_finished = len(results.rows.select(*RUN).unique())
+    cells = results.config.cells if results.config else ()
+    n_left = sum(cell.runs for cell in cells) - n_finished
+    if n_left > 0:
+        yield f"Runs that are not finished: {n_left:,}. The same command resumes."
 
 
 def about_pairs(table: polars.DataFrame) -> Iterator[str]:
@@ -202,27 +196,10 @@ def about_pairs(table: polars.DataFrame) -> Iterator[str]:
             f"{', with 95 % intervals' * bool(table['difference_ci95'].count())}. A {sign} "
             f"difference is in favour of {reference}."
         )
-    unequal = table.filter(col("runs").n_unique().over("env") > 1).select("agent", "runs")
-    if len(unequal):
-        listed = ", ".join(
-            f"{agent} {runs:,}" for agent, runs in unequal.unique().sort("agent").rows()
-        )
-        yield f"Agents have unequal numbers of runs: {listed}."
-    same = table.filter(difference=0, difference_ci95=0)["agent"].unique(maintain_order=True)
-    if len(same):
-        yield (
-            f"{' and '.join(same)} had exactly the results of {table['reference'][0]}, so there is "
-            "no p."
-        )
-    tested = table.group_by("env").agg(col("p").count()).filter(col("p") > 0)["p"]
-    if len(tested):
-        count = span(tested)
-        these = "is one comparison" if count == "1" else f"are {count} comparisons"
-        each = " in each environment" * (len(tested) > 1)
+    if table["p"].count():
         yield (
             "p is of the two-sided paired t test, adjusted for the agents of an environment by "
-            "Holm's procedure. The intervals of differences are not adjusted. "
-            f"There {these} with {table['reference'][0]}{each}."
+            "Holm's procedure. The intervals of differences are not adjusted."
         )
 
 
