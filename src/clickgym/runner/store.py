@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -151,11 +151,6 @@ def check_cells(cells: Collection[Cell]) -> None:
             )
 
 
-def meanings_of(cells: Iterable[Cell]) -> dict[tuple[int, str], str]:
-    """The `Cell.meanings` of some cells by label; of a label with several the last one."""
-    return {label: meaning for cell in cells for label, meaning in cell.meanings()}
-
-
 def begun(configs: Mapping[str, Config], finished: Container[str]) -> dict[str, Config]:
     """Those of some sweeps, by the names of their files, that have a finished run."""
     return {
@@ -178,7 +173,7 @@ def shown_of(configs: Sequence[Config]) -> Config:
     """
     same = [config for config in configs if config.setting == configs[-1].setting]
     every = [cell for config in same for cell in config.cells]
-    meanings = meanings_of(every)
+    meanings = {label: meaning for cell in every for label, meaning in cell.meanings()}
     cells: dict[Any, Cell] = {}
     for config in reversed(same):
         newer = [cell.content for cell in cells.values()]

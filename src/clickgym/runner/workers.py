@@ -102,8 +102,6 @@ def ignoring_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-WIDE = 80
-"""The narrowest terminal, in characters, that shows a bar."""
 LINE_EVERY = 60.0
 """Seconds between two lines outside of a terminal."""
 
@@ -127,12 +125,10 @@ class Progress:
 
     def __init__(self, is_shown: bool, horizon: int, n_runs: int, n_left: int) -> None:
         console = Console(stderr=True)
-        parts: list[rich.progress.ProgressColumn] = [rich.progress.TextColumn("{task.description}")]
-        if console.width >= WIDE:
-            share = rich.progress.TextColumn("{task.percentage:.0f} %")
-            parts += [rich.progress.BarColumn(20), share]
         self._bar = rich.progress.Progress(
-            *parts,
+            "{task.description}",
+            rich.progress.BarColumn(20),
+            "{task.percentage:.0f} %",
             console=console,
             disable=not (is_shown and console.file.isatty()),
             transient=True,

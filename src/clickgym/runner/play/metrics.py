@@ -222,13 +222,8 @@ def metric_of(name: str) -> Metric:
 
 
 def is_sum(name: str) -> bool:
-    """Whether a column of results is a running sum over the sessions; so is a metric of another
-    version.
-    """
-    try:
-        return metric_of(name).kernel is not None
-    except ValueError:
-        return True
+    """Whether a metric of results is a running sum over the sessions."""
+    return metric_of(name).kernel is not None
 
 
 @cache
