@@ -308,8 +308,8 @@ def _finished_runs(
     if out is not None and progress:
         say_resumed(out, count())
     with resumable(out, count):
-        with Progress(progress, config.horizon, len(trials), len(left)) as bar:
-            _play_all(_batches(left, config, pairs), n_jobs, bar, keep)
+        with Progress(progress, len(trials), len(left)) as bar:
+            _play_all(_batches(left, config, pairs), n_jobs, keep)
         if folder is not None:
             write_folder(folder)
     return finished
@@ -389,7 +389,6 @@ def _batches(
 def _play_all(
     batches: Sequence[Batch],
     n_jobs: int,
-    bar: Progress,
     keep: Callable[[Mapping[str, FinishedRun]], None],
 ) -> None:
     """Play batches, and keep the runs of each when it is finished, by their keys."""
@@ -398,17 +397,14 @@ def _play_all(
         for workers in dict.fromkeys(batch.pair.workers for batch in batches):
             is_here, stop = _is_here(workers, n_jobs), threading.Event()
 
-            def on_chunk(sessions: int, stop: threading.Event = stop) -> None:
+            def on_chunk(_: int, stop: threading.Event = stop) -> None:
                 if stop.is_set():
                     raise InterruptedError
-                bar.played(sessions)
 
             some = [batch for batch in batches if batch.pair.workers == workers]
             tasks = [(_play, batch, on_chunk if is_here else None) for batch in some]
             try:
                 for finished in in_parallel(tasks, n_jobs, workers, values=values):
-                    if not is_here:
-                        bar.played(some[0].config.horizon * len(finished))
                     keep(finished)
             except BrokenExecutor as error:
                 raise WorkerError(what_broke(error)) from None

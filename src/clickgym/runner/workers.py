@@ -9,7 +9,6 @@ import os
 import re
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor
@@ -112,63 +111,45 @@ def say_resumed(folder: object, kept: str) -> None:
 
 
 class Progress:
-    """Context that shows how many runs and sessions of a sweep are finished.
-
-    Sessions are counted while a run plays in this process, and when it ends in a worker process.
+    """Context that shows how many runs of a sweep are finished: a bar in a terminal, and elsewhere
+    a line a minute.
 
     Args:
         is_shown: whether anything is shown.
-        horizon: the sessions of a run.
         n_runs: the runs of the sweep.
         n_left: those that earlier sweeps have not finished.
     """
 
-    def __init__(self, is_shown: bool, horizon: int, n_runs: int, n_left: int) -> None:
+    def __init__(self, is_shown: bool, n_runs: int, n_left: int) -> None:
         console = Console(stderr=True)
         self._bar = rich.progress.Progress(
             "{task.description}",
             rich.progress.BarColumn(20),
-            "{task.percentage:.0f} %",
+            rich.progress.MofNCompleteColumn(),
             console=console,
-            disable=not (is_shown and console.file.isatty()),
+            disable=not (is_shown and console.is_terminal),
             transient=True,
         )
-        self._is_printed = is_shown and self._bar.disable
+        self._task = self._bar.add_task("runs", total=n_runs, completed=n_runs - n_left)
         self._compiling = Compiling(self._describe)
-        self._horizon, self._n_runs, self._n_finished = horizon, n_runs, n_runs - n_left
-        self._lock = threading.Lock()
+        self._is_printed = is_shown and self._bar.disable
+        self._due = time.monotonic() + LINE_EVERY
 
     def __enter__(self) -> Self:
         self._compiling.__enter__()
         self._bar.start()
-        total, completed = self._n_runs * self._horizon, self._n_finished * self._horizon
-        self._task = self._bar.add_task("", total=total, completed=completed)
-        self._describe(is_compiling=False)
-        self._due = time.monotonic() + LINE_EVERY
         return self
 
     def __exit__(self, *error: object) -> None:
         self._compiling.__exit__(*error)
         self._bar.stop()
 
-    def played(self, sessions: int) -> None:
-        """Note that further sessions are played; from any thread."""
-        with self._lock:
-            self._bar.advance(self._task, sessions)
-            if self._is_printed and time.monotonic() >= self._due:
-                self._print()
-
-    def finished(self, n_runs: int = 1) -> None:
+    def finished(self, n_runs: int) -> None:
         """Note that runs are finished and kept."""
-        self._n_finished += n_runs
-        self._describe(is_compiling=False)
+        self._bar.advance(self._task, n_runs)
+        if self._is_printed and time.monotonic() >= self._due:
+            self._due, task = time.monotonic() + LINE_EVERY, self._bar.tasks[self._task]
+            say(errors(), f"clickgym: {task.completed:.0f} of {task.total:.0f} runs")
 
     def _describe(self, is_compiling: bool) -> None:
-        run = f"run {min(self._n_finished + 1, self._n_runs)} of {self._n_runs}"
-        self._bar.update(self._task, description=COMPILING if is_compiling else run)
-
-    def _print(self) -> None:
-        """Print a line."""
-        self._due, task = time.monotonic() + LINE_EVERY, self._bar.tasks[self._task]
-        line = f"clickgym: {task.description}, {task.percentage:.0f} %"
-        self._bar.console.print(line, highlight=False)
+        self._bar.update(self._task, description=COMPILING if is_compiling else "runs")
