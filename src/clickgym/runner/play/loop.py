@@ -32,8 +32,8 @@ class Run(NamedTuple):
         observation: what ``env.reset`` returned.
         meter: receives the totals.
         metrics: what is measured besides.
-        on_chunk: called from time to time with the number of sessions since its last call; what it
-            raises ends the run.
+        on_chunk: called from time to time with the number of sessions since its last call; an
+            InterruptedError that it raises ends the run.
     """
 
     agent: Any

@@ -185,27 +185,23 @@ def play_learner(run: Run) -> float:
     agent, meter, core = run.agent, run.meter, run.env.unwrapped
     users = core.task.model  # type: ignore[attr-defined]
     before, streams = clock(), RecordedStreams(run)
-    reported, stopped_by = 0, None
+    reported = 0
 
     def on_step() -> bool:
-        nonlocal reported, stopped_by
+        nonlocal reported
         if run.metrics.held_out:
             run.metrics.ask(agent, run.env, meter)
         if run.on_chunk is not None and meter.step > reported:
-            try:
-                run.on_chunk(meter.step - reported)
-            except Exception as error:  # the caller's, and no fault of the learner
-                stopped_by = error
-                raise
+            run.on_chunk(meter.step - reported)
         reported = meter.step
         return meter.step < meter.horizon
 
     discount = users.discount if users.may_leave else None
     try:
         agent.learn(streams, meter.horizon, on_step, discount)
+    except InterruptedError:  # of on_chunk
+        raise
     except FAILURES as error:
-        if error is stopped_by:
-            raise
         raise session_error(agent, run.env, f"step {meter.step + 1}", error) from error
     if meter.step < meter.horizon:  # its regret would pass for that of the whole horizon
         name = type(agent).__name__
