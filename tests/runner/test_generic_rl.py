@@ -238,7 +238,6 @@ def test_pairs_that_cannot_run_are_refused() -> None:
         ("engine='python': ", ClickEnv(MODEL), "python"),
         ("would bypass TimeLimit", TimeLimit(ClickEnv(MODEL), 5), "auto"),
         ("changes at given steps", ClickEnv(changing), "auto"),
-        ("but the environment has 10", gym.make("PBMRank-v0"), "auto"),
     ):
         with pytest.raises(ValueError, match=message):
             clickgym.run(PPO(4, 3, **QUICK, seed=0), env, 10, engine=engine)

@@ -98,9 +98,6 @@ def test_masks_of_each_stream_reach_the_library() -> None:
 # ---------------------------------------------------------------------------------------- in sweeps
 
 
-# two workers load torch for 10 s
-
-
 def test_a_learner_is_not_compared_run_by_run() -> None:
     """Its streams have users of their own: over runs it has no difference, and is no reference;
     over instances it has one.

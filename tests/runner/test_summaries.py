@@ -35,9 +35,6 @@ def interval(values):
     return (high - low) / 2
 
 
-"""Regret of agents by instance and run."""
-
-
 def drawn():
     """Rows of every kind of unit: three instances of two sweeps, runs of unequal seeds with one
     agent whose users are its own, queries with unequal numbers of runs, and a single run.
