@@ -49,6 +49,7 @@ def test_list_gives_one_line_to_everything(printed):
     metrics = printed(["list", "metrics"])
     assert out.rstrip().endswith(metrics.rstrip())
     assert printed(["list", "metrics", "agents"]) == metrics + printed(["list", "agents"])
+    assert printed(["list", "envs"]) == printed(["list", "environments"])
 
 
 def test_show_prints_a_docstring_of_every_name(printed, refused):

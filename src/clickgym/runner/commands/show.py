@@ -39,13 +39,21 @@ def list_(
 
     clickgym show NAME describes one of them in detail.
     """
-    chosen = [check_choice("kind", kind, KINDS) for kind in kinds or KINDS]
+    chosen = [_kind(word) for word in kinds or KINDS]
     console = output()
     console.width = min(console.width, WIDEST)
     for kind in chosen:
         columns, rows = _rows_of(kind)
         print_table(console, columns, rows, title=kind.capitalize(), headings=len(columns) > 2)
         console.print()
+
+
+def _kind(word: str) -> str:
+    """Return the kind that a word begins, such as ``env``, ``envs`` or ``environment``."""
+    beginning = word.rstrip("s")
+    return next((kind for kind in KINDS if kind.startswith(beginning)), "") or check_choice(
+        "kind", word, KINDS
+    )
 
 
 def _rows_of(kind: str) -> tuple[list[Column], list[list[str]]]:
