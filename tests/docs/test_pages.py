@@ -13,8 +13,10 @@ from urllib.parse import unquote
 
 import numpy as np
 import pytest
+import rl_page
 from make_pages import pages
 from pages import SECTION
+from scipy import stats
 
 from clickgym.agents import AGENTS, Learner
 from clickgym.envs import CLICK_MODELS, load_instance
@@ -72,6 +74,32 @@ def test_readme_lists_every_agent_but_learners():
     for names, author, year in re.findall(r"([\w†, ]+) \((?:after )?(\w+) (\d+)\)", listed):
         for name in re.findall(r"\w+", names):
             assert re.match(rf"(after )?{author} .*{year}", agents[name].paper), name
+
+
+@pytest.mark.recipe
+def test_shares_of_the_readme():
+    """What it says of bandits and RL algorithms is what the shipped runs lost, in per cent."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8").partition("When does it pay?")[2]
+    shares = {
+        (world, agent): 100 * part["share"].to_numpy()
+        for (world, agent), part in rl_page.runs().group_by("world", "agent")
+    }
+    planned = {name: lost / 318.69 for name, lost in rl_page.stateful()["clickbait"].items()}
+    expected = [
+        shares["PBMRank-v0", "CascadeKLUCB"],
+        shares["PBMRank-v0", "A2C"],
+        shares["personal:features=outer", "LinearTS"],
+        shares["personal", "LinearTS"],
+        shares["personal", rl_page.found("PPO")],
+        shares["personal", rl_page.searched_networks()[1]],
+        planned["CascadeKLUCB"],
+        planned["MaskablePPO"],
+    ]
+    shown = re.findall(r"([\d.]+) ± ([\d.]+) %", text)
+    for (mean, half), values in zip(shown, expected, strict=True):
+        interval = stats.t.ppf(0.975, len(values) - 1) * stats.sem(values)
+        for printed, value in ((mean, values.mean()), (half, interval)):
+            assert f"{value:.{len(printed.partition('.')[2])}f}" == printed, (mean, half)
 
 
 def text_of(file):
