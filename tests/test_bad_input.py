@@ -158,6 +158,7 @@ short = partial(sweep, horizon=9, runs=1, out="new")
 CALLS = {
     "did you mean 'BatchRank'": lambda: make_agent("BatchRnk", ClickEnv(MODEL)),
     "BatchRank needs a horizon": lambda: make_agent("BatchRank", ClickEnv(MODEL)),
+    "horizon is 1000.* at most": lambda: agents.TopRank(4, 2, horizon=10**16),
     "unknown hyper-parameter 'delta'": lambda: batch_rank(delta=0.1),
     "did you mean 'learning_rate'": lambda: agents.PPO(4, 3, learing_rate=0.1),
     r"checkpoints\[0\] is 10": lambda: run(batch_rank(), ClickEnv(MODEL), 9, checkpoints=[10]),

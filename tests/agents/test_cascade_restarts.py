@@ -83,6 +83,26 @@ def test_restarts_follow_the_reference_where_users_change(feedback):
     assert len(reference.restarts) >= 4
 
 
+def test_a_restart_forgets_all():
+    """After it, the next restart comes as soon as a new agent's."""
+    agent, new = (GLRCascadeKLUCB(1, 1, horizon=100_000, seed=0) for _ in range(2))
+    observe(agent, [0] * 5000)
+    waits = []
+    for one, clicks in (
+        (agent, [1] * 500),
+        (agent, [0] * 30 + [1] * 500),
+        (new, [0] * 30 + [1] * 500),
+    ):
+        before = one.state.n_restarts[0]
+        for session, click in enumerate(clicks):
+            observe(one, [click])
+            if one.state.n_restarts[0] > before:
+                waits.append(session)
+                break
+    assert len(waits) == 3
+    assert waits[1] == waits[2]
+
+
 # ------------------------------------------------------------------------------- forced exploration
 
 

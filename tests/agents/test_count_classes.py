@@ -64,6 +64,17 @@ def test_ties_are_uniform_between_classes(classes):
     assert chisquare(list(shown.values())).pvalue > FALSE_ALARM
 
 
+def test_an_item_may_be_shown_again_where_all_indices_are_equal():
+    """All clicked items have the index 1, also those in classes that are left out at first."""
+    agent, shown = CascadeKLUCB(1000, 1, seed=0), []
+    for _ in range(1300):
+        ranking = agent.rank(None)
+        agent.update(None, ranking, [1])
+        shown.append(int(ranking[0]))
+    assert len({*shown[:1000]}) == 1000
+    assert len({*shown[1000:]}) < 300
+
+
 def test_what_would_be_lost_in_classes_keeps_every_index(classes):
     """Kernels of one's own, further hyper-parameters, and other first values."""
 

@@ -148,6 +148,16 @@ def test_best(name):
     assert (as_plain(agent.state), agent.rng.bit_generator.state) == (before, generator)
 
 
+@pytest.mark.parametrize("name", sorted({*LEARNING} - {"BubbleRank", "Oracle"}))
+def test_best_before_anything_is_proven(name):
+    """First the only item that was clicked. BubbleRank exchanges neighbours when it is sure."""
+    agent = made(name, seed=1)
+    for _ in range(30):
+        ranking = agent.rank(None)
+        agent.update(None, ranking, (ranking == 4).astype(int))
+    assert agent.best()[0] == 4
+
+
 def test_best_of_special_agents():
     """Of Fixed its list; equal estimates in the order of ids; at the agent's positions; of ranked
     bandits the second choice where the first is shown above.

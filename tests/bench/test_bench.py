@@ -11,10 +11,10 @@ from play_scorecard import anchor_table
 from replay import replay, unlikely
 from scipy.stats import ttest_1samp
 
-from clickgym.agents import AGENTS, Agent, TopRank
+from clickgym.agents import AGENTS, PBMUCB, Agent, TopRank
 from clickgym.bench import board
 from clickgym.bench.board import DATA, ENDS, HEADER, Line, save_line
-from clickgym.bench.play import examination, play, playable
+from clickgym.bench.play import examination, informed_agent, play, playable
 from clickgym.bench.results import read_results, write_results
 from clickgym.bench.score import Anchor, anchors_of, is_scored, score, scores_of, summarize
 from clickgym.bench.tasks import (
@@ -132,6 +132,12 @@ def test_examination_is_the_mean_over_random_lists():
     """Of two items the first one stops all users: half of the lists lead to the second position."""
     env = gym.make("CMRank-v0", attraction=[1.0, 0.0], n_positions=2)
     assert examination(env) == pytest.approx([1.0, 0.5], abs=0.15)
+
+
+def test_an_agent_keeps_the_examination_that_it_is_given():
+    env, mine = gym.make("PBMRank-v0"), [1.0, 0.4, 0.3, 0.2, 0.1]
+    agent = informed_agent((PBMUCB, {"examination": mine}), env, 100, 0)
+    assert agent.hyperparameters["examination"].tolist() == mine
 
 
 # ------------------------------------------------------------------------------------------- scores
@@ -284,6 +290,21 @@ def test_bench_command(small, printed, tmp_path, monkeypatch, abilities):
     table, made = read_results(tmp_path / "out" / "mine%3APlain.parquet")
     assert made["command"] == "clickgym bench mine:Plain --quick"
     assert set(table["task"]) == {"early-sessions-02", "ties-03", "mine-01"}
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_an_agent_of_the_board_that_is_played_again_has_one_line(printed, tmp_path, monkeypatch):
+    table, _ = read_results(DATA / "TopRank.parquet")
+    monkeypatch.setattr("clickgym.bench.command.play", lambda *_, **__: table)
+    text = printed(["bench", "TopRank", "--out", str(tmp_path)], 140)
+    ranked = text.partition("Agents that rank items")[2].partition("Agents that rank by")[0]
+    assert len(re.findall("^ *TopRank ", ranked, re.MULTILINE)) == 1
+
+
+def test_a_table_of_something_else_holds_no_results(tmp_path):
+    polars.DataFrame({"task": ["ties-01"]}).write_parquet(tmp_path / "other.parquet")
+    with pytest.raises(ValueError, match=r"other\.parquet holds no results"):
+        read_results(tmp_path / "other.parquet")
 
 
 # ------------------------------------------------------------------------------------- what ships
