@@ -75,6 +75,19 @@ def test_it_learns_from_one_bit_a_session():
     assert (np.diff(agent.factors) < 0).all()
 
 
+def test_factors_from_one_bit_a_session():
+    """Of three candidates one attracts, and the second position halves its reward."""
+    agent = NeuralGreedy(
+        3, 3, n_features=2, feedback="reward", net_arch=[], learning_rate=0.01, train_freq=1, seed=0
+    )
+    rng, observation = np.random.default_rng(0), {"features": np.eye(2)[[0, 1, 1]]}
+    for _ in range(3000):
+        ranking = rng.permutation(3)
+        chance = 0.8 * np.array([1.0, 0.5, 0.0])[ranking.tolist().index(0)]
+        agent.update(observation, ranking, [0, 0, 0], float(rng.random() < chance))
+    assert agent.factors[1] / agent.factors[0] == pytest.approx(0.5, abs=0.06)
+
+
 def test_clicks_are_unused_with_rewards():
     agents = [NeuralGreedy(L, K, n_features=2, feedback="reward", seed=0, **SMALL) for _ in "ab"]
     for observation, _, rng in sessions(200):

@@ -72,6 +72,10 @@ def test_samples_are_uniform(n_items, n_positions):
     assert_uniform(map(tuple, batched.sample().tolist()), lists)
 
 
+def test_a_sample_of_many_items_shows_none_twice():
+    assert len({*RankedList(1000, 500, seed=0).sample()}) == 500
+
+
 # spaces ------------------------------------------------------------
 
 

@@ -108,6 +108,8 @@ def test_python_fits_as_the_command_does(log_file, tmp_path, printed):
     assert fitted.scored["PBM"].score(fitted.test) == (
         PBMEstimator().fit(fitted.train).score(fitted.test)
     )
+    of_all = PBMEstimator().fit(read_log(log_file)).click_model("often", list("abcdef"))
+    assert fitted.instances["often"].model("PBM").attraction == pytest.approx(of_all.attraction)
     for query, name in (("often", "often.json"), ("some/times", "some%2Ftimes.json")):
         fitted.instances[query].save(tmp_path / "again.json")
         assert (tmp_path / "again.json").read_bytes() == (tmp_path / "queries" / name).read_bytes()

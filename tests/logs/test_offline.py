@@ -127,6 +127,20 @@ def test_an_item_of_another_query_is_scored_like_one_of_no_query(name):
     )
 
 
+def test_a_new_item_of_a_known_query_has_the_mean_of_the_prior():
+    estimator = MODEL_ESTIMATORS["CM"]().fit(small_log(1))
+    new = ClickLog([[0, 1, 2]], [[0, 0, 0]], [0], ("new", "a", "b"), ("q",))
+    clicked, skipped = estimator.prior_
+    expected = clicked / (clicked + skipped)
+    assert estimator.predict_proba(new)[0, 0] == pytest.approx(expected)
+
+
+def test_the_last_position_ends_like_the_one_above():
+    """No log tells whether users would have gone on after it."""
+    leaving = MODEL_ESTIMATORS["DCM"]().fit(small_log(1)).termination_
+    assert leaving[-1] == leaving[-2]
+
+
 # ------------------------------------------------------------------------------------------------
 # ----------------- EM
 

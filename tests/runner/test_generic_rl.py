@@ -18,7 +18,7 @@ from gymnasium.wrappers import (
 from registries import LEARNERS
 
 import clickgym
-from clickgym.agents import PPO, Random
+from clickgym.agents import DQN, PPO, Random
 from clickgym.envs import (
     CascadeModel,
     ClickEnv,
@@ -198,7 +198,13 @@ class Own(PPO):
 
 @pytest.mark.parametrize(
     ("agent", "first"),
-    [(Slow, "16,384"), (Own, "3,200"), (sb3.SAC, "100 "), (Own(10, 5, n_steps=1), None)],
+    [
+        (Slow, "16,384"),
+        (Own, "3,200"),
+        (sb3.SAC, "100 "),
+        (Own(10, 5, n_steps=1), None),
+        (DQN(10, 5, learning_starts=499), None),
+    ],
 )
 def test_a_learner_that_never_updates_says_so(agent: Any, first: str | None) -> None:
     with warnings.catch_warnings(record=True) as caught:

@@ -95,6 +95,30 @@ def test_masks_of_each_stream_reach_the_library() -> None:
     assert infos[1]["regret"] == pytest.approx(lost)
 
 
+def test_a_second_training_is_as_long_as_the_first() -> None:
+    agent = DQN(4, 3, n_envs=8, learning_starts=8, train_freq=1, n_steps=1, gradient_steps=1)
+    for _ in range(2):
+        streams, calls = ClickVectorEnv(SMALL, 8, autoreset_mode="SameStep"), [0]
+
+        def on_step(calls: list[int] = calls) -> bool:
+            calls[0] += 1
+            return True
+
+        agent.learn(streams, 101, on_step)
+        assert (streams.n_simulated, calls[0]) == (104, 104 // 8 * 3)
+
+
+@pytest.mark.parametrize("actions", ["items", "rankings"])
+def test_a_finished_list_is_not_cut_off(actions: str) -> None:
+    """Where a session is a list item by item, nothing follows it; else the limit cuts it off."""
+    envs = clickgym.agents.vec_env("PBMRank-v0", 2, actions=actions, max_episode_steps=1)
+    envs.reset()
+    for item in range(5) if actions == "items" else [range(5)]:
+        _, _, dones, infos = envs.step(np.array([item, item]))
+    assert dones.all()
+    assert {info["TimeLimit.truncated"] for info in infos} == {actions == "rankings"}
+
+
 # ---------------------------------------------------------------------------------------- in sweeps
 
 
