@@ -108,3 +108,11 @@ def test_own_environments_on_the_command_line(shop, printed, monkeypatch):
     swept = clickgym.sweep(["ownpkg:OwnRank-v0"], names, 200, 2, instances=["own.json"])
     assert_frame_equal(clickgym.Results("out").frame, swept.frame)
     forget()
+
+
+def test_the_working_folder_hides_no_module_of_python(tmp_path, monkeypatch):
+    (tmp_path / "zipapp.py").write_text("raise SystemExit\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "zipapp", raising=False)
+    with pytest.raises(TypeError, match="makes no agents"):
+        clickgym.sweep(["PBMRank-v0"], ["zipapp:create_archive"], 10, 1)

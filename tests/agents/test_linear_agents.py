@@ -67,6 +67,16 @@ def test_the_inverse_does_not_drift(n, n_features, ridge, tolerance):
     assert drift(n, n_features, ridge) < tolerance
 
 
+def test_large_features_are_solved_exactly():
+    """Where an update by rank one would lose all digits, the inverse is computed anew."""
+    agent, rng = make("C2UCB", ridge=1.0), np.random.default_rng(0)
+    for _ in range(5):
+        seen = {"features": 50 * rng.normal(size=(L, D))}
+        agent.update(seen, agent.rank(seen), rng.integers(0, 2, K))
+        solved = np.linalg.solve(agent.state.gram, agent.state.moment)
+        np.testing.assert_allclose(agent.state.theta, solved, rtol=1e-6)
+
+
 # --------------------------------------------------------------------------------------------- ties
 
 

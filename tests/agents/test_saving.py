@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -52,6 +53,27 @@ def test_a_file_that_is_missing(tmp_path):
     with pytest.raises(FileNotFoundError) as error:
         TopRank.load(tmp_path / "nowhere.npz")
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [({"ranking": [4, 7, 0]}, "is not a saved agent, or damaged"), ({"format": None}, "format")],
+)
+def test_files_that_were_changed(tmp_path, changed, message):
+    """To a list that cannot be shown, and to one without a format."""
+    agent, path = make("TopRank", PBM), tmp_path / "agent.npz"
+    agent.rank(None)
+    agent.save(path)
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    if "ranking" in changed:
+        arrays["ranking"] = np.array(changed["ranking"])
+    else:
+        described = json.loads(str(arrays["description"])) | changed
+        arrays["description"] = np.array(json.dumps(described))
+    np.savez(path, **arrays)
+    with pytest.raises(ValueError, match=message):
+        TopRank.load(path)
 
 
 class Evil:

@@ -41,3 +41,13 @@ def test_the_notation():
     expected += (np.tile(np.arange(3), (2, 1)), np.ones(5, np.bool_), np.full(3, 0.25), 0.5)
     for value, wanted in zip(Declaring(3, 2).state, expected, strict=True):
         np.testing.assert_array_equal(value, wanted, strict=isinstance(wanted, np.ndarray))
+
+
+@pytest.mark.parametrize("prior", [np.zeros(3, np.int64), np.zeros(3, np.float32)])
+def test_first_values_have_the_type_of_their_field(prior):
+    class Other(Declaring):
+        def first_values(self):
+            return {"prior": prior}
+
+    with pytest.raises(ValueError, match=r"array prior .* its field says float64"):
+        Other(3, 2)

@@ -126,12 +126,24 @@ def test_finished_tasks_are_kept_and_no_name_matters(tmp_path, monkeypatch):
         assert (table["loss"] != first["loss"]).any()
     monkeypatch.setattr("clickgym.bench.play.run", None)
     assert play("TopRank", tasks, 2, tmp_path / "a", n_jobs=1).equals(first)
+    monkeypatch.setattr("clickgym.bench.play.version", lambda _: "another")
+    with pytest.raises(TypeError, match="'NoneType' object is not callable"):  # it plays
+        play("TopRank", tasks, 2, tmp_path / "a", n_jobs=1)
+
+
+def test_loss_is_the_measure_of_the_task(tmp_path):
+    """Of bad lists in this one, and not of clicks."""
+    task = next(task for task in all_tasks() if task.measure == "violations")
+    table = play("Random", [task._replace(horizon=100)], 2, tmp_path, n_jobs=1)
+    assert 0 < table["loss"].max() <= 100
+    assert (table["loss"] == table["loss"].round()).all()
 
 
 def test_examination_is_the_mean_over_random_lists():
     """Of two items the first one stops all users: half of the lists lead to the second position."""
     env = gym.make("CMRank-v0", attraction=[1.0, 0.0], n_positions=2)
     assert examination(env) == pytest.approx([1.0, 0.5], abs=0.15)
+    assert examination(env).tolist() == examination(env).tolist()
 
 
 def test_an_agent_keeps_the_examination_that_it_is_given():
@@ -249,6 +261,12 @@ def test_board_has_the_best_first():
     assert len(board.board(board.published(), features=True)) == 1
     header, *rows = board.board(board.published(), ability="ties")
     assert {len(header), *map(len, rows)} == {len(HEADER)}  # nothing is best or worst
+
+
+def test_the_best_and_the_worst_ability_of_an_agent():
+    tasks = [task for task in all_tasks() if task.ability in ("ties", "early sessions")]
+    scores = {task.name: np.full(2, float(task.ability == "ties")) for task in tasks}
+    assert Line("mine", "", scores, 1e-6).cells(tasks)[-2:] == ["ties", "early sessions"]
 
 
 @pytest.mark.parametrize("played", [["standard", "early sessions"], ["features"]])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from clickgym.core.sums import weighted_sums
 from clickgym.envs import (
     CascadeModel,
     DependentClickModel,
@@ -51,6 +52,19 @@ def test_equal_values_are_in_the_order_of_ids():
     rounded = [-float(f"{value:.11e}") for value in steps]
     assert best_first(steps).tolist() == np.argsort(rounded, kind="stable").tolist()
     assert len(best_first([])) == 0
+
+
+@pytest.mark.parametrize("layout", ["C", "F"])
+def test_sums_have_one_order(layout):
+    """From the first to the last, whatever the layout in memory: the same bits everywhere."""
+    rng = np.random.default_rng(0)
+    rows, weights = rng.random((7, 100)), rng.random(100)
+    sums = [0.0] * 7
+    for column in range(100):
+        sums = [
+            total + row[column] * weights[column] for total, row in zip(sums, rows, strict=True)
+        ]
+    assert weighted_sums(np.array(rows, order=layout), weights).tolist() == sums
 
 
 @pytest.mark.parametrize(("model", "reward"), CASES)
