@@ -88,6 +88,13 @@ def test_factors_from_one_bit_a_session():
     assert agent.factors[1] / agent.factors[0] == pytest.approx(0.5, abs=0.06)
 
 
+def test_ties_are_broken_at_random():
+    agent = NeuralGreedy(4, 2, n_features=2, epsilon=0, decay=1, seed=0)
+    alike = {"features": np.ones((4, 2))}
+    agent.update(alike, agent.rank(alike), [0, 0])
+    assert {int(agent.rank(alike)[0]) for _ in range(60)} == {0, 1, 2, 3}
+
+
 def test_clicks_are_unused_with_rewards():
     agents = [NeuralGreedy(L, K, n_features=2, feedback="reward", seed=0, **SMALL) for _ in "ab"]
     for observation, _, rng in sessions(200):

@@ -169,6 +169,15 @@ def test_a_choice_that_is_on_the_list_stands_for_the_next_one_that_is_not():
     assert draft.rankings.tolist() == [[0, 1, 2], [1, 2, 3], [3, 0, 1]]
 
 
+def test_options_of_reset_reach_the_environment():
+    """Also between two lists; it takes none."""
+    env = ItemByItem(scalar())
+    env.reset(seed=0)
+    play_list(env, [0, 1, 2])
+    with pytest.raises(ValueError, match="options"):
+        env.reset(options={"query": 1})
+
+
 def test_a_number_that_is_no_choice_is_named():
     env = ItemByItem(scalar())
     env.reset(seed=0)

@@ -172,6 +172,17 @@ def toy(**changes):
     return Instance("toy", models, **(fields | changes))
 
 
+def test_shuffled_items_are_the_same_items():
+    """The production list of a shuffled instance has the items that it had."""
+    instance = load_instance("yandex-9982")
+    shuffled = instance.shuffled(3)
+    before, after = (
+        one.model("PBM").attraction[one.initial_ranking] for one in (instance, shuffled)
+    )
+    assert before.tolist() == after.tolist()
+    assert shuffled.initial_ranking.tolist() != instance.initial_ranking.tolist()
+
+
 def test_saved_instance(tmp_path):
     toy().save(tmp_path / "toy.json")
     back = load_instance(str(tmp_path / "toy.json"))

@@ -190,6 +190,16 @@ def counts_of(sessions, n_items, n_positions, n_sessions):
     return np.hstack([own, np.tile(own.mean(axis=0), (n_items, 1)), np.full((n_items, 1), left)])
 
 
+def test_the_last_clicks_of_an_episode_are_counted():
+    given = {"attraction": [1.0, 1.0, 1.0], "examination": [1.0, 1.0], "max_episode_steps": 1}
+    envs = EpisodeCountsVector(gym.make_vec("PBMRank-v0", 2, autoreset_mode="SameStep", **given))
+    envs.reset(seed=0)
+    final = envs.step(np.array([[0, 1], [2, 0]]))[4]["final_obs"]
+    assert [one["clicks"].tolist() for one in final] == [[1, 1], [1, 1]]
+    expected = counts_of([([2, 0], [1, 1])], 3, 2, None)
+    np.testing.assert_allclose(final[1]["counts"], expected, rtol=1e-6)
+
+
 @pytest.mark.parametrize(("env_id", "limit"), [(PBM, None), (PBM, 5), ("CMRank-v0", 4)])
 def test_counts_of_streams_are_those_of_single_ones(env_id, limit):
     """With the last observations."""

@@ -66,6 +66,9 @@ def test_a_log_that_is_not_what_happened_is_warned_about(tmp_path):
     assert f"each of the {clicked.sum():,} sessions has a click" in fault
     (fault,) = read_back(np.tile(items, (2, 1)), np.tile(clicks, (2, 1)), tmp_path)
     assert "all lists and clicks occur 2 times" in fault
+    kinds = np.unique(np.hstack([items, clicks]), axis=0)
+    kinds = np.repeat(kinds, 2 + np.arange(len(kinds)) % 2, axis=0)  # each occurs 2 or 3 times
+    assert not any("occur" in text for text in read_back(*np.hsplit(kinds, 2), tmp_path))
     below = clicks[:, ::-1].cumsum(axis=1)[:, ::-1] == 0
     cut = np.where(below & clicked[:, None], -1, items)
     (fault,) = read_back(cut, clicks, tmp_path)

@@ -109,6 +109,8 @@ def test_actions_that_are_no_lists() -> None:
         observed, earned, _, _ = by_list.step(chosen)
         assert np.array_equal(weights.step(weight)[1], earned)
         features = observed["features"]
+    items.step(np.zeros(3, np.int64))
+    assert not items.reset()["placed"].any()
 
 
 def test_policy_for_lists_learns_on_native_streams() -> None:
@@ -204,6 +206,7 @@ class Own(PPO):
         (sb3.SAC, "100 "),
         (Own(10, 5, n_steps=1), None),
         (DQN(10, 5, learning_starts=499), None),
+        (PPO(10, 5, n_envs=10, n_steps=10), "100 "),
     ],
 )
 def test_a_learner_that_never_updates_says_so(agent: Any, first: str | None) -> None:

@@ -359,6 +359,13 @@ def test_held_out_queries_of_streams():
 CONTEXTUAL = "ContextualPBMRank-v0"
 
 
+@pytest.mark.parametrize(("given", "used"), [({}, 5e-3), ({"learning_rate": 0.01}, 0.01)])
+def test_defaults_with_features_do_not_replace_what_is_given(given, used):
+    agent = clickgym.make_agent("A2C", ClickEnv(USERS), seed=0, n_envs=4, n_steps=2, **given)
+    clickgym.run(agent, ClickEnv(USERS), 8, seed=0)
+    assert agent.model.learning_rate == used
+
+
 @pytest.mark.parametrize("name", ["SAC", *slow("stable_baselines3:TD3")])
 def test_continuous_actions_are_weights_of_features(name):
     """One for each feature, whatever the number of items, and scores of items where there are no
