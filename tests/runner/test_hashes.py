@@ -7,10 +7,12 @@ import importlib
 import os
 import sys
 import threading
+from dataclasses import replace
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.envs.registration import WrapperSpec
 from gymnasium.spaces import Box, Discrete
 
 from clickgym.agents import Random, TopRank
@@ -175,3 +177,28 @@ def test_a_time_limit_makes_another_environment():
         gym.make("CascadeMDPRank-v0", max_episode_steps=7).spec,
     ]
     assert len({hash_of(spec) for spec in limits}) == 2
+
+
+def test_arguments_of_the_wrappers_of_an_id_count():
+    """As in an id that scales its rewards."""
+    specs = [
+        replace(
+            gym.spec("PBMRank-v0"),
+            additional_wrappers=(
+                WrapperSpec("Clip", "gymnasium.wrappers:ClipReward", {"max_reward": most}),
+            ),
+        )
+        for most in (1.0, 2.0, 1.0)
+    ]
+    first, other, same = map(hash_of, ((spec, {}) for spec in specs))
+    assert first == same != other
+
+
+def test_what_a_package_imports_from_itself_counts(imported):
+    """By a relative import in its __init__.py."""
+    package = AGENT.replace("\n\n", "\nfrom .helper import c\n\n", 1)
+    hashes = [
+        of(imported("from pkg import Mine\n", **{"pkg.__init__": package, "pkg.helper": text}).Mine)
+        for text in ("c = 1", "c = 2", "c = 1")
+    ]
+    assert hashes[0] == hashes[2] != hashes[1]

@@ -17,7 +17,7 @@ from slow import slow
 import clickgym
 from clickgym.agents import BatchRank, CascadeKLUCB, Fixed, Random, TopRank
 from clickgym.core.specs import parse_spec
-from clickgym.envs import PositionBasedModel, load_instance
+from clickgym.envs import PiecewiseStationaryModel, PositionBasedModel, load_instance
 from clickgym.runner.make import by_label, resolved_agent, spec_of, split_label
 
 pytestmark = pytest.mark.uncompiled
@@ -235,3 +235,30 @@ def test_values_with_parts():
     for text in ("dict(c=[1,2],d=3)", "{c:[1,2]}", "[1,2"):
         with pytest.raises(ValueError, match=r"^'A:b=.*': b: expected JSON or constants of Python"):
             parse_spec(f"A:b={text}")
+
+
+class Overwrites(Fixed):
+    """Changes the list that it gets."""
+
+    def __init__(self, n_items, n_positions, *, ranking, seed=None):
+        super().__init__(n_items, n_positions, ranking=ranking, seed=seed)
+        ranking[:] = ranking[::-1].copy()
+
+
+def test_an_agent_may_change_the_list_that_it_gets():
+    """The environment keeps its own, and an argument that is given replaces what is filled in."""
+    env = gym.make("PBMRank-v0")
+    before = env.unwrapped.initial_ranking.tolist()
+    clickgym.make_agent(Overwrites, env)
+    assert env.unwrapped.initial_ranking.tolist() == before
+    given = clickgym.make_agent("PDGD:feature_scale=2.0", gym.make("ContextualPBMRank-v0"))
+    assert given.hyperparameters["feature_scale"] == 2.0
+
+
+@pytest.mark.parametrize(("horizon", "is_told"), [(100, True), (101, False)])
+def test_users_who_change_after_the_last_session_never_change(horizon, is_told):
+    users = PiecewiseStationaryModel([MODEL, MODEL.relabelled([1, 2, 0])], [0, 100])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        clickgym.run("Random", users, horizon, seed=0)
+    assert any("first change after session 100" in str(one.message) for one in caught) == is_told

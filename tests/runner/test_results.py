@@ -6,6 +6,7 @@ import importlib
 import json
 import shutil
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import polars
@@ -108,7 +109,28 @@ def test_interrupted_sweep_says_what_is_kept_and_resumes(whole, tmp_path, played
     assert "not finished" not in printed(["report", str(out)])
 
 
+def test_two_seeds_in_one_folder_are_finished(tmp_path, printed):
+    for seed in (1, 2):
+        sweep(tmp_path, seed=seed, **FIRST)
+    assert "not finished" not in printed(["report", str(tmp_path)])
+
+
+def test_a_report_of_two_folders_writes_into_none(whole, tmp_path, printed):
+    sweep(tmp_path, **FIRST | {"agents": ["CascadeTS"]})
+    before = {path: path.read_bytes() for path in whole.glob("*.*")}
+    assert "No files" in printed(["report", str(whole), str(tmp_path)])
+    assert {path: path.read_bytes() for path in whole.glob("*.*")} == before
+
+
 # ------------------------------------------------------------------- what is played anew
+
+
+def test_runs_of_other_versions_are_other_runs(whole):
+    config = clickgym.Results(whole).config
+    other = replace(config, versions=config.versions | {"numpy": "1.0"})
+    keys, others = ({key for *_, key in one.trials()} for one in (config, other))
+    assert len(keys) == 24
+    assert not keys & others
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from scipy.stats import ttest_1samp, ttest_rel
 import clickgym
 from clickgym.core.statistics import half_width, holm
 from clickgym.envs.result import FACTS, TIMED, TOTALS
+from clickgym.runner.reports.table import measured
 from clickgym.runner.summaries import by_window
 
 TABLE = ["env", "agent", "regret", "regret_ci95", "regret_ci95_runs", "median", "worst"]
@@ -211,3 +212,19 @@ def test_windows_of_a_run_begin_with_it():
     ]
     means = by_window(polars.concat(frames))["ndcg"]
     assert means.to_list() == pytest.approx([0.2, 0.2, 0.2, 0.7, 0.7, 0.7])
+
+
+def test_windows_of_agents_with_other_checkpoints_are_their_own():
+    frames = [
+        frame_of({agent: [0]}, step=step).with_columns(ndcg=polars.lit(step * 0.5))
+        for agent, steps in {"a": range(1, 101), "b": (33, 100)}.items()
+        for step in steps
+    ]
+    together = by_window(polars.concat(frames))
+    assert together.filter(agent="b")["step"].to_list() == [33, 100]
+    assert together.filter(agent="a").height == 50
+
+
+def test_the_interval_of_the_total_reward_is_of_all_sessions():
+    row = {"regret": None, "reward": 0.5, "reward_ci95": 0.02}
+    assert measured(row, 1000) == (500.0, 20.0)

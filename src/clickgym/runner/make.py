@@ -462,7 +462,7 @@ def _filled_in(
             found[key] = getattr(sizes, key)
             if not found[key]:
                 raise UnsuitedError(name, f"ranks by {what}, which only {where} have")
-    if "feature_scale" in parameters and isinstance(core, ClickEnv):
+    if "feature_scale" in parameters.keys() - passed.keys() and isinstance(core, ClickEnv):
         found["feature_scale"] = core.feature_scale
 
     if "horizon" in parameters and horizon is not None:
