@@ -76,6 +76,17 @@ def test_adapter_steps_like_the_vector_environment() -> None:
     assert adapter.env_is_wrapped(gym.Wrapper, indices=[1]) == [False]
 
 
+def test_an_episode_that_a_reset_broke_off_is_not_counted() -> None:
+    envs, lists = vec_env("PBMRank-v0", 2, seed=0, max_episode_steps=3), np.tile(range(5), (2, 1))
+    envs.reset()
+    envs.step(lists)
+    envs.reset()
+    steps = [envs.step(lists) for _ in range(3)]
+    earned = np.sum([rewards for _, rewards, _, _ in steps], axis=0)
+    episodes = [(info["episode"]["r"], info["episode"]["l"]) for info in steps[-1][3]]
+    assert episodes == [(reward, 3) for reward in earned]
+
+
 def test_actions_that_are_no_lists() -> None:
     """Streams show the lists that the wrapper of one environment makes of them."""
     env_id, order = "ContextualPBMRank-v0", np.random.default_rng(0).permutation(20)
