@@ -24,6 +24,7 @@ from clickgym.bench.tasks import (
     quick_tasks,
     tasks_of,
 )
+from clickgym.envs import CLICK_MODELS
 
 # ------------------------------------------------------------------------------------------- tasks
 
@@ -140,10 +141,20 @@ def test_loss_is_the_measure_of_the_task(tmp_path):
 
 
 def test_examination_is_the_mean_over_random_lists():
-    """Of two items the first one stops all users: half of the lists lead to the second position."""
-    env = gym.make("CMRank-v0", attraction=[1.0, 0.0], n_positions=2)
-    assert examination(env) == pytest.approx([1.0, 0.5], abs=0.15)
-    assert examination(env).tolist() == examination(env).tolist()
+    """Of two items the first one stops all users: half of the lists lead to the second position.
+    Of users who change it is that of the first ones.
+    """
+    users = CLICK_MODELS["CM"]([1.0, 0.0], 2)
+    for env in (
+        gym.make("CMRank-v0", attraction=[1.0, 0.0], n_positions=2),
+        gym.make(
+            "NonStationaryCMRank-v0",
+            models=[users, CLICK_MODELS["CM"]([0.0, 0.0], 2)],
+            starts=[0, 9],
+        ),
+    ):
+        assert examination(env) == pytest.approx([1.0, 0.5], abs=0.15)
+        assert examination(env).tolist() == examination(env).tolist()
 
 
 def test_an_agent_keeps_the_examination_that_it_is_given():
@@ -189,10 +200,12 @@ def test_interquartile_mean_over_tasks():
 
 def test_bootstrap_draws_users_with_all_their_tasks():
     """If the tasks are of two users, good and bad, half of all replicates have a single user, so
-    that the interval is from 0 to 1; with as many users as tasks it is narrower.
+    that the interval is from 0 to 1; with as many users as tasks it is narrower. The order of the
+    ids makes no other users.
     """
     scores = {f"t{i}": np.full(3, float(i % 2)) for i in range(32)}
-    together = summarize(scores, made_tasks(32, ["good", "bad"] * 16))
+    two = [f"yandex-{(9, 990)[i % 2]}:shuffle={i}" for i in range(32)]
+    together = summarize(scores, made_tasks(32, two))
     apart = summarize(scores, made_tasks(32))
     assert (together.low, together.high) == (0.0, 1.0)
     assert 0.0 < apart.low < apart.value == 0.5 < apart.high < 1.0
