@@ -1,0 +1,238 @@
+"""What the recorders keep of each session, what they refuse, and what their results are called."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.wrappers import TimeLimit
+from gymnasium.wrappers.vector import TransformReward
+
+import clickgym
+from clickgym import RecordRegret, RecordVectorRegret
+from clickgym.envs import ClickEnv, ClickVectorEnv, ItemByItem, PositionBasedModel
+
+pytestmark = pytest.mark.uncompiled
+
+MODEL = PositionBasedModel([0.5, 0.3], [1.0, 0.5])
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+def test_all_sessions_of_streams_are_kept(mode):
+    """More than fit at first, stream by stream; steps that only reset are none."""
+    envs = RecordVectorRegret(ClickVectorEnv(MODEL, 30, max_episode_steps=9, autoreset_mode=mode))
+    envs.reset(seed=0)
+    envs.action_space.seed(0)
+    best, sessions = MODEL.expected_reward([0, 1]), []
+    for step in range(60):
+        lists = envs.action_space.sample()
+        clicks, rewards, *_, infos = envs.step(lists)
+        if mode == "SameStep" or step % 10 < 9:
+            clicks = np.stack(infos["final_obs"]) if "final_obs" in infos else clicks
+            lost = [best - MODEL.expected_reward(ranking) for ranking in lists]
+            sessions += zip(lost, rewards, clicks.sum(axis=1), strict=True)
+    kept = np.stack([envs.meter.regret, envs.meter.reward, envs.meter.clicks], axis=1)
+    np.testing.assert_array_equal(kept, np.cumsum(sessions, axis=0))
+    assert envs.meter.step == len(sessions)
+
+
+def test_a_step_of_more_sessions_than_were_kept_so_far():
+    envs = RecordVectorRegret(ClickVectorEnv(MODEL, 5000))
+    envs.reset(seed=0)
+    _, rewards, *_ = envs.step([[0, 1]] * 5000)
+    assert envs.meter.reward.tolist() == rewards.cumsum().tolist()
+
+
+def test_streams_that_are_only_reset_simulate_no_session():
+    envs = RecordVectorRegret(gym.make_vec("CascadeMDPRank-v0", 4))
+    envs.reset(seed=0)
+    for _ in range(100):
+        envs.step(envs.action_space.sample())
+    assert envs.meter.step < 400
+    assert not envs.meter.unrecorded.any()
+
+
+def test_streams_are_measured_inside_of_wrappers():
+    envs = gym.make_vec("PBMRank-v0", num_envs=2)
+    for wrong in (TransformReward(envs, np.negative), gym.make_vec("PBMRank-v0", 2, "sync")):
+        with pytest.raises(TypeError, match=r"without vectorization_mode, or .*; wrappers belong"):
+            RecordVectorRegret(wrong)
+    assert TransformReward(RecordVectorRegret(envs), np.negative).reset(seed=0)
+
+
+def test_steps_that_choose_items_are_no_sessions():
+    with pytest.raises(TypeError, match=r"^a step of ItemByItem chooses one item"):
+        RecordRegret(ItemByItem(gym.make("PBMRank-v0")))
+
+
+def test_regret_is_not_that_of_another_reward():
+    """Also where the best list is shown, which has no regret by itself: it is unknown."""
+    env = RecordRegret(gym.wrappers.TransformReward(gym.make("PBMRank-v0"), lambda paid: paid + 1))
+    _, info = env.reset(seed=0)
+    with pytest.warns(UserWarning, match=r"is unknown \(nan\)"):
+        env.step(info["optimal_ranking"])
+    assert np.isnan(env.result("mine").regret).all()
+
+
+def test_sessions_that_were_not_recorded_are_counted():
+    """Those before the record, whatever seed follows, and those that another loop played since."""
+    env = gym.make("PBMRank-v0")
+    clickgym.run("Random", env, 50, seed=0)
+    late = RecordRegret(env)
+    late.reset(seed=0)
+    for _ in range(3):
+        late.step(range(5))
+    assert late.result("mine").unrecorded == 50
+    env.step(range(5))
+    late.step(range(5))
+    assert [late.result("mine", n).unrecorded for n in (3, 4)] == [50, 51]
+    assert "51 sessions were not recorded" in repr(late.result("mine"))
+    whole = RecordRegret(gym.make("PBMRank-v0"))
+    assert clickgym.run("Random", whole, 5, seed=0).unrecorded == whole.result("r").unrecorded == 0
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+@pytest.mark.parametrize("env_id", ["PBMRank-v0", "CascadeMDPRank-v0"])
+def test_sessions_of_streams_that_were_not_recorded(env_id, mode):
+    """Steps that only reset a stream are none."""
+    envs = gym.make_vec(env_id, 4, max_episode_steps=9, autoreset_mode=mode)
+    whole = RecordVectorRegret(envs)
+    whole.reset(seed=0)
+    for _ in range(60):
+        whole.step(envs.action_space.sample())
+    assert whole.result("mine").unrecorded == 0
+    late = RecordVectorRegret(envs)
+    late.reset(seed=0)
+    late.step(envs.action_space.sample())
+    assert late.result("mine").unrecorded == whole.meter.step > 200
+
+
+def test_a_loop_in_many_queries_keeps_its_query():
+    """If it played one: then its runs are paired with others by the query."""
+    instance = "queries:split=test,n_sessions=20"
+    env = RecordRegret(gym.make("QueriesPBMRank-v0", instance=instance))
+    env.reset(seed=3)
+    for _ in range(20):
+        env.step(range(5))
+    env.reset(seed=5)
+    env.step(range(5))
+    assert env.result("mine", 20).query == clickgym.run("Random", env.env, 5, seed=3).query == 3
+    assert env.result("mine").query is None
+
+
+def test_the_first_sessions_of_a_longer_loop():
+    """They are those of a loop that ended there."""
+    results = []
+    for n in (320, 300):
+        env = RecordRegret(gym.make("PBMRank-v0"))
+        env.reset(seed=0)
+        env.action_space.seed(0)
+        for _ in range(n):
+            env.step(env.action_space.sample())
+        results.append(env.result("mine", 300, trained=20_000))
+    long, short = results
+    assert long.steps.tolist() == short.steps.tolist()
+    assert long.regret.tolist() == short.regret.tolist()
+    assert clickgym.Results(long).rows["trained"].unique().to_list() == [20_000]
+    with pytest.raises(ValueError, match="300 sessions were measured; a result of 319 is none"):
+        env.result("mine", 319)
+
+
+# ------------------------------------------------------------------------------- names of results
+
+
+def loops(make_env, make_envs, lists=([0, 1], [[0, 1]])):
+    """The environments' names of a loop of one session in each."""
+    names = []
+    for recorder, env, action in (
+        (RecordRegret, make_env(), lists[0]),
+        (RecordVectorRegret, make_envs(), lists[1]),
+    ):
+        recorded = recorder(env)
+        recorded.reset()
+        recorded.step(np.array(action))
+        names.append(recorded.result("mine").env)
+    return names
+
+
+def test_arguments_and_users_are_part_of_the_name():
+    """As in a sweep; users without a name have a mark, and the same ones the same."""
+    arguments = {"reward": "any_click", "attraction": [0.5, 0.25, 0.1], "examination": [1.0, 0.5]}
+    (label,) = clickgym.sweep([("PBMRank-v0", arguments)], ["Random"], 5, 1).names("env")
+    arguments["attraction"] = np.array(arguments["attraction"])
+    assert {
+        *loops(
+            lambda: gym.make("PBMRank-v0", **arguments),
+            lambda: gym.make_vec("PBMRank-v0", 1, **arguments),
+        ),
+        clickgym.run("Random", ("PBMRank-v0", arguments), 1).env,
+    } == {label}
+    flat, steep = (PositionBasedModel([p, 0.2, 0.1], [1.0, 0.5]) for p in (0.3, 0.9))
+    changing = [{"models": models, "starts": [0, 5]} for models in ([flat, steep], [steep, flat])]
+    others = [
+        clickgym.run("Random", env, 10, seed=0).env
+        for env in (
+            *(flat, steep, ClickEnv(flat, reward="any_click"), ClickEnv(flat, reference=[2, 1])),
+            ClickEnv(flat, cutoff=1),
+            *(gym.make("NonStationaryPBMRank-v0", **given) for given in changing),
+            *(gym.make("PBMRank-v0", cutoff=np.int64(cutoff)) for cutoff in (2, 3)),
+        )
+    ]
+    assert len({*others}) == 9
+    assert others[-1] == "PBMRank-v0:cutoff=3"
+    assert {*loops(lambda: ClickEnv(steep), lambda: ClickVectorEnv(steep, 1))} == {others[1]}
+
+
+@pytest.mark.parametrize("env_id", ["CascadeMDPRank-v0", "PBMRank-v0"])
+def test_users_who_are_cut_off_earlier_are_another_environment(env_id):
+    """If they may leave; else every session is independent of those before it."""
+    given = {"max_episode_steps": 2}
+    (label,) = clickgym.sweep([(env_id, given)], ["Random"], 5, 1).names("env")
+    env = RecordRegret(TimeLimit(gym.make(env_id), 2))
+    env.reset(seed=0)
+    env.step(env.action_space.sample())
+    names = {clickgym.run("Random", (env_id, given), 5).env, env.result("mine").env}
+    assert names == {label if env_id.startswith("Cascade") else "PBMRank-v0"}
+
+
+def test_users_who_came_or_changed_otherwise_are_another_environment():
+    """No count of sessions shows it: episodes that were cut, and users of a second seed."""
+    envs = RecordVectorRegret(gym.make_vec("NonStationaryPBMRank-v0", 2))
+    for seed, label in ((None, "one clock per stream"), (0, "seeded again")):
+        envs.reset(seed=seed)
+        envs.step(envs.action_space.sample())
+        assert envs.result("mine").env == f"NonStationaryPBMRank-v0, {label}"
+    for env_id, seed, label in (
+        ("CascadeMDPRank-v0", None, ", episodes cut short"),
+        ("PBMRank-v0", 0, ", seeded again"),
+        ("NonStationaryPBMRank-v0", None, ""),
+        ("PBMRank-v0", None, ""),
+    ):
+        env = RecordRegret(gym.make(env_id))
+        env.reset(seed=0)
+        while env.step(env.action_space.sample())[2]:  # a user who has left
+            env.reset()
+        env.reset(seed=seed)
+        env.step(env.action_space.sample())
+        whole, first = env.result("mine"), env.result("mine", 1)
+        assert (whole.env, whole.seed) == (env_id + label, 0 if seed is None else None)
+        assert first.seed == 0
+
+
+@pytest.mark.parametrize("env_id", ["CascadeMDPRank-v0", "QueriesPBMRank-v0"])
+def test_streams_of_few_episodes_are_another_environment(env_id):
+    """They all begin with new users, unless all episodes have ended at the same time. Ten of each
+    stream are enough.
+    """
+    envs = RecordVectorRegret(gym.make_vec(env_id, 4, max_episode_steps=20))
+    envs.reset(seed=0)
+    labels, n_ended = [], []
+    for _ in range(300):
+        _, _, terminated, truncated, _ = envs.step(envs.action_space.sample())
+        n_ended.append(np.count_nonzero(terminated | truncated))
+        labels.append(envs.result("mine").env.partition(", ")[2])
+    few = "few episodes per stream"
+    whole = "" if env_id.startswith("Queries") else few  # also while the next step only resets
+    assert labels[18:22] == [few, whole, whole, few]
+    enough = int(np.searchsorted(np.cumsum(n_ended), 4 * 10))
+    assert (labels[enough - 1], {*labels[enough:]}) == (few, {""})
