@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from clickgym.envs import ClickEnv, load_instance
+from clickgym.envs import ClickEnv, ContextualModel, PositionBasedModel, load_instance
 from clickgym.envs.contextual.features import with_products
 
 pytestmark = pytest.mark.uncompiled
@@ -143,6 +143,25 @@ def test_features_and_attractions_of_a_session(name):
 
 
 # --------------------------------------------------------------------------------- models and files
+
+
+@pytest.mark.parametrize("pairs", [None, [[1, 2]]])
+def test_features_of_each_user_and_candidate_have_a_norm_of_at_most_one(pairs):
+    """Products, which are divided by the first feature, included; items that are no candidates of
+    a user do not count.
+    """
+    first, seconds, candidates = 0.5, [0.1, 0.3, 0.2], [[0, 1], [2, 3], [4, 5]]
+    given = {"users": [[first, second] for second in seconds], "theta": [0, 0, 0]}
+    given |= {"candidates": candidates, "interactions": pairs}
+    base = PositionBasedModel([0, 0], [1.0])
+    for second, row in zip(seconds, candidates, strict=True):
+        for item in row:
+            items, factor = np.full((6, 1), 0.1), 1 + (second / first) ** 2 * bool(pairs)
+            items[item] = ((0.99**2 - first**2 - second**2) / factor) ** 0.5
+            ContextualModel(base, items, **given)
+            items[item] = ((1.01**2 - first**2 - second**2) / factor) ** 0.5
+            with pytest.raises(ValueError, match=r"have the norm 1\.01; expected at most 1"):
+                ContextualModel(base, items, **given)
 
 
 @pytest.mark.parametrize(

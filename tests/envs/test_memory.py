@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from clickgym import make_agent
 from clickgym.envs import CascadeMDP, ClickEnv, ClickVectorEnv, load_instance
 
 pytestmark = pytest.mark.uncompiled
@@ -145,6 +146,12 @@ def test_sessions_left():
         optima.append(info["optimal_reward"])
     assert left == [3, 2, 1, 0]
     assert optima[0] == optima[1] > optima[2] > optima[3]
+
+
+@pytest.mark.parametrize("given", [{"n_sessions": 3}, {"mean_sessions": 7.0}])
+def test_agents_are_told_how_long_a_user_stays(given):
+    agent = make_agent("CascadeVI", ClickEnv(some_users(0, **given)), seed=0)
+    assert [agent.hyperparameters["mean_sessions"]] == [*given.values()]
 
 
 def test_the_best_lists_of_each_session_lose_nothing():

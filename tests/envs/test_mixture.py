@@ -34,6 +34,7 @@ KINDS = (
     (DependentClickModel, DynamicBayesianModel),
     (PositionBasedModel, PositionBasedModel, DynamicBayesianModel),
     (PositionBasedModel, PositionBasedModel),
+    (PositionBasedModel, TrustBiasModel),
 )
 
 
@@ -49,15 +50,15 @@ def test_optimum_is_that_of_enumeration(kinds):
             make_model(kind, 5, 3, lambda shape: rng.choice([0, 0.3, 1, *rng.random(4)], shape))
             for kind in kinds
         ]
-        if kinds == (PositionBasedModel, PositionBasedModel):  # two tastes
-            models[1] = PositionBasedModel(models[1].attraction, models[0].examination)
+        if {*kinds} <= {PositionBasedModel, TrustBiasModel}:  # two tastes of one examination
+            models[1] = models[1].to_dict() | {"examination": models[0].examination.tolist()}
         mixture = MixtureModel(models, rng.dirichlet(np.full(len(kinds), 5.0)))
         for reward, cutoff in itertools.product(mixture.rewards, (2, 3)):
             values = [mixture.expected_reward(ranking, reward, cutoff) for ranking in lists]
             plain = [
                 sum(
                     w * model.expected_reward(ranking, reward, cutoff)
-                    for w, model in zip(mixture.parameters.weights, models, strict=True)
+                    for w, model in zip(mixture.parameters.weights, mixture.models, strict=True)
                 )
                 for ranking in lists
             ]
