@@ -15,7 +15,7 @@ from reference_agents import edges_of
 from registries import CLICK_AGENTS, CONTEXTUAL_AGENTS
 
 import clickgym
-from clickgym import agents, envs
+from clickgym import agents, envs, logs
 from clickgym.command_line import main
 from clickgym.envs import CLICK_MODELS, ClickEnv, ClickVectorEnv, PositionBasedModel
 
@@ -153,6 +153,34 @@ def planner(paid=1.0):
     return agents.CascadeVI(4, 2, n_states=2, mean_sessions=3, click_rewards=rewards)
 
 
+def contextual(**given):
+    base = PositionBasedModel([0, 0], [1.0])
+    return envs.ContextualModel(base, **{"items": [[0.5], [0.4]], "theta": [0.9]} | given)
+
+
+def stateful(total=1.0):
+    moves = np.full((2, 5, 2), total / 2)
+    return envs.CascadeMDP(np.full((2, 4), 0.1), moves, n_positions=2, first=[1, 0])
+
+
+def queries(*models, **given):
+    return ClickEnv("PBM", form="Queries", models=models, **given)
+
+
+def step_of_streams(lists):
+    streams = ClickVectorEnv(MODEL, 2)
+    streams.reset()
+    streams.step(lists)
+
+
+def judged(*starts, grade=1):
+    return logs.Judgments(("a", "b"), starts, [0, 1, grade], [[1.0], [2.0], [3.0]])
+
+
+SHORTER = PositionBasedModel([0.5, 0.4], [1.0, 0.6])
+CASCADE = envs.CascadeModel([0.5] * 4, 2)
+LOG = logs.ClickLog([[0, 1]] * 2, [[1, 0], [0, 0]], [0, 0], ("a", "b"), ("q",))
+ROW = {"session": ["a"], "position": [2], "item": ["x"], "clicked": [0]}
 make_agent, run, sweep = clickgym.make_agent, clickgym.run, clickgym.sweep
 short = partial(sweep, horizon=9, runs=1, out="new")
 CALLS = {
@@ -170,6 +198,65 @@ CALLS = {
     r"click_rewards\[0, 0\] is inf": lambda: planner(paid=math.inf),
     "state is 2": lambda: planner().rank({"state": 2}),
     "CascadeVI observes state, which ClickEnv does not": lambda: run(planner(), ClickEnv(MODEL), 9),
+    # users
+    "argument 'n_items': the model is an object": lambda: ClickEnv(MODEL, n_items=3),
+    "unknown click model 'PMB'; did you mean 'PBM'": lambda: ClickEnv("PMB"),
+    "has no 'Fancy' environments": lambda: ClickEnv("PBM", form="Fancy"),
+    "instance or attraction, not both": lambda: ClickEnv(
+        "CM", instance="yandex-9", attraction=[0.5]
+    ),
+    "instances have names of their own": lambda: ClickEnv("PBM", name="mine"),
+    "instance is 3; expected a name": lambda: ClickEnv("PBM", instance=3),
+    "does not define the reward 'satisfaction'": lambda: ClickEnv(MODEL, "satisfaction"),
+    r"trust_irrelevant\[1\] is 0.8": lambda: envs.TrustBiasModel(
+        [0.5] * 2, [1] * 2, [0.7] * 2, [0.1, 0.8]
+    ),
+    "expected a list of 2 or more click models": lambda: envs.MixtureModel([MODEL], [1.0]),
+    r"models\[0\]: .* with a key 'model'": lambda: envs.MixtureModel([{}, {}], [0.5, 0.5]),
+    r"models\[1\] is .*; expected the sizes": lambda: envs.MixtureModel(
+        [MODEL, SHORTER], [0.5, 0.5]
+    ),
+    "numbers that add up to 1": lambda: envs.MixtureModel([MODEL, CASCADE], [0.5, 0.6]),
+    "expected increasing steps": lambda: envs.PiecewiseStationaryModel([MODEL] * 2, [0, 0]),
+    r"models\[1\] is a CascadeModel": lambda: queries(MODEL, CASCADE),
+    "each query has a best list": lambda: queries(MODEL, reference=[0, 1]),
+    "adds up to 0.9; expected 1": lambda: stateful(0.9),
+    "cutoff is 1; expected 2": lambda: ClickEnv(stateful(), cutoff=1),
+    "each state has a best list": lambda: ClickEnv(stateful(), reference=[0, 1]),
+    "a PBM has the item parameters attraction": lambda: contextual(satisfaction=[0.5, 0.4]),
+    "candidates has 1 entries; expected 2": lambda: contextual(
+        users=[[0.1]] * 2, candidates=[[0, 1]]
+    ),
+    "a first feature that is the same for all": lambda: contextual(interactions=[[0, 0]]),
+    "either an attraction or a theta": lambda: contextual(theta=None),
+    "range from 1.2 to 1.5; expected probabilities": lambda: contextual(theta=[3.0]),
+    "attraction has 2 entries; expected 1": lambda: contextual(theta=None, attraction=[[0, 0]] * 2),
+    "held_out needs a gain": lambda: contextual(held_out=[[0, 1]]),
+    "candidates change in every session": lambda: ClickEnv(contextual(), reference=[0]),
+    "cannot be shuffled": lambda: clickgym.envs.load_instance("personal:shuffle=1"),
+    "model is 3; expected a class of users": lambda: clickgym.register_click_model("MyRank-v0", 3),
+    # streams and wrappers
+    "render_mode is 'ansi'; expected None": lambda: ClickVectorEnv(MODEL, 2, render_mode="ansi"),
+    r"shape \(2,\); expected \(num_envs, n_positions\) = \(2, 2\)": lambda: step_of_streams([0, 1]),
+    "dtype float64; expected integer item ids": lambda: step_of_streams([[0.0, 1.0]] * 2),
+    "weights need the features of candidates": lambda: envs.FeatureWeightsAction(ClickEnv(MODEL)),
+    "expected an environment .* with clicks": lambda: envs.EpisodeCounts(ClickEnv(contextual())),
+    "every list is equally likely": lambda: envs.RankedList(4, 2).sample(mask=np.ones(4, np.int8)),
+    # logs
+    "the log has no sessions": lambda: logs.PBMEstimator().fit(LOG[[]]),
+    "PBMEstimator is not fitted; call fit": lambda: logs.PBMEstimator().log_likelihood(LOG),
+    "prior is 1; expected two numbers": lambda: logs.PBMEstimator(prior=1),
+    "expected 2 or more, to hold some out": lambda: logs.fit_models(LOG[[0]], ["PBM"]),
+    "there is no row in the log": lambda: logs.read_log({name: [] for name in ROW}),
+    "the first position is 2; expected 0 or 1": lambda: logs.read_log(ROW),
+    "items of this environment have features": lambda: logs.record(
+        linear(), ClickEnv(contextual()), 9
+    ),
+    r"starts are .*; expected increasing numbers": lambda: judged(0, 2, 2),
+    "the largest grade is 5": lambda: logs.judged_instance(judged(0, 1, 3, grade=5), "perfect"),
+    "n_grades is 2; expected one of": lambda: logs.judged_instance(
+        judged(0, 1, 3, grade=2), "perfect", n_grades=2
+    ),
 }
 
 

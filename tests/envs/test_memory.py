@@ -76,6 +76,17 @@ def test_optimum_over_a_fixed_number_of_sessions(seed):
         np.testing.assert_allclose(users.value[left], later, rtol=1e-9)
 
 
+def test_policy_value_over_a_fixed_number_of_sessions():
+    users, lists, later = (
+        some_users(0, 3, 4, 2, n_sessions=5),
+        [[0, 1], [2, 3], [1, 2]],
+        np.zeros(3),
+    )
+    for _ in range(5):
+        later = np.array([worth_of(users, s, lists[s], later) for s in range(3)])
+    np.testing.assert_allclose(users.policy_value(lists), later)
+
+
 def test_other_names_of_items_change_no_value():
     users, order = some_users(0, 2, 4, click_rewards=np.arange(8).reshape(2, 4)), [2, 0, 3, 1]
     renamed = users.relabelled(order)
