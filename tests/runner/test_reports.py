@@ -169,6 +169,7 @@ def test_selection_never_overwrites_the_whole(returned, folder, tmp_path, printe
 
 
 @pytest.mark.usefixtures("returned", "undrawn")
+@pytest.mark.uncompiled
 def test_papers_to_cite(folder, tmp_path, monkeypatch, printed):
     """Those of all agents and environments, once each; what has none has no entry."""
     text = "import clickgym\nclass Mine(clickgym.agents.TopRank): ...\n"
