@@ -76,6 +76,12 @@ class Repeats(Sampling):
         return super().rank(observation)[:1].repeat(self.n_positions)
 
 
+class NeedsTwoItems(Sampling):
+    def rank(self, observation):
+        second = np.sort(self.clicked)[-2]
+        return np.argsort(-np.minimum(self.clicked, second))[: self.n_positions]
+
+
 class Unseeded(Sampling):
     def __init__(self, n_items, n_positions, *, seed=None):
         super().__init__(n_items, n_positions)
@@ -117,6 +123,7 @@ class ForgetsToLoad(Sampling):
 
 PLAIN = {
     Repeats: "- lists: Repeats, session 1: bad ranking ",
+    NeedsTwoItems: "- lists: IndexError: index -2 is out of bounds for axis 0 with size 1",
     Unseeded: "- seeds: two agents of one seed show different lists",
     GlobalDraws: "- agents side by side: it draws from the global generator",
     Shared: "- agents side by side: two agents disturb one another",

@@ -193,6 +193,16 @@ def test_refusal_of_an_argument_names_the_agent():
         clickgym.sweep(["PBMRank-v0"], agents, 1, 1, n_jobs=1)
 
 
+@pytest.mark.parametrize("horizon", [0, -5, 0.5, "many"])
+def test_the_horizon_of_an_own_agent_is_checked(horizon):
+    class Scheduled(Random):
+        def __init__(self, n_items, n_positions, *, horizon, seed=None):
+            super().__init__(n_items, n_positions, seed=seed)
+
+    with pytest.raises((ValueError, TypeError), match=r"^horizon is .*; expected"):
+        clickgym.make_agent(Scheduled, gym.make("PBMRank-v0"), horizon=horizon)
+
+
 # ------------------------------------------------------------------------------------------ grammar
 
 
