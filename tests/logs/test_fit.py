@@ -6,7 +6,7 @@ import shlex
 import numpy as np
 import pytest
 
-from clickgym.envs import PositionBasedModel, load_instance
+from clickgym.envs import PositionBasedModel, UserBrowsingModel, load_instance
 from clickgym.logs import (
     ClickLog,
     PBMEstimator,
@@ -115,6 +115,22 @@ def test_python_fits_as_the_command_does(log_file, tmp_path, printed):
         assert (tmp_path / "again.json").read_bytes() == (tmp_path / "queries" / name).read_bytes()
 
 
+@pytest.mark.usefixtures("undrawn")
+def test_the_command_counts_no_more_positions_than_can_be_searched(tmp_path, printed, monkeypatch):
+    """With the largest query: of 6 items, 30 lists of two; the other has 24 lists of four."""
+    monkeypatch.setattr(UserBrowsingModel, "max_search", 100)
+    rng = np.random.default_rng(0)
+    items = [rng.permutation(6 if n % 2 else 4)[:4] for n in range(400)]
+    clicks = rng.random((400, 4)) < 0.3
+    log = ClickLog(items, clicks, np.arange(400) % 2, tuple("abcdef"), ("few", "many"))
+    write_tidy(log, tmp_path / "log.csv")
+    words = ["--model", "UBM", "--query", "few", "many", "--out", str(tmp_path / "users")]
+    _, command, *_ = printed(["fit", str(tmp_path / "log.csv"), *words]).splitlines()
+    assert command.startswith("clickgym run UBMRank-v0:cutoff=2 ")
+    typed = command.partition(" --horizon")[0].removeprefix("clickgym ")
+    assert printed(shlex.split(f"{typed} --horizon 10 --runs 1 --out {tmp_path / 'run'}"))
+
+
 # ------------------------------------------------------------------------------------------------
 # ---------- what a log tells
 
@@ -147,6 +163,13 @@ def test_positions_are_compared_by_items_that_were_clicked_at_both(lists, groups
 def test_thirty_clicks_at_each_position_compare_them(n, groups):
     log = ClickLog([[0, 1], [2, 0]] * n, [[1, 1]] * 2 * n, [0] * 2 * n, tuple("abc"), ("q",))
     assert positions_apart(log) == groups
+
+
+def test_clicks_of_one_query_compare_no_positions_of_another():
+    """One shows the same list and is clicked, the other exchanges the items and never is."""
+    clicks = [[1, 1], [0, 0], [0, 0]] * 100
+    log = ClickLog([[0, 1], [0, 1], [1, 0]] * 100, clicks, [0, 1, 1] * 100, ("a", "b"), ("p", "q"))
+    assert positions_apart(log) == [[1], [2]]
 
 
 def test_a_log_that_does_not_tell_positions_apart_is_cautioned(tmp_path, printed):

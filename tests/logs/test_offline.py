@@ -160,8 +160,8 @@ PARAMETERS = {
 
 
 def penalised(estimator, log):
-    """The log-likelihood and the log of the Beta(2, 2) prior, from the public parts; unused UBM
-    contexts are 0.5.
+    """The log-likelihood and the log of the prior that EM climbs, Beta(a + 1, b + 1), from the
+    public parts; what all pairs share has a = b = 1, and unused UBM contexts are 0.5.
     """
     prior = 0.0
     for name in PARAMETERS[type(estimator).__name__[:3]]:
@@ -170,7 +170,8 @@ def penalised(estimator, log):
             values[-1] = 0.5  # what EM leaves where nothing follows
         unused = values.size - np.count_nonzero(values)
         values = values[values > 0]
-        prior += np.log(values * (1 - values)).sum() + unused * np.log(0.25)
+        a, b = estimator.prior_ if name in ("attraction_", "satisfaction_") else UNIFORM
+        prior += (a * np.log(values) + b * np.log(1 - values)).sum() + unused * np.log(0.25)
     return estimator.log_likelihood(log).sum() + prior
 
 
