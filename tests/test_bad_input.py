@@ -53,6 +53,7 @@ def prepared(tmp_path_factory):
     (folder / "other" / "thesis.txt").write_text("precious")
     (folder / "file").write_text("")
     (folder / "clumsy.py").write_text(OWN_AGENT)
+    (folder / "ends.py").write_text("import sys\nsys.exit('usage: ends FILE')\n")
     (folder / "long.json").write_text(LONG)
     return folder
 
@@ -91,6 +92,7 @@ AGENT mine=TopRank mine=Random    agent 'mine' is named twice
 AGENT no_module:MyAgent           there is no module 'no_module'
 AGENT clumsy:Clumsi               the module 'clumsy' has no 'Clumsi'
 AGENT clumsy:NoAgent              is not a subclass of clickgym.agents.Agent
+AGENT ends:MyAgent                'ends' cannot be imported: it parses the command line or ends the
 INSTANCE yandex-9935              unknown instance 'yandex-9935'; did you mean 'yandex-99357'?
 INSTANCE none.json                the instance file none.json does not exist
 INSTANCE uniform:n_item=3         unknown argument 'n_item'; did you mean 'n_items'?

@@ -117,7 +117,6 @@ assert [regret(7)] == alone
 """
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not fork by default")
 def test_forked_process():
     """Before a sweep it plays as any other; after one Polars would hang, and it says so."""
