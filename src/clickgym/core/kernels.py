@@ -139,7 +139,7 @@ class Repeated:
         try:
             return next(calls)
         except BaseException:
-            del self._held[function]  # a generator that has failed cannot be continued
+            del self._held[function]  # numba does not say how it would go on after an error
             raise
 
     def _close(self, function: Any) -> None:
