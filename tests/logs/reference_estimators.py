@@ -11,6 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 from clickgym.logs import ClickLog
@@ -208,3 +209,144 @@ def _told(log: ClickLog) -> list[tuple[str, tuple[str, ...], tuple[int, ...]]]:
         query = log.query_labels[log.queries[session]]
         told.append((query, items, tuple(log.clicks[session, :n].tolist())))
     return told
+
+
+# ------------------------------------------------------------------------------------------------
+# -- what other sessions say
+
+
+def reached(on: float, again: float, attraction: Sequence[float]) -> tuple[float, list[float]]:
+    """The probability of no click on some items, and the probability that each was examined then:
+    a user goes on to the first of them with probability ``on``, and from a skip with ``again``.
+    """
+    ends, here = [1 - on], on
+    for i, α in enumerate(attraction):
+        here *= 1 - α
+        ends.append(here * (1 - again if i < len(attraction) - 1 else 1))
+        here *= again
+    return sum(ends), [sum(ends[i + 1 :]) / sum(ends) for i in range(len(attraction))]
+
+
+def without(mean: float, successes: float, failures: float, least: float) -> float:
+    """A mean without some of its failures, of which the prior has ``least``."""
+    return successes / (successes + max(successes * (1 - mean) / mean - failures, least))
+
+
+class LeaveOut:
+    """A step of EM without a given prior, from the estimates of the package: what lies below the
+    last click of a session is judged by what the other sessions say of these items.
+
+    Attributes:
+        α: the attraction of each pair that follows.
+        shared: the other parameters: those of a DCM at all positions but the last; of a DBN the
+            satisfaction of each pair and the perseverance; of a CCM the three probabilities.
+    """
+
+    def __init__(self, name: str, fitted: Any, log: ClickLog) -> None:
+        self.name, self.pairs = name, fitted.pairs_
+        self.before = dict(zip(self.pairs, fitted.attraction_.tolist(), strict=False))
+        self.prior = fitted.prior_
+        self.sessions = [
+            ([(query, item) for item in items], clicks) for query, items, clicks in _told(log)
+        ]
+        self.clicked: dict[Any, float] = defaultdict(float)
+        self.followed: dict[Any, float] = defaultdict(float)  # clicks with something below
+        for pairs, clicks in self.sessions:
+            for k, pair in enumerate(pairs):
+                self.clicked[pair] += clicks[k]
+                self.followed[self._group(pair, k)] += clicks[k] and k < len(pairs) - 1
+        self.successes: dict[Any, float] = defaultdict(float, self.clicked)
+        self.trials: dict[Any, float] = defaultdict(float)
+        self.shared = (self._chain if name == "CCM" else self._scan)(fitted)
+        a, b = self.prior
+        self.α = [(a + self.successes[x]) / (a + b + self.trials[x]) for x in self.pairs]
+
+    def _group(self, pair: Any, k: int) -> Any:
+        return k if self.name == "DCM" else pair
+
+    def _others(self, on: float, again: float, pairs: Sequence[Any], sure: Any) -> list[float]:
+        """The attraction of pairs below the last click, as the other sessions say."""
+        _, seen = reached(on, again, [self.before[x] for x in pairs])
+        a, b = self.prior
+        return [
+            without(self.before[x], a + sure(x), r, b) for x, r in zip(pairs, seen, strict=True)
+        ]
+
+    def _scan(self, fitted: Any) -> list[float]:
+        if self.name == "DCM":
+            s, g, prior = dict(enumerate(fitted.termination_.tolist())), 1.0, (1.0, 1.0)
+        else:
+            s = dict(zip(self.pairs, fitted.satisfaction_.tolist(), strict=False))
+            g, n = fitted.perseverance_, self.followed
+            mean = (1 + sum((2 + n[x]) * s[x] for x in s)) / (2 + sum(n.values()) + 2 * len(s))
+            prior = (2 * mean, 2 - 2 * mean)
+        left: dict[Any, float] = defaultdict(float)
+        could_go_on = went_on = 0.0
+        for pairs, clicks in self.sessions:
+            last = max((k for k, click in enumerate(clicks) if click), default=-1)
+            sure = max(last, 0)
+            for pair in pairs[: sure + 1]:
+                self.trials[pair] += 1
+            could_go_on, went_on = could_go_on + sure, went_on + sure
+            below, group = pairs[sure + 1 :], self._group(pairs[sure], sure)
+            if not below:
+                continue
+            p = s[group] if last >= 0 else 0.0
+            others = self._others((1 - p) * g, g, below, self.clicked.__getitem__)
+            if self.name == "DBN" and last >= 0:
+                n, gone = (
+                    2 + self.followed[group],
+                    p / reached((1 - p) * g, g, [self.before[x] for x in below])[0],
+                )
+                stays = max(n * (1 - p) - (1 - gone), prior[1])
+                leaves = max(n * p - gone, prior[0])
+                p = leaves / (leaves + stays)
+            none, seen = reached((1 - p) * g, g, others)
+            left[group] += (last >= 0) * p / none
+            for before, pair, now in zip([1 - p / none, *seen], below, seen, strict=False):
+                self.trials[pair] += now
+                could_go_on, went_on = could_go_on + before, went_on + now
+        groups = [*range(len(s) - 1)] if self.name == "DCM" else self.pairs
+        leaving = [(prior[0] + left[x]) / (sum(prior) + self.followed[x]) for x in groups]
+        return leaving if self.name == "DCM" else [*leaving, (1 + went_on) / (2 + could_go_on)]
+
+    def _chain(self, fitted: Any) -> list[float]:
+        τ1, τ2 = fitted.continue_after_skip_, fitted.continue_after_click_
+        τ3 = fitted.continue_after_relevant_
+        could, went = [0.0] * 3, [0.0] * 3
+
+        def sure(pair: Any) -> float:
+            return self.clicked[pair] + self.followed[pair] * self.before[pair]
+
+        for pair, n in self.followed.items():  # the second coin of each click
+            self.trials[pair] += n
+        for pairs, clicks in self.sessions:
+            last = max((k for k, click in enumerate(clicks) if click), default=-1)
+            place = max(last, 0)
+            for k, pair in enumerate(pairs[: place + 1]):
+                self.trials[pair] += 1
+                if k == place:
+                    break
+                m = self.before[pair]
+                relevant = clicks[k] * m * τ3 / ((1 - m) * τ2 + m * τ3)
+                self.successes[pair] += relevant
+                for i, n in enumerate((1 - clicks[k], clicks[k] - relevant, relevant)):
+                    could[i], went[i] = could[i] + n, went[i] + n
+            below, m = pairs[place + 1 :], self.before[pairs[place]]
+            if not below:
+                continue
+            on = τ1 if last < 0 else (1 - m) * τ2 + m * τ3
+            none, seen = reached(on, τ1, self._others(on, τ1, below, sure))
+            if last < 0:
+                could[0], went[0] = could[0] + 1, went[0] + seen[0]
+            else:
+                went_on = seen[0] / on
+                relevant = m * (1 - τ3) / none + m * τ3 * went_on
+                self.successes[pairs[place]] += relevant
+                could[1], could[2] = could[1] + 1 - relevant, could[2] + relevant
+                went[1], went[2] = went[1] + (1 - m) * τ2 * went_on, went[2] + m * τ3 * went_on
+            for now, further in pairwise(seen):
+                could[0], went[0] = could[0] + now, went[0] + further
+            for pair, now in zip(below, seen, strict=True):
+                self.trials[pair] += now
+        return [(1 + passed) / (2 + n) for passed, n in zip(went, could, strict=True)]

@@ -6,14 +6,17 @@ from itertools import product
 
 import numpy as np
 import pytest
-from reference_estimators import BruteForce
+from reference_estimators import BruteForce, LeaveOut
 from scipy.special import betaln
 from test_offline import (
     ALL,
     EM,
+    PARAMETERS,
     TRUTH,
     UNIFORM,
+    cut_short,
     penalised,
+    simulated,
     small_log,
     unequal_log,
 )
@@ -101,6 +104,23 @@ def test_rare_pairs_do_not_bias_what_all_share(name, order, truth, published):
     )
     assert fitted == pytest.approx(truth, abs=0.03)
     assert (uniform - published) * (published - truth) > 0  # so the log is hard
+
+
+@pytest.mark.parametrize("name", ["DCM", "DBN", "CCM"])
+def test_sessions_are_explained_by_what_others_say(name):
+    """Without a given prior, a further step in plain Python changes nothing; but fitted priors
+    follow in steps of 1 %.
+    """
+    log = cut_short(simulated(TRUTH[name], 60, 0), 0)
+    fitted = type(ALL[name]())(10_000, 1e-13).fit(log)
+    following, tolerance = LeaveOut(name, fitted, log), 2e-3 if name == "DBN" else 1e-6
+    shared = {
+        "DCM": lambda: fitted.termination_[:-1],
+        "DBN": lambda: [*fitted.satisfaction_[:-1], fitted.perseverance_],
+        "CCM": lambda: [getattr(fitted, name) for name in PARAMETERS["CCM"][1:]],
+    }[name]()
+    np.testing.assert_allclose(following.α, fitted.attraction_[:-1], atol=1e-3)
+    np.testing.assert_allclose(following.shared, shared, atol=tolerance)
 
 
 def test_fitted_prior_is_the_most_likely():

@@ -97,10 +97,11 @@ def cut_short(log, seed):
 def test_pairs_never_shown_keep_one_half_and_labels_match_logs(name):
     log = small_log(1)
     estimator = ALL[name]().fit(log)
-    renumbered = ClickLog(4 - log.items, log.clicks, 1 - log.queries, tuple("edcba"), ("q", "p"))
-    np.testing.assert_array_equal(
-        estimator.log_likelihood(renumbered), estimator.log_likelihood(log)
-    )
+    for items, labels in ((log.items, "abcde"), (4 - log.items, "edcba")):
+        renumbered = ClickLog(items, log.clicks, 1 - log.queries, tuple(labels), ("q", "p"))
+        np.testing.assert_array_equal(
+            estimator.log_likelihood(renumbered), estimator.log_likelihood(log)
+        )
     swapped = ClickLog(log.items, log.clicks, 1 - log.queries, tuple("abcde"), ("p", "q"))
     assert (estimator.log_likelihood(swapped) != estimator.log_likelihood(log)).any()
     unknown = ClickLog([[0, 1, 2]], [[0, 0, 0]], [0], ("x", "y", "z"), ("elsewhere",))
