@@ -176,6 +176,16 @@ def test_a_policy_without_memory_is_told_of_the_counts(make, action):
     assert isinstance(eval(proposed[0], {"clickgym": clickgym, "gym": gym}), counts)
 
 
+def test_who_chooses_the_query_by_its_seed_is_not_warned():
+    env = gym.make(PBM, **FEW)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for seed in range(3):
+            env.reset(seed=seed)
+            while not env.step([0, 1, 2])[2]:
+                pass
+
+
 # what was counted ------------------------------------------------------------------------------
 
 

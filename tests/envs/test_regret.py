@@ -219,6 +219,40 @@ def test_users_who_came_or_changed_otherwise_are_another_environment():
         assert first.seed == 0
 
 
+class Foreign(gym.Env):
+    """An environment of another package."""
+
+    action_space = gym.spaces.MultiDiscrete([10] * 5)
+    observation_space = gym.spaces.MultiBinary(5)
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(5, np.int8), {}
+
+    def step(self, action):
+        return np.zeros(5, np.int8), 0.0, False, False, {"regret": 0.5}
+
+
+@pytest.mark.parametrize("make", [lambda: gym.make("PBMRank-v0"), Foreign])
+def test_a_result_has_its_seed_until_another_one_comes(make):
+    env = RecordRegret(make())
+    for seed in (3, None, 4, 5):
+        env.reset(seed=seed)
+        env.step(range(5))
+    assert [env.result("mine", n).seed for n in (1, 2, 3, 4)] == [3, 3, None, None]
+
+
+def test_episodes_that_were_cut_before_the_record_do_not_count():
+    env = gym.make("CascadeMDPRank-v0")
+    for seed in range(3):
+        env.reset(seed=seed)
+        env.step(env.action_space.sample())
+    late = RecordRegret(env)
+    late.reset(seed=0)
+    while not late.step(late.action_space.sample())[2]:
+        pass
+    assert late.result("mine").env == "CascadeMDPRank-v0"
+
+
 @pytest.mark.parametrize("env_id", ["CascadeMDPRank-v0", "QueriesPBMRank-v0"])
 def test_streams_of_few_episodes_are_another_environment(env_id):
     """They all begin with new users, unless all episodes have ended at the same time. Ten of each
