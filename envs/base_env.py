@@ -225,7 +225,7 @@ class BaseClickEnv:
             self.steps, self._is_begun = 0, False
             self._select_task()
             self.task.start(self.state, seed)
-        if self.needs_counts and seed is None and self._is_begun and not self._is_open:
+        if self.needs_counts and self._is_begun and not self._is_open:
             self._warn_of_queries()
         if self.model.may_leave or not self._is_begun:
             self._begin(self._all)
