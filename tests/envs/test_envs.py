@@ -49,6 +49,16 @@ def test_the_checkers_pass_without_a_warning(env_id, capfd):
 # one step ----------------------------------------------------------
 
 
+def test_regret_is_that_of_the_sessions_since_the_seed():
+    env = ClickEnv("PBM", **arguments("PBMRank-v0"))
+    env.reset(seed=0)
+    lost = [env.step(env.action_space.sample())[-1]["regret"] for _ in range(5)]
+    env.reset()
+    assert env.regret == pytest.approx(sum(lost))
+    env.reset(seed=0)
+    assert env.regret == 0
+
+
 def test_every_step_returns_fresh_arrays():
     env = gym.make("PBMRank-v0", **arguments("PBMRank-v0"))
     first, info = env.reset(seed=0)

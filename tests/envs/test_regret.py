@@ -65,6 +65,14 @@ def test_steps_that_choose_items_are_no_sessions():
         RecordRegret(ItemByItem(gym.make("PBMRank-v0")))
 
 
+@pytest.mark.parametrize("n", [1, 2])
+def test_one_of_several_streams_is_told(n):
+    envs = gym.vector.SyncVectorEnv([lambda: RecordRegret(gym.make("PBMRank-v0"))] * n)
+    envs.reset()
+    envs.step(np.tile(range(5), (n, 1)))
+    assert [result.is_stream for result in envs.call("result", "mine")] == [n > 1] * n
+
+
 def test_regret_is_not_that_of_another_reward():
     """Also where the best list is shown, which has no regret by itself: it is unknown."""
     env = RecordRegret(gym.wrappers.TransformReward(gym.make("PBMRank-v0"), lambda paid: paid + 1))
