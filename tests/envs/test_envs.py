@@ -71,6 +71,10 @@ def test_every_step_returns_fresh_arrays():
     optimal = info["optimal_ranking"].copy()
     info["optimal_ranking"][:] = 0
     np.testing.assert_array_equal(env.reset()[1]["optimal_ranking"], optimal)
+    shown = [array.copy() for array in env.unwrapped.last_session()]
+    for array in env.unwrapped.last_session():
+        array[:] = 9
+    np.testing.assert_array_equal(env.unwrapped.last_session(), shown)
 
 
 # randomness --------------------------------------------------------

@@ -82,6 +82,22 @@ def test_regret_is_not_that_of_another_reward():
     assert np.isnan(env.result("mine").regret).all()
 
 
+class Paid(gym.Wrapper):
+    """Another reward, with a regret of its own."""
+
+    def step(self, action):
+        observation, paid, *over, info = self.env.step(action)
+        return observation, paid + 1, *over, info | {"regret": 2 * info["regret"]}
+
+
+def test_a_wrapper_may_put_the_regret_of_its_reward_into_info():
+    env = RecordRegret(Paid(gym.make("PBMRank-v0")))
+    env.reset(seed=0)
+    for _ in range(5):
+        regret = env.step(range(5))[-1]["regret"]
+    assert env.result("mine").regret[-1] == pytest.approx(5 * regret)
+
+
 def test_sessions_that_were_not_recorded_are_counted():
     """Those before the record, whatever seed follows, and those that another loop played since."""
     env = gym.make("PBMRank-v0")
@@ -255,9 +271,10 @@ def test_episodes_that_were_cut_before_the_record_do_not_count():
         env.reset(seed=seed)
         env.step(env.action_space.sample())
     late = RecordRegret(env)
-    late.reset(seed=0)
-    while not late.step(late.action_space.sample())[2]:
-        pass
+    for seed in (0, None, None):  # each user stays until they leave
+        late.reset(seed=seed)
+        while not late.step(late.action_space.sample())[2]:
+            pass
     assert late.result("mine").env == "CascadeMDPRank-v0"
 
 
