@@ -127,6 +127,14 @@ def test_the_runner_plays_the_endless_stream(env_id, engine):
     assert isinstance(env, gym.wrappers.TimeLimit)
 
 
+def test_after_a_run_the_limit_of_the_id_holds_again():
+    env = gym.make(STATIONARY)
+    clickgym.run("Random", env, 5, seed=0, engine="python")
+    env.reset()
+    steps = [env.step(first_list(env))[3] for _ in range(env.spec.max_episode_steps)]
+    assert steps.index(True) == len(steps) - 1
+
+
 @pytest.mark.parametrize("make", [gym.make, gym.make_vec])
 def test_options_of_reset_are_refused(make):
     env = make(CHANGING)
