@@ -69,6 +69,7 @@ def test_registration_by_name(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     clickgym.register_click_model("ShyRank-v0", "shymodule:Shy")
     assert "shymodule" not in sys.modules
+    assert gym.spec("ShyRank-v0").max_episode_steps == 1000
     base = gym.make("ShyRank-v0", attraction=[0.5, 0.4], examination=[1.0]).unwrapped.model
     assert base.kind == "SHY"
     two = {"models": [base.to_dict()] * 2}
