@@ -88,6 +88,7 @@ def test_checkpoints_and_chunks_change_nothing(name):
                 clickgym.run(agent, env, 2500, seed=3, checkpoints=checkpoints, engine="compiled")
             )
         states.append(state_of(agent, env))
+        assert env.regret == pytest.approx(results[-1].regret[-1])
     every = results[-1]
     for result, state in zip(results, states, strict=True):
         assert state == states[-1]

@@ -145,6 +145,7 @@ def test_what_would_count_twice_or_as_another_is_refused():
     with pytest.warns(UserWarning, match="the regret in PBMRank-v0 is unknown"):
         unknown = clickgym.run("TopRank", shaped, T, seed=0)
     run, short = (clickgym.run("Random", "PBMRank-v0", n, seed=n) for n in (T, 100))
+    unseeded, another = (clickgym.run("Random", "PBMRank-v0", T) for _ in range(2))
     sweep = clickgym.sweep(["PBMRank-v0"], ["Random"], T, 2, n_jobs=1)
     mine = dataclasses.replace(streams(), agent="Random")
     one, other, changed = (
@@ -158,6 +159,7 @@ def test_what_would_count_twice_or_as_another_is_refused():
     for parts, message in (
         ([run, short], r"different numbers of .*Random 100; .*env\.result\(name, 100\)"),
         ([run, run], f"Random in PBMRank-v0 has two runs with the seed {T}"),
+        ([unseeded, unseeded], "Random in PBMRank-v0 has the same run twice"),
         ([sweep, sweep], "Random in PBMRank-v0 has two runs with the seed"),
         ([mine, dataclasses.replace(mine, agent="other")], "of Random and other, are of one env"),
         ([mine, sweep], "two results are called Random; give one another name"),
@@ -168,8 +170,8 @@ def test_what_would_count_twice_or_as_another_is_refused():
         with pytest.raises(ValueError, match=message):
             clickgym.Results(parts)
     assert len(clickgym.Results([run, dataclasses.replace(run, agent="other")]).table()) == 2
-    both = clickgym.Results([mine, dataclasses.replace(streams(seed=1), agent="Random")])
-    assert both.table()["runs"].to_list() == [2]
+    for two in ([mine, dataclasses.replace(streams(seed=1), agent="Random")], [unseeded, another]):
+        assert clickgym.Results(two).table()["runs"].to_list() == [2]
 
 
 def test_worlds_that_one_agent_did_not_play_are_named():
