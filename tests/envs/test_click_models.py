@@ -17,6 +17,7 @@ from click_stories import (
     assert_sampled_from,
     exact_law,
     make_model,
+    marginal,
     realised_reward,
 )
 from hypothesis import given, settings
@@ -241,3 +242,16 @@ def test_search_beyond_the_limit(model_class):
     others = [name for name in model.rewards if name != "clicks"]
     assert all(len(model.optimal_ranking(reward)) == 10 for reward in others)
     assert len(model.optimal_ranking(cutoff=2)) == 10
+
+
+@pytest.mark.parametrize("perseverance", [1.0, 0.7])
+def test_dbn_of_equal_items_is_a_ubm(perseverance):
+    """By the laws of their click vectors."""
+    dbn = DynamicBayesianModel([0.4] * 4, [0.3] * 4, perseverance, n_positions=4)
+    ubm = UserBrowsingModel([0.4] * 4, dbn.browsing_weights())
+    of_dbn, of_ubm = (
+        marginal(exact_law(model, range(4)), lambda clicks, examined, left: clicks)
+        for model in (dbn, ubm)
+    )
+    assert of_dbn == pytest.approx(of_ubm, rel=1e-12)
+    assert DynamicBayesianModel([0.4, 0.5], [0.3, 0.3], n_positions=1).browsing_weights() is None

@@ -11,7 +11,7 @@ import gymnasium as gym
 import numpy as np
 import pairs
 import pytest
-from click_stories import assert_sampled_from, exact_law, marginal, realised_reward
+from click_stories import assert_sampled_from, realised_reward
 from engines import assert_engines_agree
 from registries import CONTEXTUAL_AGENTS, default_ids
 
@@ -233,16 +233,3 @@ def test_what_papers_assume_known():
         clickgym.make_agent("UBMLinUCB", ClickEnv(MODELS["DCM"]))
     with pytest.raises(ValueError, match="Oracle requires ranking"):
         clickgym.make_agent("Oracle", ClickEnv(MODELS["DCM"]))
-
-
-@pytest.mark.parametrize("perseverance", [1.0, 0.7])
-def test_dbn_of_equal_items_is_a_ubm(perseverance):
-    """By the laws of their click vectors."""
-    dbn = DynamicBayesianModel([0.4] * 4, [0.3] * 4, perseverance, n_positions=4)
-    ubm = UserBrowsingModel([0.4] * 4, dbn.browsing_weights())
-    of_dbn, of_ubm = (
-        marginal(exact_law(model, range(4)), lambda clicks, examined, left: clicks)
-        for model in (dbn, ubm)
-    )
-    assert of_dbn == pytest.approx(of_ubm, rel=1e-12)
-    assert DynamicBayesianModel([0.4, 0.5], [0.3, 0.3], n_positions=1).browsing_weights() is None
