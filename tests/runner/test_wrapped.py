@@ -206,9 +206,10 @@ class EndsAtOnce(gym.Wrapper):
 
 
 def test_what_a_wrapper_does_besides_is_told():
-    """As `RecordRegret` tells it of a loop."""
-    result = clickgym.run("Random", FourTimes(gym.make("PBMRank-v0")), 100, seed=0)
-    assert (result.unrecorded, result.env, result.seed) == (300, "PBMRank-v0", 0)
+    """As `RecordRegret` tells it of a loop; of each run by itself."""
+    four = FourTimes(gym.make("PBMRank-v0"))
+    for result in [clickgym.run("Random", four, 100, seed=0) for _ in range(2)]:
+        assert (result.unrecorded, result.env, result.seed) == (300, "PBMRank-v0", 0)
     again = clickgym.run("Random", SameSeed(EndsAtOnce(gym.make("PBMRank-v0"))), 100, seed=0)
     assert (again.unrecorded, again.env, again.seed) == (0, "PBMRank-v0, seeded again", None)
     mine = clickgym.run("Random", SameSeed(gym.make("PBMRank-v0"), 7), 100)
