@@ -3,9 +3,11 @@ line.
 """
 
 import importlib
+import itertools
 import re
 import subprocess
 import sys
+import time
 from textwrap import dedent
 from typing import NamedTuple
 
@@ -13,7 +15,15 @@ import numpy as np
 import pytest
 
 import clickgym
-from clickgym.core.kernels import KernelError, Repeated, cache_folder, entry, kernel, uncompiled
+from clickgym.core.kernels import (
+    KernelError,
+    Repeated,
+    cache_folder,
+    clock,
+    entry,
+    kernel,
+    uncompiled,
+)
 
 numba = pytest.importorskip("numba")
 
@@ -287,6 +297,22 @@ def adds(total, rng):
         raise ValueError("below zero")
     total[0] += rng.random()
     return total[0]
+
+
+def test_time_without_compilation(monkeypatch):
+    """That of each kernel is left out; here every look at the time takes a second."""
+    ticks = map(float, itertools.count())
+    monkeypatch.setattr("time.perf_counter", lambda: next(ticks))
+    left_out = []
+    for _ in range(3):
+
+        @kernel
+        def new(x):
+            return x
+
+        entry(new)(1.0)
+        left_out.append(time.perf_counter() - clock())
+    assert np.diff(left_out).tolist() == [1, 1]
 
 
 def test_repeated_calls():

@@ -163,6 +163,7 @@ def test_what_would_count_twice_or_as_another_is_refused():
         ([sweep, sweep], "Random in PBMRank-v0 has two runs with the seed"),
         ([mine, dataclasses.replace(mine, agent="other")], "of Random and other, are of one env"),
         ([mine, sweep], "two results are called Random; give one another name"),
+        ([mine, run], "two results are called Random; give one another name"),
         ([one, changed], "two results are called mine"),
         ([one, other], "E is not the same in two sweeps"),
         ([unknown, run], "in PBMRank-v0 the regret of TopRank is unknown, and that"),
@@ -172,6 +173,18 @@ def test_what_would_count_twice_or_as_another_is_refused():
     assert len(clickgym.Results([run, dataclasses.replace(run, agent="other")]).table()) == 2
     for two in ([mine, dataclasses.replace(streams(seed=1), agent="Random")], [unseeded, another]):
         assert clickgym.Results(two).table()["runs"].to_list() == [2]
+
+
+def test_of_an_agent_that_cannot_be_compared_the_last_folder_is_shown(tmp_path):
+    def made(n_items, n_positions, seed):
+        return clickgym.agents.Random(n_items, n_positions, seed=seed)
+
+    folders = [tmp_path / "a", tmp_path / "b"]
+    for n, folder in enumerate(folders, 1):
+        with pytest.warns(UserWarning, match="mine .* not resumed"):
+            clickgym.sweep(["PBMRank-v0"], {"mine": made}, 20, n, out=folder, n_jobs=1)
+    with pytest.warns(UserWarning, match="^1 runs in .*a are not shown"):
+        assert clickgym.Results(folders).table()["runs"].to_list() == [2]
 
 
 def test_worlds_that_one_agent_did_not_play_are_named():
