@@ -56,6 +56,20 @@ def test_results_of_a_folder_are_those_of_the_sweep(returned, folder):
 # ---------------------------------------------------------------------------------------- figures
 
 
+def test_an_agent_has_one_style_in_all_panels(returned):
+    """Of its own, also where the first agent is in the second panel alone."""
+    both = polars.col("env") == ENVS[1]
+    rows = returned.rows.filter(both | (polars.col("agent") != "TopRank"))
+    panels = clickgym.Results.of_rows(rows).plot().axes[:2]
+    styles = {
+        (line.get_label(), line.get_color(), line.get_linestyle())
+        for panel in panels
+        for line in panel.lines
+    }
+    assert len(styles) == len({label for label, *_ in styles}) == 3
+    assert len({look[1:] for look in styles}) == 3
+
+
 def test_panels_curves_and_metrics(results):
     """A panel for each environment, and a row of panels for each metric."""
     figure = results.plot()
