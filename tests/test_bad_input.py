@@ -53,6 +53,7 @@ def prepared(tmp_path_factory):
     (folder / "other" / "thesis.txt").write_text("precious")
     (folder / "file").write_text("")
     (folder / "clumsy.py").write_text(OWN_AGENT)
+    (folder / "lacks.py").write_text("import not_installed")
     (folder / "ends.py").write_text("import sys\nsys.exit('usage: ends FILE')\n")
     (folder / "long.json").write_text(LONG)
     return folder
@@ -92,6 +93,7 @@ AGENT mine=TopRank mine=Random    agent 'mine' is named twice
 AGENT no_module:MyAgent           there is no module 'no_module'
 AGENT clumsy:Clumsi               the module 'clumsy' has no 'Clumsi'
 AGENT clumsy:NoAgent              is not a subclass of clickgym.agents.Agent
+AGENT lacks:MyAgent               'lacks' cannot be imported: ModuleNotFoundError
 AGENT ends:MyAgent                'ends' cannot be imported: it parses the command line or ends the
 INSTANCE yandex-9935              unknown instance 'yandex-9935'; did you mean 'yandex-99357'?
 INSTANCE none.json                the instance file none.json does not exist
@@ -194,6 +196,9 @@ CALLS = {
     r"checkpoints\[0\] is 10": lambda: run(batch_rank(), ClickEnv(MODEL), 9, checkpoints=[10]),
     "but the environment has 10": lambda: run(batch_rank(), "PBMRank-v0", 9),
     "expected a list of environments": lambda: short("PBMRank-v0", ["Random"]),
+    "two instances have the same name": lambda: short(
+        ["PBMRank-v0"], ["Random"], instances=["yandex-9", "yandex-9"]
+    ),
     "expected a list of agents": lambda: short(["PBMRank-v0"], agents.TopRank),
     "no list is pending": lambda: waiting(agents.TopRank(4, 2, horizon=5)),
     r"features has shape \(2, 1\)": lambda: linear().rank({"features": np.zeros((2, 1))}),

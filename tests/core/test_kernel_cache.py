@@ -39,7 +39,7 @@ FILES = {
 
         @kernel
         def moved(x):
-            return x + 0.0
+            return np.rint(x) + 0.0
 
         STEPS = (0.0, 1.0)
     """,
@@ -140,7 +140,8 @@ EDITS = {
     "closure": ("it", "total = 0.0", "total = 1.0", 13.0),
     "number of a module": (RULES, "SCALE = 1.0", "SCALE = 2.0", 24.0),
     "array of a module": (RULES, "TABLE = np.ones", "TABLE = 2 * np.ones", 24.0),
-    "kernel of a module in a package": (RULES, "x + 0.0", "x + 1.0", 24.0),
+    "kernel of a module in a package": (RULES, "+ 0.0", "+ 1.0", 24.0),
+    "function of a library": (RULES, "np.rint", "np.negative", -12.0),
     "number in a tuple": (RULES, "STEPS = (0.0, 1.0)", "STEPS = (0.0, 2.0)", 24.0),
 }
 ELSEWHERE = {

@@ -107,6 +107,14 @@ class TiesById(Sampling):
         ]
 
 
+class OftenById(Sampling):
+    """Shows the items in the order of their numbers in half of the sessions."""
+
+    def rank(self, observation):
+        chosen = super().rank(observation)
+        return chosen if self.rng.random() < 0.5 else np.arange(self.n_positions)
+
+
 class WritesClicks(Sampling):
     def update(self, observation, ranking, clicks, reward):
         clicks[:] = 1
@@ -128,6 +136,7 @@ PLAIN = {
     GlobalDraws: "- agents side by side: it draws from the global generator",
     Shared: "- agents side by side: two agents disturb one another",
     TiesById: "- item ids: the regret of the first 1 sessions is ",
+    OftenById: "- item ids: the regret of the first ",
     WritesClicks: "- lists: update changes the clicks that it is given",
     ForgetsToLoad: "- saving and loading: a saved agent and the loaded one differ in regret",
 }
