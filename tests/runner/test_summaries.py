@@ -164,9 +164,18 @@ def test_all_finished_runs_count_where_an_instance_lacks_some():
     """As in an interrupted sweep: each instance has the mean of its own runs."""
     frame = polars.concat([frame_of({"d": [1, 9]}), frame_of({"d": [3]}, instance="j")])
     (row,) = clickgym.Results.of_rows(frame).table().iter_rows(named=True)
-    assert (row["regret"], row["median"], row["worst"]) == (4.0, 3.0, 9.0)
+    assert (row["regret"], row["median"], row["worst"], row["runs"]) == (4.0, 3.0, 9.0, 1)
     assert row["regret_ci95"] == pytest.approx(interval([5.0, 3.0]))
     assert row["regret_ci95_runs"] is None
+
+
+def test_what_is_per_session():
+    """The time and sums are; values of held-out queries are no sums."""
+    measured = {"ndcg": polars.lit(5.0), "held_out_ndcg@10": polars.lit(0.5)}
+    frame = frame_of({"a": [1, 2]}, seconds=0.1).with_columns(**measured)
+    (row,) = clickgym.Results.of_rows(frame).table().iter_rows(named=True)
+    assert (row["ndcg"], row["held_out_ndcg@10"]) == (0.5, 0.5)
+    assert row["ns_per_session"] == pytest.approx(1e7)
 
 
 def test_unknown_regret_is_ranked_by_reward():
