@@ -59,6 +59,7 @@ def test_a_run_tells_whether_its_agent_began_there():
         (copy, ("CascadeTS", 0)),
         (agent, ("CascadeTS, continued", None)),
         (own, ("Own", None)),
+        (clickgym.agents.FrozenPolicy(10, 5, model=lambda seen: range(5)), ("FrozenPolicy", None)),
     ):
         result = clickgym.run(one, "PBMRank-v0", 5)
         assert (result.agent, result.trained) == expected
