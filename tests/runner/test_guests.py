@@ -65,6 +65,29 @@ def agent(seed: int = 0) -> Any:
     return clickgym.agents.TopRank(N_ITEMS, K, horizon=1000, seed=seed)
 
 
+class Remembers(clickgym.agents.Agent):
+    """Keeps what it sees before and after its lists."""
+
+    def __init__(self) -> None:
+        self.before: list[Any] = []
+        self.after: list[Any] = []
+
+    def rank(self, observation: Any) -> Any:
+        self.before.append(observation.tolist())
+        return [0, 1]
+
+    def update(self, observation: Any, ranking: Any, clicks: Any, reward: float) -> None:
+        self.after.append(observation.tolist())
+
+
+def test_an_update_gets_what_the_list_was_chosen_by():
+    """Also where an environment writes into its array again."""
+    mine = Remembers()
+    clickgym.run(mine, Shop(), 50, seed=0)
+    assert mine.before == mine.after
+    assert [1, 1] in mine.before
+
+
 @pytest.mark.parametrize("tells", ["regret", "rewards"])
 def test_regret_is_what_info_tells(tells):
     result = clickgym.run(
