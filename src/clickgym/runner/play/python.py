@@ -212,7 +212,7 @@ def play_learner(run: Run) -> float:
 class RecordedStreams(VectorWrapper):
     """The streams of a run's users on which a learner trains: the run's meter and metrics count
     their sessions, and the run's seed determines the users, whatever seeds `reset` gets. Users who
-    come back or change are not reset again.
+    come back are not reset again; those who change are not played by learners.
 
     Args:
         run: whose agent has ``n_envs``, the number of streams.
@@ -237,7 +237,7 @@ class RecordedStreams(VectorWrapper):
         self, *, seed: Any = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         users: Any = self._run.env.unwrapped.model  # type: ignore[attr-defined]
-        if self._run.meter.step and (users.may_leave or len(users.starts) > 1):
+        if self._run.meter.step and users.may_leave:
             raise RuntimeError(
                 "learn resets its streams, which would cut episodes short: they begin their next "
                 "ones by themselves"
