@@ -1,6 +1,7 @@
 """Can a log be simulated? Lists are left out, and their clicks predicted."""
 
 import re
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -52,6 +53,17 @@ def test_users_of_a_click_model_are_predicted_up_to_the_noise():
     assert pbm["noise"] == pytest.approx(np.sqrt(0.2 * 0.8 / 500), rel=0.2)
     assert pbm["error"] < 1.6 * pbm["noise"]  # what 1,500 other sessions leave unknown adds to it
     assert cm["high"] < pbm["low"]
+
+
+def test_positions_below_the_end_of_a_list_do_not_count():
+    log = log_of(of_the_pbm)
+    items, clicks = log.items % 3, log.clicks.copy()  # the same three of all queries
+    is_short = np.arange(len(log)) // 500 % len(LISTS) > 1
+    items[is_short, 2], clicks[is_short, 2] = -1, 0
+    cut = replace(log, items=items, clicks=clicks, item_labels=("a", "b", "c"))
+    (pbm,) = check_models(cut, ["PBM"]).table.iter_rows(named=True)
+    assert pbm["low"] > 0.9
+    assert pbm["noise"] == pytest.approx(np.sqrt(0.2 * 0.8 / 500), rel=0.2)
 
 
 def test_the_share_by_hand():

@@ -72,6 +72,13 @@ def test_items_in_one_of_a_hundred_sessions_are_kept(n_items, kept):
     )
 
 
+def test_the_sessions_of_a_query_decide_what_it_shows_often():
+    """One in ten of its own, which is one in two hundred of all."""
+    items = [[0, 1]] * 1000 + [[2, 3]] * 45 + [[2, 4]] * 5
+    log = ClickLog(items, np.zeros((1050, 2)), [0] * 1000 + [1] * 50, tuple("abcde"), ("p", "q"))
+    assert fit_models(log, ["CM"], ["q"], test_share=0).instances["q"].labels == ("c", "d", "e")
+
+
 def test_production_list_is_the_most_frequent_one():
     """Not the first or the rarest; what it lacks follows, most displayed first."""
     items = [[3, 0, 1]] + [[2, 1, 4]] * 3 + [[0, 1, 2]] * 2
