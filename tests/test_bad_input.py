@@ -191,6 +191,12 @@ CALLS = {
     "did you mean 'BatchRank'": lambda: make_agent("BatchRnk", ClickEnv(MODEL)),
     "BatchRank needs a horizon": lambda: make_agent("BatchRank", ClickEnv(MODEL)),
     "horizon is 1000.* at most": lambda: agents.TopRank(4, 2, horizon=10**16),
+    "learning_rate is 0; expected a finite number > 0": lambda: agents.PDGD(
+        4, 2, n_features=3, learning_rate=0
+    ),
+    "delta is 1; expected a finite number > 0 and < 1": lambda: make_agent(
+        "BubbleRank", ClickEnv(MODEL), delta=1, initial=[2, 1, 0, 3]
+    ),
     "unknown hyper-parameter 'delta'": lambda: batch_rank(delta=0.1),
     "did you mean 'learning_rate'": lambda: agents.PPO(4, 3, learing_rate=0.1),
     r"checkpoints\[0\] is 10": lambda: run(batch_rank(), ClickEnv(MODEL), 9, checkpoints=[10]),

@@ -82,6 +82,18 @@ class NeedsTwoItems(Sampling):
         return np.argsort(-np.minimum(self.clicked, second))[: self.n_positions]
 
 
+class EndsAtTheHorizon(Sampling):
+    def __init__(self, n_items, n_positions, *, horizon=1000, seed=None):
+        super().__init__(n_items, n_positions, seed=seed)
+        self.left = horizon
+
+    def rank(self, observation):
+        self.left -= 1
+        if self.left < 0:
+            raise IndexError("no list is left")
+        return super().rank(observation)
+
+
 class Unseeded(Sampling):
     def __init__(self, n_items, n_positions, *, seed=None):
         super().__init__(n_items, n_positions)
@@ -132,6 +144,7 @@ class ForgetsToLoad(Sampling):
 PLAIN = {
     Repeats: "- lists: Repeats, session 1: bad ranking ",
     NeedsTwoItems: "- lists: IndexError: index -2 is out of bounds for axis 0 with size 1",
+    EndsAtTheHorizon: "- lists: IndexError: no list is left",
     Unseeded: "- seeds: two agents of one seed show different lists",
     GlobalDraws: "- agents side by side: it draws from the global generator",
     Shared: "- agents side by side: two agents disturb one another",
