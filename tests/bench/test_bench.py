@@ -24,7 +24,7 @@ from clickgym.bench.tasks import (
     quick_tasks,
     tasks_of,
 )
-from clickgym.envs import CLICK_MODELS
+from clickgym.envs import CascadeModel
 
 # ------------------------------------------------------------------------------------------- tasks
 
@@ -144,14 +144,10 @@ def test_examination_is_the_mean_over_random_lists():
     """Of two items the first one stops all users: half of the lists lead to the second position.
     Of users who change it is that of the first ones.
     """
-    users = CLICK_MODELS["CM"]([1.0, 0.0], 2)
+    first, second = CascadeModel([1.0, 0.0], 2), CascadeModel([0.0, 0.0], 2)
     for env in (
         gym.make("CMRank-v0", attraction=[1.0, 0.0], n_positions=2),
-        gym.make(
-            "NonStationaryCMRank-v0",
-            models=[users, CLICK_MODELS["CM"]([0.0, 0.0], 2)],
-            starts=[0, 9],
-        ),
+        gym.make("NonStationaryCMRank-v0", models=[first, second], starts=[0, 9]),
     ):
         assert examination(env) == pytest.approx([1.0, 0.5], abs=0.15)
         assert examination(env).tolist() == examination(env).tolist()

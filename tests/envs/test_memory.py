@@ -77,11 +77,8 @@ def test_optimum_over_a_fixed_number_of_sessions(seed):
 
 
 def test_policy_value_over_a_fixed_number_of_sessions():
-    users, lists, later = (
-        some_users(0, 3, 4, 2, n_sessions=5),
-        [[0, 1], [2, 3], [1, 2]],
-        np.zeros(3),
-    )
+    users, lists = some_users(0, 3, 4, 2, n_sessions=5), [[0, 1], [2, 3], [1, 2]]
+    later = np.zeros(3)
     for _ in range(5):
         later = np.array([worth_of(users, s, lists[s], later) for s in range(3)])
     np.testing.assert_allclose(users.policy_value(lists), later)

@@ -165,12 +165,12 @@ def test_the_first_sessions_of_a_longer_loop():
 # ------------------------------------------------------------------------------- names of results
 
 
-def loops(make_env, make_envs, lists=([0, 1], [[0, 1]])):
+def loops(make_env, make_envs):
     """The environments' names of a loop of one session in each."""
     names = []
     for recorder, env, action in (
-        (RecordRegret, make_env(), lists[0]),
-        (RecordVectorRegret, make_envs(), lists[1]),
+        (RecordRegret, make_env(), [0, 1]),
+        (RecordVectorRegret, make_envs(), [[0, 1]]),
     ):
         recorded = recorder(env)
         recorded.reset()

@@ -227,6 +227,11 @@ def reached(on: float, again: float, attraction: Sequence[float]) -> tuple[float
     return sum(ends), [sum(ends[i + 1 :]) / sum(ends) for i in range(len(attraction))]
 
 
+def last_click(clicks: Sequence[int]) -> int:
+    """The position of the last click, -1 without one."""
+    return max((k for k, click in enumerate(clicks) if click), default=-1)
+
+
 def without(mean: float, successes: float, failures: float, least: float) -> float:
     """A mean without some of its failures, of which the prior has ``least``."""
     return successes / (successes + max(successes * (1 - mean) / mean - failures, least))
@@ -238,8 +243,8 @@ class LeaveOut:
 
     Attributes:
         α: the attraction of each pair that follows.
-        shared: the other parameters: those of a DCM at all positions but the last; of a DBN the
-            satisfaction of each pair and the perseverance; of a CCM the three probabilities.
+        shared: the other parameters by the attributes of the estimator; the termination of a DCM
+            without the last position, and satisfaction without that of a pair never shown.
     """
 
     def __init__(self, name: str, fitted: Any, log: ClickLog) -> None:
@@ -272,18 +277,18 @@ class LeaveOut:
             without(self.before[x], a + sure(x), r, b) for x, r in zip(pairs, seen, strict=True)
         ]
 
-    def _scan(self, fitted: Any) -> list[float]:
+    def _scan(self, fitted: Any) -> dict[str, list[float]]:
         if self.name == "DCM":
-            s, g, prior = dict(enumerate(fitted.termination_.tolist())), 1.0, (1.0, 1.0)
+            s, g, mean = dict(enumerate(fitted.termination_.tolist())), 1.0, 0.5
         else:
             s = dict(zip(self.pairs, fitted.satisfaction_.tolist(), strict=False))
             g, n = fitted.perseverance_, self.followed
             mean = (1 + sum((2 + n[x]) * s[x] for x in s)) / (2 + sum(n.values()) + 2 * len(s))
-            prior = (2 * mean, 2 - 2 * mean)
+        prior = (2 * mean, 2 - 2 * mean)
         left: dict[Any, float] = defaultdict(float)
         could_go_on = went_on = 0.0
         for pairs, clicks in self.sessions:
-            last = max((k for k, click in enumerate(clicks) if click), default=-1)
+            last = last_click(clicks)
             sure = max(last, 0)
             for pair in pairs[: sure + 1]:
                 self.trials[pair] += 1
@@ -294,10 +299,8 @@ class LeaveOut:
             p = s[group] if last >= 0 else 0.0
             others = self._others((1 - p) * g, g, below, self.clicked.__getitem__)
             if self.name == "DBN" and last >= 0:
-                n, gone = (
-                    2 + self.followed[group],
-                    p / reached((1 - p) * g, g, [self.before[x] for x in below])[0],
-                )
+                none, _ = reached((1 - p) * g, g, [self.before[x] for x in below])
+                n, gone = 2 + self.followed[group], p / none
                 stays = max(n * (1 - p) - (1 - gone), prior[1])
                 leaves = max(n * p - gone, prior[0])
                 p = leaves / (leaves + stays)
@@ -308,11 +311,13 @@ class LeaveOut:
                 could_go_on, went_on = could_go_on + before, went_on + now
         groups = [*range(len(s) - 1)] if self.name == "DCM" else self.pairs
         leaving = [(prior[0] + left[x]) / (sum(prior) + self.followed[x]) for x in groups]
-        return leaving if self.name == "DCM" else [*leaving, (1 + went_on) / (2 + could_go_on)]
+        if self.name == "DCM":
+            return {"termination_": leaving}
+        return {"satisfaction_": leaving, "perseverance_": [(1 + went_on) / (2 + could_go_on)]}
 
-    def _chain(self, fitted: Any) -> list[float]:
-        τ1, τ2 = fitted.continue_after_skip_, fitted.continue_after_click_
-        τ3 = fitted.continue_after_relevant_
+    def _chain(self, fitted: Any) -> dict[str, list[float]]:
+        names = "continue_after_skip_", "continue_after_click_", "continue_after_relevant_"
+        τ1, τ2, τ3 = (getattr(fitted, name) for name in names)
         could, went = [0.0] * 3, [0.0] * 3
 
         def sure(pair: Any) -> float:
@@ -321,7 +326,7 @@ class LeaveOut:
         for pair, n in self.followed.items():  # the second coin of each click
             self.trials[pair] += n
         for pairs, clicks in self.sessions:
-            last = max((k for k, click in enumerate(clicks) if click), default=-1)
+            last = last_click(clicks)
             place = max(last, 0)
             for k, pair in enumerate(pairs[: place + 1]):
                 self.trials[pair] += 1
@@ -349,4 +354,7 @@ class LeaveOut:
                 could[0], went[0] = could[0] + now, went[0] + further
             for pair, now in zip(below, seen, strict=True):
                 self.trials[pair] += now
-        return [(1 + passed) / (2 + n) for passed, n in zip(went, could, strict=True)]
+        return {
+            name: [(1 + passed) / (2 + n)]
+            for name, passed, n in zip(names, went, could, strict=True)
+        }

@@ -11,7 +11,6 @@ from scipy.special import betaln
 from test_offline import (
     ALL,
     EM,
-    PARAMETERS,
     TRUTH,
     UNIFORM,
     cut_short,
@@ -114,13 +113,10 @@ def test_sessions_are_explained_by_what_others_say(name):
     log = cut_short(simulated(TRUTH[name], 60, 0), 0)
     fitted = type(ALL[name]())(10_000, 1e-13).fit(log)
     following, tolerance = LeaveOut(name, fitted, log), 2e-3 if name == "DBN" else 1e-6
-    shared = {
-        "DCM": lambda: fitted.termination_[:-1],
-        "DBN": lambda: [*fitted.satisfaction_[:-1], fitted.perseverance_],
-        "CCM": lambda: [getattr(fitted, name) for name in PARAMETERS["CCM"][1:]],
-    }[name]()
     np.testing.assert_allclose(following.α, fitted.attraction_[:-1], atol=1e-3)
-    np.testing.assert_allclose(following.shared, shared, atol=tolerance)
+    for parameter, values in following.shared.items():
+        found = np.atleast_1d(getattr(fitted, parameter))[: len(values)]
+        np.testing.assert_allclose(values, found, atol=tolerance)
 
 
 def test_fitted_prior_is_the_most_likely():
