@@ -162,6 +162,9 @@ def test_a_frame_with_other_names_and_types():
     names = {"session": "id", "position": "rank", "item": "doc"}
     log = read_log(pl.DataFrame(columns), columns=names)
     assert rows(log) == [("all", ["3", "4"], [1, 0]), ("all", ["4"], [1])]
+    columns["doc"] = [3.0, np.nan, 4.0]
+    with pytest.raises(ValueError, match="row 2 has nan in the column doc; expected a label"):
+        read_log(pl.DataFrame(columns), columns=names)
 
 
 @pytest.mark.parametrize(
@@ -217,9 +220,8 @@ def test_quotation_marks_of_csv_and_within_a_line_are_read(log_file):
 
 def test_one_damaged_session_in_a_thousand_is_left_out_and_said(log_file):
     lists = [(f"{n},q,1,a,0\n", f"{n},q,2,b,1\n") for n in range(2000)]
-    for broken in (lists[7], lists[1999]):
-        broken_at = lists.index(broken)
-        lists[broken_at] = (broken[1], broken[1].replace("b", "a"))
+    lists[7] = (lists[7][1], lists[7][1].replace("b", "a"))
+    lists[1999] = ("1999,q,0,a,0\n", lists[1999][1])  # the others are counted from 1
     lists[0] = ("0,q,1,a,0\n", "0,q,2,b,0\n")
     text = HEAD + "".join(map("".join, lists))
     with pytest.warns(UserWarning, match=r"left out 2 of 2,000 .*'7' has the position 2, but not"):
