@@ -120,16 +120,21 @@ class TiesById(Sampling):
 
 
 class OftenById(Sampling):
-    """Shows the items in the order of their numbers in half of the sessions."""
+    """Shows the last items, from the last one on, in half of the sessions."""
 
     def rank(self, observation):
         chosen = super().rank(observation)
-        return chosen if self.rng.random() < 0.5 else np.arange(self.n_positions)
+        return chosen if self.rng.random() < 0.5 else self.n_items - 1 - np.arange(self.n_positions)
 
 
 class WritesClicks(Sampling):
     def update(self, observation, ranking, clicks, reward):
         clicks[:] = 1
+
+
+class WritesObservations(Sampling):
+    def update(self, observation, ranking, clicks, reward):
+        observation[:] = 1
 
 
 class ForgetsToLoad(Sampling):
@@ -151,6 +156,7 @@ PLAIN = {
     TiesById: "- item ids: the regret of the first 1 sessions is ",
     OftenById: "- item ids: the regret of the first ",
     WritesClicks: "- lists: update changes the clicks that it is given",
+    WritesObservations: "- lists: update changes the observation that it is given",
     ForgetsToLoad: "- saving and loading: a saved agent and the loaded one differ in regret",
 }
 

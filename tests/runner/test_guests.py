@@ -81,11 +81,12 @@ class Remembers(clickgym.agents.Agent):
 
 
 def test_an_update_gets_what_the_list_was_chosen_by():
-    """Also where an environment writes into its array again."""
-    mine = Remembers()
-    clickgym.run(mine, Shop(), 50, seed=0)
-    assert mine.before == mine.after
-    assert [1, 1] in mine.before
+    """Also where an environment writes into its array again, or begins an episode with it."""
+    for env in (Shop(), TimeLimit(Shop(), 2)):
+        mine = Remembers()
+        clickgym.run(mine, env, 50, seed=0)
+        assert mine.before == mine.after
+        assert [1, 1] in mine.before
 
 
 @pytest.mark.parametrize("tells", ["regret", "rewards"])

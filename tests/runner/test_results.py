@@ -102,6 +102,7 @@ def test_interrupted_sweep_says_what_is_kept_and_resumes(whole, tmp_path, played
     assert "(mean ± 95 %" in report
     assert "not finished: 21." in report
     assert "not finished: 9." in printed(["report", str(out), "-a", AGENTS[0]])
+    assert "not finished: 3." in printed(["report", str(out), "-a", AGENTS[0], "-e", ENVS[0]])
     assert polars.read_parquet(out / "results.parquet").filter(step=300).height == 3
     played.at_most = None
     assert_frame_equal(sweep(out), numbers(whole))
@@ -161,6 +162,14 @@ def test_a_label_is_only_a_name(tmp_path, played):
     assert played.count == 2
     assert clickgym.Results(tmp_path).names("agent") == ["b"]
     assert clickgym.Results(tmp_path).names("env") == ["y"]
+
+
+def test_the_last_label_of_two_folders(tmp_path):
+    """Is that of the newest sweep, whichever folder was first."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder, label, seed in ((first, "a", 1), (second, "b", 1), (first, "a", 2)):
+        sweep(folder, **FIRST | {"agents": {label: "TopRank"}, "seed": seed})
+    assert clickgym.Results([first, second]).names("agent") == ["a"]
 
 
 def test_what_cannot_be_compared_is_run_but_not_resumed(tmp_path, played):
