@@ -10,7 +10,6 @@ import pytest
 import clickgym
 from clickgym.agents import Agent
 from clickgym.command_line import main
-from clickgym.envs import load_instance
 from clickgym.logs import (
     GRADED_USERS,
     Judgments,
@@ -186,12 +185,12 @@ class Preferences(Agent):
             self.weights += (shown[k] - shown[:k][clicks[:k] == 0]).sum(axis=0)
 
 
-def with_test(folder, **options):
+def with_test(folder):
     """An environment with held-out queries, from a file as in the commands of the page; and these
     queries.
     """
     test = judged(seed=1)
-    instance = judged_instance(judged(), test=test, n_items=5, n_positions=3, **options)
+    instance = judged_instance(judged(), test=test, n_items=5, n_positions=3)
     instance.save(folder / "judged.json")
     return gym.make("ContextualDBNRank-v0", instance=folder / "judged.json"), test
 
@@ -223,22 +222,6 @@ def test_metrics_are_their_definitions_on_both_engines(name, tmp_path):
         of_lists = np.transpose([found[metric] for metric in METRICS[:3]])
         np.testing.assert_allclose(of_lists, np.cumsum(shown, axis=0), rtol=1e-12)
         np.testing.assert_allclose(found[METRICS[3]], held_out, rtol=1e-12)
-
-
-def test_metrics_in_a_sweep(tmp_path):
-    """Kept and resumed as single runs; of held-out queries a value of the end, and no mean."""
-    env, _ = with_test(tmp_path, name="tested")
-    options = {"instances": [load_instance(tmp_path / "judged.json")], "n_jobs": 1}
-    options |= {"metrics": METRICS, "checkpoints": [100], "out": tmp_path / "out"}
-    for runs in (1, 6):  # those after the first are played together
-        results = clickgym.sweep(["ContextualDBNRank-v0"], ["PDGD"], 200, runs, **options)
-    last = results.rows.filter(step=200)
-    for row in last.iter_rows(named=True):
-        alone = clickgym.run("PDGD", env, 200, seed=row["seed"], metrics=METRICS)
-        assert [row[metric] for metric in METRICS] == [alone.metrics[m][-1] for m in METRICS]
-    assert last["held_out_ndcg@3"].n_unique() > 1
-    for metric, divisor in (("ndcg@2", 200), ("held_out_ndcg@3", 1)):
-        assert results.table()[metric].item() == pytest.approx(last[metric].mean() / divisor)
 
 
 def test_held_out_ndcg_by_hand():

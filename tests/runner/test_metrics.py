@@ -18,6 +18,7 @@ from clickgym.envs import (
     CascadeModel,
     ClickEnv,
     ClickModel,
+    ContextualModel,
     PiecewiseStationaryModel,
     PositionBasedModel,
 )
@@ -167,3 +168,22 @@ def test_metrics_of_the_candidates_of_a_session_on_both_engines():
         for engine in ("compiled", "python")
     ]
     assert values[0].metrics["ndcg"].tolist() == values[1].metrics["ndcg"].tolist()
+
+
+def test_metrics_in_a_sweep(tmp_path):
+    """Kept and resumed as single runs; of held-out queries a value of the end, and no mean."""
+    rng = np.random.default_rng(0)
+    queries = {"gain": rng.integers(3, size=40), "held_out": [range(20), range(20, 40)]}
+    base = PositionBasedModel(np.zeros(5), [1.0, 0.5, 0.3])
+    users = ContextualModel(base, rng.random((40, 3)) / 2, theta=[0.6, 0.2, 0.1], **queries)
+    names = ["ndcg", "held_out_ndcg@10"]
+    options = {"metrics": names, "checkpoints": [100], "out": tmp_path / "out", "n_jobs": 1}
+    for runs in (1, 6):  # those after the first are played together
+        results = clickgym.sweep({"tested": users}, ["PDGD"], 200, runs, **options)
+    last = results.rows.filter(step=200)
+    for row in last.iter_rows(named=True):
+        alone = clickgym.run("PDGD", users, 200, seed=row["seed"], metrics=names)
+        assert [row[name] for name in names] == [alone.metrics[name][-1] for name in names]
+    assert last[names[1]].n_unique() > 1
+    for name, divisor in zip(names, (200, 1), strict=True):
+        assert results.table()[name].item() == pytest.approx(last[name].mean() / divisor)
