@@ -257,6 +257,9 @@ CALLS = {
     "every list is equally likely": lambda: envs.RankedList(4, 2).sample(mask=np.ones(4, np.int8)),
     # logs
     "the log has no sessions": lambda: logs.PBMEstimator().fit(LOG[[]]),
+    "log is 5; expected a ClickLog": lambda: logs.PBMEstimator().fit(5),
+    "log is 6; expected a ClickLog": lambda: logs.check_models(6),
+    "log is 7; expected a ClickLog": lambda: logs.PBMEstimator().fit(LOG).score(7),
     "PBMEstimator is not fitted; call fit": lambda: logs.PBMEstimator().log_likelihood(LOG),
     "prior is 1; expected two numbers": lambda: logs.PBMEstimator(prior=1),
     "expected 2 or more, to hold some out": lambda: logs.fit_models(LOG[[0]], ["PBM"]),

@@ -20,7 +20,7 @@ from test_offline import (
     unequal_log,
 )
 
-from clickgym.logs import ClickLog, PBMEstimator, fit_models
+from clickgym.logs import ClickLog, CMEstimator, PBMEstimator, fit_models
 from clickgym.logs.estimation.estimator import MODEL_ESTIMATORS
 from clickgym.logs.estimation.priors import fitted_prior
 
@@ -150,6 +150,18 @@ def test_examinations_are_compared_within_pairs():
     mean = (1 + rate.sum()) / (2 + rate.size)
     shape = (mean + log.clicks.sum(axis=0)) / (2 * mean + rate.sum(axis=0))
     np.testing.assert_allclose(shape / shape[0], γ / γ[0], atol=1e-4)
+
+
+def test_the_prior_of_the_cascade_model_is_fitted_to_its_counts():
+    """Of pairs down to the first click."""
+    log = small_log(0, 80)
+    fitted = CMEstimator().fit(log)
+    examined = np.cumsum(log.clicks, axis=1) - log.clicks == 0
+    pairs = log.queries[:, None] * 5 + log.items
+    trials, clicks = (np.bincount(pairs[examined], log.clicks[examined] ** n) for n in (0, 1))
+    assert fitted.prior_ == pytest.approx(fitted_prior(clicks, trials - clicks))
+    a, b = fitted.prior_
+    np.testing.assert_allclose(fitted.attraction_[:-1], (a + clicks) / (a + b + trials))
 
 
 # ------------------------------------------------------------------------------------------------

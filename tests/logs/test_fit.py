@@ -52,7 +52,9 @@ def test_a_fitted_instance_is_the_truth_and_can_be_run(log_file, tmp_path, print
     found = instance.model("PBM").click_probabilities(ranking)
     np.testing.assert_allclose(found, truth.click_probabilities(ranking), atol=0.06)
     assert instance.models["DCM"].termination[-1] == instance.models["DCM"].termination[-2]
-    command = re.search("\nclickgym (run PBM.*) --horizon 1e5 --out results/users\n", said)[1]
+    assert instance.description == "query often, 6000 sessions, 6 items (PBM, UBM, CM, DCM)"
+    assert instance.origin == "estimated by clickgym from the click log log.csv"
+    [command] = re.findall("\nclickgym (run PBMRank-v0 .*) --horizon 1e5 --out results/users", said)
     assert printed(shlex.split(f"{command} --horizon 100 --runs 1 --out {tmp_path / 'run'}"))
 
 

@@ -162,6 +162,15 @@ def test_rows_of_a_judged_instance():
     assert model.with_positions(2).items is model.items
 
 
+def test_users_of_as_many_grades_as_are_asked_for():
+    few = Judgments(("a",), [0, 2], [1, 0], [[1.0], [2.0]])
+    for n_grades, expected in ((None, [1.0, 0.0]), (3, [0.5, 0.0]), (5, [0.2, 0.0])):
+        instance = judged_instance(few, "perfect", n_grades=n_grades, n_positions=2)
+        model = instance.model("ContextualModel of DBN")
+        assert model.attraction[0].tolist() == expected
+        assert model.items.shape == (2, 1)  # no query lacks a row
+
+
 # ------------------------------------------------------------ nDCG
 
 
@@ -245,6 +254,7 @@ def test_test_queries_are_in_no_session(tmp_path):
     envs.append(env)
     results = [clickgym.run("PDGD", each, 300, seed=3, engine="python") for each in envs]
     assert len({tuple(result.regret) for result in results}) == 1
+    assert "; 7 held-out queries; " in source.description
     model = envs[-1].unwrapped.model
     assert [len(items) for items in model.held_out] == np.diff(test.starts).tolist()
     assert not set(np.concatenate(model.held_out)) & set(model.pool.entries)

@@ -104,7 +104,7 @@ def test_pairs_never_shown_keep_one_half_and_labels_match_logs(name):
         )
     swapped = ClickLog(log.items, log.clicks, 1 - log.queries, tuple("abcde"), ("p", "q"))
     assert (estimator.log_likelihood(swapped) != estimator.log_likelihood(log)).any()
-    unknown = ClickLog([[0, 1, 2]], [[0, 0, 0]], [0], ("x", "y", "z"), ("elsewhere",))
+    unknown = ClickLog([[0, 1, 2]], [[0, 0, 0]], [0], ("a", "y", "z"), ("elsewhere",))
     first = np.log2(estimator.perplexity_by_rank(unknown)[0])
     examined = np.ravel(estimator.examination_)[0] if name in ("PBM", "UBM") else 1.0
     assert first == pytest.approx(-np.log2(1 - 0.5 * examined))
