@@ -260,15 +260,21 @@ CALLS = {
     "log is 5; expected a ClickLog": lambda: logs.PBMEstimator().fit(5),
     "log is 6; expected a ClickLog": lambda: logs.check_models(6),
     "log is 7; expected a ClickLog": lambda: logs.PBMEstimator().fit(LOG).score(7),
+    "unknown query 'p' .available: q": lambda: LOG.of_query("p"),
+    "query is 5; expected a label": lambda: logs.PBMEstimator().fit(LOG).click_model(5, ["a"]),
     "PBMEstimator is not fitted; call fit": lambda: logs.PBMEstimator().log_likelihood(LOG),
     "prior is 1; expected two numbers": lambda: logs.PBMEstimator(prior=1),
     "expected 2 or more, to hold some out": lambda: logs.fit_models(LOG[[0]], ["PBM"]),
     "there is no row in the log": lambda: logs.read_log({name: [] for name in ROW}),
+    "the frame: no column item": lambda: logs.read_log({"session": ["a"], "position": [1]}),
+    "the frame: no column topic": lambda: logs.read_log(ROW, columns={"query": "topic"}),
     "the first position is 2; expected 0 or 1": lambda: logs.read_log(ROW),
     "items of this environment have features": lambda: logs.record(
         linear(), ClickEnv(contextual()), 9
     ),
     r"starts are .*; expected increasing numbers": lambda: judged(0, 2, 2),
+    "judgments is 5; expected Judgments": lambda: logs.judged_instance(5, "perfect"),
+    "judgments is 6; expected Judgments": lambda: logs.held_out_ndcg(np.argsort, 6, 3),
     "the largest grade is 5": lambda: logs.judged_instance(judged(0, 1, 3, grade=5), "perfect"),
     "n_grades is 2; expected one of": lambda: logs.judged_instance(
         judged(0, 1, 3, grade=2), "perfect", n_grades=2

@@ -20,7 +20,7 @@ from test_offline import (
     unequal_log,
 )
 
-from clickgym.logs import ClickLog, CMEstimator, PBMEstimator, fit_models
+from clickgym.logs import ClickLog, CMEstimator, PBMEstimator, UBMEstimator, fit_models
 from clickgym.logs.estimation.estimator import MODEL_ESTIMATORS
 from clickgym.logs.estimation.priors import fitted_prior
 
@@ -110,9 +110,12 @@ def test_sessions_are_explained_by_what_others_say(name):
     """Without a given prior, a further step in plain Python changes nothing; but fitted priors
     follow in steps of 1 %. As long as they do, EM goes on.
     """
-    log = cut_short(simulated(TRUTH[name], 60, 0), 0)
-    early, fitted = (type(ALL[name]())(10_000, tol).fit(log) for tol in (1e-7, 1e-13))
-    assert early.prior_ == pytest.approx(fitted.prior_, rel=1e-3)
+    kind = type(ALL[name]())
+    for seed in (1, 0):  # the prior of a DBN shrinks, or grows
+        log = cut_short(simulated(TRUTH[name], 60, seed), seed)
+        early, fitted = (kind(10_000, tol).fit(log) for tol in (1e-7, 1e-13))
+        assert early.prior_ == pytest.approx(fitted.prior_, rel=1e-3)
+    assert kind(fitted.n_iter_, None).fit(log).prior_ == pytest.approx(fitted.prior_, rel=0.02)
     following, tolerance = LeaveOut(name, fitted, log), 2e-3 if name == "DBN" else 1e-6
     np.testing.assert_allclose(following.α, fitted.attraction_[:-1], atol=1e-3)
     for parameter, values in following.shared.items():
@@ -162,6 +165,13 @@ def test_the_prior_of_the_cascade_model_is_fitted_to_its_counts():
     assert fitted.prior_ == pytest.approx(fitted_prior(clicks, trials - clicks))
     a, b = fitted.prior_
     np.testing.assert_allclose(fitted.attraction_[:-1], (a + clicks) / (a + b + trials))
+
+
+def test_an_examination_that_nothing_was_seen_of_is_one_half():
+    """Here of position 2 after a click at position 1, which nobody clicked."""
+    log = small_log(0, 80)
+    log = ClickLog(log.items, log.clicks * [0, 1, 1], log.queries, tuple("abcde"), ("p", "q"))
+    assert UBMEstimator().fit(log).examination_[1, 1] == 0.5
 
 
 # ------------------------------------------------------------------------------------------------

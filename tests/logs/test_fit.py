@@ -82,12 +82,19 @@ def test_the_sessions_of_a_query_decide_what_it_shows_often():
 
 
 def test_production_list_is_the_most_frequent_one():
-    """Not the first or the rarest; what it lacks follows, most displayed first."""
-    items = [[3, 0, 1]] + [[2, 1, 4]] * 3 + [[0, 1, 2]] * 2
+    """Not the first or the rarest; what it lacks follows, most displayed first. It may be short."""
+    items = [[3, 0, 1]] + [[2, 1, -1]] * 3 + [[0, 4, 2]] * 2
     log = ClickLog(items, np.zeros((6, 3)), [0] * 6, tuple("abcde"), ("q",))
     instance = fit_models(log, ["CM"], n_items=5, test_share=0).instances["q"]
     labels = [instance.labels[item] for item in instance.initial_ranking]
-    assert labels == ["c", "b", "e", "a", "d"]
+    assert labels == ["c", "b", "a", "e", "d"]
+
+
+@pytest.mark.parametrize("share", [0.01, 0.99])
+def test_a_session_is_held_out_and_one_learned_from_at_least(share):
+    log = ClickLog([[0, 1]] * 2, [[1, 0], [0, 0]], [0, 0], ("a", "b"), ("q",))
+    fitted = fit_models(log, ["CM"], test_share=share)
+    assert (len(fitted.train), len(fitted.test)) == (1, 1)
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,7 @@ def test_a_log_that_is_not_what_happened_is_warned_about(tmp_path):
     (fault,) = read_back(cut, clicks, tmp_path)
     assert "every list ends at its last click" in fault
     assert read_back(items[:, :1], clicks[:, :1], tmp_path) == []  # lists of one item
+    assert read_back(np.tile(items[:9], (2, 1)), np.tile(clicks[:9], (2, 1)), tmp_path) == []
 
 
 def test_parts_of_a_log_keep_what_belongs_to_their_sessions():
@@ -135,6 +136,8 @@ def test_the_command_writes_the_sessions_of_each_instance(tmp_path, printed):
 def test_what_is_written_is_read_back(tmp_path, ending):
     log = some_log()
     write_tidy(log, tmp_path / f"log.{ending}")
+    is_parquet = (tmp_path / f"log.{ending}").read_bytes().startswith(b"PAR1")
+    assert is_parquet == (ending == "parquet")
     again = read_log(tmp_path / f"log.{ending}")
     assert rows(again) == rows(log)
     with pytest.raises(ValueError, match=r"expected a file that ends with \.csv or \.parquet"):
