@@ -111,11 +111,9 @@ def test_sessions_are_explained_by_what_others_say(name):
     follow in steps of 1 %. As long as they do, EM goes on.
     """
     kind = type(ALL[name]())
-    for seed in (1, 0):  # the prior of a DBN shrinks, or grows
-        log = cut_short(simulated(TRUTH[name], 60, seed), seed)
-        early, fitted = (kind(10_000, tol).fit(log) for tol in (1e-7, 1e-13))
-        assert early.prior_ == pytest.approx(fitted.prior_, rel=1e-3)
-    assert kind(fitted.n_iter_, None).fit(log).prior_ == pytest.approx(fitted.prior_, rel=0.02)
+    for log in (small_log(1), cut_short(simulated(TRUTH[name], 60, 0), 0)):
+        assert kind().fit(log).prior_ == pytest.approx(kind(1000, None).fit(log).prior_, rel=4e-3)
+    fitted = kind(10_000, 1e-13).fit(log)
     following, tolerance = LeaveOut(name, fitted, log), 2e-3 if name == "DBN" else 1e-6
     np.testing.assert_allclose(following.α, fitted.attraction_[:-1], atol=1e-3)
     for parameter, values in following.shared.items():
