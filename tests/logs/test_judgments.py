@@ -1,14 +1,13 @@
 """Judged queries: the reader, instances, nDCG with candidates, held-out ranking, the command."""
 
 import gzip
-import math
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from judged import judged, ndcg, with_test
 
 import clickgym
-from clickgym.agents import Agent
 from clickgym.command_line import main
 from clickgym.logs import (
     GRADED_USERS,
@@ -29,25 +28,6 @@ TEXT = """# a comment
 1 qid:a 2:3
 """
 FEATURES = [[0.5, 0, -2], [0, 10, 0], [4, 0, 0.25], [0, 0, 0], [0, 3, 0]]
-
-
-def judged(n_queries=7, n_features=4, seed=0):
-    """Queries of 1 to 7 documents."""
-    rng = np.random.default_rng(seed)
-    sizes = np.arange(n_queries) + 1
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    grades = rng.integers(0, 5, starts[-1])
-    features = rng.normal(size=(starts[-1], n_features))
-    return Judgments(tuple(map(str, range(n_queries))), starts, grades, features)
-
-
-def ndcg(shown, candidates, k):
-    """By the definition, of gains."""
-    gains = [
-        sum(gain / math.log2(p + 2) for p, gain in enumerate(row[:k]))
-        for row in (shown, sorted(candidates, reverse=True)[: min(k, len(shown))])
-    ]
-    return gains[0] / gains[1] if gains[1] else 0.0
 
 
 def test_a_file_by_hand(log_file):
@@ -172,65 +152,6 @@ def test_users_of_as_many_grades_as_are_asked_for():
 
 
 # ------------------------------------------------------------ nDCG
-
-
-class Preferences(Agent):
-    """In plain Python: a click is preferred to the skips above it."""
-
-    def __init__(self, n_items, n_positions, n_features, *, seed=None):
-        self.rng, self.n_positions = np.random.default_rng(seed), n_positions
-        self.weights = np.zeros(n_features)
-
-    def best(self, features):
-        return np.argsort(-features @ self.weights, kind="stable")
-
-    def rank(self, observation):
-        noisy = self.weights + self.rng.normal(size=len(self.weights))
-        return np.argsort(-observation["features"] @ noisy)[: self.n_positions]
-
-    def update(self, observation, ranking, clicks, reward):
-        shown = observation["features"][ranking]
-        for k in np.flatnonzero(clicks):
-            self.weights += (shown[k] - shown[:k][clicks[:k] == 0]).sum(axis=0)
-
-
-def with_test(folder):
-    """An environment with held-out queries, from a file as in the commands of the page; and these
-    queries.
-    """
-    test = judged(seed=1)
-    instance = judged_instance(judged(), test=test, n_items=5, n_positions=3)
-    instance.save(folder / "judged.json")
-    return gym.make("ContextualDBNRank-v0", instance=folder / "judged.json"), test
-
-
-METRICS = ["ndcg@1", "ndcg@2", "ndcg@10", "held_out_ndcg@3"]
-
-
-@pytest.mark.parametrize("name", ["PDGD", Preferences])
-def test_metrics_are_their_definitions_on_both_engines(name, tmp_path):
-    """Of an own loop: nDCG of what was shown among the candidates, and of the best lists that the
-    agent has so far for the held-out queries.
-    """
-    (env, test), horizon, shown, held_out = with_test(tmp_path), 150, [], []
-    model, agent = env.unwrapped.model, clickgym.make_agent(name, env, seed=2)
-    observation, info = env.reset(seed=1)
-    for _ in range(horizon):
-        ranking, candidates = agent.rank(observation), info["next_candidates"]
-        np.testing.assert_array_equal(observation["features"], model.items[candidates])
-        before, (observation, reward, _, _, info) = observation, env.step(ranking)
-        agent.update(before, ranking, observation["clicks"], reward)
-        gains = model.gain[candidates]
-        shown.append([ndcg(gains[ranking], gains, k) for k in (1, 2, 3)])
-        held_out.append(held_out_ndcg(agent.best, test, 3))
-    assert len(set(held_out)) > 2
-    options = {"seed": 1, "metrics": METRICS, "checkpoints": range(1, horizon + 1)}
-    for engine in ("auto", "python"):
-        agent = clickgym.make_agent(name, env, seed=2)
-        found = clickgym.run(agent, env, horizon, engine=engine, **options).metrics
-        of_lists = np.transpose([found[metric] for metric in METRICS[:3]])
-        np.testing.assert_allclose(of_lists, np.cumsum(shown, axis=0), rtol=1e-12)
-        np.testing.assert_allclose(found[METRICS[3]], held_out, rtol=1e-12)
 
 
 def test_held_out_ndcg_by_hand():

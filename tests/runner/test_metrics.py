@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 from engines import Recorder
+from judged import ndcg, with_test
 from reference_agents import MODELS, make
 
 import clickgym
-from clickgym.agents import Oracle
+from clickgym.agents import Agent, Oracle
 from clickgym.envs import (
     CascadeModel,
     ClickEnv,
     ClickModel,
-    ContextualModel,
     PiecewiseStationaryModel,
     PositionBasedModel,
 )
@@ -170,20 +170,74 @@ def test_metrics_of_the_candidates_of_a_session_on_both_engines():
     assert values[0].metrics["ndcg"].tolist() == values[1].metrics["ndcg"].tolist()
 
 
+# ------------------------------------------------------------------------------ judged items
+
+
+class Preferences(Agent):
+    """In plain Python: a click is preferred to the skips above it."""
+
+    def __init__(self, n_items, n_positions, n_features, *, seed=None):
+        self.rng, self.n_positions = np.random.default_rng(seed), n_positions
+        self.weights = np.zeros(n_features)
+
+    def best(self, features):
+        return np.argsort(-features @ self.weights, kind="stable")
+
+    def rank(self, observation):
+        noisy = self.weights + self.rng.normal(size=len(self.weights))
+        return np.argsort(-observation["features"] @ noisy)[: self.n_positions]
+
+    def update(self, observation, ranking, clicks, reward):
+        shown = observation["features"][ranking]
+        for k in np.flatnonzero(clicks):
+            self.weights += (shown[k] - shown[:k][clicks[:k] == 0]).sum(axis=0)
+
+
+JUDGED = ["ndcg@1", "ndcg@2", "ndcg@10", "held_out_ndcg@3"]
+
+
+@pytest.mark.parametrize("name", ["PDGD", Preferences])
+def test_metrics_of_judged_items_on_both_engines(name, tmp_path):
+    """Of an own loop: nDCG of what was shown among the candidates, and of the best lists that the
+    agent has so far for the held-out queries.
+    """
+    (env, _), horizon, shown, held_out = with_test(tmp_path), 150, [], []
+    model, agent = env.unwrapped.model, clickgym.make_agent(name, env, seed=2)
+    observation, info = env.reset(seed=1)
+    for _ in range(horizon):
+        ranking, candidates = agent.rank(observation), info["next_candidates"]
+        np.testing.assert_array_equal(observation["features"], model.items[candidates])
+        before, (observation, reward, _, _, info) = observation, env.step(ranking)
+        agent.update(before, ranking, observation["clicks"], reward)
+        gains = model.gain[candidates]
+        shown.append([ndcg(gains[ranking], gains, k) for k in (1, 2, 3)])
+        values = [
+            ndcg(model.gain[items][agent.best(model.items[items])], model.gain[items], 3)
+            for items in model.held_out
+            if model.gain[items].any()
+        ]
+        held_out.append(np.mean(values))
+    assert len(set(held_out)) > 2
+    options = {"seed": 1, "metrics": JUDGED, "checkpoints": range(1, horizon + 1)}
+    for engine in ("auto", "python"):
+        agent = clickgym.make_agent(name, env, seed=2)
+        found = clickgym.run(agent, env, horizon, engine=engine, **options).metrics
+        of_lists = np.transpose([found[metric] for metric in JUDGED[:3]])
+        np.testing.assert_allclose(of_lists, np.cumsum(shown, axis=0), rtol=1e-12)
+        np.testing.assert_allclose(found[JUDGED[3]], held_out, rtol=1e-12)
+
+
 def test_metrics_in_a_sweep(tmp_path):
     """Kept and resumed as single runs; of held-out queries a value of the end, and no mean."""
-    rng = np.random.default_rng(0)
-    queries = {"gain": rng.integers(3, size=40), "held_out": [range(20), range(20, 40)]}
-    base = PositionBasedModel(np.zeros(5), [1.0, 0.5, 0.3])
-    users = ContextualModel(base, rng.random((40, 3)) / 2, theta=[0.6, 0.2, 0.1], **queries)
-    names = ["ndcg", "held_out_ndcg@10"]
-    options = {"metrics": names, "checkpoints": [100], "out": tmp_path / "out", "n_jobs": 1}
+    env, _ = with_test(tmp_path)
+    options = {"instances": [tmp_path / "judged.json"], "n_jobs": 1}
+    options |= {"metrics": JUDGED, "checkpoints": [100], "out": tmp_path / "out"}
     for runs in (1, 6):  # those after the first are played together
-        results = clickgym.sweep({"tested": users}, ["PDGD"], 200, runs, **options)
+        results = clickgym.sweep(["ContextualDBNRank-v0"], ["PDGD"], 200, runs, **options)
     last = results.rows.filter(step=200)
     for row in last.iter_rows(named=True):
-        alone = clickgym.run("PDGD", users, 200, seed=row["seed"], metrics=names)
-        assert [row[name] for name in names] == [alone.metrics[name][-1] for name in names]
-    assert last[names[1]].n_unique() > 1
-    for name, divisor in zip(names, (200, 1), strict=True):
-        assert results.table()[name].item() == pytest.approx(last[name].mean() / divisor)
+        alone = clickgym.run("PDGD", env, 200, seed=row["seed"], metrics=JUDGED)
+        assert [row[metric] for metric in JUDGED] == [alone.metrics[m][-1] for m in JUDGED]
+    assert last["held_out_ndcg@3"].n_unique() > 1
+    for metric, divisor in (("ndcg@2", 200), ("held_out_ndcg@3", 1)):
+        assert results.table()[metric].item() == pytest.approx(last[metric].mean() / divisor)

@@ -1,0 +1,37 @@
+"""Judged queries, at random, and nDCG by its definition."""
+
+import math
+
+import gymnasium as gym
+import numpy as np
+
+from clickgym.logs import Judgments, judged_instance
+
+
+def judged(n_queries=7, n_features=4, seed=0):
+    """Queries of 1 to 7 documents."""
+    rng = np.random.default_rng(seed)
+    sizes = np.arange(n_queries) + 1
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    grades = rng.integers(0, 5, starts[-1])
+    features = rng.normal(size=(starts[-1], n_features))
+    return Judgments(tuple(map(str, range(n_queries))), starts, grades, features)
+
+
+def ndcg(shown, candidates, k):
+    """By the definition, of gains."""
+    gains = [
+        sum(gain / math.log2(p + 2) for p, gain in enumerate(row[:k]))
+        for row in (shown, sorted(candidates, reverse=True)[: min(k, len(shown))])
+    ]
+    return gains[0] / gains[1] if gains[1] else 0.0
+
+
+def with_test(folder):
+    """An environment with held-out queries, from a file as in the commands of the page; and these
+    queries.
+    """
+    test = judged(seed=1)
+    instance = judged_instance(judged(), test=test, n_items=5, n_positions=3)
+    instance.save(folder / "judged.json")
+    return gym.make("ContextualDBNRank-v0", instance=folder / "judged.json"), test
