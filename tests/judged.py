@@ -9,11 +9,12 @@ from clickgym.logs import Judgments, judged_instance
 
 
 def judged(n_queries=7, n_features=4, seed=0):
-    """Queries of 1 to 7 documents."""
+    """Queries of 1 to 7 documents; the first has no relevant one."""
     rng = np.random.default_rng(seed)
     sizes = np.arange(n_queries) + 1
     starts = np.concatenate([[0], np.cumsum(sizes)])
     grades = rng.integers(0, 5, starts[-1])
+    grades[0] = 0
     features = rng.normal(size=(starts[-1], n_features))
     return Judgments(tuple(map(str, range(n_queries))), starts, grades, features)
 

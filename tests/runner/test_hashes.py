@@ -16,7 +16,7 @@ from gymnasium.envs.registration import WrapperSpec
 from gymnasium.spaces import Box, Discrete
 
 from clickgym.agents import Random, TopRank
-from clickgym.envs import CLICK_MODELS, Instance, load_instance
+from clickgym.envs import CLICK_MODELS, Instance, MixtureModel, Users, load_instance
 from clickgym.runner.hashes import NoHashError, hash_of
 from clickgym.runner.make import resolved_env
 
@@ -136,8 +136,8 @@ def test_what_cannot_be_compared():
         return Made
 
     scope = {"__name__": "__main__"}
-    exec("from clickgym.agents import Random\nclass Typed(Random): ...", scope)
-    for maker in (made(1), lambda **sizes: TopRank(**sizes), scope["Typed"]):
+    exec("from clickgym.agents import Random as f\nclass Typed(f): ...\ndef given(): ...", scope)
+    for maker in (made(1), lambda **sizes: TopRank(**sizes), scope["Typed"], scope["given"]):
         with pytest.raises(NoHashError, match="has no"):
             of(maker)
     for given in (threading.Lock(), (entry for entry in ()), lambda: 1):
@@ -170,13 +170,28 @@ def test_instance_by_content(tmp_path):
     assert before != after
 
 
-def test_a_time_limit_makes_another_environment():
+def test_the_code_of_own_click_models_counts(imported, monkeypatch):
+    """Also of one within users."""
+    text = "from clickgym.envs import CascadeModel\nclass Own(CascadeModel): short, c = 'Own', 1"
+    alone, mixed = [], []
+    for its in (text, text.replace("1", "2"), text):
+        monkeypatch.delitem(Users.classes, "Own", raising=False)
+        users = imported(its).Own([0.5, 0.4], n_positions=1)
+        alone.append(hash_of(users))
+        mixed.append(hash_of(MixtureModel([users, users], [0.5, 0.5])))
+    for hashes in (alone, mixed):
+        assert hashes[0] == hashes[2] != hashes[1]
+
+
+def test_a_time_limit_or_an_argument_makes_another_environment():
     """Also in the spec of Gymnasium: users with a memory who leave sooner lose less."""
-    limits = [
+    specs = [
         gym.spec("CascadeMDPRank-v0"),
         gym.make("CascadeMDPRank-v0", max_episode_steps=7).spec,
+        gym.spec("PBMRank-v0"),
+        gym.make("PBMRank-v0", cutoff=3).spec,
     ]
-    assert len({hash_of(spec) for spec in limits}) == 2
+    assert len({hash_of(spec) for spec in specs}) == 4
 
 
 def test_arguments_of_the_wrappers_of_an_id_count():

@@ -137,6 +137,8 @@ def test_a_learner_is_not_compared_run_by_run() -> None:
     with pytest.raises(ValueError, match="no other agent met the users of A2C:n_envs=8"):
         results.plot(reference="A2C:n_envs=8")
     queries = ["yandex-9982", "yandex-like"]
+    for some, is_told in ((results, True), (results.select(["A2C:n_envs=8"]), False)):
+        assert ("users of its own, not those of the others" in some.to_latex()) == is_told
     both = clickgym.sweep(["PBMRank-v0"], agents, 60, 1, instances=queries, n_jobs=1)
     assert both.table("A2C:n_envs=8")["difference"].null_count() == 1
 

@@ -227,6 +227,27 @@ def test_metrics_of_judged_items_on_both_engines(name, tmp_path):
         np.testing.assert_allclose(found[JUDGED[3]], held_out, rtol=1e-12)
 
 
+class Repeats(Preferences):
+    def best(self, features):
+        return [0] * len(features)
+
+
+def test_an_agent_that_cannot_rank_held_out_queries(tmp_path):
+    """Is refused before it plays; one that returns no order, at the first checkpoint."""
+    (env, _), names = with_test(tmp_path), ["held_out_ndcg@3"]
+    judged = {"instances": [tmp_path / "judged.json"], "n_jobs": 1, "metrics": names}
+    judged |= {"out": tmp_path / "out", "horizon": 20, "runs": 1}
+    for agent, error, message in (
+        ("Random", ValueError, r"cannot rank .*: no best\(features\)"),
+        (Repeats, clickgym.AgentError, r"step 1: .*expected an order of its \d"),
+    ):
+        with pytest.raises(error, match=message):
+            clickgym.run(agent, env, 20, metrics=names)
+        with pytest.raises(error, match=message):
+            clickgym.sweep(["ContextualDBNRank-v0"], {"PDGD": "PDGD", "mine": agent}, **judged)
+        assert (tmp_path / "out").exists() == (agent is Repeats)
+
+
 def test_metrics_in_a_sweep(tmp_path):
     """Kept and resumed as single runs; of held-out queries a value of the end, and no mean."""
     env, _ = with_test(tmp_path)

@@ -74,7 +74,8 @@ def test_environments_that_one_agent_steps_in_turn_are_one_training():
     results = [env.result("mine", trained=0) for env in envs]
     with pytest.raises(ValueError, match=r"^runs of mine were stepped in turn"):
         clickgym.Results(results[:2])
-    assert len(clickgym.Results(results[1:]).rows.filter(step=2)) == 2
+    for one_after_the_other in (results[1:], results[:0:-1]):
+        assert len(clickgym.Results(one_after_the_other).rows.filter(step=2)) == 2
 
 
 def test_an_agent_that_goes_on_is_no_second_run_of_a_new_one():
