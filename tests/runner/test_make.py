@@ -183,7 +183,8 @@ def test_agents_that_ignore_features_are_told():
         clickgym.run("TopRank", envs[0], 10, seed=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        clickgym.run("Random", envs[0], 10, seed=0)
+        for reads in ("Random", "LinearTS"):
+            clickgym.run(reads, envs[0], 10, seed=0)
         clickgym.sweep(envs[1:], agents, 10, 1, n_jobs=1)
 
 

@@ -3,9 +3,11 @@
 import re
 from dataclasses import replace
 
+import gymnasium as gym
 import polars
 import pytest
 from polars.testing import assert_frame_equal
+from test_summaries import frame_of
 
 import clickgym
 from clickgym.agents import FrozenPolicy
@@ -227,6 +229,26 @@ def test_table_in_latex(returned, folder, printed):
     assert re.search(r"textbackslash.* & \$\+[\d{},]+ ", text)
     printed_text = printed(["report", str(folder), "--latex", "--reference", "TopRank"])
     assert printed_text.strip() == to_latex(returned, "TopRank")
+
+
+def test_numbers_of_the_table():
+    """Three digits of single runs, and of p; the environments by their instances where these
+    differ.
+    """
+    regrets = {"a": [1.238, 1.5, 2.0], "b": [12.34, 13.0, 15.0], "c": [3123.4, 3130.0, 3150.0]}
+    words = in_words(clickgym.Results.of_rows(frame_of(regrets)), "a")
+    (rows,) = words.environments.values()
+    cells = [dict(zip(words.headings, row, strict=True)) for row in rows]
+    assert [row["median"] for row in cells] == ["1.50", "13.0", "3,130"]
+    assert [row["worst"] for row in cells] == ["2.00", "15.0", "3,150"]
+    assert [row["p"] for row in cells] == ["–", "0.002", "<0.001"]
+    two = [
+        clickgym.run("Random", gym.make(f"{kind}Rank-v0", instance=instance), 10, seed=seed)
+        for kind, instance in (("PBM", "yandex-9"), ("CM", "yandex-990"))
+        for seed in range(2)
+    ]
+    places = list(in_words(clickgym.Results(two)).environments)
+    assert places == ["PBMRank-v0, yandex-9", "CMRank-v0, yandex-990"]
 
 
 def first_items(observation):
