@@ -71,6 +71,17 @@ class ByState(Sampling):
         return super().rank(observation)
 
 
+class FailsWhereUsersLeave(ByState):
+    sessions = 0
+
+    def update(self, observation, ranking, clicks, reward):
+        self.sessions += 1
+
+    def leave(self):
+        if self.sessions:
+            raise KeyError("user")
+
+
 class Repeats(Sampling):
     def rank(self, observation):
         return super().rank(observation)[:1].repeat(self.n_positions)
@@ -147,6 +158,7 @@ class ForgetsToLoad(Sampling):
 
 
 PLAIN = {
+    FailsWhereUsersLeave: "- lists: KeyError: 'user'",
     Repeats: "- lists: Repeats, session 1: bad ranking ",
     NeedsTwoItems: "- lists: IndexError: index -2 is out of bounds for axis 0 with size 1",
     EndsAtTheHorizon: "- lists: IndexError: no list is left",

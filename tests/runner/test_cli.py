@@ -48,6 +48,7 @@ def test_list_gives_one_line_to_everything(printed):
     assert re.search(r"^PBMUCB +PBM +examination +Lagrée", out, re.MULTILINE)
     metrics = printed(["list", "metrics"])
     assert out.rstrip().endswith(metrics.rstrip())
+    assert [name for name in NAMES if f"\n{name} " in metrics] == [*METRICS]
     assert printed(["list", "metrics", "agents"]) == metrics + printed(["list", "agents"])
     assert printed(["list", "envs"]) == printed(["list", "environments"])
 
@@ -59,6 +60,7 @@ def test_show_prints_a_docstring_of_every_name(printed, refused):
         "TopRank": "Lattimore",
         "UBMLinUCB": "b += w_k c_k x",
         "ndcg": "positions",
+        "ndcg@7": "first 7 positions",
         "personal": "form='bilinear'",
         "PPO": "'n_steps': 4, 'batch_size': 128",
     }.items():

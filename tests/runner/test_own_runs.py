@@ -74,6 +74,8 @@ def test_environments_that_one_agent_steps_in_turn_are_one_training():
     results = [env.result("mine", trained=0) for env in envs]
     with pytest.raises(ValueError, match=r"^runs of mine were stepped in turn"):
         clickgym.Results(results[:2])
+    two_agents = [env.result(name, trained=0) for env, name in zip(envs, "ab", strict=False)]
+    assert clickgym.Results(two_agents).names("agent") == ["a", "b"]
     for one_after_the_other in (results[1:], results[:0:-1]):
         assert len(clickgym.Results(one_after_the_other).rows.filter(step=2)) == 2
 
