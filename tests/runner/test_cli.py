@@ -127,6 +127,7 @@ def test_run_takes_several_values_after_one_flag(tmp_path, capsys):
     assert main(words.split()) == 0
     again = capsys.readouterr()
     assert again.out == out
+    assert f"Results in {tmp_path / 'out'}: regret.png, regret.svg, summary.csv, " in out
     assert again.err == f"clickgym: 24 of 24 runs were in {tmp_path / 'out'} already\n"
 
 

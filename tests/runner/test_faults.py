@@ -151,11 +151,10 @@ def fragile() -> type[PositionBasedModel]:
 
 
 def test_click_model_that_fails():
-    model = fragile()([0.2, 0.7, 0.1, 0.5], [0.9, 0.4])
-    told = []
+    env, told = ClickEnv(fragile()([0.2, 0.7, 0.1, 0.5], [0.9, 0.4])), []
     for engine in ("compiled", "python"):
         with pytest.raises(SessionError) as caught:
-            clickgym.run(Random(4, 2, seed=1), ClickEnv(model), 10_000, seed=3, engine=engine)
+            clickgym.run(Random(4, 2, seed=1), env, 10_000, seed=3, engine=engine)
         assert not isinstance(caught.value, clickgym.AgentError)
         told.append(str(caught.value))
     assert told[0] == told[1]

@@ -188,6 +188,23 @@ def test_agents_that_ignore_features_are_told():
         clickgym.sweep(envs[1:], agents, 10, 1, n_jobs=1)
 
 
+def test_an_agent_gets_what_its_paper_assumes_known():
+    """Where users have it; without what it requires it is refused."""
+    for name, env_id, known in (
+        ("PBMUCB", "PBMRank-v0", ["examination"]),
+        ("DCMKLUCB", "DCMRank-v0", ["position_order"]),
+        ("DCMKLUCB", "PBMRank-v0", []),
+    ):
+        agent = clickgym.make_agent(name, gym.make(env_id), seed=0)
+        assert [*agent.filled_in] == ["n_items", "n_positions", *known]
+    for name, env_id, message in (
+        ("PBMUCB", "CascadeMDPRank-v0", "requires examination, which .* give examination="),
+        ("Fixed", "ContextualPBMRank-v0", "requires ranking, and .* other items in every session"),
+    ):
+        with pytest.raises(ValueError, match=f"^{name} {message}"):
+            clickgym.make_agent(name, gym.make(env_id), seed=0)
+
+
 def test_refusal_of_an_argument_names_the_agent():
     agents = ["Random", "GLRCascadeKLUCB"]
     with pytest.raises(ValueError, match=r"^GLRCascadeKLUCB: horizon is 1; expected .* 2$"):

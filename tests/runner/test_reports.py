@@ -249,6 +249,7 @@ def test_numbers_of_the_table():
     ]
     places = list(in_words(clickgym.Results(two)).environments)
     assert places == ["PBMRank-v0, yandex-9", "CMRank-v0, yandex-990"]
+    assert "median" not in in_words(clickgym.Results(two[:1])).headings
 
 
 def first_items(observation):
