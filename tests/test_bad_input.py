@@ -81,6 +81,7 @@ report other                      other is not a results folder
 RUN --horizn 5                    --horizon
 RUN --runs 0                      runs is 0; expected a positive integer
 RUN --metrics regrets             metric 'regrets'
+RUN --metrics any_click@5         unknown metric 'any_click@5'; did you mean 'any_click'?
 ENV PBMRnk-v0                     unknown environment 'PBMRnk-v0'; did you mean 'PBMRank-v0'?
 ENV PBMRank-v0:rewrd=clicks       unexpected keyword argument 'rewrd'; did you mean 'reward'?
 ENV PBMRank-v0:n_items=20         try instance='uniform:n_items=20'
@@ -202,6 +203,8 @@ CALLS = {
     r"checkpoints\[0\] is 10": lambda: run(batch_rank(), ClickEnv(MODEL), 9, checkpoints=[10]),
     "but the environment has 10": lambda: run(batch_rank(), "PBMRank-v0", 9),
     "expected a list of environments": lambda: short("PBMRank-v0", ["Random"]),
+    "returned is 3; expected an environment": lambda: short({"mine": lambda: 3}, ["Random"]),
+    "the label of agent 'Random' is ' '": lambda: short(["PBMRank-v0"], {" ": "Random"}),
     "two instances have the same name": lambda: short(
         ["PBMRank-v0"], ["Random"], instances=["yandex-9", "yandex-9"]
     ),

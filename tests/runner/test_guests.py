@@ -44,6 +44,7 @@ class Shop(gym.Env):
         self.steps += 1
         self.buffer[:] = self.np_random.random(K) < ATTRACTION[action]
         expected, optimum = float(ATTRACTION[action].sum()), 1.2
+        action[:] = -1  # what it gets is its own
         info = {
             "nothing": {},
             "rewards": {"expected_reward": expected, "optimal_reward": optimum},

@@ -115,6 +115,8 @@ def test_emphasis_names_and_width(results):
     assert figure.bbox.y0 <= box.y0 < box.y1 < axes.xaxis.label.get_window_extent().y0
     with pytest.raises(ValueError, match="unknown emphasis 'Toprank'; did you mean 'TopRank'"):
         results.plot(emphasis="Toprank")
+    with pytest.raises(ValueError, match="unknown measure 'regrets'; did you mean 'regret'"):
+        results.plot(measures=["regrets"])
 
 
 def test_paired_curves(results):
@@ -157,6 +159,8 @@ def test_report_says_table_metrics_and_files(returned, folder, printed):
     assert re.search(r"difference +worst +median +reward +ndcg +any_click +time", out)
     for note in ("Reward, ndcg, any_click and time are per session.", "Differences to Random are"):
         assert note in out
+    assert "± is for any instances of which these are a sample. ± these" in out
+    assert "± is for more runs" not in out
     table = returned.table("Random")
     for row in table.iter_rows(named=True):
         regret, worst = regret_text(row["regret"], row["regret_ci95"]), f"{row['worst']:,.0f}"
@@ -250,6 +254,8 @@ def test_numbers_of_the_table():
     places = list(in_words(clickgym.Results(two)).environments)
     assert places == ["PBMRank-v0, yandex-9", "CMRank-v0, yandex-990"]
     assert "median" not in in_words(clickgym.Results(two[:1])).headings
+    assert words.title == "Regret after 10 sessions, i (mean ± 95 % interval over 3 runs)"
+    assert any(note.startswith("± is for more runs with these users") for note in words.notes)
 
 
 def first_items(observation):
