@@ -253,6 +253,10 @@ class Resets(Gradient):
                 break
             envs.reset(seed=17)
 
+class Early(Gradient):
+    def learn(self, envs, sessions, on_step, discount):
+        super().learn(envs, sessions, lambda: on_step() and False, discount)
+
 class Endless(Gradient):
     def learn(self, envs, sessions, on_step, discount):
         super().learn(envs, sessions, lambda: on_step() or True, discount)
@@ -297,6 +301,7 @@ def test_a_class_that_steps_the_streams() -> None:
     ("name", "error", "message"),
     [
         ("Endless", clickgym.AgentError, "Endless in ClickEnv, .*on_step"),
+        ("Early", clickgym.AgentError, "Early ended after 16 of 100 sessions"),
         ("Broken", clickgym.AgentError, r"Broken in ClickEnv, step 1: KeyError: 'weights'"),
     ],
 )

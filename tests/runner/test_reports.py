@@ -119,6 +119,13 @@ def test_emphasis_names_and_width(results):
         results.plot(measures=["regrets"])
 
 
+def test_a_figure_is_written_in_the_format_of_its_suffix(tmp_path):
+    results = clickgym.Results.of_rows(frame_of({"a": [1, 2]}))
+    for name, beginning in {"a.pdf": b"%PDF", "a.svg": b"<?xml", "a.png": b"\x89PNG"}.items():
+        results.plot(tmp_path / name)
+        assert (tmp_path / name).read_bytes().startswith(beginning)
+
+
 def test_paired_curves(results):
     """Their ends are the differences of the table."""
     results = results.select(AGENTS[1:], ENVS[1:])
