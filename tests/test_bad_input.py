@@ -259,6 +259,9 @@ CALLS = {
     "expected an environment .* with clicks": lambda: envs.EpisodeCounts(ClickEnv(contextual())),
     "every list is equally likely": lambda: envs.RankedList(4, 2).sample(mask=np.ones(4, np.int8)),
     # logs
+    r"items\[0\] shows an item twice": lambda: logs.ClickLog(
+        [[0, 1, 0]], [[0, 0, 0]], [0], ("a", "b"), ("q",)
+    ),
     "the log has no sessions": lambda: logs.PBMEstimator().fit(LOG[[]]),
     "log is 5; expected a ClickLog": lambda: logs.PBMEstimator().fit(5),
     "log is 6; expected a ClickLog": lambda: logs.check_models(6),

@@ -88,6 +88,14 @@ def test_the_share_by_hand():
     assert share == pytest.approx(1 - missed / differences)
 
 
+def test_items_that_no_other_list_of_their_query_shows_do_not_count():
+    clicks = np.random.default_rng(0).random((800, 2)) < np.repeat([[0.1], [0.5]], 400, axis=0)
+    items = np.repeat([[0, 1], [1, 0], [2, 3], [4, 5]], 200, axis=0)
+    log = ClickLog(items, clicks, np.repeat([0, 1], 400), tuple("abcdef"), ("q", "r"))
+    noise, same = (check_models(it, ["CM"]).table["noise"][0] for it in (log, log[:400]))
+    assert noise == same
+
+
 def test_the_interval_is_that_of_queries_drawn_again():
     """Of ten queries, two have a list that no cascade predicts. Ten drawn ones have five or more of
     these with probability 0.033: the 2.5th percentile is where they have five.
