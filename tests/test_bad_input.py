@@ -205,6 +205,9 @@ CALLS = {
     "expected a list of environments": lambda: short("PBMRank-v0", ["Random"]),
     "returned is 3; expected an environment": lambda: short({"mine": lambda: 3}, ["Random"]),
     "the label of agent 'Random' is ' '": lambda: short(["PBMRank-v0"], {" ": "Random"}),
+    "the label 'CMRank-v0' is the name of": lambda: short({"CMRank-v0": "PBMRank-v0"}, ["Random"]),
+    "the label 'TopRank' is the name of": lambda: short(["PBMRank-v0"], {"TopRank": "Random"}),
+    "the label 'mine:A' is the name of": lambda: short(["PBMRank-v0"], {"mine:A": "Random"}),
     "two instances have the same name": lambda: short(
         ["PBMRank-v0"], ["Random"], instances=["yandex-9", "yandex-9"]
     ),

@@ -87,6 +87,9 @@ def test_an_agent_that_goes_on_is_no_second_run_of_a_new_one():
     runs = [clickgym.run(agent, env, 100, seed=seed) for seed in range(3)]
     runs_of = dict(clickgym.Results(runs).table().select("agent", "runs").iter_rows())
     assert runs_of == {"TopRank": 1, "TopRank, continued": 2}
+    frozen = clickgym.agents.FrozenPolicy(10, 5, model=lambda seen: range(5))  # learns nothing
+    runs = [clickgym.run(frozen, env, 100, seed=seed) for seed in range(2)]
+    assert clickgym.Results(runs).names("agent") == ["FrozenPolicy"]
 
     def shared(n_items, n_positions, *, seed=None):
         return agent

@@ -4,6 +4,7 @@ tables show; damage, copies and several commands do no harm.
 
 import importlib
 import json
+import os
 import shutil
 import sys
 from dataclasses import replace
@@ -248,6 +249,20 @@ def test_folders_are_merged_by_copying_or_by_report(whole, tmp_path, printed):
     assert (tmp_path / "c" / "summary.csv").exists()
     shutil.copytree(b / "runs", a / "runs", dirs_exist_ok=True)
     assert_frame_equal(numbers(a).sort(order), both.sort(order))
+
+
+class Moves(EpsilonGreedy):
+    """Goes to another folder."""
+
+    def rank(self, observation):
+        os.chdir("/")
+        return super().rank(observation)
+
+
+def test_a_folder_is_that_of_the_call(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    sweep("out", **FIRST | {"agents": {"mine": Moves}})
+    assert (tmp_path / "out" / "results.parquet").exists()
 
 
 class Failing(EpsilonGreedy):
