@@ -24,7 +24,6 @@ from clickgym.core.state import Floats, Ints
 from clickgym.envs import (
     ClickEnv,
     Kernels,
-    SessionError,
     Task,
     Users,
     kernel,
@@ -191,22 +190,6 @@ def test_sessions_by_the_definition():
 @pytest.mark.compiled
 def test_both_engines():
     assert_engines_agree(lambda: CarefulAgent(4, 2, seed=1), lambda: ClickEnv(users()), 300)
-
-
-@kernel
-def advance_or_fail(users, state, b, rng):
-    state.clicks[b] += 0 // int(state.interest[b, 0] > 0.2)
-    return advance(users, state, b, rng)
-
-
-@pytest.mark.parametrize("engine", ["compiled", "python"])
-def test_users_who_fail_between_two_sessions_are_named(monkeypatch, engine):
-    """The agent, whose list was shown, is not at fault."""
-    monkeypatch.setattr(BoredTask, "kernels", Kernels(session, begin, advance_or_fail))
-    told = r"^ClickEnv, step \d+: ZeroDivisionError: .*, in a BoredUsers, facing CarefulAgent"
-    with pytest.raises(SessionError, match=told) as caught:
-        clickgym.run(CarefulAgent(4, 2, seed=1), ClickEnv(users()), 1000, seed=0, engine=engine)
-    assert not isinstance(caught.value, clickgym.AgentError)
 
 
 def test_an_id_of_such_users():

@@ -110,6 +110,11 @@ class Unseeded(Sampling):
         super().__init__(n_items, n_positions)
 
 
+class NeedsASeed(Sampling):
+    def __init__(self, n_items, n_positions, *, seed=None):
+        super().__init__(n_items, n_positions, seed=seed + 1)
+
+
 class GlobalDraws(Sampling):
     def rank(self, observation):
         return np.random.permutation(self.n_items)[: self.n_positions]  # noqa: NPY002 (the fault)
@@ -163,6 +168,7 @@ PLAIN = {
     NeedsTwoItems: "- lists: IndexError: index -2 is out of bounds for axis 0 with size 1",
     EndsAtTheHorizon: "- lists: IndexError: no list is left",
     Unseeded: "- seeds: two agents of one seed show different lists",
+    NeedsASeed: "- constructor: TypeError: ",
     GlobalDraws: "- agents side by side: it draws from the global generator",
     Shared: "- agents side by side: two agents disturb one another",
     TiesById: "- item ids: the regret of the first 1 sessions is ",

@@ -171,6 +171,18 @@ def test_all_finished_runs_count_where_an_instance_lacks_some():
     assert row["regret_ci95_runs"] is None
 
 
+def test_the_interval_of_these_instances_is_over_their_queries():
+    """If each run plays one of them, as also further runs of a query tell of no other."""
+    frames = [
+        frame_of({"a": [regret, regret + 2]}, instance=instance, query=query, sweep_seed=query)
+        for instance, shift in (("i", 0), ("j", 4))
+        for query, regret in enumerate((1 + shift, 2 + shift, 6 + shift))
+    ]
+    (row,) = clickgym.Results.of_rows(polars.concat(frames)).table().iter_rows(named=True)
+    assert row["over"] == "instances"
+    assert row["regret_ci95_runs"] == pytest.approx(interval([4, 5, 9]))
+
+
 def test_what_is_per_session():
     """The time and sums are; values of held-out queries are no sums."""
     measured = {"ndcg": polars.lit(5.0), "held_out_ndcg@10": polars.lit(0.5)}
@@ -217,12 +229,14 @@ def test_last_step_decides():
 def test_windows_of_a_run_begin_with_it():
     """The second run has other means than the first one, after which it stands."""
     frames = [
-        frame_of({"a": [0]}, step=step, run=run).with_columns(ndcg=polars.lit(step * mean))
-        for run, mean in enumerate((0.2, 0.7))
+        frame_of({"a": [0]}, step=step, run=run, sweep_seed=seed).with_columns(
+            ndcg=polars.lit(step * mean)
+        )
+        for run, seed, mean in ((0, 0, 0.2), (1, 0, 0.7), (1, 7, 0.4))
         for step in (10, 20, 40)
     ]
     means = by_window(polars.concat(frames))["ndcg"]
-    assert means.to_list() == pytest.approx([0.2, 0.2, 0.2, 0.7, 0.7, 0.7])
+    assert means.to_list() == pytest.approx([0.2] * 3 + [0.7] * 3 + [0.4] * 3)
 
 
 def test_windows_of_agents_with_other_checkpoints_are_their_own():
