@@ -82,6 +82,7 @@ RUN --horizn 5                    --horizon
 RUN --runs 0                      runs is 0; expected a positive integer
 RUN --metrics regrets             metric 'regrets'
 RUN --metrics any_click@5         unknown metric 'any_click@5'; did you mean 'any_click'?
+RUN --metrics ndcg@0              metric is 'ndcg@0'; expected ndcg@k, k from 1
 ENV PBMRnk-v0                     unknown environment 'PBMRnk-v0'; did you mean 'PBMRank-v0'?
 ENV PBMRank-v0:rewrd=clicks       unexpected keyword argument 'rewrd'; did you mean 'reward'?
 ENV PBMRank-v0:n_items=20         try instance='uniform:n_items=20'

@@ -135,10 +135,15 @@ def test_many_runs_of_one_query_are_one_observation():
 
 
 def test_runs_after_sessions_that_were_not_recorded_are_not_paired():
-    """Those sessions drew users, so that the later ones are others than those of the same seed."""
-    late = frame_of({"late": [2, 4, 3, 6]}, unrecorded=100)
-    table = clickgym.Results.of_rows(polars.concat([frame_of({"a": [1, 2, 3, 4]}), late])).table()
-    assert table["difference"].null_count() == table["p"].null_count() == 2
+    """Those sessions drew users, so that the later ones are others than those of the same seed. An
+    agent with one such run has no paired runs.
+    """
+    late = frame_of({"late": [2, 4, 3, 6], "later": [3, 5, 4, 7]})
+    late = late.with_columns(unrecorded=polars.col("run") // 3)
+    results = clickgym.Results.of_rows(polars.concat([frame_of({"a": [1, 2, 3, 4]}), late]))
+    for reference in ("a", "late"):
+        table = results.table(reference)
+        assert table["difference"].null_count() == table["p"].null_count() == 3
 
 
 def test_p_of_several_agents_is_adjusted_and_of_two_units_unknown():
