@@ -126,6 +126,15 @@ def test_a_figure_is_written_in_the_format_of_its_suffix(tmp_path):
         assert (tmp_path / name).read_bytes().startswith(beginning)
 
 
+def test_the_legend_is_in_the_order_of_the_lines(results):
+    """From the top at the end, as they leave the panel."""
+    figure = results.select(AGENTS[:3], ENVS[1:]).plot(measures=["regret"])
+    (axes,) = figure.axes
+    ends = {line.get_label(): line.get_ydata()[-1] for line in axes.lines}
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert labels == sorted(ends, key=ends.get, reverse=True)
+
+
 def test_paired_curves(results):
     """Their ends are the differences of the table."""
     results = results.select(AGENTS[1:], ENVS[1:])
