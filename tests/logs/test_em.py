@@ -110,9 +110,9 @@ def test_sessions_are_explained_by_what_others_say(name):
     """Without a given prior, a further step in plain Python changes nothing; but fitted priors
     follow in steps of 1 %. As long as they do, EM goes on.
     """
-    kind = type(ALL[name]())
-    for log in (small_log(1), cut_short(simulated(TRUTH[name], 60, 0), 0)):
-        assert kind().fit(log).prior_ == pytest.approx(kind(1000, None).fit(log).prior_, rel=4e-3)
+    kind, log = type(ALL[name]()), cut_short(simulated(TRUTH[name], 60, 0), 0)
+    for one in (log, small_log(1)):
+        assert kind().fit(one).prior_ == pytest.approx(kind(1000, None).fit(one).prior_, rel=4e-3)
     fitted = kind(10_000, 1e-13).fit(log)
     following, tolerance = LeaveOut(name, fitted, log), 2e-3 if name == "DBN" else 1e-6
     np.testing.assert_allclose(following.α, fitted.attraction_[:-1], atol=1e-3)

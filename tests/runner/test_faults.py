@@ -17,7 +17,7 @@ from clickgym.agents import Agent, CompiledAgent, Random
 from clickgym.agents.baselines import ListState, ignore, show_front
 from clickgym.command_line import main
 from clickgym.core.kernels import kernel
-from clickgym.envs import ClickEnv, ContextualModel, Kernels, PositionBasedModel, SessionError
+from clickgym.envs import ClickEnv, ContextualModel, PositionBasedModel, SessionError
 from clickgym.envs.position_based import sample as sample_pbm
 
 PBM = PositionBasedModel([0.2, 0.7, 0.1, 0.5], [0.9, 0.4])
@@ -167,14 +167,14 @@ def test_users_who_fail_between_two_sessions_are_named(monkeypatch, engine):
     """The agent, whose list was shown, is not at fault."""
     users = ContextualModel(PositionBasedModel([0] * 2, [1.0]), [[0.5], [0.4]], theta=[0.9])
     env = ClickEnv(users)
-    session, begin, go_on = env.task.kernels
+    kernels = env.task.kernels
+    advance = kernels.advance
 
     @kernel
     def advance_or_fail(users, state, b, rng):
-        rng.random()
-        return go_on(users, state, b, rng) + 0 // int(rng.random() > 0.01)
+        return advance(users, state, b, rng) + 0 // int(rng.random() > 0.01)
 
-    monkeypatch.setattr(type(env.task), "kernels", Kernels(session, begin, advance_or_fail))
+    monkeypatch.setattr(type(env.task), "kernels", kernels._replace(advance=advance_or_fail))
     told = r"^ClickEnv, step \d+: ZeroDivisionError: .*, in a PositionBasedModel, facing Random"
     with pytest.raises(SessionError, match=told) as caught:
         clickgym.run(Random(2, 1, seed=1), env, 10_000, seed=0, engine=engine)

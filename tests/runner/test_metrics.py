@@ -4,7 +4,6 @@ not asked for or unknown.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -68,12 +67,7 @@ def plain(name: str, model: ClickModel, ranking: list[int], clicks: list[int], n
     if name == "any_click":
         return float(sum(clicks) > 0)
     if name.startswith("ndcg"):
-        m = min(10 if name == "ndcg@10" else 5, n)
-        gains = [
-            sum(attraction[item] / math.log2(k + 2) for k, item in enumerate(items[:m]))
-            for items in (ranking, sorted(range(len(attraction)), key=lambda i: -attraction[i]))
-        ]
-        return gains[0] / gains[1] if gains[1] > 0 else 0.0
+        return ndcg(attraction[ranking], attraction, 10 if name == "ndcg@10" else 5)
     if name == "violations":
         return float(
             wrong_pairs(attraction, ranking) > wrong_pairs(attraction, INITIAL[:n].tolist()) + n / 2
