@@ -1,10 +1,12 @@
-"""numba, where it is installed: how it compiles kernels, and its events that say when it does. The
-rest of the package reaches it through this file.
+"""numba, where it is installed: how it compiles kernels, what it says of those that it refuses, and
+its events that say when it compiles. The rest of the package reaches it through this file.
 """
 
 from __future__ import annotations
 
+import linecache
 import multiprocessing
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -53,6 +55,41 @@ else:
     }
     OPTIONS = {name: value for name, value in OPTIONS.items() if hasattr(DefaultOptions, name)}
     OPTIONS["pipeline_class"] = PartCompiler
+
+ALLOCATES = (
+    "NRT required but not enabled",
+    "Only accept returning of array passed into the function as argument",
+)
+"""Messages of numba about a function without reference counts that allocates an array."""
+
+
+class KernelError(TypeError):
+    """A kernel breaks a rule or does not compile; the message names the line."""
+
+
+def explanation(error: str) -> str:
+    """Return in one line where a kernel does not compile, and why.
+
+    Args:
+        error: the message of numba. It reports all its attempts, the innermost first, and names no
+            line where a name does not exist.
+    """
+    *_, kernel = re.findall(r"<function (\S+) at", error) or ["?"]
+    where, account = f"kernel {kernel}", error
+    for match in re.finditer(r"During: .* at (\S+) \((\d+)\)", error):
+        line = linecache.getline(match[1], int(match[2])).strip()
+        if line and not match[1].startswith(numba.__path__[0]):
+            where, account = f"line {match[2]} of {match[1]}, {line!r}", error[: match.start()]
+            break
+    if any(phrase in account for phrase in ALLOCATES):
+        reason = (
+            "an array, list or string is made, but the working memory of kernels is an argument"
+        )
+    else:
+        reason = account.rpartition("pipeline (step: nopython frontend)")[2]
+        reason = " ".join(re.split("There are|File |During", reason)[0].split())
+    return f"a kernel does not compile: {where}: {reason}"
+
 
 COMPILING = "compiling …"
 

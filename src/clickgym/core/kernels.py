@@ -19,7 +19,6 @@ Python, to the same digits.
 
 from __future__ import annotations
 
-import gc
 import inspect
 import os
 import re
@@ -37,10 +36,8 @@ from typing import Any
 import numpy as np
 
 from .checks import short
-from .compiling import COMPILES, OPTIONS, numba, register_jitable
-from .kernel_errors import KernelError as KernelError
-from .kernel_errors import explanation
-from .kernel_key import key_of, reached_by, records_among
+from .compiling import COMPILES, OPTIONS, KernelError, explanation, numba, register_jitable
+from .kernel_key import key_of, records_among
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -209,23 +206,11 @@ class _Entry:
     def _compile(self, arguments: tuple[Any, ...]) -> Any:
         """Return numba's version of the kernel, compiled for these arguments or read from disk."""
         before = time.perf_counter()
-        reached, kinds = reached_by(self.kernel), (*map(numba.typeof, arguments),)
-        collects = gc.isenabled()
-        gc.disable()  # it would take a tenth of the time of compilation and free little
+        compiled = _named(self.kernel, self._text, key_of(self.kernel, arguments, self._text))
         try:
-            compiled = _named(self.kernel, self._text, key_of(reached, arguments, self._text))
-            compiled.compile(kinds)
-        except Exception as error:  # of many classes: numba refuses the kernel, or a damaged file
-            compiled = _named(self.kernel, self._text, "")
-            try:
-                compiled.compile(kinds)
-            except Exception as refusal:
-                raise KernelError(explanation(reached, str(refusal))) from None
-            text = f"compiled kernels are not read from disk or kept: {error}; you can delete"
-            warnings.warn(f"{text} {cache_folder()}", stacklevel=2)
-        finally:
-            if collects:
-                gc.enable()
+            compiled.compile((*map(numba.typeof, arguments),))
+        except numba.core.errors.NumbaError as error:
+            raise KernelError(explanation(str(error))) from None
         _first_calls.seconds += time.perf_counter() - before
         return compiled
 
@@ -250,19 +235,11 @@ def static_kernels(cls: type, names: Iterable[str]) -> None:
         cls: the class.
         names: the attributes that are kernels; those that are missing from the body, or None, stay
             as they are.
-
-    Raises:
-        KernelError: an attribute is not a function.
     """
     for name in names:
         member = vars(cls).get(name)
-        member = member.__func__ if isinstance(member, staticmethod) else member
         if member is not None:
-            if not isinstance(member, types.FunctionType):
-                raise KernelError(
-                    f"{cls.__module__}:{cls.__qualname__}: {name} is {member!r}; expected a kernel"
-                )
-            setattr(cls, name, staticmethod(kernel(member)))
+            setattr(cls, name, staticmethod(kernel(getattr(member, "__func__", member))))
 
 
 # ------------------------------------------------------------ the folder
