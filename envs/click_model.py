@@ -22,10 +22,6 @@ fourth kernel, from which its best lists follow (see `scan`):
     Writes the expected reward of each examined item, and the probability that the user continues
     below it.
 
-If its best list is found by search, a model may have ``below_kernel(parameters, ranking, depth)``,
-an upper bound of the probability that a user continues below the first ``depth`` items. It prunes
-the search.
-
 ``scratch`` is the caller's working memory of ``K + 1`` floats, because kernels allocate nothing.
 """
 
@@ -49,11 +45,11 @@ from .users import Users, all_users_from, users_from
 CLICK_MODELS: dict[str, type[ClickModel]] = {}
 """The click models by their short names."""
 
-KERNELS = ("sample_kernel", "marginals_kernel", "expected_kernel", "scan_kernel", "below_kernel")
+KERNELS = ("sample_kernel", "marginals_kernel", "expected_kernel", "scan_kernel")
 
 MAX_SEARCH = 10_000_000
 """The largest number of lists, ``L! / (L - m)!``, that `ClickModel.optimal_ranking` searches if no
-theorem gives the best list; a model may have another limit (`ClickModel.max_search`).
+theorem gives the best list.
 """
 
 MORE = 1.0 + 1e-12
@@ -70,19 +66,13 @@ class Search(NamedTuple):
     chosen: NDArray[np.int64]  # (m,) the best list
 
 
-@kernel
-def below_any(parameters, ranking, depth):
-    """The bound 1, which holds for all users."""
-    return 1.0
-
-
 class ClickModel(Users, abstract=True):
     """Base class of all click models: how a user examines and clicks a ranked list.
 
     A new model is a subclass in one file, with a docstring and the three kernels that the module's
-    docstring describes. If a theorem gives the best list, the model also defines `_places` or
-    `_optimal`. Ids (see `clickgym.register_click_model`), instance files, documentation pages and
-    tests then follow from the class. An estimator with this ``model_class`` fits the model to logs.
+    docstring describes. If a theorem gives the best list, the model also defines `_places`. Ids
+    (see `clickgym.register_click_model`), instance files, documentation pages and tests then follow
+    from the class. An estimator with this ``model_class`` fits the model to logs.
     `clickgym.check_click_model` checks whether the model is complete.
 
     Attributes:
@@ -106,17 +96,12 @@ class ClickModel(Users, abstract=True):
     """
     rewards: tuple[str, ...] = ("clicks", "any_click")
     are_alike = True
-    max_search: ClassVar[int] = MAX_SEARCH
-    """The largest number of lists that the search for the best list accepts; higher if
-    ``below_kernel`` prunes the search.
-    """
     contextual_reward: ClassVar[str] = "any_click"
     """The default reward if candidates change from session to session (as in He et al. 2020)."""
     sample_kernel: ClassVar[Callable[..., Any]]
     marginals_kernel: ClassVar[Callable[..., Any]]
     expected_kernel: ClassVar[Callable[..., Any]]
     scan_kernel: ClassVar[Callable[..., Any] | None] = None
-    below_kernel: ClassVar[Callable[..., Any]] = staticmethod(below_any)
 
     parameters: Any
 
@@ -263,16 +248,16 @@ class ClickModel(Users, abstract=True):
         """Check that a search for the best list is not too large.
 
         Raises:
-            ValueError: it would compare more than `max_search` lists.
+            ValueError: it would compare more than `MAX_SEARCH` lists.
         """
         lists = math.perm(self.n_items, cutoff)
-        if lists > self.max_search:
+        if lists > MAX_SEARCH:
             counts = range(cutoff, 0, -1)
-            most = next((n for n in counts if math.perm(self.n_items, n) <= self.max_search), 1)
+            most = next((n for n in counts if math.perm(self.n_items, n) <= MAX_SEARCH), 1)
             raise ValueError(
                 f"the best list for reward={reward!r} in a {type(self).__name__} requires an exact "
                 f"search, and {lists:.3g} lists of {cutoff} out of {self.n_items} items are more "
-                f"than the limit of {self.max_search:.0e}; count fewer positions (cutoff={most}), "
+                f"than the limit of {MAX_SEARCH:.0e}; count fewer positions (cutoff={most}), "
                 "or pass the list to measure regret against (reference=...)"
             )
 
@@ -354,10 +339,15 @@ class ClickModel(Users, abstract=True):
 
     def _best_list(self, reward: int, cutoff: int) -> NDArray[np.int64]:
         """`optimal_ranking` by the kernels' code of a reward."""
-        head = self._optimal(reward, cutoff)
-        if head is None:
+        order, places = best_first(self._merits()), self._places(reward, cutoff)
+        if places is not None:
+            head = order[places]
+        elif self.scan_kernel is not None:
+            gain, continuation = np.empty((2, self.n_items))
+            entry(self.scan_kernel)(self.parameters, reward, gain, continuation)
+            head = best_scan(gain, continuation, cutoff)
+        else:
             head = self._search(REWARDS[reward], cutoff)
-        order = best_first(self._merits())
         return np.concatenate([head, order[~np.isin(order, head)]])[: self.n_positions]
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
@@ -365,17 +355,6 @@ class ClickModel(Users, abstract=True):
         the order of decreasing attraction (or of ids); None if no theorem determines it.
         """
         return None
-
-    def _optimal(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
-        """Return the first ``cutoff`` items of a best list; None if no theorem gives it."""
-        places = self._places(reward, cutoff)
-        if places is not None:
-            return best_first(self._merits())[places]
-        if self.scan_kernel is None:
-            return None
-        gain, continuation = np.empty((2, self.n_items))
-        entry(self.scan_kernel)(self.parameters, reward, gain, continuation)
-        return best_scan(gain, continuation, cutoff)
 
     def _examination_bounds(self) -> NDArray[np.float64]:
         """Return for each position an upper bound of its examination in any list (for the
@@ -407,7 +386,7 @@ class ClickModel(Users, abstract=True):
             chosen=np.empty(cutoff, np.int64),
         )
         code, scratch = REWARDS.index(reward), np.empty(self.n_positions + 1)
-        run(branch_and_bound(self.expected_kernel, self.below_kernel))(
+        run(branch_and_bound(self.expected_kernel))(
             self.parameters, attraction, best_first(attraction), code, scratch, search
         )
         return search.chosen
@@ -479,21 +458,19 @@ def match(weights: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 @cache
-def branch_and_bound(
-    expected: Callable[..., float], below: Callable[..., float]
-) -> Callable[..., None]:
-    """Return the kernel of the exact search for a model with these kernels."""
+def branch_and_bound(expected: Callable[..., float]) -> Callable[..., None]:
+    """Return the kernel of the exact search for a model with this kernel."""
 
     @kernel
     def search(parameters, attraction, candidates, reward, scratch, memory):
         """Depth-first search over lists of m of the ``candidates``, best attraction first;
         ``memory`` has the fields of a `Search`.
 
-        The expected number of clicks in a prefix does not depend on the items below it. If the user
-        continues below the prefix, position k adds at most the bound on its examination times the
-        attraction of its item. So the value of any completion is at most that of the prefix plus
-        the remaining attractions matched to the remaining bounds in decreasing order. A branch
-        whose bound does not exceed the best value so far is pruned.
+        The expected number of clicks in a prefix does not depend on the items below it, where
+        position k adds at most the bound on its examination times the attraction of its item. So
+        the value of any completion is at most that of the prefix plus the remaining attractions
+        matched to the remaining bounds in decreasing order. A branch whose bound does not exceed
+        the best value so far is pruned.
         """
         bounds, ranking, choice = memory.bounds, memory.head, memory.choice
         used, best = memory.used, memory.chosen
@@ -523,10 +500,10 @@ def branch_and_bound(
                 continue
 
             # A prefix: the depth below, if its bound exceeds the best value.
-            bound, j, reached = value, 0, below(parameters, ranking, depth + 1)
+            bound, j = value, 0
             for i in range(n_items):
                 if not used[i]:
-                    bound += reached * bounds[depth + 1, j] * attraction[candidates[i]]
+                    bound += bounds[depth + 1, j] * attraction[candidates[i]]
                     j += 1
                     if j == depth_limit - depth - 1:
                         break

@@ -55,15 +55,6 @@ def expected(parameters, ranking, reward, cutoff, scratch):
     return 1.0 - (no_click if reward == ANY_CLICK else looking)
 
 
-@kernel
-def below(parameters, ranking, depth):
-    """Return the probability that a user continues below the first items, rounded up."""
-    looking = 1.0 + 1e-9
-    for k in range(depth):
-        looking *= 1.0 - parameters.termination[k] * parameters.attraction[ranking[k]]
-    return looking
-
-
 class DependentClickModel(ClickModel):
     """Dependent click model (DCM): the user reads the list from the top, and may read on after a
     click.
@@ -113,11 +104,9 @@ class DependentClickModel(ClickModel):
     default_instance = "yandex-9982"
     shapes: ClassVar = {"attraction": "L", "termination": "K"}
     rewards = ("clicks", "any_click", "satisfaction")
-    max_search = 100_000_000
     sample_kernel = sample
     marginals_kernel = marginals
     expected_kernel = expected
-    below_kernel = below
 
     def __init__(self, attraction: ArrayLike, termination: ArrayLike) -> None:
         self.parameters = Parameters(

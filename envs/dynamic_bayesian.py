@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import check_number, check_positions, probabilities
 from ..core.kernels import kernel
 from .click_model import ClickModel
-from .spaces import best_first
 from .task import ANY_CLICK, CLICKS, SATISFACTION
 
 
@@ -183,9 +182,3 @@ class DynamicBayesianModel(ClickModel):
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
         # Any click: by exchanging neighbours, for any perseverance.
         return np.arange(cutoff) if reward == ANY_CLICK else None
-
-    def _optimal(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
-        # Satisfaction: likewise. Clicks: a satisfying item ends sessions, so sorting is wrong.
-        if reward == SATISFACTION:
-            return best_first(self.attraction * self.satisfaction)[:cutoff]
-        return super()._optimal(reward, cutoff)

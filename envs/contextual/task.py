@@ -281,7 +281,7 @@ class CandidateTask(Task):
         elif base.scan_kernel is not None:
             find = scan_candidates(base.scan_kernel)
         else:
-            find = search_candidates(branch_and_bound(base.expected_kernel, base.below_kernel))
+            find = search_candidates(branch_and_bound(base.expected_kernel))
         draw = draw_session(find, base.expected_kernel)
         simulate = click_session(base.sample_kernel, base.expected_kernel)
         return Kernels(session_of_stream(simulate), draw, draw)

@@ -6,7 +6,7 @@ import shlex
 import numpy as np
 import pytest
 
-from clickgym.envs import PositionBasedModel, UserBrowsingModel, load_instance
+from clickgym.envs import PositionBasedModel, load_instance
 from clickgym.logs import (
     ClickLog,
     PBMEstimator,
@@ -134,7 +134,8 @@ def test_python_fits_as_the_command_does(log_file, tmp_path, printed):
 @pytest.mark.usefixtures("undrawn")
 def test_the_command_counts_no_more_positions_than_can_be_searched(tmp_path, printed, monkeypatch):
     """With the largest query: of 6 items, 30 lists of two; the other has 24 lists of four."""
-    monkeypatch.setattr(UserBrowsingModel, "max_search", 100)
+    for module in ("envs.click_model", "logs.commands.fit"):
+        monkeypatch.setattr(f"clickgym.{module}.MAX_SEARCH", 100)
     rng = np.random.default_rng(0)
     items = [rng.permutation(6 if n % 2 else 4)[:4] for n in range(400)]
     clicks = rng.random((400, 4)) < 0.3

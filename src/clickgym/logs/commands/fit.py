@@ -17,7 +17,7 @@ import typer
 from rich.text import Text
 
 from ...core.files import make_folder
-from ...envs import ClickModel, Instance
+from ...envs import MAX_SEARCH, ClickModel, Instance
 from ...runner.console import Column, announce_compiling, errors, output, print_table, say
 from ..estimation.em import ConvergenceWarning
 from ..estimation.estimator import MODEL_ESTIMATORS
@@ -132,7 +132,7 @@ def _searchable(users: ClickModel) -> int:
         users.optimal_ranking()
     except ValueError:
         counts = range(users.n_positions, 0, -1)
-        return next(n for n in counts if math.perm(users.n_items, n) <= users.max_search)
+        return next(n for n in counts if math.perm(users.n_items, n) <= MAX_SEARCH)
     return users.n_positions
 
 
