@@ -1,25 +1,20 @@
-"""numba, where it is installed: how it compiles kernels, what it says of those that it refuses, and
-its events that say when it compiles. The rest of the package reaches it through this file.
+"""numba, where it is installed: how it compiles kernels, and what it says of those that it refuses.
+The rest of the package reaches it through this file.
 """
 
 from __future__ import annotations
 
 import linecache
-import multiprocessing
 import re
-import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from typing import Any, Self
+from contextlib import suppress
+from typing import Any
 
 numba: Any
 try:
     import numba
-    from numba.core import event
     from numba.extending import register_jitable
 except ImportError:  # kernels run as Python
-    numba = event = register_jitable = None  # type: ignore[assignment]
+    numba = register_jitable = None  # type: ignore[assignment]
 
 COMPILES = numba is not None and not numba.config.DISABLE_JIT
 
@@ -89,71 +84,3 @@ def explanation(error: str) -> str:
         reason = account.rpartition("pipeline (step: nopython frontend)")[2]
         reason = " ".join(re.split("There are|File |During", reason)[0].split())
     return f"a kernel does not compile: {where}: {reason}"
-
-
-COMPILING = "compiling …"
-
-Listener: Any = event.Listener if numba else object
-
-
-class Compiling(Listener):
-    """Context that reports when compilation starts and when it ends; kernels loaded from disk do
-    not count.
-
-    Args:
-        callback: called with True at the start and with False at the end, from any thread.
-
-    Attributes:
-        listening: the number of active contexts in the process.
-    """
-
-    listening = 0
-
-    def __init__(self, callback: Callable[[bool], object]) -> None:
-        self._callback, self._open, self._lock = callback, 0, threading.Lock()
-
-    def __enter__(self) -> Self:
-        if numba:
-            event.register("numba:compile", self)
-        Compiling.listening += 1
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if numba:
-            event.unregister("numba:compile", self)
-        Compiling.listening -= 1
-
-    def on_start(self, _: Any) -> None:
-        """Called when a kernel starts to compile, possibly within another one."""
-        self._change(1)
-
-    def on_end(self, _: Any) -> None:
-        self._change(-1)
-
-    def _change(self, by: int) -> None:
-        with self._lock:
-            before, self._open = self._open, self._open + by
-            if not before or not self._open:
-                self._callback(bool(self._open))
-
-
-@contextmanager
-def compilation_note() -> Iterator[None]:
-    """Context that prints a note on stderr, if it is a terminal, when compilation first starts.
-
-    It prints nothing in worker processes, or where a sweep or a command prints its own note.
-    """
-    is_worker = multiprocessing.current_process().name != "MainProcess"
-    if is_worker or Compiling.listening or not sys.stderr.isatty():
-        yield
-        return
-    is_noted = False
-
-    def note(is_compiling: bool) -> None:
-        nonlocal is_noted
-        if not is_noted:
-            print(COMPILING, file=sys.stderr)
-        is_noted = True
-
-    with Compiling(note):
-        yield

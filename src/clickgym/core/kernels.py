@@ -22,6 +22,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
+import sys
 import threading
 import time
 import types
@@ -185,6 +186,34 @@ def clock() -> float:
     return time.perf_counter() - _first_calls.seconds
 
 
+COMPILING = "compiling …"
+_listeners: list[Callable[[bool], object]] = []
+
+
+@contextmanager
+def compiling(callback: Callable[[bool], object]) -> Iterator[None]:
+    """Context that reports when a kernel is compiled that is not on disk.
+
+    Args:
+        callback: called with True at the start and with False at the end, from any thread.
+    """
+    _listeners.append(callback)
+    try:
+        yield
+    finally:
+        _listeners.remove(callback)
+
+
+@contextmanager
+def compilation_note() -> Iterator[None]:
+    """Context that prints a note on stderr, if it is a terminal, when compilation first starts,
+    unless another context reports it already.
+    """
+    notes = [] if _listeners or not sys.stderr.isatty() else [COMPILING]
+    with compiling(lambda _: notes and print(notes.pop(), file=sys.stderr)):
+        yield
+
+
 class _Entry:
     """A kernel as Python calls it, by a function or a generator."""
 
@@ -204,27 +233,30 @@ class _Entry:
         return compiled(*arguments)
 
     def _compile(self, arguments: tuple[Any, ...]) -> Any:
-        """Return numba's version of the kernel, compiled for these arguments or read from disk."""
-        before = time.perf_counter()
-        compiled = _named(self.kernel, self._text, key_of(self.kernel, arguments, self._text))
+        """Return numba's version of the kernel, compiled for these arguments or read from disk: a
+        function in a file of its own, beside which numba keeps the machine code.
+        """
+        before, key = time.perf_counter(), key_of(self.kernel, arguments, self._text)
+        name = f"{re.sub('[^A-Za-z0-9]', '_', self.__name__)}_{key}"
+        file = cache_folder() / f"{name}.py" if key else None
+        told = [] if file is not None and os.path.exists(file) else [*_listeners]
+        is_kept = file is not None and _is_made(file)
+        parameters = ", ".join(inspect.signature(self.kernel).parameters)
+        text = self._text.format(name=name, arguments=parameters)
+        scope: dict[str, Any] = {"kernel": self.kernel, "__name__": __name__}
+        exec(compile(text, str(file or "<entry>"), "exec"), scope)
+        compiled = numba.njit(nogil=True, cache=is_kept)(scope[name])
+        for tell in told:
+            tell(True)
         try:
             compiled.compile((*map(numba.typeof, arguments),))
         except numba.core.errors.NumbaError as error:
             raise KernelError(explanation(str(error))) from None
+        finally:
+            for tell in told:
+                tell(False)
         _first_calls.seconds += time.perf_counter() - before
         return compiled
-
-
-def _named(function: Callable[..., Any], text: str, key: str) -> Any:
-    """Return the function of a text that calls the kernel, as numba compiles it. It has a file of
-    its own, beside which numba stores the machine code; without a key nothing is stored.
-    """
-    name = f"{re.sub('[^A-Za-z0-9]', '_', function.__name__)}_{key}"
-    text = text.format(name=name, arguments=", ".join(inspect.signature(function).parameters))
-    file = _kept_file(f"{name}.py") if key else None
-    scope: dict[str, Any] = {"kernel": function, "__name__": __name__}
-    exec(compile(text, str(file or "<entry>"), "exec"), scope)
-    return numba.njit(nogil=True, cache=file is not None)(scope[name])
 
 
 def static_kernels(cls: type, names: Iterable[str]) -> None:
@@ -253,9 +285,8 @@ def cache_folder() -> Path:
     return Path(base) / "clickgym" / "entries"
 
 
-def _kept_file(name: str) -> Path | None:
-    """Return the file of an entry; None, after a warning, if the folder is not writable."""
-    file = cache_folder() / name
+def _is_made(file: Path) -> bool:
+    """Make the file of an entry; return False, after a warning, if the folder is not writable."""
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not file.exists():
@@ -263,5 +294,5 @@ def _kept_file(name: str) -> Path | None:
                 file.open("x").close()  # stays empty: numba compares its size and its time
     except OSError as error:
         warnings.warn(f"compiled kernels are not kept on disk: {error}", stacklevel=2)
-        return None
-    return file
+        return False
+    return True

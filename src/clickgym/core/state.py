@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache, lru_cache
-from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
+from functools import cache
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,60 +30,33 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 
-class Declared(NamedTuple):
-    """An array of a state, as its field declares it."""
-
-    name: str
-    dtype: str
-    """Its name."""
-    shape: tuple[str, ...]
-    initial: Any
-    """The value of all entries, a value for each entry, or `range`."""
-
-
 @cache
-def declared(state: type) -> tuple[Declared, ...]:
-    """Return the arrays that a named tuple declares."""
+def _arrays_of(state: type) -> list[tuple[str, np.dtype[Any], list[Any]]]:
+    """Return the fields of a named tuple that are arrays: name, dtype, and what they declare, which
+    is nothing, a shape, or a shape and a first value.
+    """
     arrays = []
     for name, hint in get_type_hints(state, include_extras=True).items():
-        if get_origin(hint) is Annotated:
-            array, shape, *rest = get_args(hint)
-            first = rest[0] if rest else 0
-            arrays.append(Declared(name, _scalar(array).__name__, tuple(shape.split()), first))
-    return tuple(arrays)
+        array, *declared = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        # NDArray[scalar] is ndarray[..., dtype[scalar]], and has another name in NumPy 2.5
+        while arguments := get_args(array):
+            array = arguments[-1]
+        if isinstance(array, type) and issubclass(array, np.generic):
+            arrays.append((name, np.dtype(array), declared))
+    return arrays
 
 
 def check_dtypes(state: tuple[Any, ...]) -> None:
     """Raise a ValueError if an array of a state has another dtype than its field says: in an array
     of integers, kernels would silently lose fractions.
     """
-    for name, expected in _dtypes(type(state)):
+    for name, expected, _ in _arrays_of(type(state)):
         dtype = getattr(getattr(state, name), "dtype", expected)
         if dtype != expected:
             raise ValueError(
                 f"the array {name} of {type(state).__name__} has the dtype {dtype}; its field says "
                 f"{expected}"
             )
-
-
-@cache
-def _dtypes(state: type) -> list[tuple[str, np.dtype[Any]]]:
-    """Return the name and the dtype of each field that is an array."""
-    scalars = {name: _scalar(hint) for name, hint in get_type_hints(state).items()}
-    return [
-        (name, np.dtype(scalar))
-        for name, scalar in scalars.items()
-        if isinstance(scalar, type) and issubclass(scalar, np.generic)
-    ]
-
-
-def _scalar(hint: Any) -> type:
-    """Return the scalar of an array's type: ``NDArray[scalar]`` is ``ndarray[..., dtype[scalar]]``,
-    and has another name in NumPy 2.5.
-    """
-    while arguments := get_args(hint):
-        hint = arguments[-1]
-    return hint
 
 
 def first_arrays(state: type, sizes: Mapping[str, int]) -> dict[str, NDArray[Any]]:
@@ -94,25 +67,12 @@ def first_arrays(state: type, sizes: Mapping[str, int]) -> dict[str, NDArray[Any
         ValueError: a shape is none, or has a letter that ``sizes`` lacks.
     """
     arrays = {}
-    for name, dtype, shape, initial in _measured(state, tuple(sizes.items())):
-        arrays[name] = array = np.zeros(shape, dtype)
-        if initial is not None:
-            array[...] = initial
-    return arrays
-
-
-@lru_cache
-def _measured(
-    state: type, sizes: tuple[tuple[str, int], ...]
-) -> list[tuple[str, np.dtype[Any], tuple[int, ...], Any]]:
-    """Return name, dtype, shape and initial value (None: 0) of each array; cached, because many
-    agents have the same sizes.
-    """
-    lengths, arrays = dict(sizes), []
-    for name, dtype, declared_shape, initial in declared(state):
-        shape = tuple(length_of(text, lengths) for text in declared_shape)
-        value = np.arange(shape[-1], dtype=dtype) if initial is range else np.array(initial, dtype)
-        arrays.append((name, np.dtype(dtype), shape, value if value.any() else None))
+    for name, dtype, declared in _arrays_of(state):
+        if declared:
+            shape, *first = declared
+            arrays[name] = np.zeros([length_of(text, sizes) for text in shape.split()], dtype)
+            for value in first:
+                arrays[name][...] = np.arange(arrays[name].shape[-1]) if value is range else value
     return arrays
 
 

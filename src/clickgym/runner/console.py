@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..core.compiling import COMPILING, Compiling
+from ..core.kernels import COMPILING, compiling
 
 Cell = str | Text
 
@@ -39,7 +39,7 @@ def _wide(console: Console) -> Console:
 def announce_compiling(console: Console) -> Iterator[None]:
     """Context that shows in a terminal that kernels are being compiled."""
     status = console.status(COMPILING, spinner="line" if console.options.ascii_only else "dots")
-    with Compiling(lambda going_on: status.start() if going_on else status.stop()):
+    with compiling(lambda going_on: status.start() if going_on else status.stop()):
         yield
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ..agents.agent import BaseAgent
 from ..core.checks import check_horizon, check_seed
-from ..core.compiling import compilation_note
+from ..core.kernels import compilation_note
 from ..envs.any_env import own_step_of
 from ..envs.base_env import name_of
 from ..envs.meter import checkpoint_steps

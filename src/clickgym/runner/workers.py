@@ -21,7 +21,7 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 from joblib.parallel import LokyBackend, get_active_backend
 from rich.console import Console
 
-from ..core.compiling import COMPILING, Compiling
+from ..core.kernels import COMPILING, compiling
 from .console import errors, say
 from .hashes import Values, set_values
 
@@ -131,7 +131,7 @@ class Progress:
             transient=True,
         )
         self._task = self._bar.add_task("runs", total=n_runs, completed=n_runs - n_left)
-        self._compiling = Compiling(self._describe)
+        self._compiling = compiling(self._describe)
         self._is_printed = is_shown and self._bar.disable
         self._due = time.monotonic() + LINE_EVERY
 
