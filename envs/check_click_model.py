@@ -48,7 +48,7 @@ def check_click_model(model: type[ClickModel]) -> None:
 
     Args:
         model: the class. Small models of it get random parameters of the shapes that it declares,
-            or those of its ``example_parameters``.
+            but for those whose default is None.
 
     Raises:
         AssertionError: the model has faults; the message has a line for each.

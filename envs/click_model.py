@@ -114,10 +114,6 @@ class ClickModel(Users, abstract=True):
         if "short" not in vars(cls):
             return
         own, namesake = f"{cls.__module__}.{cls.__qualname__}", Users.classes.get(cls.short, cls)
-        if not hasattr(cls, "shapes"):
-            raise TypeError(
-                f"{own} declares no shapes; expected a mapping, such as {{'attraction': 'L'}}"
-            )
         # A notebook cell that is run again defines the same class again, which replaces the first.
         if f"{namesake.__module__}.{namesake.__qualname__}" != own:
             raise ValueError(f"{own}: {namesake} already has the short name {cls.short!r}")

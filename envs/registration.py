@@ -5,9 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
-from pathlib import Path
-from pkgutil import iter_modules
 from typing import Any, NamedTuple, TypeGuard
 
 import gymnasium
@@ -40,7 +37,7 @@ USERS: dict[str, type[Users]] = {
     "CascadeMDPRank-v0": CascadeMDP,
 }
 """The users of the package by their ids, in the order of all tables; click models have ids of
-further forms (`FORMS`). Users of another file in this folder follow under their short names.
+further forms (`FORMS`).
 """
 
 
@@ -162,11 +159,6 @@ def is_limit_of_id(env: gymnasium.Env[Any, Any]) -> TypeGuard[TimeLimit]:
     )
 
 
-for _file in iter_modules([str(Path(__file__).parent)]):
-    import_module(f"{__package__}.{_file.name}")
-for _name, _users in Users.classes.items():
-    if vars(_users).get("short") == _name and _users not in USERS.values():
-        USERS[f"{_name}Rank-v0"] = _users
 for _id, _users in USERS.items():
     if hasattr(_users, "short"):  # the order is that of the table, not that of the imports
         CLICK_MODELS[_users.name()] = CLICK_MODELS.pop(_users.name())

@@ -70,15 +70,6 @@ class Users(ABC):
         summary = " ".join((cls.__doc__ or "").partition("\n\n")[0].split())
         return f"{cls.title} ({cls.name()}): {summary.partition(': ')[2].rstrip('.')}"
 
-    @classmethod
-    def example_parameters(
-        cls, n_items: int, n_positions: int, rng: np.random.Generator
-    ) -> dict[str, Any] | None:
-        """Return random arguments of the constructor, for tests and random families; None: a click
-        model draws each parameter from [0, 1] by itself.
-        """
-        return None
-
     @property
     @abstractmethod
     def n_items(self) -> int:

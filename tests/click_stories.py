@@ -26,7 +26,6 @@ from clickgym.envs import (
     PositionBasedModel,
     TrustBiasModel,
     UserBrowsingModel,
-    Users,
 )
 
 # A test of a law fails by chance with this probability for a random seed; the seeds are fixed.
@@ -147,11 +146,6 @@ def story_of(model_class):
     return story
 
 
-def generator_from(probabilities):
-    """A generator that follows from the first number of ``probabilities(shape)``."""
-    return np.random.default_rng(int(float(probabilities(1)[0]) * 2**32))
-
-
 def make_model(model_class, n_items, n_positions, probabilities):
     """A model whose parameters come from ``probabilities(shape)``."""
     if model_class is MixtureModel:
@@ -160,9 +154,6 @@ def make_model(model_class, n_items, n_positions, probabilities):
             for kind in (UserBrowsingModel, TrustBiasModel, CascadeModel)
         ]
         return MixtureModel(models, [0.3, 0.2, 0.5])
-    if model_class.example_parameters.__func__ is not Users.example_parameters.__func__:
-        generator = generator_from(probabilities)
-        return model_class(**model_class.example_parameters(n_items, n_positions, generator))
     sizes = {"L": n_items, "K": n_positions, "KK": (n_positions, n_positions), "": 1}
     shapes = model_class.shapes
     # after the attraction numbers, then arrays

@@ -200,11 +200,8 @@ def drawn_model(
         table: parameters by name and shape (see `ClickModel.shapes`).
         n_items, n_positions: L and K.
         seed: of the parameters that the table lacks; each is drawn uniformly from a separate
-            generator, but for those whose default is None, or all by `Users.example_parameters`.
+            generator, but for those whose default is None.
     """
-    own = model_class.example_parameters(n_items, n_positions, child_rng(seed, 0))
-    if own is not None:
-        return model_class(**own)
     sizes = {"L": n_items, "K": n_positions}
     signature = inspect.signature(model_class).parameters
     lengths = {"n_items": n_items, "n_positions": n_positions}

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache, partial, wraps
 from os import PathLike
@@ -46,25 +46,6 @@ It is the query with by far the most sessions (23,885), so its parameters are th
 attractions are well spread, and in the position-based model the best list has a third more clicks
 than the production list.
 """
-
-
-class LazyModels(Mapping[str, Any]):
-    """Users by their kinds, each built when it is asked for."""
-
-    def __init__(self, sources: Mapping[str, Any], build: Callable[[Any], Any]) -> None:
-        self._sources, self._build = sources, build
-        self._built: dict[str, Any] = {}
-
-    def __getitem__(self, kind: str) -> Any:
-        if kind not in self._built:
-            self._built[kind] = self._build(self._sources[kind])
-        return self._built[kind]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._sources)
-
-    def __len__(self) -> int:
-        return len(self._sources)
 
 
 @dataclass(frozen=True, eq=False)
@@ -335,10 +316,8 @@ def shipped_instances() -> tuple[str, ...]:
 
 @cache
 def _shipped(name: str) -> Instance:
-    content = read_json(FOLDER / f"{name}.json")
-    sources = {description["model"]: description for description in content["models"]}
-    fields = {key: value for key, value in content.items() if key not in ("format", "version")}
-    return Instance(**fields | {"models": LazyModels(sources, Users.from_dict)})
+    file = FOLDER / f"{name}.json"
+    return _from_content(name, read_json(file), file)
 
 
 # -------------------------------------------------------------------------------------------- files

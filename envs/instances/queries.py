@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +13,7 @@ from ...core.checks import check_choice, check_positions
 from ..click_model import CLICK_MODELS, ClickModel
 from ..queries import QueryUsers, means_of
 from .families import child_rng, drawn_model
-from .instance import Count, Instance, LazyModels, Share, family, load_instance, shipped_instances
+from .instance import Count, Instance, Share, family, load_instance, shipped_instances
 
 SPLITS = {
     "train": range(1000),
@@ -19,6 +21,25 @@ SPLITS = {
     "test": range(2_000_000, 2_000_200),
 }
 """The seeds of the queries of each split; ⚠ frozen, because results depend on them."""
+
+
+class LazyModels(Mapping[str, Any]):
+    """Users by their kinds, each built when it is asked for."""
+
+    def __init__(self, sources: Mapping[str, Any], build: Callable[[Any], Any]) -> None:
+        self._sources, self._build = sources, build
+        self._built: dict[str, Any] = {}
+
+    def __getitem__(self, kind: str) -> Any:
+        if kind not in self._built:
+            self._built[kind] = self._build(self._sources[kind])
+        return self._built[kind]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sources)
+
+    def __len__(self) -> int:
+        return len(self._sources)
 
 
 @family

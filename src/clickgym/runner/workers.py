@@ -141,7 +141,7 @@ class Progress:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._compiling.__exit__(*error)
+        self._compiling.__exit__(None, None, None)
         self._bar.stop()
 
     def finished(self, n_runs: int) -> None:
