@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import short
-from ..core.faults import expect, kernels_in_python, run_checks
+from ..core.faults import Fault, expect, kernels_in_python
 from ..core.kernels import entry
 from .click_env import ClickEnv
 from .click_model import ClickModel
@@ -51,7 +49,7 @@ def check_click_model(model: type[ClickModel]) -> None:
             but for those whose default is None.
 
     Raises:
-        AssertionError: the model has faults; the message has a line for each.
+        AssertionError: the model has a fault; the message names the first one.
         TypeError: ``model`` is not a class of click models.
 
     Example:
@@ -62,63 +60,52 @@ def check_click_model(model: type[ClickModel]) -> None:
         ...         return np.arange(self.n_items)[-cutoff:]
         >>> clickgym.check_click_model(Forgetful)  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        AssertionError: Forgetful breaks the interface of click models:
-        - optimal list: for clicks, cutoff 1 it is [3, 2, 1], which earns 0.551; [2, 0, 1] ...
-        ...
+        AssertionError: Forgetful: the optimal list for clicks, cutoff 1 is [3, 2, 1], ...
     """
     if not isinstance(model, type) or not issubclass(model, ClickModel):
         raise TypeError(f"model is {short(model)}; expected a subclass of ClickModel")
-    models: list[Any] = []
-
-    def of_each(check: Callable[[Any], None]) -> Callable[[], None]:
-        def check_all() -> None:
-            for one in models[1:]:
-                check(one)
-
-        return check_all
-
-    first: dict[str, Callable[[], None]]
-    first = {"constructor": partial(_construct, model, models), "kernels": partial(_run, models)}
-    others: dict[str, Callable[[], None]] = {
-        "sessions (sample, marginals)": of_each(_sessions),
-        "rewards (expected)": of_each(_rewards),
-        "optimal list": partial(_optimum, model),
-        "examination (position_weights)": of_each(_weights),
-        "descriptions, positions and items": of_each(_files),
-    }
-    run_checks(f"{model.__name__} breaks the interface of click models", first, others)
+    try:
+        models = [_drawn_model(model, *sizes) for sizes in SIZES]
+        for one in models:
+            _run(one)
+        for one in models[1:]:
+            _sessions(one)
+            _rewards(one)
+        _optimum(model)
+        for one in models[1:]:
+            _weights(one)
+            _files(one)
+    except Fault as fault:
+        raise AssertionError(f"{model.__name__}: {fault}") from None
 
 
-def _construct(model_class: type[ClickModel], models: list[Any]) -> None:
-    for sizes in SIZES:
-        model = drawn_model(model_class, {}, *sizes, seed=0)
-        made = (model.n_items, model.n_positions)
-        expect(made == sizes, f"n_items, n_positions are {made}; expected {sizes}")
-        models.append(model)
+def _drawn_model(model_class: type[ClickModel], *sizes: int) -> Any:
+    model = drawn_model(model_class, {}, *sizes, seed=0)
+    made = (model.n_items, model.n_positions)
+    expect(made == sizes, f"n_items, n_positions are {made}; expected {sizes}")
+    return model
 
 
-def _run(models: Sequence[Any]) -> None:
+def _run(model: Any) -> None:
     """Run all kernels as Python functions."""
     rng = np.random.default_rng(0)
+    parameters, scratch = model.parameters, np.empty(model.n_positions + 1)
+    clicks, examined = np.empty((2, model.n_positions), np.int8)
     with kernels_in_python():
-        for model in models:
-            parameters, scratch = model.parameters, np.empty(model.n_positions + 1)
-            clicks, examined = np.empty((2, model.n_positions), np.int8)
-            for ranking in _lists(model):
-                for uniforms in rng.random((PYTHON_SESSIONS, model.n_uniforms)):
-                    place = model.sample_kernel(parameters, ranking, uniforms, clicks, examined)
-                    wanted = "expected a position or -1"
-                    is_place = isinstance(place, int | np.integer) and -1 <= place < len(ranking)
-                    expect(is_place, f"sample returned {short(place)}; {wanted}")
-                marginals = np.empty((2, model.n_positions))
-                model.marginals_kernel(parameters, ranking, *marginals, scratch)
-                for reward, cutoff in _questions(model):
-                    code = REWARDS.index(reward)
-                    model.expected_kernel(parameters, ranking, code, cutoff, scratch)
-            for code in map(REWARDS.index, model.rewards):
-                if model.scan_kernel is not None:
-                    model.scan_kernel(parameters, code, *np.empty((2, model.n_items)))
-                model._search(REWARDS[code], model.n_positions, run=lambda kernel: kernel)
+        for ranking in _lists(model):
+            for uniforms in rng.random((PYTHON_SESSIONS, model.n_uniforms)):
+                place = model.sample_kernel(parameters, ranking, uniforms, clicks, examined)
+                is_place = isinstance(place, int | np.integer) and -1 <= place < len(ranking)
+                expect(is_place, f"sample returned {short(place)}; expected a position or -1")
+            marginals = np.empty((2, model.n_positions))
+            model.marginals_kernel(parameters, ranking, *marginals, scratch)
+            for reward, cutoff in _questions(model):
+                code = REWARDS.index(reward)
+                model.expected_kernel(parameters, ranking, code, cutoff, scratch)
+        for code in map(REWARDS.index, model.rewards):
+            if model.scan_kernel is not None:
+                model.scan_kernel(parameters, code, *np.empty((2, model.n_items)))
+            model._search(REWARDS[code], model.n_positions, run=lambda kernel: kernel)
 
 
 def _sessions(model: Any) -> None:
@@ -174,7 +161,7 @@ def _optimum(model_class: type[ClickModel]) -> None:
             value = model.expected_reward(best, reward, cutoff)
             values = [model.expected_reward(ranking, reward, cutoff) for ranking in lists]
             place = int(np.argmax(values))
-            what = f"for {reward}, cutoff {cutoff} it is {best.tolist()}, which earns"
+            what = f"the optimal list for {reward}, cutoff {cutoff} is {best.tolist()}, which earns"
             better = f"{value:.3g}; {list(lists[place])} earns {values[place]:.3g}"
             expect(value >= max(values) - EXACT, f"{what} {better}")
 
@@ -186,8 +173,8 @@ def _weights(model: Any) -> None:
         what = "position_weights() is None, but the examination depends on no list; return it"
         expect(np.abs(first - second).max() > EXACT, what)
     else:
-        _same("it", weights, first)
-        _same("it", weights, second)
+        _same("position_weights()", weights, first)
+        _same("position_weights()", weights, second)
 
 
 def _files(model: Any) -> None:

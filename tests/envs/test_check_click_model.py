@@ -87,17 +87,17 @@ class WrongExamination(PositionBasedModel):
 
 LINE = sample_too_far.__code__.co_firstlineno + 2
 FAULTS = {
-    ReturnsNoPlace: "- kernels: sample returned None; expected a position or -1",
-    WritesTooFar: f"- kernels: IndexError: .*test_check_click_model.py:{LINE} in sample_too_far: ",
-    ForgetsExamined: "- sessions .*: clicks or examined is not 0 or 1 at every",
-    WrongMarginals: r"- sessions .*: the click probability of \[2, 0, 3\] is ",
-    ExpectsAnyClickLess: "- rewards .*: for any_click, cutoff 2 the expectation is ",
-    WorstFirst: "- optimal list: for clicks, cutoff ",
-    WrongExamination: "- examination .*: it is ",
+    ReturnsNoPlace: "sample returned None; expected a position or -1",
+    WritesTooFar: f"IndexError: .*test_check_click_model.py:{LINE} in sample_too_far: ",
+    ForgetsExamined: "clicks or examined is not 0 or 1 at every",
+    WrongMarginals: r"the click probability of \[2, 0, 3\] is ",
+    ExpectsAnyClickLess: "for any_click, cutoff 2 the expectation is ",
+    WorstFirst: "the optimal list for clicks, cutoff ",
+    WrongExamination: r"position_weights\(\) is ",
 }
 
 
 @pytest.mark.parametrize("model", FAULTS, ids=lambda model: model.__name__)
 def test_faults(model):
-    with pytest.raises(AssertionError, match=f"(?m)^{model.__name__} .*\n(.*\n)*{FAULTS[model]}"):
+    with pytest.raises(AssertionError, match=f"^{model.__name__}: {FAULTS[model]}"):
         clickgym.check_click_model(model)
