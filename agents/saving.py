@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 import numpy as np
 
 from ..core.checks import check_path
-from ..core.files import FORMAT, check_format, read_arrays, reading, write_whole
+from ..core.files import FORMAT, check_format, reading, write_whole
 from ..envs.spaces import check_ranking
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ def save_agent(agent: CompiledAgent, path: str | Path | BinaryIO) -> None:
 def load_agent(agent_class: type[Saved], path: str | Path | BinaryIO) -> Saved:
     """Read an agent of a class; see `CompiledAgent.load`."""
     fault = "is not a saved agent, or damaged", "restore it from a backup"
-    with reading(path, *fault):
-        arrays = read_arrays(path)
+    with reading(path, *fault), np.load(path, allow_pickle=False) as file:
+        arrays = dict(file)
         described = json.loads(str(arrays["description"]))
         name = str(described["agent"])
     check_format(path, described.get("format"))

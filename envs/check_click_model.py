@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import short
 from ..core.faults import Fault, expect, kernels_in_python
-from ..core.kernels import entry
+from ..core.kernels import entry, uncompiled
 from .click_env import ClickEnv
 from .click_model import ClickModel
 from .instances.families import drawn_model
@@ -79,9 +79,9 @@ def check_click_model(model: type[ClickModel]) -> None:
         raise AssertionError(f"{model.__name__}: {fault}") from None
 
 
-def _drawn_model(model_class: type[ClickModel], *sizes: int) -> Any:
-    model = drawn_model(model_class, {}, *sizes, seed=0)
-    made = (model.n_items, model.n_positions)
+def _drawn_model(model_class: type[ClickModel], n_items: int, n_positions: int) -> Any:
+    model = drawn_model(model_class, {}, n_items, n_positions, seed=0)
+    made, sizes = (model.n_items, model.n_positions), (n_items, n_positions)
     expect(made == sizes, f"n_items, n_positions are {made}; expected {sizes}")
     return model
 
@@ -91,7 +91,7 @@ def _run(model: Any) -> None:
     rng = np.random.default_rng(0)
     parameters, scratch = model.parameters, np.empty(model.n_positions + 1)
     clicks, examined = np.empty((2, model.n_positions), np.int8)
-    with kernels_in_python():
+    with kernels_in_python(), uncompiled():
         for ranking in _lists(model):
             for uniforms in rng.random((PYTHON_SESSIONS, model.n_uniforms)):
                 place = model.sample_kernel(parameters, ranking, uniforms, clicks, examined)
@@ -105,7 +105,7 @@ def _run(model: Any) -> None:
         for code in map(REWARDS.index, model.rewards):
             if model.scan_kernel is not None:
                 model.scan_kernel(parameters, code, *np.empty((2, model.n_items)))
-            model._search(REWARDS[code], model.n_positions, run=lambda kernel: kernel)
+            model._search(REWARDS[code], model.n_positions)
 
 
 def _sessions(model: Any) -> None:

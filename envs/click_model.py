@@ -368,10 +368,8 @@ class ClickModel(Users, abstract=True):
         """
         return self._merits()
 
-    def _search(
-        self, reward: str, cutoff: int, run: Callable[..., Any] = entry
-    ) -> NDArray[np.int64]:
-        """Return the best of all lists; ``run`` turns the kernel into what is called."""
+    def _search(self, reward: str, cutoff: int) -> NDArray[np.int64]:
+        """Return the best of all lists."""
         self.check_search(reward, cutoff)
         attraction = self._click_bounds()
         search = Search(  # the head holds valid items, because a kernel may read below the cutoff
@@ -382,7 +380,7 @@ class ClickModel(Users, abstract=True):
             chosen=np.empty(cutoff, np.int64),
         )
         code, scratch = REWARDS.index(reward), np.empty(self.n_positions + 1)
-        run(branch_and_bound(self.expected_kernel))(
+        entry(branch_and_bound(self.expected_kernel))(
             self.parameters, attraction, best_first(attraction), code, scratch, search
         )
         return search.chosen

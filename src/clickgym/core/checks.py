@@ -140,8 +140,7 @@ def check_horizon(horizon: Any, least: int = 1, name: str = "horizon") -> int:
     is_whole_float = isinstance(horizon, float | np.floating) and horizon.is_integer()
     whole = is_integer(horizon) or is_whole_float
     if not whole or not least <= horizon <= MOST_SESSIONS:
-        limit = f", at most {MOST_SESSIONS:,}" if whole and horizon > MOST_SESSIONS else ""
-        raise refusal(name, horizon, f"an integer of at least {least}{limit}")
+        raise refusal(name, horizon, f"an integer from {least} to {MOST_SESSIONS:,}")
     return int(horizon)
 
 

@@ -9,10 +9,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 FORMAT = 8
 """Format number of results folders and saved agents: the first version that writes it."""
@@ -104,22 +101,6 @@ def check_format(where: object, number: object) -> None:
             f"{where} is of another version of clickgym: its format is {number!r}, and this one "
             f"reads {FORMAT}; make it anew under another name, or install clickgym {number}.0"
         )
-
-
-def read_arrays(path: str | os.PathLike[str] | IO[bytes]) -> dict[str, NDArray[Any]]:
-    """Return the arrays of an ``.npz`` file.
-
-    Raises:
-        Exception: of many classes, on another file or a damaged one; see `reading`.
-    """
-    if isinstance(path, str | os.PathLike):  # NumPy leaves a damaged file open that it opens
-        with open(path, "rb") as stream:
-            return read_arrays(stream)
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return dict(file)
-    except ValueError:  # NumPy says how to unpickle it
-        raise ValueError("it holds something else than arrays of numbers and text") from None
 
 
 def read_json(path: Path) -> dict[str, Any]:
