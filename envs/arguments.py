@@ -15,7 +15,7 @@ from .contextual.model import ContextualModel
 from .instances.instance import AnyInstance, load_instance
 from .piecewise_stationary import PiecewiseStationaryModel
 from .queries import QueryUsers
-from .users import Users, build, users_class
+from .users import Users, users_class
 
 FORMS: dict[str, type[Users] | None] = {
     "": None,
@@ -83,7 +83,7 @@ def described_users(
             raise ValueError(f"give either an instance or {', '.join(parameters)}, not both")
         if n_positions is not None and "n_positions" in inspect.signature(users).parameters:
             parameters["n_positions"] = n_positions
-        made = build(users, parameters)
+        made = users(**parameters)
         if made.kind != kind:
             raise ValueError(f"the parameters make a {made.kind}; expected a {kind}")
         return _own(made, n_positions, name)

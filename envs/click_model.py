@@ -35,12 +35,12 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_kind, check_positions
+from ..core.checks import check_kind, check_positions, entries, refusal
 from ..core.kernels import entry, kernel, static_kernels
 from .scan import best_scan
 from .spaces import best_first, check_ranking, named_ranking
 from .task import REWARDS, ClickTask
-from .users import Users, all_users_from, users_from
+from .users import Users, users_from
 
 CLICK_MODELS: dict[str, type[ClickModel]] = {}
 """The click models by their short names."""
@@ -434,9 +434,11 @@ def click_models_of(models: Any, least: int) -> list[ClickModel]:
     Raises:
         ValueError: as in `click_model_of`; fewer than ``least`` entries; different sizes.
     """
-    made = all_users_from(models, least)
+    listed = entries("models", models, expected := f"a list of {least} or more click models")
+    if len(listed) < least:
+        raise refusal("models", models, expected)
+    made = [click_model_of(f"models[{number}]", model) for number, model in enumerate(listed)]
     for number, model in enumerate(made):
-        click_model_of(f"models[{number}]", model)
         if (model.n_items, model.n_positions) != (made[0].n_items, made[0].n_positions):
             raise ValueError(f"models[{number}] is {model}; expected the sizes of {made[0]}")
     return made

@@ -4,7 +4,6 @@ built.
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -12,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_call, check_choice, check_count, entries, refusal, unknown
+from ..core.checks import as_call, check_choice, check_count, unknown
 from ..core.modules import module_of
 from .task import REWARDS, Task
 
@@ -145,7 +144,8 @@ class Users(ABC):
                 short name. Import the module of your own click model before.
 
         Raises:
-            ValueError: an unknown model, or a missing, unknown or invalid parameter.
+            ValueError: an unknown model, or an invalid parameter.
+            TypeError: a missing or unknown parameter.
 
         Example:
             >>> from clickgym.envs import ClickModel
@@ -158,7 +158,7 @@ class Users(ABC):
             raise ValueError("a click model is described by a JSON object with a key 'model'")
         parameters = dict(description)
         name = parameters.pop("model")
-        return build(users_class(name), parameters)
+        return users_class(name)(**parameters)
 
     def check_reward(self, reward: str, cutoff: int | None) -> tuple[int, int]:
         """Check a reward and a cutoff; return the kernels' code of the reward and the number of
@@ -188,28 +188,8 @@ def users_from(name: str, users: Any) -> Any:
         return users
     try:
         return Users.from_dict(users)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise ValueError(f"{name}: {error}") from None
-
-
-def all_users_from(models: Any, least: int = 1) -> list[Any]:
-    """Return the entries of an argument ``models``, each as in `users_from`; fewer than ``least``
-    are a ValueError.
-    """
-    listed = entries("models", models, expected := f"a list of {least} or more click models")
-    if len(listed) < least:
-        raise refusal("models", models, expected)
-    return [users_from(f"models[{number}]", users) for number, users in enumerate(listed)]
-
-
-def build(users: type[Users], parameters: Mapping[str, Any]) -> Any:
-    """Return users of a class; a missing or unknown parameter raises a ValueError."""
-    try:
-        return users(**parameters)
-    except TypeError as error:
-        fault = str(error).partition(") ")[2] or error
-        names = ", ".join(inspect.signature(users).parameters)
-        raise ValueError(f"{users.name()}: {fault}; the parameters are {names}") from None
 
 
 def users_class(name: str, *, imports: bool = False) -> type[Users]:

@@ -192,7 +192,7 @@ short = partial(sweep, horizon=9, runs=1, out="new")
 CALLS = {
     "did you mean 'BatchRank'": lambda: make_agent("BatchRnk", ClickEnv(MODEL)),
     "BatchRank needs a horizon": lambda: make_agent("BatchRank", ClickEnv(MODEL)),
-    "horizon is 1000.* at most": lambda: agents.TopRank(4, 2, horizon=10**16),
+    "horizon is 1000.* to 1,000,": lambda: agents.TopRank(4, 2, horizon=10**16),
     "learning_rate is 0; expected a finite number > 0": lambda: agents.PDGD(
         4, 2, n_features=3, learning_rate=0
     ),

@@ -29,12 +29,12 @@ from typing import Annotated, Any, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.checks import as_call, check_count, check_number, check_seed, short, unknown
+from ...core.checks import as_call, check_count, check_number, check_seed, entries, short, unknown
 from ...core.files import read_json, write_whole
 from ...core.specs import parse_spec
 from ..click_model import CLICK_MODELS
 from ..spaces import named_ranking
-from ..users import Users, all_users_from
+from ..users import Users, users_from
 
 FORMAT, VERSION = "clickgym-instance", 1
 FOLDER = Path(__file__).parent
@@ -338,14 +338,16 @@ def _from_content(name: str, content: Mapping[str, Any], where: object) -> Insta
             model = Users.from_dict(content)
             origin = "a user's click model"
             return Instance(name, {model.kind: model}, model.n_positions, origin=origin)
-        entries = dict(content)
-        if (entries.pop("format", None), entries.pop("version", None)) != (FORMAT, VERSION):
+        fields = dict(content)
+        if (fields.pop("format", None), fields.pop("version", None)) != (FORMAT, VERSION):
             raise ValueError(
                 f'it has neither a field "model", such as "PBM", nor the format {FORMAT!r} in '
                 f"version {VERSION}"
             )
-        models = {model.kind: model for model in all_users_from(entries.get("models"))}
-        instance = Instance(**entries | {"models": models})
+        listed = entries("models", fields.get("models"), "a list of click models")
+        made = [users_from(f"models[{number}]", users) for number, users in enumerate(listed)]
+        models = {model.kind: model for model in made}
+        instance = Instance(**fields | {"models": models})
         for kind in models:
             instance.model(kind)  # its sizes
         return instance
