@@ -107,10 +107,7 @@ class ClickModel(Users, abstract=True):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        # In a model that consists of other models, kernels are properties made from theirs.
-        static_kernels(
-            cls, [name for name in KERNELS if not isinstance(vars(cls).get(name), property)]
-        )
+        static_kernels(cls, KERNELS)
         if "short" not in vars(cls):
             return
         own, namesake = f"{cls.__module__}.{cls.__qualname__}", Users.classes.get(cls.short, cls)

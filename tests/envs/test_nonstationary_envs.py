@@ -78,7 +78,7 @@ def test_models_and_starts_as_arguments():
         ValueError, match=r"make a PiecewiseStationaryModel of CM; expected a .* of PBM"
     ):
         gym.make("NonStationaryPBMRank-v0", models=[FIRST, SECOND], starts=[0, 2])
-    with pytest.raises(ValueError, match="missing 1 required positional argument: 'starts'"):
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'starts'"):
         gym.make("NonStationaryCMRank-v0", models=[FIRST])
 
 

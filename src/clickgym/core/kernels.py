@@ -265,13 +265,13 @@ def static_kernels(cls: type, names: Iterable[str]) -> None:
 
     Args:
         cls: the class.
-        names: the attributes that are kernels; those that are missing from the body, or None, stay
-            as they are.
+        names: the attributes that are kernels; what is no function in the body stays as it is.
     """
     for name in names:
         member = vars(cls).get(name)
-        if member is not None:
-            setattr(cls, name, staticmethod(kernel(getattr(member, "__func__", member))))
+        function = getattr(member, "__func__", member)
+        if isinstance(function, types.FunctionType):
+            setattr(cls, name, staticmethod(kernel(function)))
 
 
 # ------------------------------------------------------------ the folder
