@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -66,18 +65,9 @@ def _queries(
                 f"n_items={n_items}, most={most}: real queries have {real.n_items} items and "
                 "attractions of their own"
             )
-    else:
-        # A user's model that refuses these parameters is left out, like the mixture.
-        kinds = [kind for kind in kinds if _accepts(kind, n_items, n_positions, most)]
     users = partial(_users, split, n_items, n_positions, n_sessions, most)
     sources = {f"{QueryUsers.name()} of {kind}": kind for kind in kinds}
     return Instance("", LazyModels(sources, users), n_positions, origin=origin)
-
-
-def _accepts(kind: str, n_items: int, n_positions: int, most: float) -> bool:
-    with contextlib.suppress(ValueError):
-        return bool(_query(kind, n_items, n_positions, most, SPLITS["train"][0]))
-    return False
 
 
 def _users(
