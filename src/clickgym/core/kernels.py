@@ -265,13 +265,16 @@ def static_kernels(cls: type, names: Iterable[str]) -> None:
 
     Args:
         cls: the class.
-        names: the attributes that are kernels; what is no function in the body stays as it is.
+        names: the attributes that are kernels; those that are missing from the body, None or a
+            property stay as they are.
+
+    Raises:
+        KernelError: an attribute is not a function, but for example one of `numba.njit`.
     """
     for name in names:
         member = vars(cls).get(name)
-        function = getattr(member, "__func__", member)
-        if isinstance(function, types.FunctionType):
-            setattr(cls, name, staticmethod(kernel(function)))
+        if member is not None and not isinstance(member, property):
+            setattr(cls, name, staticmethod(kernel(getattr(member, "__func__", member))))
 
 
 # ------------------------------------------------------------ the folder
