@@ -19,6 +19,7 @@ Python, to the same digits.
 
 from __future__ import annotations
 
+import gc
 import inspect
 import os
 import re
@@ -248,11 +249,15 @@ class _Entry:
         compiled = numba.njit(nogil=True, cache=is_kept)(scope[name])
         for tell in told:
             tell(True)
+        collects = gc.isenabled()
+        gc.disable()  # it would take a twelfth of the time of a cold command and free little
         try:
             compiled.compile((*map(numba.typeof, arguments),))
         except numba.core.errors.NumbaError as error:
             raise KernelError(explanation(str(error))) from None
         finally:
+            if collects:
+                gc.enable()
             for tell in told:
                 tell(False)
         _first_calls.seconds += time.perf_counter() - before
