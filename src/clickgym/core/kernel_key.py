@@ -6,7 +6,8 @@ when numba's own cache depends on all that a function calls and reads.
 
 The key is made of the code of the functions that the kernel calls, directly or not, and of the
 values that they read; of the fields of the named tuples among its arguments; and of the versions of
-Python, numba and NumPy. A kernel that reads anything else is not kept on disk.
+Python, numba and NumPy. A kernel that reads anything else, or has a function within it, is not kept
+on disk.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ PLAIN = (type(None), bool, int, float, complex, str, bytes, np.dtype)
 
 
 class _UnknownContent(Exception):
-    """A kernel reads something that is neither a kernel nor a constant nor of a library."""
+    """A kernel has a function within it, or reads what is neither a kernel nor a constant nor of a
+    library.
+    """
 
 
 def key_of(kernel: Any, arguments: tuple[Any, ...], text: str) -> str:
@@ -57,7 +60,7 @@ def _read(function: Any) -> Iterator[tuple[str, Any]]:
     code = function.__code__
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
         yield name, cell.cell_contents
-    for name in sorted(_names_in(code) & function.__globals__.keys()):
+    for name in sorted({*code.co_names} & function.__globals__.keys()):
         yield name, function.__globals__[name]
 
 
@@ -93,20 +96,12 @@ def _name_of(value: Any) -> tuple[str, str]:
     return _module_of(value), getattr(value, "__qualname__", getattr(value, "__name__", ""))
 
 
-def _names_in(code: types.CodeType) -> set[str]:
-    """Return the names of globals and attributes in a function, also in functions within it."""
-    inner = (value for value in code.co_consts if isinstance(value, types.CodeType))
-    return {*code.co_names}.union(*map(_names_in, inner))
-
-
 def _instructions(code: types.CodeType) -> tuple[Any, ...]:
     """Return the instructions of a function, independent of its place in the file."""
-    constants = [
-        _instructions(value) if isinstance(value, types.CodeType) else value
-        for value in code.co_consts
-    ]
+    if any(isinstance(value, types.CodeType) for value in code.co_consts):
+        raise _UnknownContent  # a function within it, whose text would be an address in memory
     names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
-    return code.co_code, code.co_exceptiontable, names, code.co_argcount, constants
+    return code.co_code, code.co_exceptiontable, names, code.co_argcount, code.co_consts
 
 
 def _fields_of(record: Any) -> Any:
