@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar
@@ -11,7 +10,6 @@ from typing import Any, ClassVar
 import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Dict, MultiDiscrete
-from gymnasium.vector import AsyncVectorEnv, VectorRewardWrapper, VectorWrapper
 from numpy.typing import NDArray
 
 from ...core.checks import (
@@ -23,35 +21,31 @@ from ...core.checks import (
     short,
 )
 from ...envs.spaces import check_items, without_repeats
-from ...envs.vector_env import ClickVectorEnv
 from ...envs.wrappers.actions import FeatureWeights, OfLists
 from ...envs.wrappers.item_by_item import Choices, Draft
 from ..agent import Agent, EnvTraits, Seed
+from ..compiled import value_of
 
 
 class FrozenPolicy(Agent):
     """An agent that ranks by a trained policy and does not learn: a model of stable-baselines3 or
     sb3-contrib, or any function that returns lists.
 
-    The model knows by its action space which lists its actions mean, also after it was saved and
+    A model knows by its action space which lists its actions mean, also after it was saved and
     loaded: those of `ScoresAction`, `FeatureWeightsAction` and `ItemByItem`, and those of
     `clickgym.agents.vec_env`. A policy that chooses items one by one is called K times for each
-    list.
+    list. The state of a recurrent policy is kept from session to session, or from item to item if
+    an episode was one list.
 
-    The policy gets the observation of the environment, as one array if it was trained under
-    ``FlattenObservation``. The state of a recurrent policy is kept from session to session, or from
-    item to item if an episode was one list. Wrappers that add to the observation, such as
-    `EpisodeCounts` and ``FrameStackObservation``, belong around the environment in which the agent
-    ranks. A model whose environment has another wrapper than these, those of rewards and those that
-    only measure, record or end episodes is refused: what it does belongs into a function. Of
-    wrappers in other processes only the names in ``str(env)`` are known. A model that was loaded
-    from a file alone knows no wrappers, so there nothing is checked.
+    The agent ranks in the environment itself. It flattens observations for a model that was trained
+    behind ``FlattenObservation``, and normalises them by the ``VecNormalize`` of the model's
+    environment. Any other wrapper that changed what the model saw, such as `EpisodeCounts` or
+    ``FrameStackObservation``, belongs around the environment in which the agent ranks. If a wrapper
+    of your own changed the lists of the model, pass a function that does the same.
 
-    Observations are normalised by the ``VecNormalize`` of the model's environment, with the
-    statistics that it has. ⚠ A model that was loaded alone does not say that it was trained behind
-    one: load it with its environment, ``PPO.load(file, env=VecNormalize.load(statistics, envs))``.
-
-    ⚠ The method ``load`` of stable-baselines3 unpickles: load no file that you do not trust.
+    ⚠ A model that was loaded alone does not know its ``VecNormalize``: load it with its
+    environment, ``PPO.load(file, env=VecNormalize.load(statistics, envs))``. The method ``load`` of
+    stable-baselines3 unpickles, so load no file that you do not trust.
 
     Args:
         n_items, n_positions: L and K; None takes them from the action space of a model.
@@ -65,8 +59,7 @@ class FrozenPolicy(Agent):
     Raises:
         TypeError: ``model`` has no method ``predict`` and is not a function, or the sizes are
             unknown.
-        ValueError: a bad argument; or around the environment of the model is a wrapper that would
-            be lost.
+        ValueError: a bad argument.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -110,7 +103,6 @@ class FrozenPolicy(Agent):
                 f"the model makes lists of {sizes[1]} out of {sizes[0]} items; expected lists of "
                 f"{n_positions} out of {n_items}"
             )
-        _check_wrappers(model, *sizes)
         self.n_items = check_count("n_items", sizes[0])
         self.n_positions = check_positions(sizes[1], self.n_items)
         self._takes_masks = (
@@ -136,7 +128,7 @@ class FrozenPolicy(Agent):
             action = self._act(observation, self._is_first)
         self._is_first = False
         if isinstance(self._actions, FeatureWeights):
-            return self._actions.lists(action, self._features(observation, np.size(action)))
+            return self._actions.lists(action, value_of(self, observation, "features"))
         if isinstance(self._actions, OfLists):
             return self._actions.lists(action)
         items = check_items(action, self.n_items, self.n_positions)
@@ -192,31 +184,6 @@ class FrozenPolicy(Agent):
         parts = [np.ravel(observation[name]) for name in sorted(observation)]
         return np.concatenate(parts)  # as FlattenObservation
 
-    def _features(self, observation: Any, n_features: int) -> NDArray[np.float64]:
-        """Return the ``(L, d)`` features of an observation; those of one array are its last
-        numbers.
-        """
-        if isinstance(observation, Mapping):
-            return observation["features"]
-        return np.ravel(observation)[-self.n_items * n_features :].reshape(self.n_items, n_features)
-
-
-KNOWN_WRAPPERS = {
-    # They leave observations and lists as they are.
-    *("Monitor", "VecMonitor", "VecCheckNan", "TimeLimit", "OrderEnforcing", "PassiveEnvChecker"),
-    *("Autoreset", "RecordEpisodeStatistics", "RecordVideo", "VecVideoRecorder", "HumanRendering"),
-    *("RewardWrapper", "TransformReward", "ClipReward", "NormalizeReward"),
-    *("RecordRegret", "RecordVectorRegret", "RecordedStreams"),
-    # The policy does what they do.
-    *("VecNormalize", "FlattenObservation", "FilterObservation"),
-    *("ScoresAction", "FeatureWeightsAction", "ItemByItem"),
-    # Without them around the environment in which the agent ranks, the observation does not fit.
-    *("EpisodeCounts", "EpisodeCountsVector", "FrameStackObservation", "TimeAwareObservation"),
-}
-"""The names of the wrappers behind which a model may be trained."""
-NAMES = re.compile(r"<(\w+)(?=<\w+(?: instance>|<))")
-"""Finds the names of wrappers in ``str(env)``: ``<TimeLimit<OrderEnforcing<ClickEnv<id>>>>``."""
-
 
 def _sizes_of(space: gym.Space | None) -> tuple[int, int] | None:
     """Return L and K of an action space; None if it is none of lists."""
@@ -225,53 +192,6 @@ def _sizes_of(space: gym.Space | None) -> tuple[int, int] | None:
     if isinstance(space, MultiDiscrete) and space.nvec.ndim == 1:
         return int(space.nvec[0]), len(space.nvec)
     return None
-
-
-def _check_wrappers(model: Any, n_items: Any, n_positions: Any) -> None:
-    """Check that all wrappers around the environment of a model are of `KNOWN_WRAPPERS`.
-
-    Raises:
-        ValueError: naming the first that is not, and what to type.
-    """
-    for name in _wrappers_of(getattr(model, "get_env", lambda: None)()):
-        if name not in KNOWN_WRAPPERS:
-            raise ValueError(
-                f"the model was trained behind {name}, and FrozenPolicy cannot know whether it "
-                "changes observations or lists. Apply what it does to them in a function: "
-                f"FrozenPolicy({n_items}, {n_positions}, model=lambda seen: model.predict("
-                "wrapper.observation(seen), deterministic=True)[0]), or predict(seen, ...) if it "
-                "changes neither"
-            )
-
-
-def _wrappers_of(envs: Any) -> Iterator[str]:
-    """Yield the names of the classes of all wrappers around the environment of a model, of the
-    first one if there are several.
-    """
-    while hasattr(envs, "venv"):  # wrappers of the library
-        yield type(envs).__name__
-        envs = envs.venv
-    if envs is None:  # of a loaded model, or of one that was sent to another process
-        return
-    layer = getattr(envs, "envs", None)  # single environments, or the streams of `vec_env`
-    while isinstance(layer, VectorWrapper):
-        yield _name_of(layer)
-        layer = layer.env
-    if layer is None:  # in processes; names can be sent from any, and every environment has them
-        yield from NAMES.findall(envs.env_method("__str__", indices=[0])[0])
-    elif isinstance(layer, AsyncVectorEnv):
-        yield from NAMES.findall(layer.call("__str__")[0])
-    elif not isinstance(layer, ClickVectorEnv):
-        layer = getattr(layer, "envs", layer)[0]
-        while isinstance(layer, gym.Wrapper):
-            yield _name_of(layer)
-            layer = layer.env
-
-
-def _name_of(layer: Any) -> str:
-    """Return the name of the class of a wrapper; wrappers of rewards have one in common."""
-    is_of_rewards = isinstance(layer, gym.RewardWrapper | VectorRewardWrapper)
-    return "RewardWrapper" if is_of_rewards else type(layer).__name__
 
 
 @contextmanager
