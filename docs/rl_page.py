@@ -156,18 +156,23 @@ def plain_table() -> Rows:
 
 
 def defaults_table() -> Rows:
-    """Return the defaults of the learners; those that score items weigh their features instead."""
+    """Return the defaults of the learners."""
     rows = [["name", "actions", "defaults", "where items have features"]]
     for name, agent in AGENTS.items():
         if issubclass(agent, Learner):
-            kinds = [agent.actions, *["weights"] * (agent.actions == "scores")]
             discount = {"gamma": float(agent.actions == "items")}
             settings = ", ".join(
                 f"{key}={value}" for key, value in (discount | dict(agent.defaults)).items()
             )
-            actions = ", ".join(f"`{kind}`" for kind in kinds)
             others = ", ".join(f"{key}={value}" for key, value in agent.with_features.items())
-            rows.append([f"`{name}`", actions, f"`{settings}`", f"`{others}`" if others else ""])
+            rows.append(
+                [
+                    f"`{name}`",
+                    f"`{agent.actions}`",
+                    f"`{settings}`",
+                    f"`{others}`" if others else "",
+                ]
+            )
     return rows
 
 

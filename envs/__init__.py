@@ -35,7 +35,7 @@ from .trust_bias import TrustBiasModel
 from .user_browsing import UserBrowsingModel
 from .users import Users
 from .vector_env import ClickVectorEnv
-from .wrappers.actions import FeatureWeightsAction, ScoresAction
+from .wrappers.actions import ScoresAction
 from .wrappers.episode_counts import EpisodeCounts, EpisodeCountsVector
 from .wrappers.item_by_item import ItemByItem
 
@@ -56,7 +56,6 @@ __all__ = [
     "DynamicBayesianModel",
     "EpisodeCounts",
     "EpisodeCountsVector",
-    "FeatureWeightsAction",
     "Instance",
     "ItemByItem",
     "KernelError",

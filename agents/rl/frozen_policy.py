@@ -21,10 +21,9 @@ from ...core.checks import (
     short,
 )
 from ...envs.spaces import check_items, without_repeats
-from ...envs.wrappers.actions import FeatureWeights, OfLists
+from ...envs.wrappers.actions import OfLists
 from ...envs.wrappers.item_by_item import Choices, Draft
 from ..agent import Agent, EnvTraits, Seed
-from ..compiled import value_of
 
 
 class FrozenPolicy(Agent):
@@ -32,10 +31,9 @@ class FrozenPolicy(Agent):
     sb3-contrib, or any function that returns lists.
 
     A model knows by its action space which lists its actions mean, also after it was saved and
-    loaded: those of `ScoresAction`, `FeatureWeightsAction` and `ItemByItem`, and those of
-    `clickgym.agents.vec_env`. A policy that chooses items one by one is called K times for each
-    list. The state of a recurrent policy is kept from session to session, or from item to item if
-    an episode was one list.
+    loaded: those of `ScoresAction` and `ItemByItem`, and those of `clickgym.agents.vec_env`. A
+    policy that chooses items one by one is called K times for each list. The state of a recurrent
+    policy is kept from session to session, or from item to item if an episode was one list.
 
     The agent ranks in the environment itself. It flattens observations for a model that was trained
     behind ``FlattenObservation``, and normalises them by the ``VecNormalize`` of the model's
@@ -127,10 +125,8 @@ class FrozenPolicy(Agent):
                 return self._item_by_item(observation)
             action = self._act(observation, self._is_first)
         self._is_first = False
-        if isinstance(self._actions, FeatureWeights):
-            return self._actions.lists(action, value_of(self, observation, "features"))
         if isinstance(self._actions, OfLists):
-            return self._actions.lists(action)
+            return self._actions.lists(action, observation)
         items = check_items(action, self.n_items, self.n_positions)
         return without_repeats(items, self.n_items)
 

@@ -116,8 +116,8 @@ class Learner(OwnLoop):
     5. Actions number the items in a random order, so ids carry no information, even if an instance
        is stored in order of attraction. A policy that draws whole lists treats all ids alike.
     6. If candidates change from session to session, their features are observed, and not the last
-       clicks, which belong to other candidates. A learner of ``scores`` then chooses ``weights`` of
-       the features, because a place has another candidate in every session.
+       clicks, which belong to other candidates. A learner of ``scores`` then weighs the features,
+       because a place has another candidate in every session.
 
     The library draws from the global generators of Python, NumPy and torch, which `learn` therefore
     seeds: a seed determines the run if no other code in the process draws from them meanwhile.
@@ -240,8 +240,6 @@ class Learner(OwnLoop):
         from .vec_env import StableBaselinesVecEnv
 
         with_features = "features" in getattr(envs.single_observation_space, "spaces", ())
-        if self.actions in ("scores", "weights"):
-            self.actions = "weights" if with_features else "scores"
         if with_features and self.model is None:
             self.hyperparameters |= self._of_features
         items = None if self.draws_lists else self._order

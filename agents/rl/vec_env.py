@@ -9,23 +9,18 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 
 from ...core.checks import check_choice, check_count, check_kind
 from ...core.specs import parse_spec
 from ...envs.vector_env import ClickVectorEnv
-from ...envs.wrappers.actions import FeatureWeights, NumberedLists, Scores
+from ...envs.wrappers.actions import NumberedLists, Scores
 from ...envs.wrappers.item_by_item import Choices, Draft, lists_are_episodes, space_of_drafts
 from ...envs.wrappers.regret import RecordVectorRegret
 
-ACTIONS = {
-    "rankings": NumberedLists,
-    "scores": Scores,
-    "weights": FeatureWeights,
-    "items": Choices,
-}
+ACTIONS = {"rankings": NumberedLists, "scores": Scores, "items": Choices}
 """The kinds of actions, and their spaces."""
 
 
@@ -35,7 +30,6 @@ def vec_env(
     *,
     seed: int | None = None,
     actions: str = "rankings",
-    items: ArrayLike | None = None,
     **arguments: Any,
 ) -> StableBaselinesVecEnv:
     """Return parallel streams for stable-baselines3, as its ``make_vec_env`` does, but stepped
@@ -54,9 +48,7 @@ def vec_env(
         n_envs: B, the number of streams; only with an id.
         seed: the seed of the users. A model that has a seed sets its own.
         actions: ``"rankings"``, lists; or what the wrapper of one environment makes a list of:
-            ``"scores"`` (`ScoresAction`), ``"weights"`` (`FeatureWeightsAction`), ``"items"``
-            (`ItemByItem`).
-        items: ``(L,)`` the order of the items, as in these wrappers.
+            ``"scores"`` (`ScoresAction`) or ``"items"`` (`ItemByItem`).
         **arguments: arguments of the environment of an id, such as ``instance`` and
             ``max_episode_steps``.
 
@@ -88,7 +80,7 @@ def vec_env(
         raise TypeError("n_envs and the arguments of an environment belong to gym.make_vec")
     if isinstance(streams, ClickVectorEnv):
         streams = RecordVectorRegret(streams)
-    envs = StableBaselinesVecEnv(streams, actions, items)
+    envs = StableBaselinesVecEnv(streams, actions)
     envs.seed(seed)
     return envs
 
@@ -102,7 +94,8 @@ class StableBaselinesVecEnv(VecEnv):
 
     Args:
         envs: a vector environment; actions are lists, unless a wrapper of yours changes them.
-        actions, items: as in `vec_env`.
+        actions: as in `vec_env`.
+        items: ``(L,)`` the order in which actions number the items; None is ``0..L-1``.
         is_flat: whether a `Dict` is observed as one array, a `FlatObservation`.
     """
 
@@ -110,7 +103,7 @@ class StableBaselinesVecEnv(VecEnv):
         self,
         envs: VectorEnv,
         actions: str = "rankings",
-        items: ArrayLike | None = None,
+        items: NDArray[np.int64] | None = None,
         is_flat: bool = False,
     ) -> None:
         if envs.metadata.get("autoreset_mode") is not AutoresetMode.SAME_STEP:
@@ -123,8 +116,7 @@ class StableBaselinesVecEnv(VecEnv):
         self._makes_lists = check_choice("actions", actions, ACTIONS) != "rankings"
         self._makes_lists |= items is not None
         if self._makes_lists:
-            described = seen if actions == "weights" else items
-            space = ACTIONS[actions](space, described)
+            space = ACTIONS[actions](space, seen, items)
         self._draft: Draft | None = None
         if isinstance(space, Choices):
             self._draft = Draft(space, (envs.num_envs,))
@@ -159,7 +151,7 @@ class StableBaselinesVecEnv(VecEnv):
             lists = self._draft.rankings
         elif self._makes_lists:
             space: Any = self.action_space
-            lists = space.lists(lists, _features_of(self._observations))
+            lists = space.lists(lists, self._observations)
         observations, rewards, terminated, truncated, infos = self.envs.step(lists)
         over = terminated | truncated
         dones = np.ones_like(over) if self._ends_with_list else over
@@ -274,10 +266,6 @@ class FlatObservation(Box):
             parts.append(seen["observation"] if "observation" in seen else seen["clicks"])
             parts += [rows[seen[name]] for name, rows in self._one_hot.items()]
         return np.concatenate(parts, axis=-1, dtype=np.float32)
-
-
-def _features_of(observations: Any) -> Any:
-    return observations.get("features") if isinstance(observations, dict) else None
 
 
 def _of_stream(observations: Any, b: Any) -> Any:

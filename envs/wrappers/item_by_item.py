@@ -11,17 +11,17 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Dict, Discrete, MultiBinary
 from gymnasium.utils import RecordConstructorArgs
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ...core.checks import AN_ENV, check_kind, integers
 from ..any_env import users_of
-from .actions import OfLists, recorded
+from .actions import OfLists
 
 
 class Choices(OfLists, Discrete):
     """The action is the number of the item at the next position."""
 
-    def __init__(self, lists: Any, items: ArrayLike | None = None) -> None:
+    def __init__(self, lists: Any, observed: gym.Space, items: Any = None) -> None:
         self._describe(lists, items)
         Discrete.__init__(self, self.n_items)
 
@@ -101,9 +101,9 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
     position, from the top down.
 
     Use it for a policy of discrete actions (DQN). A choice that is already on the list stands for
-    the next one, in the order of ``items``, that is not, so each item is shown once; ``placed``
-    says what was placed. `action_masks` has the choices that are left, for a policy that supports
-    masks (MaskablePPO of sb3-contrib). The policy sees the items above when it chooses the next
+    the next item, by number, that is not, so each item is shown once; ``placed`` says what was
+    placed. `action_masks` has the choices that are left, for a policy that supports masks
+    (MaskablePPO of sb3-contrib). The policy sees the items above when it chooses the next
     one. A session costs K passes through the network. The reward comes with the last item. Set the
     discount to 1, because a smaller discount would reduce the reward for the items at the top.
 
@@ -117,18 +117,16 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
 
     Args:
         env: an environment whose action space is a `RankedList`.
-        items: ``(L,)`` all items: choice j is ``items[j]``; None is ``0..L-1``. Draw the order at
-            random if item ids carry information.
 
     Observation:
         A `Dict`: the last observation of ``env`` as ``observation`` (if that is a `Dict`, its own
-        keys), and ``placed`` ``MultiBinary([K, L])``, 1 where a position holds the item of a
-        number; the first row of zeros is the position to be filled. On the last step they are the
+        keys), and ``placed`` ``MultiBinary([K, L])``, 1 where a position holds an item; the first
+        row of zeros is the position to be filled. On the last step they are the
         clicks and the list that got them.
 
     Raises:
         TypeError: the action space is not a `RankedList`.
-        ValueError: ``items`` is not a permutation; in ``step``, a number that is no choice.
+        ValueError: in ``step``, a number that is no item.
         gymnasium.error.ResetNeeded: in ``step``, before `reset` starts a list.
 
     Example:
@@ -145,11 +143,11 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         (2.0, True, array([1, 1], dtype=int8), [[0, 1, 0, 0], [1, 0, 0, 0]])
     """
 
-    def __init__(self, env: gym.Env, items: ArrayLike | None = None) -> None:
+    def __init__(self, env: gym.Env) -> None:
         check_kind("env", env, gym.Env, AN_ENV)
-        RecordConstructorArgs.__init__(self, items=recorded(items))
+        RecordConstructorArgs.__init__(self)
         gym.Wrapper.__init__(self, env)
-        choices = Choices(env.action_space, items)
+        choices = Choices(env.action_space, env.observation_space)
         self.action_space = choices
         self.observation_space = space_of_drafts(env.observation_space, choices)
         self._draft, self._is_one_list = Draft(choices), lists_are_episodes(env)
@@ -178,8 +176,7 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         """Choose the item of the next position.
 
         Args:
-            action: an integer j, which represents the item ``items[j]``, or the next one that is
-                left.
+            action: an item, which stands for the next one that is left if it is on the list.
 
         Returns:
             The observation; the reward, 0 before the last item; whether the list is complete, or a
@@ -205,4 +202,4 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         return self._draft.left
 
     def _observe(self) -> dict[str, Any]:
-        return deepcopy(self._draft.seen(self._observation))  # the caller's own at each step
+        return deepcopy(self._draft.seen(self._observation))  # Gymnasium: new data at every step

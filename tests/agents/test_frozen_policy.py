@@ -24,14 +24,12 @@ from clickgym.agents.rl.learner import one_thread
 from clickgym.envs import (
     ClickEnv,
     ContextualModel,
-    FeatureWeightsAction,
     ItemByItem,
     PositionBasedModel,
     ScoresAction,
 )
 
 SMALL = PositionBasedModel([0.6, 0.5, 0.3, 0.1], [1.0, 0.7, 0.4])
-ITEMS = [2, 0, 3, 1]
 
 
 class Stream:
@@ -56,8 +54,8 @@ def trained(name, env, **arguments):
 
 
 def test_a_saved_model_knows_its_lists(tmp_path):
-    """Their sizes, and the order of the items, by its action space."""
-    env = ScoresAction(ClickEnv(SMALL), ITEMS)
+    """By its action space."""
+    env = ScoresAction(ClickEnv(SMALL))
     model = trained("PPO", env)
     model.save(tmp_path / "model.zip")
     agents = [FrozenPolicy(model=it) for it in (model, PPO.load(tmp_path / "model.zip"))]
@@ -98,9 +96,9 @@ def test_the_state_of_a_policy_ends_with_the_episode():
 
 def test_masked_policy():
     """It builds its list item by item within one session."""
-    model = trained("MaskablePPO", ItemByItem(ClickEnv(SMALL), ITEMS))
+    model = trained("MaskablePPO", ItemByItem(ClickEnv(SMALL)))
     agent = FrozenPolicy(4, 3, model=model)
-    env = ItemByItem(clickgym.RecordRegret(ClickEnv(SMALL)), ITEMS)
+    env = ItemByItem(clickgym.RecordRegret(ClickEnv(SMALL)))
     observation, _ = env.reset(seed=0)
     clicks = np.zeros(3, np.int8)
     for _ in range(10):
@@ -111,7 +109,7 @@ def test_masked_policy():
                 observation, deterministic=True, action_masks=env.action_masks()
             )
             observation, _, done, _, _ = env.step(choice)
-        np.testing.assert_array_equal(shown, np.array(ITEMS)[observation["placed"].argmax(axis=1)])
+        np.testing.assert_array_equal(shown, observation["placed"].argmax(axis=1))
         clicks = observation["observation"]
         observation, _ = env.reset()
     assert env.env.meter.step == 10
@@ -149,10 +147,8 @@ def envs_of_training(wrap, normalised, actions="rankings", users=FEATURES):
     """Environments of stable-baselines3 with wrappers of observations, behind `VecNormalize`."""
 
     def make():
-        if actions == "weights":  # it reads features, so wrappers of observations are outside
-            return wrap(FeatureWeightsAction(ClickEnv(users)))
-        env = wrap(ClickEnv(users))
-        return ScoresAction(env) if actions == "scores" else env
+        env = ClickEnv(users)
+        return wrap(ScoresAction(env) if actions == "scores" else env)
 
     envs = DummyVecEnv([make, make])
     keys = ["features"] if isinstance(envs.observation_space, spaces.Dict) else None
@@ -177,7 +173,7 @@ def policy(name, envs):
 )
 @pytest.mark.parametrize(
     ("name", "actions"),
-    [("PPO", "rankings"), ("SAC", "scores"), ("SAC", "weights")],
+    [("PPO", "rankings"), ("SAC", "scores")],
 )
 def test_lists_of_a_policy_behind_wrappers(name, actions, wrap, normalised):
     """They are those of the trained policy; the agent ranks in the environment itself."""
@@ -189,8 +185,7 @@ def test_lists_of_a_policy_behind_wrappers(name, actions, wrap, normalised):
         observation, _ = env.reset(seed=1)
         decode = {
             "rankings": np.asarray,
-            "scores": ScoresAction(ClickEnv(FEATURES)).action,
-            "weights": lambda action: np.argsort(-(raw["features"] * action).sum(axis=1))[:2],
+            "scores": lambda action: np.argsort(-(raw["features"] * action).sum(axis=1))[:2],
         }[actions]
         for _ in range(20):
             core = env.unwrapped

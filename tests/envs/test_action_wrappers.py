@@ -10,6 +10,7 @@ import warnings
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.spaces import MultiBinary
 from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import TimeLimit
 from hypothesis import given
@@ -17,12 +18,12 @@ from hypothesis import strategies as st
 
 from clickgym.envs import (
     ClickEnv,
-    FeatureWeightsAction,
     ItemByItem,
     PositionBasedModel,
     RankedList,
     ScoresAction,
 )
+from clickgym.envs.wrappers.actions import Scores
 from clickgym.envs.wrappers.item_by_item import Choices, Draft
 
 pytestmark = pytest.mark.uncompiled
@@ -46,22 +47,23 @@ def lists(n_items, n_positions):
 
 @given(st.lists(st.sampled_from([-1.0, -0.5, 0.0, 0.5, 1.0, -9.0, 2.0]), min_size=6, max_size=6))
 def test_scores_sort_items_and_ties_fall_in_the_order_of_items(scores):
-    order = [3, 5, 0, 1, 4, 2]
-    ranking = ScoresAction(scalar(6, 4), order).action(scores)
-    by_definition = sorted(range(6), key=lambda j: (-scores[j], j))
-    assert ranking.tolist() == [order[j] for j in by_definition[:4]]
+    """Also those of a learner, whose actions number the items in another order."""
+    order, env = np.array([3, 5, 0, 1, 4, 2]), scalar(6, 4)
+    by_definition = sorted(range(6), key=lambda j: (-scores[j], j))[:4]
+    assert ScoresAction(env).action(scores).tolist() == by_definition
+    space = Scores(env.action_space, env.observation_space, order)
+    assert space.lists(scores).tolist() == order[by_definition].tolist()
 
 
 # spaces, steps and construction
 # --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("wrapper", [ScoresAction, ItemByItem, FeatureWeightsAction])
-def test_checkers_and_spec(wrapper):
+@pytest.mark.parametrize("users", ["PBMRank-v0", "ContextualPBMRank-v0"])
+@pytest.mark.parametrize("wrapper", [ScoresAction, ItemByItem])
+def test_checkers_and_spec(wrapper, users):
     """The checkers pass, and the spec makes the wrapped environment again."""
-    order = {} if wrapper is FeatureWeightsAction else {"items": [3, 1, 4, 0, 5, 9, 2, 6, 8, 7]}
-    users = "PBMRank-v0" if order else "ContextualPBMRank-v0"
-    env = wrapper(gym.make(users, instance=None if order else "linear:n_items=10"), **order)
+    env = wrapper(gym.make(users))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         # it is, and shall be checked so
@@ -78,23 +80,26 @@ def test_checkers_and_spec(wrapper):
 
 
 BAD = [
-    (ScoresAction, [0.1, np.nan, *[0.2] * 8], r"scores\[1\] is nan; expected a finite number"),
-    (FeatureWeightsAction, [0.1, 0.2], r"weights has shape \(2,\); expected \(10,\)"),
-    (FeatureWeightsAction, None, "weights is None; expected an array of numbers"),
+    ("PBMRank-v0", [0.1, np.nan, *[0.2] * 8], r"scores\[1\] is nan; expected a finite number"),
+    ("ContextualPBMRank-v0", [0.1, 0.2], r"weights has shape \(2,\); expected \(10,\)"),
+    ("ContextualPBMRank-v0", None, "weights is None; expected an array of numbers"),
 ]
 
 
-@pytest.mark.parametrize(("wrapper", "action", "message"), BAD)
-def test_bad_actions(wrapper, action, message):
+@pytest.mark.parametrize(("users", "action", "message"), BAD)
+def test_bad_actions(users, action, message):
     """One line, and no session is played; in many streams it names the stream."""
-    env = wrapper(gym.make("ContextualPBMRank-v0", instance="linear:n_items=10"))
+    env = ScoresAction(gym.make(users))
     env.reset(seed=0)
     with pytest.raises(ValueError, match=f"^{message}$"):
         env.step(action)
     assert env.unwrapped.n_simulated == 0
-    if wrapper is ScoresAction:
+    if users == "PBMRank-v0":
         with pytest.raises(ValueError, match=r"scores\[1, 1\] is nan"):
             env.action_space.lists(np.array([np.zeros(10), action]))
+    else:
+        with pytest.raises(ValueError, match=r"expected an observation with 'features', got None"):
+            env.action_space.lists(np.zeros(10))
 
 
 # refusals
@@ -102,12 +107,9 @@ def test_bad_actions(wrapper, action, message):
 
 
 @pytest.mark.parametrize("wrapper", [ScoresAction, ItemByItem])
-def test_wrappers_want_ranked_lists_and_an_order_of_all_items(wrapper):
+def test_wrappers_want_ranked_lists(wrapper):
     with pytest.raises(TypeError, match=r"expected ranked lists as actions; .* is Discrete"):
         wrapper(gym.make("CartPole-v1"))
-    for items in ([0, 0, 1, 2], [[0, 1, 2, 3]]):
-        with pytest.raises(ValueError, match=r"^items: .*(shows item 0 again|shape)"):
-            wrapper(scalar(), items)
 
 
 # item by item
@@ -118,15 +120,14 @@ def play_list(env, choices):
     return [env.step(choice) for choice in choices][-1]
 
 
-@pytest.mark.parametrize("order", [None, [2, 0, 3, 1]])
 @pytest.mark.parametrize("is_life", [False, True])
-def test_item_by_item_plays_the_sessions_of_the_environment(order, is_life):
+def test_item_by_item_plays_the_sessions_of_the_environment(is_life):
     """A list is an episode, after which the stream goes on; of users who may leave, a life is one,
     and `reset` brings a new user.
     """
     memory = {"id": "CascadeMDPRank-v0", "instance": "clickbait:mean_sessions=3,n_items=4"}
     make = (lambda: gym.make(**memory, n_positions=3)) if is_life else scalar
-    env, plain, ends = ItemByItem(make(), order), make(), 0
+    env, plain, ends = ItemByItem(make()), make(), 0
     observation, _ = env.reset(seed=7)
     plain.reset(seed=7)
     for n, choices in enumerate(lists(4, 3) * 3):
@@ -135,8 +136,7 @@ def test_item_by_item_plays_the_sessions_of_the_environment(order, is_life):
             _, reward, *over, info = env.step(choice)
             assert (reward, over, info) == (0.0, [False, False], {})
         observation, reward, terminated, truncated, info = env.step(choices[-1])
-        ranking = choices if order is None else [order[j] for j in choices]
-        seen, paid, left, _, told = plain.step(ranking)
+        seen, paid, left, _, told = plain.step(choices)
         assert (reward, truncated) == (paid, False)
         np.testing.assert_equal(info, told)
         for key, value in seen.items() if is_life else [("observation", seen)]:
@@ -156,17 +156,19 @@ def test_item_by_item_plays_the_sessions_of_the_environment(order, is_life):
 
 def test_a_choice_that_is_on_the_list_stands_for_the_next_one_that_is_not():
     """In the order of the choices, from the last to the first, and in each stream by itself."""
-    env = ItemByItem(scalar(), [2, 0, 3, 1])
+    env = ItemByItem(scalar())
     env.reset(seed=0)
     for choice in (3, 3):
         env.step(choice)
     observation, *_, info = env.step(0)
-    assert observation["placed"].argmax(axis=1).tolist() == [3, 0, 1]
-    assert info["ranking"].tolist() == [1, 2, 0]
-    draft = Draft(Choices(RankedList(4, 3)), (3,))
-    for choices in ([0, 1, 3], [0, 2, 3], [0, 1, 3]):
-        draft.place(choices)
-    assert draft.rankings.tolist() == [[0, 1, 2], [1, 2, 3], [3, 0, 1]]
+    assert observation["placed"].argmax(axis=1).tolist() == info["ranking"].tolist() == [3, 0, 1]
+    order = np.array([2, 0, 3, 1])  # as in learners
+    for items in (None, order):
+        draft = Draft(Choices(RankedList(4, 3), MultiBinary(3), items), (3,))
+        for choices in ([0, 1, 3], [0, 2, 3], [0, 1, 3]):
+            draft.place(choices)
+        numbers = np.array([[0, 1, 2], [1, 2, 3], [3, 0, 1]])
+        assert draft.rankings.tolist() == (numbers if items is None else order[numbers]).tolist()
 
 
 def test_options_of_reset_reach_the_environment():

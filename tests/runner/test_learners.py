@@ -388,7 +388,7 @@ def test_continuous_actions_are_weights_of_features(name):
     spec, env = f"{name}:learning_starts=16,batch_size=8", ClickEnv(USERS)
     agent = clickgym.make_agent(spec, env, seed=0)
     clickgym.run(agent, env, 64, seed=0)
-    assert (agent.actions, agent.model.action_space.shape) == ("weights", (3,))
+    assert (agent.actions, agent.model.action_space.shape) == ("scores", (3,))
     frozen = FrozenPolicy(model=agent.model)
     observation, _ = env.reset(seed=1)
     for _ in range(10):
