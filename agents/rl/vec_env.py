@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import gymnasium as gym
@@ -10,8 +9,7 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from numpy.typing import NDArray
-from stable_baselines3.common.monitor import Monitor
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from ...core.checks import check_choice, check_count, check_kind
 from ...core.specs import parse_spec
@@ -31,13 +29,13 @@ def vec_env(
     seed: int | None = None,
     actions: str = "rankings",
     **arguments: Any,
-) -> StableBaselinesVecEnv:
+) -> VecMonitor:
     """Return parallel streams for stable-baselines3, as its ``make_vec_env`` does, but stepped
     together in compiled code.
 
     The log of the library has ``rollout/ep_rew_mean``, and `RecordVectorRegret` measures the
     training: ``envs.result("mine")`` is what `clickgym.run` returns, for `clickgym.Results`. All
-    streams are one run.
+    streams are one run, and each model needs new ones.
 
     Args:
         env: an id, such as ``"PBMRank-v0"``, with arguments if any, as `clickgym.run` takes it:
@@ -53,7 +51,7 @@ def vec_env(
             ``max_episode_steps``.
 
     Returns:
-        A vector environment of the library with B environments.
+        A vector environment of the library with B environments, in its ``VecMonitor``.
 
     Raises:
         TypeError: ``env`` is neither, or the arguments are those of the other.
@@ -80,17 +78,16 @@ def vec_env(
         raise TypeError("n_envs and the arguments of an environment belong to gym.make_vec")
     if isinstance(streams, ClickVectorEnv):
         streams = RecordVectorRegret(streams)
-    envs = StableBaselinesVecEnv(streams, actions)
+    envs = VecMonitor(StableBaselinesVecEnv(streams, actions))
     envs.seed(seed)
     return envs
 
 
 class StableBaselinesVecEnv(VecEnv):
-    """The streams that `vec_env` returns.
+    """A vector environment of Gymnasium as one of stable-baselines3.
 
     All streams are one object, so attributes are those of the vector environment, and the same for
-    every stream. The info of a stream has the ``regret`` of its session, and where an episode ended
-    what ``Monitor`` of the library writes there.
+    every stream. The info of a stream has the ``regret`` of its session.
 
     Args:
         envs: a vector environment; actions are lists, unless a wrapper of yours changes them.
@@ -111,10 +108,10 @@ class StableBaselinesVecEnv(VecEnv):
                 "stable-baselines3 resets a finished stream in the same step: build the vector "
                 'environment with autoreset_mode="SameStep"'
             )
-        self.envs, seen = envs, envs.single_observation_space
         space: Any = envs.single_action_space
-        self._makes_lists = check_choice("actions", actions, ACTIONS) != "rankings"
-        self._makes_lists |= items is not None
+        seen = envs.single_observation_space
+        check_choice("actions", actions, ACTIONS)
+        self._makes_lists = actions != "rankings" or items is not None
         if self._makes_lists:
             space = ACTIONS[actions](space, seen, items)
         self._draft: Draft | None = None
@@ -123,15 +120,12 @@ class StableBaselinesVecEnv(VecEnv):
             seen = space_of_drafts(seen, space)
         self._ends_with_list = self._draft is not None and lists_are_episodes(envs)
         self._flat = FlatObservation(seen) if is_flat and isinstance(seen, Dict) else None
+        self.envs, self._observations = envs, None
         super().__init__(envs.num_envs, self._flat or seen, space)
-        self._observations: Any = None
-        self._start, self._returns = time.time(), np.zeros(envs.num_envs)
-        self._lengths = np.zeros(envs.num_envs, np.int64)
 
     def reset(self) -> Any:
         self._observations, _ = self.envs.reset(seed=self._seeds[0])
         self._reset_seeds()
-        self._returns[:], self._lengths[:] = 0.0, 0
         if self._draft is not None:
             self._draft.clear()
         return self._seen(self._observations)
@@ -140,39 +134,28 @@ class StableBaselinesVecEnv(VecEnv):
         self._actions = actions
 
     def step_wait(self) -> tuple[Any, np.ndarray, np.ndarray, list[dict[str, Any]]]:
-        self._lengths += 1
-        every = range(self.num_envs)
         lists: Any = self._actions
+        by_stream: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         if self._draft is not None:
             self._draft.place(lists)
             if not self._draft.complete:
                 nothing = np.zeros(self.num_envs, np.float32)
-                return self._seen(self._observations), nothing, nothing > 0, [{} for _ in every]
+                return self._seen(self._observations), nothing, nothing > 0, by_stream
             lists = self._draft.rankings
         elif self._makes_lists:
             space: Any = self.action_space
             lists = space.lists(lists, self._observations)
         observations, rewards, terminated, truncated, infos = self.envs.step(lists)
-        over = terminated | truncated
-        dones = np.ones_like(over) if self._ends_with_list else over
-        by_stream: list[dict[str, Any]] = [{} for _ in every]
         for sessions in (infos, infos.get("final_info", {})):
             for b in np.flatnonzero(sessions.get("_regret", ())):
                 by_stream[b]["regret"] = float(sessions["regret"][b])
-        self._returns += rewards
+        over = terminated | truncated
+        dones = np.ones_like(over) if self._ends_with_list else over
         for b in np.flatnonzero(dones):
             last = infos["final_obs"][b] if over[b] else _of_stream(observations, b)
-            is_cut = bool(truncated[b] and not terminated[b] and not self._ends_with_list)
-            by_stream[b] |= {
-                "terminal_observation": self._seen(last, b),
-                "TimeLimit.truncated": is_cut,
-                "episode": {
-                    "r": float(self._returns[b]),
-                    "l": int(self._lengths[b]),
-                    "t": round(time.time() - self._start, 6),
-                },
-            }
-        self._returns[dones], self._lengths[dones] = 0.0, 0
+            is_cut = truncated[b] and not terminated[b] and not self._ends_with_list
+            by_stream[b]["terminal_observation"] = self._seen(last, b)
+            by_stream[b]["TimeLimit.truncated"] = bool(is_cut)
         self._observations = observations
         if self._draft is not None:
             self._draft.clear()
@@ -185,20 +168,8 @@ class StableBaselinesVecEnv(VecEnv):
         return observations if self._flat is None else self._flat.flat(observations)
 
     def result(self, agent: str, horizon: int | None = None, *, trained: int | None = None) -> Any:
-        """Return what was measured so far as a `clickgym.Result`, as `RecordRegret.result` does.
-        Each model needs new environments.
-
-        Raises:
-            AttributeError: there is no `RecordVectorRegret`; the message says where it belongs.
-        """
-        try:
-            result = self._found("result")
-        except AttributeError:
-            raise AttributeError(
-                "these streams are not measured: put RecordVectorRegret around what gym.make_vec "
-                "returned, and the wrappers around that; vec_env(id, n_envs) does"
-            ) from None
-        return result(agent, horizon, trained=trained)
+        """Return what was measured so far as a `clickgym.Result`, as `RecordRegret.result` does."""
+        return self._found("result")(agent, horizon, trained=trained)
 
     def close(self) -> None:
         self.envs.close()
@@ -217,23 +188,16 @@ class StableBaselinesVecEnv(VecEnv):
         return [result[b] if has_rows else result for b in self._get_indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
-        is_there = wrapper_class is Monitor  # which these streams are
-        is_there |= any(isinstance(layer, wrapper_class) for layer in self._layers()[:-1])
-        return [is_there for _ in self._get_indices(indices)]
+        return [False for _ in self._get_indices(indices)]  # of single environments there are none
 
     def _found(self, name: str) -> Any:
         """Return an attribute of the outermost layer of the vector environment that has it."""
         if name == "action_masks" and self._draft is not None:
             return lambda: self._draft.left
-        layers = self._layers()
-        return getattr(next((it for it in layers if hasattr(it, name)), self.envs), name)
-
-    def _layers(self) -> list[Any]:
-        """The wrappers of the vector environment, from the outermost on, and the environment."""
-        layers: list[Any] = [self.envs]
-        while isinstance(layers[-1], VectorWrapper):
-            layers.append(layers[-1].env)
-        return layers
+        layer: Any = self.envs
+        while not hasattr(layer, name) and isinstance(layer, VectorWrapper):
+            layer = layer.env
+        return getattr(layer, name)
 
 
 class FlatObservation(Box):
