@@ -13,8 +13,12 @@ try:
     import torch
     from stable_baselines3.common.distributions import MultiCategoricalDistribution
     from stable_baselines3.common.policies import ActorCriticPolicy
-    from stable_baselines3.common.preprocessing import get_flattened_obs_dim
-    from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, MlpExtractor
+    from stable_baselines3.common.torch_layers import (
+        BaseFeaturesExtractor,
+        CombinedExtractor,
+        FlattenExtractor,
+        MlpExtractor,
+    )
     from torch import Tensor, nn
 except ImportError as error:
     raise ImportError(
@@ -105,29 +109,15 @@ class PlackettLuceDistribution(MultiCategoricalDistribution):
         return order.gather(1, values.gather(1, order).topk(self.n_positions, dim=1).indices)
 
 
-class _Observation(BaseFeaturesExtractor):
-    """The input of the networks: a row for each item ``(B, L, d)``, or all entries of the
-    observation as one array.
-    """
+class _Rows(BaseFeaturesExtractor):
+    """The input of the networks where items have rows, ``(B, L, d)``."""
 
-    def __init__(self, observation_space: Any) -> None:
-        entries: dict[str, Any] = (
-            observation_space.spaces
-            if isinstance(observation_space, Dict)
-            else {"": observation_space}
-        )
-        sizes = {name: get_flattened_obs_dim(space) for name, space in entries.items()}
-        rows = _rows_of(observation_space)
-        size = entries[rows].shape[1] if rows else sum(sizes.values())
-        super().__init__(observation_space, size)
-        self._entries, self._rows = list(entries), rows
+    def __init__(self, observation_space: Dict, entry: str) -> None:
+        super().__init__(observation_space, observation_space[entry].shape[1])  # type: ignore[index]
+        self._entry = entry
 
     def forward(self, observations: Any) -> Tensor:
-        if not isinstance(observations, dict):
-            return observations.flatten(1)
-        if self._rows:
-            return observations[self._rows]
-        return torch.cat([observations[name].flatten(1) for name in self._entries], dim=1)
+        return observations[self._entry]
 
 
 class _Networks(MlpExtractor):
@@ -226,13 +216,23 @@ class PlackettLuceActorCritic(ActorCriticPolicy):
         **others: Any,
     ) -> None:
         _check_space(type(self).__name__, action_space)
-        self.sees_features = bool(_rows_of(observation_space))
+        is_dict = isinstance(observation_space, Dict)
+        rows = [entry for entry in BY_ITEM if is_dict and entry in observation_space.spaces]
+        self.sees_features = bool(rows)
+        extractor: dict[str, Any] = {
+            "features_extractor_class": CombinedExtractor if is_dict else FlattenExtractor
+        }
+        if rows:
+            extractor = {
+                "features_extractor_class": _Rows,
+                "features_extractor_kwargs": {"entry": rows[0]},
+            }
         super().__init__(
             observation_space,
             action_space,
             lr_schedule,
-            activation_fn=activation_fn or (nn.ReLU if self.sees_features else nn.Tanh),
-            **{"features_extractor_class": _Observation, **others},
+            activation_fn=activation_fn or (nn.ReLU if rows else nn.Tanh),
+            **(others if "features_extractor_class" in others else extractor | others),
         )
 
     def _build_mlp_extractor(self) -> None:
@@ -265,9 +265,3 @@ def _check_space(name: str, action_space: Space) -> None:
             f"{name} draws ranked lists: expected the action space RankedList or "
             f"MultiDiscrete([L] * K), without a wrapper of actions; got {action_space!r}"
         )
-
-
-def _rows_of(space: Space) -> str:
-    """Return the entry with a row for each item that the policy reads; empty if there is none."""
-    found = [entry for entry in BY_ITEM if isinstance(space, Dict) and entry in space.spaces]
-    return found[0] if found else ""
