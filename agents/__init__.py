@@ -9,7 +9,7 @@ from .compiled import CompiledAgent, ContextualAgent, StateAgent
 from .published import *  # noqa: F403
 from .published import AGENTS
 from .rl.frozen_policy import FrozenPolicy
-from .rl.learner import Learner, OwnLoop
+from .rl.learner import Learner
 
 if TYPE_CHECKING:
     from .rl.plackett_luce import PlackettLuceActorCritic as PlackettLuceActorCritic
@@ -23,7 +23,6 @@ __all__ = [
     "ContextualAgent",
     "FrozenPolicy",
     "Learner",
-    "OwnLoop",
     "StateAgent",
 ]
 __all__ += AGENTS

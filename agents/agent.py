@@ -64,9 +64,8 @@ class EnvTraits(NamedTuple):
 
 
 class BaseAgent:
-    """Base class of agents of all kinds: `Agent`, which ranks session by session, and `OwnLoop`,
-    which trains in a loop of its own. They answer what the runner must know before the first
-    session.
+    """Base class of agents of all kinds: `Agent`, which ranks session by session, and `Learner`,
+    which steps parallel streams. They answer what the runner must know before the first session.
     """
 
     observes: ClassVar[tuple[str, ...]] = ()

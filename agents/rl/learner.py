@@ -1,5 +1,4 @@
-"""`OwnLoop`, the interface of agents with a training loop of their own, and `Learner`, the
-algorithms of stable-baselines3 and sb3-contrib.
+"""`Learner`, the algorithms of stable-baselines3 and sb3-contrib as agents.
 
 stable-baselines3 and torch are imported only when an algorithm learns; both come with ``pip install
 "clickgym[rl]"``.
@@ -41,64 +40,13 @@ them: ``sb3_contrib:TRPO``.
 """
 
 
-class OwnLoop(BaseAgent):
-    """Base class of agents with a training loop of their own, over parallel streams of sessions.
-
-    An `Agent` returns one list at a time, but such an agent gets the streams, and steps them.
-    `clickgym.run` counts the sessions. A subclass has a constructor ``(n_items, n_positions, *,
-    ..., seed=None)`` and `learn`.
-    """
-
-    engine: ClassVar[str] = "own streams"
-    """What `clickgym.Result.engine` says."""
-    click_models: ClassVar[str] = "any"
-    n_envs: int = 8
-    """The number of streams."""
-
-    def engine_in(self, env: EnvTraits, wanted: str) -> str:
-        name, reason = type(self).__name__, ""
-        if env.obstacle:
-            reason = f"learns on streams of its own, which would bypass {env.layer}"
-        elif env.changing:
-            changes = f"a {env.changing} changes at given steps"
-            reason = f"learns on streams with clocks of their own, and {changes}"
-        elif env.n_queries > 1:
-            cure = "train it with gym.make_vec, and play it as a FrozenPolicy"
-            reason = f"would train on the queries of the test; {cure} (docs/rl_results.md)"
-        if reason:
-            raise UnsuitedError(name, reason)
-        if wanted != "auto":
-            raise ValueError(f"engine={wanted!r}: {name} has a loop of its own, {self.engine}")
-        return self.engine
-
-    def learn(
-        self,
-        envs: VectorEnv,
-        sessions: int,
-        on_step: Callable[[], bool],
-        discount: float | None = None,
-    ) -> None:
-        """Learn from sessions; a further call continues the training.
-
-        Args:
-            envs: ``n_envs`` streams, with ``autoreset_mode`` ``SAME_STEP``. Their actions are lists
-                ``(n_envs, K)``, and their observations those of the environment. Call ``reset``
-                first.
-            sessions: how many to play, over all streams together. Fewer are an error.
-            on_step: the function to call after each step of the streams; stop when it returns
-                False.
-            discount: the probability that another session of the same user follows; None if
-                sessions are independent of one another.
-        """
-        raise NotImplementedError
-
-
-class Learner(OwnLoop):
+class Learner(BaseAgent):
     """Base class of learners: algorithms of stable-baselines3 and libraries built on it, on the
     stream of sessions; `clickgym.run` runs them like agents.
 
-    A subclass says the kind of its actions, its defaults, and by `algorithm` the class of the
-    library. Other hyper-parameters are passed to that class unchanged. These rules hold for all
+    An `Agent` returns one list at a time, but a learner steps ``n_envs`` parallel streams by
+    itself. A subclass says the kind of its actions, its defaults, and by `algorithm` the class of
+    the library. Other hyper-parameters are passed to that class unchanged. These rules hold for all
     subclasses:
 
     1. The discount is 0. Sessions are independent of one another: a list changes the reward of its
@@ -142,7 +90,9 @@ class Learner(OwnLoop):
     reinforcement learning implementations*, JMLR 2021.
     """
 
-    engine = "stable-baselines3"
+    engine: ClassVar[str] = "stable-baselines3"
+    """What `clickgym.Result.engine` says."""
+    click_models: ClassVar[str] = "any"
     paper: ClassVar[str] = "your own"
     """A short reference to the paper and the library of the algorithm."""
     actions: str = "rankings"
@@ -176,6 +126,22 @@ class Learner(OwnLoop):
         self.rng = generator(seed)
         self._order = self.rng.permutation(self.n_items)
         self.model: Any = None
+
+    def engine_in(self, env: EnvTraits, wanted: str) -> str:
+        name, reason = type(self).__name__, ""
+        if env.obstacle:
+            reason = f"learns on streams of its own, which would bypass {env.layer}"
+        elif env.changing:
+            changes = f"a {env.changing} changes at given steps"
+            reason = f"learns on streams with clocks of their own, and {changes}"
+        elif env.n_queries > 1:
+            cure = "train it with gym.make_vec, and play it as a FrozenPolicy"
+            reason = f"would train on the queries of the test; {cure} (docs/rl_results.md)"
+        if reason:
+            raise UnsuitedError(name, reason)
+        if wanted != "auto":
+            raise ValueError(f"engine={wanted!r}: {name} has a loop of its own, {self.engine}")
+        return self.engine
 
     def _taken(self) -> tuple[list[str], bool]:
         """Return the argument names of the library's class, and whether it takes any."""
@@ -233,7 +199,16 @@ class Learner(OwnLoop):
         on_step: Callable[[], bool],
         discount: float | None = None,
     ) -> None:
-        """As `OwnLoop.learn`. Only the first call uses the discount."""
+        """Learn from sessions; a further call continues the training.
+
+        Args:
+            envs: ``n_envs`` streams, with ``autoreset_mode`` ``SAME_STEP``, whose actions are lists
+                ``(n_envs, K)``.
+            sessions: how many to play, over all streams together.
+            on_step: called after each step of the streams; the training ends when it returns False.
+            discount: the probability that another session of the same user follows; None if
+                sessions are independent of one another. Only the first call uses it.
+        """
         from stable_baselines3.common.logger import Logger
         from stable_baselines3.common.utils import set_random_seed
 
@@ -313,7 +288,7 @@ def adopt(algorithm: type) -> type[Learner]:
     if not any(base.__module__.startswith("stable_baselines3.") for base in algorithm.__mro__):
         raise ValueError(
             f"{algorithm.__module__}:{algorithm.__qualname__} is not a subclass of "
-            "clickgym.agents.Agent or OwnLoop, nor an algorithm of stable-baselines3"
+            "clickgym.agents.Agent, nor an algorithm of stable-baselines3"
         )
     known = [ACTIONS_OF[base.__name__] for base in algorithm.__mro__ if base.__name__ in ACTIONS_OF]
     members = {

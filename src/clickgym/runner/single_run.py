@@ -35,7 +35,7 @@ def run(
     clicks.
 
     Args:
-        agent: any `Agent` or `OwnLoop`; it continues from its present state and keeps its new state
+        agent: any `Agent` or `Learner`; it continues from its present state and keeps its new state
             afterwards. Its further runs are called ``"TopRank, continued"``. Or a name or class as
             in `make_agent`, such as ``"TopRank"``: then an agent is made with ``seed``.
         env: an environment, which is reset first; or what `sweep` takes, such as ``"PBMRank-v0"``
@@ -50,7 +50,7 @@ def run(
             the start and later at equal distances. The last is always T.
         engine: ``"compiled"``, ``"python"`` (one ``env.step`` at a time), or ``"auto"``, which
             takes the compiled engine if the pair allows it. Both engines give the same lists,
-            clicks and regret, bit for bit. An `OwnLoop` takes only ``"auto"``.
+            clicks and regret, bit for bit. A `Learner` takes only ``"auto"``.
         metrics: names of further metrics, keys of `clickgym.runner.METRICS`. If candidates or
             states change from session to session, metrics that need a best or a production list are
             an error.

@@ -211,8 +211,7 @@ def play_learner(run: Run) -> float:
 
 class RecordedStreams(VectorWrapper):
     """The streams of a run's users on which a learner trains: the run's meter and metrics count
-    their sessions, and the run's seed determines the users, whatever seeds `reset` gets. Users who
-    come back are not reset again; those who change are not played by learners.
+    their sessions, and the run's seed determines the users, whatever seeds `reset` gets.
 
     Args:
         run: whose agent has ``n_envs``, the number of streams.
@@ -230,26 +229,17 @@ class RecordedStreams(VectorWrapper):
             autoreset_mode=AutoresetMode.SAME_STEP,
         )
         super().__init__(envs)
-        self._run, self._is_over = run, False
+        self._run = run
         self._seed = int(env.np_random.integers(2**31))
 
     def reset(
         self, *, seed: Any = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        users: Any = self._run.env.unwrapped.model  # type: ignore[attr-defined]
-        if self._run.meter.step and users.may_leave:
-            raise RuntimeError(
-                "learn resets its streams, which would cut episodes short: they begin their next "
-                "ones by themselves"
-            )
         seed = None if self._run.meter.step else self._seed
         return super().reset(seed=seed, options=options)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         meter, metrics = self._run.meter, self._run.metrics
-        if self._is_over:  # it would never end
-            raise RuntimeError("learn goes on after its last session: stop when on_step() is False")
-        self._is_over = meter.step >= meter.horizon  # a step more does no harm
         contexts = metrics.before_step(self.env, self.num_envs) if metrics.summed else ()
         outcome = observations, rewards, _, _, infos = super().step(actions)
         _, clicks, sessions = played(observations, infos)
