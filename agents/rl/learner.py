@@ -11,7 +11,7 @@ import importlib
 import inspect
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -30,7 +30,6 @@ ACTIONS_OF = {
     "DQN": "items",
     "QRDQN": "items",
     "MaskablePPO": "items",
-    "ARS": "items",  # learns from whole episodes: with items, a list is one
 }
 """The actions of algorithms that cannot act by ``rankings``, as in `clickgym.agents.vec_env`."""
 
@@ -112,12 +111,8 @@ class Learner(BaseAgent):
             )
         self.n_items = check_count("n_items", n_items)
         self.n_positions = check_positions(n_positions, self.n_items)
-        for name in hyperparameters.keys() - self.defaults.keys() - {"net_arch"}:
-            taken, takes_any = self._taken()  # imports the library
-            if name not in taken and not takes_any:
-                known = dict.fromkeys([*self.defaults, "net_arch", *taken])
-                label = type(self).__name__
-                raise TypeError(f"{label}: " + unknown("hyper-parameter", name, known))
+        if others := hyperparameters.keys() - self.defaults.keys() - {"net_arch"}:
+            self._check_names(others)
         self.hyperparameters = {**self.defaults, **hyperparameters}
         self._of_features = {
             name: value for name, value in self.with_features.items() if name not in hyperparameters
@@ -143,10 +138,13 @@ class Learner(BaseAgent):
             raise ValueError(f"engine={wanted!r}: {name} has a loop of its own, {self.engine}")
         return self.engine
 
-    def _taken(self) -> tuple[list[str], bool]:
-        """Return the argument names of the library's class, and whether it takes any."""
+    def _check_names(self, names: Set[str]) -> None:
+        """Check that the library's class has some hyper-parameters; imports the library."""
         parameters = inspect.signature(self.algorithm()).parameters
-        return list(parameters), any(it.kind is it.VAR_KEYWORD for it in parameters.values())
+        takes_any = any(it.kind is it.VAR_KEYWORD for it in parameters.values())
+        for name in [] if takes_any else sorted(names - parameters.keys()):
+            known = dict.fromkeys([*self.defaults, "net_arch", *parameters])
+            raise TypeError(f"{type(self).__name__}: " + unknown("hyper-parameter", name, known))
 
     @property
     def draws_lists(self) -> bool:
@@ -188,9 +186,7 @@ class Learner(BaseAgent):
         gamma = 1.0 if self.actions == "items" else 0.0
         if discount is not None:  # that of a session, divided among its choices
             gamma = discount ** (1 / self.choices)
-        taken, takes_any = self._taken()
-        always = {"policy": policy, "device": "cpu", "gamma": gamma}
-        return {key: it for key, it in always.items() if takes_any or key in taken} | arguments
+        return {"policy": policy, "device": "cpu", "gamma": gamma} | arguments
 
     def learn(
         self,
@@ -223,14 +219,12 @@ class Learner(BaseAgent):
         choices = self.choices
 
         def after_step(*_: Any) -> bool:
-            if not on_step():
-                raise _EnoughError
-            return True
+            return on_step()
 
         seed = int(self.rng.integers(2**31))
         # seed here, because with a seed argument the library would also reseed the streams
         set_random_seed(seed)
-        with one_thread(), contextlib.suppress(_EnoughError):
+        with one_thread():
             if self.model is None:
                 self.model = self.algorithm()(env=streams, **self.arguments(discount))
                 self.model.set_logger(Logger(None, []))  # the default makes a temporary folder
@@ -263,10 +257,6 @@ class Learner(BaseAgent):
         return as_call(
             self, n_items=self.n_items, n_positions=self.n_positions, **self.hyperparameters
         )
-
-
-class _EnoughError(Exception):
-    """The horizon is reached. Raised, because some algorithms ignore what a callback returns."""
 
 
 @cache

@@ -154,7 +154,6 @@ def test_a_learner_is_not_compared_run_by_run() -> None:
         ("sb3_contrib:MaskablePPO:n_steps=10,batch_size=64,n_epochs=2", "items"),
         ("sb3_contrib:RecurrentPPO:n_steps=8,batch_size=64,n_epochs=2", "rankings"),
         ("stable_baselines3:TD3:learning_starts=16", "scores"),
-        ("sb3_contrib:ARS", "items"),
         *slow(
             ("sb3_contrib:TRPO:n_steps=8,batch_size=64", "rankings"),
             ("sb3_contrib:TQC:learning_starts=16,n_envs=4", "scores"),
@@ -176,8 +175,7 @@ def test_classes_of_the_libraries_run_as_they_are(spec: str, actions: str) -> No
         result = clickgym.run(agent, env, 80, seed=0)
         assert result.agent == spec.split(":")[1]
         regret.append(result.regret.tolist())
-        if name != "sb3_contrib:ARS":  # which has no discount
-            assert agent.model.gamma == (1.0 if actions == "items" else 0.0)
+        assert agent.model.gamma == (1.0 if actions == "items" else 0.0)
     assert regret[0] == regret[1]
 
 
