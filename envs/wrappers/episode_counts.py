@@ -19,22 +19,32 @@ Infos = dict[str, Any]
 
 
 class Counts:
-    """What was shown and clicked in the episodes of B streams.
+    """What was shown and clicked in the present episodes of B streams.
 
     Args:
-        n_streams, n_items, n_positions: B, L and K.
-        n_sessions: T, of an episode; None if it is not fixed.
+        env: the environment of one stream, or of many.
+        clicks: the space of the clicks that a stream observes.
+        n_streams: B.
 
     Attributes:
         shown, clicked: ``(B, L, K)`` how often each item was shown, and clicked, at each position.
         steps: ``(B,)`` the sessions so far.
+        space: of what a stream observes.
     """
 
-    def __init__(
-        self, n_streams: int, n_items: int, n_positions: int, n_sessions: int | None
-    ) -> None:
+    def __init__(self, env: Any, clicks: gym.Space[Any], n_streams: int) -> None:
+        users = users_of(env)
+        if users is None or not users.n_sessions or clicks != MultiBinary(users.n_positions):
+            raise ValueError(
+                f"{env} observes {clicks}; expected clicks, and episodes of a fixed length, as in "
+                "Queries environments of clickgym"
+            )
+        env.unwrapped.needs_counts = False  # it no longer warns that nobody counts
+        n_items, n_positions = users.n_items, users.n_positions
         self.shown, self.clicked = np.zeros((2, n_streams, n_items, n_positions))
-        self.steps, self.n_sessions = np.zeros(n_streams), n_sessions
+        self.steps, self.n_sessions = np.zeros(n_streams), users.n_sessions
+        rows = Box(0.0, np.inf, (n_items, 4 * n_positions + 1), np.float32)
+        self.space = Dict(clicks=clicks, counts=rows)
 
     def start(self, which: Any = slice(None)) -> None:
         """Count the episodes of some streams from 0."""
@@ -50,27 +60,13 @@ class Counts:
     def observed(self) -> NDArray[np.float32]:
         """Return ``(B, L, 4 K + 1)``: of each item log(1 + n), n how often it was shown at each
         position, then how often clicked; both as means over all items; and the part of the episode
-        that is left (log(1 + sessions so far) if its length is not fixed).
+        that is left.
         """
         own = np.log1p(np.concatenate([self.shown, self.clicked], axis=2))
-        left = 1.0 - self.steps / self.n_sessions if self.n_sessions else np.log1p(self.steps)
+        left = 1.0 - self.steps / self.n_sessions
         mean = np.broadcast_to(own.mean(axis=1, keepdims=True), own.shape)
         time = np.broadcast_to(left[:, None, None], (*own.shape[:2], 1))
         return np.concatenate([own, mean, time], axis=2, dtype=np.float32)
-
-
-def _counts_of(env: Any, space: gym.Space[Any], n_streams: int) -> tuple[Counts, Dict]:
-    """Return the counts of an environment's streams, and the space of an observation; the
-    environment no longer warns that nobody counts.
-    """
-    users = users_of(env)
-    if users is None or space != MultiBinary(users.n_positions):
-        raise ValueError(f"{env} observes {space}; expected an environment of clickgym with clicks")
-    env.unwrapped.needs_counts = False
-    n_items, n_positions = users.n_items, users.n_positions
-    rows = Box(0.0, np.inf, (n_items, 4 * n_positions + 1), np.float32)
-    counts = Counts(n_streams, n_items, n_positions, users.n_sessions)
-    return counts, Dict(clicks=space, counts=rows)
 
 
 class EpisodeCounts(gym.Wrapper, RecordConstructorArgs):
@@ -80,13 +76,12 @@ class EpisodeCounts(gym.Wrapper, RecordConstructorArgs):
     The observation is a mapping of the ``clicks`` ``(K,)`` and of ``counts`` ``(L, 4K + 1)``. The
     row of an item has log(1 + n) for the numbers of displays n at each position, and for those of
     clicks. The same numbers as means over all items follow. The last entry is the part of the
-    episode that is left; if the length of an episode is not fixed, log(1 + its sessions so far).
+    episode that is left.
 
     `PlackettLuceActorCritic` scores each item by its row.
 
     Args:
-        env: an environment of this package, whose actions are lists and whose observation is the
-            clicks.
+        env: an environment of queries, whose actions are lists and whose observation is the clicks.
 
     Raises:
         ValueError: another environment.
@@ -102,7 +97,8 @@ class EpisodeCounts(gym.Wrapper, RecordConstructorArgs):
         check_kind("env", env, gym.Env, AN_ENV)
         RecordConstructorArgs.__init__(self)
         gym.Wrapper.__init__(self, env)
-        self._counts, self.observation_space = _counts_of(env, env.observation_space, 1)
+        self._counts = Counts(env, env.observation_space, 1)
+        self.observation_space = self._counts.space
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, Infos]:
         clicks, info = self.env.reset(seed=seed, options=options)
@@ -133,9 +129,9 @@ class EpisodeCountsVector(VectorWrapper):
         super().__init__(env)
         if env.metadata.get("autoreset_mode") is not AutoresetMode.SAME_STEP:
             raise ValueError('expected streams of gym.make_vec(..., autoreset_mode="SameStep")')
-        clicks = env.single_observation_space
-        self._counts, self.single_observation_space = _counts_of(env, clicks, env.num_envs)
-        self.observation_space = batch_space(self.single_observation_space, env.num_envs)
+        self._counts = Counts(env, env.single_observation_space, env.num_envs)
+        self.single_observation_space = self._counts.space
+        self.observation_space = batch_space(self._counts.space, env.num_envs)
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, Infos]:
         clicks, infos = self.env.reset(seed=seed, options=options)

@@ -17,8 +17,10 @@ import clickgym
 from clickgym.envs import (
     CascadeModel,
     ClickEnv,
+    ClickVectorEnv,
     EpisodeCounts,
     EpisodeCountsVector,
+    PositionBasedModel,
     QueryUsers,
     Users,
     load_instance,
@@ -196,37 +198,35 @@ def counts_of(sessions, n_items, n_positions, n_sessions):
         shown[ranking, range(n_positions)] += 1
         clicked[ranking, range(n_positions)] += clicks
     own = np.log1p(np.hstack([shown, clicked]))
-    left = 1 - len(sessions) / n_sessions if n_sessions else np.log1p(len(sessions))
+    left = 1 - len(sessions) / n_sessions
     return np.hstack([own, np.tile(own.mean(axis=0), (n_items, 1)), np.full((n_items, 1), left)])
 
 
 def test_the_last_clicks_of_an_episode_are_counted():
-    given = {"attraction": [1.0, 1.0, 1.0], "examination": [1.0, 1.0], "max_episode_steps": 1}
-    envs = EpisodeCountsVector(gym.make_vec("PBMRank-v0", 2, autoreset_mode="SameStep", **given))
+    users = QueryUsers([PositionBasedModel([1.0, 1.0, 1.0], [1.0, 1.0])] * 2, n_sessions=1)
+    envs = EpisodeCountsVector(ClickVectorEnv(users, 2, autoreset_mode="SameStep"))
     envs.reset(seed=0)
     final = envs.step(np.array([[0, 1], [2, 0]]))[4]["final_obs"]
     assert [one["clicks"].tolist() for one in final] == [[1, 1], [1, 1]]
-    expected = counts_of([([2, 0], [1, 1])], 3, 2, None)
+    expected = counts_of([([2, 0], [1, 1])], 3, 2, 1)
     np.testing.assert_allclose(final[1]["counts"], expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("env_id", "limit"), [(PBM, None), (PBM, 5), ("CMRank-v0", 4)])
-def test_counts_of_streams_are_those_of_single_ones(env_id, limit):
+@pytest.mark.parametrize("limit", [None, 5])
+def test_counts_of_streams_are_those_of_single_ones(limit):
     """With the last observations."""
-    given = FEW if env_id == PBM else {}
     n_streams = 3
     envs = gym.make_vec(
-        env_id, n_streams, autoreset_mode="SameStep", max_episode_steps=limit or -1, **given
+        PBM, n_streams, autoreset_mode="SameStep", max_episode_steps=limit or -1, **FEW
     )
     lists = envs.single_action_space
     lists.seed(0)
     envs = EpisodeCountsVector(envs)
     observed, _ = envs.reset(seed=1)
     history = [[] for _ in range(n_streams)]
-    n_sessions = 7 if env_id == PBM else None
 
     def assert_counted(rows, sessions):
-        expected = counts_of(sessions, 10, lists.n_positions, n_sessions)
+        expected = counts_of(sessions, 10, lists.n_positions, 7)
         np.testing.assert_allclose(rows, expected, rtol=1e-6)
 
     for _ in range(25):
