@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from stable_baselines3.common.callbacks import BaseCallback
 
-REGRET = "rollout/regret"
-
 
 class RegretCallback(BaseCallback):
     """Callback of stable-baselines3 that logs how much the training loses: ``rollout/regret``, the
@@ -26,14 +24,8 @@ class RegretCallback(BaseCallback):
         >>> model = model.learn(256, RegretCallback())
     """
 
-    _n_sessions, _lost = 0, 0.0
-
     def _on_step(self) -> bool:
-        regret = [info["regret"] for info in self.locals["infos"] if "regret" in info]
-        if REGRET not in self.logger.name_to_value:  # the logger has written a line
-            self._n_sessions, self._lost = 0, 0.0
-        self._n_sessions += len(regret)
-        self._lost += sum(regret)
-        if self._n_sessions:  # none within a list that is chosen item by item
-            self.logger.record(REGRET, self._lost / self._n_sessions)
+        for info in self.locals["infos"]:
+            if "regret" in info:  # not within a list that is chosen item by item
+                self.logger.record_mean("rollout/regret", info["regret"])
         return True
