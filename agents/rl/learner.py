@@ -44,9 +44,8 @@ class Learner(BaseAgent):
     stream of sessions; `clickgym.run` runs them like agents.
 
     An `Agent` returns one list at a time, but a learner steps ``n_envs`` parallel streams by
-    itself. A subclass says the kind of its actions, its defaults, and by `algorithm` the class of
-    the library. Other hyper-parameters are passed to that class unchanged. These rules hold for all
-    subclasses:
+    itself. A subclass has the name of a class of the library, a kind of actions, and defaults.
+    Other hyper-parameters are passed to that class unchanged. These rules hold for all subclasses:
 
     1. The discount is 0. Sessions are independent of one another: a list changes the reward of its
        own session only, so rewards of later sessions would only add noise to its value. If a list
@@ -161,12 +160,8 @@ class Learner(BaseAgent):
         return self.n_positions if self.actions == "items" else 1
 
     def algorithm(self) -> Any:
-        """Return the library's class, by the name of this class or of a base; imports torch."""
-        library = importlib.import_module("stable_baselines3")
-        for base in type(self).__mro__:
-            if hasattr(library, base.__name__):
-                return getattr(library, base.__name__)
-        raise NotImplementedError(f"{type(self).__name__}.algorithm returns no class of a library")
+        """Return the library's class, which has the name of this one; imports torch."""
+        return getattr(importlib.import_module("stable_baselines3"), type(self).__name__)
 
     def arguments(self, discount: float | None = None) -> dict[str, Any]:
         """Return the arguments for the library's class; imports torch.

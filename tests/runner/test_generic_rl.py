@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -188,19 +188,13 @@ class Slow(sb3.PPO):
     """With the library's defaults."""
 
 
-class Own(PPO):
-    """One of the names, with other defaults."""
-
-    defaults: ClassVar = {**PPO.defaults, "n_steps": 50}
-
-
 @pytest.mark.parametrize(
     ("agent", "first"),
     [
         (Slow, "16,384"),
-        (Own, "3,200"),
+        (PPO(10, 5, n_steps=50), "3,200"),
         (sb3.SAC, "100 "),
-        (Own(10, 5, n_steps=1), None),
+        (PPO(10, 5, n_steps=1), None),
         (DQN(10, 5, learning_starts=499), None),
         (PPO(10, 5, n_envs=10, n_steps=10), "100 "),
     ],
