@@ -121,13 +121,13 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
     Observation:
         A `Dict`: the last observation of ``env`` as ``observation`` (if that is a `Dict`, its own
         keys), and ``placed`` ``MultiBinary([K, L])``, 1 where a position holds an item; the first
-        row of zeros is the position to be filled. On the last step they are the
-        clicks and the list that got them.
+        row of zeros is the position to be filled. On the last step they are the clicks and the list
+        that got them.
 
     Raises:
         TypeError: the action space is not a `RankedList`.
         ValueError: in ``step``, a number that is no item.
-        gymnasium.error.ResetNeeded: in ``step``, before `reset` starts a list.
+        gymnasium.error.ResetNeeded: in ``step``, before `reset` starts an episode of ``env``.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -151,9 +151,7 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         self.action_space = choices
         self.observation_space = space_of_drafts(env.observation_space, choices)
         self._draft, self._is_one_list = Draft(choices), lists_are_episodes(env)
-        self._observation: Any = None
-        self._under_way = False
-        self._ended = True  # the episode of env, not the list
+        self._observation: Any = None  # the last one of env; None where its episode is over
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -165,11 +163,9 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
             The observation; and the info of the reset of ``env``, or an empty one.
         """
         info: dict[str, Any] = {}
-        if self._ended or not self._is_one_list or seed is not None or options:
+        if self._observation is None or not self._is_one_list or seed is not None or options:
             self._observation, info = self.env.reset(seed=seed, options=options)
-            self._ended = False
         self._draft.clear()
-        self._under_way = True
         return self._observe(), info
 
     def step(self, action: Any) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
@@ -183,19 +179,20 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
             stateful user has left; whether the sessions were truncated; the info, empty before the
             last item.
         """
-        if not self._under_way:
+        if self._observation is None:
             raise gym.error.ResetNeeded("call reset() first: it starts a list")
-        draft = self._draft
-        draft.place(action)
-        if not draft.complete:
+        self._draft.place(action)
+        if not self._draft.complete:
             return self._observe(), 0.0, False, False, {}
-        self._observation, reward, ended, truncated, info = self.env.step(draft.rankings)
-        self._ended = ended or truncated
-        self._under_way = not self._is_one_list and not self._ended
-        if self._under_way:
-            draft.clear()
+        self._observation, reward, ended, truncated, info = self.env.step(self._draft.rankings)
         is_over = ended or self._is_one_list
-        return self._observe(), float(reward), is_over, truncated, info
+        if not is_over and not truncated:
+            self._draft.clear()  # the next list of the same user
+        seen = self._observe()
+        self._draft.clear()
+        if ended or truncated:
+            self._observation = None
+        return seen, float(reward), is_over, truncated, info
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return ``(L,)`` booleans: the choices that are left for the next step."""

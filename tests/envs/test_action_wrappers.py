@@ -145,6 +145,7 @@ def test_item_by_item_plays_the_sessions_of_the_environment(is_life):
         if terminated:
             assert observation["placed"].tolist() == np.eye(4)[list(choices)].tolist()
             ends += 1
+        if left:
             with pytest.raises(gym.error.ResetNeeded, match="call reset"):
                 env.step(0)
         if terminated or n % 7 == 0:
