@@ -174,7 +174,7 @@ class FrozenPolicy(Agent):
         if space is None or not isinstance(observation, Mapping):
             return observation
         if isinstance(space, Dict):
-            return {name: observation[name] for name in space.spaces if name in observation}
+            return {name: observation[name] for name in space.spaces}
         if hasattr(space, "flat"):  # of the learners of this package
             return space.flat(observation)
         parts = [np.ravel(observation[name]) for name in sorted(observation)]

@@ -112,8 +112,10 @@ class PlackettLuceDistribution(MultiCategoricalDistribution):
 class _Rows(BaseFeaturesExtractor):
     """The input of the networks where items have rows, ``(B, L, d)``."""
 
-    def __init__(self, observation_space: Dict, entry: str) -> None:
-        super().__init__(observation_space, observation_space[entry].shape[1])  # type: ignore[index]
+    def __init__(self, observation_space: Dict) -> None:
+        entry = next(name for name in BY_ITEM if name in observation_space.spaces)
+        rows: Any = observation_space[entry]
+        super().__init__(observation_space, rows.shape[1])
         self._entry = entry
 
     def forward(self, observations: Any) -> Tensor:
@@ -216,23 +218,18 @@ class PlackettLuceActorCritic(ActorCriticPolicy):
         **others: Any,
     ) -> None:
         _check_space(type(self).__name__, action_space)
-        is_dict = isinstance(observation_space, Dict)
-        rows = [entry for entry in BY_ITEM if is_dict and entry in observation_space.spaces]
-        self.sees_features = bool(rows)
-        extractor: dict[str, Any] = {
-            "features_extractor_class": CombinedExtractor if is_dict else FlattenExtractor
-        }
-        if rows:
-            extractor = {
-                "features_extractor_class": _Rows,
-                "features_extractor_kwargs": {"entry": rows[0]},
-            }
+        entries = observation_space.spaces if isinstance(observation_space, Dict) else {}
+        self.sees_features = any(entry in entries for entry in BY_ITEM)
+        extractor = CombinedExtractor if entries else FlattenExtractor
         super().__init__(
             observation_space,
             action_space,
             lr_schedule,
-            activation_fn=activation_fn or (nn.ReLU if rows else nn.Tanh),
-            **(others if "features_extractor_class" in others else extractor | others),
+            activation_fn=activation_fn or (nn.ReLU if self.sees_features else nn.Tanh),
+            **{
+                "features_extractor_class": _Rows if self.sees_features else extractor,
+                **others,
+            },
         )
 
     def _build_mlp_extractor(self) -> None:
