@@ -212,10 +212,6 @@ class Learner(BaseAgent):
         is_flat = not (self.draws_lists and with_features)
         streams = StableBaselinesVecEnv(envs, self.actions, items, is_flat)
         choices = self.choices
-
-        def after_step(*_: Any) -> bool:
-            return on_step()
-
         seed = int(self.rng.integers(2**31))
         # seed here, because with a seed argument the library would also reseed the streams
         set_random_seed(seed)
@@ -230,10 +226,14 @@ class Learner(BaseAgent):
                 self._warn_of_late_updates(sessions)
             steps = math.ceil(sessions / self.n_envs) * self.n_envs * choices
             last = self.model.num_timesteps + steps
-            once: dict[str, Any] = {"log_interval": None, "reset_num_timesteps": False}
-            self.model.learn(sessions * choices, after_step, **once)
+            once: dict[str, Any] = {
+                "callback": lambda *_: on_step(),
+                "log_interval": None,
+                "reset_num_timesteps": False,
+            }
+            self.model.learn(sessions * choices, **once)
             # it ended within the last lists
-            self.model.learn(last - self.model.num_timesteps, after_step, **once)
+            self.model.learn(last - self.model.num_timesteps, **once)
 
     def _warn_of_late_updates(self, sessions: int) -> None:
         """Warn if a first training ends before its first update."""
