@@ -259,8 +259,10 @@ CALLS = {
     "render_mode is 'ansi'; expected None": lambda: ClickVectorEnv(MODEL, 2, render_mode="ansi"),
     r"shape \(2,\); expected \(num_envs, n_positions\) = \(2, 2\)": lambda: step_of_streams([0, 1]),
     "dtype float64; expected integer item ids": lambda: step_of_streams([[0.0, 1.0]] * 2),
-    "weights need the features of candidates": lambda: envs.FeatureWeightsAction(ClickEnv(MODEL)),
-    "expected an environment .* with clicks": lambda: envs.EpisodeCounts(ClickEnv(contextual())),
+    "an observation with 'features', got None": lambda: envs.ScoresAction(
+        ClickEnv(contextual())
+    ).action_space.lists([0.1]),
+    "expected clicks, and episodes of a fixed": lambda: envs.EpisodeCounts(ClickEnv(contextual())),
     "every list is equally likely": lambda: envs.RankedList(4, 2).sample(mask=np.ones(4, np.int8)),
     # logs
     r"items\[0\] shows an item twice": lambda: logs.ClickLog(
@@ -340,8 +342,7 @@ def recipes():
     vector = {"num_envs": 2, "max_episode_steps": 5, "autoreset_mode": "SameStep"}
     yield "ClickVectorEnv", ClickVectorEnv, {"model": MODEL, **vector, **session}
     yield "RankedList", envs.RankedList, SIZES
-    wrapper = {"env": ClickEnv(MODEL), "items": [3, 1, 0, 2]}
-    yield "ItemByItem", envs.ItemByItem, wrapper
+    yield "ItemByItem", envs.ItemByItem, {"env": ClickEnv(MODEL)}
     settings = {"horizon": 4, "seed": 0, "checkpoints": [2], "engine": "python"}
     yield "run", run, {"agent": "Random", "env": ClickEnv(MODEL), **settings, "metrics": ["ndcg"]}
 
