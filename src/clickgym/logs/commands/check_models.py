@@ -6,8 +6,7 @@ import math
 
 from ...runner.console import Column, announce_compiling, errors, output, print_table, say
 from ..check_models import ROUNDS, check_models
-from ..reading import read_log
-from .options import Columns, Log, names
+from .options import Columns, Log, sessions_of
 
 
 def check(
@@ -32,11 +31,8 @@ def check(
     """
     status = errors()
     with announce_compiling(status):
-        sessions = read_log(log, columns=names(columns))
-        say(
-            status,
-            f"read {len(sessions):,} sessions; each model is now fitted up to {ROUNDS} times",
-        )
+        sessions = sessions_of(log, columns)
+        say(status, f"each model is now fitted up to {ROUNDS} times")
         checked = check_models(sessions)
     rows = []
     for model, error, noise, predicted, low, high in checked.table.iter_rows():

@@ -22,8 +22,8 @@ from ...runner.console import Column, announce_compiling, errors, output, print_
 from ..estimation.em import ConvergenceWarning
 from ..estimation.estimator import MODEL_ESTIMATORS
 from ..fitting import Fitted, apart, fit_models
-from ..reading import log_name, read_log
-from .options import Columns, Log, names
+from ..reading import log_name
+from .options import Columns, Log, sessions_of
 
 
 def fit(
@@ -88,8 +88,7 @@ def fit(
     console, status = output(), errors()
     with announce_compiling(status), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the table shows it
-        sessions = read_log(log, columns=names(columns))
-        say(status, f"read {len(sessions):,} sessions")
+        sessions = sessions_of(log, columns)
         fitted = fit_models(
             sessions,
             [*MODEL_ESTIMATORS] if model == ["all"] else model,

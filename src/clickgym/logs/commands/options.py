@@ -6,6 +6,10 @@ from typing import Annotated
 
 import typer
 
+from ...runner.console import errors, say
+from ..log import ClickLog
+from ..reading import read_log
+
 Log = Annotated[
     list[str],
     typer.Argument(
@@ -31,3 +35,11 @@ def names(columns: str) -> dict[str, str]:
     if not all(equals for _, equals, _ in parts):
         raise ValueError(f"--columns is {columns!r}; expected NAME=COLUMN,... as in item=doc_id")
     return {role.strip(): column.strip() for role, _, column in parts}
+
+
+def sessions_of(log: list[str], columns: str) -> ClickLog:
+    """Read a log, and say how many sessions it has, and which share of them has a click."""
+    sessions = read_log(log, columns=names(columns))
+    share = sessions.clicks.any(axis=1).mean()
+    say(errors(), f"read {len(sessions):,} sessions, {share:.1%} of them with a click")
+    return sessions
