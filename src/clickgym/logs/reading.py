@@ -148,8 +148,10 @@ def _rows(
         elif ROLES[role] == "a label":
             values[role] = pl.col(column).cast(pl.String)
         else:
-            number = pl.col(column).cast(pl.String).str.to_lowercase()
-            number = number.replace({"true": "1", "false": "0"}).cast(pl.Float64, strict=False)
+            number = pl.col(column)
+            if role == "clicked" and table.schema[column] == pl.String:
+                number = number.str.to_lowercase().replace({"true": "1", "false": "0"})
+            number = number.cast(pl.Float64, strict=False)
             is_right = number.is_in([0.0, 1.0]) if role == "clicked" else number.is_finite()
             values[role] = pl.when(is_right).then(number)
     rows = table.select(**values)
@@ -203,8 +205,8 @@ def _damaged(
         "shows an item twice": rows.select("number", "item").is_duplicated().to_numpy(),
         "has two queries": (rows["query"] != rows["query"][first_rows]).to_numpy(),
     }
-    wrong = np.array([np.logical_or.reduceat(faulty, starts) for faulty in faults.values()])
-    damaged: NDArray[np.bool_] = wrong.any(axis=0)
+    wrong = np.logical_or.reduceat(np.array([*faults.values()]), starts, axis=1)
+    damaged = np.any(wrong, axis=0)
     if damaged.any():
         session = int(damaged.argmax())
         what = list(faults)[wrong[:, session].argmax()]

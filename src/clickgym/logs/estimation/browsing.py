@@ -26,7 +26,7 @@ from ...envs import ClickModel, PositionBasedModel, UserBrowsingModel
 from .counting import count_cells
 from .em import EMEstimator
 from .estimator import Clicks, Floats, Indices, filled
-from .priors import log_prior, smoothed
+from .priors import Prior, log_prior, smoothed
 
 MOST = 1.0 - 1e-9  # of an examination, so that no skip is impossible
 
@@ -43,9 +43,10 @@ class _BrowsingEstimator(EMEstimator):
         trials = np.bincount(cells.context, cells.clicked + cells.skipped, n_contexts)
         clicks_of = np.bincount(cells.context, cells.clicked, n_contexts)
 
-        def step(parameters: list[Floats], following: list[Floats]) -> float:
-            (α, γ), (α_next, γ_next) = parameters, following
-            (prior,), within = self._priors, self.prior is None
+        within = self.prior is None
+
+        def step(parameters: list[Floats], priors: list[Prior], following: list[Floats]) -> float:
+            (α, γ), (prior,), (α_next, γ_next) = parameters, priors, following
             examined, weighed = sums = np.zeros((2, n_contexts))
             likelihood = browsing_step(cells, (α, γ), prior, within, α_next, sums)
             γ_next[:] = smoothed(examined, trials)

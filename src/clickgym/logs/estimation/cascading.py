@@ -12,7 +12,7 @@ uncertain.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,68 +29,7 @@ from .em import EMEstimator, Others, without
 from .estimator import Clicks, Estimator, Floats, Indices, filled
 from .priors import UNIFORM, Prior, fitted_prior, log_prior, smoothed
 
-
-class CascadingLaw(NamedTuple):
-    """How users read from the top.
-
-    Attributes:
-        attraction: of each pair.
-        after_click: the probability that a user goes on below a click, of each pair or at each
-            position.
-        of_pairs: whether it is that of pairs.
-        after_skip: the probability of going on below an examined item without a click.
-    """
-
-    attraction: Floats
-    after_click: Floats
-    of_pairs: bool
-    after_skip: float
-
-
-class ScanningLaw(NamedTuple):
-    """How users leave and go on, at a step of exact EM.
-
-    Attributes:
-        attraction: of each pair.
-        leaving: the probability that a user leaves satisfied after a click, of each group, which is
-            a pair (DBN) or a position (DCM).
-        of_pairs: whether a group is a pair.
-        perseverance: the probability that a user who has not left goes on.
-    """
-
-    attraction: Floats
-    leaving: Floats
-    of_pairs: bool
-    perseverance: float
-
-
-class Leaving(NamedTuple):
-    """The clicks after which users may have left.
-
-    Attributes:
-        trials: of each group, with those of the prior.
-        prior: of the probability of leaving.
-    """
-
-    trials: Floats
-    prior: Prior
-
-
-class Expected(NamedTuple):
-    """What a step of exact EM expects.
-
-    Attributes:
-        attracted: of the items not examined, how many attract is added for each pair.
-        satisfied: last clicks after which the user left are added for each group.
-        sums: set to the log-likelihood of what follows the last clicks, and to the users below the
-            part surely examined who could go on, and those who did.
-        work: ``(2, K + 1)`` working memory.
-    """
-
-    attracted: Floats
-    satisfied: Floats
-    sums: Floats
-    work: Floats
+CascadingLaw = tuple[Floats, Floats, bool, float]
 
 
 class CascadingEstimator(Estimator):
@@ -98,7 +37,10 @@ class CascadingEstimator(Estimator):
 
     @abstractmethod
     def _law(self) -> CascadingLaw:
-        """What the users do, as fitted."""
+        """What the users do, as fitted: the attraction of each pair; the probability of going on
+        below a click, of each pair or at each position; whether it is that of pairs; and the
+        probability of going on below an examined item without a click.
+        """
 
     def _conditional(self, pairs: Indices, clicks: Clicks) -> Floats:
         return filled(cascading_conditional, pairs.shape, pairs, clicks, self._law())
@@ -122,78 +64,6 @@ def cascading_conditional(pairs, clicks, law, result):
                 looking = 0.0
 
 
-class ScanningStep:
-    """The EM step of a `ScanningEstimator`, a `Step`, with what all steps share: the counts of
-    what was surely examined, and working memory.
-
-    Args:
-        estimator: has the priors, and gets the counts that fit them.
-        pairs, clicks: ``(N, K)``; the memory of ``pairs`` is used for other things.
-    """
-
-    def __init__(self, estimator: ScanningEstimator, pairs: Indices, clicks: Clicks) -> None:
-        self.estimator, of_pairs = estimator, estimator._leaving_of_pairs
-        last = last_clicks(clicks)
-        self.counts = count_certain(pairs, clicks, last, len(estimator._codes) + 1, of_pairs)
-        self.trials = self.counts.group_clicks
-        if estimator._leaves_out:  # nothing tells who leaves after a click at the end of a list
-            self.trials = self.trials - self.counts.at_end
-        # positions below the first that were surely examined
-        self.n_went_on = int(np.maximum(last, 0).sum())
-        self.tails = merge_tails(pairs, last)
-        self.expected = Expected(
-            np.empty(len(self.counts.displays)),
-            np.empty(len(self.trials)),
-            np.empty(3),
-            np.empty((2, pairs.shape[1] + 1)),
-        )
-
-    def __call__(self, parameters: list[Floats], following: list[Floats]) -> float:
-        α, s, *free = parameters
-        g = float(free[0][0]) if free else 1.0
-        prior, *of_leaving = self.estimator._priors
-        leaving_prior = of_leaving[0] if of_leaving else UNIFORM
-        self._expect(ScanningLaw(α, s, self.estimator._leaving_of_pairs, g), prior, leaving_prior)
-        self._maximise(α, prior, leaving_prior, following)
-        log_priors = map(log_prior, parameters, (prior, leaving_prior, *(UNIFORM for _ in free)))
-        return self._log_likelihood(α, s, g) + sum(log_priors)
-
-    def _expect(self, law: ScanningLaw, prior: Prior, leaving_prior: Prior) -> None:
-        """Compute the expectations."""
-        others = Others(self.estimator._leaves_out, prior[0] + self.counts.clicked, prior[1])
-        leaving = Leaving(sum(leaving_prior) + self.trials, leaving_prior)
-        self.expected.attracted[:], self.expected.satisfied[:] = 0.0, 0.0
-        scanning_step(self.tails, law, others, leaving, self.expected)
-
-    def _maximise(
-        self, α: Floats, prior: Prior, leaving_prior: Prior, following: list[Floats]
-    ) -> None:
-        """Set the parameters that follow from the expectations under the attraction α."""
-        displays, clicked = self.counts.displays, self.counts.clicked
-        attracted, left, *_ = self.expected
-        if self.estimator._leaves_out:  # what was not examined does not count: EM is faster
-            examined = displays - attracted / α
-            following[0][:] = smoothed(clicked, examined, prior)
-            self.estimator._counts = clicked[:-1], (examined - clicked)[:-1]
-            self.estimator._satisfied = float(smoothed(left.sum(), self.trials.sum()))
-        else:  # Every item shown attracts or not; of one not examined the log says nothing.
-            following[0][:] = smoothed(clicked + attracted, displays, prior)
-        following[1][:] = smoothed(left, self.trials, leaving_prior)
-        if self.estimator._leaving_of_pairs:
-            _, could_go_on, went_on = self.expected.sums
-            following[2][:] = smoothed(self.n_went_on + went_on, self.n_went_on + could_go_on)
-
-    def _log_likelihood(self, α: Floats, s: Floats, g: float) -> float:
-        """The log-likelihood of the parameters from which the step goes."""
-        likelihood = self.expected.sums[0] + (
-            self.counts.clicked @ np.log(α)
-            + self.counts.skipped @ np.log1p(-α)
-            + self.counts.not_last @ np.log1p(-s)
-            + self.n_went_on * np.log(g)
-        )
-        return float(likelihood)
-
-
 class ScanningEstimator(CascadingEstimator, EMEstimator):
     """Exact EM of the DBN and the DCM."""
 
@@ -201,24 +71,55 @@ class ScanningEstimator(CascadingEstimator, EMEstimator):
     """Whether the probability of leaving after a click belongs to the pair (DBN), with a
     perseverance beside it, or to the position (DCM).
     """
-    _counts: tuple[Floats, Floats]
-    """Expected successes and failures of the attraction of each pair."""
-    _satisfied: float
-    """The mean probability of leaving."""
 
     def _em(self, pairs: Indices, clicks: Clicks) -> list[Floats]:
         """Estimate the attraction, the probabilities of leaving and, for a DBN, the perseverance,
         ``(1,)``; the memory of ``pairs`` is used for other things.
         """
-        n_sessions, n_positions = pairs.shape
-        of_pairs, n_shared = (2, 1) if self._leaving_of_pairs else (1, n_positions)
-        step = ScanningStep(self, pairs, clicks)
-        return self._climb(step, of_pairs, n_shared, n_sessions)
+        of_pairs, leaves_out = self._leaving_of_pairs, self.prior is None
+        last = last_clicks(clicks)
+        n_went_on = int(np.maximum(last, 0).sum())  # positions below the first, surely examined
+        counts = count_certain(pairs, clicks, last, len(self._codes) + 1, of_pairs)
+        displays, clicked, trials = counts.displays, counts.clicked, counts.group_clicks
+        if leaves_out:  # nothing tells who leaves after a click at the end of a list
+            trials = trials - counts.at_end
+        tails = merge_tails(pairs, last)
+        attracted, satisfied = np.empty(len(displays)), np.empty(len(trials))
+        sums, work = np.empty(3), np.empty((2, pairs.shape[1] + 1))
+        examined = displays
 
-    def _fitted_priors(self) -> list[Prior]:
-        # Satisfaction is never seen, so only the mean of its prior is fitted.
-        of_leaving = 2.0 * self._satisfied, 2.0 * (1.0 - self._satisfied)
-        return [fitted_prior(*self._counts, self._priors[0]), of_leaving][: len(self._priors)]
+        def step(parameters: list[Floats], priors: list[Prior], following: list[Floats]) -> float:
+            nonlocal examined
+            α, s, *free = parameters
+            g = float(free[0][0]) if free else 1.0
+            prior, leaving_prior, *_ = [*priors, UNIFORM]
+            attracted[:], satisfied[:] = 0.0, 0.0
+            others = Others(leaves_out, prior[0] + clicked, prior[1])
+            leaving = sum(leaving_prior) + trials, leaving_prior
+            expected = attracted, satisfied, sums, work
+            scanning_step(tails, (α, s, of_pairs, g), others, leaving, expected)
+            if leaves_out:  # what was not examined does not count: EM is faster
+                examined = displays - attracted / α
+                following[0][:] = smoothed(clicked, examined, prior)
+            else:  # Every item shown attracts or not; of one not examined the log says nothing.
+                following[0][:] = smoothed(clicked + attracted, displays, prior)
+            following[1][:] = smoothed(satisfied, trials, leaving_prior)
+            likelihood, could_go_on, went_on = map(float, sums)
+            if free:
+                following[2][:] = smoothed(n_went_on + went_on, n_went_on + could_go_on)
+            likelihood += float(clicked @ np.log(α) + counts.skipped @ np.log1p(-α))
+            likelihood += float(counts.not_last @ np.log1p(-s) + n_went_on * np.log(g))
+            log_priors = map(log_prior, parameters, (prior, leaving_prior, UNIFORM))
+            return likelihood + sum(log_priors)
+
+        def refit(priors: list[Prior]) -> list[Prior]:
+            fitted = fitted_prior(clicked[:-1], (examined - clicked)[:-1], priors[0])
+            # Satisfaction is never seen, so only the mean of its prior is fitted.
+            mean = float(smoothed(satisfied.sum(), trials.sum()))
+            return [fitted, (2.0 * mean, 2.0 * (1.0 - mean))][: len(priors)]
+
+        of_each, n_shared = (2, 1) if of_pairs else (1, pairs.shape[1])
+        return self._climb(step, of_each, n_shared, len(pairs), refit)
 
 
 @entry
@@ -227,9 +128,16 @@ def scanning_step(tails, law, others, leaving, expected):
 
     Args:
         tails: `Tails`.
-        law: `ScanningLaw`.
-        others, leaving: what other sessions say of attraction (`Others`), and of `Leaving`.
-        expected: `Expected`, which is written.
+        law: the attraction of each pair; the probability that a user leaves satisfied after a
+            click, of each group, which is a pair (DBN) or a position (DCM); whether a group is a
+            pair; and the probability that a user who has not left goes on.
+        others: what other sessions say of attraction.
+        leaving: the clicks of each group after which users may have left, with those of the prior;
+            and this prior.
+        expected: what is written. Of the items not examined, how many attract is added for each
+            pair; last clicks after which the user left are added for each group; then come the
+            log-likelihood of what follows the last clicks, the users below the part surely examined
+            who could go on, and those who did; and ``(2, K + 1)`` working memory.
     """
     likelihood = could_go_on = went_on = 0.0
     pairs, last, weights = tails
@@ -260,7 +168,7 @@ def scanning_step(tails, law, others, leaving, expected):
                 pair = pairs[session, k]
                 skip[k] = 1.0 - without(reached, α[pair], others.successes[pair], others.failures)
             if of_pairs and last[session] >= 0:
-                trials, (least_gone, least_stayed) = leaving.trials[group], leaving.prior
+                trials, (least_gone, least_stayed) = leaving[0][group], leaving[1]
                 stayed = max(trials * (1.0 - p) - (1.0 - left), least_stayed)
                 gone = max(trials * p - left, least_gone)
                 p = gone / (gone + stayed)
@@ -325,7 +233,7 @@ class CMEstimator(CascadingEstimator):
         self.attraction_ = smoothed(clicked, examined, self.prior_)
 
     def _law(self) -> CascadingLaw:
-        return CascadingLaw(self.attraction_, np.zeros(self.n_positions_), False, 1.0)
+        return self.attraction_, np.zeros(self.n_positions_), False, 1.0
 
     def _click_model(self, pairs: Indices) -> ClickModel:
         return CascadeModel(self.attraction_[pairs], self.n_positions_)
@@ -369,7 +277,7 @@ class DCMEstimator(ScanningEstimator):
         self.termination_ = np.append(leaving[:-1], leaving[-2:][0])
 
     def _law(self) -> CascadingLaw:
-        return CascadingLaw(self.attraction_, 1.0 - self.termination_, False, 1.0)
+        return self.attraction_, 1.0 - self.termination_, False, 1.0
 
     def _click_model(self, pairs: Indices) -> ClickModel:
         return DependentClickModel(self.attraction_[pairs], self.termination_)
@@ -407,7 +315,7 @@ class DBNEstimator(ScanningEstimator):
 
     def _law(self) -> CascadingLaw:
         g = self.perseverance_
-        return CascadingLaw(self.attraction_, g * (1.0 - self.satisfaction_), True, g)
+        return self.attraction_, g * (1.0 - self.satisfaction_), True, g
 
     def _click_model(self, pairs: Indices) -> ClickModel:
         return DynamicBayesianModel(

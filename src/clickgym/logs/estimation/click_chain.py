@@ -9,8 +9,6 @@ successes and failures of α, τ1, τ2 and τ3, and EM has a closed form in whic
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from ...core.kernels import entry, kernel
@@ -20,24 +18,6 @@ from .counting import count_certain, last_clicks, list_length, merge_tails
 from .em import EMEstimator, Others, without
 from .estimator import Clicks, Floats, Indices
 from .priors import Prior, fitted_prior, log_prior, smoothed
-
-
-class ChainExpected(NamedTuple):
-    """What a step of EM expects.
-
-    Attributes:
-        examined: of the displays below the part surely examined, the expected number examined is
-            added for each pair.
-        relevant: last clicks that were relevant are added for each pair.
-        sums: set to the log-likelihood of what follows the last clicks; then to the users who could
-            go on with τ1, τ2 and τ3, and to those who did.
-        work: ``(2, K)`` working memory.
-    """
-
-    examined: Floats
-    relevant: Floats
-    sums: Floats
-    work: Floats
 
 
 class CCMEstimator(CascadingEstimator, EMEstimator):
@@ -76,23 +56,53 @@ class CCMEstimator(CascadingEstimator, EMEstimator):
     continue_after_skip_: float
     continue_after_click_: float
     continue_after_relevant_: float
-    _counts: tuple[Floats, Floats]
-    """Expected successes and failures of the attraction of each pair."""
 
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
-        step = ChainStep(self, pairs, clicks)
-        self.attraction_, τ = self._climb(step, 1, 3, len(pairs))
+        leaves_out = self.prior is None
+        last, n_pairs = last_clicks(clicks), len(self._codes) + 1
+        counts = count_certain(pairs, clicks, last, n_pairs, by_pair=True)
+        clicked, skipped, not_last = counts.clicked, counts.skipped, counts.not_last
+        # positions above the last click without one
+        passed_skips = np.maximum(last, 0).sum() - not_last.sum()
+        # Of a click at the end of a list the log does not tell whether it was relevant.
+        coins = counts.group_clicks - counts.at_end
+        tails = merge_tails(pairs, last)
+        examined, relevant = np.empty(n_pairs), np.empty(n_pairs)
+        sums, work = np.empty(7), np.empty((2, pairs.shape[1]))
+
+        def step(parameters: list[Floats], priors: list[Prior], following: list[Floats]) -> float:
+            (α, τ), (prior,) = parameters, priors
+            examined[:], relevant[:] = 0.0, 0.0
+            # with the relevant clicks as they are expected
+            others = Others(leaves_out, prior[0] + clicked + coins * α, prior[1])
+            chain_step(tails, (α, τ), others, (examined, relevant, sums, work))
+            likelihood, users = sums[0], sums[1:]
+            after_click = (1.0 - α) * τ[1] + α * τ[2]
+            passed_relevant = not_last * α * τ[2] / after_click
+
+            # The attraction: clicks and skips, and a second coin of each click.
+            successes = clicked + relevant + passed_relevant
+            following[0][:] = smoothed(successes, clicked + skipped + examined + coins, prior)
+
+            # τ1, τ2 and τ3: users who could go on, and those who did.
+            passed = [passed_skips, (not_last - passed_relevant).sum(), passed_relevant.sum()]
+            following[1][:] = smoothed(passed + users[3:], passed + users[:3])
+            likelihood += clicked @ np.log(α) + skipped @ np.log1p(-α)
+            likelihood += not_last @ np.log(after_click) + passed_skips * np.log(τ[0])
+            return float(likelihood) + log_prior(α, prior) + log_prior(τ)
+
+        def refit(priors: list[Prior]) -> list[Prior]:
+            return [fitted_prior(clicked[:-1], (skipped + examined)[:-1], *priors)]
+
+        self.attraction_, τ = self._climb(step, 1, 3, len(pairs), refit)
         self.continue_after_skip_, self.continue_after_click_, self.continue_after_relevant_ = (
             τ.tolist()
         )
 
-    def _fitted_priors(self) -> list[Prior]:
-        return [fitted_prior(*self._counts, *self._priors)]
-
     def _law(self) -> CascadingLaw:
         α, after_click = self.attraction_, self.continue_after_click_
         below_click = (1.0 - α) * after_click + α * self.continue_after_relevant_
-        return CascadingLaw(α, below_click, True, self.continue_after_skip_)
+        return α, below_click, True, self.continue_after_skip_
 
     def _click_model(self, pairs: Indices) -> ClickModel:
         return ClickChainModel(
@@ -104,60 +114,6 @@ class CCMEstimator(CascadingEstimator, EMEstimator):
         )
 
 
-class ChainStep:
-    """The EM step of a `CCMEstimator`, a `Step`, with what all steps share: the counts of what was
-    surely examined, and working memory.
-
-    Args:
-        estimator: has the prior, and gets the counts that fit it.
-        pairs, clicks: ``(N, K)``.
-    """
-
-    def __init__(self, estimator: CCMEstimator, pairs: Indices, clicks: Clicks) -> None:
-        self.estimator = estimator
-        last = last_clicks(clicks)
-        n_pairs = len(estimator._codes) + 1
-        self.counts = count_certain(pairs, clicks, last, n_pairs, by_pair=True)
-        # positions above the last click without one
-        self.passed_skips = np.maximum(last, 0).sum() - self.counts.not_last.sum()
-        # Of a click at the end of a list the log does not tell whether it was relevant.
-        self.coins = self.counts.group_clicks - self.counts.at_end
-        self.tails = merge_tails(pairs, last)
-        self.expected = ChainExpected(
-            np.empty(n_pairs), np.empty(n_pairs), np.empty(7), np.empty((2, pairs.shape[1]))
-        )
-
-    def __call__(self, parameters: list[Floats], following: list[Floats]) -> float:
-        α, τ = parameters
-        (prior,) = self.estimator._priors
-        counts = self.counts
-        clicked, skipped, not_last = counts.clicked, counts.skipped, counts.not_last
-        # with the relevant clicks as they are expected
-        sure = prior[0] + clicked + self.coins * α
-        others = Others(self.estimator._leaves_out, sure, prior[1])
-        examined, relevant, sums, _ = self.expected
-        examined[:], relevant[:] = 0.0, 0.0
-        chain_step(self.tails, (α, τ), others, self.expected)
-        likelihood, users = sums[0], sums[1:]
-        after_click = (1.0 - α) * τ[1] + α * τ[2]
-        passed_relevant = not_last * α * τ[2] / after_click
-
-        # The attraction: clicks and skips, and a second coin of each click.
-        successes = clicked + relevant + passed_relevant
-        following[0][:] = smoothed(successes, clicked + skipped + examined + self.coins, prior)
-        if self.estimator._leaves_out:
-            self.estimator._counts = clicked[:-1], (skipped + examined)[:-1]
-
-        # τ1, τ2 and τ3: users who could go on, and those who did.
-        certain = np.array(
-            [self.passed_skips, (not_last - passed_relevant).sum(), passed_relevant.sum()]
-        )
-        following[1][:] = smoothed(certain + users[3:], certain + users[:3])
-        likelihood += clicked @ np.log(α) + skipped @ np.log1p(-α) + not_last @ np.log(after_click)
-        likelihood += self.passed_skips * np.log(τ[0])
-        return float(likelihood) + log_prior(α, prior) + log_prior(τ)
-
-
 @entry
 def chain_step(tails, law, others, expected):
     """The expectations of one EM step, of what lies at the last click and below.
@@ -166,7 +122,10 @@ def chain_step(tails, law, others, expected):
         tails: `Tails`.
         law: attraction, and τ1, τ2 and τ3.
         others: what `Others` say of attraction.
-        expected: `ChainExpected`, which is written.
+        expected: what is written. Of the displays below the part surely examined, the expected
+            number examined is added for each pair; last clicks that were relevant are added for
+            each pair; then come the log-likelihood of what follows the last clicks, the users who
+            could go on with τ1, τ2 and τ3, and those who did; and ``(2, K)`` working memory.
     """
     α, τ = law
     examined, relevant, sums, work = expected

@@ -14,10 +14,13 @@ from ..log import ClickLog
 from .estimator import Estimator, Floats
 from .priors import UNIFORM, Prior
 
-Step = Callable[[list[Floats], list[Floats]], float]
-"""An EM step: given parameters, it writes those that follow into arrays like them, and returns the
-penalised log-likelihood of the former. What it does not write stays.
+Step = Callable[[list[Floats], list[Prior], list[Floats]], float]
+"""An EM step: given parameters, and the priors of those of pairs, it writes the parameters that
+follow into arrays like them, and returns the penalised log-likelihood of the former. What it does
+not write stays.
 """
+Refit = Callable[[list[Prior]], list[Prior]]
+"""Given the priors of the last step, it returns those that fit the expectations of this step."""
 SAME_PRIOR = 1.01
 """A fitted prior of which a and b change by a smaller factor does not change."""
 
@@ -70,20 +73,12 @@ class EMEstimator(Estimator):
     log_posterior_: list[float]
     converged_: bool | None = None
 
-    _priors: list[Prior]
-    """Of the parameters of pairs, attraction first."""
-
     def __init__(
         self, iterations: int = 1000, tol: float | None = 1e-7, prior: Prior | None = None
     ) -> None:
         super().__init__(prior)
         self.iterations = check_count("iterations", iterations)
         self.tol = None if tol is None else check_number("tol", tol, above=0.0)
-
-    @property
-    def _leaves_out(self) -> bool:
-        """Whether no prior is given; then no likelihood is climbed."""
-        return self.prior is None
 
     def fit(self, log: ClickLog) -> Self:
         super().fit(log)
@@ -104,34 +99,34 @@ class EMEstimator(Estimator):
         """
         return float(np.abs(np.diff(self.log_posterior_[-3:])).sum())
 
-    def _begin(self, of_pairs: int, n_shared: int) -> list[Floats]:
-        """The parameters of the start: the mean of the prior, and one half for what all share."""
-        self._priors = [self.prior or UNIFORM] * of_pairs
-        means = [np.full(len(self._codes) + 1, a / (a + b)) for a, b in self._priors]
-        return [*means, np.full(n_shared, 0.5)]
-
-    def _fitted_priors(self) -> list[Prior]:
-        """The priors that fit the expectations of the last step; where clicks do not tell the
-        scale of attraction, the prior sets it, and stays.
-        """
-        return self._priors
-
-    def _refit_priors(self) -> bool:
-        """Whether the priors change if they are fitted again."""
-        before, self._priors = self._priors, self._fitted_priors()
-        change = np.abs(np.log(np.array(self._priors) / np.array(before)))
-        return bool(change.max() > np.log(SAME_PRIOR))
-
-    def _climb(self, step: Step, of_pairs: int, n_shared: int, n_sessions: int) -> list[Floats]:
+    def _climb(
+        self, step: Step, of_pairs: int, n_shared: int, n_sessions: int, refit: Refit | None = None
+    ) -> list[Floats]:
         """Take the steps, and return the parameters where they end: some of each pair, ``(P + 1,)``
-        each, and some that all share, ``(n_shared,)``.
+        each, and some that all share, ``(n_shared,)``. They start at the means of the priors, and
+        at one half.
 
         Computing a step also tells how high the point is from which it goes, so that the guard
         costs nothing more.
+
+        Args:
+            step: what a step computes.
+            of_pairs, n_shared: how many parameters there are.
+            n_sessions: N.
+            refit: fits the priors, attraction first, if none is given. Where clicks do not tell the
+                scale of attraction, the prior sets it, and stays.
         """
-        first = self._begin(of_pairs, n_shared)
-        climb = FlatStep(step, first)
-        point = np.concatenate([values.ravel() for values in first])
+        leaves_out = self.prior is None
+        priors = [self.prior or UNIFORM] * of_pairs
+        first = [np.full(len(self._codes) + 1, a / (a + b)) for a, b in priors]
+        point = np.concatenate([*first, np.full(n_shared, 0.5)])
+        ends = np.cumsum([len(values) for values in first])
+
+        def climb(point: Floats) -> tuple[float, Floats]:
+            following = point.copy()
+            height = step(np.split(point, ends), priors, np.split(following, ends))
+            return height, following
+
         height, following = climb(point)
         self.log_posterior_, self.n_iter_, self.converged_ = [height], 0, None
         next_fit = 1
@@ -141,47 +136,24 @@ class EMEstimator(Estimator):
             self.log_posterior_.append(height)
             if self.tol is not None:
                 self.converged_ = self._last_change() < self.tol * n_sessions
-            if self._leaves_out and (self.converged_ or len(self.log_posterior_) > next_fit):
+            if leaves_out and refit and (self.converged_ or len(self.log_posterior_) > next_fit):
                 next_fit = 2 * len(self.log_posterior_)
-                changed = self._refit_priors()
-                self.converged_ = self.converged_ and not changed
+                earlier, priors = priors, refit(priors)
+                change = np.abs(np.log(np.array(priors) / np.array(earlier))).max()
+                self.converged_ = self.converged_ and bool(change <= np.log(SAME_PRIOR))
             # the last step is a plain one
             if self.tol is not None and not self.converged_ and self.n_iter_ + 2 < self.iterations:
                 further = extrapolated(before, point, following)
                 reached, beyond = climb(further)
                 is_better = reached >= height
-                if self._leaves_out:  # no likelihood is climbed: nearer to where nothing moves
+                if leaves_out:  # no likelihood is climbed: nearer to where nothing moves
                     is_better = np.abs(beyond - further).max() <= np.abs(following - point).max()
                 if is_better:
                     point, height, following = further, reached, beyond
                 self.log_posterior_.append(height)
             self.n_iter_ = len(self.log_posterior_) - 1
-        self.prior_ = self._priors[0]
-        return climb.arrays(point)
-
-
-class FlatStep:
-    """A `Step` on points, which have all parameters in one row.
-
-    Args:
-        step: on arrays.
-        first: arrays of the shapes that it takes.
-    """
-
-    def __init__(self, step: Step, first: list[Floats]) -> None:
-        self._step, self._shapes = step, [values.shape for values in first]
-        self._ends = np.cumsum([values.size for values in first])[:-1]
-
-    def __call__(self, point: Floats) -> tuple[float, Floats]:
-        """The height of a point, and the point that follows."""
-        following = point.copy()
-        height = self._step(self.arrays(point), self.arrays(following))
-        return height, following
-
-    def arrays(self, point: Floats) -> list[Floats]:
-        """The parameters of a point, as views."""
-        parts = np.split(point, self._ends)
-        return [part.reshape(shape) for part, shape in zip(parts, self._shapes, strict=True)]
+        self.prior_ = priors[0]
+        return np.split(point, ends)
 
 
 def extrapolated(first: Floats, second: Floats, third: Floats) -> Floats:

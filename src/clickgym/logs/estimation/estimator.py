@@ -84,7 +84,6 @@ class Estimator(ABC):
             raise ValueError("the log has no sessions")
         order, codes, pairs = by_query(log.queries, log.items, len(log.item_labels))
         self._codes, self.n_positions_ = codes, log.n_positions
-        self._labels = log[[]]  # no view: the log itself need not be kept
         self._query_index = {label: index for index, label in enumerate(log.query_labels)}
         self._item_index = {label: index for index, label in enumerate(log.item_labels)}
         self._fit(pairs, log.clicks[order])
@@ -92,15 +91,15 @@ class Estimator(ABC):
 
     @property
     def pairs_(self) -> list[tuple[str, str]]:
-        query_labels, item_labels = self._labels.query_labels, self._labels.item_labels
-        pairs = (divmod(code, len(item_labels)) for code in self._codes.tolist())
-        return [(query_labels[query], item_labels[item]) for query, item in pairs]
+        queries, items = list(self._query_index), list(self._item_index)
+        pairs = (divmod(code, len(items)) for code in self._codes.tolist())
+        return [(queries[query], items[item]) for query, item in pairs]
 
     def log_likelihood(self, log: ClickLog) -> Floats:
         """The log-probability of each session's clicks, ``(N,)``; minus infinity where the model
         excludes them.
         """
-        return self._score(log, self._conditional)[0]
+        return self._logs(log, self._conditional).sum(axis=1)
 
     def score(self, log: ClickLog) -> float:
         """The mean log-likelihood per session."""
@@ -112,9 +111,11 @@ class Estimator(ABC):
 
         A list that ends above a position does not count there. If all lists do, the value is NaN.
         """
-        logs = self._score(log, lambda pairs, clicks: self._marginals(pairs))[1]
-        reached = (log.items >= 0).sum(axis=0)
-        return np.exp(-np.divide(logs, reached, out=np.full(len(logs), np.nan), where=reached > 0))
+        logs = self._logs(log, lambda pairs, clicks: self._marginals(pairs))
+        shown = log.items >= 0
+        return (
+            np.exp(-logs.mean(axis=0, where=shown)) if len(log) else np.full(logs.shape[1], np.nan)
+        )
 
     def predict_proba(self, log: ClickLog) -> Floats:
         """The probability of a click at each position of each session's list, ``(N, K)``; 0 below
@@ -192,33 +193,24 @@ class Estimator(ABC):
         if not hasattr(self, "_codes"):
             raise ValueError(f"this {type(self).__name__} is not fitted; call fit(log) first")
         order, codes, numbers = by_query(log.queries, log.items, len(log.item_labels))
-        if not self._labels_are(log):
-            queries, items = np.divmod(codes, max(len(log.item_labels), 1))
-            query_of = np.array([self._query_index.get(label, -1) for label in log.query_labels])
-            item_of = np.array([self._item_index.get(label, -1) for label in log.item_labels])
-            known = (query_of[queries] >= 0) & (item_of[items] >= 0)
-            codes = query_of[queries] * len(self._labels.item_labels) + item_of[items]
-            codes = np.where(known, codes, -1)
+        queries, items = np.divmod(codes, max(len(log.item_labels), 1))
+        query_of = np.array([self._query_index.get(label, -1) for label in log.query_labels])
+        item_of = np.array([self._item_index.get(label, -1) for label in log.item_labels])
+        known = (query_of[queries] >= 0) & (item_of[items] >= 0)
+        codes = np.where(known, query_of[queries] * len(self._item_index) + item_of[items], -1)
         pair_of = np.append(self._find(codes), np.int32(-1))
         pairs = np.empty_like(numbers)
         pairs[order] = pair_of[numbers]
         return pairs
 
-    def _labels_are(self, log: ClickLog) -> bool:
-        """Whether a log is labelled as the fitted one, as parts of one log are."""
-        labels = self._labels.query_labels, self._labels.item_labels
-        return (log.query_labels, log.item_labels) == labels
-
-    def _score(self, log: ClickLog, law: Law) -> tuple[Floats, Floats]:
-        """The log-probabilities of the clicks of a log.
+    def _logs(self, log: ClickLog, law: Law) -> Floats:
+        """``(N, K)`` the logarithms of the probabilities of what happened; 0 below the end of a
+        list.
 
         Args:
             log: the sessions to score.
             law: the probability of a click at each position, ``(N, K)``. Below the end of a list
                 it may say anything.
-
-        Returns:
-            ``(N,)`` the sum of each session, and ``(K,)`` the sum at each position.
         """
         check_kind("log", log, ClickLog, "a ClickLog")
         pairs = self._pairs_of(log)
@@ -227,9 +219,10 @@ class Estimator(ABC):
                 f"the log has {log.n_positions} positions; the model was fitted to "
                 f"{self.n_positions_}"
             )
-        likelihood, by_position = np.empty(len(log)), np.zeros(log.n_positions)
-        add_logs(law(pairs, log.clicks), pairs, log.clicks, likelihood, by_position)
-        return likelihood, by_position
+        probabilities = law(pairs, log.clicks)
+        happened = np.where(log.clicks > 0, probabilities, 1.0 - probabilities)
+        with np.errstate(divide="ignore"):
+            return np.log(np.where(pairs < 0, 1.0, happened))
 
 
 @cache
@@ -243,21 +236,6 @@ def marginals_of_lists(marginals: Callable[..., None]) -> Callable[..., None]:
             marginals(parameters, lists[row, :n], scratch[0, :n], result[row, :n], scratch[1])
 
     return of_lists
-
-
-@entry
-def add_logs(probabilities, pairs, clicks, by_session, by_position):
-    """Sum the logarithms of the probabilities of what happened: set for each session, add for each
-    position.
-    """
-    for session in range(len(clicks)):
-        total = 0.0
-        for k in range(list_length(pairs[session])):
-            probability = probabilities[session, k]
-            value = np.log(probability if clicks[session, k] else 1.0 - probability)
-            total += value
-            by_position[k] += value
-        by_session[session] = total
 
 
 def filled(kernel: Callable[..., None], shape: tuple[int, ...], *arguments: Any) -> Floats:
