@@ -81,4 +81,4 @@ site: $(TESTED)  ## the website with executed notebooks, into build/site
 	$(BIN)/python -m pytest -q -m "not slow" tests/docs/test_notebooks.py
 
 bench: $(TESTED)  ## the measurements of benchmarks/README.md
-	@for script in $(wildcard benchmarks/*.py); do echo "$$script" && $(BIN)/python $$script || exit 1; done
+	$(BIN)/python benchmarks/speed.py

@@ -1,10 +1,10 @@
 """Play the runs of docs/rl_results.md, and write docs/rl.parquet.
 
-nice -n 19 python benchmarks/shipped/play_rl.py OUT [--keep] [--search]
+nice -n 19 python benchmarks/shipped/play_rl.py OUT [--search]
 
 Each run is a file in the folder OUT, so the same command resumes.
-With ``--keep`` the runs that ship are not played again. With ``--search`` OUT has the runs of the
-searches for settings, and docs/rl_search.parquet is written.
+With ``--search`` OUT has the runs of the searches for settings, and docs/rl_search.parquet is
+written.
 In the worlds of the page a learner also plays on as a `FrozenPolicy`, which neither explores nor
 learns. ``make pages`` then makes the tables and the figure of the page.
 """
@@ -28,7 +28,7 @@ import polars
 
 import clickgym
 from clickgym.agents import FrozenPolicy, Learner
-from clickgym.bench.results import read_results, write_results
+from clickgym.bench.results import write_results
 from clickgym.core.files import make_folder, parquet, write_whole
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "docs"))
@@ -192,45 +192,28 @@ def commit() -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("out", type=Path, help="folder of the runs")
-    parser.add_argument("--keep", action="store_true", help="do not play again what ships")
     parser.add_argument("--search", action="store_true", help="play the searches for settings")
     options = parser.parse_args(arguments)
     out = options.out
     make_folder(out)
-    if options.keep:
-        shipped = read_results(SEARCH if options.search else FILE)[0]
-        for table in shipped.partition_by("env", "instance", "agent", "run"):
-            path = file_of(out, *table.row(0)[:4])
-            if not path.exists():
-                write_whole(path, parquet(table))
     if options.search:
         search(out)
     else:
         for pair in pairs():
             finished(out, *pair)
-    write(out, options.search)
+    tables = [polars.read_parquet(path) for path in sorted(out.glob("*.parquet"))]
+    command = f"python benchmarks/shipped/play_rl.py OUT{' --search' * options.search}"
+    write_results(SEARCH if options.search else FILE, polars.concat(tables), {"command": command})
 
 
 def finished(out: Path, *pair: Any) -> polars.DataFrame:
     """Return a run of a folder, and play it first if it is not there."""
-    path = file_of(out, *pair)
+    path = out / f"{quote(' '.join(map(str, pair)), safe='')}.parquet"
     if not path.exists():
         table = play(*pair)
         write_whole(path, parquet(table))
         print(*table.row(-1), flush=True)
     return polars.read_parquet(path)
-
-
-def file_of(out: Path, *pair: str | int) -> Path:
-    """Return the file of a run."""
-    return out / f"{quote(' '.join(map(str, pair)), safe='')}.parquet"
-
-
-def write(out: Path, is_search: bool) -> None:
-    """Write all finished runs of a folder to the file that ships."""
-    tables = [polars.read_parquet(path) for path in sorted(out.glob("*.parquet"))]
-    command = f"python benchmarks/shipped/play_rl.py OUT{' --search' * is_search}"
-    write_results(SEARCH if is_search else FILE, polars.concat(tables), {"command": command})
 
 
 if __name__ == "__main__":

@@ -1,19 +1,12 @@
 """Play the anchors and the published agents of the scorecard, and write what ships.
 
 nice -n 19 python benchmarks/shipped/play_scorecard.py OUT [--agents NAME ...] [--jobs 2]
-python benchmarks/shipped/play_scorecard.py OUT --ability NAME
-python benchmarks/shipped/play_scorecard.py OUT --time --jobs 1
 
 Each agent has five runs of every task that it can play; learners have three of two tasks
-of each ability.
+of each ability. The board shows times, so play on an idle machine, with ``--jobs 1``.
 The results of an agent are written to the package when all its tasks are played; agents whose
 results are there are left alone, unless they are named. The anchors are two runs of every
 published agent with a seed of their own; they are written when the last agent has played.
-
-With ``--ability`` only its tasks are played, and added to what ships.
-
-With ``--time`` the tasks whose times the board shows are played again, on an idle machine, and
-their times replace those of the results.
 """
 
 from __future__ import annotations
@@ -24,7 +17,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 import polars
@@ -34,17 +26,14 @@ from clickgym.bench.board import (
     DATA,
     OURS,
     line_file,
-    line_of,
-    published,
     requirements,
     save_line,
     scored_tasks,
-    timed_tasks,
 )
 from clickgym.bench.play import ANCHOR_SEED, play, playable
 from clickgym.bench.results import read_results, write_results
 from clickgym.bench.score import anchors_of
-from clickgym.bench.tasks import ABILITIES, Task, all_tasks, quick_tasks
+from clickgym.bench.tasks import Task, all_tasks, quick_tasks
 from clickgym.core.files import make_folder
 
 RUNS, ANCHOR_RUNS, LEARNER_RUNS = 5, 2, 3
@@ -59,19 +48,9 @@ GIVEN_A_LIST = ("Oracle", "Fixed")
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("out", type=Path, help="folder of the runs")
-    parser.add_argument(
-        "--agents",
-        nargs="+",
-        help="default: all bandits without results; with --ability all published agents",
-    )
+    parser.add_argument("--agents", nargs="+", help="default: all bandits without results")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--ability", choices=ABILITIES, help="of which there are no results yet")
-    parser.add_argument("--time", action="store_true", help="measure the times of results again")
     options = parser.parse_args(arguments)
-    if options.time:
-        for name in options.agents or [line.agent for line in published()]:
-            measure_time(name, options.out / name / "timed", options.jobs)
-        return
     bandits = [name for name in AGENTS if name not in (*NETWORKS, *GIVEN_A_LIST, *OURS)]
     commit = subprocess.run(
         ["git", "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True, check=True
@@ -79,23 +58,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     made = {"clickgym": version("clickgym"), "commit": commit}
     make_folder(OF_ANCHORS)
     absent = [name for name in bandits if not line_file(DATA, name).exists()]
-    of_all = [line.agent for line in published()] if options.ability else absent
-    for name in options.agents or of_all:
+    for name in options.agents or absent:
         learner = name in LEARNERS
         tasks = playable(name, learner_tasks() if learner else all_tasks())
-        tasks = [task for task in tasks if options.ability in (None, task.ability)]
-        if not tasks:
-            continue
         out = options.out / name
         if name in bandits:
             folder = out / "anchors"
             table = play(name, tasks, ANCHOR_RUNS, folder, seed=ANCHOR_SEED, n_jobs=options.jobs)
-            path = line_file(OF_ANCHORS, name)
-            write_results(path, *added_to(path, table, made))
+            write_results(line_file(OF_ANCHORS, name), table, made)
         runs = LEARNER_RUNS if learner else RUNS
         table = play(name, tasks, runs, out / "board", n_jobs=options.jobs)
-        command = {"command": f"clickgym bench {name}"}
-        table, of_line = added_to(line_file(DATA, name), table, command | made)
+        of_line = {"command": f"clickgym bench {name}", **made}
         save_line(DATA, name, requirements(name), table, of_line)
         print(name, len(tasks), "tasks", flush=True)
     if all(line_file(DATA, name).exists() for name in bandits):
@@ -111,32 +84,6 @@ def learner_tasks() -> list[Task]:
         task.name for quick in quick_tasks() for task in (quick, last.get(quick.ability, quick))
     }
     return [task for task in all_tasks() if task.name in chosen]
-
-
-def added_to(path: Path, table: polars.DataFrame, made: dict[str, Any]) -> tuple[Any, Any]:
-    """Results beside those of other tasks in a file, and what made them."""
-    shipped, shipped_made = read_results(path) if path.exists() else (table, made)
-    others = shipped.join(table, on="task", how="anti")
-    if others.is_empty():
-        return table, made
-    return polars.concat([others, table]), shipped_made | {"added": made}
-
-
-def measure_time(name: str, out: Path, jobs: int) -> None:
-    """Put new times into the results of an agent.
-
-    Raises:
-        ValueError: a run has another loss than the one that ships.
-    """
-    path = line_file(DATA, name)
-    table, made = read_results(path)
-    again = play(name, timed_tasks(table), int(table["run"].max()) + 1, out, n_jobs=jobs)
-    timed = table.update(again.select("task", "run", "seconds"), on=["task", "run"])
-    if not again.join(table, on=["task", "run", "loss"], how="anti").is_empty():
-        raise ValueError(f"{name} has other losses than {path}")
-    write_results(path, timed, made | {"requires": requirements(name)})
-    per_session = line_of(name, made["requires"], timed).seconds_per_session
-    print(f"{name}: {1e6 * per_session:.3g} µs a session", flush=True)
 
 
 def anchor_table(bandits: Sequence[str]) -> polars.DataFrame:

@@ -1,0 +1,135 @@
+"""How long a session takes: of each agent in both loops, and of the environments alone, beside
+Gymnasium's CartPole. It prints the tables of README.md.
+
+The measurements of a table alternate in one process, several times, and the fastest of each counts,
+because other programs on the machine can only add time. For the same reason times are processor
+times of one thread. One step of a vector environment counts as many as it has environments. Actions
+are drawn beforehand; the resets between CartPole's episodes are not counted, except those within a
+step of its vector environment.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gymnasium as gym
+
+import clickgym
+from clickgym.agents import AGENTS, CompiledAgent
+from clickgym.core.formats import markdown_table
+
+SAME_ITEMS, CONTEXTUAL = ("PBMRank-v0", "CMRank-v0"), ("ContextualPBMRank-v0",)
+HORIZONS = {"compiled": 100_000, "python": 1_000}
+"""The time of a session changes as an agent learns, so times are means over the whole run."""
+PAIR = ("PBMRank-v0", "CartPole-v1")
+SIZES = (1, 64, 1024, 65536)
+SECONDS = 0.15
+"""Of one measurement of steps."""
+
+
+def agents_that_observe(*keys: str) -> list[str]:
+    """The compiled agents that read these keys of an observation beside the clicks."""
+    return [
+        name
+        for name, agent in AGENTS.items()
+        if issubclass(agent, CompiledAgent) and agent.observes == keys
+    ]
+
+
+def session_time(env: gym.Env, name: str, n_sessions: int, engine: str) -> float:
+    """Seconds of a session of an agent."""
+    agent = clickgym.make_agent(name, env, horizon=10**6, seed=0)
+    start = time.process_time()
+    clickgym.run(agent, env, n_sessions, seed=0, checkpoints=[n_sessions], engine=engine)
+    return (time.process_time() - start) / n_sessions
+
+
+def of_agents(env_ids: Sequence[str], names: Sequence[str]) -> list[list[str]]:
+    """The table of the agents: nanoseconds in the compiled loop, and microseconds in Python with
+    the first environment. `Fixed` does nothing: its time is that of the loop and the clicks.
+    """
+    envs = {env_id: gym.make(env_id) for env_id in env_ids}
+    cells = [(env_id, name, "compiled") for env_id in env_ids for name in names]
+    cells += [(env_ids[0], name, "python") for name in names]
+    for env_id, name, engine in cells:
+        session_time(envs[env_id], name, 1, engine)  # compiles
+    rounds = [
+        [
+            session_time(envs[env_id], name, HORIZONS[engine], engine)
+            for env_id, name, engine in cells
+        ]
+        for _ in range(2)
+    ]
+    of = dict(zip(cells, map(min, zip(*rounds, strict=True)), strict=True))
+    rows = [["agent", *env_ids, "`env.step`"]]
+    for name in names:
+        compiled = [f"{of[env_id, name, 'compiled'] * 1e9:,.0f} ns" for env_id in env_ids]
+        rows.append([name, *compiled, f"{of[env_ids[0], name, 'python'] * 1e6:.0f} µs"])
+    return rows
+
+
+def scalar_speed(env: gym.Env, actions: list[Any]) -> float:
+    """Steps per second of ``env.step``, resets aside."""
+    steps, spent = 0, 0.0
+    while spent < SECONDS:
+        env.reset(seed=0)
+        start = time.process_time()
+        for action in actions:
+            steps += 1
+            _, _, terminated, truncated, _ = env.step(action)
+            if terminated or truncated:
+                break
+        spent += time.process_time() - start
+    return steps / spent
+
+
+def vector_speed(envs: gym.vector.VectorEnv, actions: list[Any]) -> float:
+    """Steps per second over all environments together."""
+    envs.reset(seed=0)
+    steps, spent, start = 0, 0.0, time.process_time()
+    while spent < SECONDS:
+        for action in actions:
+            envs.step(action)
+        steps += len(actions) * envs.num_envs
+        spent = time.process_time() - start
+    return steps / spent
+
+
+def of_steps() -> list[list[str]]:
+    """The table of the steps of environments."""
+    made: dict[str, tuple[Callable[..., float], list[Any], int]] = {
+        "`gym.make`": (scalar_speed, [*map(gym.make, PAIR)], 1000)
+    }
+    for size in SIZES:
+        pair = [gym.make_vec(name, size, vectorization_mode="vector_entry_point") for name in PAIR]
+        made[f"`gym.make_vec`, {size} environments"] = (vector_speed, pair, 4)
+    rows = [["steps per second", *PAIR, "ratio"]]
+    for how, (speed, pair, n_actions) in made.items():
+        actions = [[env.action_space.sample() for _ in range(n_actions)] for env in pair]
+        rounds = [[*map(speed, pair, actions)] for _ in range(9)]
+        ours, theirs = map(max, zip(*rounds, strict=True))
+        rows.append([how, f"{ours:,.0f}", f"{theirs:,.0f}", f"{ours / theirs:.2f}"])
+    return rows
+
+
+def main() -> None:
+    """Print the tables and the machine."""
+    for rows in (
+        of_agents(SAME_ITEMS, agents_that_observe()),
+        of_agents(CONTEXTUAL, agents_that_observe("features")),
+        of_steps(),
+    ):
+        print(*markdown_table(rows), "", sep="\n")
+    machine = f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores"
+    load = f"load average at the end {os.getloadavg()[0]:.1f}"
+    print(
+        f"{machine}; Python {platform.python_version()}, clickgym {clickgym.__version__}; {load}."
+    )
+
+
+if __name__ == "__main__":
+    main()
