@@ -53,7 +53,7 @@ SITUATIONS = {
 }
 """Each ability in the words of a reader who looks for an agent."""
 
-SHARED = ("study", "figures", "zoghi2017_assumptions", "he2020_offline")
+SHARED = ("study", "figures", "he2020_offline")
 VERDICTS = ("reproduced", "not reproduced on these queries", "undecided", "not tested")
 
 BY_STATE_IMPORTS = """\

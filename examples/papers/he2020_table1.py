@@ -35,7 +35,6 @@ import numpy as np
 import study
 from study import Finding, Number, Statement, all_of, estimate, ratio
 
-import clickgym
 from clickgym.agents import PBMUCB
 from clickgym.agents.kernels import rank_by_index, show_at
 from clickgym.core.kernels import kernel
@@ -124,16 +123,9 @@ def play(options):
         for seed, query in enumerate(options.queries[:3])
     ]
     horizon = options.horizon or 100_000
-    results = clickgym.sweep(
-        [ubm(k) for k in POSITIONS],
-        agents,
-        horizon,
-        options.runs or 10,
-        instances=instances,
-        checkpoints=study.checkpoints(horizon),
-        out=options.out / "CTR",
-    )
-    return {"CTR": study.compact(results.frame, columns=["regret", "clicks", "reward"])}
+    envs = [ubm(k) for k in POSITIONS]
+    table = study.played(options, "CTR", envs, agents, horizon, 10, instances)
+    return {"CTR": study.compact(table, columns=["regret", "clicks", "reward"])}
 
 
 def ubm(n_positions):

@@ -20,7 +20,6 @@ import numpy as np
 import study
 from study import Statement, estimate, number
 
-import clickgym
 from clickgym.agents.kernels import kl
 
 PBM = "PBMRank-v0"
@@ -68,16 +67,8 @@ def play(options):
 def beside_bound(options, part, instances, runs):
     """Regret, and the factor of the bound of each instance."""
     horizon = options.horizon or 1_000_000
-    results = clickgym.sweep(
-        [PBM],
-        AGENTS,
-        horizon,
-        options.runs or runs,
-        instances=instances,
-        checkpoints=study.checkpoints(horizon),
-        out=options.out / part,
-    )
-    table = study.with_fact(results.frame, "lower_bound", bound_per_log, [PBM], instances)
+    table = study.played(options, part, [PBM], AGENTS, horizon, runs, instances)
+    table = study.with_fact(table, "lower_bound", bound_per_log, [PBM], instances)
     return study.compact(table, columns=["regret", "lower_bound"])
 
 

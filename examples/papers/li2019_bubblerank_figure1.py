@@ -28,8 +28,6 @@ import numpy as np
 import study
 from study import END, LINEAR, SLACK, Finding, Statement, all_of, estimate, in_readings, less
 
-import clickgym
-
 # Abandonment clicks in the DCM, as the paper has it.
 ENVS = {
     "CM": "CMRank-v0:n_positions=10,cutoff=5",
@@ -56,17 +54,8 @@ def play(options):
     """The runs of figures 1, 2 and 4, and once more their first 10,000 sessions."""
     horizon, runs, queries = options.horizon or 5_000_000, options.runs or 10, options.queries[:100]
     envs, metrics = list(ENVS.values()), ["violations", "ndcg"]
-    whole = clickgym.sweep(
-        envs,
-        AGENTS,
-        horizon,
-        runs,
-        instances=queries,
-        metrics=metrics,
-        checkpoints=study.checkpoints(horizon, 100),
-        out=options.out / "whole",
-    )
-    table = study.with_fact(whole.frame, "sorted_gap", sorted_gap, envs, queries)
+    whole = study.played(options, "whole", envs, AGENTS, horizon, runs, queries, 100, metrics)
+    table = study.with_fact(whole, "sorted_gap", sorted_gap, envs, queries)
     early, agents = min(horizon, 10_000), [*AGENTS, "Random"]
     start = study.first_sessions(envs, agents, early, 5_000_000, runs, queries, metrics)
     return {

@@ -24,7 +24,6 @@ import numpy as np
 import study
 from study import Finding, Number, Statement, all_of, certain, estimate, number
 
-import clickgym
 from clickgym.envs import load_instance
 from clickgym.runner.play.metrics import wrong_pairs
 
@@ -59,32 +58,15 @@ def play(options):
     """Random initial lists; then users whose last position is examined with 0.5^i, by the regret of
     all positions and of the first five.
     """
-    horizon, out = options.horizon or 5_000_000, options.out
+    horizon = options.horizon or 5_000_000
     envs, lists = list(ENVS.values()), list(random_lists(options.queries[:100]))
-    steps = study.checkpoints(horizon)
-    pairs = clickgym.sweep(
-        envs,
-        ["BubbleRank"],
-        horizon,
-        options.runs or 1,
-        instances=lists,
-        checkpoints=steps,
-        out=out / "pairs",
-    )
-    table = study.with_fact(pairs.frame, "wrong_pairs", wrong_in_list, envs, lists)
+    pairs = study.played(options, "pairs", envs, ["BubbleRank"], horizon, 1, lists)
+    table = study.with_fact(pairs, "wrong_pairs", wrong_in_list, envs, lists)
     parts = {"pairs": study.compact(table, columns=["regret", "wrong_pairs"])}
     horizon = min(horizon, 1_000_000)
     for name, env in CHI_ENVS.items():
-        results = clickgym.sweep(
-            [env],
-            ["BubbleRank"],
-            horizon,
-            options.runs or 10,
-            instances=CHI_MIN,
-            checkpoints=study.checkpoints(horizon),
-            out=out / name,
-        )
-        parts[name] = study.compact(results.frame, ends=())
+        table = study.played(options, name, [env], ["BubbleRank"], horizon, 10, CHI_MIN)
+        parts[name] = study.compact(table, ends=())
     return parts
 
 

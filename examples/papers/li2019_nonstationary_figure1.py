@@ -23,8 +23,6 @@ import numpy as np
 import study
 from study import LINEAR, Finding, Number, Statement, all_of, estimate, less, number, ratio
 
-import clickgym
-
 CM = "NonStationaryCMRank-v0"
 ADAPTIVE = ("CascadeDUCB", "CascadeSWUCB")
 STUBBORN = ("RankedExp3", "CascadeKLUCB", "BatchRank")
@@ -45,16 +43,9 @@ def play(options):
     also in a first look.
     """
     horizon = options.horizon or SESSIONS
-    results = clickgym.sweep(
-        [CM],
-        AGENTS,
-        horizon,
-        options.runs or 10,
-        instances=switching(options.queries[:100], horizon // 10),
-        checkpoints=study.checkpoints(horizon, 50),
-        out=options.out / "changes",
-    )
-    return {"changes": study.compact(results.frame, ENDS), **growing(options, AGENTS)}
+    changing = switching(options.queries[:100], horizon // 10)
+    table = study.played(options, "changes", [CM], AGENTS, horizon, 10, changing, 50)
+    return {"changes": study.compact(table, ENDS), **growing(options, AGENTS)}
 
 
 def switching(queries, length):
@@ -71,16 +62,9 @@ def growing(options, agents):
     """
     parts, longest = {}, options.horizon or HORIZONS[-1]
     for n in (max(10, n * longest // HORIZONS[-1]) for n in HORIZONS):
-        results = clickgym.sweep(
-            [CM],
-            agents,
-            n,
-            options.runs or 3,
-            instances=switching(options.queries[:100], n // 10),
-            checkpoints=study.checkpoints(n, 10),
-            out=options.out / f"n {n}",
-        )
-        parts[f"n {n}"] = study.compact(results.frame, (1.0,))
+        changing = switching(options.queries[:100], n // 10)
+        table = study.played(options, f"n {n}", [CM], agents, n, 3, changing, 10)
+        parts[f"n {n}"] = study.compact(table, (1.0,))
     return parts
 
 

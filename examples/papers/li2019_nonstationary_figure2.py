@@ -31,24 +31,16 @@ from li2019_nonstationary_figure1 import (
 )
 from study import Statement
 
-import clickgym
-
 RIVALS = ("RankedExp3", "CascadeKLUCB", "BubbleRank")
 
 
 def play(options):
     """The changes of figure 1 on 20 queries, each for itself; and BubbleRank as n grows."""
     horizon = options.horizon or SESSIONS
-    results = clickgym.sweep(
-        [CM],
-        [*ADAPTIVE, *RIVALS],
-        horizon,
-        options.runs or 10,
-        instances=switching(options.queries[:20], horizon // 10),
-        checkpoints=study.checkpoints(horizon),
-        out=options.out / "changes",
-    )
-    return {"changes": study.compact(results.frame, ends=()), **growing(options, ["BubbleRank"])}
+    changing = switching(options.queries[:20], horizon // 10)
+    agents = [*ADAPTIVE, *RIVALS]
+    table = study.played(options, "changes", [CM], agents, horizon, 10, changing)
+    return {"changes": study.compact(table, ends=()), **growing(options, ["BubbleRank"])}
 
 
 def statements(results):

@@ -2,7 +2,7 @@
 
 A script is an experiment of a paper, and defines these functions:
 
-    play(options)        run `clickgym.sweep`; return what is kept of each part (`compact`)
+    play(options)        play the sweeps (`played`); return what is kept of each (`compact`)
     draw(results)        the figure
     numbers(results)     optional: the numbers that the paper prints (`Number`)
     statements(results)  optional: what the paper says, and our tests (`Statement`)
@@ -62,6 +62,31 @@ def checkpoints(horizon: int, windows: int = 20) -> np.ndarray:
     early = np.geomspace(1, horizon, 20)
     steps = np.concatenate([equal, early, [100, 0.01 * horizon, 0.99 * horizon]])
     return np.unique(np.clip(steps.round(), 1, horizon).astype(np.int64))
+
+
+def played(
+    options: Any,
+    part: str,
+    envs: Sequence[str],
+    agents: Any,
+    horizon: int,
+    runs: int,
+    instances: Sequence[Any],
+    windows: int = 20,
+    metrics: Sequence[str] = (),
+) -> polars.DataFrame:
+    """The table of a sweep, whose folder is that of a part; with ``--runs`` of so many runs."""
+    results = clickgym.sweep(
+        envs,
+        agents,
+        horizon,
+        options.runs or runs,
+        instances=instances,
+        metrics=metrics,
+        checkpoints=checkpoints(horizon, windows),
+        out=options.out / part,
+    )
+    return results.frame
 
 
 def with_fact(
@@ -409,8 +434,6 @@ def page(
         lines += ["This is a first look, with other runs or sessions. It tests nothing.", ""]
     said = script.statements(results) if full and hasattr(script, "statements") else []
     judged = list(zip(said, verdicts(said), strict=True))
-    if judged:
-        lines += ["## In short", "", *_in_short(judged), ""]
     if full and hasattr(script, "numbers"):
         rows = [["number", "the paper", "ours", "difference"]]
         rows += [[markdown_text(cell) for cell in one.cells()] for one in script.numbers(results)]
@@ -466,17 +489,6 @@ def _add_column(rows: list[list[str]], cells: Sequence[str]) -> None:
     """Add what was measured on the shipped queries to the rows of a table."""
     for row, cell in zip(rows, ["on the 16 shipped queries", *cells], strict=True):
         row.append(markdown_text(cell))
-
-
-def _in_short(judged: Sequence[tuple[Statement, tuple[str, str]]]) -> list[str]:
-    """A line for each verdict, with the first sentence of the paper that has it."""
-    lines = []
-    for verdict in ("reproduced", "not reproduced on these queries", "undecided", "not tested"):
-        quotes = [one.quote for one, (_, found) in judged if found == verdict]
-        if quotes:
-            more = f" And {len(quotes) - 1} more." if len(quotes) > 1 else ""
-            lines.append(f"- **{verdict.capitalize()}:** {markdown_text(f'“{quotes[0]}”')}{more}")
-    return lines
 
 
 def main(script: ModuleType) -> None:

@@ -19,7 +19,6 @@ import numpy as np
 import study
 from study import estimate
 
-import clickgym
 from clickgym.agents import Agent, CascadeKLUCB
 
 ENV = "CascadeMDPRank-v0"
@@ -54,16 +53,8 @@ def play(options):
     parts = {}
     for part, agents, horizon in (("bandits", bandits, 10**6), ("learners", LEARNERS, 10**5)):
         horizon = min(horizon, options.horizon or horizon)
-        results = clickgym.sweep(
-            [ENV],
-            agents,
-            horizon,
-            options.runs or 5,
-            instances=FAMILIES,
-            checkpoints=study.checkpoints(horizon),
-            out=options.out / part,
-        )
-        parts[part] = study.compact(results.frame, ends=())
+        table = study.played(options, part, [ENV], agents, horizon, 5, FAMILIES)
+        parts[part] = study.compact(table, ends=())
     return parts
 
 

@@ -20,8 +20,6 @@ import numpy as np
 import study
 from study import END, estimate
 
-import clickgym
-
 CM, PBM = "CMRank-v0", "PBMRank-v0"
 AGENTS = ["CascadeKLUCB", "CascadeKLUCB:feedback=first_click", "BatchRank", "RankedExp3"]
 CONVERGED = 1e-3
@@ -32,19 +30,10 @@ PANELS = {"a": (CM, "yandex-9982"), "b": (CM, "yandex-9866"), "c": (PBM, "yandex
 
 def play(options):
     """Each agent on each of the three problems."""
-    horizon, runs = options.horizon or 10_000_000, options.runs or 10
-    parts = {}
+    parts, horizon = {}, options.horizon or 10_000_000
     for panel, (env, query) in PANELS.items():
-        results = clickgym.sweep(
-            [env],
-            AGENTS,
-            horizon,
-            runs,
-            instances=[query],
-            checkpoints=study.checkpoints(horizon, 100),
-            out=options.out / panel,
-        )
-        parts[panel] = study.compact(results.frame)
+        table = study.played(options, panel, [env], AGENTS, horizon, 10, [query], 100)
+        parts[panel] = study.compact(table)
     return parts
 
 

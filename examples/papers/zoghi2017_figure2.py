@@ -38,8 +38,6 @@ from study import (
     less,
 )
 
-import clickgym
-
 CM, PBM = "CMRank-v0", "PBMRank-v0"
 LAST, FIRST = "CascadeKLUCB", "CascadeKLUCB:feedback=first_click"
 AGENTS = [LAST, FIRST, "BatchRank", "RankedExp3"]
@@ -53,20 +51,12 @@ CONVERGED = 1e-3
 def play(options):
     """The CM and the PBM, and once more the first two million sessions."""
     horizon, runs, queries = options.horizon or 10_000_000, options.runs or 10, options.queries[:60]
-    whole = clickgym.sweep(
-        [CM, PBM],
-        AGENTS,
-        horizon,
-        runs,
-        instances=queries,
-        checkpoints=study.checkpoints(horizon, 100),
-        out=options.out / "whole",
-    )
+    whole = study.played(options, "whole", [CM, PBM], AGENTS, horizon, runs, queries, 100)
     early = min(horizon, 2_000_000)
     pbm = study.first_sessions([PBM], [LAST, FIRST, "BatchRank"], early, 10_000_000, runs, queries)
     cm = study.first_sessions([CM], ["BatchRank"], early, 10_000_000, runs, queries)
     return {
-        "whole": study.compact(whole.frame, ENDS),
+        "whole": study.compact(whole, ENDS),
         "pbm, 2M": study.compact(pbm, BEFORE_2M),
         "cm, 2M": study.compact(cm, BEFORE_2M),
     }

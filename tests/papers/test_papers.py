@@ -15,7 +15,7 @@ import study
 from clickgym.bench.results import read_results
 
 FOLDER = Path(study.__file__).parent
-OTHERS = {"study", "figures", "zoghi2017_assumptions", "he2020_offline"}
+OTHERS = {"study", "figures", "he2020_offline"}
 NAMES = sorted({file.stem for file in FOLDER.glob("*.py")} - OTHERS)
 FAST = ["lagree2016_theorem6", "li2019_nonstationary_figure2", "zoghi2017_figure2"]
 """Of some papers one, whose agents are fast without compilation."""
