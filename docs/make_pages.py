@@ -85,7 +85,6 @@ def pages() -> dict[Path, str]:
             "abilities": _abilities(),
         },
         "rl": {
-            "pays": _table(*rl_page.pays_table()),
             "defaults": _table(*rl_page.defaults_table()),
         },
         "stateful_users": {

@@ -206,10 +206,9 @@ def environment_page(name: str) -> str:
     ]
     parts = [
         f"# {model.title[0].upper()}{model.title[1:]}",
-        f"![What 40 users clicked and looked at, position by position]({name}-card.png)",
+        f"![What 40 users clicked and looked at, position by position]({name}.png)",
         "*40 users and the best list: a column is a user, a row is a position. Blue was clicked, "
         "yellow was only looked at.*",
-        f"![A list, the positions that the user examined, and the clicks]({name}.png)",
         "\n".join(markdown_table([["", f"with the instance {env.unwrapped.instance}"], *rows])),
         "[What all environments share](../environments.md#what-all-ids-share).",
         described(model, "## {}"),

@@ -6,9 +6,8 @@ docs/rl.md.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +25,7 @@ PAPERS = DOCS.parent / "examples" / "papers"
 sys.path.append(str(PAPERS))
 from figures import grid, style_of  # noqa: E402
 from study import estimate, number  # noqa: E402
-from when_rl_pays import BANDIT, BY_STATE, FAMILIES  # noqa: E402
+from when_rl_pays import FAMILIES  # noqa: E402
 
 FILE, FIGURE = DOCS / "rl.parquet", DOCS / "rl.png"
 SEARCH = DOCS / "rl_search.parquet"
@@ -38,10 +37,8 @@ WORLDS = {"linear": "linear", "personal:features=outer": "personal, outer", "per
 """The name of each world on the page; a colon, a comma and the seed follow in the runs."""
 UNSHARED = ("DQN", "MaskablePPO", "RecurrentPPO")
 """Learners that choose row numbers, which mean other candidates in every session."""
-LINEAR, CLICKS, BIT = "LinearTS", "NeuralGreedy", "NeuralGreedy:feedback=reward"
-"""The linear bandit that is told nothing; a bandit with a network, from clicks and from one bit."""
-FOREIGN = ("TD3", "MaskablePPO", "RecurrentPPO")
-"""Classes of other libraries, by the names under which their runs are stored."""
+CLICKS, BIT = "NeuralGreedy", "NeuralGreedy:feedback=reward"
+"""A bandit with a network, from clicks and from one bit."""
 UNDRAWN = ("PBMLinUCB", "TD3", *UNSHARED)
 """Agents that the figure leaves out, for lines that can be told apart; nor has it other settings
 than the defaults."""
@@ -196,59 +193,6 @@ def stateful() -> dict[str, dict[str, NDArray[np.float64]]]:
     return of
 
 
-def pays_table() -> Rows:
-    """Return a bandit, a bandit with a network and the best RL algorithm before each kind of users
-    of the page on RL, with 95 % intervals and the number of runs. If users have memory, the bandit
-    is the better of two. The least is bold, where the intervals do not overlap.
-    """
-    rows = [["Users", "A bandit", "A bandit with a network", "The best RL algorithm that we ran"]]
-    clicks, bit = searched_networks()
-    for text, world in (
-        ("Users differ, plain features (`personal`)", "personal"),
-        ("Users differ, the right features (`personal:features=outer`)", "personal:features=outer"),
-    ):
-        of = {agent: 100 * values for agent, values in _by_agent(world, "share").items()}
-        network = f"{_interval(of[clicks])} % from clicks, {_interval(of[bit])} % from one bit"
-        network += f" (searched settings, {len(of[clicks])} runs)"
-        rows.append([text, _least(of, [LINEAR], " %"), network, _least(of, learners(of), " %")])
-    for text, of in (
-        ("One query, no features (`PBMRank-v0`)", _by_agent("PBMRank-v0", "regret")),
-        ("Clicks change later clicks (`clickbait`)", stateful()["clickbait"]),
-        ("Clicks change later clicks (`habit`)", stateful()["habit"]),
-        ("Clicks change nothing later (`independent`)", stateful()["independent"]),
-    ):
-        bandits = [agent for agent in of if agent in (BANDIT, BY_STATE)]
-        rows.append([text, _least(of, bandits), "–", _least(of, learners(of))])
-    for row, place in ((1, 2), (2, 1), (3, 1), (4, 3), (6, 1)):
-        rows[row][place] = f"**{rows[row][place]}**"
-    return rows
-
-
-def _by_agent(world: str, column: str) -> dict[str, NDArray[np.float64]]:
-    """Return a column of the runs of each agent in a world."""
-    parts = runs().filter(world=world).group_by("agent").agg(column)
-    return {agent: np.array(values) for agent, values in parts.iter_rows()}
-
-
-def _least(of: dict[str, NDArray[np.float64]], agents: list[str], unit: str = "") -> str:
-    """Return the regret of the best of some agents, its name and the number of its runs."""
-    agent = min(agents, key=lambda name: of[name].mean())
-    algorithm = agent.partition(":")[0]
-    is_found = any(agent in searched(env)["agent"] for env in (CONTEXTUAL, QUERY))
-    name = f"{algorithm}, searched" if is_found and agent != algorithm else agent
-    return f"{_interval(of[agent])}{unit} ({name}, {len(of[agent])} runs)"
-
-
-def learners(agents: Iterable[str]) -> list[str]:
-    """Return the RL algorithms among agents of the tables."""
-    names = {agent: agent.partition(":")[0] for agent in agents}
-    return [
-        agent
-        for agent, name in names.items()
-        if name in FOREIGN or issubclass(AGENTS.get(name, object), Learner)
-    ]
-
-
 def stateful_table() -> Rows:
     """Return the regret of agents before stateful users, with the 95 % interval of its mean."""
     of = stateful()
@@ -302,11 +246,5 @@ def figure() -> Figure:
 
 
 def write_picture() -> None:
-    """Write the figure, with its runs in the metadata."""
-    figure().savefig(FIGURE, dpi=150, metadata={"Software": None, "Description": about()})
-
-
-def about() -> str:
-    """Return what made the runs, and a digest of their file: the metadata of the figure."""
-    _, made = read_results(FILE)
-    return f"{made['command']}; {FILE.name} {sha256(FILE.read_bytes()).hexdigest()}"
+    """Write the figure."""
+    figure().savefig(FIGURE, dpi=150, metadata={"Software": None})

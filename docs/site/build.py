@@ -19,18 +19,16 @@ import rl_page
 from figures import grid
 from make_pages import study_figures, study_pages
 from matplotlib.figure import Figure
-from matplotlib.image import imsave
 from pages import (
     agent_page,
     environment_page,
-    example_env,
     home,
     ids_of,
     models,
     package_page,
     summary,
 )
-from polars import DataFrame, col
+from polars import col
 
 import clickgym
 from clickgym.agents import AGENTS, CompiledAgent
@@ -73,7 +71,7 @@ def gallery(title: str, lead: str, cards: dict[str, tuple[str, str]]) -> str:
     """A page of cards: by the address of each, its title and its text; its picture is beside it."""
     parts = [f"# {title}\n\n{lead}\n\n::::{{grid}} 1 2 3 3\n:gutter: 3\n"]
     for address, (name, text) in cards.items():
-        picture = f":img-top: {address}-card.png\n:img-alt: {name}"
+        picture = f":img-top: {address}.png\n:img-alt: {name}"
         link = f":link: {address}\n:link-type: doc\n{picture}"
         parts.append(f":::{{grid-item-card}} {name}\n{link}\n\n{text}\n:::\n")
     return "\n".join([*parts, "::::\n"])
@@ -104,9 +102,8 @@ def write_galleries() -> None:
         ),
         "gallery_agents": gallery(
             "Gallery of algorithms",
-            "Each picture shows the clicks that an algorithm lost (blue), beside random lists "
-            "(light grey) and a known algorithm (dark grey), from the first session to the last on "
-            "logarithmic axes. Lower is better. A card leads to the algorithm, with the numbers.",
+            "Each picture shows the clicks that an algorithm lost, beside random lists and a known "
+            "algorithm, from the first session to the last on logarithmic axes. Lower is better.",
             agents,
         ),
     }
@@ -148,26 +145,19 @@ def write_made_pages() -> None:
 
 
 def draw() -> None:
-    """Draw the figures of studies and agents, a session with the best list in each environment,
-    and the pictures of the galleries.
-    """
+    """Draw the figures of studies, agents and environments."""
     for name, figure in study_figures():
         figure.savefig(SOURCE / RESULTS / f"{name}.png", dpi=200)
-    for name, figure, card in agent_figures():
+    for name, figure in agent_figures():
         figure.savefig(SOURCE / "docs" / "agents" / f"{name}.png", dpi=200)
-        card.savefig(SOURCE / "docs" / "agents" / f"{name}-card.png", dpi=100)
     for name in models():
-        picture = SOURCE / "docs" / "environments" / f"{name}-card.png"
+        picture = SOURCE / "docs" / "environments" / f"{name}.png"
         crowd.alone(ids_of(name)[0]).savefig(picture, dpi=150)
-        env = example_env(name, render_mode="rgb_array")
-        _, info = env.reset(seed=1)
-        env.step(info["optimal_ranking"])
-        imsave(SOURCE / "docs" / "environments" / f"{name}.png", env.render())
 
 
-def agent_figures() -> Iterator[tuple[str, Figure, Figure]]:
-    """Yield the regret of each agent where it is at home, beside a known one and random lists, as a
-    figure and as a card; that of networks, which take long, is shipped.
+def agent_figures() -> Iterator[tuple[str, Figure]]:
+    """Yield the regret of each agent where it is at home, beside a known one and random lists; that
+    of networks, which take long, is shipped.
     """
     shipped = read_results(rl_page.FILE)[0].filter(instance="linear:seed=21")
     homes = {name: home(name) for name in AGENTS}
@@ -187,20 +177,7 @@ def agent_figures() -> Iterator[tuple[str, Figure, Figure]]:
             few = {0: "no runs are shipped", 1: "one run"}
             several = few.get(n_runs, f"mean of {n_runs} runs, and their range")
             axes.set_title(f"{env}, {runs['instance'][0]}: {several}", fontsize=10)
-            yield name, figure, card_of(name, other, runs)
-
-
-def card_of(name: str, other: str, runs: DataFrame) -> Figure:
-    """The mean regret of an agent, of another and of random lists, without axes."""
-    figure = Figure(figsize=(3.6, 1.8), layout="constrained")
-    axes = figure.subplots()
-    looks = {"Random": ("0.8", 2.0), other: ("0.45", 2.0), name: ("#1f6fc5", 3.0)}
-    for agent, (colour, width) in looks.items():
-        of_agent = runs.filter(col("regret") > 0, agent=agent)
-        steps, mean = of_agent.group_by("step").agg(col("regret").mean()).sort("step")
-        axes.loglog(steps, mean, color=colour, linewidth=width)
-    axes.set_axis_off()
-    return figure
+            yield name, figure
 
 
 def main() -> int:
