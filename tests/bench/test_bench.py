@@ -116,20 +116,12 @@ def test_playable_tasks():
 def test_finished_tasks_are_kept_and_no_name_matters(tmp_path, monkeypatch):
     tasks = [task for task in quick_tasks() if task.ability in ("early sessions", "ties")]
     tasks = [task._replace(horizon=200) for task in tasks]
-    assert len(play("TopRank", tasks, 1, tmp_path / "a", n_jobs=1)) == 2
     first = play("TopRank", tasks, 2, tmp_path / "a", n_jobs=1)
     assert first["loss"].n_unique() == 4
     other = play(TopRank, tasks, 2, tmp_path / "b", n_jobs=1)
     assert first.drop("seconds").equals(other.drop("seconds"))
-    random = play("Random", tasks, 2, tmp_path / "a", n_jobs=1)
-    changed = play("TopRank:delta=0.1", tasks, 2, tmp_path / "a", n_jobs=1)
-    for table in (random, changed):
-        assert (table["loss"] != first["loss"]).any()
     monkeypatch.setattr("clickgym.bench.play.run", None)
     assert play("TopRank", tasks, 2, tmp_path / "a", n_jobs=1).equals(first)
-    monkeypatch.setattr("clickgym.bench.play.version", lambda _: "another")
-    with pytest.raises(TypeError, match="'NoneType' object is not callable"):  # it plays
-        play("TopRank", tasks, 2, tmp_path / "a", n_jobs=1)
 
 
 def test_loss_is_the_measure_of_the_task(tmp_path):
@@ -317,12 +309,14 @@ def test_bench_command(small, printed, tmp_path, monkeypatch, abilities):
     table, made = read_results(tmp_path / "out" / "mine%3APlain.parquet")
     assert made["command"] == "clickgym bench mine:Plain --quick"
     assert set(table["task"]) == {"early-sessions-02", "ties-03", "mine-01"}
+    assert not list((tmp_path / "out" / "quick").iterdir())  # the next call plays anew
 
 
 @pytest.mark.usefixtures("undrawn")
 def test_an_agent_of_the_board_that_is_played_again_has_one_line(printed, tmp_path, monkeypatch):
     table, _ = read_results(DATA / "TopRank.parquet")
     monkeypatch.setattr("clickgym.bench.command.play", lambda *_, **__: table)
+    monkeypatch.setattr("clickgym.bench.command.rmtree", lambda _: None)
     text = printed(["bench", "TopRank", "--out", str(tmp_path)], 140)
     ranked = text.partition("Agents that rank items")[2].partition("Agents that rank by")[0]
     assert len(re.findall("^ *TopRank ", ranked, re.MULTILINE)) == 1

@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from shutil import rmtree
 from typing import Annotated
+from urllib.parse import quote
 
 import typer
 from rich.progress import track
@@ -41,7 +43,7 @@ def bench(
         typer.Option(
             rich_help_panel=KEPT,
             metavar="DIR",
-            help="Folder of the results. If it exists, the command goes on where it stopped.",
+            help="Folder of the results. If the command was stopped, it goes on there.",
         ),
     ] = None,
     quick: Annotated[
@@ -79,7 +81,8 @@ def bench(
     clickgym. It writes AGENT.parquet, by which an agent can enter the board.
 
     Each task is saved when it ends. You can stop the command with Ctrl-C: the same command goes on
-    where it stopped.
+    where it stopped. If you have changed the agent since, delete the folder first. After the last
+    task, the command plays all tasks anew.
     """
     required = "" if agent is None else requirements(agent)  # its module may add an ability
     if ability is not None:
@@ -105,11 +108,13 @@ def bench(
         transient=True,
         disable=not console.is_terminal,
     )
-    table = play(agent, tasks, 1 if quick else RUNS, out / "plays", n_jobs=jobs, watch=watch)
+    plays = out / ("quick" if quick else "plays") / quote(label, safe="")
+    table = play(agent, tasks, 1 if quick else RUNS, plays, n_jobs=jobs, watch=watch)
     line = line_of(label, required, table)
     command = f"clickgym bench {label}{' --quick' if quick else ''}"
     made = {"command": command, "clickgym": version("clickgym")}
     path = save_line(out, label, required, table, made)
+    rmtree(plays)  # the agent may be another one the next time
     _print_line(line, quick)
     alike = {task.ability for task in wanted if task.has_features == tasks[0].has_features}
     if left := alike - {task.ability for task in tasks}:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from hashlib import sha256
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -17,11 +15,9 @@ from numpy.typing import NDArray
 from ..agents import CompiledAgent, Learner, Random
 from ..agents.agent import UnsuitedError
 from ..core.files import make_folder
-from ..runner.hashes import files_of, hashes_of, values_in
 from ..runner.make import (
     AgentLike,
     make_agent,
-    maker_name,
     observed_sizes,
     requirements,
     resolved_agent,
@@ -101,8 +97,8 @@ def play(
         agent: as `clickgym.run` takes it.
         tasks: that it can play.
         runs: of each.
-        out: a folder with a file of each task that is finished; the same call resumes. An agent
-            that clickgym cannot compare is played, but not resumed.
+        out: a folder for these tasks, runs and this agent, with a file of each task that is
+            finished; the same call resumes.
         seed: of all runs.
         n_jobs: workers: threads for compiled agents, else processes.
         watch: iterates over the tables of the tasks as they are finished.
@@ -110,24 +106,19 @@ def play(
     Returns:
         One row for each task and run: ``task``, ``run``, ``loss`` and ``seconds``.
     """
-    maker, passed = resolved_agent(agent)
-    label = maker_name(maker)
-    resolved = {label: (maker, passed)}
-    (known,) = hashes_of("agent", resolved, is_kept=True).values()
+    maker = resolved_agent(agent)[0]
     make_folder(out)
-    calls = []
-    for task in tasks:
-        key = f"{known} {task} {runs} {seed} {version('clickgym')}"
-        file = out / f"{task.name}-{sha256(key.encode()).hexdigest()[:16]}.parquet"
-        calls.append((play_task, agent, task, runs, seed, file))
-    there = sum(file.exists() for *_, file in calls)
-    say_resumed(out, f"{there} of {len(tasks)} tasks")
+    files = [out / f"{task.name}.parquet" for task in tasks]
+    if there := sum(file.exists() for file in files):
+        say_resumed(out, f"{there} of {len(tasks)} tasks")
+    calls = [
+        (play_task, agent, task, runs, seed, file) for task, file in zip(tasks, files, strict=True)
+    ]
     compiled = isinstance(maker, type) and issubclass(maker, CompiledAgent)
     finished: list[polars.DataFrame] = []
     with resumable(out, lambda: f"{len(finished)} of {len(tasks)} tasks"):
         prefer = "threads" if compiled else "processes"
-        values = values_in(files_of(resolved[label]))
-        for table in watch(in_parallel(calls, n_jobs, prefer, "generator", values)):
+        for table in watch(in_parallel(calls, n_jobs, prefer, "generator")):
             finished.append(table)
     return polars.concat(finished)
 
