@@ -72,9 +72,7 @@ def test_normalised_features_by_hand(log_file):
     [
         ("1 1:0.5", "1 1:0.5"),
         ("1 qid:c 0:1", "0:1"),
-        ("1 qid:c 2:1 1:3 2:1", "2:1"),
         ("1 qid:c 1:2 2:nan", "2:nan"),
-        ("1 qid:c 1:1\r0 qid:c 1:2", r"1 qid:c 1:1\\r0 qid:c 1:2"),
     ],
 )
 def test_bad_lines_are_named(line, named, log_file):

@@ -172,9 +172,9 @@ def read_judgments(
 
     Raises:
         ValueError: naming the file, and the line but where there is no document: no qid; a grade
-            that is no integer from 0 to 99; a feature that stands there twice, whose number is
-            below 1 or above ``n_features``, or whose value is no number of float32; a query whose
-            documents are not one after another.
+            that is no integer from 0 to 99; a feature whose number is below 1 or above
+            ``n_features``, or whose value is no number of float32; a query whose documents are not
+            one after another.
         FileNotFoundError: there is no such file.
 
     Source: Qin, Liu, *Introducing LETOR 4.0 datasets*, 2013.
@@ -235,49 +235,41 @@ def _documents(lines: list[bytes], first: int, most: int) -> tuple[pl.DataFrame,
         most: the largest number of a feature.
     """
     text, head = pl.col("text"), pl.col("text").str.extract_groups(HEAD).struct
-    rest = text.str.replace(HEAD, "").str.splitn("#", 2).struct[0]
     documents = (
-        pl.DataFrame({"text": [line.decode(errors="replace") for line in lines]})
-        .select(text.str.strip_chars())
+        pl.DataFrame({"text": [line.decode(errors="replace").strip() for line in lines]})
         .with_row_index("line", first)
         .filter(~text.str.contains("^(#|$)"))
         .with_row_index("row")
         .with_columns(grade=head[0].cast(pl.Int64), query=head[1])
     )
-    # Of UTF-8, and not of several lines of an old Macintosh.
-    is_line = ~text.str.contains("[\r\ufffd]") & pl.col("query").is_not_null()
-    _refuse(documents.filter(~is_line), "text")
-    pair = pl.col("pair").str.splitn(":", 2).struct
-    value = pair[1].cast(pl.Float64, strict=False)
+    _refuse(documents.filter(pl.col("query").is_null()), "text")
+    rest, pair = text.str.replace(HEAD, "").str.splitn("#", 2), pl.col("pair").str.splitn(":", 2)
+    value = pair.struct[1].cast(pl.Float64, strict=False)
     pairs = (
         documents.select(
             "row",
             "line",
-            pair=rest.str.replace_all("\t", " ", literal=True).str.strip_chars().str.split(" "),
+            pair=rest.struct[0].str.replace_all("\t", " ", literal=True).str.split(" "),
         )
         .explode("pair")
         .filter(pl.col("pair") != "")
         .with_columns(
-            place=pair[0].cast(pl.UInt32, strict=False),
+            place=pair.struct[0].cast(pl.UInt32, strict=False),
             value=pl.when(value.is_finite() & (value.abs() >= MISSING)).then(0.0).otherwise(value),
         )
     )
     is_right = pl.col("place").is_between(1, most) & (pl.col("value").abs() <= LARGEST)
     _refuse(pairs.filter(~is_right.fill_null(value=False)), "pair")
     rows, places, values = (pairs[name].to_numpy() for name in ("row", "place", "value"))
-    features = np.full((len(documents), int(places.max(initial=0))), np.nan, np.float32)
+    features = np.zeros((len(documents), int(places.max(initial=0))), np.float32)
     features[rows, places - 1] = values
-    absent = np.isnan(features)
-    if absent.size - absent.sum() < len(values):
-        _refuse(pairs.filter(~pl.struct("row", "place").is_first_distinct()), "pair", " twice")
-    features[absent] = 0.0
     return documents.select("line", "query", "grade"), features
 
 
-def _refuse(wrong: pl.DataFrame, column: str, how: str = "") -> None:
+def _refuse(wrong: pl.DataFrame, column: str) -> None:
     """Raise the ValueError for the first of some wrong lines or pairs."""
     for line, text in wrong.head(1).select("line", column).rows():
-        raise ValueError(f"line {line} has {short(text)}{how}")
+        raise ValueError(f"line {line} has {short(text)}")
 
 
 # ---------------------------------------------------------------------------------------- instances

@@ -126,18 +126,16 @@ class Estimator(ABC):
         check_kind("log", log, ClickLog, "a ClickLog")
         return np.where(log.items < 0, 0.0, self._marginals(self._pairs_of(log)))
 
-    def click_model(self, query: str, items: list[str], *, unseen: bool = False) -> ClickModel:
+    def click_model(self, query: str, items: list[str]) -> ClickModel:
         """The fitted model of one query as a click model over the given items, numbered in the
         given order.
 
         Args:
             query: label of the query.
-            items: labels of at least K items.
-            unseen: whether to accept items that the fitted log never showed for the query. They get
-                the mean of the prior.
+            items: labels of at least K items, which the fitted log showed for the query.
 
         Raises:
-            KeyError: there are such items, and ``unseen`` is False.
+            KeyError: it never showed one of them.
             TypeError, ValueError: a label is no text, or an item is named twice.
         """
         check_kind("query", query, str, "a label")
@@ -149,7 +147,7 @@ class Estimator(ABC):
         )
         pairs = self._find(codes)
         for item, pair in zip(items, pairs.tolist(), strict=True):
-            if pair == len(self._codes) and not unseen:
+            if pair == len(self._codes):
                 raise KeyError((query, item))
         return self._click_model(pairs)
 
