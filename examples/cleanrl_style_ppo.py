@@ -19,6 +19,9 @@ from torch import nn
 
 import clickgym
 
+NUM_ENVS, NUM_STEPS, MINIBATCHES = 64, 4, 2
+GAE_LAMBDA, CLIP = 0.95, 0.2
+
 
 class Agent(nn.Module):
     """An actor, whose outputs are scores of the items, and a critic. A list is drawn from the top:
@@ -49,9 +52,7 @@ class Agent(nn.Module):
     def forward(
         self, observation: torch.Tensor, action: torch.Tensor | None = None
     ) -> tuple[torch.Tensor, ...]:
-        """Return the list, its log-probability, the entropy of its choices, and the value of the
-        observation.
-        """
+        """Return the list, its log-probability, and the value of the observation."""
         scores, value = self.actor(observation), self.critic(observation).squeeze(-1)
         if self.by_row:
             scores, value = scores.squeeze(-1), value.mean(1)
@@ -62,8 +63,7 @@ class Agent(nn.Module):
         placed = (shown.cumsum(1) - shown).bool()  # above each position
         logs = scores[:, None].masked_fill(placed, -torch.inf).log_softmax(2)
         log_prob = logs.gather(2, action[..., None])[..., 0].sum(1)
-        entropy = -(logs.exp() * logs.masked_fill(placed, 0)).sum((1, 2))
-        return action, log_prob, entropy, value
+        return action, log_prob, value
 
 
 def as_tensor(observation: Any, space: gym.Space) -> torch.Tensor:
@@ -83,10 +83,7 @@ def main() -> None:
     parser.add_argument("--instance", help="the users; by default those of the environment")
     parser.add_argument("--sessions", type=float, default=1e5)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--num-envs", type=int, default=64)
-    parser.add_argument("--num-steps", type=int, default=4)
     parser.add_argument("--epochs", type=int, default=4)
-    parser.add_argument("--minibatches", type=int, default=2)
     parser.add_argument("--learning-rate", type=float, default=1e-3)
     parser.add_argument(
         "--gamma",
@@ -94,33 +91,30 @@ def main() -> None:
         default=0.0,
         help="0 by default, because sessions are independent: not where users have a state",
     )
-    parser.add_argument("--gae-lambda", type=float, default=0.95)
-    parser.add_argument("--clip", type=float, default=0.2)
-    parser.add_argument("--entropy-weight", type=float, default=0.0)
     args = parser.parse_args()
 
     torch.manual_seed(args.seed)
     torch.set_num_threads(1)
     users = {} if args.instance is None else {"instance": args.instance}
     recorded = clickgym.RecordVectorRegret(
-        gym.make_vec(args.env, num_envs=args.num_envs, autoreset_mode="SameStep", **users)
+        gym.make_vec(args.env, num_envs=NUM_ENVS, autoreset_mode="SameStep", **users)
     )
     envs = RecordEpisodeStatistics(recorded)
     agent = Agent(envs)
     optimizer = torch.optim.Adam(agent.parameters(), lr=args.learning_rate, eps=1e-5)
 
-    shape = (args.num_steps, args.num_envs)
-    space, done = envs.single_observation_space, torch.zeros(args.num_envs)
+    shape = (NUM_STEPS, NUM_ENVS)
+    space, done = envs.single_observation_space, torch.zeros(NUM_ENVS)
     observation = as_tensor(envs.reset(seed=args.seed)[0], space)
-    observations = torch.zeros((args.num_steps, *observation.shape))
+    observations = torch.zeros((NUM_STEPS, *observation.shape))
     actions = torch.zeros((*shape, *envs.single_action_space.shape), dtype=torch.int64)
     log_probs, rewards, dones, values = torch.zeros((4, *shape))
 
-    for _ in range(max(1, int(args.sessions) // (args.num_steps * args.num_envs))):
-        for t in range(args.num_steps):
+    for _ in range(max(1, int(args.sessions) // (NUM_STEPS * NUM_ENVS))):
+        for t in range(NUM_STEPS):
             observations[t], dones[t] = observation, done
             with torch.no_grad():
-                actions[t], log_probs[t], _, values[t] = agent(observation)
+                actions[t], log_probs[t], values[t] = agent(observation)
             raw, reward, terminations, truncations, infos = envs.step(actions[t].numpy())
             observation, rewards[t] = as_tensor(raw, space), torch.tensor(reward)
             done = torch.tensor(terminations | truncations, dtype=torch.float32)
@@ -133,18 +127,18 @@ def main() -> None:
 
         with torch.no_grad():  # generalised advantage estimation
             next_value, next_done, advantage = (
-                agent(observation)[3],
+                agent(observation)[2],
                 done,
-                torch.zeros(args.num_envs),
+                torch.zeros(NUM_ENVS),
             )
             advantages = torch.zeros(shape)
-            for t in reversed(range(args.num_steps)):
+            for t in reversed(range(NUM_STEPS)):
                 going_on = args.gamma * (1 - next_done)
                 advantage = (
                     rewards[t]
                     + going_on * next_value
                     - values[t]
-                    + going_on * args.gae_lambda * advantage
+                    + going_on * GAE_LAMBDA * advantage
                 )
                 advantages[t], next_value, next_done = advantage, values[t], dones[t]
 
@@ -153,19 +147,15 @@ def main() -> None:
             for data in (observations, actions, log_probs, advantages, advantages + values)
         ]
         for _ in range(args.epochs):
-            for rows in torch.randperm(args.num_steps * args.num_envs).chunk(args.minibatches):
+            for rows in torch.randperm(NUM_STEPS * NUM_ENVS).chunk(MINIBATCHES):
                 seen, chosen, old_log_prob, gain, target = (data[rows] for data in batch)
-                _, log_prob, entropy, value = agent(seen, chosen)
+                _, log_prob, value = agent(seen, chosen)
                 gain = (gain - gain.mean()) / (gain.std() + 1e-8)
                 ratio = (log_prob - old_log_prob).exp()
                 policy_loss = -torch.min(
-                    gain * ratio, gain * ratio.clamp(1 - args.clip, 1 + args.clip)
+                    gain * ratio, gain * ratio.clamp(1 - CLIP, 1 + CLIP)
                 ).mean()
-                loss = (
-                    policy_loss
-                    - args.entropy_weight * entropy.mean()
-                    + 0.5 * (value - target).square().mean()
-                )
+                loss = policy_loss + 0.5 * (value - target).square().mean()
                 optimizer.zero_grad()
                 loss.backward()
                 nn.utils.clip_grad_norm_(agent.parameters(), 0.5)
