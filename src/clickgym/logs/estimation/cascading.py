@@ -11,39 +11,35 @@ uncertain.
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import ClassVar
-
 import numpy as np
 
 from ...core.kernels import entry, kernel
 from ...envs import CascadeModel, ClickModel, DependentClickModel, DynamicBayesianModel
-from .counting import (
-    count_certain,
-    counted,
-    last_clicks,
-    list_length,
-    merge_tails,
-)
+from .counting import count_certain, counted, last_clicks, list_length, merge_tails
 from .em import EMEstimator, Others, without
 from .estimator import Clicks, Estimator, Floats, Indices, filled
 from .priors import UNIFORM, Prior, fitted_prior, log_prior, smoothed
 
-CascadingLaw = tuple[Floats, Floats, bool, float]
 
+def clicks_given_above(
+    pairs: Indices,
+    clicks: Clicks,
+    attraction: Floats,
+    after_click: Floats,
+    of_pairs: bool,
+    after_skip: float,
+) -> Floats:
+    """``(N, K)`` the probability of a click at each position given the clicks above it.
 
-class CascadingEstimator(Estimator):
-    """The laws of the clicks of users who read from the top."""
-
-    @abstractmethod
-    def _law(self) -> CascadingLaw:
-        """What the users do, as fitted: the attraction of each pair; the probability of going on
-        below a click, of each pair or at each position; whether it is that of pairs; and the
-        probability of going on below an examined item without a click.
-        """
-
-    def _conditional(self, pairs: Indices, clicks: Clicks) -> Floats:
-        return filled(cascading_conditional, pairs.shape, pairs, clicks, self._law())
+    Args:
+        pairs, clicks: ``(N, K)``.
+        attraction: of each pair.
+        after_click: the probability of going on below a click, of each pair or at each position.
+        of_pairs: whether it is that of pairs.
+        after_skip: the probability of going on below an examined item without a click.
+    """
+    law = attraction, after_click, of_pairs, after_skip
+    return filled(cascading_conditional, pairs.shape, pairs, clicks, law)
 
 
 @entry
@@ -64,19 +60,19 @@ def cascading_conditional(pairs, clicks, law, result):
                 looking = 0.0
 
 
-class ScanningEstimator(CascadingEstimator, EMEstimator):
+class ScanningEstimator(EMEstimator):
     """Exact EM of the DBN and the DCM."""
 
-    _leaving_of_pairs: ClassVar[bool]
-    """Whether the probability of leaving after a click belongs to the pair (DBN), with a
-    perseverance beside it, or to the position (DCM).
-    """
-
-    def _em(self, pairs: Indices, clicks: Clicks) -> list[Floats]:
+    def _em(self, pairs: Indices, clicks: Clicks, of_pairs: bool) -> list[Floats]:
         """Estimate the attraction, the probabilities of leaving and, for a DBN, the perseverance,
-        ``(1,)``; the memory of ``pairs`` is used for other things.
+        ``(1,)``.
+
+        Args:
+            pairs, clicks: ``(N, K)``.
+            of_pairs: whether the probability of leaving after a click belongs to the pair (DBN),
+                with a perseverance beside it, or to the position (DCM).
         """
-        of_pairs, leaves_out = self._leaving_of_pairs, self.prior is None
+        leaves_out = self.prior is None
         last = last_clicks(clicks)
         n_went_on = int(np.maximum(last, 0).sum())  # positions below the first, surely examined
         counts = count_certain(pairs, clicks, last, len(self._codes) + 1, of_pairs)
@@ -127,7 +123,7 @@ def scanning_step(tails, law, others, leaving, expected):
     """The expectations of one EM step.
 
     Args:
-        tails: `Tails`.
+        tails: as from `merge_tails`.
         law: the attraction of each pair; the probability that a user leaves satisfied after a
             click, of each group, which is a pair (DBN) or a position (DCM); whether a group is a
             pair; and the probability that a user who has not left goes on.
@@ -199,7 +195,7 @@ def no_clicks_below(tail, skip, certain, n_positions, g):
         tail[k] = 1.0 - g + g * skip[k] * tail[k + 1]
 
 
-class CMEstimator(CascadingEstimator):
+class CMEstimator(Estimator):
     """Estimator of the cascade model, in closed form: it uses the positions down to the first
     click, which were examined.
 
@@ -232,8 +228,9 @@ class CMEstimator(CascadingEstimator):
         self.prior_ = self.prior or fitted_prior(clicked[:-1], (examined - clicked)[:-1])
         self.attraction_ = smoothed(clicked, examined, self.prior_)
 
-    def _law(self) -> CascadingLaw:
-        return self.attraction_, np.zeros(self.n_positions_), False, 1.0
+    def _conditional(self, pairs: Indices, clicks: Clicks) -> Floats:
+        leaves = np.zeros(self.n_positions_)
+        return clicks_given_above(pairs, clicks, self.attraction_, leaves, False, 1.0)
 
     def _click_model(self, pairs: Indices) -> ClickModel:
         return CascadeModel(self.attraction_[pairs], self.n_positions_)
@@ -270,14 +267,14 @@ class DCMEstimator(ScanningEstimator):
     """
 
     model_class = DependentClickModel
-    _leaving_of_pairs = False
 
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
-        self.attraction_, leaving = self._em(pairs, clicks)
+        self.attraction_, leaving = self._em(pairs, clicks, of_pairs=False)
         self.termination_ = np.append(leaving[:-1], leaving[-2:][0])
 
-    def _law(self) -> CascadingLaw:
-        return self.attraction_, 1.0 - self.termination_, False, 1.0
+    def _conditional(self, pairs: Indices, clicks: Clicks) -> Floats:
+        stays = 1.0 - self.termination_
+        return clicks_given_above(pairs, clicks, self.attraction_, stays, False, 1.0)
 
     def _click_model(self, pairs: Indices) -> ClickModel:
         return DependentClickModel(self.attraction_[pairs], self.termination_)
@@ -307,15 +304,15 @@ class DBNEstimator(ScanningEstimator):
     model_class = DynamicBayesianModel
     satisfaction_: Floats
     perseverance_: float
-    _leaving_of_pairs = True
 
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
-        self.attraction_, self.satisfaction_, g = self._em(pairs, clicks)
+        self.attraction_, self.satisfaction_, g = self._em(pairs, clicks, of_pairs=True)
         self.perseverance_ = float(g[0])
 
-    def _law(self) -> CascadingLaw:
+    def _conditional(self, pairs: Indices, clicks: Clicks) -> Floats:
         g = self.perseverance_
-        return self.attraction_, g * (1.0 - self.satisfaction_), True, g
+        stays = g * (1.0 - self.satisfaction_)
+        return clicks_given_above(pairs, clicks, self.attraction_, stays, True, g)
 
     def _click_model(self, pairs: Indices) -> ClickModel:
         return DynamicBayesianModel(

@@ -13,14 +13,14 @@ import numpy as np
 
 from ...core.kernels import entry, kernel
 from ...envs import ClickChainModel, ClickModel
-from .cascading import CascadingEstimator, CascadingLaw
+from .cascading import clicks_given_above
 from .counting import count_certain, last_clicks, list_length, merge_tails
 from .em import EMEstimator, Others, without
 from .estimator import Clicks, Floats, Indices
 from .priors import Prior, fitted_prior, log_prior, smoothed
 
 
-class CCMEstimator(CascadingEstimator, EMEstimator):
+class CCMEstimator(EMEstimator):
     """Estimator of the click chain model, by exact EM.
 
     The log distinguishes τ2 and τ3 only if attraction differs between items, and with it the share
@@ -99,10 +99,10 @@ class CCMEstimator(CascadingEstimator, EMEstimator):
             τ.tolist()
         )
 
-    def _law(self) -> CascadingLaw:
+    def _conditional(self, pairs: Indices, clicks: Clicks) -> Floats:
         α, after_click = self.attraction_, self.continue_after_click_
         below_click = (1.0 - α) * after_click + α * self.continue_after_relevant_
-        return α, below_click, True, self.continue_after_skip_
+        return clicks_given_above(pairs, clicks, α, below_click, True, self.continue_after_skip_)
 
     def _click_model(self, pairs: Indices) -> ClickModel:
         return ClickChainModel(
@@ -119,7 +119,7 @@ def chain_step(tails, law, others, expected):
     """The expectations of one EM step, of what lies at the last click and below.
 
     Args:
-        tails: `Tails`.
+        tails: as from `merge_tails`.
         law: attraction, and τ1, τ2 and τ3.
         others: what `Others` say of attraction.
         expected: what is written. Of the displays below the part surely examined, the expected

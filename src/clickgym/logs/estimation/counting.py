@@ -40,20 +40,6 @@ class Certain(NamedTuple):
     at_end: Floats
 
 
-class Tails(NamedTuple):
-    """Sessions from their last clicks on, each kind once.
-
-    Attributes:
-        pairs: ``(M, K)`` of the first session of each kind, -1 below the end of its list.
-        last: ``(M,)`` positions of the last clicks, as from `last_clicks`.
-        weights: ``(M,)`` how many sessions there are of each kind.
-    """
-
-    pairs: Ints
-    last: Ints
-    weights: Ints
-
-
 class Cells(NamedTuple):
     """Displays of pairs of query and item in the contexts in which they stood.
 
@@ -164,7 +150,7 @@ def distinct(rows: NDArray[np.integer]) -> tuple[Long, Long, Long]:
     return first, index.ravel(), counts
 
 
-def merge_tails(pairs: Ints, last: Ints) -> Tails:
+def merge_tails(pairs: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:
     """Merge the sessions of which exact EM sees the same: the last click, the item that it was on,
     and all items below.
 
@@ -173,7 +159,8 @@ def merge_tails(pairs: Ints, last: Ints) -> Tails:
         last: ``(N,)`` as from `last_clicks`.
 
     Returns:
-        The kinds in the order of their first sessions.
+        Of each kind, in the order of their first sessions: ``(M, K)`` the pairs of the first
+        session, ``(M,)`` the position of the last click, and ``(M,)`` how many sessions there are.
     """
     # Without a click all is known of the first position.
     start = np.where(last < 0, 1, last)
@@ -181,7 +168,7 @@ def merge_tails(pairs: Ints, last: Ints) -> Tails:
     first, _, counts = distinct(np.column_stack([last, tails]))
     order = np.argsort(first)
     first = first[order]
-    return Tails(pairs[first], last[first], counts[order].astype(np.int32))
+    return pairs[first], last[first], counts[order].astype(np.int32)
 
 
 def count_cells(pairs: Ints, clicks: NDArray[np.int8], n_pairs: int, after_click: bool) -> Cells:

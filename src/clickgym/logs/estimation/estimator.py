@@ -112,10 +112,8 @@ class Estimator(ABC):
         A list that ends above a position does not count there. If all lists do, the value is NaN.
         """
         logs = self._logs(log, lambda pairs, clicks: self._marginals(pairs))
-        shown = log.items >= 0
-        return (
-            np.exp(-logs.mean(axis=0, where=shown)) if len(log) else np.full(logs.shape[1], np.nan)
-        )
+        with np.errstate(invalid="ignore"):
+            return np.exp(-logs.sum(axis=0) / (log.items >= 0).sum(axis=0))
 
     def predict_proba(self, log: ClickLog) -> Floats:
         """The probability of a click at each position of each session's list, ``(N, K)``; 0 below
