@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from inspect import getsource
 from pathlib import Path
 from types import ModuleType
 
@@ -33,7 +32,6 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS, PAPERS = ROOT / "docs", ROOT / "examples" / "papers"
 sys.path.append(str(PAPERS))
 import study  # noqa: E402
-import when_rl_pays  # noqa: E402
 
 SITUATIONS = {
     "standard": "ordinary queries",
@@ -55,13 +53,6 @@ SITUATIONS = {
 
 SHARED = ("study", "figures", "he2020_offline")
 VERDICTS = ("reproduced", "not reproduced on these queries", "undecided", "not tested")
-
-BY_STATE_IMPORTS = """\
-from typing import Any
-
-import numpy as np
-from clickgym.agents import Agent, CascadeKLUCB"""
-"""What the class `BanditByState` needs where a page shows it."""
 
 
 def pages() -> dict[Path, str]:
@@ -87,10 +78,7 @@ def pages() -> dict[Path, str]:
         "rl": {
             "defaults": _table(*rl_page.defaults_table()),
         },
-        "stateful_users": {
-            "regret": _table(*rl_page.stateful_table()),
-            "by state": _code(BY_STATE_IMPORTS, getsource(when_rl_pays.BanditByState)),
-        },
+        "stateful_users": {"regret": _table(*rl_page.stateful_table())},
         "rl_results": {name: _table(*rows) for name, rows in rl_page.tables().items()},
     }
     for name, parts in made.items():
@@ -109,10 +97,6 @@ def _filled(file: Path, parts: Mapping[str, str]) -> str:
         before, rest = text.split(start)
         text = f"{before}{start}\n{content}\n{end}{rest.split(end)[1]}"
     return text
-
-
-def _code(imports: str, source: str) -> str:
-    return f"```python\n{imports}\n\n\n{source}```"
 
 
 def _table(header: Sequence[str], *rows: Sequence[str]) -> str:
