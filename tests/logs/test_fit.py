@@ -14,6 +14,7 @@ from clickgym.logs import (
     read_log,
     write_tidy,
 )
+from clickgym.logs.commands.options import sessions_of
 from clickgym.logs.fitting import positions_apart
 
 ATTRACTION, EXAMINATION = [0.7, 0.5, 0.4, 0.3, 0.2, 0.1], [0.9, 0.7, 0.5, 0.3]
@@ -56,6 +57,13 @@ def test_a_fitted_instance_is_the_truth_and_can_be_run(log_file, tmp_path, print
     assert instance.origin == "estimated by clickgym from the click log log.csv"
     [command] = re.findall("\nclickgym (run PBMRank-v0 .*) --horizon 1e5 --out results/users", said)
     assert printed(shlex.split(f"{command} --horizon 100 --runs 1 --out {tmp_path / 'run'}"))
+
+
+def test_the_share_of_sessions_with_a_click_is_said(tmp_path, capsys):
+    log = ClickLog([[0, 1]] * 4, [[1, 0], [0, 0], [1, 1], [0, 1]], [0] * 4, ("a", "b"), ("q",))
+    write_tidy(log, tmp_path / "log.csv")
+    assert len(sessions_of([str(tmp_path / "log.csv")], "")) == 4
+    assert capsys.readouterr().err == "read 4 sessions, 75.0% of them with a click\n"
 
 
 @pytest.mark.parametrize(("n_items", "kept"), [(None, "abcd"), (3, "abc"), (5, "abcde")])
