@@ -33,10 +33,8 @@ TIMED = {"engine": str, "seconds": float}
 """Those that may differ from one repetition to the next."""
 
 
-OWN_LOOP, OWN_VECTOR = "own loop", "own vector"
-"""The engines of a program that steps an environment itself, and of one that steps a vector
-environment, whose streams have users of their own.
-"""
+OWN_LOOP = "own loop"
+"""The engine of a program that steps an environment, or a vector environment, itself."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class Result:
         env, instance, agent: the names of the environment (with its arguments, as in
             ``"PBMRank-v0:reward=any_click"``), of the instance and of the agent.
         seed: the seed of ``env.reset``, and of an agent that was made by its name. `run` with this
-            seed repeats the run, but for ``"own vector"``. It is None if it is unknown.
+            seed repeats a run of `run` or `sweep`. It is None if there was none.
         steps: ``(n,)`` the checkpoints, in sessions.
         regret: ``(n,)`` cumulative expected regret of the lists shown; nan if an environment of
             another package does not report regret in every session, or a wrapper changes the reward
@@ -57,8 +55,7 @@ class Result:
         metrics: ``(n,)`` further metrics by name: cumulative sums, but for held-out queries.
         seconds: wall time of the sessions, without the compilation of kernels.
         engine: ``"compiled"``, ``"python"``, or the name of the library that ran the loop. It is
-            ``"own loop"`` if your program stepped one environment, ``"own vector"`` if it stepped
-            a vector environment, and ``"frozen policy"`` for a `FrozenPolicy`.
+            ``"own loop"`` if your program did, and ``"frozen policy"`` for a `FrozenPolicy`.
         query: the number of the query that was played, if the users have several; None if they have
             one, or several queries were played.
         trained: the number of sessions from which the agent had learned before the first measured

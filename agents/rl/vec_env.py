@@ -65,7 +65,7 @@ def vec_env(
         >>> model = PPO(PlackettLuceActorCritic, envs, n_steps=32, gamma=0.0, seed=0, device="cpu")
         >>> model = model.learn(256)
         >>> envs.result("mine")  # doctest: +ELLIPSIS
-        <Result of mine in PBMRank-v0, yandex-9982: sessions=256, ..., engine=own vector, ...>
+        <Result of mine in PBMRank-v0, yandex-9982: sessions=256, ..., engine=own loop, ...>
     """
     check_kind("env", env, str | VectorEnv, "an id such as 'PBMRank-v0', or a vector environment")
     if isinstance(env, str):

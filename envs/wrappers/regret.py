@@ -34,7 +34,7 @@ from ..any_env import (
 )
 from ..base_env import BaseClickEnv, Beginning, label_of, name_of
 from ..meter import Record, checkpoint_steps
-from ..result import OWN_LOOP, OWN_VECTOR, Result
+from ..result import OWN_LOOP, Result
 from ..vector_env import ClickVectorEnv
 from .item_by_item import Choices
 
@@ -62,7 +62,6 @@ class _Recorded:
     _n_streams = 1
     _is_stream = False
     """Whether the environment is one of several in a vector."""
-    _engine = OWN_LOOP
     _beginning: Beginning
     _reseeded: int | None = None
     """The number of sessions before the first one with another seed."""
@@ -173,7 +172,7 @@ class _Recorded:
             clicks=meter.clicks[steps - 1],
             metrics={},
             seconds=self._seconds,
-            engine=self._engine,
+            engine=OWN_LOOP,
             query=queries.pop() if len(queries) == 1 else None,
             trained=None if trained is None else check_count("trained", trained, 0),
             unrecorded=max(int(meter.unrecorded[last - 1]), 0),
@@ -280,9 +279,6 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
     """`RecordRegret` for the streams of ``gym.make_vec``; sessions are counted step by step, and
     within a step stream by stream.
 
-    The streams have users of their own, not those of a run of `clickgym.run` with the same seed.
-    So tables show no difference to other runs, and refuse two results with one seed.
-
     Args:
         env: what ``gym.make_vec`` returned for an id of this package; wrappers belong around this
             one.
@@ -293,8 +289,6 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
     Raises:
         TypeError: another environment, or one that is wrapped.
     """
-
-    _engine = OWN_VECTOR
 
     def __init__(self, env: VectorEnv) -> None:
         expected = (

@@ -52,7 +52,7 @@ def drawn():
             rows.append({**facts, "agent": agent, "engine": engine})
         for run in range(11 if agent == "b" else 10):
             facts = {"env": "queries", "run": run, "seed": run, "query": run % 4, "sweep_seed": 0}
-            rows.append({**facts, "agent": agent, "engine": "own loop"})
+            rows.append({**facts, "agent": agent, "engine": engine})
         rows.append({"env": "single", "run": 0, "seed": 0, "agent": agent, "engine": engine})
         for row in rows:
             row.setdefault("regret", float(rng.normal(10 + shift, 2)))
@@ -123,9 +123,9 @@ def test_intervals_differences_and_p_recomputed_by_scipy(reference):
 
 
 def test_many_runs_of_one_query_are_one_observation():
-    """Also those of loops of one's own, whose seeds are unknown."""
+    """Also if their seeds are unknown."""
     regrets = {"a": [1, 2, 3, 4], "b": [2, 4, 3, 6]}
-    frame = frame_of(regrets, query=5, seed=None, engine="own loop")
+    frame = frame_of(regrets, query=5, seed=None)
     table = clickgym.Results.of_rows(frame).table()
     assert set(table["over"]) == {"queries"}
     assert table["regret_ci95"].null_count() == 2
@@ -134,16 +134,22 @@ def test_many_runs_of_one_query_are_one_observation():
     assert both["units"].to_list() == [2, 2]
 
 
-def test_runs_after_sessions_that_were_not_recorded_are_not_paired():
-    """Those sessions drew users, so that the later ones are others than those of the same seed. An
-    agent with one such run has no paired runs.
-    """
-    late = frame_of({"late": [2, 4, 3, 6], "later": [3, 5, 4, 7]})
-    late = late.with_columns(unrecorded=polars.col("run") // 3)
-    results = clickgym.Results.of_rows(polars.concat([frame_of({"a": [1, 2, 3, 4]}), late]))
-    for reference in ("a", "late"):
-        table = results.table(reference)
-        assert table["difference"].null_count() == table["p"].null_count() == 3
+@pytest.mark.parametrize("over", ["runs", "queries", "instances"])
+def test_loops_of_ones_own_are_rows_without_differences(over):
+    """With a mean and an interval over units of the same kind; one such run is enough."""
+    facts = {"runs": [{}], "queries": [{"query": 4}, {"query": 5}]}
+    places = facts.get(over, [{"instance": "i"}, {"instance": "j"}])
+    frames = [frame_of({"a": [1, 2, 3], "b": [2, 4, 3], "own": [2, 4, 3]}, **it) for it in places]
+    is_own = (polars.col("agent") == "own") & (polars.col("run") == 2)
+    rows = polars.concat(frames).with_columns(
+        engine=polars.when(is_own).then(polars.lit("own loop")).otherwise("engine")
+    )
+    results = clickgym.Results.of_rows(rows)
+    own, b = (results.table().filter(agent=name).row(0, named=True) for name in ("own", "b"))
+    for name in ("regret", "regret_ci95", "units", "over"):
+        assert own[name] == b[name]
+    assert (b["difference"], own["difference"], own["p"]) == (1, None, None)
+    assert results.table("own")["difference"].null_count() == 3
 
 
 def test_p_of_several_agents_is_adjusted_and_of_two_units_unknown():

@@ -44,7 +44,7 @@ class Results:
         source: the folder of a `sweep` or of ``clickgym run``, finished or not; several of them,
             whose results stand in one table; or what `clickgym.run`, `RecordRegret.result` and
             `sweep` return, or a list of such results and of folders. Differences and p values are
-            of runs with the same seed.
+            of runs of `clickgym.run` and `sweep` with the same seed.
 
     Attributes:
         rows: a polars frame as in ``results.parquet``, a row for each run and checkpoint. These
@@ -184,7 +184,7 @@ class Results:
             - ``difference`` of the regret to that of the ``reference`` over the units that both
               have, and ``difference_ci95``. Runs with the same seed are the same unit. Null where
               units are runs, and those of the agent or of the ``reference`` met users of their
-              own, as those of `PPO` do;
+              own, as those of `PPO` do; and if one of the two played in a loop of your own;
             - ``p`` of the paired t test, adjusted by Holm's procedure for the agents of the
               environment (null for two units or fewer, or if all differences are 0);
             - ``reward`` and each further metric, per session, with their intervals;
@@ -224,8 +224,8 @@ class Results:
             log: both axes of regret are logarithmic, or both linear; with ``reference`` they are
                 linear.
             by_instance: a panel for each instance of each environment, not their mean.
-            reference: draw the differences to this agent in the same runs, without agents whose
-                runs met users of their own.
+            reference: draw the differences to this agent in the same runs, without agents that have
+                none in the `table`.
             emphasis: the agent whose line is thick and above the others.
             names: other names for agents, environments, instances and metrics, by the names that
                 they replace. It may hold more than this figure shows.

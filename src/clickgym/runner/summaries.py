@@ -16,7 +16,7 @@ from polars import col
 
 from ..agents import FrozenPolicy
 from ..core.statistics import half_width, holm, t_level
-from ..envs.result import FACTS, OWN_LOOP, OWN_VECTOR, TIMED, TOTALS
+from ..envs.result import FACTS, OWN_LOOP, TIMED, TOTALS
 from .play.metrics import is_sum
 from .play.play_run import ENGINES
 
@@ -28,13 +28,11 @@ RUN = ("env", "instance", "agent", "sweep_seed", "run")
 """The columns that tell runs apart."""
 IS_FROZEN = col("engine") == FrozenPolicy.engine
 """Whether a run is of a policy that does not learn in it."""
-MET_OTHERS = (
-    ~col("engine").is_in([*ENGINES, OWN_LOOP, FrozenPolicy.engine])
-    | col("seed").is_null()
-    | (col("unrecorded") > 0)
-)
-"""Whether a run met other users than runs of other agents with its seed: it trained on streams of
-its own, its seed is unknown, or sessions that were not recorded drew some users.
+IS_OWN = col("engine") == OWN_LOOP
+"""Whether a run is of a loop of one's own, which is paired with no other run."""
+MET_OTHERS = ~col("engine").is_in([*ENGINES, OWN_LOOP, FrozenPolicy.engine]) | col("seed").is_null()
+"""Whether a run of clickgym met other users than those of other agents with its seed: it trained on
+streams of its own, or its seed is unknown.
 """
 
 
@@ -63,6 +61,8 @@ def with_units(rows: polars.DataFrame) -> polars.DataFrame:
       unit. An agent has units of its own if any of its runs met other users, because the remaining
       runs would be a choice among them.
 
+    Units of an agent that played in a loop of one's own are always its own.
+
     Regret is null in environments in which that of some run is unknown.
     """
     of_agent = ["env", "agent"]
@@ -85,6 +85,8 @@ def with_units(rows: polars.DataFrame) -> polars.DataFrame:
         .then(col("agent") + RUN_NAME)
         .otherwise(_named("seed"))
     )
+    is_own = IS_OWN.any().over(of_agent)
+    unit = polars.when(is_own).then(polars.format("{} {}", "agent", unit)).otherwise(unit)
     return rows.with_columns(over=over, regret=regret).with_columns(unit=unit)
 
 
@@ -268,8 +270,7 @@ def remarks(rows: polars.DataFrame) -> dict[str, list[str]]:
     runs = rows.select("agent", "trained", "unrecorded", "engine").unique(maintain_order=True)
     for (agent,), of_agent in runs.group_by("agent", maintain_order=True):
         trained, unrecorded = of_agent["trained"], of_agent["unrecorded"]
-        is_own = col("engine").is_in([OWN_LOOP, OWN_VECTOR])
-        untold = of_agent.filter(is_own)["trained"].null_count()
+        untold = of_agent.filter(IS_OWN)["trained"].null_count()
         texts = []
         if of_agent.select(IS_FROZEN.any()).item():
             texts.append(

@@ -17,6 +17,7 @@ from ..console import Column, print_table, say
 from ..make import requirements, resolved_agent
 from ..play.metrics import is_sum
 from ..summaries import (
+    IS_OWN,
     MET_OTHERS,
     RUN,
     count_runs,
@@ -204,13 +205,22 @@ def about_pairs(table: polars.DataFrame) -> Iterator[str]:
 
 
 def about_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
-    """Which agents met other users than those of the same runs of others, and which played other
-    instances than the reference.
+    """Which agents met other users than those of the same runs of others, which played in loops of
+    one's own, and which played other instances than the reference.
     """
-    names = results.rows.filter(MET_OTHERS)["agent"].unique(maintain_order=True).to_list()
-    if names and results.rows["agent"].n_unique() > 1:
-        whose = "its" if len(names) == 1 else "their"
-        yield f"{' and '.join(names)} met users of {whose} own, not those of the others."
+    if results.rows["agent"].n_unique() > 1:
+        others, own = (
+            results.rows.filter(kind)["agent"].unique(maintain_order=True).to_list()
+            for kind in (MET_OTHERS & ~IS_OWN, IS_OWN)
+        )
+        if others:
+            whose = "its" if len(others) == 1 else "their"
+            yield f"{' and '.join(others)} met users of {whose} own, not those of the others."
+        if own:
+            yield (
+                f"{' and '.join(own)}: no differences, because only runs of clickgym.run and sweep "
+                "are known to meet the same users."
+            )
     reference = table["reference"][0]
     played = results.rows.group_by("env", "agent", maintain_order=True).agg(
         col("instance").unique().sort()
