@@ -1,4 +1,4 @@
-"""Sizes, clicks and regret of any environment, those of other packages included."""
+"""Sizes, sessions and labels of any environment, those of other packages included."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from ..core.checks import AN_ENV, check_kind, check_positions, short
 from ..core.faults import Fault
+from ..core.specs import written_spec
+from .arguments import OF_ENVIRONMENT
 from .base_env import BaseClickEnv, name_of
 from .click_env import ClickEnv
 from .users import Users
@@ -181,3 +183,81 @@ def regret_of(info: Mapping[str, Any]) -> float:
     if expected is None or optimum is None:
         return math.nan
     return checked_number("optimal_reward", optimum) - checked_number("expected_reward", expected)
+
+
+class Measure:
+    """Measures sessions by what ``step`` of an environment returns, wrapped or not, of this package
+    or another.
+
+    Clicks are those observed; of observations that show none (stacked, flattened) the users'.
+    Regret is that in ``info``; nan if it is missing, or if a wrapper changes the reward and puts no
+    regret of its own into ``info``.
+
+    Args:
+        env: the environment.
+
+    Raises:
+        ValueError: the observations of an environment of another package are not clicks.
+    """
+
+    def __init__(self, env: gym.Env) -> None:
+        users_env: Any = own_step_of(env)
+        self.users_env, self.has_clicks = users_env, True
+        if users_env is None:
+            self.n_positions = check_shows_clicks(env)
+        else:
+            self.n_positions = users_env.model.n_positions
+            self.has_clicks = clicks_shown(env.observation_space) == self.n_positions
+
+    def __call__(
+        self, observation: Any, reward: Any, info: Mapping[str, Any]
+    ) -> tuple[NDArray[np.int8], float, float]:
+        """Return clicks, reward and regret of the last session.
+
+        Raises:
+            Fault: a click is not 0 or 1, or the reward or the regret is not finite.
+        """
+        earned, regret = checked_number("reward", reward), regret_of(info)
+        if self.users_env is not None and not self.users_env.regret_is_of(earned, info):
+            regret = math.nan
+        if self.has_clicks:
+            return checked_clicks(observation, self.n_positions), earned, regret
+        return self.users_env.last_session()[1], earned, regret
+
+
+NOT_IN_LABELS = (
+    *("instance", "name", "render_mode", "max_episode_steps"),
+    *("num_envs", "vectorization_mode", "vector_kwargs", "wrappers", "autoreset_mode"),
+)
+"""Arguments of ``gym.make`` and ``gym.make_vec`` that stand elsewhere, or say nothing of users."""
+
+
+def label_of(env: Any) -> str:
+    """Return the label of an environment in results, as a sweep writes it: its id with the
+    arguments that it got, but for the instance, and for the parameters of users who have a name.
+    Where there is no id, or arguments cannot be written, its name and the `BaseClickEnv.mark` of
+    its users.
+
+    Example:
+        >>> import gymnasium as gym, clickgym
+        >>> label_of(gym.make("PBMRank-v0", reward="any_click"))
+        'PBMRank-v0:reward=any_click'
+    """
+    core = env.unwrapped
+    if spec := env.spec:
+        usual = gym.registry.get(spec.id, spec)
+        is_named = spec.kwargs.get("name") is not None
+        arguments = {
+            key: value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+            for key, value in spec.kwargs.items()
+            if value is not None and key not in (*NOT_IN_LABELS, *usual.kwargs)
+            if key in OF_ENVIRONMENT or not is_named
+        }
+        limit = spec.kwargs.get("max_episode_steps", spec.max_episode_steps)
+        if limit != usual.max_episode_steps and getattr(users_of(env), "may_leave", False):
+            arguments["max_episode_steps"] = limit  # users leave earlier: other users
+        if label := written_spec(spec.id, arguments):
+            return label
+    if not isinstance(core, BaseClickEnv):
+        return name_of(env)
+    return f"{name_of(env).replace('ClickVectorEnv', 'ClickEnv')} {core.mark}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bisect
 import sys
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,8 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import as_call, check_seed
 from ..core.faults import SessionError, cause
 from ..core.kernels import KernelError, Repeated
-from ..core.specs import written_spec
-from .arguments import OF_ENVIRONMENT, Described, mark
+from .arguments import Described, mark
 from .session import begin_streams
 from .spaces import RankedList
 from .task import draw_nothing
@@ -25,88 +23,6 @@ from .task import draw_nothing
 def name_of(env: Any) -> str:
     """Return the name of an environment in messages and results: its id, or its class."""
     return env.spec.id if env.spec else type(env.unwrapped).__name__
-
-
-NOT_IN_LABELS = (
-    *("instance", "name", "render_mode", "max_episode_steps"),
-    *("num_envs", "vectorization_mode", "vector_kwargs", "wrappers", "autoreset_mode"),
-)
-"""Arguments of ``gym.make`` and ``gym.make_vec`` that stand elsewhere, or say nothing of users."""
-
-
-def label_of(env: Any) -> str:
-    """Return the label of an environment in results, as a sweep writes it: its id with the
-    arguments that it got, but for the instance, and for the parameters of users who have a name.
-    Where there is no id, or arguments cannot be written, its name and the `BaseClickEnv.mark` of
-    its users.
-
-    Example:
-        >>> import gymnasium as gym, clickgym
-        >>> label_of(gym.make("PBMRank-v0", reward="any_click"))
-        'PBMRank-v0:reward=any_click'
-    """
-    spec, core = env.spec, env.unwrapped
-    if spec:
-        registered = gym.registry[spec.id].kwargs if spec.id in gym.registry else {}
-        is_named = spec.kwargs.get("name") is not None
-        arguments = {
-            key: value.tolist() if isinstance(value, np.ndarray | np.generic) else value
-            for key, value in spec.kwargs.items()
-            if key not in NOT_IN_LABELS and value is not None and key not in registered
-            if key in OF_ENVIRONMENT or not is_named
-        }
-        usual = gym.registry[spec.id].max_episode_steps if spec.id in gym.registry else None
-        limit = limit_of(env)
-        if isinstance(core, BaseClickEnv) and core.model.may_leave and limit != usual:
-            arguments["max_episode_steps"] = limit  # users leave earlier: other users
-        if label := written_spec(spec.id, arguments):
-            return label
-    if not isinstance(core, BaseClickEnv):
-        return name_of(env)
-    return f"{name_of(env).replace('ClickVectorEnv', 'ClickEnv')} {core.mark}"
-
-
-def limit_of(env: Any) -> int | None:
-    """Return the time limit of an environment that its spec tells; None if there is none."""
-    spec = env.spec
-    return spec and spec.kwargs.get("max_episode_steps", spec.max_episode_steps)
-
-
-class Beginning:
-    """What is known of an environment before the first session of a loop, which shows each user its
-    lists until they leave. Later it tells what no count of sessions does: that the users came or
-    changed otherwise.
-
-    Args:
-        env: an environment, wrapped or not.
-        core: what counts its seeds: the environment of this package, or the record of another one.
-
-    Attributes:
-        seed: that of the users; None if it is unknown.
-        n_seeds: the number of resets with a seed.
-    """
-
-    def __init__(self, env: Any, core: Any) -> None:
-        self._env, self._cuts = env, Counter(core.cuts)
-        self.seed, self.n_seeds = core.reset_seed, core.n_seeds
-
-    def otherwise(self, unrecorded: int, *, is_seeded_again: bool) -> str:
-        """Return what the label of the environment needs beside `label_of`.
-
-        Args:
-            unrecorded: the sessions that it simulated and that were not measured.
-            is_seeded_again: whether it got another seed between those that were.
-        """
-        if is_seeded_again:
-            return ", seeded again"
-        core = self._env.unwrapped
-        if not isinstance(core, BaseClickEnv):
-            return ""
-        if unrecorded < 0:  # its users did not see all lists
-            return ", other sessions"
-        if not {limit_of(self._env)}.issuperset(core.cuts - self._cuts):  # by the label's limit
-            return ", episodes cut short"
-        return ""
 
 
 class BaseClickEnv:
@@ -129,15 +45,10 @@ class BaseClickEnv:
         steps: the number of steps of each stream since the seed.
         n_simulated: the number of sessions simulated on all streams since the environment was made;
             no seed sets it back.
-        cuts: how many episodes of users who may leave were reset or truncated before they did, on
-            all streams, by the sessions of these episodes; no seed sets it back.
-        n_seeds, reset_seed: the number of resets with a seed, and the seed of the last reset; None
-            if it had none.
         next_change: the step at which the users change.
     """
 
     spec: Any
-    reset_seed: int | None
     np_random: Any
     _np_random: Any
     _np_random_seed: Any
@@ -148,10 +59,6 @@ class BaseClickEnv:
     needs_counts = False
     """Whether every episode is another query, no `EpisodeCounts` shows what was clicked in it, and
     nothing was said of that yet.
-    """
-    _episode_steps: Any = 0
-    """Sessions of the current episodes: one number, or a number for each stateful user; 0 after a
-    user has left.
     """
     _kernels: Any = None
     """Those of the present task; None after a change and in copies, which cannot be sent."""
@@ -176,8 +83,7 @@ class BaseClickEnv:
         self._repeated = Repeated()
         self._lists = RankedList(self.model.n_items, self.model.n_positions)
         self.task, self.steps, self._is_begun = None, 0, False
-        self.n_simulated, self.cuts = 0, Counter[int]()
-        self.n_seeds, self.reset_seed = 0, None
+        self.n_simulated = 0
         self._select_task()
         return self.task.observation_space
 
@@ -186,11 +92,6 @@ class BaseClickEnv:
         """Six letters and digits by which users and their reward are told from others."""
         reference = None if self.reference is None else np.asarray(self.reference).tolist()
         return mark([self.model.to_dict(), self.reward, self.cutoff, reference])
-
-    @property
-    def is_under_way(self) -> bool:
-        """Whether a session was shown to a user who may leave and is still there."""
-        return self.model.may_leave and bool(np.any(self._episode_steps))
 
     def _select_task(self) -> None:
         """Select the task of the present step, in its first state."""
@@ -207,18 +108,13 @@ class BaseClickEnv:
                 f"reset got options: {', '.join(map(str, options))}; expected none, because the "
                 "seed decides what an episode is, and all streams start together"
             )
-        if self.is_under_way:
-            lengths = np.atleast_1d(self._episode_steps)
-            self.cuts.update(lengths[lengths > 0].tolist())
         if seed is None:
-            self.reset_seed = None
             _ = self.np_random  # Gymnasium makes one at the first access; step reads it directly
         else:
             # Agents often seed their generator with the same small integer as the environment.
             # Clicks must not depend on the random numbers that chose the list. Therefore the
             # environment uses a child of its seed.
-            self.reset_seed = seed = check_seed(seed)
-            self.n_seeds += 1
+            seed = check_seed(seed)
             child = np.random.SeedSequence(seed, spawn_key=(0xC11C,))
             self._np_random = np.random.Generator(np.random.PCG64(child))
             self._np_random_seed = seed

@@ -120,7 +120,6 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
             ValueError: there are options.
         """
         self._restart(seed, options)
-        self._episode_steps = 0
         if seed is not None:
             self._last, self.regret = None, 0.0
         task, state = self.task, self.state
@@ -171,8 +170,6 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         regret = optimum - expectation
         self.finish_sessions(1, regret, ranking, reward, satisfied)
         self._is_open = not has_left
-        if has_left:
-            self._episode_steps = 0
         info = {
             "ranking": ranking,
             "expected_reward": expectation,
@@ -198,7 +195,6 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         """
         self._last = ranking, reward, satisfied, regret
         self.regret += regret
-        self._episode_steps += steps
         self._count(steps, steps)
 
     def last_session(self) -> tuple[NDArray[np.int64], NDArray[np.int8]]:

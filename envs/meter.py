@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -10,8 +12,6 @@ from ..core.checks import integers
 REGRET, REWARD, CLICKS = 0, 1, 2
 """The columns of totals; those of further metrics follow."""
 N_TOTALS = 3
-UNRECORDED = 3
-"""The last column of a `Record`."""
 
 
 def checkpoint_steps(horizon: int, checkpoints: ArrayLike | None = None) -> NDArray[np.int64]:
@@ -74,10 +74,6 @@ class Meter:
                 self.at_checkpoints[self._reached] = self.totals
             self.advance(1)
 
-    def forget_regret(self) -> None:
-        """Make the regret of all sessions unknown, of those that come, too."""
-        self.at_checkpoints[: self._reached, REGRET] = self.totals[REGRET] = np.nan
-
     def ahead(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the checkpoints not yet reached, in sessions from now on, and the rows of
         ``at_checkpoints`` for the totals there.
@@ -114,59 +110,36 @@ class Record:
 
     Attributes:
         step: the number of sessions so far.
-        regret, reward, clicks: ``(step,)`` the totals after each session.
-        unrecorded: ``(step,)`` the sessions that were simulated and are not among them.
+        regret, reward, clicks: ``(step,)`` the totals after each session. From a session on whose
+            regret is unknown, all regret is nan.
     """
 
     def __init__(self) -> None:
-        self.step, self._sums = 0, np.zeros((1024, N_TOTALS + 1))
+        self._sessions = array("d")  # three numbers for each
 
-    def add(self, regret: float, reward: float, clicks: int, simulated: int | None) -> None:
-        """Count one session.
+    def add(self, regret: float, reward: float, clicks: int) -> None:
+        """Count one session; ``regret`` is nan if it is unknown."""
+        self._sessions.extend((regret, reward, clicks))
 
-        Args:
-            regret: nan if it is unknown.
-            reward, clicks: of the session.
-            simulated: the sessions that the environment has simulated; None if it does not count.
-        """
-        self.step += 1
-        if self.step == len(self._sums):
-            self._make_room()
-        before, after = self._sums[self.step - 1], self._sums[self.step]
-        after[REGRET] = before[REGRET] + regret
-        after[REWARD] = before[REWARD] + reward
-        after[CLICKS] = before[CLICKS] + clicks
-        after[UNRECORDED] = 0 if simulated is None else simulated - self.step
+    def add_all(self, sessions: NDArray[np.float64]) -> None:
+        """Count sessions ``(n, 3)``, each with its regret, reward and clicks."""
+        self._sessions.frombytes(sessions.tobytes())
 
-    def add_all(self, sessions: NDArray[np.float64], simulated: int) -> None:
-        """Count sessions ``(n, 3)``, each with its regret, reward and clicks, as by `add`."""
-        first, self.step = self.step, self.step + len(sessions)
-        while self.step >= len(self._sums):
-            self._make_room()
-        self._sums[first + 1 : self.step + 1, :N_TOTALS] = sessions
-        added = self._sums[first : self.step + 1, :N_TOTALS]
-        added.cumsum(axis=0, out=added)
-        self._sums[first + 1 : self.step + 1, UNRECORDED] = simulated - self.step
+    def _totals(self, column: int) -> NDArray[np.float64]:
+        return np.array(self._sessions[column::N_TOTALS]).cumsum()
 
-    def _make_room(self) -> None:
-        self._sums = np.concatenate([self._sums, np.zeros_like(self._sums)])
-
-    def forget_regret(self) -> None:
-        """Make the regret of all sessions unknown, of those that come, too."""
-        self._sums[: self.step + 1, REGRET] = np.nan
+    @property
+    def step(self) -> int:
+        return len(self._sessions) // N_TOTALS
 
     @property
     def regret(self) -> NDArray[np.float64]:
-        return self._sums[1 : self.step + 1, REGRET]
+        return self._totals(REGRET)
 
     @property
     def reward(self) -> NDArray[np.float64]:
-        return self._sums[1 : self.step + 1, REWARD]
+        return self._totals(REWARD)
 
     @property
     def clicks(self) -> NDArray[np.int64]:
-        return self._sums[1 : self.step + 1, CLICKS].astype(np.int64)
-
-    @property
-    def unrecorded(self) -> NDArray[np.int64]:
-        return self._sums[1 : self.step + 1, UNRECORDED].astype(np.int64)
+        return self._totals(CLICKS).astype(np.int64)

@@ -63,9 +63,6 @@ class Result:
             package and of RL libraries; None if nothing was said.
         unrecorded: the number of sessions before the last measured one that the environment
             simulated and nobody measured: before the record began, or inside other wrappers.
-        is_stream: whether this is one of several streams, which together are one run.
-        span: of your own loop, the process and the thread that stepped it, and the times of the
-            first and the last session. Runs whose times overlap were stepped in turn.
     """
 
     env: str
@@ -82,8 +79,6 @@ class Result:
     query: int | None = None
     trained: int | None = None
     unrecorded: int = 0
-    is_stream: bool = False
-    span: tuple[int, int, float, float] | None = None
 
     def __repr__(self) -> str:
         regret, reward = self.regret[-1], self.reward[-1]
@@ -91,7 +86,6 @@ class Result:
         notes = [
             f"after {self.trained:,} sessions of training" if self.trained else "",
             f"{self.unrecorded:,} sessions were not recorded" if self.unrecorded else "",
-            "one of several streams" if self.is_stream else "",
         ]
         return (
             f"<Result of {self.agent} in {self.env}, {self.instance}: "

@@ -12,6 +12,7 @@ from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_array, check_choice, check_count, integers
+from .any_env import clicks_of
 from .arguments import described_users
 from .base_env import BaseClickEnv
 from .instances.instance import AnyInstance
@@ -248,8 +249,6 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         terminated = begins.copy()
         self._episode_steps += every if restarting is None else ~restarting
         truncated = self._episode_steps == self.max_episode_steps
-        if n_cut := int(np.count_nonzero(truncated & ~terminated)):
-            self.cuts[int(self._episode_steps[truncated][0])] += n_cut
         begins |= truncated  # draw another user, as after one who has left
         self._episode_steps[begins] = 0
         is_any_over = bool(begins.any())
@@ -316,3 +315,18 @@ def _merged(infos: Mapping[str, Any], others: Mapping[str, Any]) -> Infos:
         else:
             merged[name] = np.where(others[f"_{name}"], second, first)
     return merged
+
+
+def played(
+    observations: Any, infos: dict[str, Any]
+) -> tuple[NDArray[np.bool_], NDArray[np.int8], dict[str, Any]]:
+    """Return of a step of a `ClickVectorEnv` which streams played a session, ``(B,)``, the clicks
+    ``(B, K)``, and the infos with ``ranking``, ``regret`` and ``expected_reward``.
+    """
+    clicks, final = clicks_of(observations), infos.get("final_info")
+    if final is None:  # with NEXT_STEP, some may only be reset
+        return infos.get("_regret", np.zeros(len(clicks), np.bool_)), clicks, infos
+    clicks = clicks.copy()
+    for b in np.flatnonzero(infos["_final_obs"]):
+        clicks[b] = clicks_of(infos["final_obs"][b])
+    return np.ones(len(clicks), np.bool_), clicks, final

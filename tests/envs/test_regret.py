@@ -49,7 +49,7 @@ def test_streams_that_are_only_reset_simulate_no_session():
     for _ in range(100):
         envs.step(envs.action_space.sample())
     assert envs.meter.step < 400
-    assert not envs.meter.unrecorded.any()
+    assert envs.result("mine").unrecorded == 0
 
 
 def test_streams_are_measured_inside_of_wrappers():
@@ -63,14 +63,6 @@ def test_streams_are_measured_inside_of_wrappers():
 def test_steps_that_choose_items_are_no_sessions():
     with pytest.raises(TypeError, match=r"^a step of ItemByItem chooses one item"):
         RecordRegret(ItemByItem(gym.make("PBMRank-v0")))
-
-
-@pytest.mark.parametrize("n", [1, 2])
-def test_one_of_several_streams_is_told(n):
-    envs = gym.vector.SyncVectorEnv([lambda: RecordRegret(gym.make("PBMRank-v0"))] * n)
-    envs.reset()
-    envs.step(np.tile(range(5), (n, 1)))
-    assert [result.is_stream for result in envs.call("result", "mine")] == [n > 1] * n
 
 
 def test_regret_is_not_that_of_another_reward():
@@ -108,8 +100,9 @@ def test_sessions_that_were_not_recorded_are_counted():
         late.step(range(5))
     assert late.result("mine").unrecorded == 50
     env.step(range(5))
+    assert late.result("mine").unrecorded == 50  # it came after the last one
     late.step(range(5))
-    assert [late.result("mine", n).unrecorded for n in (3, 4)] == [50, 51]
+    assert late.result("mine").unrecorded == 51
     assert "51 sessions were not recorded" in repr(late.result("mine"))
     whole = RecordRegret(gym.make("PBMRank-v0"))
     assert clickgym.run("Random", whole, 5, seed=0).unrecorded == whole.result("r").unrecorded == 0
@@ -132,15 +125,15 @@ def test_sessions_of_streams_that_were_not_recorded(env_id, mode):
 
 
 def test_a_loop_in_many_queries_keeps_its_query():
-    """If it played one: then its runs are paired with others by the query."""
+    """If it played one: then its observations are queries, as in a sweep."""
     instance = "queries:split=test,n_sessions=20"
     env = RecordRegret(gym.make("QueriesPBMRank-v0", instance=instance))
     env.reset(seed=3)
     for _ in range(20):
         env.step(range(5))
+    assert env.result("mine").query == clickgym.run("Random", env.env, 5, seed=3).query == 3
     env.reset(seed=5)
     env.step(range(5))
-    assert env.result("mine", 20).query == clickgym.run("Random", env.env, 5, seed=3).query == 3
     assert env.result("mine").query is None
 
 
@@ -219,30 +212,6 @@ def test_users_who_are_cut_off_earlier_are_another_environment(env_id):
     assert names == {label if env_id.startswith("Cascade") else "PBMRank-v0"}
 
 
-def test_users_who_came_or_changed_otherwise_are_another_environment():
-    """No count of sessions shows it: episodes that were cut, and users of a second seed."""
-    envs = RecordVectorRegret(gym.make_vec("NonStationaryPBMRank-v0", 2))
-    for seed, label in ((None, "one clock per stream"), (0, "seeded again")):
-        envs.reset(seed=seed)
-        envs.step(envs.action_space.sample())
-        assert envs.result("mine").env == f"NonStationaryPBMRank-v0, {label}"
-    for env_id, seed, label in (
-        ("CascadeMDPRank-v0", None, ", episodes cut short"),
-        ("PBMRank-v0", 0, ", seeded again"),
-        ("NonStationaryPBMRank-v0", None, ""),
-        ("PBMRank-v0", None, ""),
-    ):
-        env = RecordRegret(gym.make(env_id))
-        env.reset(seed=0)
-        while env.step(env.action_space.sample())[2]:  # a user who has left
-            env.reset()
-        env.reset(seed=seed)
-        env.step(env.action_space.sample())
-        whole, first = env.result("mine"), env.result("mine", 1)
-        assert (whole.env, whole.seed) == (env_id + label, 0 if seed is None else None)
-        assert first.seed == 0
-
-
 class Foreign(gym.Env):
     """An environment of another package."""
 
@@ -257,41 +226,10 @@ class Foreign(gym.Env):
 
 
 @pytest.mark.parametrize("make", [lambda: gym.make("PBMRank-v0"), Foreign])
-def test_a_result_has_its_seed_until_another_one_comes(make):
+def test_a_result_has_the_seed_before_its_first_session(make):
     env = RecordRegret(make())
-    for seed in (3, None, 4, 5):
+    for seed in (2, 3, None, 4):
         env.reset(seed=seed)
-        env.step(range(5))
-    assert [env.result("mine", n).seed for n in (1, 2, 3, 4)] == [3, 3, None, None]
-
-
-def test_episodes_that_were_cut_before_the_record_do_not_count():
-    env = gym.make("CascadeMDPRank-v0")
-    for seed in range(3):
-        env.reset(seed=seed)
-        env.step(env.action_space.sample())
-    late = RecordRegret(env)
-    for seed in (0, None, None):  # each user stays until they leave
-        late.reset(seed=seed)
-        while not late.step(late.action_space.sample())[2]:
-            pass
-    assert late.result("mine").env == "CascadeMDPRank-v0"
-
-
-@pytest.mark.parametrize("env_id", ["CascadeMDPRank-v0", "QueriesPBMRank-v0"])
-def test_streams_of_few_episodes_are_another_environment(env_id):
-    """They all begin with new users, unless all episodes have ended at the same time. Ten of each
-    stream are enough.
-    """
-    envs = RecordVectorRegret(gym.make_vec(env_id, 4, max_episode_steps=20))
-    envs.reset(seed=0)
-    labels, n_ended = [], []
-    for _ in range(300):
-        _, _, terminated, truncated, _ = envs.step(envs.action_space.sample())
-        n_ended.append(np.count_nonzero(terminated | truncated))
-        labels.append(envs.result("mine").env.partition(", ")[2])
-    few = "few episodes per stream"
-    whole = "" if env_id.startswith("Queries") else few  # also while the next step only resets
-    assert labels[18:22] == [few, whole, whole, few]
-    enough = int(np.searchsorted(np.cumsum(n_ended), 4 * 10))
-    assert (labels[enough - 1], {*labels[enough:]}) == (few, {""})
+        if seed != 2:
+            env.step(range(5))
+    assert env.result("mine").seed == 3

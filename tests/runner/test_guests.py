@@ -141,16 +141,6 @@ def test_record_regret_measures_a_guest():
         )
 
 
-def test_record_regret_knows_the_seeds_of_a_guest():
-    env = clickgym.RecordRegret(Shop())
-    for _ in range(2):
-        env.reset(seed=5)
-        env.step(np.array([0, 1]))
-    first, both = env.result("mine", 1), env.result("mine")
-    assert (first.env, first.seed) == ("Shop", 5)
-    assert (both.env, both.seed) == ("Shop, seeded again", None)
-
-
 EXPECTED = "; expected 2 clicks, each 0 or 1"
 FAULTS = {
     "an error": (ValueError("no stock"), r"ValueError: no stock \(.*in step: 'raise wrong'\)"),

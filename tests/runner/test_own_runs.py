@@ -65,21 +65,6 @@ def test_a_run_tells_whether_its_agent_began_there():
         assert (result.agent, result.trained) == expected
 
 
-def test_environments_that_one_agent_steps_in_turn_are_one_training():
-    envs = [clickgym.RecordRegret(gym.make("PBMRank-v0")) for _ in range(3)]
-    for seed, env in enumerate(envs):
-        env.reset(seed=seed)
-    for env in [*envs[:2], *envs[:2], envs[2], envs[2]]:
-        env.step(range(5))
-    results = [env.result("mine", trained=0) for env in envs]
-    with pytest.raises(ValueError, match=r"^runs of mine were stepped in turn"):
-        clickgym.Results(results[:2])
-    two_agents = [env.result(name, trained=0) for env, name in zip(envs, "ab", strict=False)]
-    assert clickgym.Results(two_agents).names("agent") == ["a", "b"]
-    for one_after_the_other in (results[1:], results[:0:-1]):
-        assert len(clickgym.Results(one_after_the_other).rows.filter(step=2)) == 2
-
-
 def test_an_agent_that_goes_on_is_no_second_run_of_a_new_one():
     """It knows the users already, so that its mean with the first run is of nothing."""
     env = gym.make("PBMRank-v0")
@@ -121,31 +106,12 @@ def test_own_runs_stand_in_a_table_and_a_figure_with_others(tmp_path, capsys):
     assert words in results.to_latex("CascadeUCB1")
 
 
-def test_streams_of_one_training_are_no_runs():
-    """Records in a vector of several environments. A vector of one is a run."""
-    vectors = gym.vector.SyncVectorEnv, gym.vector.AsyncVectorEnv
-    for vector, n in ((vectors[0], 2), (vectors[1], 2), (vectors[0], 1)):
-        envs = vector([lambda: clickgym.RecordRegret(gym.make("PBMRank-v0"))] * n)
-        envs.reset()
-        envs.step(np.tile(range(5), (n, 1)))
-        found = list(envs.call("result", "PPO"))
-        envs.close()
-        if n == 1:
-            assert clickgym.Results(found).table()["runs"].to_list() == [1]
-            break
-        for some in (found, found[:1]):
-            with pytest.raises(
-                ValueError, match=r"one stream .* train on clickgym\.agents\.vec_env"
-            ):
-                clickgym.Results(some)
-
-
 def test_what_would_count_twice_or_as_another_is_refused():
     """Runs that are there, two things of one name, and rewards or horizons of two kinds."""
     shaped = gym.wrappers.TransformReward(gym.make("PBMRank-v0"), lambda reward: reward + 1)
     with pytest.warns(UserWarning, match="the regret in PBMRank-v0 is unknown"):
         unknown = clickgym.run("TopRank", shaped, T, seed=0)
-    run, short = (clickgym.run("Random", "PBMRank-v0", n, seed=n) for n in (T, 100))
+    run, again, short = (clickgym.run("Random", "PBMRank-v0", n, seed=n) for n in (T, T, 100))
     unseeded, another = (clickgym.run("Random", "PBMRank-v0", T) for _ in range(2))
     sweep = clickgym.sweep(["PBMRank-v0"], ["Random"], T, 2, n_jobs=1)
     mine = dataclasses.replace(streams(), agent="Random")
@@ -159,13 +125,13 @@ def test_what_would_count_twice_or_as_another_is_refused():
     )
     for parts, message in (
         ([run, short], r"different numbers of .*Random 100; .*env\.result\(name, 100\)"),
-        ([run, run], f"Random in PBMRank-v0 has two runs with the seed {T}"),
-        ([unseeded, unseeded], "Random in PBMRank-v0 has the same run twice"),
-        ([sweep, sweep], "Random in PBMRank-v0 has two runs with the seed"),
-        ([mine, dataclasses.replace(mine, agent="other")], "of Random and other, are of one env"),
-        ([mine, sweep], "two results are called Random; give one another name"),
-        ([mine, run], "two results are called Random; give one another name"),
-        ([one, changed], "two results are called mine"),
+        ([run, again], f"Random in PBMRank-v0 has two runs with the seed {T}"),
+        ([played(4), played(4)], "mine in PBMRank-v0 has two runs with the seed 4"),
+        ([unseeded, unseeded], "the same result is there twice"),
+        ([sweep, clickgym.Results([sweep])], "Random in PBMRank-v0 has two runs with the seed"),
+        ([mine, sweep], "in PBMRank-v0 both a loop of your own and .* are called Random; give"),
+        ([mine, run], "in PBMRank-v0 both a loop of your own and .* are called Random; give"),
+        ([one, changed], "mine is not the same in two sweeps"),
         ([one, other], "E is not the same in two sweeps"),
         ([unknown, run], "in PBMRank-v0 the regret of TopRank is unknown, and that"),
     ):
@@ -174,6 +140,17 @@ def test_what_would_count_twice_or_as_another_is_refused():
     assert len(clickgym.Results([run, dataclasses.replace(run, agent="other")]).table()) == 2
     for two in ([mine, dataclasses.replace(streams(seed=1), agent="Random")], [unseeded, another]):
         assert clickgym.Results(two).table()["runs"].to_list() == [2]
+
+
+def test_further_runs_of_an_agent_are_numbered():
+    """After those of a sweep, and of results that were joined before."""
+    runs = [clickgym.run("Random", "PBMRank-v0", T) for _ in range(4)]
+    sweep = clickgym.sweep(["PBMRank-v0"], ["Random"], T, 2, n_jobs=1)
+    joined = clickgym.Results([clickgym.Results(runs[:2]), runs[2], sweep, runs[3]])
+    (row,) = joined.table().iter_rows(named=True)
+    assert (row["runs"], row["units"]) == (6, 6)
+    of_all = [run.regret[-1] for run in runs] + sweep.rows.filter(step=T)["regret"].to_list()
+    assert row["regret"] == pytest.approx(np.mean(of_all))
 
 
 def test_of_an_agent_that_cannot_be_compared_the_last_folder_is_shown(tmp_path):

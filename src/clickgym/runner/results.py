@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +22,9 @@ from ..core.checks import (
 )
 from ..core.files import make_folder, parquet, write_whole
 from ..core.forks import check_fork
-from ..envs.result import OWN_LOOP, TIMED, Result
-from .store import RUNS, Cell, Config, check_cells, read_folders
-from .summaries import RUN, final_table, metrics_of
+from ..envs.result import TIMED, Result
+from .store import RUNS, Config, check_cells, read_folders
+from .summaries import IS_OWN, RUN, final_table, metrics_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -352,12 +350,6 @@ def _time_of(file: Path) -> int:
 
 # ----------------------------------------------------------------------- of single runs and results
 
-OTHERS = (
-    "play each run in a new environment with another seed, and name two agents differently: "
-    "dataclasses.replace(result, agent=...)"
-)
-"""What to do instead of counting a run twice."""
-
 
 def rows_of(parts: Sequence[Result | Results]) -> polars.DataFrame:
     """The rows of single runs and of other results, as `Results.rows` has them.
@@ -366,107 +358,52 @@ def rows_of(parts: Sequence[Result | Results]) -> polars.DataFrame:
         ValueError: runs have different numbers of sessions or, in one environment, different
             rewards; a run is there twice; or a label is used for two things.
     """
-    frames: list[polars.DataFrame] = []
-    known, seen, cells = dict[Any, Any](), set[Any](), list[Cell]()
-    numbers = Counter[tuple[str, ...]]()
-    _check_not_in_turn(part for part in parts if isinstance(part, Result))
-    for place, part in enumerate(parts):
-        if isinstance(part, Results):
-            frame, its_cells = part.rows, part.config.cells if part.config else []
-            meanings: dict[Any, Any] = {cell[:3]: cell.hashes for cell in its_cells}
-            otherwise: Any = place
-            cells += its_cells
-        else:
-            _check_run(part, seen)
-            label = part.env, part.instance, part.agent
-            frame, meanings = part.to_frame(numbers[label]), {}
-            otherwise = OWN_LOOP if part.span else "run"
-            numbers[label] += 1
-        frames.append(frame)
-        for labels in frame.select("env", "instance", "agent").unique().rows():
-            meaning = meanings.get(labels, otherwise)
-            if known.setdefault(labels, meaning) != meaning:
-                raise ValueError(f"two results are called {labels[2]}; give one another name")
+    if len({id(part) for part in parts}) < len(parts):
+        raise ValueError("the same result is there twice, and would count as two runs")
+    configs = [part.config for part in parts if isinstance(part, Results) and part.config]
+    check_cells([cell for config in configs for cell in config.cells])
+    frames = [part.to_frame() if isinstance(part, Result) else part.rows for part in parts]
     rows = polars.concat(frames, how="diagonal").select(polars.exclude(TIMED), *TIMED)
-    check_cells(cells)
-    _check_once(rows)
-    _check_ends(rows)
-    _check_rewards(rows)
+    # Single runs are numbered in their order: where the step does not increase, the next begins.
+    begins = (col("step").diff() <= 0).fill_null(value=False)
+    number = begins.cum_sum().over("env", "instance", "agent").cast(polars.Int64)
+    is_single = col("sweep_seed").is_null()
+    rows = rows.with_columns(run=polars.when(is_single).then(number).otherwise("run"))
+    _check_runs(rows.filter(col("step") == col("step").max().over(RUN)))
     return rows
 
 
-def _check_run(run: Result, seen: set[Any]) -> None:
-    """Check that a single run is a whole one and, if it has no seed, not there already under
-    whatever name; note that it is.
+def _check_runs(last: polars.DataFrame) -> None:
+    """Check that runs can stand in one table, by their last rows.
+
+    Raises:
+        ValueError: as `rows_of`.
     """
-    if run.is_stream:
+    same, seed, unknown = ["env", "instance", "agent", "seed"], col("seed"), col("regret").is_null()
+    seeded = last.filter(seed.is_not_null() & (polars.len().over(same) > 1))
+    for env, _, agent, number in seeded[same].rows():
         raise ValueError(
-            f"a result of {run.agent} in {run.env} is of one stream of a training on several, "
-            "which together are one run: train on clickgym.agents.vec_env("
-            f"{run.env.split(':')[0]!r}, n_envs), whose result({run.agent!r}) has them all, or in "
-            "a single environment"
+            f"{agent} in {env} has two runs with the seed {number}; play each run with another "
+            "seed, and name two agents differently: dataclasses.replace(result, agent=...)"
         )
-    key = run.env, run.instance, run.regret.tobytes(), run.reward.tobytes()
-    if run.seed is None and key in seen:
-        raise ValueError(f"{run.agent} in {run.env} has the same run twice; {OTHERS}")
-    seen.add(key)
-
-
-def _check_not_in_turn(runs: Iterable[Result]) -> None:
-    """Check that the runs of loops of one's own are of different records, and that those of an
-    agent followed one another. What learns from several environments that it steps in turn has
-    trained once.
-    """
-    loops = [(run, run.span) for run in runs if run.span]
-    records = dict[Any, Result]()
-    for run, span in loops:
-        first = records.setdefault(span[:3], run)
-        if first is not run:
-            raise ValueError(
-                f"two results, of {first.agent} and {run.agent}, are of one environment and begin "
-                "with its first session; another model or agent needs a new environment"
-            )
-    spans = sorted((run.agent, *span) for run, span in loops)
-    for (*place, _, end), (*next_place, start, _) in pairwise(spans):
-        if place == next_place and start < end:
-            raise ValueError(
-                f"runs of {place[0]} were stepped in turn, as the streams of one training are, "
-                "which is one run: train on clickgym.agents.vec_env(id, n_envs), whose result has "
-                "them all, or play one run after the other"
-            )
-
-
-def _check_once(rows: polars.DataFrame) -> None:
-    """Check that no agent has a run with the same seed twice, which would count as two."""
-    place = ["env", "instance", "agent", "seed", "step"]
-    known = rows.filter(col("seed").is_not_null(), col("step") == col("step").max())
-    for env, _, agent, seed, _ in known.filter(known.select(place).is_duplicated())[place].rows():
-        raise ValueError(f"{agent} in {env} has two runs with the seed {seed}; {OTHERS}")
-
-
-def _check_ends(rows: polars.DataFrame) -> None:
-    """Check that all runs have the same number of sessions."""
-    ends = rows.group_by(*RUN, maintain_order=True).agg(col("step").max())
-    ends = ends.select("agent", "step").unique(maintain_order=True)
-    if ends["step"].n_unique() > 1:
+    mixed = last.filter(IS_OWN.n_unique().over("env", "agent") > 1)
+    for env, agent in mixed["env", "agent"].rows():
+        raise ValueError(
+            f"in {env} both a loop of your own and runs of clickgym are called {agent}; give one "
+            "another name"
+        )
+    if last["step"].n_unique() > 1:
+        ends = last.select("agent", "step").unique(maintain_order=True)
         listed = ", ".join(f"{agent} {step:,}" for agent, step in ends.iter_rows())
         raise ValueError(
             f"runs have different numbers of sessions, and are not comparable: {listed}; play as "
             "many in each, or take the first sessions of a longer loop of the same agent: "
             f"env.result(name, {min(ends['step'])})"
         )
-
-
-def _check_rewards(rows: polars.DataFrame) -> None:
-    """Check that regret is known of all runs of an environment, or of none: if not, a wrapper
-    changes the reward of some.
-    """
-    runs = rows.group_by(*RUN, maintain_order=True).agg(col("regret").is_not_null().all())
-    for of_env in runs.partition_by("env", maintain_order=True):
-        if of_env["regret"].n_unique() > 1:
-            unknown, known = (of_env.filter(regret=is_known)["agent"][0] for is_known in (0, 1))
-            raise ValueError(
-                f"in {of_env.item(0, 'env')} the regret of {unknown} is unknown, and that of "
-                f"{known} is known, so their rewards differ; put the wrapper that changes the "
-                "reward outside of RecordRegret, or a regret of its own into info"
-            )
+    partly = last.filter(unknown, unknown.n_unique().over("env") > 1)
+    for env, agent in partly["env", "agent"].rows():
+        raise ValueError(
+            f"in {env} the regret of {agent} is unknown, and that of others is known, so their "
+            "rewards differ; put the wrapper that changes the reward outside of RecordRegret, or "
+            "a regret of its own into info"
+        )

@@ -17,8 +17,8 @@ from ...agents.rl.learner import RL_LIBRARIES
 from ...core.checks import check_choice
 from ...core.faults import SessionError
 from ...envs import ClickEnv
-from ...envs.any_env import own_step_of, query_of, sizes_of, users_of
-from ...envs.base_env import Beginning, label_of, name_of
+from ...envs.any_env import label_of, own_step_of, query_of, sizes_of, users_of
+from ...envs.base_env import name_of
 from ...envs.meter import CLICKS, REGRET, REWARD, Meter
 from ...envs.registration import without_own_wrappers
 from ...envs.result import Result
@@ -162,14 +162,12 @@ def play(
     metrics.check_agent(agent)
     meter = Meter(steps, len(metrics.summed))
     own = own_step_of(env)
-    has_wrappers = own is not without_own_wrappers(env)
     simulated_before = own.n_simulated if own else 0
     observation = first_observation(agent, env, seed)
-    beginning = Beginning(env, own) if own and has_wrappers else None
-    if beginning and seed is not None and beginning.seed != seed:
+    if own and seed is not None and own.np_random_seed != seed:
         raise SessionError(
-            f"{name_of(env)} got the seed {beginning.seed} in place of {seed}, so that its users "
-            "are not those of the run; pass the seed on in the method reset of your wrapper"
+            f"{name_of(env)} did not get the seed {seed} of the run; pass it on in the method "
+            "reset of your wrapper"
         )
     run = Run(agent, env, observation, meter, metrics, on_chunk)
     name = type(agent).__name__
@@ -180,16 +178,11 @@ def play(
     query = query_of(env)
     agent.has_played = engine != FrozenPolicy.engine
     seconds = LOOPS.get(engine, play_learner)(run)
-    label_of_env, unrecorded = label_of(env), 0
-    if own and beginning:  # wrappers may do more than the loop asks for
-        unrecorded = own.n_simulated - simulated_before - meter.step
-        again = own.n_seeds != beginning.n_seeds
-        label_of_env += beginning.otherwise(unrecorded, is_seeded_again=again)
-        seed = None if again else beginning.seed
-    elif own:
+    simulated = own.n_simulated - simulated_before if own else 0  # also by wrappers
+    if own is without_own_wrappers(env):
         _check_best_list(agent, env, steps, meter.regret)
     return Result(
-        env=label_of_env,
+        env=label_of(env),
         instance=getattr(core, "instance", "custom"),
         agent=label,
         seed=seed,
@@ -202,7 +195,7 @@ def play(
         engine=engine,
         query=query,
         trained=0 if begins else None,
-        unrecorded=max(unrecorded, 0),
+        unrecorded=max(simulated - meter.step, 0),
     )
 
 

@@ -19,18 +19,9 @@ from ...core.checks import short
 from ...core.faults import FAILURES, Fault
 from ...core.kernels import clock
 from ...envs import ClickVectorEnv
-from ...envs.any_env import (
-    checked_clicks,
-    checked_number,
-    clicks_of,
-    clicks_shown,
-    own_step_of,
-    regret_of,
-    sizes_of,
-)
-from ...envs.meter import Meter
+from ...envs.any_env import Measure, clicks_of, own_step_of, sizes_of
 from ...envs.registration import endless, without_own_wrappers
-from ...envs.wrappers.regret import played
+from ...envs.vector_env import played
 from .loop import (
     CHUNK,
     AgentError,
@@ -66,19 +57,14 @@ def trusted_step(env: gym.Env, ranking: Any) -> Session:
     return Session(following, clicks, float(reward), regret, expectation, has_left, is_cut)
 
 
-def checked_step_of(env: gym.Env, n_positions: int, meter: Meter) -> Step:
+def checked_step_of(env: gym.Env) -> Step:
     """Return the step of an environment of another package or behind wrappers. The results of the
-    outermost one count, and are checked.
-
-    Clicks are those observed; of observations that show none (stacked, flattened) the users'.
-    Regret is unknown if ``info`` does not say it, or says that of another reward, whose regret the
-    meter then forgets.
+    outermost one count, and are checked, as `Measure` says.
 
     The step raises a Fault for clicks that are not 0 or 1, a reward or regret that is not finite,
     or a wrapper that showed another list.
     """
-    users_env: Any = own_step_of(env)
-    has_clicks = users_env is None or clicks_shown(env.observation_space) == n_positions
+    users_env, measure = own_step_of(env), Measure(env)
 
     def step(ranking: Any) -> Session:
         answer: Any = env.step(ranking if users_env is not None else np.array(ranking))
@@ -86,21 +72,16 @@ def checked_step_of(env: gym.Env, n_positions: int, meter: Meter) -> Step:
             expected = "(observation, reward, terminated, truncated, info)"
             raise Fault(f"it returned {short(answer)}; expected {expected}")
         following, reward, terminated, truncated, info = answer
-        reward = checked_number("reward", reward)
-        if users_env is not None:
-            shown, clicks = users_env.last_session()
-            if not np.array_equal(shown, ranking):
-                chosen = np.asarray(ranking).tolist()
-                raise Fault(f"a wrapper showed {shown.tolist()} where the agent chose {chosen}")
-            if not users_env.regret_is_of(reward, info):
-                meter.forget_regret()
-        if has_clicks:
-            clicks = checked_clicks(following, n_positions)
+        shown = ranking if users_env is None else users_env.last_session()[0]
+        if not np.array_equal(shown, ranking):
+            listed, chosen = (np.asarray(items).tolist() for items in (shown, ranking))
+            raise Fault(f"a wrapper showed {listed} where the agent chose {chosen}")
+        clicks, reward, regret = measure(following, reward, info)
         return Session(
             observation=_private(following, users_env),
             clicks=clicks,
             reward=reward,
-            regret=regret_of(info),
+            regret=regret,
             expectation=float(info.get("expected_reward", math.nan)),
             has_left=bool(terminated),
             is_cut=bool(truncated),
@@ -131,7 +112,7 @@ def play_python(run: Run) -> float:
     users_env = own_step_of(env)
     step: Step = partial(trusted_step, env)
     if users_env is not without_own_wrappers(env):
-        step = checked_step_of(env, n_positions, meter)
+        step = checked_step_of(env)
     before = clock()
     reported, next_report = meter.step, before + CHUNK
     agent.leave()

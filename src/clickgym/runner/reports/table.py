@@ -209,13 +209,13 @@ def about_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
     one's own, and which played other instances than the reference.
     """
     if results.rows["agent"].n_unique() > 1:
-        others, own = (
+        apart, own = (
             results.rows.filter(kind)["agent"].unique(maintain_order=True).to_list()
             for kind in (MET_OTHERS & ~IS_OWN, IS_OWN)
         )
-        if others:
-            whose = "its" if len(others) == 1 else "their"
-            yield f"{' and '.join(others)} met users of {whose} own, not those of the others."
+        if apart:
+            whose = "its" if len(apart) == 1 else "their"
+            yield f"{' and '.join(apart)} met users of {whose} own, not those of the others."
         if own:
             yield (
                 f"{' and '.join(own)}: no differences, because only runs of clickgym.run and sweep "
