@@ -56,10 +56,6 @@ class BaseClickEnv:
     state: Any
     _is_open: bool = False
     """Whether a list can be shown: from `reset` until a stateful user leaves."""
-    needs_counts = False
-    """Whether every episode is another query, no `EpisodeCounts` shows what was clicked in it, and
-    nothing was said of that yet.
-    """
     _kernels: Any = None
     """Those of the present task; None after a change and in copies, which cannot be sent."""
 
@@ -73,7 +69,6 @@ class BaseClickEnv:
     ) -> gym.Space[Any]:
         """Make the streams of the users; return the observation space of one."""
         self.model, self.instance, self.initial_ranking, self.feature_scale = users
-        self.needs_counts = self.model.n_queries > 1
         self.reward = self.model.default_reward if reward is None else reward
         self.cutoff, self.reference = cutoff, reference
         self._tasks = self.model.tasks(self.reward, cutoff, reference)
@@ -121,8 +116,6 @@ class BaseClickEnv:
             self.steps, self._is_begun = 0, False
             self._select_task()
             self.task.start(self.state, seed)
-        if self.needs_counts and self._is_begun and not self._is_open:
-            self._warn_of_queries()
         if self.model.may_leave or not self._is_begun:
             self._begin(self._all)
         self._is_begun = self._is_open = True
@@ -174,22 +167,6 @@ class BaseClickEnv:
         if self.steps == self.next_change:
             self._select_task()
             self._begin(self._all)
-
-    def _warn_of_queries(self) -> None:
-        """Warn, once, of policies that cannot learn the query of an episode."""
-        self.needs_counts = False
-        made = f'clickgym.envs.EpisodeCounts(gym.make("{name_of(self)}"))'
-        if hasattr(self, "num_envs"):
-            streams = f'"{name_of(self)}", {self.num_envs}, autoreset_mode="SameStep"'
-            made = (
-                f"clickgym.envs.EpisodeCountsVector(gym.make_vec({streams})), which vec_env "
-                "takes in place of an id"
-            )
-        gym.logger.warn(
-            f"{name_of(self)}: the next episode is another query. An observation shows the "
-            "clicks of one session, so a policy without memory learns no query from it. Give "
-            f"it what was counted: {made}. An agent that remembers the episode needs no counts."
-        )
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy gets: kernels cannot be sent to another process."""

@@ -251,10 +251,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         truncated = self._episode_steps == self.max_episode_steps
         begins |= truncated  # draw another user, as after one who has left
         self._episode_steps[begins] = 0
-        is_any_over = bool(begins.any())
-        if is_any_over and self.needs_counts:
-            self._warn_of_queries()
-        return terminated, truncated, is_any_over
+        return terminated, truncated, bool(begins.any())
 
     def _start_next(
         self, over: Masks, observations: Any, clicks: NDArray[np.int8], infos: Infos

@@ -39,7 +39,6 @@ class Counts:
                 f"{env} observes {clicks}; expected clicks, and episodes of a fixed length, as in "
                 "Queries environments of clickgym"
             )
-        env.unwrapped.needs_counts = False  # it no longer warns that nobody counts
         n_items, n_positions = users.n_items, users.n_positions
         self.shown, self.clicked = np.zeros((2, n_streams, n_items, n_positions))
         self.steps, self.n_sessions = np.zeros(n_streams), users.n_sessions

@@ -4,9 +4,6 @@ the frozen family; and what `EpisodeCounts` shows of an episode.
 
 from __future__ import annotations
 
-import re
-import warnings
-
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -18,7 +15,6 @@ from clickgym.envs import (
     CascadeModel,
     ClickEnv,
     ClickVectorEnv,
-    EpisodeCounts,
     EpisodeCountsVector,
     PositionBasedModel,
     QueryUsers,
@@ -151,41 +147,6 @@ def test_both_engines_play_the_same(env_id):
     for one, other in zip(*results, strict=True):
         np.testing.assert_array_equal(one.regret, other.regret)
         np.testing.assert_array_equal(one.reward, other.reward)
-
-
-@pytest.mark.parametrize(
-    ("make", "action"),
-    [
-        (lambda: gym.make(PBM, **FEW), [0, 1, 2]),
-        (lambda: gym.make_vec(PBM, 2, autoreset_mode="SameStep", **FEW), [[0, 1, 2]] * 2),
-    ],
-)
-def test_a_policy_without_memory_is_told_of_the_counts(make, action):
-    """Once, where a second query follows the first; with the counts, made as the warning says,
-    nothing is.
-    """
-    counts = EpisodeCounts if isinstance(make(), gym.Env) else EpisodeCountsVector
-    for env, times in ((counts(make()), 0), (make(), 1)):
-        env.reset(seed=0)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            for _ in range(20):
-                ended = env.step(action)[2]
-                if isinstance(env, gym.Env) and ended:
-                    env.reset()
-        assert len(caught) == times
-    proposed = re.search(r"clickgym\.envs\..*\)\)", str(caught[0].message))
-    assert isinstance(eval(proposed[0], {"clickgym": clickgym, "gym": gym}), counts)
-
-
-def test_who_chooses_the_query_by_its_seed_is_not_warned():
-    env = gym.make(PBM, **FEW)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for seed in range(3):
-            env.reset(seed=seed)
-            while not env.step([0, 1, 2])[2]:
-                pass
 
 
 # what was counted ------------------------------------------------------------------------------
