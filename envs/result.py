@@ -59,8 +59,7 @@ class Result:
         query: the number of the query that was played, if the users have several; None if they have
             one, or several queries were played.
         trained: the number of sessions from which the agent had learned before the first measured
-            one, as you said; 0 if it began here, which `clickgym.run` knows of agents of this
-            package and of RL libraries; None if nothing was said.
+            one, as you said; None if nothing was said.
         unrecorded: the number of sessions before the last measured one that the environment
             simulated and nobody measured: before the record began, or inside other wrappers.
     """

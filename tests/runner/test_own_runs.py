@@ -49,20 +49,13 @@ def test_the_result_of_a_loop_is_that_of_run():
     assert mine.seconds > 0
 
 
-def test_a_run_tells_whether_its_agent_began_there():
-    """Of an agent of the package, also if it learned in a loop of one's own."""
+def test_a_run_tells_whether_its_agent_played_before():
+    """Also if it did in a loop of one's own."""
     agent = clickgym.agents.CascadeTS(10, 5, seed=0)
     copy = deepcopy(agent)
     agent.update(None, agent.rank(None), [0, 1, 0, 0, 0])
-    own = type("Own", (clickgym.agents.EpsilonGreedy,), {"__module__": "mine"})(10, 5)
-    for one, expected in (
-        (copy, ("CascadeTS", 0)),
-        (agent, ("CascadeTS, continued", None)),
-        (own, ("Own", None)),
-        (clickgym.agents.FrozenPolicy(10, 5, model=lambda seen: range(5)), ("FrozenPolicy", None)),
-    ):
-        result = clickgym.run(one, "PBMRank-v0", 5)
-        assert (result.agent, result.trained) == expected
+    labels = [clickgym.run(one, "PBMRank-v0", 5).agent for one in (copy, agent)]
+    assert labels == ["CascadeTS", "CascadeTS, continued"]
 
 
 def test_an_agent_that_goes_on_is_no_second_run_of_a_new_one():

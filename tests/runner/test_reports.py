@@ -294,11 +294,11 @@ def test_earlier_training_and_unrecorded_sessions_are_shown_everywhere():
     """In the table, in LaTeX and in the legend of the figure, of the agents that have some."""
     late = [
         replace(clickgym.run("Random", "PBMRank-v0", 100, seed=seed), agent="late", **facts)
-        for seed, facts in enumerate([{"trained": 20_000}, {"unrecorded": 3000}])
+        for seed, facts in enumerate([{"trained": 20_000}, {"trained": 0, "unrecorded": 3000}])
     ]
     results = clickgym.Results([*late, clickgym.run("TopRank", "PBMRank-v0", 100, seed=0)])
     facts = results.table().select("agent", "trained", "unrecorded").rows()
-    assert sorted(facts) == [("TopRank", 0, 0), ("late", 20_000, 3000)]
+    assert sorted(facts) == [("TopRank", None, 0), ("late", 20_000, 3000)]
     assert "1 to 2 runs" in in_words(results).title
     legend = {text.get_text() for text in results.plot().legends[0].get_texts()}
     assert "TopRank" in legend

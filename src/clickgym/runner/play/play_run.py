@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from ...agents import CompiledAgent, FrozenPolicy, Random
 from ...agents.agent import BaseAgent, EnvTraits, UnsuitedError
-from ...agents.rl.learner import RL_LIBRARIES
 from ...core.checks import check_choice
 from ...core.faults import SessionError
 from ...envs import ClickEnv
@@ -172,9 +171,6 @@ def play(
     run = Run(agent, env, observation, meter, metrics, on_chunk)
     name = type(agent).__name__
     label = f"{name}, continued" if agent.has_played else name
-    # An agent of one's own may have learned before it came here.
-    is_ours = type(agent).__module__.partition(".")[0] in ("clickgym", *RL_LIBRARIES)
-    begins = is_ours and not agent.has_played and engine != FrozenPolicy.engine
     query = query_of(env)
     agent.has_played = engine != FrozenPolicy.engine
     seconds = LOOPS.get(engine, play_learner)(run)
@@ -194,7 +190,6 @@ def play(
         seconds=seconds,
         engine=engine,
         query=query,
-        trained=0 if begins else None,
         unrecorded=max(simulated - meter.step, 0),
     )
 
