@@ -38,8 +38,8 @@ def sizes_of(env: gym.Env) -> Sizes:
 
     Raises:
         TypeError: it is no environment.
-        ValueError: actions are not ranked lists, a wrapper changes them, or the observations of an
-            environment of another package are not clicks; the message says what is expected.
+        ValueError: actions are not ranked lists, or the observations of an environment of another
+            package are not clicks; the message says what is expected.
 
     Example:
         >>> import clickgym
@@ -47,16 +47,14 @@ def sizes_of(env: gym.Env) -> Sizes:
         Sizes(n_items=10, n_positions=5, n_features=0, n_states=0)
     """
     check_kind("env", env, gym.Env, AN_ENV)
-    is_ours, lists = isinstance(env.unwrapped, ClickEnv), env.action_space
-    if is_ours:
-        _check_lists_are_kept(env)
+    lists = env.action_space
     if not isinstance(lists, MultiDiscrete) or lists.nvec.ndim != 1 or np.ptp(lists.nvec):
         raise ValueError(
             f"the action space of {env} is {lists}; expected ranked lists: clickgym.envs.RankedList"
             "(n_items, n_positions) or MultiDiscrete([n_items] * n_positions)"
         )
     n_items, n_positions = int(lists.nvec[0]), len(lists.nvec)
-    if not is_ours:
+    if not isinstance(env.unwrapped, ClickEnv):
         check_positions(n_positions, n_items)
         check_shows_clicks(env, n_positions)
     seen = env.observation_space if isinstance(env.observation_space, Dict) else {}
@@ -65,21 +63,6 @@ def sizes_of(env: gym.Env) -> Sizes:
     return Sizes(
         n_items, n_positions, n_features, int(state.n) if isinstance(state, Discrete) else 0
     )
-
-
-def _check_lists_are_kept(env: gym.Env) -> None:
-    """Refuse wrappers of a `ClickEnv` with which the list that an agent chooses is not the list
-    that is shown.
-    """
-    layer: Any = env
-    while isinstance(layer, gym.Wrapper):
-        is_of_actions = isinstance(layer, gym.ActionWrapper)
-        if is_of_actions or layer.action_space != layer.env.action_space:
-            raise ValueError(
-                f"under {type(layer).__name__} the action of an agent in {name_of(env)} is not the "
-                "list that is shown: pass the environment without it"
-            )
-        layer = layer.env
 
 
 def check_shows_clicks(env: gym.Env, n_positions: int | None = None) -> int:
