@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_count
 from ..core.forks import check_fork
 
 if TYPE_CHECKING:
@@ -92,14 +91,10 @@ class Result:
             f"seconds={self.seconds:.3g}, seed={self.seed}{''.join(f', {n}' for n in notes if n)}>"
         )
 
-    def to_frame(self, run: int = 0) -> polars.DataFrame:
-        """One row per checkpoint, with the columns of `clickgym.Results.rows`.
-
-        Args:
-            run: its number, from 0.
-        """
-        run, facts = check_count("run", run, 0), (self.env, self.instance, self.query, self.agent)
-        about = (*facts, None, run, self.seed, self.trained, self.unrecorded)
+    def to_frame(self) -> polars.DataFrame:
+        """One row per checkpoint, with the columns of `clickgym.Results.rows`."""
+        facts = self.env, self.instance, self.query, self.agent
+        about = (*facts, None, 0, self.seed, self.trained, self.unrecorded)
         totals = [self.regret, self.reward, self.clicks, *self.metrics.values()]
         measured = np.array(totals, np.float64)[:, np.newaxis]
         return rows_of_runs(
