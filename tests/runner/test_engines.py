@@ -430,9 +430,8 @@ def test_result_names_what_ran():
     assert 0 < result.seconds <= time.perf_counter() - before
     assert result.env.split() == ["ClickEnv", ClickEnv(PBM).mark]
     assert (result.agent, result.seed) == ("TopRank", 4)
-    frame = result.to_frame(run=3)
+    frame = result.to_frame()
     assert frame["step"].to_list() == [5, 10]
-    assert frame["run"].to_list() == [3, 3]
     assert frame["regret"].to_list() == result.regret.tolist()
     named = clickgym.run(TopRank(10, 5, horizon=100), "PBMRank-v0", 10, seed=4)
     assert (named.env, named.instance) == ("PBMRank-v0", "yandex-9982")

@@ -7,6 +7,7 @@ from copy import deepcopy
 
 import gymnasium as gym
 import numpy as np
+import polars
 import pytest
 
 import clickgym
@@ -122,8 +123,9 @@ def test_what_would_count_twice_or_as_another_is_refused():
         ([played(4), played(4)], "mine in PBMRank-v0 has two runs with the seed 4"),
         ([unseeded, unseeded], "the same result is there twice"),
         ([sweep, clickgym.Results([sweep])], "Random in PBMRank-v0 has two runs with the seed"),
-        ([mine, sweep], "in PBMRank-v0 both a loop of your own and .* are called Random; give"),
-        ([mine, run], "in PBMRank-v0 both a loop of your own and .* are called Random; give"),
+        ([mine, sweep], "in PBMRank-v0 Random is the name of two things"),
+        ([mine, run], "in PBMRank-v0 Random is the name of two things"),
+        ([run, sweep], "in PBMRank-v0 Random is the name of two things"),
         ([one, changed], "mine is not the same in two sweeps"),
         ([one, other], "E is not the same in two sweeps"),
         ([unknown, run], "in PBMRank-v0 the regret of TopRank is unknown, and that"),
@@ -136,14 +138,13 @@ def test_what_would_count_twice_or_as_another_is_refused():
 
 
 def test_further_runs_of_an_agent_are_numbered():
-    """After those of a sweep, and of results that were joined before."""
-    runs = [clickgym.run("Random", "PBMRank-v0", T) for _ in range(4)]
-    sweep = clickgym.sweep(["PBMRank-v0"], ["Random"], T, 2, n_jobs=1)
-    joined = clickgym.Results([clickgym.Results(runs[:2]), runs[2], sweep, runs[3]])
-    (row,) = joined.table().iter_rows(named=True)
-    assert (row["runs"], row["units"]) == (6, 6)
-    of_all = [run.regret[-1] for run in runs] + sweep.rows.filter(step=T)["regret"].to_list()
-    assert row["regret"] == pytest.approx(np.mean(of_all))
+    """Also after those of results that were joined before, and beside a sweep."""
+    runs = [clickgym.run("Random", "PBMRank-v0", T) for _ in range(3)]
+    sweep = clickgym.sweep(["PBMRank-v0"], ["TopRank"], T, 2, n_jobs=1)
+    joined = clickgym.Results([clickgym.Results(runs[:2]), sweep, runs[2]])
+    row = joined.table().row(by_predicate=polars.col("agent") == "Random", named=True)
+    assert (row["runs"], row["units"]) == (3, 3)
+    assert row["regret"] == pytest.approx(np.mean([run.regret[-1] for run in runs]))
 
 
 def test_of_an_agent_that_cannot_be_compared_the_last_folder_is_shown(tmp_path):

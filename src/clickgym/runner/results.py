@@ -386,11 +386,12 @@ def _check_runs(last: polars.DataFrame) -> None:
             f"{agent} in {env} has two runs with the seed {number}; play each run with another "
             "seed, and name two agents differently: dataclasses.replace(result, agent=...)"
         )
-    mixed = last.filter(IS_OWN.n_unique().over("env", "agent") > 1)
+    source = polars.struct(IS_OWN, col("sweep_seed").is_null())
+    mixed = last.filter(source.n_unique().over("env", "agent") > 1)
     for env, agent in mixed["env", "agent"].rows():
         raise ValueError(
-            f"in {env} both a loop of your own and runs of clickgym are called {agent}; give one "
-            "another name"
+            f"in {env} {agent} is the name of two things (of a sweep, of clickgym.run, or of a "
+            "loop of your own); give one another name: dataclasses.replace(result, agent=...)"
         )
     if last["step"].n_unique() > 1:
         ends = last.select("agent", "step").unique(maintain_order=True)

@@ -30,7 +30,9 @@ IS_FROZEN = col("engine") == FrozenPolicy.engine
 """Whether a run is of a policy that does not learn in it."""
 IS_OWN = col("engine") == OWN_LOOP
 """Whether a run is of a loop of one's own, which is paired with no other run."""
-MET_OTHERS = ~col("engine").is_in([*ENGINES, OWN_LOOP, FrozenPolicy.engine]) | col("seed").is_null()
+MET_OTHERS = ~IS_OWN & (
+    ~col("engine").is_in([*ENGINES, FrozenPolicy.engine]) | col("seed").is_null()
+)
 """Whether a run of clickgym met other users than those of other agents with its seed: it trained on
 streams of its own, or its seed is unknown.
 """
@@ -75,18 +77,17 @@ def with_units(rows: polars.DataFrame) -> polars.DataFrame:
         .then(polars.lit("queries"))
         .otherwise(polars.lit("runs"))
     )
-    met_others = MET_OTHERS.any().over(of_agent)
+    is_own, met_others = (kind.any().over(of_agent) for kind in (IS_OWN, MET_OTHERS))
     unit = (
         polars.when(over="instances")
         .then("instance")
         .when(over="queries")
         .then(_named("query"))
-        .when(met_others)
+        .when(met_others | is_own)
         .then(col("agent") + RUN_NAME)
         .otherwise(_named("seed"))
     )
-    is_own = IS_OWN.any().over(of_agent)
-    unit = polars.when(is_own).then(polars.format("{} {}", "agent", unit)).otherwise(unit)
+    unit = polars.when(is_own).then(col("agent") + " in " + unit).otherwise(unit)
     return rows.with_columns(over=over, regret=regret).with_columns(unit=unit)
 
 

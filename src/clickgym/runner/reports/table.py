@@ -211,7 +211,7 @@ def about_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
     if results.rows["agent"].n_unique() > 1:
         apart, own = (
             results.rows.filter(kind)["agent"].unique(maintain_order=True).to_list()
-            for kind in (MET_OTHERS & ~IS_OWN, IS_OWN)
+            for kind in (MET_OTHERS, IS_OWN)
         )
         if apart:
             whose = "its" if len(apart) == 1 else "their"
