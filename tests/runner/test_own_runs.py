@@ -87,6 +87,7 @@ def test_own_runs_stand_in_a_table_and_a_figure_with_others(tmp_path, capsys):
     mine = [played(seeds[2]), played(seeds[0])]
     single = clickgym.run("TopRank", "PBMRank-v0", T, seed=seeds[2])
     results = clickgym.Results([mine[0], streams(), sweep, single, mine[1], streams(1)])
+    assert set(results.table()["reference"]) == {"CascadeUCB1"}
     table = {row["agent"]: row for row in results.table("Random").iter_rows(named=True)}
     runs = {name: row["runs"] for name, row in table.items()}
     assert runs == {"mine": 2, "streams": 2, "CascadeUCB1": 3, "Random": 3, "TopRank": 1}

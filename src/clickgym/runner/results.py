@@ -168,7 +168,8 @@ class Results:
         units of the kind.
 
         Args:
-            reference: the agent with which the others are compared; None takes the first.
+            reference: the agent with which the others are compared; None takes the first that did
+                not play in a loop of your own, if any.
 
         Returns:
             A row for each agent in each environment, with these columns:

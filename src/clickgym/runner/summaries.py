@@ -324,7 +324,8 @@ def final_table(rows: polars.DataFrame, reference: str | None = None) -> polars.
 
     Args:
         rows: of `Results`.
-        reference: the agent with which the others are compared; None takes the first.
+        reference: the agent with which the others are compared; None takes the first that did not
+            play in a loop of one's own, if any.
 
     Example:
         >>> import clickgym
@@ -333,7 +334,8 @@ def final_table(rows: polars.DataFrame, reference: str | None = None) -> polars.
         ['TopRank', 'Random']
     """
     by, metrics = ["env", "agent"], metrics_of(rows)
-    reference = rows["agent"][0] if reference is None else reference
+    if reference is None:
+        reference = rows.sort(IS_OWN, maintain_order=True)["agent"][0]
     last = with_units(per_session(rows.filter(col("step") == col("step").max())))
     measures = ["regret", "reward", *metrics]
     loss = polars.coalesce("regret", -col("reward"))  # null of all agents of an environment
