@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.forks import check_fork
 
 if TYPE_CHECKING:
     import polars
@@ -118,7 +117,6 @@ def rows_of_runs(
     """
     import polars  # data frames are slow to load
 
-    check_fork()
     # Null where the seed of a single run does not fit into 64 bits.
     about = polars.DataFrame(runs, {**FACTS, **TIMED}, orient="row", strict=False)
     columns = zip(["regret", "reward", "clicks", *metrics], measured, strict=True)

@@ -87,42 +87,6 @@ def test_exit_in_a_worker(write):
         clickgym.sweep(["PBMRank-v0"], {"it": agent}, 50, 2, n_jobs=2)
 
 
-FORKED = """
-import multiprocessing
-import clickgym
-
-def regret(seed):
-    results = clickgym.sweep(["PBMRank-v0"], ["Random"], 100, 2, seed=seed, progress=False)
-    return results.table()["regret"].item()
-
-def fault(seed):
-    found = []
-    for use in (lambda: regret(seed), lambda: clickgym.Results("none"), run.to_frame):
-        try:
-            use()
-        except RuntimeError as error:
-            found.append(str(error))
-    return found
-
-def in_child(function):
-    with multiprocessing.get_context("fork").Pool(1) as pool:
-        return pool.map_async(function, [7]).get(300)
-
-run = clickgym.run("Random", "PBMRank-v0", 10, seed=0)
-alone = in_child(regret)
-assert alone == [regret(7)], alone
-(found,) = in_child(fault)
-assert len(found) == 3 and all("spawn" in text for text in found), found
-assert [regret(7)] == alone
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not fork by default")
-def test_forked_process():
-    """Before a sweep it plays as any other; after one Polars would hang, and it says so."""
-    subprocess.run([sys.executable, "-c", FORKED], check=True, timeout=600)
-
-
 # -------------------------------------------------------------------- full disks and dying workers
 
 RUN = "run PBMRank-v0 --agents Random --horizon 100 --runs 2 --jobs 1 --out out"

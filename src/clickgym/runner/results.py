@@ -21,7 +21,6 @@ from ..core.checks import (
     is_sequence,
 )
 from ..core.files import make_folder, parquet, write_whole
-from ..core.forks import check_fork
 from ..envs.result import TIMED, Result
 from .store import RUNS, Config, check_cells, read_folders
 from .summaries import IS_OWN, RUN, final_table, metrics_of
@@ -58,7 +57,6 @@ class Results:
         ValueError: the folder is not one of results, or single runs have different numbers of
             sessions, different rewards, or one name for two agents; or two instances are the same
             users, and would count as two.
-        RuntimeError: the process was forked from one that had used Polars.
 
     Warns:
         UserWarning: runs in the folder are not shown, because they have another setting, or a label
@@ -82,7 +80,6 @@ class Results:
         | Results
         | Sequence[Result | Results | str | os.PathLike[str]],
     ) -> None:
-        check_fork()
         parts: Any = source if is_sequence(source) else [source]
         kinds = Result, Results
         self.rows: polars.DataFrame
@@ -197,7 +194,6 @@ class Results:
         Raises:
             ValueError: there is no such agent.
         """
-        check_fork()
         if reference is not None:
             check_choice("reference", reference, self.names("agent"))
         return final_table(self.rows, reference)
@@ -243,7 +239,6 @@ class Results:
                 measure, or no agent that met the users of the ``reference``; or runs of an agent
                 in an environment have different checkpoints.
         """
-        check_fork()
         from .reports.figures import Manner, regret_figure, write_figure  # slow to load
 
         for argument, agent in (("reference", reference), ("emphasis", emphasis)):

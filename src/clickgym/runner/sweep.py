@@ -26,7 +26,6 @@ from ..agents.agent import UnsuitedError
 from ..core.checks import check_count, check_horizon, check_path, check_seed
 from ..core.faults import WorkerError
 from ..core.files import make_folder
-from ..core.forks import check_fork
 from ..envs import ClickEnv, Users
 from ..envs.any_env import sizes_of, users_of
 from ..envs.meter import checkpoint_steps
@@ -136,7 +135,6 @@ def sweep(
         UnsuitedError: agents do not suit the environments; all are named.
         AgentError, SessionError: an agent proposed a bad list, or an agent or an environment
             failed. All runs saved before are kept.
-        RuntimeError: the process was forked from one that had used Polars.
         WorkerError, OSError: a worker process died; or nothing more can be written. All runs
             saved before are kept.
 
@@ -152,7 +150,6 @@ def sweep(
         >>> results.frame.shape
         (8, 13)
     """
-    check_fork()
     # An agent may change the working folder.
     folder = None if out is None else check_path("out", out).absolute()
     horizon, runs, seed = check_horizon(horizon), check_count("runs", runs), check_seed(seed)
