@@ -43,13 +43,6 @@ def restored(tmp_path_factory):
     sys.path[:] = paths
 
 
-@pytest.fixture(autouse=True)
-def older(monkeypatch):
-    """Modules that tests write, also under one name, count as imported after their last edit."""
-    monkeypatch.setattr("clickgym.runner.hashes.IMPORTED", {})
-    monkeypatch.setattr("clickgym.runner.hashes.STARTED", float("inf"))
-
-
 @pytest.fixture
 def undrawn(monkeypatch):
     """Files of figures are empty: for tests that say nothing of pictures."""

@@ -113,11 +113,12 @@ def test_run_takes_several_values_after_one_flag(tmp_path, capsys):
     words += f" --out {tmp_path / 'out'}"
     assert main(words.split()) == 0
     results = clickgym.Results(tmp_path / "out")
-    assert list(results.config.specs("env")) == ["PBMRank-v0", "PBMRank-v0:reward=any_click"]
-    assert list(results.config.specs("agent")) == ["TopRank", "Random", "Oracle"]
-    assert list(results.config.specs("instance")) == ["yandex-9", "yandex-990"]
-    assert results.config.metrics == ["ndcg", "any_click"]
-    assert (results.config.horizon, results.config.seeds) == (1000, [3])
+    [config] = results.configs
+    assert [*config.envs] == ["PBMRank-v0", "PBMRank-v0:reward=any_click"]
+    assert [*config.agents] == ["TopRank", "Random", "Oracle"]
+    assert [*config.instances] == ["yandex-9", "yandex-990"]
+    assert config.metrics == ["ndcg", "any_click"]
+    assert (config.horizon, config.seed) == (1000, 3)
     assert len(results.frame.filter(step=1000)) == 2 * 3 * 2 * 2
     out, err = capsys.readouterr()
     assert {"1,000", "2"} <= set(re.findall(r"[\d,]+", out.partition("\n")[0]))
@@ -135,7 +136,7 @@ def test_ctrl_c_leaves_no_traceback(tmp_path):
     words = "run PBMRank-v0 --agents TopRank --horizon 1e10 --runs 2 --out out"
     command = [sys.executable, "-m", "clickgym", *words.split()]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    while not list(tmp_path.glob("out/runs/*")):
+    while not list(tmp_path.glob("out/config.json")):
         assert process.poll() is None
         time.sleep(0.05)
     time.sleep(1)
@@ -145,7 +146,7 @@ def test_ctrl_c_leaves_no_traceback(tmp_path):
     _, line = err.splitlines()
     assert line.startswith("clickgym: stopped")
     assert "0 of 2 runs" in line
-    assert sorted(os.listdir(tmp_path / "out")) == ["runs"]
+    assert sorted(os.listdir(tmp_path / "out")) == ["config.json", "runs"]
 
 
 @pytest.mark.usefixtures("undrawn")

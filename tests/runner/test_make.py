@@ -166,7 +166,7 @@ def test_classes_of_a_script(tmp_path, with_source):
     one, two, three = (clickgym.Results(tmp_path / out) for out in ("one", "two", "three"))
     assert_frame_equal(one.frame, two.frame)
     names = "__main__:TopRank __main__:TopRank:shift=2 __main__:Outer.Inner Random"
-    assert list(one.config.specs("agent")) == names.split()
+    assert one.names("agent") == names.split()
     assert three.frame["env"].unique(maintain_order=True).to_list() == ["mine"]
     assert (three.rows["engine"] == "python").all()
 

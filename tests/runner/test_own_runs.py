@@ -122,18 +122,20 @@ def test_what_would_count_twice_or_as_another_is_refused():
         ([run, short], r"different numbers of .*Random 100; .*env\.result\(name, 100\)"),
         ([run, again], f"Random in PBMRank-v0 has two runs with the seed {T}"),
         ([played(4), played(4)], "mine in PBMRank-v0 has two runs with the seed 4"),
+        ([run, run], "the same result is there twice"),
         ([unseeded, unseeded], "the same result is there twice"),
-        ([sweep, clickgym.Results([sweep])], "Random in PBMRank-v0 has two runs with the seed"),
         ([mine, sweep], "in PBMRank-v0 Random is the name of two things"),
         ([mine, run], "in PBMRank-v0 Random is the name of two things"),
         ([run, sweep], "in PBMRank-v0 Random is the name of two things"),
-        ([one, changed], "mine is not the same in two sweeps"),
-        ([one, other], "E is not the same in two sweeps"),
+        ([one, changed], "sweep 2 of the list .* holds another agent under the name mine"),
+        ([one, other], "holds another env under the name E"),
         ([unknown, run], "in PBMRank-v0 the regret of TopRank is unknown, and that"),
     ):
         with pytest.raises(ValueError, match=message):
             clickgym.Results(parts)
     assert len(clickgym.Results([run, dataclasses.replace(run, agent="other")]).table()) == 2
+    for twice in ([sweep, sweep], [sweep, clickgym.Results([sweep])]):
+        assert clickgym.Results(twice).table()["runs"].to_list() == [2]
     for two in ([mine, dataclasses.replace(streams(seed=1), agent="Random")], [unseeded, another]):
         assert clickgym.Results(two).table()["runs"].to_list() == [2]
 
@@ -146,19 +148,6 @@ def test_further_runs_of_an_agent_are_numbered():
     row = joined.table().row(by_predicate=polars.col("agent") == "Random", named=True)
     assert (row["runs"], row["units"]) == (3, 3)
     assert row["regret"] == pytest.approx(np.mean([run.regret[-1] for run in runs]))
-
-
-def test_of_an_agent_that_cannot_be_compared_the_last_folder_is_shown(tmp_path):
-    def made(n_items, n_positions, seed):
-        return clickgym.agents.Random(n_items, n_positions, seed=seed)
-
-    folders = [tmp_path / "a", tmp_path / "b"]
-    for n, folder in enumerate(folders, 1):
-        with pytest.warns(UserWarning, match="mine .* not resumed"):
-            clickgym.sweep(["PBMRank-v0"], {"mine": made}, 20, n, out=folder, n_jobs=1)
-    for order in (folders, folders[::-1]):
-        with pytest.warns(UserWarning, match="^1 runs in .*a are not shown"):
-            assert clickgym.Results(order).table()["runs"].to_list() == [2]
 
 
 def test_worlds_that_one_agent_did_not_play_are_named():

@@ -47,7 +47,7 @@ def test_results_of_a_folder_are_those_of_the_sweep(returned, folder):
     there = clickgym.Results(folder)
     assert repr(returned) == repr(there)
     assert_frame_equal(returned.rows, there.rows)
-    assert there.config == returned.config
+    assert there.configs == returned.configs
     chosen = there.select(["Random", "TopRank"], ENVS[1:])
     assert (chosen.names("agent"), chosen.names("env")) == (["Random", "TopRank"], ENVS[1:])
     assert len(there.frame) == 4 * len(chosen.frame)

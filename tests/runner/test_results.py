@@ -1,12 +1,14 @@
-"""Results folders: a run that is there is not played again, one whose key has changed is; what
-tables show; damage, copies and several commands do no harm.
+"""Results folders: one sweep each, which is resumed and may grow; what is refused; what is joined;
+damage and several commands do no harm.
 """
 
 import importlib
 import json
 import os
+import re
 import shutil
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -17,6 +19,7 @@ from polars.testing import assert_frame_equal
 import clickgym
 from clickgym.__main__ import main
 from clickgym.agents import EpsilonGreedy
+from clickgym.envs import load_instance
 from clickgym.envs.result import TIMED
 
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
@@ -72,9 +75,12 @@ def whole(tmp_path_factory):
 
 @pytest.mark.parametrize("key", ALL)
 def test_grown_folder_equals_one_sweep(whole, tmp_path, played, key):
-    """And a part of it is returned, and nothing is played or written again."""
+    """And the same call again plays nothing."""
     sweep(tmp_path, **{key: FIRST[key]})
     assert_frame_equal(sweep(tmp_path), numbers(whole))
+    assert_frame_equal(sweep(tmp_path), numbers(whole))
+    assert played.count == 24
+    assert_frame_equal(numbers(tmp_path), numbers(whole))
     assert_frame_equal(
         polars.read_parquet(tmp_path / "results.parquet").drop(TIMED), numbers(whole)
     )
@@ -83,16 +89,6 @@ def test_grown_folder_equals_one_sweep(whole, tmp_path, played, key):
     }
     config = json.loads((tmp_path / "config.json").read_text())
     assert (config["clickgym"], config["horizon"]) == (clickgym.__version__, 300)
-    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-    part = numbers(whole).filter(polars.col("run") < 2, env=ENVS[0], agent=AGENTS[0])
-    assert_frame_equal(sweep(tmp_path, **FIRST), part.filter(instance=INSTANCES[0]))
-    assert played.count == 24
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
-    (tmp_path / "results.parquet").unlink()
-    sweep(tmp_path, **FIRST)
-    assert_frame_equal(
-        polars.read_parquet(tmp_path / "results.parquet").drop(TIMED), numbers(whole)
-    )
 
 
 def test_interrupted_sweep_says_what_is_kept_and_resumes(whole, tmp_path, played, printed):
@@ -111,12 +107,6 @@ def test_interrupted_sweep_says_what_is_kept_and_resumes(whole, tmp_path, played
     assert "not finished" not in printed(["report", str(out)])
 
 
-def test_two_seeds_in_one_folder_are_finished(tmp_path, printed):
-    for seed in (1, 2):
-        sweep(tmp_path, seed=seed, **FIRST)
-    assert "not finished" not in printed(["report", str(tmp_path)])
-
-
 def test_a_report_of_two_folders_writes_into_none(whole, tmp_path, printed):
     sweep(tmp_path, **FIRST | {"agents": ["CascadeTS"]})
     before = {path: path.read_bytes() for path in whole.glob("*.*")}
@@ -124,64 +114,60 @@ def test_a_report_of_two_folders_writes_into_none(whole, tmp_path, printed):
     assert {path: path.read_bytes() for path in whole.glob("*.*")} == before
 
 
-# ------------------------------------------------------------------- what is played anew
-
-
-def test_runs_of_other_versions_are_other_runs(whole):
-    config = clickgym.Results(whole).config
-    other = replace(config, versions=config.versions | {"numpy": "1.0"})
-    keys, others = ({key for *_, key in one.trials()} for one in (config, other))
-    assert len(keys) == 24
-    assert not keys & others
+# ---------------------------------------------------------------------------- another sweep
 
 
 @pytest.mark.parametrize(
-    "changed",
+    ("changed", "told"),
     [
-        *({"horizon": 400}, {"checkpoints": [300]}, {"metrics": ["ndcg"]}),
-        {"agents": {"mine": ("EpsilonGreedy", {"epsilon": 0.2})}},
+        ({"horizon": 400, "checkpoints": [10, 400]}, "out holds runs of horizon 300, not 400"),
+        ({"checkpoints": [300]}, "out holds runs of checkpoints [10, 300], not [300]"),
+        ({"metrics": ["ndcg"]}, "out holds runs of metrics [], not ['ndcg']"),
+        ({"seed": 6}, "out holds a sweep of seed 5, not 6"),
+        ({"runs": 1}, "out holds a sweep of 2 runs, not 1"),
+        ({"agents": ["Random"]}, "out holds the agent TopRank, too, and this sweep does not"),
+        ({"envs": ENVS[1:]}, "out holds the env PBMRank-v0, too, and this sweep does not"),
+        (
+            {"envs": {"x": ENVS[0]}, "agents": {"mine": "Random"}},
+            "out holds the env PBMRank-v0, too, and this sweep does not",
+        ),
     ],
 )
-def test_what_is_changed_is_played_anew_and_comes_back(tmp_path, played, changed):
-    # for metrics another loop would be compiled
-    one = FIRST | {"agents": {"mine": "EpsilonGreedy"}, "engine": "python"}
-    first = sweep(tmp_path, **one)
-    second = sweep(tmp_path, **one | changed)
-    assert not first.equals(second)
-    for shown in (second, first):
-        with pytest.warns(UserWarning, match="^2 runs in .* are not shown: "):
-            assert_frame_equal(numbers(tmp_path), shown)
-        sweep(tmp_path, **one)
-    assert played.count == 4
-
-
-def test_a_label_is_only_a_name(tmp_path, played):
-    """An engine, too; tables show the last label."""
-    first = sweep(tmp_path, **FIRST | {"agents": {"a": "TopRank"}, "envs": {"x": ENVS[0]}})
-    renamed = FIRST | {"agents": {"b": "TopRank"}, "envs": {"y": ENVS[0]}, "engine": "python"}
-    assert_frame_equal(sweep(tmp_path, **renamed).drop("env", "agent"), first.drop("env", "agent"))
+def test_another_sweep_is_refused_in_a_line_or_overwrites(
+    tmp_path, monkeypatch, played, changed, told
+):
+    monkeypatch.chdir(tmp_path)
+    sweep("out", **FIRST)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    cure = "choose another folder (--out), or play all again with --overwrite"
+    with pytest.raises(ValueError, match=f"^{re.escape(f'{told}: {cure}')}$"):
+        sweep("out", **FIRST | changed)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
     assert played.count == 2
-    assert clickgym.Results(tmp_path).names("agent") == ["b"]
-    assert clickgym.Results(tmp_path).names("env") == ["y"]
+    assert_frame_equal(sweep("out", **FIRST | changed, overwrite=True), numbers("out"))
+    assert played.count > 2
 
 
-def test_the_last_label_of_two_folders(tmp_path):
-    """Is that of the newest sweep, whichever folder was first."""
-    first, second = tmp_path / "first", tmp_path / "second"
-    for folder, label, seed in ((first, "a", 1), (second, "b", 1), (first, "a", 2)):
-        sweep(folder, **FIRST | {"agents": {label: "TopRank"}, "seed": seed})
-    assert clickgym.Results([first, second]).names("agent") == ["a"]
+def test_overwrite_leaves_other_files_alone(tmp_path):
+    (tmp_path / "thesis.txt").write_text("precious")
+    with pytest.raises(ValueError, match="is not a results folder; choose another"):
+        sweep(tmp_path, **FIRST, overwrite=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
-def test_what_cannot_be_compared_is_run_but_not_resumed(tmp_path, played):
+def test_a_label_that_stands_for_something_else(tmp_path):
+    sweep(tmp_path, **FIRST | {"agents": {"mine": "EpsilonGreedy"}})
+    other = {"mine": ("EpsilonGreedy", {"epsilon": 0.2})}
+    with pytest.raises(ValueError, match="holds another agent under the name mine"):
+        sweep(tmp_path, **FIRST | {"agents": other})
+
+
+def test_what_cannot_be_compared_needs_a_new_folder(tmp_path):
     unknown = {"mine": lambda **sizes: EpsilonGreedy(**sizes), "other": "Random"}
-    for count in (4, 6):
-        with pytest.warns(
-            UserWarning, match=r"^agent mine is run, but not resumed, because it has no "
-        ):
-            sweep(tmp_path, **FIRST | {"agents": unknown})
-        assert played.count == count
+    sweep(tmp_path, **FIRST | {"agents": unknown})
     assert numbers(tmp_path).filter(step=300).height == 4
+    with pytest.raises(ValueError, match=r"^agent mine cannot be compared with that in "):
+        sweep(tmp_path, **FIRST | {"agents": unknown})
 
 
 OWN = """
@@ -209,46 +195,71 @@ clickgym.register_click_model("ShopRank-v0", Shop)
 def test_changed_source_of_an_own_class(words, tmp_path, monkeypatch, played, capsys):
     monkeypatch.chdir(tmp_path)
     words = ["run", *words.split(), "--horizon", "10", "--runs", "1", "--out", "out", "--jobs", "1"]
-    for text, count, there in ((OWN, 1, 0), (f"{OWN}added = 1", 2, 0), (OWN, 2, 1)):
+    changed = f"{OWN}added = 1"
+    for text, more, code, count in (
+        (OWN, [], 0, 1),
+        (changed, [], 2, 1),
+        (OWN, [], 0, 1),
+        (changed, ["--overwrite"], 0, 2),
+    ):
         (tmp_path / "changing.py").write_text(text)
         sys.modules.pop("changing", None)
         clickgym.envs.Users.classes.pop("Shop", None)
         importlib.import_module("gymnasium").registry.pop("ShopRank-v0", None)
         importlib.invalidate_caches()
-        assert main(words) == 0
+        assert main([*words, *more]) == code
         assert played.count == count
-        assert f"{there} of 1 runs were in out already" in capsys.readouterr().err
+        told = "clickgym: changing has changed since the runs in out: choose another folder (--out)"
+        assert (told in capsys.readouterr().err) == (code == 2)
+
+
+def test_a_file_that_an_argument_names(tmp_path):
+    """As that of a trained model."""
+    file = tmp_path / "users.json"
+    for name, cure in (("yandex-9", ""), ("yandex-990", "users.json has changed since the runs")):
+        replace(load_instance(name), name="mine").save(file)
+        arguments = FIRST | {"envs": {"E": ("PBMRank-v0", {"instance": str(file)})}}
+        with pytest.raises(ValueError, match=cure) if cure else nullcontext():
+            sweep(tmp_path / "out", **arguments | {"instances": None})
 
 
 # ---------------------------------------------------------------- damage, copies, other folders
 
 
-@pytest.mark.parametrize("kept", [-40, 40])
-def test_line_that_is_cut_short_is_played_again(whole, tmp_path, played, kept):
-    """The last one; without the first one the others are of nothing."""
+def test_line_that_is_cut_short_is_played_again(whole, tmp_path, played):
     folder = shutil.copytree(whole, tmp_path / "out")
     [file] = files_of(folder)
-    file.write_bytes(file.read_bytes()[:kept])
-    if kept > 0:
-        with pytest.raises(ValueError, match="is not a results folder"):
-            numbers(folder)
-        return
+    file.write_bytes(file.read_bytes()[:-40])
     assert numbers(folder).filter(step=300).height == 23
     assert_frame_equal(sweep(folder), numbers(whole))
     assert played.count == 1
 
 
-def test_folders_are_merged_by_copying_or_by_report(whole, tmp_path, printed):
-    a, b = tmp_path / "a", tmp_path / "b"
+def test_a_report_joins_folders(whole, tmp_path, printed):
+    """Of other agents, and of other seeds, whose runs are further ones; a run counts once."""
+    a, b, c = (tmp_path / name for name in "abc")
     sweep(a, agents=AGENTS[:1])
     sweep(b, agents={"Rnd": "Random"})
     both = numbers(whole).with_columns(polars.col("agent").replace("Random", "Rnd"))
     order = ["env", "instance", "agent", "run", "step"]
-    assert_frame_equal(numbers(a, b).sort(order), both.sort(order))
-    assert "TopRank" in printed(["report", str(a), str(b), "--out", str(tmp_path / "c")])
-    assert (tmp_path / "c" / "summary.csv").exists()
-    shutil.copytree(b / "runs", a / "runs", dirs_exist_ok=True)
-    assert_frame_equal(numbers(a).sort(order), both.sort(order))
+    assert_frame_equal(numbers(a, b, a).sort(order), both.sort(order))
+    assert "TopRank" in printed(["report", str(a), str(b), "--out", str(tmp_path / "both")])
+    assert (tmp_path / "both" / "summary.csv").exists()
+    sweep(c, seed=6)
+    results = clickgym.Results([whole, c])
+    assert results.table()["runs"].to_list() == [6] * 4
+    assert results.n_missing == 0
+
+
+def test_what_cannot_be_joined(whole, tmp_path):
+    a, b = tmp_path / "a", tmp_path / "b"
+    sweep(a, **FIRST | {"agents": {"Random": "Random", "mine": "EpsilonGreedy"}})
+    sweep(b, **FIRST | {"agents": {"mine": "Random"}})
+    with pytest.raises(ValueError, match=r"b cannot be shown with .*a: .*another agent under"):
+        numbers(whole, a, b)
+    sweep(b, **FIRST, checkpoints=[300], overwrite=True)
+    with pytest.raises(ValueError, match=r"b cannot be shown with .*whole.*: .* of checkpoints \["):
+        numbers(whole, b)
 
 
 class Moves(EpsilonGreedy):
@@ -272,13 +283,11 @@ class Failing(EpsilonGreedy):
         raise RuntimeError("it is not finished")
 
 
-def test_a_sweep_without_a_finished_run_hides_none(tmp_path):
-    """It has begun, or it failed; later runs under its label do."""
-    sweep(tmp_path, envs=ENVS[:1], agents={"mine": "TopRank"})
-    before = numbers(tmp_path)
+def test_a_folder_without_a_finished_run_is_left_out(whole, tmp_path):
+    """It has begun, or it failed."""
     with pytest.raises(clickgym.AgentError):
         sweep(tmp_path, envs=ENVS[:1], agents={"mine": Failing})
-    assert_frame_equal(numbers(tmp_path), before)
-    sweep(tmp_path, envs=ENVS[:1], agents={"mine": "Random"})
-    with pytest.warns(UserWarning, match="^6 runs in .* are not shown: "):
-        assert numbers(tmp_path)["regret"].to_list() != before["regret"].to_list()
+    with pytest.raises(ValueError, match="holds no finished run yet"):
+        numbers(tmp_path)
+    with pytest.warns(UserWarning, match="has no finished run yet, and is left out"):
+        assert_frame_equal(numbers(whole, tmp_path), numbers(whole))

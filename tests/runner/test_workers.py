@@ -1,6 +1,4 @@
-"""Workers play the code that the process that started them has; full disks and workers that die are
-told in one line, and what is finished is kept.
-"""
+"""Full disks and workers that die are told in one line, and what is finished is kept."""
 
 from __future__ import annotations
 
@@ -47,37 +45,6 @@ def write(tmp_path, monkeypatch):
 
 def rank_with(write, text):
     return write("edited_agent", dedent(MODULE.replace("list(range(n_positions))", text))).Forward
-
-
-@pytest.mark.parametrize("name", ["self.SHOWN", "SHOWN"])
-def test_one_job_and_two_play_the_class_that_the_caller_has(write, tmp_path, name):
-    """With an attribute, or a constant of its module, that the program has set, by which a folder
-    knows the runs, too.
-    """
-    agent, regret, out = rank_with(write, name), [], tmp_path / "out"
-    owner = sys.modules[agent.__module__] if name == "SHOWN" else agent
-    up, down = [0, 1, 2, 3, 4], [4, 3, 2, 1, 0]
-    for n_jobs, shown, folder in ((1, down, out), (2, down, None), (2, up, out)):
-        owner.SHOWN = shown
-        results = clickgym.sweep(["PBMRank-v0"], {"it": agent}, 50, 2, n_jobs=n_jobs, out=folder)
-        regret.append(results.frame["regret"].to_list())
-    assert regret[0] == regret[1] != regret[2]
-
-
-def test_after_an_edit_one_process_plays_all_and_keeps_nothing(write, tmp_path, monkeypatch):
-    edited = rank_with(write, "[4, 3, 2, 1, 0]")
-    text = dedent(MODULE.replace("list(range(n_positions))", "[0, 1, 2, 3, 4]"))
-    (tmp_path / "edited_agent.py").write_text(text)
-    monkeypatch.setattr("clickgym.runner.hashes.STARTED", 0.0)
-    regret = []
-    for n_jobs, out, match in (
-        (1, tmp_path / "out", "it is run, but not resumed, because .*edited_agent.py was edited"),
-        (2, None, "edited_agent.py was edited after its import: all runs are played in this proc"),
-    ):
-        with pytest.warns(UserWarning, match=match):
-            results = clickgym.sweep(["PBMRank-v0"], {"it": edited}, 50, 2, n_jobs=n_jobs, out=out)
-        regret.append(results.frame["regret"].to_list())
-    assert regret[0] == regret[1]
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-FORMAT = 8
+FORMAT = 9
 """Format number of results folders and saved agents: the first version that writes it."""
 
 

@@ -4,27 +4,10 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from importlib.abc import MetaPathFinder
 from pathlib import Path
-from time import time
 from types import ModuleType
 
 from .faults import FAILURES, cause
-
-STARTED = time()
-"""When this process imported clickgym, in seconds like the times of files."""
-IMPORTED: dict[str, float] = {}
-"""When it first imported the modules that it imported later."""
-
-
-class _Clock(MetaPathFinder):
-    """Notes when a module is looked for, and finds none."""
-
-    def find_spec(self, name: str, *_: object) -> None:
-        IMPORTED.setdefault(name, time())
-
-
-sys.meta_path.insert(0, _Clock())
 
 
 def module_of(what: str, name: str) -> ModuleType:

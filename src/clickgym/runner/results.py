@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,15 +21,15 @@ from ..core.checks import (
 )
 from ..core.files import make_folder, parquet, write_whole
 from ..envs.result import TIMED, Result
-from .store import RUNS, Config, check_cells, read_folders
+from .store import Column, Config, difference, read_folder, rows_of_sweep
 from .summaries import IS_OWN, RUN, final_table, metrics_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-CONFIG, SUMMARY, FIGURE, ROWS = "config.json", "summary.csv", "regret", "results.parquet"
-"""The files in a folder; the figure with a suffix."""
+SUMMARY, FIGURE, ROWS = "summary.csv", "regret", "results.parquet"
+"""The files of a report; the figure with a suffix."""
 
 
 class Results:
@@ -40,8 +39,9 @@ class Results:
     Args:
         source: the folder of a `sweep` or of ``clickgym run``, finished or not; several of them,
             whose results stand in one table; or what `clickgym.run`, `RecordRegret.result` and
-            `sweep` return, or a list of such results and of folders. Differences and p values are
-            of runs of `clickgym.run` and `sweep` with the same seed.
+            `sweep` return, or a list of such results and of folders. A run that is in two folders
+            counts once. Differences and p values are of runs of `clickgym.run` and `sweep` with the
+            same seed.
 
     Attributes:
         rows: a polars frame as in ``results.parquet``, a row for each run and checkpoint. These
@@ -51,16 +51,15 @@ class Results:
             which the agent had learned before; null if not told) and unrecorded (sessions that
             were simulated, and not recorded). Then come step, regret, reward, clicks, further
             metrics, engine and seconds (wall time of the run).
-        config: the configuration of the sweep, or None if it is unknown.
+        configs: what the sweeps are of; without single runs, which have none.
 
     Raises:
-        ValueError: the folder is not one of results, or single runs have different numbers of
-            sessions, different rewards, or one name for two agents; or two instances are the same
-            users, and would count as two.
+        ValueError: the folder is not one of results; sweeps have other checkpoints, metrics or
+            versions, or one label for two things; or single runs have different numbers of sessions
+            or different rewards.
 
     Warns:
-        UserWarning: runs in the folder are not shown, because they have another setting, or a label
-            that has another meaning now.
+        UserWarning: a folder has no finished run yet.
 
     Example:
         >>> import clickgym
@@ -81,29 +80,27 @@ class Results:
         | Sequence[Result | Results | str | os.PathLike[str]],
     ) -> None:
         parts: Any = source if is_sequence(source) else [source]
-        kinds = Result, Results
         self.rows: polars.DataFrame
-        self.config: Config | None = None
-        if any(isinstance(part, kinds) for part in parts):
-            wholes = [part if isinstance(part, kinds) else Results(part) for part in parts]
-            self.rows = rows_of(wholes)
-            return
-        folders = [check_path("source", folder) for folder in parts]
-        self.rows, self.config, hidden = read_folders(folders)
-        for line in hidden:
-            warnings.warn(line, stacklevel=2)
+        self.configs: list[Config]
+        if len(parts) == 1 and not isinstance(parts[0], Result):
+            whole = _results_of(parts[0])
+            self.rows, self.configs = whole.rows, whole.configs
+        else:
+            self.rows, self.configs = _joined(parts)
+        if self.rows.is_empty():
+            raise ValueError(f"{', '.join(map(str, parts))} holds no finished run yet")
 
     @classmethod
-    def of_rows(cls, rows: polars.DataFrame, config: Config | None = None) -> Results:
+    def of_rows(cls, rows: polars.DataFrame, configs: Sequence[Config] = ()) -> Results:
         """The results with these rows, which are those of one sweep or folder, or a part of those
         of other results. They are not checked.
 
         Args:
             rows: as the attribute, at least one.
-            config: the configuration of the rows, if it is known.
+            configs: as the attribute.
         """
         results = cls.__new__(cls)
-        results.rows, results.config = rows, config
+        results.rows, results.configs = rows, list(configs)
         return results
 
     @property
@@ -126,6 +123,19 @@ class Results:
         """
         return self.rows[column].unique(maintain_order=True).to_list()
 
+    def spec(self, column: Column, label: str) -> str:
+        """What stands behind a label, as it could be typed; the label itself if that is unknown."""
+        labels = [config.labels(column) for config in self.configs]
+        return next((known[label].spec for known in labels if label in known), None) or label
+
+    @property
+    def n_missing(self) -> int:
+        """How many runs of the sweeps are not finished."""
+        keys = {(*key, config.seed) for config in self.configs for key in config.trials()}
+        last = self.rows.filter(step=self.horizon, sweep_seed=col("sweep_seed"))
+        there = last.select("env", "instance", "agent", "run", "sweep_seed").rows()
+        return len(keys - {*there})
+
     def select(
         self, agents: Iterable[str] | None = None, environments: Iterable[str] | None = None
     ) -> Results:
@@ -138,23 +148,22 @@ class Results:
             ValueError: there is no such agent or environment, or none of the agents was run in any
                 of the environments.
         """
-        rows, config = self.rows, self.config
-        for what, column, labels in (
-            ("agent", "agent", agents),
-            ("environment", "env", environments),
-        ):
+        rows, configs = self.rows, self.configs
+        chosen_of: dict[Column, tuple[str, Iterable[str] | None]] = {
+            "agent": ("agent", agents),
+            "env": ("environment", environments),
+        }
+        for column, (what, labels) in chosen_of.items():
             if labels is not None:
                 known = self.names(column)
                 labels = entries(f"{what}s", labels, "a list of labels")
                 chosen = list(dict.fromkeys(check_choice(what, name, known) for name in labels))
                 order = col(column).cast(polars.Enum(chosen))
                 rows = rows.filter(col(column).is_in(chosen)).sort(order, maintain_order=True)
-                if config is not None:
-                    cells = [cell for cell in config.cells if getattr(cell, column) in chosen]
-                    config = replace(config, cells=cells)
+                configs = [config.select(column, chosen) for config in configs]
         if rows.is_empty():
             raise ValueError("there are no results of these agents in these environments")
-        return Results.of_rows(rows, config)
+        return Results.of_rows(rows, configs)
 
     def table(self, reference: str | None = None) -> polars.DataFrame:
         """The final results of every agent, lowest regret first.
@@ -287,17 +296,12 @@ class Results:
         print_results(output(), self, reference)
         self.write(check_path("out", out), reference)
 
-    def write(
-        self, out: Path, reference: str | None = None, last_added: int | None = None
-    ) -> list[str]:
+    def write(self, out: Path, reference: str | None = None) -> list[str]:
         """Write the `table`, the figure and the rows, and return the names of the files.
 
         Args:
             out: a folder, created if missing.
             reference: as in `table`.
-            last_added: the time in nanoseconds at which a run was last added to a results folder
-                before it was read. If another command has written rows with later runs meanwhile,
-                its files stay.
         """
         from .reports.figures import figure_bytes  # matplotlib is slow to load
 
@@ -308,13 +312,8 @@ class Results:
         }
         files[SUMMARY] = self.table(reference).write_csv()
         files[ROWS] = parquet(self.rows)
-        if last_added is None or _time_of(out / ROWS) <= last_added:
-            if self.config is not None:
-                write_whole(out / CONFIG, json.dumps(self.config.to_json(), indent=1) + "\n")
-            for name, content in files.items():  # the rows last: a stopped process writes all again
-                write_whole(out / name, content)
-            if last_added is not None:
-                os.utime(out / ROWS, ns=(last_added, last_added))
+        for name, content in files.items():
+            write_whole(out / name, content)
         return [*files]
 
     def __repr__(self) -> str:
@@ -328,52 +327,66 @@ class Results:
         return f"<Results: {', '.join(texts)}, {self.horizon:,} sessions>"
 
 
-def write_folder(out: Path) -> None:
-    """Write the files of a results folder, unless they are of all its finished runs already.
+# ------------------------------------------------------------------- of several folders and runs
 
-    The rows have the time at which a run was last added before the folder was read. So it tells
-    whether runs came later, also if several commands fill the folder.
-    """
-    last_added = max(file.stat().st_mtime_ns for file in (out / RUNS).iterdir())
-    if _time_of(out / ROWS) != last_added:
-        Results.of_rows(*read_folders([out])[:2]).write(out, last_added=last_added)
+Part = Result | Results | str | os.PathLike[str]
+"""Of what `Results` are made."""
 
 
-def _time_of(file: Path) -> int:
-    """When a file was last written, in nanoseconds; 0 without the file."""
-    return file.stat().st_mtime_ns if file.is_file() else 0
+def _results_of(part: Results | str | os.PathLike[str]) -> Results:
+    """The results of a folder; other results stay as they are."""
+    if isinstance(part, Results):
+        return part
+    config, runs = read_folder(check_path("source", part))
+    return Results.of_rows(rows_of_sweep(runs, config), [config])
 
 
-# ----------------------------------------------------------------------- of single runs and results
-
-
-def rows_of(parts: Sequence[Result | Results]) -> polars.DataFrame:
-    """The rows of single runs and of other results, as `Results.rows` has them.
+def _joined(parts: Sequence[Part]) -> tuple[polars.DataFrame, list[Config]]:
+    """The rows of single runs, of other results and of folders, as `Results.rows` has them, and
+    what the sweeps among them are of.
 
     Raises:
-        ValueError: runs have different numbers of sessions or, in one environment, different
-            rewards; a run is there twice; or a label is used for two things.
+        ValueError: as `Results`.
     """
-    if len({id(part) for part in parts}) < len(parts):
+    singles = [id(part) for part in parts if isinstance(part, Result)]
+    if len({*singles}) < len(singles):
         raise ValueError("the same result is there twice, and would count as two runs")
-    configs = [part.config for part in parts if isinstance(part, Results) and part.config]
-    check_cells([cell for config in configs for cell in config.cells])
-    frames = [part.to_frame() if isinstance(part, Result) else part.rows for part in parts]
+    frames: list[polars.DataFrame] = []
+    named: list[tuple[str, Config]] = []
+    for place, part in enumerate(parts, 1):
+        if isinstance(part, Result):
+            frames.append(part.to_frame())
+            continue
+        whole = _results_of(part)
+        if whole.rows.is_empty():
+            warnings.warn(f"{part} has no finished run yet, and is left out", stacklevel=3)
+            continue
+        where = f"sweep {place} of the list" if isinstance(part, Results) else str(part)
+        frames.append(whole.rows)
+        named += [(where, config) for config in whole.configs]
+    for (first, one), (second, other) in combinations(named, 2):
+        if fault := difference(first, one, other):
+            raise ValueError(f"{second} cannot be shown with {first}: {fault}")
+    if not frames:
+        raise ValueError(f"{', '.join(map(str, parts))} hold no finished run yet")
     rows = polars.concat(frames, how="diagonal").select(polars.exclude(TIMED), *TIMED)
+    is_single = col("sweep_seed").is_null()
+    # A run that several folders have, with the same numbers, counts once.
+    measured = polars.struct(polars.exclude("run", "sweep_seed", *TIMED))
+    rows = rows.filter(is_single | measured.is_first_distinct())
     # Single runs are numbered in their order: where the step does not increase, the next begins.
     begins = (col("step").diff() <= 0).fill_null(value=False)
     number = begins.cum_sum().over("env", "instance", "agent").cast(polars.Int64)
-    is_single = col("sweep_seed").is_null()
     rows = rows.with_columns(run=polars.when(is_single).then(number).otherwise("run"))
     _check_runs(rows.filter(col("step") == col("step").max().over(RUN)))
-    return rows
+    return rows, [config for _, config in named]
 
 
 def _check_runs(last: polars.DataFrame) -> None:
     """Check that runs can stand in one table, by their last rows.
 
     Raises:
-        ValueError: as `rows_of`.
+        ValueError: as `Results`.
     """
     same, seed, unknown = ["env", "instance", "agent", "seed"], col("seed"), col("regret").is_null()
     seeded = last.filter(seed.is_not_null() & (polars.len().over(same) > 1))

@@ -1,20 +1,15 @@
-"""Finished runs in a results folder: a file for each sweep, in lines of JSON.
+"""A results folder: ``config.json`` says what its sweep is of, and ``runs`` has its finished runs.
 
-The first line says what the sweep is of, and each further line is a finished run, with a key that
-hashes all that it depends on. Lines are only added. So several commands may fill one folder, and
-folders may be merged by copying their files. A line that was cut short, by a full disk or the end
-of the process, is no finished run.
+Each process adds its runs to a file of its own, a line of JSON for each. A line that was cut short,
+by a full disk or the end of the process, is no finished run.
 """
 
 from __future__ import annotations
 
 import json
-from base64 import b64decode, b64encode
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from datetime import UTC, datetime
 from functools import lru_cache
-from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, Literal, NamedTuple, Self
@@ -22,49 +17,36 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 import polars
 
+from ..core.checks import short
 from ..core.compiling import numba
-from ..core.files import FORMAT, append, check_format, make_folder
+from ..core.files import FORMAT, append, check_format, make_folder, read_json, write_whole
 from ..envs.result import Result, rows_of_runs
-from .hashes import UNKNOWN
 
-SETTING = ("horizon", "checkpoints", "metrics", "clickgym", "versions")
-"""The attributes of `Config` that the runs of one table have in common."""
+CONFIG, RUNS = "config.json", "runs"
+"""The file and the folder within a results folder."""
+Column = Literal["env", "instance", "agent"]
+COLUMNS: tuple[Column, ...] = ("env", "instance", "agent")
+Key = tuple[str, str, str, int]
+"""What a run of a sweep is known by: labels of environment, instance and agent, and its number."""
+Runs = dict[Key, Result]
+"""Finished runs, in which environments, instances and agents have their labels."""
 
 
-class Cell(NamedTuple):
-    """All runs of an agent in an environment with an instance, of one seed of a sweep.
+class Meaning(NamedTuple):
+    """What a label stands for.
 
     Attributes:
-        env, instance, agent: labels.
-        specs: those of these three; None for an object without one.
-        hashes: of what the three stand for.
-        runs: how many.
-        n_queries: of the instance; a run plays one of them.
-        seed: of the sweep.
+        spec: as it could be typed; None for an object without a spec.
+        digest: of `Source`; None if it cannot be compared.
     """
 
-    env: str
-    instance: str
-    agent: str
-    specs: list[str | None]
-    hashes: list[str]
-    runs: int
-    n_queries: int
-    seed: int
-
-    def meanings(self) -> Iterator[tuple[tuple[int, str], str]]:
-        """The hash of each of the three labels, which are distinct with the numbers of columns."""
-        return zip(enumerate(self[:3]), self.hashes, strict=True)
-
-    @property
-    def content(self) -> tuple[int, str, list[str]]:
-        """What its runs depend on, beside the setting and their numbers."""
-        return self.seed, self.instance, self.hashes
+    spec: str | None
+    digest: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """What a sweep, or the table of a folder, is of.
+    """What a sweep is of.
 
     Attributes:
         clickgym: the version of the package.
@@ -72,7 +54,11 @@ class Config:
         horizon: T, sessions per run.
         checkpoints: the steps at which results are kept.
         metrics: their names.
-        cells: of the table, in its order.
+        runs: how many of each agent in each place.
+        seed: of the sweep.
+        envs, instances, agents: their labels, and what these stand for.
+        places: the labels of each environment and instance in which the agents play.
+        sources: a digest of each file behind the labels, as `Source` has them.
     """
 
     clickgym: str
@@ -80,7 +66,13 @@ class Config:
     horizon: int
     checkpoints: list[int]
     metrics: list[str]
-    cells: list[Cell]
+    runs: int
+    seed: int
+    envs: dict[str, Meaning]
+    instances: dict[str, Meaning]
+    agents: dict[str, Meaning]
+    places: list[tuple[str, str]]
+    sources: dict[str, str | None]
 
     @classmethod
     def from_json(cls, where: object, content: Mapping[str, Any]) -> Self:
@@ -92,105 +84,173 @@ class Config:
         check_format(where, content.get("format"))
         try:
             own = {one.name: content[one.name] for one in fields(cls)}
-            return cls(**own | {"cells": [Cell(*cell) for cell in content["cells"]]})
-        except (TypeError, KeyError) as error:
+            for name in ("envs", "instances", "agents"):
+                own[name] = {label: Meaning(*found) for label, found in own[name].items()}
+            return cls(**own | {"places": [(env, instance) for env, instance in own["places"]]})
+        except (TypeError, KeyError, ValueError) as error:
             raise ValueError(f"{where} is not the configuration of a sweep ({error})") from None
 
     def to_json(self) -> dict[str, Any]:
         """This configuration as a JSON object, with the format."""
         return {"format": FORMAT, **asdict(self)}
 
-    @property
-    def setting(self) -> dict[str, Any]:
-        """What the runs of one table have in common."""
-        return {name: getattr(self, name) for name in SETTING}
+    def labels(self, column: Column) -> dict[str, Meaning]:
+        """The labels of a column, and what they stand for."""
+        found: dict[str, Meaning] = getattr(self, f"{column}s")
+        return found
 
-    def trials(self) -> Iterator[tuple[Cell, int, str]]:
-        """All runs in the order of the table: the cell, the number of the run, and the key by which
-        a folder knows it, a hash of all that it depends on.
-        """
-        setting = self.setting
-        for cell in self.cells:
-            content = json.dumps([setting, *cell.content], sort_keys=True)
-            key = sha256(content.encode()).hexdigest()[:32]
-            for run in range(cell.runs):
-                yield cell, run, f"{key}-{run}"
+    def trials(self) -> Iterator[Key]:
+        """The keys of all its runs, in the order of the table."""
+        for place in self.places:
+            for agent in self.agents:
+                for run in range(self.runs):
+                    yield *place, agent, run
 
-    def specs(self, column: Literal["env", "instance", "agent"]) -> dict[str, str | None]:
-        """The specs of the labels of a column."""
-        place = Cell._fields.index(column)
-        return {str(cell[place]): cell.specs[place] for cell in self.cells}
-
-    @property
-    def seeds(self) -> list[int]:
-        """The seeds of its sweeps."""
-        return sorted({cell.seed for cell in self.cells})
+    def select(self, column: Column, labels: Iterable[str]) -> Self:
+        """The same with some environments or agents only."""
+        known = self.labels(column)
+        kept = {label: known[label] for label in labels if label in known}
+        if column == "env":
+            return replace(self, envs=kept, places=[one for one in self.places if one[0] in kept])
+        return replace(self, **{f"{column}s": kept})  # type: ignore[arg-type]
 
 
-def check_cells(cells: Collection[Cell]) -> None:
-    """Check that no environment has the same users under two names, which would count as two, and
-    that no label stands for two things.
-
-    Raises:
-        ValueError: one has, or does.
-    """
-    names, meanings = dict[tuple[str, str], str](), dict[Any, str]()
-    for cell in cells:
-        for label, meaning in cell.meanings():
-            known = meanings.setdefault(label, meaning)
-            if known != meaning and not meaning.startswith(UNKNOWN):
-                raise ValueError(
-                    f"{label[1]} is not the same in two sweeps, and one table cannot show both; "
-                    "repeat one of them with another name for it"
-                )
-        name = names.setdefault((cell.env, cell.hashes[1]), cell.instance)
-        if name != cell.instance:
-            raise ValueError(
-                f"{name} and {cell.instance} are the same users; leave out one of the two, "
-                "because a table would count both"
-            )
+def versions() -> dict[str, str]:
+    """The versions of the packages that digits depend on, beside clickgym."""
+    return {"numpy": np.__version__, "numba": numba.__version__ if numba else "not installed"}
 
 
-def begun(configs: Mapping[str, Config], finished: Container[str]) -> dict[str, Config]:
-    """Those of some sweeps, by the names of their files, that have a finished run."""
-    return {
-        name: config
-        for name, config in configs.items()
-        if any(key in finished for *_, key in config.trials())
-    }
+# --------------------------------------------------------------------------------------- one folder
 
 
-def shown_of(configs: Sequence[Config]) -> Config:
-    """What the table of a folder shows after some sweeps: the last one, and what the others of the
-    same setting have beside it, also with other seeds. In a table a label stands for one thing, as
-    the last sweep with it says; and of a thing that was renamed the last label counts.
+def open_folder(folder: Path, config: Config, out: object, *, overwrite: bool = False) -> Runs:
+    """Begin a results folder, or continue with one of the same sweep or of a part of it.
 
     Args:
-        configs: of the sweeps, the last one at the end.
+        folder: created if missing.
+        config: of the sweep.
+        out: what messages call the folder.
+        overwrite: begin anew.
+
+    Returns:
+        The runs that are finished.
 
     Raises:
-        ValueError: as `check_cells`.
+        ValueError: the folder holds something else.
     """
-    same = [config for config in configs if config.setting == configs[-1].setting]
-    every = [cell for config in same for cell in config.cells]
-    meanings = {label: meaning for cell in every for label, meaning in cell.meanings()}
-    cells: dict[Any, Cell] = {}
-    for config in reversed(same):
-        newer = [cell.content for cell in cells.values()]
-        for cell in config.cells:
-            place = *cell[:3], cell.seed
-            is_current = all(meanings[label] == meaning for label, meaning in cell.meanings())
-            is_renamed = place not in cells and cell.content in newer
-            if is_current and not is_renamed:
-                cells[place] = max(cells.get(place, cell), cell, key=lambda one: one.runs)
-    check_cells(cells.values())
-    order = [
-        list(dict.fromkeys(column)) for column in zip(*(cell[:3] for cell in every), strict=True)
-    ]
-    in_order = sorted(
-        cells.values(), key=lambda cell: [*map(list.index, order, cell[:3]), cell.seed]
-    )
-    return replace(same[-1], cells=in_order)
+    make_folder(folder)
+    file = folder / CONFIG
+    if not file.exists() and any(folder.glob("[!.]*")):
+        raise ValueError(f"{out} is not a results folder; choose another (--out)")
+    if overwrite:
+        for old in [file, *(folder / RUNS).glob("*.jsonl")]:
+            old.unlink(missing_ok=True)
+    (folder / RUNS).mkdir(exist_ok=True)
+    text = json.dumps(config.to_json(), indent=1) + "\n"
+    try:
+        with open(file, "x", encoding="utf-8") as new:  # of several commands at once, one succeeds
+            new.write(text)
+    except FileExistsError:
+        before = Config.from_json(out, read_json(file))
+        if fault := _not_in(out, before, config) or difference(out, before, config):
+            cure = "choose another folder (--out), or play all again with --overwrite"
+            raise ValueError(f"{fault}: {cure}") from None
+        if before != config:
+            write_whole(file, text)
+    return read_runs(folder, config)
+
+
+def _not_in(out: object, before: Config, config: Config) -> str:
+    """What of an earlier sweep into a folder a later one does not have, in words."""
+    if before.seed != config.seed:
+        return f"{out} holds a sweep of seed {before.seed}, not {config.seed}"
+    if before.runs > config.runs:
+        return f"{out} holds a sweep of {before.runs} runs, not {config.runs}"
+    for column in COLUMNS:
+        for label in before.labels(column).keys() - config.labels(column).keys():
+            return f"{out} holds the {column} {label}, too, and this sweep does not"
+    return ""
+
+
+def read_folder(folder: Path) -> tuple[Config, Runs]:
+    """What the sweep of a folder is of, and its finished runs.
+
+    Raises:
+        ValueError: it is no results folder, or of another version.
+    """
+    try:
+        config = Config.from_json(folder, read_json(folder / CONFIG))
+    except (FileNotFoundError, NotADirectoryError):
+        is_there = "is not a results folder: it has no config.json"
+        raise ValueError(f"{folder} {is_there if folder.exists() else 'does not exist'}") from None
+    return config, read_runs(folder, config)
+
+
+def read_runs(folder: Path, config: Config) -> Runs:
+    """The finished runs of a folder."""
+    runs, steps = Runs(), np.array(config.checkpoints)
+    for file in sorted((folder / RUNS).glob("[!.]*.jsonl")):
+        for line in file.read_bytes().splitlines():
+            try:
+                number, facts, totals, metrics = json.loads(line)
+                regret, reward = (
+                    np.array(totals["regret"], float),
+                    np.array(totals["reward"], float),
+                )
+                clicks = np.array(totals["clicks"], np.int64)
+                summed = {name: np.array(metrics[name], float) for name in config.metrics}
+                result = Result(
+                    **facts,
+                    steps=steps,
+                    regret=regret,
+                    reward=reward,
+                    clicks=clicks,
+                    metrics=summed,
+                )
+                runs[result.env, result.instance, result.agent, number] = result
+            except (ValueError, TypeError, KeyError):  # it was cut short
+                continue
+    return runs
+
+
+FACTS = ("env", "instance", "query", "agent", "seed", "trained", "unrecorded", "engine", "seconds")
+"""What is kept of a `Result` beside its numbers."""
+
+
+def add_runs(file: Path, runs: Runs) -> None:
+    """Keep finished runs in a file of a results folder.
+
+    Raises:
+        OSError: nothing can be written.
+    """
+    lines = []
+    for (*_, number), run in runs.items():
+        facts = {name: getattr(run, name) for name in FACTS}
+        totals = {name: getattr(run, name).tolist() for name in ("regret", "reward", "clicks")}
+        metrics = {name: values.tolist() for name, values in run.metrics.items()}
+        lines.append(json.dumps([number, facts, totals, metrics]))
+    append(file, "".join(f"{line}\n" for line in lines))
+
+
+def new_file(folder: Path) -> Path:
+    """The file of one process in a results folder."""
+    return folder / RUNS / f"{token_hex(8)}.jsonl"
+
+
+def rows_of_sweep(runs: Runs, config: Config) -> polars.DataFrame:
+    """The rows of the finished runs of a sweep, in the order of its table, as `Results.rows` has
+    them; what is unknown is null.
+    """
+    about, measured = [], []
+    for key in config.trials():
+        if key in runs:
+            run = runs[key]
+            place = run.env, run.instance, run.query, run.agent, config.seed, key[-1], run.seed
+            about.append((*place, run.trained, run.unrecorded, run.engine, run.seconds))
+            measured.append([run.regret, run.reward, run.clicks, *run.metrics.values()])
+    shape = len(about), 3 + len(config.metrics), len(config.checkpoints)
+    columns = np.array(measured, np.float64).reshape(shape).swapaxes(0, 1)
+    return rows_of_runs(about, np.array(config.checkpoints), columns, config.metrics)
 
 
 @lru_cache(maxsize=2**16)
@@ -224,148 +284,38 @@ def run_seed(seed: int, instance: str, run: int, n_queries: int = 1) -> int:
     return drawn - drawn % n_queries + run % n_queries
 
 
-def versions() -> dict[str, str]:
-    """The versions of the packages that digits depend on, beside clickgym."""
-    return {"numpy": np.__version__, "numba": numba.__version__ if numba else "not installed"}
+# --------------------------------------------------------------------------------------- comparison
+
+SETTING = ("clickgym", "versions", "horizon", "checkpoints", "metrics")
+"""What the runs of one table have in common."""
 
 
-RUNS = "runs"
-"""The folder of the files within a results folder."""
-
-
-class FinishedRun(NamedTuple):
-    """The measurements of a finished run.
-
-    Attributes:
-        engine, seconds, trained, unrecorded: as in `Result`.
-        measured: little-endian float64, a row of checkpoints for each measure.
-    """
-
-    engine: str
-    seconds: float
-    trained: int | None
-    unrecorded: int
-    measured: bytes
-
-    @classmethod
-    def of(cls, result: Result) -> FinishedRun:
-        """The measurements of a result."""
-        columns = [result.regret, result.reward, result.clicks, *result.metrics.values()]
-        measured = np.array(columns, "<f8").tobytes()
-        facts = result.engine, float(result.seconds), result.trained, result.unrecorded
-        return cls(*facts, measured)
-
-
-class Journal:
-    """The file of a sweep, to which its runs are added when they are finished.
+def difference(where: object, one: Config, other: Config) -> str:
+    """The first thing in words for which one table cannot show two sweeps; empty if there is none.
 
     Args:
-        folder: the results folder, created if missing.
-        config: what the sweep is of.
+        where: what the message calls the place of the first.
+        one, other: the sweeps.
     """
-
-    def __init__(self, folder: Path, config: Config) -> None:
-        make_folder(folder / RUNS)
-        now = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
-        self.path = folder / RUNS / f"{now}-{token_hex(4)}.jsonl"
-        append(self.path, json.dumps(config.to_json()) + "\n")
-
-    def add(self, finished: Mapping[str, FinishedRun]) -> None:
-        """Keep finished runs, by their keys.
-
-        Raises:
-            OSError: nothing can be written.
-        """
-        lines = [
-            json.dumps([key, *run[:-1], b64encode(run.measured).decode()])
-            for key, run in finished.items()
-        ]
-        append(self.path, "".join(f"{line}\n" for line in lines))
-
-
-def read(folder: Path) -> tuple[dict[str, Config], dict[str, FinishedRun]]:
-    """What the sweeps into a folder were of, by the names of their files, and all finished runs by
-    their keys.
-
-    Raises:
-        ValueError: it holds results of another version.
-    """
-    configs, finished = {}, {}
-    for file in sorted((folder / RUNS).glob("[!.]*.jsonl")):
-        first, *others = file.read_bytes().splitlines() or [b""]
-        try:
-            header = json.loads(first)
-        except ValueError:  # it was cut short
-            continue
-        configs[file.name] = Config.from_json(folder, header)
-        for line in others:
-            try:
-                key, engine, seconds, trained, unrecorded, measured = json.loads(line)
-                content = b64decode(measured, validate=True)
-                finished[key] = FinishedRun(engine, seconds, trained, unrecorded, content)
-            except (ValueError, TypeError):  # likewise
-                continue
-    return configs, finished
-
-
-def read_folders(folders: Sequence[Path]) -> tuple[polars.DataFrame, Config, list[str]]:
-    """The rows of the finished runs that the table of some folders shows, what it is of, and a line
-    for each folder with finished runs that it does not show.
-
-    Raises:
-        ValueError: a folder is not one of results, two instances are the same users, a label stands
-            for something else in another folder, or no run is finished.
-    """
-    configs_of_each: list[dict[str, Config]] = []
-    by_folder: dict[Path, dict[str, FinishedRun]] = {}
-    finished: dict[str, FinishedRun] = {}
-    for folder in folders:
-        its_configs, by_folder[folder] = read(folder)
-        if not its_configs:
-            is_there = "is not a results folder: it has no runs of this version of clickgym"
-            raise ValueError(f"{folder} {is_there if folder.exists() else 'does not exist'}")
-        configs_of_each.append(its_configs)
-        finished |= by_folder[folder]
-    in_order = sorted(configs_of_each, key=max)  # the newest folder at the end
-    with_runs = [begun(configs, finished) for configs in in_order]
-    named = {name: config for configs in with_runs for name, config in configs.items()}
-    if not named:
-        raise ValueError(f"{', '.join(map(str, folders))} holds no finished run yet")
-    setting = named[max(named)].setting
-    tables: list[Config] = []  # of each folder alone
-    for configs in with_runs:
-        same = [config for config in configs.values() if config.setting == setting]
-        tables += [shown_of(same)] if same else []
-    check_cells([cell for table in tables for cell in table.cells])
-    shown = shown_of(tables)
-    not_shown = finished.keys() - {key for *_, key in shown.trials()}
-    hidden = [
-        f"{len(others)} runs in {folder} are not shown: they have another horizon, "
-        "checkpoints, metrics or versions, or a label that stands for something else now"
-        for folder, its_runs in by_folder.items()
-        if (others := its_runs.keys() & not_shown)
-    ]
-    return frame_of(finished, shown), shown, hidden
-
-
-def frame_of(finished: Mapping[str, FinishedRun], config: Config) -> polars.DataFrame:
-    """The rows of the finished runs of a sweep, in the order of its table, as `Results.rows` has
-    them; what is unknown is null.
-
-    Args:
-        finished: runs by their keys, also of other sweeps.
-        config: of the sweep.
-    """
-    about, measured = [], []
-    for cell, run, key in config.trials():
-        if key in finished:
-            seed = run_seed(cell.seed, cell.instance, run, cell.n_queries)
-            query = run % cell.n_queries if cell.n_queries > 1 else None
-            engine, seconds, *facts, content = finished[key]
-            names = cell.env, cell.instance, query, cell.agent
-            about.append((*names, cell.seed, run, seed, *facts, engine, seconds))
-            measured.append(content)
-    columns = np.frombuffer(b"".join(measured), "<f8")
-    shape = len(about), 3 + len(config.metrics), len(config.checkpoints)
-    columns = columns.reshape(shape).swapaxes(0, 1)
-    return rows_of_runs(about, np.array(config.checkpoints), columns, config.metrics)
+    for name in SETTING:
+        first, second = getattr(one, name), getattr(other, name)
+        if first != second:
+            return f"{where} holds runs of {name} {short(first)}, not {short(second)}"
+    for column in COLUMNS:
+        meanings = other.labels(column)
+        for label, (spec, digest) in one.labels(column).items():
+            if label in meanings and digest is None:
+                return (
+                    f"{column} {label} cannot be compared with that in {where}: give it a name in "
+                    "a module, and arguments that can be pickled"
+                )
+            if label in meanings and digest != meanings[label].digest:
+                return f"{where} holds another {column} under the name {label} ({spec})"
+    for name, digest in one.sources.items():
+        if name in other.sources and digest is None:
+            return (
+                f"{name} has no file to compare with that of {where}: put its class into a module"
+            )
+        if name in other.sources and digest != other.sources[name]:
+            return f"{name} has changed since the runs in {where}"
+    return ""

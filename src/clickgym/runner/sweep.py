@@ -6,13 +6,12 @@ from __future__ import annotations
 
 import os
 import threading
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib.metadata import version
-from itertools import groupby, product
+from itertools import product
 from pathlib import Path
 from types import FunctionType
 from typing import Any, Literal, NamedTuple
@@ -25,11 +24,9 @@ from numpy.typing import ArrayLike
 from ..agents.agent import UnsuitedError
 from ..core.checks import check_count, check_horizon, check_path, check_seed
 from ..core.faults import WorkerError
-from ..core.files import make_folder
 from ..envs import ClickEnv, Users
 from ..envs.any_env import sizes_of, users_of
 from ..envs.meter import checkpoint_steps
-from .hashes import Values, edited, files_of, hashes_of, is_built_in, loaded, values_in
 from .make import (
     AgentLike,
     EnvLike,
@@ -46,28 +43,24 @@ from .make import (
 from .play.loop import OnChunk
 from .play.metrics import Metrics
 from .play.play_run import Engine, check_episode, engine_of, play, warn_of_features
-from .results import Results, write_folder
+from .results import Results
+from .sources import Source
 from .store import (
-    RUNS,
-    Cell,
     Config,
-    FinishedRun,
-    Journal,
-    begun,
-    check_cells,
-    frame_of,
-    read,
+    Key,
+    Meaning,
+    Runs,
+    add_runs,
+    new_file,
+    open_folder,
+    rows_of_sweep,
     run_seed,
-    shown_of,
     versions,
 )
 from .workers import Progress, in_parallel, say_resumed, what_broke
 
 AT_ONCE = 20_000
-"""Sessions of small compiled runs that are played in one batch."""
-
-Labels = tuple[str, str, str]
-"""Of an environment, an instance and an agent."""
+"""Sessions of small compiled runs that are played in one call of a worker."""
 
 
 def sweep(
@@ -84,24 +77,23 @@ def sweep(
     checkpoints: ArrayLike | None = None,
     engine: Engine = "auto",
     progress: bool = True,
+    overwrite: bool = False,
 ) -> Results:
     """Run every agent in every environment several times, and return the results as a table.
 
     A finished run is saved at once; short runs in compiled code are saved after about 20,000
-    sessions. A stopped sweep resumes when you call it again with the same arguments, or with a part
-    of them, and ends with the same numbers. No number depends on the order of runs, on ``n_jobs``
-    or on the engine. The seed of a run depends on ``seed``, the name of the instance and the number
-    of the run. So all agents meet the same users, and a label is only a name. `run` with the
-    ``seed`` in the rows of a run repeats this run. An object has the name by which it could be
-    passed: the class `TopRank` is ``"TopRank"``, your own class ``"my_module:MyAgent"``. Give a
-    label, in a mapping, to an object without such a name (a click model, arguments with an array).
+    sessions. No number depends on the order of runs, on ``n_jobs`` or on the engine. The seed of a
+    run depends on ``seed``, the name of the instance and the number of the run. So all agents meet
+    the same users, and a label is only a name. `run` with the ``seed`` in the rows of a run repeats
+    this run. An object has the name by which it could be passed: the class `TopRank` is
+    ``"TopRank"``, your own class ``"my_module:MyAgent"``. Give a label, in a mapping, to an object
+    without such a name (a click model, arguments with an array).
 
-    A run is known by its setting (versions, horizon, seed, checkpoints, metrics) and by its agent,
-    environment and instance: name, arguments and, for a class of your own, the text of its file and
-    of your own modules that it imports. If a run is in the folder, it is not played again. What
-    clickgym cannot see, such as a file that your agent opens by itself, needs another folder. An
-    agent is played, but not resumed, if it stands in a notebook or within a function, if an
-    argument is an object such as an open file, or if its code was edited after its import.
+    A folder is one sweep. The same call again plays what is missing, and a call with more of it
+    (runs, agents, environments, instances) adds what is new. Any other sweep is refused there: also
+    one whose agents, environments or users have another source now, which is the text of the files
+    of your classes, of your own modules that these import, and of files that arguments name. What
+    stands in a notebook or within a function cannot be compared, and needs a new folder each time.
 
     Args:
         envs: ids or specs, as ``"PBMRank-v0"``, ``"PBMRank-v0:reward=any_click"`` or
@@ -123,23 +115,20 @@ def sweep(
             backend, it runs all pairs.
         checkpoints, engine: as in `run`.
         progress: whether to show a bar in a terminal (on stderr), and elsewhere a line a minute.
+        overwrite: whether the folder is begun anew, without the runs that it has.
 
     Returns:
-        The results of all that was asked for. The folder holds, of these and of all other sweeps
-        into it, ``results.parquet``, ``summary.csv``, ``regret.png`` and ``regret.svg``,
-        ``config.json`` and the folder ``runs``.
+        The results. The folder holds ``results.parquet``, ``summary.csv``, ``regret.png`` and
+        ``regret.svg``, ``config.json`` and the folder ``runs``.
 
     Raises:
         ValueError, TypeError: on bad arguments, before any work starts; on a folder that holds
-            something else, or results of another version of clickgym's files.
+            another sweep or something else.
         UnsuitedError: agents do not suit the environments; all are named.
         AgentError, SessionError: an agent proposed a bad list, or an agent or an environment
             failed. All runs saved before are kept.
         WorkerError, OSError: a worker process died; or nothing more can be written. All runs
             saved before are kept.
-
-    Warns:
-        UserWarning: some runs are not resumed, with the reason.
 
     Example:
         >>> import clickgym
@@ -153,38 +142,51 @@ def sweep(
     # An agent may change the working folder.
     folder = None if out is None else check_path("out", out).absolute()
     horizon, runs, seed = check_horizon(horizon), check_count("runs", runs), check_seed(seed)
-    setting = {
-        "clickgym": version("clickgym"),
-        "versions": versions(),
-        "horizon": horizon,
-        "checkpoints": checkpoint_steps(horizon, checkpoints).tolist(),
-        "metrics": list(Metrics(metrics).names),
-    }
+    metrics, steps = Metrics(metrics).names, checkpoint_steps(horizon, checkpoints).tolist()
     envs, agents = by_label("environment", envs), by_label("agent", agents)
-    config, pairs = _planned(
-        envs, agents, instances, runs, seed, engine, setting, is_kept=folder is not None
-    )
-    finished = _finished_runs(config, pairs, out, folder, n_jobs, progress)
-    return Results.of_rows(frame_of(finished, config), config)
+    cells = _cells(envs, agents, instances, horizon, metrics, engine)
+    config = _config(envs, agents, cells, horizon, steps, metrics, runs, seed)
+    finished = Runs()
+    if folder is not None:
+        finished = open_folder(folder, config, out, overwrite=overwrite)
+    keys = [*config.trials()]
+
+    def count() -> str:
+        return f"{sum(key in finished for key in keys)} of {len(keys)} runs"
+
+    if folder is not None and progress:
+        say_resumed(out, count())
+    with resumable(out, count):
+        _play_missing(cells, config, finished, folder, n_jobs, progress=progress)
+        results = Results.of_rows(rows_of_sweep(finished, config), [config])
+        if folder is not None:
+            results.write(folder)
+    return results
 
 
 # ---------------------------------------------------------------------------------------- planning
 
 
-class Pair(NamedTuple):
-    """What plays the runs of a cell.
+class Cell(NamedTuple):
+    """All runs of an agent in an environment with an instance.
 
     Attributes:
+        env_label, instance_label, agent_label: how tables call the three.
         env, agent: resolved specs.
         instance: what ``gym.make`` takes as one.
         engine: as `engine_of` returns it.
+        n_queries: of the instance; a run plays one of them.
         at_once: the runs that a worker plays in one call.
     """
 
+    env_label: str
+    instance_label: str
+    agent_label: str
     env: ResolvedEnv
     agent: ResolvedAgent
     instance: Any
     engine: str
+    n_queries: int
     at_once: int
 
     @property
@@ -193,141 +195,131 @@ class Pair(NamedTuple):
         return "threads" if self.engine == "compiled" else "processes"
 
 
-def _planned(
+def _cells(
     envs: Mapping[str, EnvLike],
     agents: Mapping[str, AgentLike],
     instances: Any,
-    runs: int,
-    seed: int,
+    horizon: int,
+    metrics: Sequence[str],
     engine: Engine,
-    setting: Mapping[str, Any],
-    *,
-    is_kept: bool,
-) -> tuple[Config, dict[Labels, Pair]]:
+) -> list[Cell]:
     """Try every agent in every environment, so that whatever is refused is refused before a run.
 
     Args:
         envs, agents: by label.
-        instances, runs, seed, engine: as in `sweep`.
-        setting: of the sweep, as in `Config`.
-        is_kept: whether the results go into a folder, so that a warning names what has none.
-
-    Returns:
-        What the sweep is of, and what plays each cell.
+        instances, horizon, metrics, engine: as in `sweep`.
 
     Raises:
-        ValueError: two instances are the same users, and would count as two; or an environment has
-            other users each time that it is made.
+        ValueError: two instances have one name; or an environment has other users each time that
+            it is made.
         UnsuitedError: naming all agents that cannot play.
     """
-    horizon, metrics = setting["horizon"], Metrics(setting["metrics"])
     of_env = {label: resolved_env(env) for label, env in envs.items()}
     of_agent = {label: resolved_agent(agent) for label, agent in agents.items()}
-    known_envs = hashes_of("env", of_env, is_kept=is_kept)
-    known_agents = hashes_of("agent", of_agent, is_kept=is_kept)
-    known: dict[str, str] = {}  # of instances
     cells: list[Cell] = []
-    pairs: dict[Labels, Pair] = {}
+    places = set[tuple[str, str]]()
     unsuited: dict[str, UnsuitedError] = {}
     for (env_label, of_this), instance in product(of_env.items(), all_instances(instances)):
         env = make_env(of_this, instance)
-        sizes_of(env)  # whatever is refused here is no agent's fault
-        metrics.check_env(env.unwrapped)
-        check_episode(env, horizon, env_label)
-        name = getattr(env.unwrapped, "instance", "custom")
-        if name not in known:
-            content = loaded(name if instance is None else instance)
-            known |= hashes_of("instance", {name: content}, is_kept=is_kept)
+        _check_env(env, env_label, of_this, instance, horizon, metrics)
+        place = env_label, getattr(env.unwrapped, "instance", "custom")
+        if place in places:
+            raise ValueError("two instances have the same name; give each its own name")
+        places.add(place)
         users = users_of(env)
-        if isinstance(of_this[0], FunctionType) and users != users_of(make_env(of_this, instance)):
-            raise ValueError(
-                f"{env_label} makes other users at each call, and all runs need the same; several "
-                "users are several instances, which the function takes as instance"
-            )
+        n_queries = users.n_queries if users else 1
         for label, resolved in of_agent.items():
             try:
-                agent = make_agent(resolved, env, horizon=horizon, seed=0)
-                chosen = engine_of(agent, env, engine)
-                metrics.check_agent(agent)
+                chosen = _engine_of(resolved, env, label, horizon, metrics, engine)
             except UnsuitedError as error:
                 unsuited.setdefault(label, error)
                 continue
-            except ValueError as error:
-                if type(error) is not ValueError or label in str(error):
-                    raise
-                raise ValueError(f"{label}: {error}") from error
-            warn_of_features(agent, env)
-            labels = env_label, name, label
-            if labels in pairs:
-                raise ValueError("two instances have the same name; give each its own name")
             starts_anew = chosen == "compiled" and type(env.unwrapped) is ClickEnv  # with each seed
             at_once = max(AT_ONCE // horizon, 1) if starts_anew else 1
-            pairs[labels] = Pair(of_this, resolved, instance, chosen, at_once)
-            spec = instance if isinstance(instance, str) else None
-            specs = [spec_of(envs[env_label]), spec, spec_of(agents[label])]
-            hashes = [known_envs[env_label], known[name], known_agents[label]]
-            n_queries = users.n_queries if users else 1
-            cells.append(Cell(*labels, specs, hashes, runs, n_queries, seed))
+            cell = Cell(*place, label, of_this, resolved, instance, chosen, n_queries, at_once)
+            cells.append(cell)
     if unsuited:
         raise UnsuitedError.of_all(unsuited)
-    check_cells(cells)
-    return Config(**setting, cells=cells), pairs
+    return cells
 
 
-def _finished_runs(
-    config: Config,
-    pairs: Mapping[Labels, Pair],
-    out: object,
-    folder: Path | None,
-    n_jobs: int,
-    progress: bool,
-) -> dict[str, FinishedRun]:
-    """Play the runs that a folder does not have, and keep them there; return all by their keys.
-
-    Args:
-        config, pairs: of `_planned`.
-        out: what messages call the folder.
-        folder, n_jobs, progress: as in `sweep`.
-    """
-    finished, journal = ({}, None) if folder is None else _open(folder, config)
-    trials = {key: (cell, run) for cell, run, key in config.trials()}
-    left = {key: trial for key, trial in trials.items() if key not in finished}
-
-    def keep(new: Mapping[str, FinishedRun]) -> None:
-        finished.update(new)
-        if journal is not None:
-            journal.add(new)
-        bar.finished(len(new))
-
-    def count() -> str:
-        return f"{sum(key in finished for key in trials)} of {len(trials)} runs"
-
-    if out is not None and progress:
-        say_resumed(out, count())
-    with resumable(out, count):
-        with Progress(progress, len(trials), len(left)) as bar:
-            _play_all(_batches(left, config, pairs), n_jobs, keep)
-        if folder is not None:
-            write_folder(folder)
-    return finished
+def _check_env(
+    env: Any, label: str, made_of: ResolvedEnv, instance: Any, horizon: int, metrics: Sequence[str]
+) -> None:
+    """Check an environment before an agent is tried, which is not at fault here."""
+    sizes_of(env)
+    Metrics(metrics).check_env(env.unwrapped)
+    check_episode(env, horizon, label)
+    is_function = isinstance(made_of[0], FunctionType)
+    if is_function and users_of(env) != users_of(make_env(made_of, instance)):
+        raise ValueError(
+            f"{label} makes other users at each call, and all runs need the same; several "
+            "users are several instances, which the function takes as instance"
+        )
 
 
-def _open(folder: Path, config: Config) -> tuple[dict[str, FinishedRun], Journal | None]:
-    """Open a results folder for a sweep; return its finished runs, and the file for further ones,
-    None if all are there, and the table of the folder shows them already.
+def _engine_of(
+    resolved: ResolvedAgent,
+    env: Any,
+    label: str,
+    horizon: int,
+    metrics: Sequence[str],
+    engine: Engine,
+) -> str:
+    """The engine that plays an agent in an environment; errors name the label of the agent."""
+    try:
+        agent = make_agent(resolved, env, horizon=horizon, seed=0)
+        chosen = engine_of(agent, env, engine)
+        Metrics(metrics).check_agent(agent)
+    except ValueError as error:
+        if type(error) is not ValueError or label in str(error):
+            raise
+        raise ValueError(f"{label}: {error}") from error
+    warn_of_features(agent, env)
+    return chosen
 
-    Raises:
-        ValueError: it holds something else.
-    """
-    make_folder(folder)
-    configs, finished = read(folder)
-    if not configs and {file.name for file in folder.glob("[!.]*")} - {RUNS}:
-        raise ValueError(f"{folder} is not a results folder; choose another (--out)")
-    before = [*begun(configs, finished).values()]
-    is_shown = before and shown_of([*before, config]) == shown_of(before)
-    if is_shown and all(key in finished for *_, key in config.trials()):
-        return finished, None
-    return finished, Journal(folder, config)
+
+def _config(
+    envs: Mapping[str, EnvLike],
+    agents: Mapping[str, AgentLike],
+    cells: Sequence[Cell],
+    horizon: int,
+    checkpoints: list[int],
+    metrics: Sequence[str],
+    runs: int,
+    seed: int,
+) -> Config:
+    """What a sweep is of."""
+    sources = dict[str, str | None]()
+
+    def meaning(thing: Any, spec: str | None) -> Meaning:
+        source = Source(thing)
+        sources.update(source.digests())
+        return Meaning(spec, source.digest)
+
+    of_env = {cell.env_label: cell.env for cell in cells}
+    of_agent = {cell.agent_label: cell.agent for cell in cells}
+    of_instance = {cell.instance_label: cell.instance for cell in cells}
+    return Config(
+        clickgym=version("clickgym"),
+        versions=versions(),
+        horizon=horizon,
+        checkpoints=checkpoints,
+        metrics=[*metrics],
+        runs=runs,
+        seed=seed,
+        envs={label: meaning(env, spec_of(envs[label])) for label, env in of_env.items()},
+        instances={
+            label: meaning(label if instance is None else instance, None)
+            for label, instance in of_instance.items()
+        },
+        agents={label: meaning(agent, spec_of(agents[label])) for label, agent in of_agent.items()},
+        places=list(dict.fromkeys(cell[:2] for cell in cells)),
+        sources=sources,
+    )
+
+
+# ----------------------------------------------------------------------------------------- playing
 
 
 @contextmanager
@@ -347,89 +339,80 @@ def resumable(out: object, finished: Callable[[], str]) -> Iterator[None]:
         raise KeyboardInterrupt(words) from None
 
 
-# ----------------------------------------------------------------------------------------- playing
-
-
-class Batch(NamedTuple):
-    """Runs of a cell that a worker plays in one call.
-
-    Attributes:
-        cell, pair: of what, and what plays them.
-        runs: their numbers and keys.
-        config: of the sweep, without its cells.
-        users: the classes of users that are not of the package, by name: another process does not
-            know those of a script or a notebook.
-    """
-
-    cell: Cell
-    pair: Pair
-    runs: Sequence[tuple[int, str]]
-    config: Config
-    users: Mapping[str, type[Users]]
-
-
-def _batches(
-    left: Mapping[str, tuple[Cell, int]], config: Config, pairs: Mapping[Labels, Pair]
-) -> list[Batch]:
-    """The batches of the runs that are left."""
-    users = {name: users for name, users in Users.classes.items() if not is_built_in(users)}
-    shared, batches = replace(config, cells=[]), []
-    for labels, group in groupby(left.items(), key=lambda item: item[1][0][:3]):
-        runs = [(cell, run, key) for key, (cell, run) in group]
-        pair = pairs[labels]
-        for start in range(0, len(runs), pair.at_once):
-            some = [(run, key) for _, run, key in runs[start : start + pair.at_once]]
-            batches.append(Batch(runs[0][0], pair, some, shared, users))
-    return batches
-
-
-def _play_all(
-    batches: Sequence[Batch],
+def _play_missing(
+    cells: Sequence[Cell],
+    config: Config,
+    finished: Runs,
+    folder: Path | None,
     n_jobs: int,
-    keep: Callable[[Mapping[str, FinishedRun]], None],
+    *,
+    progress: bool,
 ) -> None:
-    """Play batches, and keep the runs of each when it is finished, by their keys."""
-    values = _values_of(batches, n_jobs)
-    with nullcontext() if values is not None else joblib.parallel_config("sequential"):
-        for workers in dict.fromkeys(batch.pair.workers for batch in batches):
-            is_here, stop = _is_here(workers, n_jobs), threading.Event()
+    """Play the runs of a sweep that are not finished, and add them to those that are.
 
-            def on_chunk(_: int, stop: threading.Event = stop) -> None:
-                if stop.is_set():
-                    raise InterruptedError
-
-            some = [batch for batch in batches if batch.pair.workers == workers]
-            tasks = [(_play, batch, on_chunk if is_here else None) for batch in some]
-            try:
-                for finished in in_parallel(tasks, n_jobs, workers, values=values):
-                    keep(finished)
-            except BrokenExecutor as error:
-                raise WorkerError(what_broke(error)) from None
-            finally:
-                stop.set()
-
-
-def _values_of(batches: Sequence[Batch], n_jobs: int) -> Values | None:
-    """What this program has set in the own modules that worker processes import for some batches;
-    None if one was edited after its import, so that this process must play all runs itself.
-
-    Warns:
-        UserWarning: one was.
+    Args:
+        cells: of `_cells`.
+        config: of the sweep.
+        finished: runs.
+        folder: where each run is kept when it is finished; None keeps none.
+        n_jobs, progress: as in `sweep`.
     """
-    resolved: dict[tuple[str, str], Any] = {}
-    for cell, pair, *_ in batches:
-        if not _is_here(pair.workers, n_jobs):
-            resolved |= {("env", cell.env): pair.env, ("agent", cell.agent): pair.agent}
-    files = {name: file for one in resolved.values() for name, file in files_of(one).items()}
-    files.pop("__main__", None)  # its classes are sent whole
-    if file := edited(files):
-        warnings.warn(
-            f"{file} was edited after its import: all runs are played in this process, as with "
-            "n_jobs=1; to use all processors, restart Python",
-            stacklevel=4,
-        )
-        return None
-    return values_in(files)
+    file = None if folder is None else new_file(folder)
+    tasks = [*_tasks(cells, config, finished)]
+    n_left = sum(len(numbers) for _, numbers in tasks)
+
+    def keep(runs: Runs) -> None:
+        finished.update(runs)
+        if file is not None:
+            add_runs(file, runs)
+
+    n_runs = len(cells) * config.runs
+    with Progress(progress, n_runs, n_runs - n_left, config.horizon) as bar:
+        for workers in dict.fromkeys(cell.workers for cell, _ in tasks):
+            some = [task for task in tasks if task[0].workers == workers]
+            for runs in _played(some, config, workers, n_jobs, bar):
+                keep(runs)
+                bar.finished(len(runs))
+
+
+Task = tuple[Cell, Sequence[int]]
+"""What a worker plays in one call: some runs of a cell, by their numbers."""
+
+
+def _tasks(cells: Sequence[Cell], config: Config, finished: Container[Key]) -> Iterator[Task]:
+    """Yield what is left to play."""
+    for cell in cells:
+        left = [run for run in range(config.runs) if (*cell[:3], run) not in finished]
+        for start in range(0, len(left), cell.at_once):
+            yield cell, left[start : start + cell.at_once]
+
+
+def _played(
+    tasks: Sequence[Task],
+    config: Config,
+    workers: Literal["threads", "processes"],
+    n_jobs: int,
+    bar: Progress,
+) -> Iterator[Runs]:
+    """Yield the runs of each task when they are finished, and show their sessions."""
+    stop, is_here = threading.Event(), _is_here(workers, n_jobs)
+
+    def on_chunk(n_sessions: int) -> None:
+        if stop.is_set():
+            raise InterruptedError
+        bar.advance(n_sessions)
+
+    users = {name: users for name, users in Users.classes.items() if not _is_built_in(users)}
+    calls = [(play_runs, *task, config, users, on_chunk if is_here else None) for task in tasks]
+    try:
+        for runs in in_parallel(calls, n_jobs, workers):
+            if not is_here:
+                bar.advance(len(runs) * config.horizon)
+            yield runs
+    except BrokenExecutor as error:
+        raise WorkerError(what_broke(error)) from None
+    finally:
+        stop.set()
 
 
 def _is_here(workers: str, n_jobs: int) -> bool:
@@ -440,16 +423,37 @@ def _is_here(workers: str, n_jobs: int) -> bool:
     return bool(getattr(backend, "supports_sharedmem", False))
 
 
-def _play(batch: Batch, on_chunk: OnChunk | None) -> dict[str, FinishedRun]:
-    """Play the runs of a batch; return their measurements by key."""
-    cell, pair, config = batch.cell, batch.pair, batch.config
-    Users.classes.update(batch.users)
-    env, steps = make_env(pair.env, pair.instance), np.array(config.checkpoints)
-    finished: dict[str, FinishedRun] = {}
-    for run, key in batch.runs:
-        seed = run_seed(cell.seed, cell.instance, run, cell.n_queries)
-        agent = make_agent(pair.agent, env, horizon=config.horizon, seed=seed)
+def _is_built_in(users: type[Users]) -> bool:
+    return users.__module__.startswith("clickgym.")
+
+
+def play_runs(
+    cell: Cell,
+    numbers: Sequence[int],
+    config: Config,
+    users: Mapping[str, type[Users]],
+    on_chunk: OnChunk | None,
+) -> Runs:
+    """Play some runs of a cell.
+
+    Args:
+        cell: of what.
+        numbers: of the runs.
+        config: of the sweep.
+        users: the classes of users that are not of the package, by name: another process does not
+            know those of a script or a notebook.
+        on_chunk: as in `Run`.
+    """
+    Users.classes.update(users)
+    env, steps = make_env(cell.env, cell.instance), np.array(config.checkpoints)
+    labels, runs = cell[:3], Runs()
+    for number in numbers:
+        seed = run_seed(config.seed, cell.instance_label, number, cell.n_queries)
+        agent = make_agent(cell.agent, env, horizon=config.horizon, seed=seed)
         metrics = Metrics(config.metrics)
-        result = play(agent, env, pair.engine, steps, metrics, seed, on_chunk)
-        finished[key] = FinishedRun.of(result)
-    return finished
+        result = play(agent, env, cell.engine, steps, metrics, seed, on_chunk)
+        env_label, instance, agent_label = labels
+        runs[(*labels, number)] = replace(
+            result, env=env_label, instance=instance, agent=agent_label, seed=seed
+        )
+    return runs

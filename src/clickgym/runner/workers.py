@@ -23,7 +23,6 @@ from rich.console import Console
 
 from ..core.kernels import COMPILING, compiling
 from .console import errors, say
-from .hashes import Values, set_values
 
 
 def in_parallel(
@@ -31,7 +30,6 @@ def in_parallel(
     n_jobs: int,
     prefer: str,
     return_as: str = "generator_unordered",
-    values: Values | None = None,
 ) -> Iterator[Any]:
     """Run functions in workers.
 
@@ -41,7 +39,6 @@ def in_parallel(
         prefer: ``"threads"`` or ``"processes"``; a ``joblib.parallel_config`` comes first.
         return_as: ``"generator"`` yields the results in the order of the calls,
             ``"generator_unordered"`` each when it is there.
-        values: what this program has set in own modules, which processes import from their files.
 
     Returns:
         The results.
@@ -52,10 +49,9 @@ def in_parallel(
     parallel = joblib.Parallel(
         n_jobs=n_jobs, prefer=prefer, return_as=return_as, batch_size=1, **start
     )
-    known = None if getattr(backend, "supports_sharedmem", False) else values
     with ignoring_interrupts():
         results: Iterator[Any] = parallel(
-            joblib.delayed(call_with)(known, function, *arguments) for function, *arguments in calls
+            joblib.delayed(function)(*arguments) for function, *arguments in calls
         )
     return results
 
@@ -70,12 +66,6 @@ def what_broke(error: BrokenExecutor) -> str:
         )
     lines = [line for line in str(error.__cause__).splitlines() if line.strip('" ')]
     return f"a worker process could not load what was sent to it: {lines[-1].strip()}"
-
-
-def call_with(values: Values | None, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Set what the program has set, and call a function."""
-    set_values(values or {})
-    return function(*arguments)
 
 
 def start_worker(*_: str) -> None:
@@ -111,32 +101,36 @@ def say_resumed(folder: object, kept: str) -> None:
 
 
 class Progress:
-    """Context that shows how many runs of a sweep are finished: a bar in a terminal, and elsewhere
-    a line a minute.
+    """Context that shows how far a sweep is: a bar of its sessions in a terminal, and elsewhere a
+    line a minute.
 
     Args:
         is_shown: whether anything is shown.
         n_runs: the runs of the sweep.
-        n_left: those that earlier sweeps have not finished.
+        n_finished: those that are there already.
+        horizon: T, sessions per run.
     """
 
-    def __init__(self, is_shown: bool, n_runs: int, n_left: int) -> None:
+    def __init__(self, is_shown: bool, n_runs: int, n_finished: int, horizon: int) -> None:
         console = Console(stderr=True)
         self._bar = rich.progress.Progress(
             "{task.description}",
             rich.progress.BarColumn(20),
-            rich.progress.MofNCompleteColumn(),
+            rich.progress.TaskProgressColumn(),
+            rich.progress.TimeRemainingColumn(),
             console=console,
             disable=not (is_shown and console.is_terminal),
             transient=True,
         )
-        self._task = self._bar.add_task("runs", total=n_runs, completed=n_runs - n_left)
-        self._compiling = compiling(self._describe)
+        self._n_runs, self._n_finished, self._is_compiling = n_runs, n_finished, False
+        self._task = self._bar.add_task("", total=n_runs * horizon, completed=n_finished * horizon)
+        self._compiling = compiling(self._on_compiling)
         self._is_printed = is_shown and self._bar.disable
         self._due = time.monotonic() + LINE_EVERY
 
     def __enter__(self) -> Self:
         self._compiling.__enter__()
+        self._describe()
         self._bar.start()
         return self
 
@@ -144,12 +138,22 @@ class Progress:
         self._compiling.__exit__(None, None, None)
         self._bar.stop()
 
+    def advance(self, n_sessions: int) -> None:
+        """Note that sessions are played, also of runs that are not finished."""
+        self._bar.advance(self._task, n_sessions)
+
     def finished(self, n_runs: int) -> None:
         """Note that runs are finished and kept."""
-        self._bar.advance(self._task, n_runs)
+        self._n_finished += n_runs
+        self._describe()
         if self._is_printed and time.monotonic() >= self._due:
-            self._due, task = time.monotonic() + LINE_EVERY, self._bar.tasks[self._task]
-            say(errors(), f"clickgym: {task.completed:.0f} of {task.total:.0f} runs")
+            self._due = time.monotonic() + LINE_EVERY
+            say(errors(), f"clickgym: {self._n_finished} of {self._n_runs} runs")
 
-    def _describe(self, is_compiling: bool) -> None:
-        self._bar.update(self._task, description=COMPILING if is_compiling else "runs")
+    def _on_compiling(self, is_compiling: bool) -> None:
+        self._is_compiling = is_compiling
+        self._describe()
+
+    def _describe(self) -> None:
+        runs = f"{self._n_finished} of {self._n_runs} runs"
+        self._bar.update(self._task, description=COMPILING if self._is_compiling else runs)

@@ -75,8 +75,8 @@ def run(
         Path | None,
         kept(
             metavar="DIR",
-            help="Folder of the results; created if missing, resumed and extended if it exists. "
-            "Without it the table is printed, and nothing is kept.",
+            help="Folder of the results; created if missing. If it holds the same sweep, only what "
+            "is missing is played. Without it the table is printed, and nothing is kept.",
         ),
     ] = None,
     n_jobs: Jobs = -1,
@@ -89,6 +89,9 @@ def run(
         speed(metavar="auto|compiled|python", help="What plays agents. Results stay the same."),
     ] = "auto",
     progress: Annotated[bool, speed(help="Show how far the runs are.")] = True,
+    overwrite: Annotated[
+        bool, kept("--overwrite", help="Begin the folder anew, without the runs that it has.")
+    ] = False,
 ) -> None:
     """Play every agent in every environment, and print the table of regret.
 
@@ -103,7 +106,7 @@ def run(
         --horizon 1e5 --out results/mine
 
     With --out each run is saved when it ends. You can stop the command with Ctrl-C: the same
-    command goes on where it stopped, and plays only what is new or has changed.
+    command goes on where it stopped. Another comparison needs another folder.
     """
     chosen: Any = engine
     results = sweep(
@@ -119,11 +122,11 @@ def run(
         checkpoints=checkpoints,
         engine=chosen,
         progress=progress,
+        overwrite=overwrite,
     )
     print_results(output(), results)
     if out is None:
         say(output(), "Nothing was kept. --out DIR keeps runs, table and figure.")
     else:
         names = f"{FIGURE}.png, {FIGURE}.svg, {SUMMARY}, {ROWS}"
-        more = f"clickgym report {out} prints the table of the whole folder"
-        say(output(), f"Results in {out}: {names}; {more}")
+        say(output(), f"Results in {out}: {names}")

@@ -9,13 +9,14 @@ import re
 import unicodedata
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from ... import agents
 from ...core.faults import PACKAGE
 from ...envs import ENVIRONMENTS
 from ...envs.instances.instance import shipped_instances
 from ..make import resolved_agent, resolved_env
+from ..store import Column
 
 if TYPE_CHECKING:
     from ..results import Results
@@ -29,12 +30,11 @@ def to_bibtex(results: Results) -> str:
     behind real queries, each with a line that names them.
     """
     users: dict[str, list[str]] = {}
-    columns: tuple[Literal["agent", "env"], ...] = "agent", "env"
+    columns: tuple[Column, ...] = "agent", "env"
     for column in columns:
-        specs = results.config.specs(column) if results.config else {}
         for label in results.names(column):
             with suppress(Exception):  # other people's modules may be gone, or name no paper
-                for entry in _entries(column, specs.get(label) or label):
+                for entry in _entries(column, results.spec(column, label)):
                     users.setdefault(entry, []).append(label)
     names = results.names("instance")
     if real := [name for name in names if name.partition(":")[0] in shipped_instances()]:

@@ -19,7 +19,6 @@ from ..play.metrics import is_sum
 from ..summaries import (
     IS_OWN,
     MET_OTHERS,
-    RUN,
     count_runs,
     metrics_of,
     over_words,
@@ -90,7 +89,9 @@ def in_words(
         environments.setdefault(places[row["env"]], []).append(cells)
     *averaged, last_one = ["Reward", *filter(is_sum, metrics), *["time"] * with_time]
     are = f"{', '.join(averaged)} and {last_one} are" if averaged else f"{last_one} is"
-    notes = [f"{are} per session.", *_unfinished(results)]
+    notes = [f"{are} per session."]
+    if n_missing := results.n_missing:
+        notes.append(f"Runs that are not finished: {n_missing:,}. The same command resumes.")
     if len(unknown):
         why = f"Regret is unknown in {', '.join(map(shortened, unknown))}"
         notes.append(
@@ -168,15 +169,6 @@ OPTIONAL: dict[str, Callable[[Row], str]] = {
 """The columns that are left out where `Results.table` has nothing: the text of a row, or none."""
 
 
-def _unfinished(results: Results) -> Iterator[str]:
-    """How many runs are not finished."""
-    n_finished = len(results.rows.select(*RUN).unique())
-    cells = results.config.cells if results.config else ()
-    n_left = sum(cell.runs for cell in cells) - n_finished
-    if n_left > 0:
-        yield f"Runs that are not finished: {n_left:,}. The same command resumes."
-
-
 def about_pairs(table: polars.DataFrame) -> Iterator[str]:
     """What the intervals are about, with what agents are compared, and how."""
     over = sorted({*table["over"]})
@@ -239,12 +231,11 @@ def about_knowledge(results: Results) -> Iterator[str]:
     """What agents got beside clicks, as far as their classes are at hand, and what they learned
     before or were not measured in.
     """
-    typed: dict[str, Any] = dict(results.config.specs("agent")) if results.config else {}
     given = []
     for label in results.names("agent"):
         maker: Any = None
         with suppress(Exception):  # a module of others may be gone, or fail
-            maker, _ = resolved_agent(typed.get(label) or label)
+            maker, _ = resolved_agent(results.spec("agent", label))
         names = [name for name in requirements(maker) if name != "ranking"]  # of baselines
         if names:
             given.append(f"{label} got {', '.join(names)}")
