@@ -5,12 +5,13 @@ the process that started them ends them.
 from __future__ import annotations
 
 import faulthandler
+import math
 import os
 import re
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 from typing import Any, Self
@@ -24,12 +25,18 @@ from rich.console import Console
 from ..core.kernels import COMPILING, compiling
 from .console import errors, say
 
+try:  # that of joblib before 1.6
+    from joblib.externals import cloudpickle
+except ImportError:
+    import cloudpickle
+
 
 def in_parallel(
     calls: Iterable[tuple[Callable[..., Any], *tuple[Any, ...]]],
     n_jobs: int,
     prefer: str,
     return_as: str = "generator_unordered",
+    own_modules: Iterable[str] = (),
 ) -> Iterator[Any]:
     """Run functions in workers.
 
@@ -39,21 +46,61 @@ def in_parallel(
         prefer: ``"threads"`` or ``"processes"``; a ``joblib.parallel_config`` comes first.
         return_as: ``"generator"`` yields the results in the order of the calls,
             ``"generator_unordered"`` each when it is there.
+        own_modules: whose classes go to processes as they are here, as those of a script do;
+            without it, joblib has processes import modules from their files.
 
-    Returns:
+    Yields:
         The results.
     """
+    calls = [*calls]
     backend, _ = get_active_backend(prefer=prefer)
     is_loky = isinstance(backend, LokyBackend)
     start = {"initializer": start_worker, "initargs": tuple(sys.path)} if is_loky else {}
     parallel = joblib.Parallel(
         n_jobs=n_jobs, prefer=prefer, return_as=return_as, batch_size=1, **start
     )
-    with ignoring_interrupts():
-        results: Iterator[Any] = parallel(
-            joblib.delayed(function)(*arguments) for function, *arguments in calls
-        )
-    return results
+    with _sent_whole(own_modules if is_loky else (), calls):
+        with ignoring_interrupts():
+            results = parallel(
+                joblib.delayed(function)(*arguments) for function, *arguments in calls
+            )
+        yield from results
+
+
+MOST = 1_000_000
+"""Bytes by which modules that are sent may make the calls longer."""
+
+
+@contextmanager
+def _sent_whole(modules: Iterable[str], calls: Sequence[Any]) -> Iterator[None]:
+    """Context in which joblib sends the classes and functions of some modules as they are here.
+    Modules that cannot be pickled, or hold much data, are imported by their names as usual.
+
+    Args:
+        modules: the names; those that are not imported do not count.
+        calls: what will be sent.
+    """
+    known = cloudpickle.list_registry_pickle_by_value()
+    own = [sys.modules[name] for name in modules if name in sys.modules and name not in known]
+    size = _size(calls) if own else 0.0
+    for module in own:
+        cloudpickle.register_pickle_by_value(module)
+    if own and _size(calls) - size > MOST:
+        while own:
+            cloudpickle.unregister_pickle_by_value(own.pop())
+    try:
+        yield
+    finally:
+        for module in own:
+            cloudpickle.unregister_pickle_by_value(module)
+
+
+def _size(thing: Any) -> float:
+    """The bytes of something when it is sent; infinity if it cannot be."""
+    try:
+        return len(cloudpickle.dumps(thing))
+    except Exception:  # pickle and objects of any package raise many
+        return math.inf
 
 
 def what_broke(error: BrokenExecutor) -> str:
