@@ -1,6 +1,5 @@
 """Sweeps: the same numbers whatever the order, the workers, the chunks and the interruptions."""
 
-import itertools
 import os
 import random
 import signal
@@ -9,7 +8,6 @@ import sys
 import threading
 import time
 
-import gymnasium as gym
 import joblib
 import polars
 import pytest
@@ -169,16 +167,6 @@ def test_shipped_stands_for_all_real_queries():
         assert len(results.names("instance")) == n
     with pytest.raises(TypeError, match='expected a list of instances, or "shipped"'):
         clickgym.sweep(**arguments, instances="yandex-9")
-
-
-def test_a_function_that_makes_other_users_at_each_call_is_refused():
-    """Their seeds would be those of other runs, and how often it is called depends on workers."""
-    numbers = itertools.count()
-    envs = {"E": lambda: gym.make("PBMRank-v0", instance=f"uniform:seed={next(numbers)}")}
-    with pytest.raises(ValueError, match="E makes other users at each call"):
-        clickgym.sweep(envs, AGENTS, 100, 2)
-    same = {"E": lambda: gym.make("PBMRank-v0", attraction=[0.1, 0.9], examination=[1.0])}
-    assert clickgym.sweep(same, AGENTS, 100, 2, n_jobs=1).table()["runs"].to_list() == [2, 2]
 
 
 # ---------------------------------------------------------------- runs of several queries

@@ -13,7 +13,6 @@ from dataclasses import replace
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
-from types import FunctionType
 from typing import Any, Literal, NamedTuple
 
 import joblib
@@ -210,8 +209,7 @@ def _cells(
         instances, horizon, metrics, engine: as in `sweep`.
 
     Raises:
-        ValueError: two instances have one name; or an environment has other users each time that
-            it is made.
+        ValueError: two instances have one name.
         UnsuitedError: naming all agents that cannot play.
     """
     of_env = {label: resolved_env(env) for label, env in envs.items()}
@@ -221,7 +219,9 @@ def _cells(
     unsuited: dict[str, UnsuitedError] = {}
     for (env_label, of_this), instance in product(of_env.items(), all_instances(instances)):
         env = make_env(of_this, instance)
-        _check_env(env, env_label, of_this, instance, horizon, metrics)
+        sizes_of(env)  # whatever is refused here is no agent's fault
+        Metrics(metrics).check_env(env.unwrapped)
+        check_episode(env, horizon, env_label)
         place = env_label, getattr(env.unwrapped, "instance", "custom")
         if place in places:
             raise ValueError("two instances have the same name; give each its own name")
@@ -241,21 +241,6 @@ def _cells(
     if unsuited:
         raise UnsuitedError.of_all(unsuited)
     return cells
-
-
-def _check_env(
-    env: Any, label: str, made_of: ResolvedEnv, instance: Any, horizon: int, metrics: Sequence[str]
-) -> None:
-    """Check an environment before an agent is tried, which is not at fault here."""
-    sizes_of(env)
-    Metrics(metrics).check_env(env.unwrapped)
-    check_episode(env, horizon, label)
-    is_function = isinstance(made_of[0], FunctionType)
-    if is_function and users_of(env) != users_of(make_env(made_of, instance)):
-        raise ValueError(
-            f"{label} makes other users at each call, and all runs need the same; several "
-            "users are several instances, which the function takes as instance"
-        )
 
 
 def _engine_of(
