@@ -157,8 +157,8 @@ if __name__ == "__main__":
 def test_classes_of_a_script(tmp_path, with_source):
     (tmp_path / "script.py").write_text(SCRIPT)
     words = ["script.py"] if with_source else ["-c", SCRIPT]
-    # the second goes on with finished folders, so the same source is known by the same letters
-    for _ in range(2):
+    # the second goes on with finished folders: what has a file is the same in another process
+    for _ in range(1 + with_source):
         done = subprocess.run(
             [sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, timeout=900
         )

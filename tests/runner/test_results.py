@@ -148,11 +148,12 @@ def test_another_sweep_is_refused_in_a_line_or_overwrites(
     assert played.count > 2
 
 
-def test_overwrite_leaves_other_files_alone(tmp_path):
-    (tmp_path / "thesis.txt").write_text("precious")
+@pytest.mark.parametrize("name", ["thesis.txt", "config.json"])
+def test_overwrite_leaves_other_files_alone(tmp_path, name):
+    (tmp_path / name).write_text('{"model_type": "precious"}')
     with pytest.raises(ValueError, match="is not a results folder; choose another"):
         sweep(tmp_path, **FIRST, overwrite=True)
-    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+    assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
 def test_a_label_that_stands_for_something_else(tmp_path):

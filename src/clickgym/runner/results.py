@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -364,7 +365,8 @@ def _joined(parts: Sequence[Part]) -> tuple[polars.DataFrame, list[Config]]:
         where = f"sweep {place} of the list" if isinstance(part, Results) else str(part)
         frames.append(whole.rows)
         named += [(where, config) for config in whole.configs]
-    for (first, one), (second, other) in combinations(named, 2):
+    unlike = {repr(replace(config, seed=0)): (where, config) for where, config in named}
+    for (first, one), (second, other) in combinations(unlike.values(), 2):
         if fault := difference(first, one, other):
             raise ValueError(f"{second} cannot be shown with {first}: {fault}")
     if not frames:

@@ -140,23 +140,25 @@ def open_folder(folder: Path, config: Config, out: object, *, overwrite: bool = 
     """
     make_folder(folder)
     file = folder / CONFIG
-    if not file.exists() and any(folder.glob("[!.]*")):
+    text = file.read_text(encoding="utf-8") if file.exists() else None
+    is_other = text is None and any(folder.glob("[!.]*"))
+    if is_other or (text and '"clickgym"' not in text):  # other programs have a config.json, too
         raise ValueError(f"{out} is not a results folder; choose another (--out)")
     if overwrite:
         for old in [file, *(folder / RUNS).glob("*.jsonl")]:
             old.unlink(missing_ok=True)
-    (folder / RUNS).mkdir(exist_ok=True)
-    text = json.dumps(config.to_json(), indent=1) + "\n"
+    content = json.dumps(config.to_json(), indent=1) + "\n"
     try:
         with open(file, "x", encoding="utf-8") as new:  # of several commands at once, one succeeds
-            new.write(text)
+            new.write(content)
     except FileExistsError:
         before = Config.from_json(out, read_json(file))
         if fault := _not_in(out, before, config) or difference(out, before, config):
             cure = "choose another folder (--out), or play all again with --overwrite"
             raise ValueError(f"{fault}: {cure}") from None
         if before != config:
-            write_whole(file, text)
+            write_whole(file, content)
+    (folder / RUNS).mkdir(exist_ok=True)
     return read_runs(folder, config)
 
 
@@ -167,8 +169,9 @@ def _not_in(out: object, before: Config, config: Config) -> str:
     if before.runs > config.runs:
         return f"{out} holds a sweep of {before.runs} runs, not {config.runs}"
     for column in COLUMNS:
-        for label in before.labels(column).keys() - config.labels(column).keys():
-            return f"{out} holds the {column} {label}, too, and this sweep does not"
+        for label in before.labels(column):
+            if label not in config.labels(column):
+                return f"{out} holds the {column} {label}, too, and this sweep does not"
     return ""
 
 
