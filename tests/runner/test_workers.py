@@ -70,6 +70,18 @@ def test_a_module_that_cannot_be_pickled_is_imported(write):
     assert results.rows["run"].n_unique() == 2
 
 
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_bar_of_sessions(write, monkeypatch, capsys, n_jobs):
+    """In a terminal, also of what other processes play."""
+    for setting in ("TTY_COMPATIBLE=1", "TERM=xterm"):
+        monkeypatch.setenv(*setting.split("="))
+    agent = rank_with(write, "[0, 1, 2, 3, 4]")
+    clickgym.sweep(["PBMRank-v0"], {"it": agent, "Random": "Random"}, 50, 2, n_jobs=n_jobs)
+    shown = capsys.readouterr().err
+    assert "4 of 4 runs" in shown
+    assert "100%" in shown
+
+
 @pytest.mark.slow
 def test_exit_in_a_worker(write):
     agent = write("edited_agent", dedent(MODULE.replace("self.ranking\n", "exit(3)\n"))).Forward
