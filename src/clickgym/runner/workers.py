@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
+from types import FunctionType, ModuleType
 from typing import Any, Self
 
 import joblib
@@ -67,6 +68,7 @@ def in_parallel(
         yield from results
 
 
+CALLABLES = FunctionType, staticmethod
 MOST = 1_000_000
 """Bytes by which modules that are sent may make the calls longer."""
 
@@ -74,7 +76,7 @@ MOST = 1_000_000
 @contextmanager
 def _sent_whole(modules: Iterable[str], calls: Sequence[Any]) -> Iterator[None]:
     """Context in which joblib sends the classes and functions of some modules as they are here.
-    Modules that cannot be pickled, or hold much data, are imported by their names as usual.
+    Modules that have kernels, cannot be pickled or hold much data are imported as usual.
 
     Args:
         modules: the names; those that are not imported do not count.
@@ -82,6 +84,7 @@ def _sent_whole(modules: Iterable[str], calls: Sequence[Any]) -> Iterator[None]:
     """
     known = cloudpickle.list_registry_pickle_by_value()
     own = [sys.modules[name] for name in modules if name in sys.modules and name not in known]
+    own = [module for module in own if not _has_kernels(module)]  # numba would not know copies
     size = _size(calls) if own else 0.0
     for module in own:
         cloudpickle.register_pickle_by_value(module)
@@ -93,6 +96,14 @@ def _sent_whole(modules: Iterable[str], calls: Sequence[Any]) -> Iterator[None]:
     finally:
         for module in own:
             cloudpickle.unregister_pickle_by_value(module)
+
+
+def _has_kernels(module: ModuleType) -> bool:
+    held = [*vars(module).values()]
+    held += [value for one in held if isinstance(one, type) for value in vars(one).values()]
+    held = [getattr(one, "__func__", one) for one in held if isinstance(one, CALLABLES)]
+    own = [function for function in held if function.__module__ == module.__name__]
+    return any(hasattr(function, "is_kernel") for function in own)
 
 
 def _size(thing: Any) -> float:
