@@ -48,10 +48,9 @@ class CascadeModel(ClickModel):
     """Cascade model (CM): the user reads the list from the top, clicks the first attractive item
     and stops.
 
-    A user who has clicked does not look further down. So a session has at most one click, and items
-    at high positions hide the items below them. A user who finds no attractive item reads the whole
-    list. The expected number of clicks depends on which items are shown, not on their order. The
-    model does not describe users who click several items.
+    A session has at most one click, and items near the top hide the items below them. A user
+    who finds no attractive item reads the whole list. The expected number of clicks depends on
+    which items are shown, not on their order.
 
     Click law:
         ::

@@ -84,12 +84,11 @@ class ClickChainModel(ClickModel):
     """Click chain model (CCM): whether a user continues below a click depends on how relevant the
     clicked item is.
 
-    The user reads the list from the top, and clicks an examined item i with probability α(i). Below
-    an item without a click the user continues with probability τ1. A clicked item is relevant with
-    the same probability α(i), independently of the click. After a relevant item the user continues
-    with probability τ3, and after an irrelevant one with τ2. So a user continues after a click with
-    probability (1 - α(i)) τ2 + α(i) τ3. A session can have several clicks, and a user can leave
-    without any click.
+    The user reads the list from the top and clicks an examined item i with probability α(i).
+    After skipping an item, the user continues with probability τ1. A clicked item is relevant
+    with the same probability α(i), independently of the click, and the user continues with
+    probability τ3 if it is relevant and τ2 if it is not. So a session can have several clicks,
+    and a user can leave without any.
 
     Click law:
         ::

@@ -59,10 +59,9 @@ class DependentClickModel(ClickModel):
     """Dependent click model (DCM): the user reads the list from the top, and may read on after a
     click.
 
-    The user clicks every examined item that attracts. A user who has clicked at position k leaves
-    satisfied with probability v_k. In all other cases the user continues to the next position. So
-    a session can have several clicks. Whether a click satisfies depends on its position, not on
-    the item.
+    The user clicks every examined item that attracts, and after a click at position k leaves
+    satisfied with probability v_k. Otherwise the user continues to the next position. A session
+    can have several clicks. Whether a click satisfies depends on its position, not on the item.
 
     ⚠ Li et al. 2019 (BubbleRank) print ``χ(R, k) = Π (1 - v_i) α(d_i)``. By this formula no user
     would look below an unattractive item. This class implements the model of the original papers.

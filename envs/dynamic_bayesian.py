@@ -85,10 +85,10 @@ class DynamicBayesianModel(ClickModel):
     the user, who then leaves.
 
     The user reads the list from the top and clicks every examined item that attracts. A clicked
-    item i satisfies the user with probability s(i), and a satisfied user leaves. A user who is not
-    satisfied continues to the next position with probability g, and otherwise gives up. An item can
-    attract many clicks and yet satisfy few users: attraction and satisfaction are different
-    parameters. With g = 1 no user gives up, which is the simplified model (SDBN).
+    item i satisfies the user with probability s(i), and a satisfied user leaves. All others
+    continue to the next position with probability g, or give up. Attraction and satisfaction
+    are separate: an item can get many clicks and satisfy few users. With g = 1 no user gives
+    up; this is the simplified model (SDBN).
 
     Click law:
         ::

@@ -48,11 +48,11 @@ class PositionBasedModel(ClickModel):
     """Position-based model (PBM): each position has its own probability of being examined,
     whatever the list and the other clicks are.
 
-    Users look at some positions more often than at others, usually at the top. They click an
-    examined item i with probability α(i). So an attractive item at a low position gets few clicks,
-    which is called position bias. Users do not stop after a click. A session can have several
-    clicks, and a click at one position says nothing about the others. The best list has the most
-    attractive items at the positions that are examined most.
+    Users usually look at the top positions most often, and click an examined item i with
+    probability α(i). An attractive item at a low position therefore gets few clicks, which is
+    called position bias. Users do not stop after a click, so a session can have several, and a
+    click at one position says nothing about the others. The best list has the most attractive
+    items at the positions that are examined most.
 
     Click law:
         ::

@@ -58,11 +58,10 @@ class TrustBiasModel(ClickModel):
     """Trust-bias model (TPBM, an affine PBM): users also click irrelevant items, more often at
     higher positions.
 
-    Position k is examined with probability χ_k, independently of the list and other clicks. Item i
-    at this position is relevant with probability α(i). The user clicks an examined relevant item
-    with probability ε⁺_k, and any other examined item with probability ε⁻_k. Users who trust the
-    top of a list click irrelevant items there, so ε⁻_k is usually largest at the first position.
-    With ε⁺ = 1 and ε⁻ = 0 this is the PBM.
+    Position k is examined with probability χ_k, independently of the list and of other clicks.
+    Its item i is relevant with probability α(i). The user clicks a relevant item with
+    probability ε⁺_k, and an irrelevant one with probability ε⁻_k, which is usually largest at
+    the top because users trust the first results. With ε⁺ = 1 and ε⁻ = 0 this is the PBM.
 
     Click law:
         ::

@@ -65,11 +65,11 @@ class UserBrowsingModel(ClickModel):
     """User browsing model (UBM): examination depends on the position and on the position of the
     last click above it.
 
-    Users go through the positions from the top, and never leave before the end. They examine
-    position k with probability γ_{k,k'}, where k' is the position of the last click above it. For
-    example, users may look closely at results right below a click, and rarely at results far below
-    it. They click an examined item i with probability α(i). So a session can have several clicks,
-    and each click changes the examination below it. If γ does not depend on k', this is the PBM.
+    Users go through all positions from the top and examine position k with probability
+    γ_{k,k'}, where k' is the position of the last click above it. For example, they may look
+    closely right below a click, and rarely far below it. They click an examined item i with
+    probability α(i), so a session can have several clicks, and each one changes what is
+    examined below it. If γ does not depend on k', this is the PBM.
 
     Click law:
         ::
