@@ -59,9 +59,9 @@ class TrustBiasModel(ClickModel):
     higher positions.
 
     Position k is examined with probability χ_k, independently of the list and of other clicks.
-    Its item i is relevant with probability α(i). The user clicks a relevant item with
-    probability ε⁺_k, and an irrelevant one with probability ε⁻_k, which is usually largest at
-    the top because users trust the first results. With ε⁺ = 1 and ε⁻ = 0 this is the PBM.
+    Its item i is relevant with probability α(i). The user clicks an examined item with
+    probability ε⁺_k if it is relevant, and ε⁻_k if it is not. Because users trust the first
+    results, ε⁻_k is usually largest at the top. With ε⁺ = 1 and ε⁻ = 0 this is the PBM.
 
     Click law:
         ::
