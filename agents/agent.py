@@ -107,13 +107,13 @@ class BaseAgent:
 class Agent(BaseAgent, ABC):
     """Base class of agents, which rank K of L items in every session and learn from the clicks.
 
-    A subclass in plain Python has these two methods and a constructor ``(n_items, n_positions, *,
-    ..., seed=None)``. It works in `clickgym.run`, `clickgym.sweep`, and ``clickgym run --agents
-    module:Class``. An agent gets only the arguments of these methods: never the click model, the
-    optimum, or ``info``. An agent is not for several threads at once.
+    Write a constructor ``(n_items, n_positions, *, ..., seed=None)`` and the methods `rank` and
+    `update`, in plain Python. The class then works in `clickgym.run`, in `clickgym.sweep` and as
+    ``clickgym run --agents module:Class``. It sees only the arguments of these methods: never the
+    click model, the best list or ``info``.
 
-    Stateful users leave for good at some time. An agent that plans, or remembers the user, also has
-    the method `leave`, which is called then.
+    If users come back and leave for good at some time, an agent that remembers them also has the
+    method `leave`.
 
     Example:
         >>> class Rotate(Agent):
@@ -160,12 +160,12 @@ class Agent(BaseAgent, ABC):
         """
 
     def leave(self) -> None:
-        """Handle that the user of the last session has left for good: the next session is the first
-        one of another user.
+        """Forget the user, who has left for good; the next session is the first one of another
+        user.
 
-        Called after `update` where ``env.step`` returned ``terminated``, or ``truncated``, and once
+        Called after `update` if ``env.step`` returned ``terminated`` or ``truncated``, and once
         before the first session. The observation of the next `rank` does not follow from the last
-        list, so nothing is to be bootstrapped from it.
+        list, so do not bootstrap from it.
         """
 
     def __repr__(self) -> str:

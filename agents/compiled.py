@@ -34,23 +34,21 @@ values, small values are lost to rounding.
 
 
 class CompiledAgent(Agent):
-    """Base class of agents that consist of two compiled kernels and a named tuple of arrays, such
-    as the published algorithms.
+    """Base class of agents that consist of two compiled kernels, such as the published algorithms.
 
     A subclass sets
 
     - ``rank_kernel(state, rng, ranking)``, which writes the list into ``ranking``;
     - ``update_kernel(state, ranking, clicks)``, which learns from the clicks;
-    - ``state_type``, the class of the named tuple. Its fields declare their first values (see
-      `clickgym.core.state`); a field without a declaration is the hyper-parameter of the same name,
-      or the value that `first_values` returns for it;
-    - a constructor ``(n_items, n_positions, *, ..., seed=None)``, which checks the
-      hyper-parameters and calls ``super().__init__(n_items, n_positions, seed, ...)`` with all of
-      them by name.
+    - ``state_type``, the named tuple of the state. Its fields declare their first values (see
+      `clickgym.core.state`); a field without a declaration starts with the hyper-parameter of its
+      name, or with what `first_values` returns for it;
+    - a constructor ``(n_items, n_positions, *, ..., seed=None)``, which checks the hyper-parameters
+      and passes them by name to ``super().__init__(n_items, n_positions, seed, ...)``.
 
-    The runner's compiled loop calls the same kernels as `rank` and `update`, so both give the same
-    lists bit for bit. Compiled kernels do not notice an index out of range; `check_agent` does, and
-    so does every run with ``NUMBA_BOUNDSCHECK=1`` in the environment.
+    The compiled loop of the runner calls the same kernels, so both engines give the same lists bit
+    for bit. Compiled kernels do not notice an index out of range: use `check_agent`, or set
+    ``NUMBA_BOUNDSCHECK=1`` in the environment.
 
     Attributes:
         state: the named tuple of arrays, which change in place, and constants.

@@ -22,35 +22,30 @@ INT64 = np.dtype(np.int64)
 
 
 class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
-    """Gymnasium environment of simulated users: an action is a ranked list, and the observation is
-    the clicks on it.
+    """Simulated users as a Gymnasium environment: show a ranked list, and observe the clicks.
 
-    The argument ``model`` describes the users: a click model, users who do not change; a
-    `PiecewiseStationaryModel`, users who change. With a `ContextualModel` every session has other
-    candidates, and the observation also contains their features. With a `CascadeMDP` users are
-    stateful, and the observation also contains their state. The registered ids (``PBMRank-v0``,
-    ...) fix the model, and take its parameters from an instance or from keyword arguments. Use the
-    class directly if you already have a model.
+    `gym.make` with one of the registered ids (``PBMRank-v0``, ...) is the usual way to get one. Use
+    the class if you already have a click model. With users who change (`PiecewiseStationaryModel`)
+    nothing else differs; with a `ContextualModel` the observation also has the features of the
+    candidates, and with a `CascadeMDP` the state of the user.
 
     Args:
-        model: the simulated users, for example a click model; or the short name of a click model,
-            or ``"module:Class"``, together with an instance or the parameters of the model.
-        reward: the reward of a session: ``"clicks"``, ``"any_click"`` or ``"satisfaction"``. None
-            takes ``"any_click"`` if candidates change from session to session (as in He et al.
-            2020), otherwise ``"clicks"``.
-        cutoff: count only the first ``cutoff`` positions, in ``1..K``; None counts all.
-        instance: name, path or dict of an instance, or an `Instance` (see `load_instance`); None
-            takes the model's default.
-        form: only if ``model`` is a name: ``""``, ``"NonStationary"``, ``"Contextual"`` or
-            ``"Queries"``.
-        n_positions: K, the length of a list; None takes that of the instance or of the parameters.
-        reference: ``(K,)`` the list against which regret is measured, and which ``info`` then calls
-            optimal; None takes the optimal list (see `ClickModel.optimal_ranking`, which refuses
-            some large problems).
-        render_mode: None, or what `render` returns: ``"ansi"`` (text) or ``"rgb_array"`` (a
-            picture).
-        **parameters: the parameters of the named model; they cannot be combined with an instance.
-            With them ``name="my shop"`` names the users in tables, in place of their parameters.
+        model: the simulated users, for example a click model; or the short name of a click model or
+            ``"module:Class"``, together with an instance or the parameters of the model.
+        reward: ``"clicks"``, ``"any_click"`` or ``"satisfaction"``. By default ``"any_click"`` if
+            candidates change from session to session (as in He et al. 2020), otherwise
+            ``"clicks"``.
+        cutoff: count only the first ``cutoff`` positions, in ``1..K``; by default all.
+        instance: name, path or dict of an instance, or an `Instance` (see `load_instance`); by
+            default the one of the model.
+        form: ``""``, ``"NonStationary"``, ``"Contextual"`` or ``"Queries"``, if ``model`` is a
+            name.
+        n_positions: K, the length of a list; by default as in the instance or the parameters.
+        reference: ``(K,)`` a list against which to measure regret, in place of the best one (see
+            `ClickModel.optimal_ranking`, which refuses some large problems).
+        render_mode: None, ``"ansi"`` (`render` returns text) or ``"rgb_array"`` (a picture).
+        **parameters: the parameters of the named model, if there is no instance. ``name="my shop"``
+            names these users in tables.
 
     Attributes:
         regret: the regret of all sessions since the seed.
@@ -58,7 +53,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
 
     Raises:
         ValueError, TypeError: an unknown reward, a cutoff outside ``1..K``, a bad reference list,
-            instance or parameter, or a search for the optimum that would take too long.
+            instance or parameter, or a search for the best list that would take too long.
 
     Example:
         >>> from clickgym.envs import ClickEnv, PositionBasedModel

@@ -67,13 +67,12 @@ class Search(NamedTuple):
 
 
 class ClickModel(Users, abstract=True):
-    """Base class of all click models: how a user examines and clicks a ranked list.
+    """Base class of click models: how users look at a ranked list and click on it.
 
-    A new model is a subclass in one file, with a docstring and the three kernels that the module's
-    docstring describes. If a theorem gives the best list, the model also defines `_places`. Ids
-    (see `clickgym.register_click_model`), instance files, documentation pages and tests then follow
-    from the class. An estimator with this ``model_class`` fits the model to logs.
-    `clickgym.check_click_model` checks whether the model is complete.
+    A model is a subclass in one file, with a docstring and the three kernels that this module
+    describes, and with `_places` if a theorem gives the best list. Ids (see
+    `clickgym.register_click_model`), instance files, pages and tests follow from the class.
+    `clickgym.check_click_model` checks whether it is complete.
 
     Attributes:
         parameters: a named tuple of read-only arrays and floats, the first argument of the kernels.

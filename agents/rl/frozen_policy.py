@@ -27,36 +27,33 @@ from ..agent import Agent, EnvTraits, Seed
 
 
 class FrozenPolicy(Agent):
-    """An agent that ranks by a trained policy and does not learn: a model of stable-baselines3 or
-    sb3-contrib, or any function that returns lists.
+    """An agent that ranks by a trained policy, and no longer learns.
 
-    A model knows by its action space which lists its actions mean, also after it was saved and
-    loaded: those of `ScoresAction` and `ItemByItem`, and those of `clickgym.agents.vec_env`. A
-    policy that chooses items one by one is called K times for each list. The state of a recurrent
-    policy is kept from session to session, or from item to item if an episode was one list.
+    The policy is a model of stable-baselines3 or sb3-contrib, or any function that returns lists.
+    The action space of a model tells which lists its actions mean: those of `ScoresAction`,
+    `ItemByItem` and `clickgym.agents.vec_env` are understood. The state of a recurrent policy is
+    kept from session to session.
 
-    The agent ranks in the environment itself. It flattens observations for a model that was trained
-    behind ``FlattenObservation``, and normalises them by the ``VecNormalize`` of the model's
-    environment. Any other wrapper that changed what the model saw, such as `EpisodeCounts` or
-    ``FrameStackObservation``, belongs around the environment in which the agent ranks. If a wrapper
-    of your own changed the lists of the model, pass a function that does the same.
+    The agent ranks in the environment itself. It flattens and normalises what it sees as in the
+    training of the model (``FlattenObservation``, ``VecNormalize``). Put any other wrapper that
+    changes observations, such as `EpisodeCounts` and ``FrameStackObservation``, around the
+    environment in which the agent ranks. If a wrapper of your own changed lists, pass a function
+    that does the same.
 
-    ⚠ A model that was loaded alone does not know its ``VecNormalize``: load it with its
-    environment, ``PPO.load(file, env=VecNormalize.load(statistics, envs))``. The method ``load`` of
-    stable-baselines3 unpickles, so load no file that you do not trust.
+    ⚠ A model that was loaded from a file alone does not know its normalisation, so load both:
+    ``PPO.load(file, env=VecNormalize.load(statistics, envs))``. Loading unpickles: load only files
+    that you trust.
 
     Args:
-        n_items, n_positions: L and K; None takes them from the action space of a model.
-        model: a model with a method ``predict``; or a function of the observation that returns a
-            list, in which a repeated item is shown once.
+        n_items, n_positions: L and K; by default those of the model's action space.
+        model: a model with a method ``predict``; or a function from observations to lists, in which
+            a repeated item is shown once.
         deterministic: whether a model takes the most probable action; False draws an action.
-        seed: the seed of torch's random numbers, by which a model draws actions, and orders equal
-            scores in `PlackettLuceActorCritic`. Afterwards torch's generator goes on as if nothing
-            was drawn.
+        seed: the seed by which a model draws actions, and `PlackettLuceActorCritic` orders equal
+            scores. Torch's own generator is left as it was.
 
     Raises:
-        TypeError: ``model`` has no method ``predict`` and is not a function, or the sizes are
-            unknown.
+        TypeError: ``model`` is neither a model nor a function, or the sizes are unknown.
         ValueError: a bad argument.
 
     Example:

@@ -30,28 +30,25 @@ def vec_env(
     actions: str = "rankings",
     **arguments: Any,
 ) -> VecMonitor:
-    """Return parallel streams for stable-baselines3, as its ``make_vec_env`` does, but stepped
-    together in compiled code.
+    """Return parallel streams for stable-baselines3, stepped together in compiled code.
 
-    The log of the library has ``rollout/ep_rew_mean``, and `RecordVectorRegret` measures the
-    training: ``envs.result("mine")`` is what `clickgym.run` returns, for `clickgym.Results`. All
-    streams are one run, and each model needs new ones.
+    Use it in place of ``make_vec_env``. The log has ``rollout/ep_rew_mean``, and
+    `RecordVectorRegret` measures the training: ``envs.result("mine")`` returns what `clickgym.run`
+    returns, with all streams as one run. Each model needs new streams.
 
     Args:
-        env: an id, such as ``"PBMRank-v0"``, with arguments if any, as `clickgym.run` takes it:
-            ``"PBMRank-v0:reward=any_click"``. Or a vector environment, such as that of
-            ``gym.make_vec`` in wrappers, with ``autoreset_mode="SameStep"``, because the library
-            resets a finished stream in the same step; put `RecordVectorRegret` inside of the
-            wrappers.
+        env: an id, such as ``"PBMRank-v0"`` or ``"PBMRank-v0:reward=any_click"``; or what
+            ``gym.make_vec(id, ..., autoreset_mode="SameStep")`` returned, in wrappers if you like,
+            with `RecordVectorRegret` inside of them.
         n_envs: B, the number of streams; only with an id.
         seed: the seed of the users. A model that has a seed sets its own.
-        actions: ``"rankings"``, lists; or what the wrapper of one environment makes a list of:
-            ``"scores"`` (`ScoresAction`) or ``"items"`` (`ItemByItem`).
+        actions: ``"rankings"`` for lists; or ``"scores"`` or ``"items"``, from which lists are made
+            as by `ScoresAction` and `ItemByItem`.
         **arguments: arguments of the environment of an id, such as ``instance`` and
             ``max_episode_steps``.
 
     Returns:
-        A vector environment of the library with B environments, in its ``VecMonitor``.
+        A vector environment of stable-baselines3 with B environments, in its ``VecMonitor``.
 
     Raises:
         TypeError: ``env`` is neither, or the arguments are those of the other.

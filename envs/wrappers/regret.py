@@ -52,21 +52,18 @@ class _Recorded:
     def result(
         self, agent: str, horizon: int | None = None, *, trained: int | None = None
     ) -> Result:
-        """Return what was measured so far as the result of a run, which `clickgym.Results` shows
-        beside others: at the steps that `clickgym.run` has after as many sessions. Its seconds are
-        those from the first reset to the last step, the training included.
+        """Return what was measured so far as the result of a run, for `clickgym.Results`.
 
-        ``unrecorded`` of the result counts the sessions that the environment has simulated since it
-        was made and that were not measured, because the wrapper came later, or a wrapper inside of
-        it played sessions of its own. An environment of another package has no such count.
+        It has the checkpoints of `clickgym.run`, and its seconds count from the first reset to the
+        last step. ``unrecorded`` counts sessions that the environment played and that were not
+        measured; an environment of another package has no such count.
 
         Args:
             agent: a name for what chose the lists.
-            horizon: the first so many sessions since the wrapper was made; None takes all. Another
-                model or agent needs a new environment.
-            trained: the sessions from which the agent had learned before, in other environments.
-                Tables then tell it from agents that began here. 0: it began here; None: not told,
-                and tables say so.
+            horizon: the result covers the first so many sessions; by default all. Measure another
+                model or agent in a new environment.
+            trained: how many sessions the agent had learned from before, in other environments; 0
+                if it began here. Tables show it, or that it was not told (None).
 
         Raises:
             ValueError: there was no session, or not so many.
@@ -95,30 +92,30 @@ class _Recorded:
 
 
 class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
-    """Wrapper that measures regret, reward and clicks of any code that steps the environment: your
-    own loop, an agent, an RL library.
+    """Wrapper that measures regret, reward and clicks of any code that calls ``env.step``.
 
-    What ``env.step`` returns counts as what happened. The clicks are those of the observation. If
-    the observation shows none, because it was stacked or flattened, they are those of the users.
-    A training on several streams is one run: `clickgym.agents.vec_env` and `RecordVectorRegret`
-    measure all its streams together.
+    `result` returns what `clickgym.run` returns, so `clickgym.Results` can show your loop beside
+    other runs. What ``env.step`` returns counts as what happened. If the observation no longer
+    shows clicks, because it was stacked or flattened, the clicks of the users count. If one
+    training uses several streams, measure them together, with `clickgym.agents.vec_env` or
+    `RecordVectorRegret`.
 
     Args:
-        env: an environment of this package, wrapped or not; or an environment of another package,
-            whose observation is the clicks or a mapping with ``clicks``. Its ``info`` may contain
-            ``regret``, or ``expected_reward`` and ``optimal_reward``. Without them the measured
-            regret is nan. It is also nan behind a wrapper that changes the reward, unless this
-            wrapper puts a ``regret`` of its own into ``info``.
+        env: an environment of this package, wrapped or not; or one of another package that observes
+            the clicks, or a mapping with ``clicks``. Without ``regret``, or ``expected_reward`` and
+            ``optimal_reward``, in its ``info``, regret is nan. It is also nan behind a wrapper that
+            changes the reward, unless the wrapper puts its own ``regret`` into ``info``.
 
     Attributes:
-        meter: the number of sessions over all episodes, ``step``, and the totals after each:
-            ``regret``, ``reward`` and ``clicks``.
+        meter: ``step``, the number of sessions, and the totals after each of them: ``regret``,
+            ``reward`` and ``clicks``.
 
     Raises:
-        TypeError: ``env`` is no environment, or it is `ItemByItem`, whose steps are no sessions.
+        TypeError: ``env`` is not an environment, or it is `ItemByItem`, whose steps are not
+            sessions.
         ValueError: the observations of an environment of another package are not clicks.
-        SessionError: ``step`` returned clicks that are not 0 or 1, or a reward or a regret that is
-            not finite.
+        SessionError: ``step`` returned clicks other than 0 or 1, or a reward or regret that is not
+            finite.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -166,15 +163,14 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
 
 
 class RecordVectorRegret(_Recorded, VectorWrapper):
-    """`RecordRegret` for the streams of ``gym.make_vec``; sessions are counted step by step, and
-    within a step stream by stream.
+    """`RecordRegret` for the streams of ``gym.make_vec``, measured together as one training.
 
     Args:
-        env: what ``gym.make_vec`` returned for an id of this package; wrappers belong around this
-            one.
+        env: what ``gym.make_vec`` returned for an id of this package; put wrappers around this one.
 
     Attributes:
-        meter: as in `RecordRegret`, over all streams together.
+        meter: as in `RecordRegret`, over all streams together: step by step, and within a step
+            stream by stream.
 
     Raises:
         TypeError: another environment, or one that is wrapped.

@@ -34,30 +34,29 @@ SUMMARY, FIGURE, ROWS = "summary.csv", "regret", "results.parquet"
 
 
 class Results:
-    """The results of a sweep: rows, table and figure. `sweep` returns them; they can also be read
-    from a folder, or be made of single runs.
+    """The results of runs: rows, a table and a figure.
+
+    `sweep` returns them. You can also read them from a folder, or put single results together.
 
     Args:
-        source: the folder of a `sweep` or of ``clickgym run``, finished or not; several of them,
-            whose results stand in one table; or what `clickgym.run`, `RecordRegret.result` and
-            `sweep` return, or a list of such results and of folders. A run that is in two folders
-            counts once. Differences and p values are of runs of `clickgym.run` and `sweep` with the
-            same seed.
+        source: the folder of a `sweep` or of ``clickgym run``, finished or not; what
+            `clickgym.run`, `RecordRegret.result` or `sweep` returned; or a list of these, which
+            then stand in one table. A run that is in two folders counts once. Runs of
+            `clickgym.run` and `sweep` with the same seed are compared with each other.
 
     Attributes:
-        rows: a polars frame as in ``results.parquet``, a row for each run and checkpoint. These
-            columns say what the run was, and are null where they do not apply: env, instance,
-            query (of several), agent, sweep_seed (of a `sweep`), run, seed (of its users;
-            `clickgym.run` with it repeats a run, but no loop of your own), trained (sessions from
-            which the agent had learned before; null if not told) and unrecorded (sessions that
-            were simulated, and not recorded). Then come step, regret, reward, clicks, further
-            metrics, engine and seconds (wall time of the run).
-        configs: what the sweeps are of; without single runs, which have none.
+        rows: a polars frame with a row for each run and checkpoint. Columns that do not apply are
+            null: env, instance, query (of several), agent, sweep_seed, run, seed (of the users;
+            `clickgym.run` with it repeats a run), trained (sessions from which the agent had
+            learned before) and unrecorded (sessions that were played and not recorded). Then come
+            step, regret, reward, clicks, further metrics, engine and seconds (wall time of the
+            run).
+        configs: a `Config` for each sweep; single runs have none.
 
     Raises:
-        ValueError: the folder is not one of results; sweeps have other checkpoints, metrics or
-            versions, or one label for two things; or single runs have different numbers of sessions
-            or different rewards.
+        ValueError: the folder has no results; sweeps have other checkpoints, metrics or versions,
+            or one label for two things; single runs have different numbers of sessions, different
+            rewards, or one name for two agents.
 
     Warns:
         UserWarning: a folder has no finished run yet.

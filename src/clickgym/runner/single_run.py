@@ -31,41 +31,42 @@ def run(
     metrics: Sequence[str] = (),
     engine: Engine = "auto",
 ) -> Result:
-    """Let an agent rank for ``horizon`` sessions in an environment, and measure regret, reward and
+    """Let an agent play ``horizon`` sessions in an environment, and measure regret, reward and
     clicks.
 
     Args:
-        agent: any `Agent` or `Learner`; it continues from its present state and keeps its new state
-            afterwards. Its further runs are called ``"TopRank, continued"``. Or a name or class as
-            in `make_agent`, such as ``"TopRank"``: then an agent is made with ``seed``.
-        env: an environment, which is reset first; or what `sweep` takes, such as ``"PBMRank-v0"``
-            or a click model: then one is made. An environment of another package must have ranked
-            lists as actions (`RankedList`, or ``MultiDiscrete([L] * K)``), and the clicks, or a
-            mapping with ``clicks``, as observation. Its regret is known if each ``info`` has
-            ``regret``, or ``expected_reward`` and ``optimal_reward``.
+        agent: a name or class as in `make_agent`, such as ``"TopRank"``, of which an agent is made
+            with ``seed``; or an agent, which continues from its present state and keeps the new one
+            (a second run is called ``"TopRank, continued"``).
+        env: what `sweep` takes, such as ``"PBMRank-v0"`` or a click model; or an environment, which
+            is reset first. It may come from another package, if actions are ranked lists
+            (`RankedList` or ``MultiDiscrete([L] * K)``) and observations are the clicks or a
+            mapping with ``clicks``. Its regret is known if ``info`` has ``regret``, or
+            ``expected_reward`` and ``optimal_reward``.
         horizon: T, the number of sessions; ``1e6`` is accepted.
-        seed: the seed of ``env.reset`` (an agent object has its own). None continues with the
-            environment's generator. The column ``seed`` of a sweep has that of each of its runs.
-        checkpoints: the steps at which totals are kept, in ``1..T``; None takes about 150, dense at
-            the start and later at equal distances. The last is always T.
-        engine: ``"compiled"``, ``"python"`` (one ``env.step`` at a time), or ``"auto"``, which
-            takes the compiled engine if the pair allows it. Both engines give the same lists,
-            clicks and regret, bit for bit. A `Learner` takes only ``"auto"``.
-        metrics: names of further metrics, keys of `clickgym.runner.METRICS`. If candidates or
-            states change from session to session, metrics that need a best or a production list are
-            an error.
+        seed: the seed of the users (an agent object has its own). With None the environment goes on
+            with its generator. To repeat a run of a sweep, pass its ``seed``.
+        checkpoints: the steps at which totals are kept, in ``1..T``; by default about 150, dense at
+            the start. The last is always T.
+        engine: ``"compiled"``, ``"python"`` (one ``env.step`` at a time), or ``"auto"``, the
+            compiled engine if possible. Both give the same lists, clicks and regret, bit for bit.
+            A `Learner` takes only ``"auto"``.
+        metrics: names of further metrics, keys of `clickgym.runner.METRICS`. Those that need one
+            best or production list are refused if candidates or states change.
 
     Returns:
-        The measured run; ``result.engine`` says which engine ran. A warning says why, if its regret
-        is unknown.
+        The measured run. ``result.engine`` says which engine ran.
 
     Raises:
-        ValueError: on a bad horizon, checkpoint or engine, if ``engine="compiled"`` cannot serve
-            the pair, and if a query ends before the horizon; as `clickgym.make_agent`.
+        ValueError: a bad horizon, checkpoint or engine; ``engine="compiled"`` cannot play this
+            pair; a query ends before the horizon; and as `clickgym.make_agent`.
         AgentError: the agent proposed a bad list, or failed; the message names the step and the
-            fault.
+            cause.
         SessionError: the environment failed, or lists were better than its best list; the message
-            names it, the step and the fault.
+            names it, the step and the cause.
+
+    Warns:
+        UserWarning: regret is unknown, with the reason.
 
     Example:
         >>> import gymnasium as gym, clickgym

@@ -80,54 +80,51 @@ def sweep(
 ) -> Results:
     """Run every agent in every environment several times, and return the results as a table.
 
-    A finished run is saved at once; short runs in compiled code are saved after about 20,000
-    sessions. No number depends on the order of runs, on ``n_jobs`` or on the engine. The seed of a
-    run depends on ``seed``, the name of the instance and the number of the run. So all agents meet
-    the same users, and a label is only a name. `run` with the ``seed`` in the rows of a run repeats
-    this run. An object has the name by which it could be passed: the class `TopRank` is
-    ``"TopRank"``, your own class ``"my_module:MyAgent"``. Give a label, in a mapping, to an object
-    without such a name (a click model, arguments with an array).
+    All agents meet the same users: the seed of a run depends only on ``seed``, the instance and the
+    number of the run. Results do not depend on the order of runs, on ``n_jobs`` or on the engine,
+    and `run` with the ``seed`` in the rows of a run repeats it.
 
-    A folder is one sweep. The same call again plays what is missing, and a call with more of it
-    (runs, agents, environments, instances) adds what is new. Any other sweep is refused there: also
-    one whose agents, environments or users have another source now, which is the text of the files
-    of your classes, of your own modules that these import, and of files that arguments name. What
-    stands in a notebook or within a function cannot be compared, and needs a new folder each time.
+    With ``out``, each run is saved as soon as it is finished (short compiled runs after about
+    20,000 sessions). A folder holds one sweep. The same call again plays what is missing, and a
+    call with more runs, agents, environments or instances adds them. Any other sweep is refused
+    there, and so is one whose own classes were edited, or the modules of yours that they import, or
+    a file that an argument names. Agents that are defined in a notebook or within a function cannot
+    be compared, so they need a new folder each time.
 
     Args:
-        envs: ids or specs, as ``"PBMRank-v0"``, ``"PBMRank-v0:reward=any_click"`` or
+        envs: ids, as ``"PBMRank-v0"``, ``"PBMRank-v0:reward=any_click"`` or
             ``"my_module:MyRank-v0"``; ``(id, arguments)``; a click model; or a mapping from labels
             to these.
-        agents: names or specs, as ``"BatchRank"``, ``"CascadeKLUCB:feedback=first_click"`` or
+        agents: names, as ``"BatchRank"``, ``"CascadeKLUCB:feedback=first_click"`` or
             ``"my_module:MyAgent"``; classes or ``(class, arguments)``; or a mapping from labels to
-            these.
+            these. What has no name of its own (a click model, arguments with an array) needs a
+            label.
         horizon: T, sessions per run; ``1e6`` is accepted.
         runs: runs per pair.
-        instances: names, files or `Instance` objects; each is used in every environment.
-            ``"shipped"``, alone or in the list, stands for all real queries of the package. None
-            takes the default instances, which for most ids are one and the same query.
+        instances: names, files or `Instance` objects, each for every environment. ``"shipped"``,
+            alone or in the list, stands for all real queries of the package. None takes the default
+            instances, which for most ids are the same query.
         metrics: as in `run`.
         seed: the seed of the whole sweep.
         out: the results folder, created if missing. None leaves no files.
         n_jobs: the number of workers, as in joblib: -1 for all processors. Compiled pairs run in
-            threads, others in processes. If a ``joblib.parallel_config`` around the call names a
-            backend, it runs all pairs.
+            threads, others in processes. A ``joblib.parallel_config`` around the call can choose
+            another backend.
         checkpoints, engine: as in `run`.
         progress: whether to show a bar in a terminal (on stderr), and elsewhere a line a minute.
         overwrite: whether the folder is begun anew, without the runs that it has.
 
     Returns:
-        The results. The folder holds ``results.parquet``, ``summary.csv``, ``regret.png`` and
+        The results. The folder has ``results.parquet``, ``summary.csv``, ``regret.png``,
         ``regret.svg``, ``config.json`` and the folder ``runs``.
 
     Raises:
-        ValueError, TypeError: on bad arguments, before any work starts; on a folder that holds
-            another sweep or something else.
+        ValueError, TypeError: bad arguments, before any work starts; or a folder that holds another
+            sweep or something else.
         UnsuitedError: agents do not suit the environments; all are named.
-        AgentError, SessionError: an agent proposed a bad list, or an agent or an environment
-            failed. All runs saved before are kept.
-        WorkerError, OSError: a worker process died; or nothing more can be written. All runs
-            saved before are kept.
+        AgentError, SessionError: an agent or an environment failed. Runs saved before are kept.
+        WorkerError, OSError: a worker process died, or nothing more can be written. Runs saved
+            before are kept.
 
     Example:
         >>> import clickgym
