@@ -124,7 +124,7 @@ class Learner(BaseAgent):
     def engine_in(self, env: EnvTraits, wanted: str) -> str:
         name, reason = type(self).__name__, ""
         if env.obstacle:
-            reason = f"learns on streams of its own, which would bypass {env.layer}"
+            reason = f"learns on its own streams, which would bypass {env.layer}"
         elif env.changing:
             changes = f"a {env.changing} changes at given steps"
             reason = f"learns on streams with clocks of their own, and {changes}"
@@ -134,7 +134,7 @@ class Learner(BaseAgent):
         if reason:
             raise UnsuitedError(name, reason)
         if wanted != "auto":
-            raise ValueError(f"engine={wanted!r}: {name} has a loop of its own, {self.engine}")
+            raise ValueError(f"engine={wanted!r}: {name} has its own loop, {self.engine}")
         return self.engine
 
     def _check_names(self, names: Set[str]) -> None:

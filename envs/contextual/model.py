@@ -190,7 +190,9 @@ class ContextualModel(Users):
                 for query, row in enumerate(held_out)
             ]
         if self.held_out and (self.gain is None or users is not None or len(self.interactions)):
-            raise ValueError("held_out needs a gain, and neither users nor interactions")
+            raise ValueError(
+                "held_out needs a gain, and cannot be combined with users or interactions"
+            )
 
         self.pool = Pool(
             users=of_users,

@@ -71,7 +71,9 @@ class _Recorded:
         n_measured = self.meter.step
         last = n_measured if horizon is None else check_horizon(horizon)
         if not 0 < last <= n_measured:
-            raise ValueError(f"{n_measured:,} sessions were measured; a result of {last:,} is none")
+            raise ValueError(
+                f"horizon is {last:,}, but only {n_measured:,} sessions were measured so far"
+            )
         steps = checkpoint_steps(last)
         return Result(
             env=label_of(self.env),
@@ -134,7 +136,7 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
         check_kind("env", env, gym.Env, AN_ENV)
         if isinstance(env.action_space, Choices):
             raise TypeError(
-                "a step of ItemByItem chooses one item and is no session; measure inside of it: "
+                "a step of ItemByItem chooses one item and is not a session; measure inside it: "
                 "ItemByItem(RecordRegret(env))"
             )
         self._measure, self._has_warned = Measure(env), False
@@ -153,8 +155,8 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
         if math.isnan(regret) and users_of(self) and not self._has_warned:
             self._has_warned = True
             warnings.warn(
-                f"the regret in {name_of(self)} is unknown (nan): a wrapper changes the reward, "
-                "and puts no regret of its own into info",
+                f"the regret in {name_of(self)} is unknown (nan): a wrapper changes the reward "
+                "and does not put its own regret into info",
                 stacklevel=2,
             )
         self.meter.add(regret, earned, int(np.count_nonzero(clicks)))

@@ -200,6 +200,6 @@ def test_pages_of_a_session_in_two_files_are_one_list(tmp_path):
 
 def test_a_log_without_queries_says_what_was_not_read(log_file):
     text = LINES.replace("query", "term").replace("r,1", "q,1")
-    with pytest.warns(UserWarning, match="all sessions are of one query; .* term"):
+    with pytest.warns(UserWarning, match="sessions count as one query; .* term"):
         assert read_log(log_file("log.csv", text)).query_labels == ("all",)
     assert len(read_log(log_file("log.csv", text), columns={"query": "term"}).query_labels) == 1

@@ -138,7 +138,7 @@ def test_a_learner_is_not_compared_run_by_run() -> None:
         results.plot(reference="A2C:n_envs=8")
     queries = ["yandex-9982", "yandex-like"]
     for some, is_told in ((results, True), (results.select(["A2C:n_envs=8"]), False)):
-        assert ("users of its own, not those of the others" in some.to_latex()) == is_told
+        assert ("met its own users, not those of the others" in some.to_latex()) == is_told
     both = clickgym.sweep(["PBMRank-v0"], agents, 60, 1, instances=queries, n_jobs=1)
     assert both.table("A2C:n_envs=8")["difference"].null_count() == 1
 

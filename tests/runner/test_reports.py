@@ -175,7 +175,7 @@ def test_report_says_table_metrics_and_files(returned, folder, printed):
     assert re.search(r"difference +worst +median +reward +ndcg +any_click +time", out)
     for note in ("Reward, ndcg, any_click and time are per session.", "Differences to Random are"):
         assert note in out
-    assert "± is for any instances of which these are a sample. ± these" in out
+    assert "± is for instances like these. ± these is for exactly" in out
     assert "± is for more runs" not in out
     table = returned.table("Random")
     for row in table.iter_rows(named=True):
@@ -245,7 +245,7 @@ def test_table_in_latex(returned, folder, printed):
         assert unescaped.count("{") == unescaped.count("}")
         assert not re.search(r"[#_~^<>|]", unescaped)
         assert unescaped.count("$") % 2 == 0
-    assert "A positive difference is in favour of TopRank." in text
+    assert "Positive differences favour TopRank." in text
     assert re.search(r"textbackslash.* & \$\+[\d{},]+ ", text)
     printed_text = printed(["report", str(folder), "--latex", "--reference", "TopRank"])
     assert printed_text.strip() == to_latex(returned, "TopRank")

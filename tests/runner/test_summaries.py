@@ -222,7 +222,7 @@ def test_regret_that_is_unknown_of_one_agent_is_shown_of_none(capsys, tmp_path):
     assert results.table()["regret"].to_list() == [None, None]
     latex = results.to_latex()
     assert "Total reward after" in latex
-    assert "A negative difference is in favour of a." in latex
+    assert "Negative differences favour a." in latex
     results.report(tmp_path)
     assert "Total reward after" in capsys.readouterr().out
 

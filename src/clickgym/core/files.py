@@ -98,8 +98,9 @@ def check_format(where: object, number: object) -> None:
     """Raise a ValueError for a file of another version; it says which version reads the file."""
     if number != FORMAT:
         raise ValueError(
-            f"{where} is of another version of clickgym: its format is {number!r}, and this one "
-            f"reads {FORMAT}; make it anew under another name, or install clickgym {number}.0"
+            f"{where} was written by another version of clickgym (its format is {number!r}, and "
+            f"this one reads {FORMAT}); make it again under another name, or install "
+            f"clickgym {number}.0"
         )
 
 

@@ -29,7 +29,7 @@ def module_of(what: str, name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is not None and module.partition(".")[0] == error.name.partition(".")[0]:
             raise ValueError(
-                f"{what} {name!r}: there is no module {module!r} (looked in {here}, too)"
+                f"{what} {name!r}: there is no module {module!r} (also looked in {here})"
             ) from None
         fault: BaseException = error  # the module exists, but one of its own imports is missing
     except FAILURES as error:

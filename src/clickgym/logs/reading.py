@@ -135,8 +135,8 @@ def _rows(
             values[role] = pl.lit("all")
             if unread := sorted({*found} - {*names.values()}):
                 warnings.warn(
-                    "the log has no column query, so all sessions are of one query; --columns "
-                    f"names it, if it is one of {', '.join(unread)}",
+                    "the log has no column query, so all its sessions count as one query; if one "
+                    f"of the columns {', '.join(unread)} is the query, name it with --columns",
                     stacklevel=4,
                 )
         elif column not in table.columns:

@@ -177,7 +177,7 @@ class _Check:
             expect(takes(self.maker, name), f"it takes no argument {name}")
         for seed in (0, None):
             agent = self.make(seed=seed)
-            what = f"it makes a {type(agent).__name__}, which is no clickgym.agents.Agent"
+            what = f"it makes a {type(agent).__name__}, which is not a clickgym.agents.Agent"
             expect(isinstance(agent, Agent), what)
 
     def lists(self) -> None:

@@ -139,7 +139,7 @@ def by_label(what: str, things: Iterable[Thing] | Mapping[str, Thing]) -> dict[s
             raise ValueError(f"{what} {short(thing)} has no name; {cure}")
         if not isinstance(label, str) or not label.strip() or not label.isprintable():
             raise ValueError(
-                f"the label of {what} {short(thing)} is {label!r}; expected some words"
+                f"the label of {what} {short(thing)} is {label!r}; expected a name in plain text"
             )
         is_name = ":" in label or label in AGENTS or label in gym.registry
         if is_name and label != spec_of(thing):
@@ -234,7 +234,7 @@ def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
     if instance is not None:
         if "instance" in arguments or isinstance(maker, Users):
             raise ValueError(
-                f"the instance {instance!r} cannot be taken: {short(env)} has users of its own"
+                f"the instance {instance!r} cannot be used: {short(env)} has its own users"
             )
         arguments = {**arguments, "instance": instance}
     if isinstance(maker, Users):

@@ -416,5 +416,5 @@ def _check_runs(last: polars.DataFrame) -> None:
         raise ValueError(
             f"in {env} the regret of {agent} is unknown, and that of others is known, so their "
             "rewards differ; put the wrapper that changes the reward outside of RecordRegret, or "
-            "a regret of its own into info"
+            "its own regret into info"
         )

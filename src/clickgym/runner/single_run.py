@@ -92,6 +92,6 @@ def run(
     if np.isnan(result.regret[-1]):
         cause = "info has neither regret, nor expected_reward and optimal_reward"
         if own_step_of(env) is not None:
-            cause = "a wrapper changes the reward, and puts no regret of its own into info"
+            cause = "a wrapper changes the reward and does not put its own regret into info"
         warnings.warn(f"the regret in {name_of(env)} is unknown (nan): {cause}", stacklevel=2)
     return result

@@ -274,14 +274,12 @@ def remarks(rows: polars.DataFrame) -> dict[str, list[str]]:
         untold = of_agent.filter(IS_OWN)["trained"].null_count()
         texts = []
         if of_agent.select(IS_FROZEN.any()).item():
-            texts.append(
-                "did not learn in these runs, and what was lost in training is not counted"
-            )
+            texts.append("did not learn in these runs; what was lost in training is not counted")
         if trained.max():
             told = ", as far as told" if trained.null_count() else ""
             texts.append(f"after {span(trained.drop_nulls())} sessions of training{told}")
         elif untold:
-            texts.append("not told whether it had learned before (trained=)")
+            texts.append("trained= was not given, so it may have learned before")
         if unrecorded.max():
             texts.append(f"{span(unrecorded)} sessions were not recorded")
         if texts:

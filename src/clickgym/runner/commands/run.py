@@ -82,7 +82,10 @@ def run(
     n_jobs: Jobs = -1,
     checkpoints: Annotated[
         list[float] | None,
-        kept(metavar="STEP...", help="The sessions after which totals are kept; else about 150."),
+        kept(
+            metavar="STEP...",
+            help="The sessions after which totals are kept; by default about 150.",
+        ),
     ] = None,
     engine: Annotated[
         str,

@@ -335,7 +335,9 @@ class Metrics:
         builders = [(name, self._metrics[name].context) for name in self.summed]
         for name, build in builders:
             if build is not None and users_of(env) is None:
-                raise ValueError(f"the metric {name!r} needs the click model; {env} is no ClickEnv")
+                raise ValueError(
+                    f"the metric {name!r} needs the click model, and {env} is not a ClickEnv"
+                )
         return tuple(None if build is None else build(env, b) for _, build in builders)
 
     def before_step(self, env: Any, n_streams: int = 1) -> list[tuple[Any, ...]]:

@@ -108,7 +108,7 @@ def traits_of(env: gym.Env) -> EnvTraits:
     if isinstance(layer, gym.Wrapper):
         obstacle = f"the wrapper {name} must see every step"
     elif not isinstance(layer, ClickEnv):
-        obstacle = f"{name} is no ClickEnv: only its own step knows its users"
+        obstacle = f"{name} is not a ClickEnv, so only its own step knows its users"
     elif type(layer).step is not ClickEnv.step:
         obstacle = f"{name} has a step of its own"
     elif len(layer.model.starts) > 1:
@@ -211,6 +211,6 @@ def _check_best_list(
         step = steps[np.argmax(gains > ROUNDING)]
         raise SessionError(
             f"{name_of(env)}, by step {step}: {type(agent).__name__} showed better lists than the "
-            "best list of the users, so that regret is negative; clickgym.check_click_model of "
-            "your click model names the fault"
+            "best list of the users, so regret is negative; call clickgym.check_click_model with "
+            "your click model to find the fault"
         )

@@ -40,8 +40,8 @@ class FormattedTable(NamedTuple):
         title: the measure, horizon, instances and runs, and what intervals are over.
         headings: of the columns; the agent first.
         environments: the rows of each environment, by its name.
-        notes: sentences about runs that are not finished, unknown regret, and what agents got
-            beside clicks.
+        notes: sentences about unfinished runs, unknown regret, and what agents were told besides
+            clicks.
     """
 
     title: str
@@ -91,11 +91,11 @@ def in_words(
     are = f"{', '.join(averaged)} and {last_one} are" if averaged else f"{last_one} is"
     notes = [f"{are} per session."]
     if n_missing := results.n_missing:
-        notes.append(f"Runs that are not finished: {n_missing:,}. The same command resumes.")
+        notes.append(f"Runs not finished: {n_missing:,}. The same command resumes.")
     if len(unknown):
         why = f"Regret is unknown in {', '.join(map(shortened, unknown))}"
         notes.append(
-            f"{why}: no info has that of the reward which agents get. A higher total reward is "
+            f"{why}, because info does not tell it for this reward. A higher total reward is "
             "better."
         )
     notes += [*about_pairs(table), *about_users(results, table), *about_knowledge(results)]
@@ -174,24 +174,24 @@ def about_pairs(table: polars.DataFrame) -> Iterator[str]:
     over = sorted({*table["over"]})
     if "instances" in over:
         has_these = table["regret_ci95_runs"].count() > 0
-        these = " ± these is for these instances alone." * has_these
-        yield f"± is for any instances of which these are a sample.{these}"
+        these = " ± these is for exactly these instances." * has_these
+        yield f"± is for instances like these.{these}"
     elif "runs" in over and table["reward_ci95"].count():
-        yield "± is for more runs with these users, and says nothing about other users."
+        yield "± is for more runs with these users. It says nothing about other users."
     if table["difference"].count():
         units, reference = " or ".join(over), table["reference"][0]
         measure = measure_of(table)
-        sign = {"regret": "positive", "total reward": "negative"}.get(
-            measure, "positive difference of regret or negative"
+        better = {"regret": "Positive differences", "total reward": "Negative differences"}.get(
+            measure, "Positive differences of regret and negative ones of reward"
         )
         yield (
             f"Differences to {reference} are over the same {units}"
-            f"{', with 95 % intervals' * bool(table['difference_ci95'].count())}. A {sign} "
-            f"difference is in favour of {reference}."
+            f"{', with 95 % intervals' * bool(table['difference_ci95'].count())}. {better} favour "
+            f"{reference}."
         )
     if table["p"].count():
         yield (
-            "p is of the two-sided paired t test, adjusted for the agents of an environment by "
+            "p comes from a two-sided paired t test, and is adjusted for the number of agents by "
             "Holm's procedure. The intervals of differences are not adjusted."
         )
 
@@ -207,7 +207,7 @@ def about_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
         )
         if apart:
             whose = "its" if len(apart) == 1 else "their"
-            yield f"{' and '.join(apart)} met users of {whose} own, not those of the others."
+            yield f"{' and '.join(apart)} met {whose} own users, not those of the others."
         if own:
             yield (
                 f"{' and '.join(own)}: no differences, because only runs of clickgym.run and sweep "
@@ -228,8 +228,8 @@ def about_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
 
 
 def about_knowledge(results: Results) -> Iterator[str]:
-    """What agents got beside clicks, as far as their classes are at hand, and what they learned
-    before or were not measured in.
+    """What agents were told besides clicks, as far as their classes are at hand, what they had
+    learned before, and what was not recorded.
     """
     given = []
     for label in results.names("agent"):
@@ -238,9 +238,9 @@ def about_knowledge(results: Results) -> Iterator[str]:
             maker, _ = resolved_agent(results.spec("agent", label))
         names = [name for name in requirements(maker) if name != "ranking"]  # of baselines
         if names:
-            given.append(f"{label} got {', '.join(names)}")
+            given.append(f"{label} was told {', '.join(names)}")
     if given:
-        yield f"Beside clicks, {'; '.join(given)}."
+        yield f"Besides clicks, {'; '.join(given)}."
     for agent, texts in remarks(results.rows).items():
         yield f"{agent}: {'; '.join(texts)}."
 
