@@ -1,6 +1,5 @@
 """`CompiledAgent`, the base class of agents that consist of two kernels and a named tuple of
-arrays; `ContextualAgent`, whose kernels get features; `StateAgent`, whose kernels get the state of
-a user.
+arrays; `ContextualAgent`, with features; and `StateAgent`, with the state of a user.
 """
 
 from __future__ import annotations

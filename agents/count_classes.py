@@ -1,10 +1,10 @@
-"""⚠ A second implementation of `CascadeUCB1`, `CascadeKLUCB` and `DCMKLUCB`, which takes over from
-`LARGE` items on: their own kernels compute an index for each item, which takes up to four times as
-long there, and a hundred times as long with ten thousand items.
+"""⚠ A second implementation of `CascadeUCB1`, `CascadeKLUCB` and `DCMKLUCB` for `LARGE` items or
+more. Their own kernels compute an index for each item, which takes up to four times as long there,
+and a hundred times as long with ten thousand items.
 
-A change of the index, of the feedback or of the first counts of one of these agents belongs here,
-too. An agent with a hyper-parameter that is not among those of `READ`, with kernels of its own, or
-with first values of its own keeps an index for each item.
+If you change the index, the feedback or the first counts of one of these agents, change them here,
+too. A subclass with its own kernels or first values, or with a hyper-parameter that `READ` does not
+name, keeps an index for each item.
 
 The index of an item depends on its clicks c, its examinations N, and the session alone, and in a
 large catalogue few pairs (N, c) occur: items of equal counts are one class, with one index. The

@@ -1,4 +1,6 @@
-"""The published agents by family: what is not named here is in no table and no common test."""
+"""The published agents by family. An agent that is not named here is in no table and no common
+test.
+"""
 
 from .agent import Agent
 from .baselines import EpsilonGreedy, Fixed, Oracle, Random

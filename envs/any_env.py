@@ -1,4 +1,4 @@
-"""Sizes, sessions and labels of any environment, those of other packages included."""
+"""Sizes, sessions and labels of any environment, including those of other packages."""
 
 from __future__ import annotations
 

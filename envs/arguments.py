@@ -1,4 +1,4 @@
-"""Arguments of an environment: the simulated users that they describe."""
+"""The simulated users that the arguments of an environment describe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Totals over sessions: of a run at its checkpoints, and of a loop after each session."""
+"""Totals over sessions: at the checkpoints of a run, and after each session of your own loop."""
 
 from __future__ import annotations
 

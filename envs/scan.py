@@ -1,12 +1,12 @@
 """The best list for users who scan from the top without memory.
 
 An examined item i earns ``gain(i)``, and the scan continues below it with probability
-``continuation(i)``, whatever its position and the items above it are. So a list is worth ``Σ_k
+``continuation(i)``, whatever its position and the items above it. So a list is worth ``Σ_k
 gain(d_k) Π_{j<k} continuation(d_j)``, plus ``terminal`` if the scan reaches its end. Two
 neighbours, a above b, are worth ``gain(a) + continuation(a) gain(b)``, and the items below them are
-reached with the same probability in either order: a belongs above b if ``gain(a)/(1 -
-continuation(a))`` is larger. This orders any choice of items; dynamic programming from the bottom
-finds the choice.
+reached with the same probability in either order. So the item with the larger ``gain / (1 -
+continuation)`` comes first. This orders any set of items, and dynamic programming from the bottom
+finds the best set.
 """
 
 from __future__ import annotations

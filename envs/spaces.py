@@ -1,8 +1,8 @@
 """Ranked lists: their checks, and the action space of lists of K items out of L, as one action or
 as a batch.
 
-An item belongs on a list once. A policy that chooses each position by itself repeats items; what is
-shown then is the list that `without_repeats` makes of its action.
+An item can be on a list only once. A policy that chooses each position separately repeats items;
+`without_repeats` then makes the list that is shown.
 
 Shapes: L items (``n_items``), K positions (``n_positions``), n lists in a batch (``n_lists``).
 Items and positions count from 0, also in error messages.

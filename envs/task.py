@@ -1,4 +1,4 @@
-"""The law of simulated users: what a kind of users consists of, and the task of a click model.
+"""What a kind of simulated users consists of, and the task of a click model.
 
 A kind of users is a `Task`: a record, a declared state, and three kernels. Environments and the
 compiled loop simulate sessions by these three alone::

@@ -1,6 +1,4 @@
-"""Base class of simulated users: click models, and the other classes from which environments are
-built.
-"""
+"""Base class of simulated users: click models, and everything else that environments are made of."""
 
 from __future__ import annotations
 

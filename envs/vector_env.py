@@ -1,4 +1,4 @@
-"""The environment of simulated users, many streams of sessions at once."""
+"""The environment of simulated users, with many streams of sessions at once."""
 
 from __future__ import annotations
 
