@@ -82,17 +82,17 @@ ENVIRONMENTS: dict[str, Environment] = {}
 
 def register_click_model(env_id: str, model: str | type[Users]) -> None:
     """Register the environments of a click model: its id, and this id with the prefixes
-    ``NonStationary``, ``Contextual`` and ``Queries``; of users of another kind only the id.
+    ``NonStationary``, ``Contextual`` and ``Queries``.
 
-    A model without attraction has no contextual form. Episodes of users who may leave end when they
-    do, those of ``NonStationary`` after 100,000 sessions, and others after 1,000. If ``model`` is a
-    name, the class is not imported yet, and all forms are registered. ``gym.make`` then refuses a
-    form that the model does not have.
+    A model without attraction has no contextual form, and users that are not a click model have
+    only the id. Episodes end after 1,000 sessions, with ``NonStationary`` after 100,000, or when a
+    user leaves who may. If ``model`` is a name, the class is imported only when an environment is
+    made, and ``gym.make`` then refuses a form that it does not have.
 
     Args:
         env_id: an id of Gymnasium with a version, such as ``"MyRank-v0"``.
-        model: ``"module:Class"``, imported when an environment is first made; or a class that can
-            be imported from its module; or the short name of a click model.
+        model: ``"module:Class"``; or a class that can be imported from its module; or the short
+            name of a click model.
 
     Raises:
         TypeError: the model is neither users nor a name.

@@ -41,24 +41,24 @@ class Result:
     Attributes:
         env, instance, agent: the names of the environment (with its arguments, as in
             ``"PBMRank-v0:reward=any_click"``), of the instance and of the agent.
-        seed: the seed of ``env.reset``, and of an agent that was made by its name. `run` with this
-            seed repeats a run of `run` or `sweep`. It is None if there was none.
+        seed: the seed of the users, and of an agent that was made by its name; None if there was
+            none. `run` with this seed repeats a run of `run` or `sweep`.
         steps: ``(n,)`` the checkpoints, in sessions.
         regret: ``(n,)`` cumulative expected regret of the lists shown; nan if an environment of
-            another package does not report regret in every session, or a wrapper changes the reward
-            and puts no ``regret`` of its own into ``info``.
+            another package does not report it, or a wrapper changes the reward and does not put its
+            own ``regret`` into ``info``.
         reward: ``(n,)`` cumulative realised reward.
         clicks: ``(n,)`` cumulative number of clicks.
-        metrics: ``(n,)`` further metrics by name: cumulative sums, but for held-out queries.
+        metrics: ``(n,)`` further metrics by name; cumulative, except on held-out queries.
         seconds: wall time of the sessions, without the compilation of kernels.
-        engine: ``"compiled"``, ``"python"``, or the name of the library that ran the loop. It is
-            ``"own loop"`` if your program did, and ``"frozen policy"`` for a `FrozenPolicy`.
+        engine: ``"compiled"``, ``"python"``, the name of the library that ran the loop, ``"own
+            loop"`` if your program did, or ``"frozen policy"`` for a `FrozenPolicy`.
         query: the number of the query that was played, if the users have several; None if they have
             one, or several queries were played.
-        trained: the number of sessions from which the agent had learned before the first measured
-            one, as you said; None if nothing was said.
-        unrecorded: the number of sessions before the last measured one that the environment
-            simulated and nobody measured: before the record began, or inside other wrappers.
+        trained: how many sessions the agent had learned from before the first measured one, as you
+            said; None if you did not say.
+        unrecorded: how many sessions the environment played and nobody measured, up to the last
+            measured one.
     """
 
     env: str

@@ -1,4 +1,4 @@
-"""Base class of simulated users: click models, and everything else that environments are made of."""
+"""Base class of simulated users: of click models, and of all others that environments simulate."""
 
 from __future__ import annotations
 

@@ -64,28 +64,24 @@ SIGMAS = 5.0
 def check_agent(agent: AgentLike) -> None:
     """Check that an agent keeps to the interface of `clickgym.agents.Agent`.
 
-    It returns nothing, or raises an error that lists all faults.
-
-    The agent plays small problems. The arguments of its constructor choose them: with
-    ``n_features`` candidates have features, with ``n_states`` users have a memory, and otherwise
-    items stay the same. As in `run`, its seed is an integer. These are the checks:
+    It returns nothing, or raises an error that lists all faults. The agent plays small problems.
+    With ``n_features`` in its constructor they have candidates with features, and with ``n_states``
+    users with a memory. These are the checks:
 
     - the constructor works;
     - a list has different items, as many as positions, also with a single item and after the
       horizon;
     - the same seed gives the same lists;
-    - agents do not change one another, nor the arrays that they get;
-    - the numbers of the items mean nothing;
-    - of a `CompiledAgent`, both engines agree, and saving, loading and hyper-parameters work.
+    - agents do not change one another, or the arrays that they get;
+    - the order of items does not depend on their numbers;
+    - for a `CompiledAgent`, both engines agree, saving, loading and hyper-parameters work, and no
+      kernel uses an index out of range.
 
-    The kernels of a `CompiledAgent` run as Python functions first, which notice an index out of
-    range. Compiled kernels do not, unless ``NUMBA_BOUNDSCHECK=1`` is in the environment. Then any
-    run names the kernel. It does not check whether the agent learns.
+    It does not check whether the agent learns.
 
     Args:
-        agent: as for `clickgym.make_agent`: a class, ``"module:Class"``, or the name of an agent of
-            the package; with hyper-parameters ``"CascadeKLUCB:c=1.0"`` or ``(MyAgent, {"c":
-            1.0})``.
+        agent: as for `clickgym.make_agent`: a class, ``"module:Class"`` or the name of an agent;
+            with hyper-parameters ``"CascadeKLUCB:c=1.0"`` or ``(MyAgent, {"c": 1.0})``.
 
     Raises:
         AssertionError: the agent has faults; the message has a line for each.

@@ -375,29 +375,26 @@ def make_agent(
 ) -> BaseAgent:
     """Build an agent for an environment.
 
-    Sizes, the number of features and their scale come from the environment. If a paper assumes more
-    knowledge, it also comes from the environment unless you pass it: the examination probabilities
-    of PBM-UCB, the production list of `Fixed`, the optimum of `Oracle`. The rest of the click model
-    stays hidden.
+    Sizes come from the environment, and so does what a paper assumes known, unless you pass it: the
+    examination probabilities of PBM-UCB, the production list of `Fixed`, the best list of `Oracle`.
+    Everything else about the users stays hidden.
 
     Args:
-        agent: a name, as for the command line, ``"CascadeKLUCB:feedback=first_click"`` or
-            ``"my_module:MyAgent"``; a class, of `Agent` or stable-baselines3; or
+        agent: a name, as on the command line: ``"CascadeKLUCB:feedback=first_click"`` or
+            ``"my_module:MyAgent"``; a class of `Agent` or stable-baselines3; or
             ``(class, arguments)``.
         env: the environment that the agent will play.
-        horizon: T, the number of sessions; passed only to agents that take it.
+        horizon: T, the number of sessions, for agents that take it.
         seed: the seed of the agent's own generator.
-        **hyperparameters: further hyper-parameters of the agent.
+        **hyperparameters: hyper-parameters of the agent.
 
     Returns:
-        The agent; its attribute ``filled_in`` says what was filled in from the environment and the
-        horizon.
+        The agent. Its attribute ``filled_in`` has what came from the environment and the horizon.
 
     Raises:
-        ValueError: the agent is unknown; it needs a horizon that is missing, or knowledge that the
-            environment does not have; or the function that makes it returned an agent that has
-            already played.
-        TypeError: on a hyper-parameter that the agent does not take.
+        ValueError: the agent is unknown; it needs a horizon, or knowledge that the environment does
+            not have; or a function returned an agent that has already played.
+        TypeError: the agent does not take a hyper-parameter.
 
     Example:
         >>> import gymnasium as gym, clickgym
