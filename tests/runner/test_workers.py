@@ -1,5 +1,5 @@
-"""Workers play the code that the process that started them has; full disks and workers that die are
-told in one line, and what is finished is kept.
+"""Workers play your modules as their files are; full disks and workers that die are told in a line,
+and what is finished is kept.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ import clickgym
 
 MODULE = """
     from clickgym.agents import Agent
-
-    SHOWN = None
 
     class Forward(Agent):
         def __init__(self, n_items, n_positions, *, seed=None):
@@ -49,25 +47,15 @@ def rank_with(write, text):
     return write("edited_agent", dedent(MODULE.replace("list(range(n_positions))", text))).Forward
 
 
-@pytest.mark.parametrize("name", ["self.SHOWN", "SHOWN"])
-def test_one_job_and_two_play_the_class_that_the_caller_has(write, name):
-    """With an attribute, or a variable of its module, that the program has set."""
-    agent, regret = rank_with(write, name), []
-    owner = sys.modules[agent.__module__] if name == "SHOWN" else agent
-    up, down = [0, 1, 2, 3, 4], [4, 3, 2, 1, 0]
-    for n_jobs, shown in ((1, down), (2, down), (2, up)):
-        owner.SHOWN = shown
-        results = clickgym.sweep(["PBMRank-v0"], {"it": agent}, 50, 2, n_jobs=n_jobs)
-        regret.append(results.frame["regret"].to_list())
-    assert regret[0] == regret[1] != regret[2]
-
-
-def test_a_module_that_cannot_be_pickled_is_imported(write):
-    """As joblib imports all modules."""
-    text = dedent(MODULE).replace("SHOWN = None", "import threading\nSHOWN = threading.Lock()")
-    agent = write("locked_agent", text.replace("return self", "SHOWN\n        return self")).Forward
-    results = clickgym.sweep(["PBMRank-v0"], {"it": agent}, 50, 2, n_jobs=2)
-    assert results.rows["run"].n_unique() == 2
+def test_one_job_and_two_play_an_edited_class(write):
+    """After its import anew: worker processes of an earlier sweep do not play its old text."""
+    regret = []
+    for shown in ("[0, 1, 2, 3, 4]", "[4, 3, 2, 1, 0]"):
+        agent = rank_with(write, shown)
+        for n_jobs in (1, 2):
+            results = clickgym.sweep(["PBMRank-v0"], {"it": agent}, 50, 2, n_jobs=n_jobs)
+            regret.append(results.frame["regret"].to_list())
+    assert regret[0] == regret[1] != regret[2] == regret[3]
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

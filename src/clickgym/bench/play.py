@@ -24,7 +24,6 @@ from ..runner.make import (
 )
 from ..runner.play.play_run import engine_of
 from ..runner.single_run import run
-from ..runner.sources import Source
 from ..runner.sweep import resumable
 from ..runner.workers import in_parallel, say_resumed
 from .results import read_results, write_results
@@ -107,7 +106,7 @@ def play(
     Returns:
         One row for each task and run: ``task``, ``run``, ``loss`` and ``seconds``.
     """
-    maker, passed = resolved_agent(agent)
+    maker = resolved_agent(agent)[0]
     make_folder(out)
     files = [out / f"{task.name}.parquet" for task in tasks]
     if there := sum(file.exists() for file in files):
@@ -116,11 +115,10 @@ def play(
         (play_task, agent, task, runs, seed, file) for task, file in zip(tasks, files, strict=True)
     ]
     compiled = isinstance(maker, type) and issubclass(maker, CompiledAgent)
-    own_modules = Source((maker, passed)).modules
     finished: list[polars.DataFrame] = []
     with resumable(out, lambda: f"{len(finished)} of {len(tasks)} tasks"):
         prefer = "threads" if compiled else "processes"
-        for table in watch(in_parallel(calls, n_jobs, prefer, "generator", own_modules)):
+        for table in watch(in_parallel(calls, n_jobs, prefer, "generator")):
             finished.append(table)
     return polars.concat(finished)
 

@@ -1,8 +1,12 @@
-"""Import of modules that the caller names as ``module:Name``; names in files are never imported."""
+"""Your own modules: their import by name, ``module:Name``, and the digests of their files. Names in
+files are never imported.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
+from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -39,3 +43,21 @@ def module_of(what: str, name: str) -> ModuleType:
     raise ImportError(
         f"{what} {name!r}: the module {module!r} cannot be imported: {why}{cause(fault)}"
     ) from fault
+
+
+INSTALLED = (os.path.dirname(os.__file__), "site-packages", "dist-packages")
+"""Parts of the paths of modules that are not your own: of Python and of installed packages."""
+
+
+def own_modules() -> dict[str, str]:
+    """The digests of the files of your own modules that are loaded, by the names of the modules: of
+    all that are neither of Python nor of an installed package, nor of this one.
+    """
+    found = {}
+    for name, module in [*sys.modules.items()]:
+        file = getattr(module, "__file__", None)
+        if not isinstance(file, str) or name.partition(".")[0] == "clickgym":
+            continue
+        if not any(part in file for part in INSTALLED) and os.path.isfile(file):
+            found[name] = sha256(Path(file).read_bytes()).hexdigest()
+    return found

@@ -387,7 +387,7 @@ def _played(
     users = {name: users for name, users in Users.classes.items() if not _is_built_in(users)}
     calls = [(play_runs, *task, config, users, on_chunk if is_here else None) for task in tasks]
     try:
-        for runs in in_parallel(calls, n_jobs, workers, own_modules=config.sources):
+        for runs in in_parallel(calls, n_jobs, workers):
             if not is_here:
                 bar.advance(len(runs) * config.horizon)
             yield runs

@@ -5,16 +5,14 @@ the process that started them ends them.
 from __future__ import annotations
 
 import faulthandler
-import math
 import os
 import re
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
-from types import FunctionType, ModuleType
 from typing import Any, Self
 
 import joblib
@@ -24,12 +22,8 @@ from joblib.parallel import LokyBackend, get_active_backend
 from rich.console import Console
 
 from ..core.kernels import COMPILING, compiling
+from ..core.modules import own_modules
 from .console import errors, say
-
-try:  # that of joblib before 1.6
-    from joblib.externals import cloudpickle
-except ImportError:
-    import cloudpickle
 
 
 def in_parallel(
@@ -37,9 +31,9 @@ def in_parallel(
     n_jobs: int,
     prefer: str,
     return_as: str = "generator_unordered",
-    own_modules: Iterable[str] = (),
 ) -> Iterator[Any]:
-    """Run functions in workers.
+    """Run functions in workers. Worker processes import modules from their files, as joblib always
+    does, and new ones are started after an edit of your own modules.
 
     Args:
         calls: functions, each with its arguments.
@@ -47,71 +41,20 @@ def in_parallel(
         prefer: ``"threads"`` or ``"processes"``; a ``joblib.parallel_config`` comes first.
         return_as: ``"generator"`` yields the results in the order of the calls,
             ``"generator_unordered"`` each when it is there.
-        own_modules: whose classes go to processes as they are here, as those of a script do;
-            without it, joblib has processes import modules from their files.
 
     Yields:
         The results.
     """
-    calls = [*calls]
     backend, _ = get_active_backend(prefer=prefer)
-    is_loky = isinstance(backend, LokyBackend)
-    start = {"initializer": start_worker, "initargs": tuple(sys.path)} if is_loky else {}
+    start: dict[str, Any] = {}
+    if isinstance(backend, LokyBackend):  # which keeps its processes for calls that start alike
+        start = {"initializer": start_worker, "initargs": (*sys.path, own_modules())}
     parallel = joblib.Parallel(
         n_jobs=n_jobs, prefer=prefer, return_as=return_as, batch_size=1, **start
     )
-    with _sent_whole(own_modules if is_loky else (), calls):
-        with ignoring_interrupts():
-            results = parallel(
-                joblib.delayed(function)(*arguments) for function, *arguments in calls
-            )
-        yield from results
-
-
-CALLABLES = FunctionType, staticmethod
-MOST = 1_000_000
-"""Bytes by which modules that are sent may make the calls longer."""
-
-
-@contextmanager
-def _sent_whole(modules: Iterable[str], calls: Sequence[Any]) -> Iterator[None]:
-    """Context in which joblib sends the classes and functions of some modules as they are here.
-    Modules that have kernels, cannot be pickled or hold much data are imported as usual.
-
-    Args:
-        modules: the names; those that are not imported do not count.
-        calls: what will be sent.
-    """
-    known = cloudpickle.list_registry_pickle_by_value()
-    own = [sys.modules[name] for name in modules if name in sys.modules and name not in known]
-    own = [module for module in own if not _has_kernels(module)]  # numba would not know copies
-    size = _size(calls) if own else 0.0
-    for module in own:
-        cloudpickle.register_pickle_by_value(module)
-    if own and _size(calls) - size > MOST:
-        while own:
-            cloudpickle.unregister_pickle_by_value(own.pop())
-    try:
-        yield
-    finally:
-        for module in own:
-            cloudpickle.unregister_pickle_by_value(module)
-
-
-def _has_kernels(module: ModuleType) -> bool:
-    held = [*vars(module).values()]
-    held += [value for one in held if isinstance(one, type) for value in vars(one).values()]
-    held = [getattr(one, "__func__", one) for one in held if isinstance(one, CALLABLES)]
-    own = [function for function in held if function.__module__ == module.__name__]
-    return any(hasattr(function, "is_kernel") for function in own)
-
-
-def _size(thing: Any) -> float:
-    """The bytes of something when it is sent; infinity if it cannot be."""
-    try:
-        return len(cloudpickle.dumps(thing))
-    except Exception:  # pickle and objects of any package raise many
-        return math.inf
+    with ignoring_interrupts():
+        results = parallel(joblib.delayed(function)(*arguments) for function, *arguments in calls)
+    yield from results
 
 
 def what_broke(error: BrokenExecutor) -> str:
@@ -126,10 +69,8 @@ def what_broke(error: BrokenExecutor) -> str:
     return f"a worker process could not load what was sent to it: {lines[-1].strip()}"
 
 
-def start_worker(*_: str) -> None:
-    """Set up a worker process; where modules are found elsewhere than before, joblib starts new
-    ones.
-    """
+def start_worker(*_: object) -> None:
+    """Set up a worker process; the arguments say where it finds modules, and what is in yours."""
     if "PYTHONFAULTHANDLER" not in os.environ:  # or joblib prints a page; the parent has a line
         faulthandler.enable(open(os.devnull, "w"))  # noqa: SIM115 (as long as the process)
 
