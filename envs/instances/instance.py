@@ -156,8 +156,12 @@ class Instance:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the instance to a JSON file, atomically; `load_instance` reads it."""
+        write_whole(Path(path), json.dumps(self.to_dict(), ensure_ascii=False) + "\n")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `save` writes, as plain lists and numbers."""
         initial = self.initial_ranking
-        entries = {
+        return {
             "format": FORMAT,
             "version": VERSION,
             "name": self.name,
@@ -168,7 +172,6 @@ class Instance:
             "estimation": dict(self.estimation),
             "models": [model.to_dict() for model in self.models.values()],
         }
-        write_whole(Path(path), json.dumps(entries, ensure_ascii=False) + "\n")
 
 
 def instance_of(

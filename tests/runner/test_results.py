@@ -88,7 +88,7 @@ def test_grown_folder_equals_one_sweep(whole, tmp_path, played, key):
         *("config.json", "runs", "results.parquet", "summary.csv", "regret.png", "regret.svg")
     }
     config = json.loads((tmp_path / "config.json").read_text())
-    assert (config["clickgym"], config["horizon"]) == (clickgym.__version__, 300)
+    assert (config["versions"]["clickgym"], config["horizon"]) == (clickgym.__version__, 300)
 
 
 def test_interrupted_sweep_says_what_is_kept_and_resumes(whole, tmp_path, played, printed):
@@ -210,7 +210,9 @@ def test_changed_source_of_an_own_class(words, tmp_path, monkeypatch, played, ca
         importlib.invalidate_caches()
         assert main([*words, *more]) == code
         assert played.count == count
-        told = "clickgym: changing has changed since the runs in out: choose another folder (--out)"
+        told = (
+            "clickgym: changing.py has changed since the runs in out: choose another folder (--out)"
+        )
         assert (told in capsys.readouterr().err) == (code == 2)
 
 
@@ -261,6 +263,19 @@ def test_what_cannot_be_joined(whole, tmp_path):
     sweep(b, **FIRST, checkpoints=[300], overwrite=True)
     with pytest.raises(ValueError, match=r"b cannot be shown with .*whole.*: .* of checkpoints \["):
         numbers(whole, b)
+
+
+def test_folders_between_which_own_code_changed(tmp_path, monkeypatch):
+    """They are shown, and a warning says it."""
+    monkeypatch.syspath_prepend(tmp_path)
+    for seed in (1, 2):
+        (tmp_path / "between.py").write_text(f"c = {seed}")
+        sys.modules.pop("between", None)
+        importlib.import_module("between")
+        sweep(tmp_path / str(seed), **FIRST, seed=seed)
+    with pytest.warns(UserWarning, match=r"^between\.py changed between .*1 and .*2$"):
+        assert numbers(tmp_path / "1", tmp_path / "2").filter(step=300).height == 4
+    del sys.modules["between"]
 
 
 class Moves(EpsilonGreedy):

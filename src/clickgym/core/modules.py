@@ -49,15 +49,28 @@ INSTALLED = (os.path.dirname(os.__file__), "site-packages", "dist-packages")
 """Parts of the paths of modules that are not your own: of Python and of installed packages."""
 
 
-def own_modules() -> dict[str, str]:
-    """The digests of the files of your own modules that are loaded, by the names of the modules: of
-    all that are neither of Python nor of an installed package, nor of this one.
+def own_modules(*, with_script: bool = False) -> dict[str, str]:
+    """The digests of the files of your own modules that are loaded: of all that are neither of
+    Python nor of an installed package, nor of this one.
+
+    Args:
+        with_script: the script that was started, too.
+
+    Returns:
+        Digests by files, such as ``"my_module.py"`` or ``"my_package/agents.py"``.
     """
-    found = {}
+    found, script = {}, sys.modules.get("__main__")
     for name, module in [*sys.modules.items()]:
         file = getattr(module, "__file__", None)
-        if not isinstance(file, str) or name.partition(".")[0] == "clickgym":
+        if not isinstance(file, str) or (module is script and not with_script):
             continue
-        if not any(part in file for part in INSTALLED) and os.path.isfile(file):
-            found[name] = sha256(Path(file).read_bytes()).hexdigest()
+        is_own = name.partition(".")[0] != "clickgym" and not any(it in file for it in INSTALLED)
+        if is_own and os.path.isfile(file):
+            depth = name.count(".") + 1 + file.endswith("__init__.py")
+            found["/".join(Path(file).parts[-depth:])] = digest_of(file)
     return found
+
+
+def digest_of(file: str) -> str:
+    """The digest of what is in a file."""
+    return sha256(Path(file).read_bytes()).hexdigest()

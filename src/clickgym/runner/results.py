@@ -22,7 +22,7 @@ from ..core.checks import (
 )
 from ..core.files import make_folder, parquet, write_whole
 from ..envs.result import TIMED, Result
-from .store import Column, Config, difference, read_folder, rows_of_sweep
+from .store import Column, Config, changed_files, difference, read_folder, rows_of_sweep
 from .summaries import IS_OWN, RUN, final_table, metrics_of
 
 if TYPE_CHECKING:
@@ -59,7 +59,8 @@ class Results:
             rewards, or one name for two agents.
 
     Warns:
-        UserWarning: a folder has no finished run yet.
+        UserWarning: a folder has no finished run yet; or code of your own, or a file that an
+            argument names, changed between two folders.
 
     Example:
         >>> import clickgym
@@ -126,7 +127,7 @@ class Results:
     def spec(self, column: Column, label: str) -> str:
         """What stands behind a label, as it could be typed; the label itself if that is unknown."""
         labels = [config.labels(column) for config in self.configs]
-        return next((known[label].spec for known in labels if label in known), None) or label
+        return next((known[label] for known in labels if label in known), None) or label
 
     @property
     def n_missing(self) -> int:
@@ -368,6 +369,8 @@ def _joined(parts: Sequence[Part]) -> tuple[polars.DataFrame, list[Config]]:
     for (first, one), (second, other) in combinations(unlike.values(), 2):
         if fault := difference(first, one, other):
             raise ValueError(f"{second} cannot be shown with {first}: {fault}")
+        if names := changed_files(one, other):
+            warnings.warn(f"{', '.join(names)} changed between {first} and {second}", stacklevel=3)
     if not frames:
         raise ValueError(f"{', '.join(map(str, parts))} hold no finished run yet")
     rows = polars.concat(frames, how="diagonal").select(polars.exclude(TIMED), *TIMED)

@@ -7,20 +7,28 @@ by a full disk or the end of the process, is no finished run.
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
+from importlib.metadata import version
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
+import joblib
 import numpy as np
 import polars
 
 from ..core.checks import short
 from ..core.compiling import numba
 from ..core.files import FORMAT, append, check_format, make_folder, read_json, write_whole
+from ..core.modules import digest_of, own_modules
+from ..envs import Instance, Users
+from ..envs.instances.instance import FAMILIES
 from ..envs.result import Result, rows_of_runs
+from .make import spec_of, split
 
 CONFIG, RUNS = "config.json", "runs"
 """The file and the folder within a results folder."""
@@ -32,47 +40,34 @@ Runs = dict[Key, Result]
 """Finished runs, in which environments, instances and agents have their labels."""
 
 
-class Meaning(NamedTuple):
-    """What a label stands for.
-
-    Attributes:
-        spec: as it could be typed; None for an object without a spec.
-        digest: of `Source`; None if it cannot be compared.
-    """
-
-    spec: str | None
-    digest: str | None
-
-
 @dataclass(frozen=True, kw_only=True)
 class Config:
     """What a sweep is of.
 
     Attributes:
-        clickgym: the version of the package.
-        versions: of the packages that it computes with.
+        versions: of clickgym and of the packages that it computes with.
         horizon: T, sessions per run.
         checkpoints: the steps at which results are kept.
         metrics: their names.
         runs: how many of each agent in each place.
         seed: of the sweep.
-        envs, instances, agents: their labels, and what these stand for.
+        envs, instances, agents: what each label stands for, as `text_of` has it.
         places: the labels of each environment and instance in which the agents play.
-        sources: a digest of each file behind the labels, as `Source` has them.
+        files: the digests of your own modules, and of files that arguments name; None for a
+            notebook, which has no file.
     """
 
-    clickgym: str
     versions: dict[str, str]
     horizon: int
     checkpoints: list[int]
     metrics: list[str]
     runs: int
     seed: int
-    envs: dict[str, Meaning]
-    instances: dict[str, Meaning]
-    agents: dict[str, Meaning]
+    envs: dict[str, str | None]
+    instances: dict[str, str | None]
+    agents: dict[str, str | None]
     places: list[tuple[str, str]]
-    sources: dict[str, str | None]
+    files: dict[str, str | None]
 
     @classmethod
     def from_json(cls, where: object, content: Mapping[str, Any]) -> Self:
@@ -84,8 +79,6 @@ class Config:
         check_format(where, content.get("format"))
         try:
             own = {one.name: content[one.name] for one in fields(cls)}
-            for name in ("envs", "instances", "agents"):
-                own[name] = {label: Meaning(*found) for label, found in own[name].items()}
             return cls(**own | {"places": [(env, instance) for env, instance in own["places"]]})
         except (TypeError, KeyError, ValueError) as error:
             raise ValueError(f"{where} is not the configuration of a sweep ({error})") from None
@@ -94,9 +87,9 @@ class Config:
         """This configuration as a JSON object, with the format."""
         return {"format": FORMAT, **asdict(self)}
 
-    def labels(self, column: Column) -> dict[str, Meaning]:
+    def labels(self, column: Column) -> dict[str, str | None]:
         """The labels of a column, and what they stand for."""
-        found: dict[str, Meaning] = getattr(self, f"{column}s")
+        found: dict[str, str | None] = getattr(self, f"{column}s")
         return found
 
     def trials(self) -> Iterator[Key]:
@@ -116,8 +109,57 @@ class Config:
 
 
 def versions() -> dict[str, str]:
-    """The versions of the packages that digits depend on, beside clickgym."""
-    return {"numpy": np.__version__, "numba": numba.__version__ if numba else "not installed"}
+    """The versions of the packages that digits depend on."""
+    return {
+        "clickgym": version("clickgym"),
+        "numpy": np.__version__,
+        "numba": numba.__version__ if numba else "not installed",
+    }
+
+
+def text_of(thing: Any) -> str | None:
+    """What an agent, an environment or an instance is, in text: its spec, with a digest of users
+    and instances that were made in Python. None if it has no text, as a lambda.
+
+    Example:
+        >>> from clickgym.agents import TopRank
+        >>> text_of((TopRank, {"delta": 0.1})), text_of(lambda **sizes: TopRank(**sizes))
+        ('TopRank:delta=0.1', None)
+    """
+    maker, arguments = split(thing)
+    return spec_of((_plain(maker), {key: _plain(value) for key, value in arguments.items()}))
+
+
+def _plain(value: Any) -> Any:
+    """A part of a spec as JSON, if there is a way."""
+    if isinstance(value, Users | Instance):
+        return f"{type(value).__name__} {joblib.hash(value.to_dict())}"
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    return str(value) if isinstance(value, os.PathLike) else value
+
+
+def files_behind(things: Iterable[Any]) -> dict[str, str | None]:
+    """The digests of your own modules that are loaded, and of the files that arguments name. The
+    script counts if a class or function of the sweep stands in it; a notebook has none.
+
+    Args:
+        things: agents, environments and instances, as they were passed.
+    """
+    parts = [split(thing) for thing in things]
+    makers = [*(getattr(maker, "entry_point", maker) for maker, _ in parts)]
+    makers += [*Users.classes.values(), *FAMILIES.values()]
+    in_script = any(getattr(maker, "__module__", "") == "__main__" for maker in makers)
+    found: dict[str, str | None] = {**own_modules(with_script=in_script)}
+    if in_script and not hasattr(sys.modules["__main__"], "__file__"):
+        found["__main__"] = None
+    for maker, arguments in parts:
+        for name in (maker, *arguments.values()):
+            # stable-baselines3 adds .zip to the names of its files
+            for file in (name, f"{name}.zip") if isinstance(name, str | os.PathLike) else ():
+                if os.path.isfile(file):
+                    found[str(name)] = digest_of(file)
+    return found
 
 
 # --------------------------------------------------------------------------------------- one folder
@@ -153,7 +195,7 @@ def open_folder(folder: Path, config: Config, out: object, *, overwrite: bool = 
             new.write(content)
     except FileExistsError:
         before = Config.from_json(out, read_json(file))
-        if fault := _not_in(out, before, config) or difference(out, before, config):
+        if fault := _not_resumed(out, before, config):
             cure = "choose another folder (--out), or play all again with --overwrite"
             raise ValueError(f"{fault}: {cure}") from None
         if before != config:
@@ -162,17 +204,26 @@ def open_folder(folder: Path, config: Config, out: object, *, overwrite: bool = 
     return read_runs(folder, config)
 
 
-def _not_in(out: object, before: Config, config: Config) -> str:
-    """What of an earlier sweep into a folder a later one does not have, in words."""
+def _not_resumed(out: object, before: Config, config: Config) -> str:
+    """Why a sweep cannot go on in the folder of an earlier one, in words."""
     if before.seed != config.seed:
         return f"{out} holds a sweep of seed {before.seed}, not {config.seed}"
     if before.runs > config.runs:
         return f"{out} holds a sweep of {before.runs} runs, not {config.runs}"
     for column in COLUMNS:
-        for label in before.labels(column):
+        for label, text in before.labels(column).items():
             if label not in config.labels(column):
                 return f"{out} holds the {column} {label}, too, and this sweep does not"
-    return ""
+            if text is None:
+                return (
+                    f"{column} {label} cannot be compared with that in {out}, because it has no "
+                    "text such as module:Class:key=value"
+                )
+    if None in before.files.values():
+        return f"what stands in a notebook cannot be compared with what made the runs in {out}"
+    for name in changed_files(before, config):
+        return f"{name} has changed since the runs in {out}"
+    return difference(out, before, config)
 
 
 def read_folder(folder: Path) -> tuple[Config, Runs]:
@@ -195,22 +246,13 @@ def read_runs(folder: Path, config: Config) -> Runs:
     for file in sorted((folder / RUNS).glob("[!.]*.jsonl")):
         for line in file.read_bytes().splitlines():
             try:
-                number, facts, totals, metrics = json.loads(line)
-                regret, reward = (
-                    np.array(totals["regret"], float),
-                    np.array(totals["reward"], float),
-                )
-                clicks = np.array(totals["clicks"], np.int64)
-                summed = {name: np.array(metrics[name], float) for name in config.metrics}
-                result = Result(
-                    **facts,
-                    steps=steps,
-                    regret=regret,
-                    reward=reward,
-                    clicks=clicks,
-                    metrics=summed,
-                )
-                runs[result.env, result.instance, result.agent, number] = result
+                number, facts, *sums = json.loads(line)
+                arrays: list[Any] = [
+                    {name: np.array(values) for name, values in one.items()} for one in sums
+                ]
+                totals, metrics = arrays
+                run = Result(**facts, **totals, steps=steps, metrics=metrics)
+                runs[run.env, run.instance, run.agent, number] = run
             except (ValueError, TypeError, KeyError):  # it was cut short
                 continue
     return runs
@@ -289,7 +331,7 @@ def run_seed(seed: int, instance: str, run: int, n_queries: int = 1) -> int:
 
 # --------------------------------------------------------------------------------------- comparison
 
-SETTING = ("clickgym", "versions", "horizon", "checkpoints", "metrics")
+SETTING = ("versions", "horizon", "checkpoints", "metrics")
 """What the runs of one table have in common."""
 
 
@@ -305,20 +347,12 @@ def difference(where: object, one: Config, other: Config) -> str:
         if first != second:
             return f"{where} holds runs of {name} {short(first)}, not {short(second)}"
     for column in COLUMNS:
-        meanings = other.labels(column)
-        for label, (spec, digest) in one.labels(column).items():
-            if label in meanings and digest is None:
-                return (
-                    f"{column} {label} cannot be compared with that in {where}: give it a name in "
-                    "a module, and arguments that can be pickled"
-                )
-            if label in meanings and digest != meanings[label].digest:
-                return f"{where} holds another {column} under the name {label} ({spec})"
-    for name, digest in one.sources.items():
-        if name in other.sources and digest is None:
-            return (
-                f"{name} has no file to compare with that of {where}: put its class into a module"
-            )
-        if name in other.sources and digest != other.sources[name]:
-            return f"{name} has changed since the runs in {where}"
+        for label, text in one.labels(column).items():
+            if other.labels(column).get(label, text) != text:
+                return f"{where} holds another {column} under the name {label} ({text})"
     return ""
+
+
+def changed_files(one: Config, other: Config) -> list[str]:
+    """The files behind two sweeps that are not the same in both."""
+    return [name for name, it in one.files.items() if other.files.get(name, it) != it]

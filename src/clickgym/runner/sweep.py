@@ -10,7 +10,6 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from importlib.metadata import version
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -37,23 +36,22 @@ from .make import (
     make_env,
     resolved_agent,
     resolved_env,
-    spec_of,
 )
 from .play.loop import OnChunk
 from .play.metrics import Metrics
 from .play.play_run import Engine, check_episode, engine_of, play, warn_of_features
 from .results import Results
-from .sources import Source
 from .store import (
     Config,
     Key,
-    Meaning,
     Runs,
     add_runs,
+    files_behind,
     new_file,
     open_folder,
     rows_of_sweep,
     run_seed,
+    text_of,
     versions,
 )
 from .workers import Progress, in_parallel, say_resumed, what_broke
@@ -87,9 +85,10 @@ def sweep(
     With ``out``, each run is saved as soon as it is finished (short compiled runs after about
     20,000 sessions). A folder holds one sweep. The same call again plays what is missing, and a
     call with more runs, agents, environments or instances adds them. Any other sweep is refused
-    there, and so is one whose own classes were edited, or the modules of yours that they import, or
-    a file that an argument names. Agents that are defined in a notebook or within a function cannot
-    be compared, so they need a new folder each time.
+    there, and so is one after an edit of one of your own modules that are loaded, of the script if
+    a class of the sweep is defined in it, or of a file that an argument names. A lambda, a class in
+    a notebook or an argument that JSON does not know cannot be compared, so it needs a new folder
+    each time.
 
     Args:
         envs: ids, as ``"PBMRank-v0"``, ``"PBMRank-v0:reward=any_click"`` or
@@ -272,32 +271,22 @@ def _config(
     seed: int,
 ) -> Config:
     """What a sweep is of."""
-    sources = dict[str, str | None]()
-
-    def meaning(thing: Any, spec: str | None) -> Meaning:
-        source = Source(thing)
-        sources.update(source.digests())
-        return Meaning(spec, source.digest)
-
-    of_env = {cell.env_label: cell.env for cell in cells}
-    of_agent = {cell.agent_label: cell.agent for cell in cells}
-    of_instance = {cell.instance_label: cell.instance for cell in cells}
+    instances = {
+        cell.instance_label: cell.instance_label if cell.instance is None else cell.instance
+        for cell in cells
+    }
     return Config(
-        clickgym=version("clickgym"),
         versions=versions(),
         horizon=horizon,
         checkpoints=checkpoints,
         metrics=[*metrics],
         runs=runs,
         seed=seed,
-        envs={label: meaning(env, spec_of(envs[label])) for label, env in of_env.items()},
-        instances={
-            label: meaning(label if instance is None else instance, None)
-            for label, instance in of_instance.items()
-        },
-        agents={label: meaning(agent, spec_of(agents[label])) for label, agent in of_agent.items()},
+        envs={label: text_of(env) for label, env in envs.items()},
+        instances={label: text_of(instance) for label, instance in instances.items()},
+        agents={label: text_of(agent) for label, agent in agents.items()},
         places=list(dict.fromkeys(cell[:2] for cell in cells)),
-        sources=sources,
+        files=files_behind([*envs.values(), *instances.values(), *agents.values()]),
     )
 
 
