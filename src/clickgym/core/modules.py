@@ -71,6 +71,6 @@ def own_modules(*, with_script: bool = False) -> dict[str, str]:
     return found
 
 
-def digest_of(file: str) -> str:
+def digest_of(file: str | os.PathLike[str]) -> str:
     """The digest of what is in a file."""
     return sha256(Path(file).read_bytes()).hexdigest()
