@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,33 +91,24 @@ class Result:
 
     def to_frame(self) -> polars.DataFrame:
         """One row per checkpoint, with the columns of `clickgym.Results.rows`."""
-        facts = self.env, self.instance, self.query, self.agent
-        about = (*facts, None, 0, self.seed, self.trained, self.unrecorded)
-        totals = [self.regret, self.reward, self.clicks, *self.metrics.values()]
-        measured = np.array(totals, np.float64)[:, np.newaxis]
-        return rows_of_runs(
-            [(*about, self.engine, self.seconds)], self.steps, measured, self.metrics
-        )
+        return rows_of_runs([(None, 0, self)])
 
 
-def rows_of_runs(
-    runs: Sequence[tuple[Any, ...]],
-    steps: NDArray[np.int64],
-    measured: NDArray[np.float64],
-    metrics: Iterable[str],
-) -> polars.DataFrame:
-    """The rows of runs with the same checkpoints, one for each run and checkpoint.
+def rows_of_runs(runs: Sequence[tuple[int | None, int, Result]]) -> polars.DataFrame:
+    """The rows of runs with the same checkpoints and metrics, one for each run and checkpoint.
 
     Args:
-        runs: the values of the columns `FACTS` and `TIMED` of each run.
-        steps: ``(n,)`` the checkpoints.
-        measured: ``(3 + M, R, n)`` regret, reward, clicks and the M further metrics of R runs.
-        metrics: names of the further metrics.
+        runs: at least one; each with the seed of its sweep, None without one, and its number.
     """
     import polars  # data frames are slow to load
 
+    known = (vars(one) | {"sweep_seed": seed, "run": number} for seed, number, one in runs)
+    facts = [[of_run[name] for name in (*FACTS, *TIMED)] for of_run in known]
+    totals = [[one.regret, one.reward, one.clicks, *one.metrics.values()] for *_, one in runs]
+    measured = np.array(totals, np.float64).swapaxes(0, 1)
+    steps, metrics = runs[0][-1].steps, [*runs[0][-1].metrics]
     # Null where the seed of a single run does not fit into 64 bits.
-    about = polars.DataFrame(runs, {**FACTS, **TIMED}, orient="row", strict=False)
+    about = polars.DataFrame(facts, {**FACTS, **TIMED}, orient="row", strict=False)
     columns = zip(["regret", "reward", "clicks", *metrics], measured, strict=True)
     return (
         about[np.repeat(np.arange(len(runs)), len(steps))]

@@ -182,9 +182,8 @@ def open_folder(folder: Path, config: Config, out: object, *, overwrite: bool = 
     """
     make_folder(folder)
     file = folder / CONFIG
-    text = file.read_text(encoding="utf-8") if file.exists() else None
-    is_other = text is None and any(folder.glob("[!.]*"))
-    if is_other or (text and '"clickgym"' not in text):  # other programs have a config.json, too
+    text = file.read_text(encoding="utf-8") if file.exists() else ""
+    if any(folder.glob("[!.]*")) and '"clickgym"' not in text:  # others have a config.json, too
         raise ValueError(f"{out} is not a results folder; choose another (--out)")
     if overwrite:
         for old in [file, *(folder / RUNS).glob("*.jsonl")]:
@@ -240,41 +239,35 @@ def read_folder(folder: Path) -> tuple[Config, Runs]:
     return config, read_runs(folder, config)
 
 
+TOTALS = ("regret", "reward", "clicks")
+
+
 def read_runs(folder: Path, config: Config) -> Runs:
     """The finished runs of a folder."""
     runs, steps = Runs(), np.array(config.checkpoints)
     for file in sorted((folder / RUNS).glob("[!.]*.jsonl")):
         for line in file.read_bytes().splitlines():
             try:
-                number, facts, *sums = json.loads(line)
-                arrays: list[Any] = [
-                    {name: np.array(values) for name, values in one.items()} for one in sums
-                ]
-                totals, metrics = arrays
-                run = Result(**facts, **totals, steps=steps, metrics=metrics)
-                runs[run.env, run.instance, run.agent, number] = run
+                number, run = json.loads(line)
+                run |= {name: np.array(run[name]) for name in TOTALS}
+                metrics = {name: np.array(run["metrics"][name]) for name in config.metrics}
+                result = Result(**run | {"steps": steps, "metrics": metrics})
+                runs[result.env, result.instance, result.agent, number] = result
             except (ValueError, TypeError, KeyError):  # it was cut short
                 continue
     return runs
 
 
-FACTS = ("env", "instance", "query", "agent", "seed", "trained", "unrecorded", "engine", "seconds")
-"""What is kept of a `Result` beside its numbers."""
-
-
 def add_runs(file: Path, runs: Runs) -> None:
-    """Keep finished runs in a file of a results folder.
+    """Keep finished runs in a file of a results folder, each as its number and its `Result`.
 
     Raises:
         OSError: nothing can be written.
     """
-    lines = []
     for (*_, number), run in runs.items():
-        facts = {name: getattr(run, name) for name in FACTS}
-        totals = {name: getattr(run, name).tolist() for name in ("regret", "reward", "clicks")}
-        metrics = {name: values.tolist() for name, values in run.metrics.items()}
-        lines.append(json.dumps([number, facts, totals, metrics]))
-    append(file, "".join(f"{line}\n" for line in lines))
+        content = vars(run) | {"steps": None}  # the same for all
+        line = json.dumps([number, content], default=lambda array: array.tolist())
+        append(file, f"{line}\n")
 
 
 def new_file(folder: Path) -> Path:
@@ -284,18 +277,10 @@ def new_file(folder: Path) -> Path:
 
 def rows_of_sweep(runs: Runs, config: Config) -> polars.DataFrame:
     """The rows of the finished runs of a sweep, in the order of its table, as `Results.rows` has
-    them; what is unknown is null.
+    them; without a run, an empty frame.
     """
-    about, measured = [], []
-    for key in config.trials():
-        if key in runs:
-            run = runs[key]
-            place = run.env, run.instance, run.query, run.agent, config.seed, key[-1], run.seed
-            about.append((*place, run.trained, run.unrecorded, run.engine, run.seconds))
-            measured.append([run.regret, run.reward, run.clicks, *run.metrics.values()])
-    shape = len(about), 3 + len(config.metrics), len(config.checkpoints)
-    columns = np.array(measured, np.float64).reshape(shape).swapaxes(0, 1)
-    return rows_of_runs(about, np.array(config.checkpoints), columns, config.metrics)
+    found = [(config.seed, key[-1], runs[key]) for key in config.trials() if key in runs]
+    return rows_of_runs(found) if found else polars.DataFrame()
 
 
 @lru_cache(maxsize=2**16)

@@ -140,7 +140,21 @@ def sweep(
     metrics, steps = Metrics(metrics).names, checkpoint_steps(horizon, checkpoints).tolist()
     envs, agents = by_label("environment", envs), by_label("agent", agents)
     cells = _cells(envs, agents, instances, horizon, metrics, engine)
-    config = _config(envs, agents, cells, horizon, steps, metrics, runs, seed)
+    used = {cell.instance_label: cell.instance for cell in cells}
+    used = {label: label if instance is None else instance for label, instance in used.items()}
+    config = Config(
+        versions=versions(),
+        horizon=horizon,
+        checkpoints=steps,
+        metrics=[*metrics],
+        runs=runs,
+        seed=seed,
+        envs={label: text_of(env) for label, env in envs.items()},
+        instances={label: text_of(instance) for label, instance in used.items()},
+        agents={label: text_of(agent) for label, agent in agents.items()},
+        places=list(dict.fromkeys(cell[:2] for cell in cells)),
+        files=files_behind([*envs.values(), *used.values(), *agents.values()]),
+    )
     finished = Runs()
     if folder is not None:
         finished = open_folder(folder, config, out, overwrite=overwrite)
@@ -260,36 +274,6 @@ def _engine_of(
     return chosen
 
 
-def _config(
-    envs: Mapping[str, EnvLike],
-    agents: Mapping[str, AgentLike],
-    cells: Sequence[Cell],
-    horizon: int,
-    checkpoints: list[int],
-    metrics: Sequence[str],
-    runs: int,
-    seed: int,
-) -> Config:
-    """What a sweep is of."""
-    instances = {
-        cell.instance_label: cell.instance_label if cell.instance is None else cell.instance
-        for cell in cells
-    }
-    return Config(
-        versions=versions(),
-        horizon=horizon,
-        checkpoints=checkpoints,
-        metrics=[*metrics],
-        runs=runs,
-        seed=seed,
-        envs={label: text_of(env) for label, env in envs.items()},
-        instances={label: text_of(instance) for label, instance in instances.items()},
-        agents={label: text_of(agent) for label, agent in agents.items()},
-        places=list(dict.fromkeys(cell[:2] for cell in cells)),
-        files=files_behind([*envs.values(), *instances.values(), *agents.values()]),
-    )
-
-
 # ----------------------------------------------------------------------------------------- playing
 
 
@@ -331,18 +315,14 @@ def _play_missing(
     file = None if folder is None else new_file(folder)
     tasks = [*_tasks(cells, config, finished)]
     n_left = sum(len(numbers) for _, numbers in tasks)
-
-    def keep(runs: Runs) -> None:
-        finished.update(runs)
-        if file is not None:
-            add_runs(file, runs)
-
     n_runs = len(cells) * config.runs
     with Progress(progress, n_runs, n_runs - n_left, config.horizon) as bar:
         for workers in dict.fromkeys(cell.workers for cell, _ in tasks):
             some = [task for task in tasks if task[0].workers == workers]
             for runs in _played(some, config, workers, n_jobs, bar):
-                keep(runs)
+                finished.update(runs)
+                if file is not None:
+                    add_runs(file, runs)
                 bar.finished(len(runs))
 
 
@@ -373,7 +353,8 @@ def _played(
             raise InterruptedError
         bar.advance(n_sessions)
 
-    users = {name: users for name, users in Users.classes.items() if not _is_built_in(users)}
+    classes = Users.classes.items()
+    users = {name: one for name, one in classes if not one.__module__.startswith("clickgym.")}
     calls = [(play_runs, *task, config, users, on_chunk if is_here else None) for task in tasks]
     try:
         for runs in in_parallel(calls, n_jobs, workers):
@@ -392,10 +373,6 @@ def _is_here(workers: str, n_jobs: int) -> bool:
     if isinstance(backend, LokyBackend) and joblib.effective_n_jobs(n_jobs) == 1:
         return True  # joblib starts no process for one job
     return bool(getattr(backend, "supports_sharedmem", False))
-
-
-def _is_built_in(users: type[Users]) -> bool:
-    return users.__module__.startswith("clickgym.")
 
 
 def play_runs(
@@ -417,14 +394,13 @@ def play_runs(
     """
     Users.classes.update(users)
     env, steps = make_env(cell.env, cell.instance), np.array(config.checkpoints)
-    labels, runs = cell[:3], Runs()
+    env_label, instance, agent_label = cell[:3]
+    runs = Runs()
     for number in numbers:
-        seed = run_seed(config.seed, cell.instance_label, number, cell.n_queries)
+        seed = run_seed(config.seed, instance, number, cell.n_queries)
         agent = make_agent(cell.agent, env, horizon=config.horizon, seed=seed)
-        metrics = Metrics(config.metrics)
-        result = play(agent, env, cell.engine, steps, metrics, seed, on_chunk)
-        env_label, instance, agent_label = labels
-        runs[(*labels, number)] = replace(
+        result = play(agent, env, cell.engine, steps, Metrics(config.metrics), seed, on_chunk)
+        runs[env_label, instance, agent_label, number] = replace(
             result, env=env_label, instance=instance, agent=agent_label, seed=seed
         )
     return runs
