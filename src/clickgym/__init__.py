@@ -13,7 +13,7 @@ from .envs.wrappers.regret import RecordRegret, RecordVectorRegret
 from .runner.check_agent import check_agent
 from .runner.make import make_agent
 from .runner.play.loop import AgentError
-from .runner.single_run import run
+from .runner.play.play_run import run
 
 if TYPE_CHECKING:
     from .runner.results import Results

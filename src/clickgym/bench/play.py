@@ -22,8 +22,7 @@ from ..runner.make import (
     requirements,
     resolved_agent,
 )
-from ..runner.play.play_run import engine_of
-from ..runner.single_run import run
+from ..runner.play.play_run import engine_of, run
 from ..runner.sweep import resumable
 from ..runner.workers import in_parallel, say_resumed
 from .results import read_results, write_results

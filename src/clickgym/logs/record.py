@@ -11,7 +11,7 @@ from ..agents import Agent
 from ..core.checks import AN_ENV, check_count, check_kind
 from ..envs import ClickEnv
 from ..envs.any_env import checked_clicks, clicks_shown, sizes_of
-from ..runner.single_run import run
+from ..runner.play.play_run import run
 from .log import ClickLog
 
 RANKS = "an agent that ranks session by session; RL algorithms have a loop of their own"

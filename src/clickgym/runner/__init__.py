@@ -5,14 +5,13 @@ The way of a sweep, file by file:
 - ``make``: specs and labels are read, and environments and agents are made of them;
 - ``sweep``: every agent is tried in every environment, and the runs that are missing are
   played in parallel (``workers``);
-- ``play``: one run. ``play.play_run`` chooses a loop, ``play.compiled`` or ``play.python``, and
-  ``play.metrics`` has what is measured beside regret, reward and clicks (``play.loop``);
+- ``play``: one run. ``play.play_run``, which has `clickgym.run`, chooses a loop, ``play.compiled``
+  or ``play.python``, and ``play.metrics`` has what is measured beside regret, reward and clicks
+  (``play.loop``);
 - ``store``: a folder, with what its sweep is of, in text, and the finished runs, which are read as
   rows;
 - ``results`` holds rows, also of single runs; ``summaries`` makes their table, and ``reports``
   prints and draws it (``console``).
-
-`clickgym.run` (``single_run``) takes the same way from ``make`` to ``play``.
 
 Four words have one meaning here:
 

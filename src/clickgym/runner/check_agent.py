@@ -37,7 +37,7 @@ from .make import (
     takes,
 )
 from .play.loop import AgentError, check_list
-from .single_run import run
+from .play.play_run import run
 
 ATTRACTION = np.array([0.2, 0.7, 0.1, 0.5, 0.3])
 EXAMINATION = np.array([0.9, 0.6, 0.4])
