@@ -57,7 +57,7 @@ def test_files_that_arguments_name(tmp_path, monkeypatch):
     for text in ("1", "1", "2"):
         (tmp_path / "model.zip").write_text(text)
         (tmp_path / "users.json").write_text(text)
-        files = files_behind(["my:Agent:model=model", "PBMRank-v0:instance=users.json"])
+        files = files_behind([(TopRank, {"model": "model"}), "users.json"])
         digests.append((files["model"], files["users.json"]))
     assert digests[0] == digests[1] != digests[2]
 
@@ -81,21 +81,31 @@ def test_own_modules_that_are_loaded(tmp_path, monkeypatch):
 SCRIPT = """
 import sys
 import clickgym
+import gymnasium as gym
 from clickgym.agents import Random
-from clickgym.runner.store import files_behind
 
 class Mine(Random): ...
 
-agents = {"Mine": Mine, "Random": "Random"}
-print([*files_behind([agents[sys.argv[-1]]])])
+gym.register("Lists-v0", lambda **_: gym.make("PBMRank-v0"))
+agent = {"Mine": Mine}.get(sys.argv[1], "Random")
+envs = [sys.argv[2]]
+print([*clickgym.sweep(envs, [agent], 10, 1, n_jobs=1, progress=False).configs[0].files])
 """
 
 
-@pytest.mark.parametrize(("name", "files"), [("Mine", "['study.py']"), ("Random", "[]")])
-def test_a_script_counts_if_a_class_of_the_sweep_stands_in_it(tmp_path, name, files):
+@pytest.mark.uncompiled
+@pytest.mark.parametrize(
+    ("agent", "env", "files"),
+    [
+        ("Mine", "PBMRank-v0", "['study.py']"),
+        ("Random", "Lists-v0", "['study.py']"),
+        ("Random", "PBMRank-v0", "[]"),
+    ],
+)
+def test_a_script_counts_if_a_part_of_the_sweep_stands_in_it(tmp_path, agent, env, files):
     """And nothing of Python, of clickgym and of other packages."""
     (tmp_path / "study.py").write_text(SCRIPT)
-    command = [sys.executable, "study.py", name]
+    command = [sys.executable, "study.py", agent, env]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == files
 

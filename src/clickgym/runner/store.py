@@ -144,12 +144,13 @@ def files_behind(things: Iterable[Any]) -> dict[str, str | None]:
     script counts if a class or function of the sweep stands in it; a notebook has none.
 
     Args:
-        things: agents, environments and instances, as they were passed.
+        things: agents and environments, as `make` resolves them, and instances.
     """
     parts = [split(thing) for thing in things]
-    makers = [*(getattr(maker, "entry_point", maker) for maker, _ in parts)]
-    makers += [*Users.classes.values(), *FAMILIES.values()]
-    in_script = any(getattr(maker, "__module__", "") == "__main__" for maker in makers)
+    makers = [maker for maker, _ in parts] + [*Users.classes.values(), *FAMILIES.values()]
+    # what is registered under an id, or the class of another library that was made an agent
+    made_of = [getattr(maker, "entry_point", getattr(maker, "adopted", maker)) for maker in makers]
+    in_script = any(getattr(maker, "__module__", "") == "__main__" for maker in made_of)
     found: dict[str, str | None] = {**own_modules(with_script=in_script)}
     if in_script and not hasattr(sys.modules["__main__"], "__file__"):
         found["__main__"] = None

@@ -142,6 +142,9 @@ def sweep(
     cells = _cells(envs, agents, instances, horizon, metrics, engine)
     used = {cell.instance_label: cell.instance for cell in cells}
     used = {label: label if instance is None else instance for label, instance in used.items()}
+    made = {cell.env_label: cell.env for cell in cells} | {
+        cell.agent_label: cell.agent for cell in cells
+    }
     config = Config(
         versions=versions(),
         horizon=horizon,
@@ -153,7 +156,7 @@ def sweep(
         instances={label: text_of(instance) for label, instance in used.items()},
         agents={label: text_of(agent) for label, agent in agents.items()},
         places=list(dict.fromkeys(cell[:2] for cell in cells)),
-        files=files_behind([*envs.values(), *used.values(), *agents.values()]),
+        files=files_behind([*made.values(), *used.values()]),
     )
     finished = Runs()
     if folder is not None:
