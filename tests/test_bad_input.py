@@ -280,7 +280,7 @@ CALLS = {
     "there is no row in the log": lambda: logs.read_log({name: [] for name in ROW}),
     "the frame: no column item": lambda: logs.read_log({"session": ["a"], "position": [1]}),
     "the frame: no column topic": lambda: logs.read_log(ROW, columns={"query": "topic"}),
-    "the first position is 2; expected 0 or 1": lambda: logs.read_log(ROW),
+    "the first position is 2; expected 0 or 1": lambda: logs.read_log({**ROW, "query": ["q"]}),
     "items of this environment have features": lambda: logs.record(
         linear(), ClickEnv(contextual()), 9
     ),

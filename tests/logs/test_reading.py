@@ -125,9 +125,10 @@ def test_tables_as_text(log_file, content):
 
 def test_a_frame_with_other_names_and_types():
     columns = {"id": [7, 7, 8], "rank": [1.0, 2, 1], "doc": [3, 4, 4], "clicked": [1.0, 0, 1]}
+    columns["query"] = [5, 5, 5]
     names = {"session": "id", "position": "rank", "item": "doc"}
     log = read_log(pl.DataFrame(columns), columns=names)
-    assert rows(log) == [("all", ["3", "4"], [1, 0]), ("all", ["4"], [1])]
+    assert rows(log) == [("5", ["3", "4"], [1, 0]), ("5", ["4"], [1])]
     columns["doc"] = [3.0, None, 4.0]
     with pytest.raises(ValueError, match="row 2 has None in the column doc; expected a label"):
         read_log(pl.DataFrame(columns), columns=names)
@@ -198,8 +199,44 @@ def test_pages_of_a_session_in_two_files_are_one_list(tmp_path):
         read_log(tmp_path / "*.csv")
 
 
-def test_a_log_without_queries_says_what_was_not_read(log_file):
-    text = LINES.replace("query", "term").replace("r,1", "q,1")
-    with pytest.warns(UserWarning, match="sessions count as one query; .* term"):
-        assert read_log(log_file("log.csv", text)).query_labels == ("all",)
-    assert len(read_log(log_file("log.csv", text), columns={"query": "term"}).query_labels) == 1
+def test_a_log_without_queries_is_one_query_and_a_line_says_so(log_file):
+    path = log_file("log.csv", LINES.replace("query", "term"))
+    for source, name in ((path, "log.csv"), (pl.read_csv(path), "the frame")):
+        with pytest.warns(UserWarning, match=f"{name} has no column query, so all sessions"):
+            assert read_log(source).query_labels == ("all",)
+    assert read_log(path, columns={"query": "term"}).query_labels == ("q", "r")
+
+
+def test_several_files_all_have_queries_or_none(tmp_path):
+    (tmp_path / "1.csv").write_text(HEAD + "s,q,1,a,1\n")
+    (tmp_path / "2.csv").write_text("session,position,item,clicked\nt,1,a,1\n")
+    with pytest.raises(ValueError, match=r"2.csv: no column query, which other files have"):
+        read_log(tmp_path / "*.csv")
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_queries_in_the_names_of_folders(tmp_path, ending):
+    """As Spark, pandas and DuckDB write a table in parts; labels stay texts."""
+    for session, (query, item) in enumerate([("7", "a"), ("007", "b"), ("red%20shoes", "a")]):
+        folder = tmp_path / "day=1" / f"query={query}"
+        folder.mkdir(parents=True)
+        part = pl.DataFrame(
+            {"session": [session], "position": [1], "item": [item], "clicked": [1], "day": [2]}
+        )
+        getattr(part, f"write_{ending}")(folder / f"part-0.{ending}")
+    read = rows(read_log(tmp_path / "*" / "*" / f"*.{ending}"))
+    assert sorted(read) == [("007", ["b"], [1]), ("7", ["a"], [1]), ("red shoes", ["a"], [1])]
+    # a column of the file counts more than a folder
+    log = read_log(tmp_path / "day=1" / "query=7" / f"*.{ending}", columns={"query": "day"})
+    assert log.query_labels == ("2",)
+
+
+def test_named_levels_of_a_pandas_index_are_columns():
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    table = pandas.DataFrame(
+        {"session": [1, 2], "position": [1, 1], "item": ["a", "b"], "clicked": [1, 0]}
+    )
+    both = pandas.concat({"q": table[:1], "r": table[1:]}, names=["query"])
+    assert read_log(both).query_labels == ("q", "r")
+    assert len(read_log(both.reset_index("query").set_index(["session", "position"]))) == 2

@@ -9,6 +9,7 @@ from glob import glob
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any
+from urllib.parse import unquote
 
 import numpy as np
 import polars as pl
@@ -42,25 +43,27 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
     in the order of their first rows.
 
     Args:
-        source: a data frame of Polars, pandas or pyarrow; or files: Parquet, named ``*.parquet``,
-            or CSV with commas, tabs, semicolons or bars, perhaps gzipped. Several files, or a glob,
-            are one table.
+        source: a data frame of Polars, pandas (with the named levels of its index) or pyarrow; or
+            files: Parquet, named ``*.parquet``, or CSV with commas, tabs, semicolons or bars,
+            perhaps gzipped. Several files, or a glob, are one table. A column that a file lacks is
+            taken from the names of its folders, as in ``query=shoes/part.parquet``.
         columns: names of columns that differ, such as ``{"item": "doc_id"}``.
 
     Raises:
-        ValueError: Polars cannot read a file, a column is missing or has wrong values, or more than
-            one session in a thousand is damaged. A damaged session lacks a position, has a position
-            or an item twice, or has two queries. The message names the file and the row, or the
-            session.
+        ValueError: Polars cannot read a file, a column is missing or has wrong values, only some of
+            the files have a column of queries, or more than one session in a thousand is damaged. A
+            damaged session lacks a position, has a position or an item twice, or has two queries.
+            The message names the file and the row, or the session.
         FileNotFoundError: there is no such file.
 
     Warns:
         UserWarning: damaged sessions were left out, at most one in a thousand; or there is no
-            column of queries, but others that were not read.
+            column of queries.
 
     Example:
         >>> columns = {"session": [7, 7], "position": [1, 2], "doc": ["b", "a"], "clicked": [1, 0]}
-        >>> read_log(pl.DataFrame(columns), columns={"item": "doc"}).item_labels
+        >>> table = pl.DataFrame({**columns, "query": "shoes"})
+        >>> read_log(table, columns={"item": "doc"}).item_labels
         ('b', 'a')
     """
     names = {role: role for role in ROLES}
@@ -70,13 +73,31 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
         name = log_name(source)
         sources: Any = source if is_sequence(source) else [source]
         files = [Path(file) for one in sources for file in sorted(glob(str(one))) or [str(one)]]
-        rows = pl.concat([_rows_of_file(file, names) for file in files])
+        tables = [_rows_of_file(file, names) for file in files]
+        without = [file for file, one in zip(files, tables, strict=True) if "query" not in one]
+        if 0 < len(without) < len(files):
+            raise ValueError(
+                f"{without[0]}: no column query, which other files have; expected it in all files "
+                "or in none"
+            )
+        rows = pl.concat(tables)
     else:
         name = "the frame"
-        table = pl.DataFrame(source)
+        frame: Any = source
+        if hasattr(frame, "reset_index"):  # pandas, whose index Polars leaves out
+            levels = [level for level in frame.index.names if level is not None]
+            frame = frame.reset_index([level for level in levels if level not in frame])
+        table = pl.DataFrame(frame)
         rows = _rows(name, table, names, table.columns)
     if not rows.height:
         raise ValueError(f"{name}: there is no row in the log")
+    if "query" not in rows:
+        warnings.warn(
+            f"{name} has no column query, so all sessions count as one query; if another column "
+            "has the queries, name it: columns={'query': NAME}, or --columns query=NAME",
+            stacklevel=2,
+        )
+        rows = rows.with_columns(query=pl.lit("all"))
     return _log_of(name, rows)
 
 
@@ -95,7 +116,7 @@ def unzipped(path: Path) -> IO[bytes]:
 
 
 def _rows_of_file(path: Path, names: Mapping[str, str]) -> pl.DataFrame:
-    """The rows of a file by their roles."""
+    """The rows of a file by their roles, without a query if the file has none."""
     with reading(path, "cannot be read", EXPECTED):
         if path.suffix == ".parquet":
             table = pl.scan_parquet(path, glob=False)
@@ -108,6 +129,10 @@ def _rows_of_file(path: Path, names: Mapping[str, str]) -> pl.DataFrame:
         # With the last column Polars reads whole lines, and notices one with too many fields.
         used = [name for name in found if name in {*names.values(), found[-1]}]
         rows = table.select(used).collect()
+    for folder in path.parent.parts:
+        column, equals, value = folder.partition("=")
+        if equals and column in names.values() and column not in found:
+            rows = rows.with_columns(pl.lit(unquote(value)).alias(column))
     place, first = ("row", 1) if path.suffix == ".parquet" else ("line", 2)
     return _rows(path, rows, names, found, place, first)
 
@@ -120,7 +145,8 @@ def _rows(
     place: str = "row",
     first: int = 1,
 ) -> pl.DataFrame:
-    """The columns of a table by their roles, with the types that a log needs.
+    """The columns of a table by their roles, with the types that a log needs; without a query if
+    there is no column ``query``.
 
     Args:
         name: of the table.
@@ -129,33 +155,17 @@ def _rows(
         found: all columns that there are.
         place, first: what a row is called in a message, and the number of the first one.
     """
-    values = {}
+    rows = {}
     for role, column in names.items():
-        if column not in table.columns and role == column == "query":
-            values[role] = pl.lit("all")
-            if unread := sorted({*found} - {*names.values()}):
-                warnings.warn(
-                    "the log has no column query, so all its sessions count as one query; if one "
-                    f"of the columns {', '.join(unread)} is the query, name it with --columns",
-                    stacklevel=4,
-                )
-        elif column not in table.columns:
+        if column not in table.columns:
+            if role == column == "query":
+                continue
             raise ValueError(
                 f"{name}: no column {column}; the columns are "
                 f"{', '.join(map(short, found[:30]))}, and --columns names others, as in "
                 "item=doc_id"
             )
-        elif ROLES[role] == "a label":
-            values[role] = pl.col(column).cast(pl.String)
-        else:
-            number = pl.col(column)
-            if role == "clicked" and table.schema[column] == pl.String:
-                number = number.str.to_lowercase().replace({"true": "1", "false": "0"})
-            number = number.cast(pl.Float64, strict=False)
-            is_right = number.is_in([0.0, 1.0]) if role == "clicked" else number.is_finite()
-            values[role] = pl.when(is_right).then(number)
-    rows = table.select(**values)
-    for role, column in names.items():
+        rows[role] = table.select(_values(role, column, table.schema[column]))[column]
         gaps = rows[role].is_null()
         if gaps.any():
             row = gaps.arg_true()[0]
@@ -163,7 +173,19 @@ def _rows(
                 f"{name}: {place} {row + first} has {short(table[column][row])} in the column "
                 f"{column}; expected {ROLES[role]}"
             )
-    return rows
+    return pl.DataFrame(rows)
+
+
+def _values(role: str, column: str, type_: pl.DataType) -> pl.Expr:
+    """What a log needs of a column of a type: text, or finite numbers; null where it is neither."""
+    values = pl.col(column)
+    if ROLES[role] == "a label":
+        return values.cast(pl.String)
+    if role == "clicked" and type_ == pl.String:
+        values = values.str.to_lowercase().replace({"true": "1", "false": "0"})
+    number = values.cast(pl.Float64, strict=False)
+    is_right = number.is_in([0.0, 1.0]) if role == "clicked" else number.is_finite()
+    return pl.when(is_right).then(number)
 
 
 def _log_of(name: str, rows: pl.DataFrame) -> ClickLog:
