@@ -240,3 +240,12 @@ def test_named_levels_of_a_pandas_index_are_columns():
     both = pandas.concat({"q": table[:1], "r": table[1:]}, names=["query"])
     assert read_log(both).query_labels == ("q", "r")
     assert len(read_log(both.reset_index("query").set_index(["session", "position"]))) == 2
+
+
+@pytest.mark.parametrize("column", ["position", "clicked"])
+def test_text_is_read_whatever_its_type(log_file, column):
+    table = pl.read_csv(log_file("log.csv", LINES), infer_schema=False)
+    for type_ in (pl.Categorical, pl.Enum(["0", "1", "2"]), pl.Binary):
+        assert rows(read_log(table.with_columns(pl.col(column).cast(type_)))) == ROWS
+    with pytest.raises(ValueError, match=f"the frame: the column {column} cannot be read .*; exp"):
+        read_log(table.with_columns(pl.concat_list(column)))

@@ -165,7 +165,8 @@ def _rows(
                 f"{', '.join(map(short, found[:30]))}, and --columns names others, as in "
                 "item=doc_id"
             )
-        rows[role] = table.select(_values(role, column, table.schema[column]))[column]
+        with reading(f"{name}: the column {column}", "cannot be read", f"expected {ROLES[role]}"):
+            rows[role] = table.select(_values(role, column, table.schema[column]))[column]
         gaps = rows[role].is_null()
         if gaps.any():
             row = gaps.arg_true()[0]
@@ -181,8 +182,10 @@ def _values(role: str, column: str, type_: pl.DataType) -> pl.Expr:
     values = pl.col(column)
     if ROLES[role] == "a label":
         return values.cast(pl.String)
-    if role == "clicked" and type_ == pl.String:
-        values = values.str.to_lowercase().replace({"true": "1", "false": "0"})
+    if not (type_.is_numeric() or type_ == pl.Boolean):
+        values = values.cast(pl.String)
+        if role == "clicked":
+            values = values.str.to_lowercase().replace({"true": "1", "false": "0"})
     number = values.cast(pl.Float64, strict=False)
     is_right = number.is_in([0.0, 1.0]) if role == "clicked" else number.is_finite()
     return pl.when(is_right).then(number)
