@@ -175,6 +175,14 @@ def test_quotation_marks_of_csv_and_within_a_line_are_read(log_file):
     assert rows(read_log(log_file("log.csv", text))) == [("q", items, [0, 0, 1])]
 
 
+def test_quotation_marks_between_tabs_are_characters(log_file):
+    """So one that is never closed swallows no lines."""
+    items = ['"Heroes', "b", 'Monitor 24"', '"c"']
+    lines = [f"s{n}\tq\t1\t{item}\t0\n" for n, item in enumerate(items)]
+    log = read_log(log_file("log.tsv", HEAD.replace(",", "\t") + "".join(lines)))
+    assert rows(log) == [("q", [item], [0]) for item in items]
+
+
 def test_one_damaged_session_in_a_thousand_is_left_out_and_said(log_file):
     lists = [(f"{n},q,1,a,0\n", f"{n},q,2,b,1\n") for n in range(2000)]
     lists[7] = (lists[7][1], lists[7][1].replace("b", "a"))

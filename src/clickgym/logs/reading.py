@@ -124,7 +124,10 @@ def _rows_of_file(path: Path, names: Mapping[str, str]) -> pl.DataFrame:
             with unzipped(path) as file:
                 head = file.readline()
             separator = max(",	;|", key=lambda mark: head.count(mark.encode()))
-            table = pl.scan_csv(path, separator=separator, infer_schema=False, glob=False)
+            quote = None if separator == "\t" else '"'  # tab-separated values have no quoting
+            table = pl.scan_csv(
+                path, separator=separator, quote_char=quote, infer_schema=False, glob=False
+            )
         found = table.collect_schema().names()
         # With the last column Polars reads whole lines, and notices one with too many fields.
         used = [name for name in found if name in {*names.values(), found[-1]}]
