@@ -61,6 +61,8 @@ class EnvTraits(NamedTuple):
     """Its ``n_items``, ``n_positions``, ``n_features`` and ``n_states``; 0 of what it lacks."""
     n_queries: int = 1
     """The number of queries, of which an episode plays one."""
+    observation_space: Any = None
+    """The space of its observations."""
 
 
 class BaseAgent:

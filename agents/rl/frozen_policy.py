@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.spaces import Dict, MultiDiscrete
+from gymnasium.spaces import Dict, MultiDiscrete, flatten
 from numpy.typing import NDArray
 
 from ...core.checks import (
@@ -22,7 +22,7 @@ from ...core.checks import (
 )
 from ...envs.spaces import check_items, without_repeats
 from ...envs.wrappers.actions import OfLists
-from ...envs.wrappers.item_by_item import Choices, Draft
+from ...envs.wrappers.item_by_item import Choices, Draft, space_of_drafts
 from ..agent import Agent, EnvTraits, Seed
 
 
@@ -38,7 +38,8 @@ class FrozenPolicy(Agent):
     training of the model (``FlattenObservation``, ``VecNormalize``). Put any other wrapper that
     changes observations, such as `EpisodeCounts` and ``FrameStackObservation``, around the
     environment in which the agent ranks. If a wrapper of your own changed lists, pass a function
-    that does the same.
+    that does the same. In a loop of your own that calls `rank`, flatten the states of users
+    yourself, because only the runner tells the agent how many there are.
 
     ⚠ A model that was loaded from a file alone does not know its normalisation, so load both:
     ``PPO.load(file, env=VecNormalize.load(statistics, envs))``. Loading unpickles: load only files
@@ -87,6 +88,7 @@ class FrozenPolicy(Agent):
         self.deterministic = check_flag("deterministic", deterministic)
         self._actions: Any = getattr(model, "action_space", None)
         self._observed: Any = getattr(model, "observation_space", None)
+        self._shown: Any = None  # the space of what the agent sees, which `engine_in` learns
         sizes = _sizes_of(self._actions) or (n_items, n_positions)
         if None in sizes:
             raise TypeError(
@@ -114,6 +116,9 @@ class FrozenPolicy(Agent):
 
     def engine_in(self, env: EnvTraits, wanted: str) -> str:
         super().engine_in(env, wanted)
+        self._shown = env.observation_space
+        if isinstance(self._actions, Choices):
+            self._shown = space_of_drafts(self._shown, self._actions)
         return self.engine
 
     def rank(self, observation: Any) -> NDArray[np.int64]:
@@ -174,8 +179,10 @@ class FrozenPolicy(Agent):
             return {name: observation[name] for name in space.spaces}
         if hasattr(space, "flat"):  # of the learners of this package
             return space.flat(observation)
-        parts = [np.ravel(observation[name]) for name in sorted(observation)]
-        return np.concatenate(parts)  # as FlattenObservation
+        if self._shown is not None:
+            return flatten(self._shown, observation)  # as FlattenObservation
+        # in a loop of one's own: the same for all but states
+        return np.concatenate([np.ravel(observation[name]) for name in sorted(observation)])
 
 
 def _sizes_of(space: gym.Space | None) -> tuple[int, int] | None:

@@ -22,6 +22,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 from clickgym.agents import FrozenPolicy, PlackettLuceActorCritic
 from clickgym.agents.rl.learner import one_thread
 from clickgym.envs import (
+    CascadeMDP,
     ClickEnv,
     ContextualModel,
     ItemByItem,
@@ -196,6 +197,28 @@ def test_lists_of_a_policy_behind_wrappers(name, actions, wrap, normalised):
             lists.append(tuple(expected.tolist()))
             observation, *_ = env.step(env.action_space.sample())
         assert len(set(lists)) > 1
+
+
+@pytest.mark.parametrize("wrap", [lambda env: env, ItemByItem, ScoresAction])
+def test_a_flattened_state_is_one_hot(wrap):
+    """And so are the sessions left: the lists are those behind FlattenObservation."""
+    users = CascadeMDP(
+        [[0.9, 0.1, 0.5], [0.1, 0.9, 0.5]], np.full((2, 4, 2), 0.5), n_positions=2, n_sessions=4
+    )
+    env = FlattenObservation(wrap(ClickEnv(users)))
+    with one_thread():
+        model = PPO("MlpPolicy", env, n_steps=64, n_epochs=2, seed=0, device="cpu").learn(64)
+        result = clickgym.run(FrozenPolicy(model=model), env.unwrapped, 30, seed=1)
+        regret = []
+        seen, _ = env.reset(seed=1)
+        while len(regret) < 30:
+            seen, _, terminated, truncated, info = env.step(
+                model.predict(seen, deterministic=True)[0]
+            )
+            regret += [info["regret"]] if "regret" in info else []
+            if terminated or truncated:
+                seen, _ = env.reset()
+    np.testing.assert_allclose(result.regret[-1], sum(regret))
 
 
 def test_a_model_loaded_with_its_normalisation(tmp_path):

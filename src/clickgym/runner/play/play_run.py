@@ -197,7 +197,7 @@ def traits_of(env: gym.Env) -> EnvTraits:
         shown += tuple(layer.task.fields)
     users = users_of(env)
     n_queries = 1 if users is None else users.n_queries
-    return EnvTraits(name_of(env), name, obstacle, changing, shown, sizes, n_queries)
+    return EnvTraits(name_of(env), name, obstacle, changing, shown, sizes, n_queries, space)
 
 
 LOOPS: dict[str, Callable[[Run], float]] = {
