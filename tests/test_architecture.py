@@ -29,7 +29,7 @@ BLAS |= {"linalg", "multi_dot", "convolve", "correlate", "cov", "corrcoef"}
 
 def modules():
     """The modules of the library by name, and their files."""
-    source = ROOT / SETUPTOOLS["package-dir"][""]
+    source = ROOT / "src"
     for folder, _, names in os.walk(source / "clickgym", followlinks=True):
         for file in (Path(folder, name) for name in names if name.endswith(".py")):
             path = file.relative_to(source).with_suffix("")

@@ -38,17 +38,29 @@ print(clickgym.agents.__file__)
 """
 
 
+def copy_of_checkout(folder, tracked, *, links=True):
+    """Copy the tracked files. Without links, a link is a text file that has its target, as in a
+    clone on Windows and in a zip that pip has unpacked.
+    """
+    for file in tracked:
+        copy = folder / file
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        if links or not (ROOT / file).is_symlink():
+            shutil.copy(ROOT / file, copy, follow_symlinks=False)
+        else:
+            copy.write_text((ROOT / file).readlink().as_posix(), encoding="utf-8")
+
+
 @pytest.mark.slow
-def test_wheel_in_a_clean_environment(tmp_path):
+@pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
+def test_wheel_in_a_clean_environment(tmp_path, links):
     """The wheel, made from the sdist, holds the package and its data, plays, and has types.
 
     The dependencies are those of the present environment: a ``.pth`` file adds its folders, and the
     ``.pth`` files in them, such as that of an editable clickgym, are not read.
     """
-    tracked = output("git", "ls-files", "-z", cwd=ROOT).split("\0")
-    for file in filter(None, tracked):
-        (tmp_path / "source" / file).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / file, tmp_path / "source" / file, follow_symlinks=False)
+    tracked = [*filter(None, output("git", "ls-files", "-z", cwd=ROOT).split("\0"))]
+    copy_of_checkout(tmp_path / "source", tracked, links=links)
     output(sys.executable, "-m", "build", "--no-isolation", tmp_path / "source")
     (wheel,) = (tmp_path / "source" / "dist").glob("*.whl")
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
