@@ -95,6 +95,21 @@ def test_panels_curves_and_metrics(results):
         assert (min(heights), max(heights)) == pytest.approx((low, mean + half))
 
 
+def test_print_shows_the_table_and_report_needs_no_folder(results, capsys, tmp_path, monkeypatch):
+    """What is printed has the first lines of the report; neither writes a file."""
+    monkeypatch.chdir(tmp_path)
+    results = results.select(AGENTS[:3], ENVS[1:])
+    results.report()
+    printed = capsys.readouterr().out.strip()
+    assert str(results) == printed
+    assert f"\n{ENVS[1]}\nagent " in printed
+    monkeypatch.setattr("clickgym.runner.results.LINES", 4)
+    *lines, rest = str(results).splitlines()
+    assert lines == printed.splitlines()[:4]
+    assert rest == f"… {len(printed.splitlines()) - 4} more lines: report() prints all"
+    assert not [*tmp_path.iterdir()]
+
+
 def test_emphasis_names_and_width(results):
     """A figure for a column of a paper: one's own line is thick and above the others, the labels
     stay, and the legend is below.

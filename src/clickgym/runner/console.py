@@ -26,6 +26,11 @@ def errors() -> Console:
     return _wide(Console(stderr=True))
 
 
+def as_text() -> Console:
+    """Return a console as wide as that for results, whose captured text has no colours."""
+    return Console(width=output().width, force_terminal=False, force_jupyter=False)
+
+
 def _wide(console: Console) -> Console:
     """Do not break lines in files and pipes, which have no width, unless ``COLUMNS`` sets one; 0
     sets none.

@@ -31,10 +31,12 @@ if TYPE_CHECKING:
 
 SUMMARY, FIGURE, ROWS = "summary.csv", "regret", "results.parquet"
 """The files of a report; the figure with a suffix."""
+LINES = 30
+"""The most lines of a report that `print` shows."""
 
 
 class Results:
-    """The results of runs: rows, a table and a figure.
+    """The results of runs: rows, a table and a figure. ``print(results)`` shows the table.
 
     `sweep` returns them. You can also read them from a folder, or put single results together.
 
@@ -284,18 +286,22 @@ class Results:
 
         return to_latex(self, reference)
 
-    def report(self, out: str | os.PathLike[str], reference: str | None = None) -> None:
+    def report(
+        self, out: str | os.PathLike[str] | None = None, reference: str | None = None
+    ) -> None:
         """Print the `table`, and write it with the figure, as ``clickgym report`` does.
 
         Args:
-            out: a folder, created if missing.
+            out: a folder, created if missing; by default, no files are written.
             reference: as in `table`.
         """
         from .console import output
         from .reports.table import print_results
 
+        folder = None if out is None else check_path("out", out)
         print_results(output(), self, reference)
-        self.write(check_path("out", out), reference)
+        if folder is not None:
+            self.write(folder, reference)
 
     def write(self, out: Path, reference: str | None = None) -> list[str]:
         """Write the `table`, the figure and the rows, and return the names of the files.
@@ -326,6 +332,18 @@ class Results:
         }
         texts = [f"{count} {word}{'s' * (count > 1)}" for word, count in counts.items()]
         return f"<Results: {', '.join(texts)}, {self.horizon:,} sessions>"
+
+    def __str__(self) -> str:
+        """The first lines of what `report` prints."""
+        from .console import as_text
+        from .reports.table import print_results
+
+        console = as_text()
+        with console.capture() as printed:
+            print_results(console, self)
+        lines = [line.rstrip() for line in printed.get().strip().splitlines()]
+        left = len(lines) - LINES
+        return "\n".join(lines[:LINES] + [f"… {left} more lines: report() prints all"] * (left > 0))
 
 
 # ------------------------------------------------------------------- of several folders and runs
