@@ -111,8 +111,8 @@ def test_print_shows_the_table_and_report_needs_no_folder(results, capsys, tmp_p
 
 
 def test_emphasis_names_and_width(results):
-    """A figure for a column of a paper: one's own line is thick and above the others, the labels
-    stay, and the legend is below.
+    """A figure for a column of a paper: one's own line is thick and below those of the others, so
+    that none is hidden, the labels stay, and the legend is below.
     """
     results = results.select(AGENTS[:3], ENVS[1:])
     names = {"TopRank": "ours", ENVS[1]: "position-based model"}
@@ -121,7 +121,7 @@ def test_emphasis_names_and_width(results):
     (axes,) = figure.axes
     assert figure.get_figwidth() == 3.3
     assert axes.get_title() == "position-based model\nmean over 2 instances"
-    assert [line.get_label() for line in axes.lines][-1] == "ours"
+    assert axes.lines[0].get_label() == "ours"
     thick = {line.get_label(): line.get_linewidth() for line in axes.lines}
     assert thick["ours"] > max(thick["CascadeKLUCB"], thick["Random"])
     figure.draw_without_rendering()
@@ -132,6 +132,16 @@ def test_emphasis_names_and_width(results):
         results.plot(emphasis="Toprank")
     with pytest.raises(ValueError, match="unknown measure 'regrets'; did you mean 'regret'"):
         results.plot(measures=["regrets"])
+
+
+def test_bands_of_metrics_stay_between_0_and_1():
+    """Half of the interval of 0.9 and 1 is 0.64. Differences have no such bounds."""
+    share = polars.when(agent="a", run=1).then(1.0).otherwise(0.9)
+    rows = frame_of({"a": [0, 0], "b": [0, 0]}).with_columns(ndcg=share * polars.col("step"))
+    for reference, ends in {None: (0.95 - 0.635, 1.0), "b": (0.05 - 0.635, 0.05 + 0.635)}.items():
+        figure = clickgym.Results.of_rows(rows).plot(measures=["ndcg"], reference=reference)
+        heights = [y for _, y in figure.axes[0].collections[0].get_paths()[0].vertices]
+        assert (min(heights), max(heights)) == pytest.approx(ends, abs=1e-3)
 
 
 def test_a_figure_is_written_in_the_format_of_its_suffix(tmp_path):

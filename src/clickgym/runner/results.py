@@ -233,7 +233,7 @@ class Results:
             by_instance: a panel for each instance of each environment, not their mean.
             reference: draw the differences to this agent in the same runs, without agents that have
                 none in the `table`.
-            emphasis: the agent whose line is thick and above the others.
+            emphasis: the agent whose line is thick; the thin lines of the others are drawn over it.
             names: other names for agents, environments, instances and metrics, by the names that
                 they replace. It may hold more than this figure shows.
             width: the width of the figure in inches, such as 3.3 for a column of a paper. The

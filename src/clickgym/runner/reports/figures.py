@@ -240,15 +240,17 @@ def _draw(
     shown = curves.filter(col(measure) > floor)
     agents = shown["agent"].unique(maintain_order=True).to_list()
     lines = {}
-    for agent in sorted(agents, key=lambda name: name == manner.emphasis):  # that one on top
-        look = {"linewidth": 3.0 if agent == manner.emphasis else 1.6, **styles[agent]}
+    for agent in sorted(agents, key=lambda name: name != manner.emphasis):  # that one below
+        look = {"linewidth": 3.0 if agent == manner.emphasis else 1.4, **styles[agent]}
         columns = shown.filter(agent=agent).select("step", measure, f"{measure}_ci95")
         step, mean, half = columns.to_numpy().T
         if len(step) == 1:  # a line needs two points
             look |= {"marker": "o", "clip_on": False}
         [lines[agent]] = axes.plot(step, mean, label=manner.text(agent), **look)
-        low = np.maximum(mean - half, floor)
-        axes.fill_between(step, low, mean + half, color=look["color"], alpha=0.2, linewidth=0)
+        low, high = np.maximum(mean - half, floor), mean + half
+        if not is_regret and manner.reference is None and 0 <= mean.min() <= mean.max() <= 1:
+            low, high = np.clip([low, high], 0.0, 1.0)  # metrics are shares
+        axes.fill_between(step, low, high, color=look["color"], alpha=0.2, linewidth=0)
     missing = [name for name in curves["agent"].unique(maintain_order=True) if name not in agents]
     if missing:
         text = f"no {measure}: {', '.join(map(manner.text, missing))}"
