@@ -12,6 +12,7 @@ from test_summaries import frame_of
 import clickgym
 from clickgym.agents import FrozenPolicy
 from clickgym.core.formats import regret_text
+from clickgym.envs import CascadeModel, PiecewiseStationaryModel
 from clickgym.runner.reports import figures
 from clickgym.runner.reports.table import in_words, to_latex
 
@@ -132,6 +133,19 @@ def test_emphasis_names_and_width(results):
         results.plot(emphasis="Toprank")
     with pytest.raises(ValueError, match="unknown measure 'regrets'; did you mean 'regret'"):
         results.plot(measures=["regrets"])
+
+
+def test_dashed_lines_where_users_change(tmp_path):
+    """Of a sweep in memory and from its folder; those beyond the axes are left out."""
+    models = [CascadeModel(attraction, 1) for attraction in ([0.1, 0.9], [0.9, 0.1])] * 2
+    changing = PiecewiseStationaryModel(models, [0, 1, 400, 2000])
+    envs = {"changing": changing, "constant": models[0]}
+    swept = clickgym.sweep(envs, ["Random"], 1000, 2, n_jobs=1, out=tmp_path, progress=False)
+    for results in (swept, clickgym.Results(tmp_path)):
+        for arguments in ({}, {"log": False}):
+            panels = results.plot(**arguments).axes
+            marks = [[x.get_xdata()[0] for x in axes.lines[1:]] for axes in panels]
+            assert marks == [[400], []]
 
 
 def test_bands_of_metrics_stay_between_0_and_1():

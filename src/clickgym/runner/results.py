@@ -223,7 +223,8 @@ class Results:
         measures: Sequence[str] | None = None,
     ) -> Figure:
         """Draw the cumulative regret with its 95 % band, one panel for each environment, and a row
-        of panels for each further metric, per session within windows of the run.
+        of panels for each further metric, per session within windows of the run. Dashed vertical
+        lines show where the users of a sweep change.
 
         Args:
             path: a file to write the figure to, in the format of its suffix: ``.pdf`` (with fonts
@@ -268,6 +269,7 @@ class Results:
             names=dict(names or {}),
             width=width,
             measures=shown,
+            places=[place for config in self.configs for place in config.places],
         )
         figure = regret_figure(self.rows, manner)
         if path is not None:

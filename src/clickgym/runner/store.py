@@ -15,7 +15,7 @@ from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import joblib
 import numpy as np
@@ -40,6 +40,19 @@ Runs = dict[Key, Result]
 """Finished runs, in which environments, instances and agents have their labels."""
 
 
+class Place(NamedTuple):
+    """Where the agents of a sweep play.
+
+    Attributes:
+        env, instance: the labels.
+        changes: the sessions, counted from 0, at which the users change.
+    """
+
+    env: str
+    instance: str
+    changes: tuple[int, ...] = ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Config:
     """What a sweep is of.
@@ -52,7 +65,7 @@ class Config:
         runs: how many of each agent in each place.
         seed: of the sweep.
         envs, instances, agents: what each label stands for, as `text_of` has it.
-        places: the labels of each environment and instance in which the agents play.
+        places: each environment with each instance.
         files: the digests of your own modules, and of files that arguments name; None for a
             notebook, which has no file.
     """
@@ -66,7 +79,7 @@ class Config:
     envs: dict[str, str | None]
     instances: dict[str, str | None]
     agents: dict[str, str | None]
-    places: list[tuple[str, str]]
+    places: list[Place]
     files: dict[str, str | None]
 
     @classmethod
@@ -79,7 +92,8 @@ class Config:
         check_format(where, content.get("format"))
         try:
             own = {one.name: content[one.name] for one in fields(cls)}
-            return cls(**own | {"places": [(env, instance) for env, instance in own["places"]]})
+            places = [Place(env, instance, tuple(at)) for env, instance, at in own["places"]]
+            return cls(**own | {"places": places})
         except (TypeError, KeyError, ValueError) as error:
             raise ValueError(f"{where} is not the configuration of a sweep ({error})") from None
 
@@ -97,14 +111,14 @@ class Config:
         for place in self.places:
             for agent in self.agents:
                 for run in range(self.runs):
-                    yield *place, agent, run
+                    yield place.env, place.instance, agent, run
 
     def select(self, column: Column, labels: Iterable[str]) -> Self:
         """The same with some environments or agents only."""
         known = self.labels(column)
         kept = {label: known[label] for label in labels if label in known}
         if column == "env":
-            return replace(self, envs=kept, places=[one for one in self.places if one[0] in kept])
+            return replace(self, envs=kept, places=[one for one in self.places if one.env in kept])
         return replace(self, **{f"{column}s": kept})  # type: ignore[arg-type]
 
 

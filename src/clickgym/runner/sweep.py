@@ -44,6 +44,7 @@ from .results import Results
 from .store import (
     Config,
     Key,
+    Place,
     Runs,
     add_runs,
     files_behind,
@@ -155,7 +156,7 @@ def sweep(
         envs={label: text_of(env) for label, env in envs.items()},
         instances={label: text_of(instance) for label, instance in used.items()},
         agents={label: text_of(agent) for label, agent in agents.items()},
-        places=list(dict.fromkeys(cell[:2] for cell in cells)),
+        places=list(dict.fromkeys(Place(*cell[:2], cell.changes) for cell in cells)),
         files=files_behind([*made.values(), *used.values()]),
     )
     finished = Runs()
@@ -188,6 +189,7 @@ class Cell(NamedTuple):
         instance: what ``gym.make`` takes as one.
         engine: as `engine_of` returns it.
         n_queries: of the instance; a run plays one of them.
+        changes: as in `Place`.
         at_once: the runs that a worker plays in one call.
     """
 
@@ -199,6 +201,7 @@ class Cell(NamedTuple):
     instance: Any
     engine: str
     n_queries: int
+    changes: tuple[int, ...]
     at_once: int
 
     @property
@@ -241,6 +244,7 @@ def _cells(
         places.add(place)
         users = users_of(env)
         n_queries = users.n_queries if users else 1
+        changes = tuple(users.starts[1:]) if users else ()
         for label, resolved in of_agent.items():
             try:
                 chosen = _engine_of(resolved, env, label, horizon, metrics, engine)
@@ -249,8 +253,11 @@ def _cells(
                 continue
             starts_anew = chosen == "compiled" and type(env.unwrapped) is ClickEnv  # with each seed
             at_once = max(AT_ONCE // horizon, 1) if starts_anew else 1
-            cell = Cell(*place, label, of_this, resolved, instance, chosen, n_queries, at_once)
-            cells.append(cell)
+            cells.append(
+                Cell(
+                    *place, label, of_this, resolved, instance, chosen, n_queries, changes, at_once
+                )
+            )
     if unsuited:
         raise UnsuitedError.of_all(unsuited)
     return cells

@@ -8,7 +8,7 @@ import io
 import itertools
 import math
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from polars import col
 from ...core.files import write_whole
 from ...core.formats import shortened
 from ..play.metrics import is_sum
+from ..store import Place
 from ..summaries import (
     RUN,
     by_window,
@@ -91,7 +92,7 @@ def line_styles(agents: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 
 class Manner(NamedTuple):
-    """How a figure is drawn, as `Results.plot` says."""
+    """How a figure is drawn, as `Results.plot` says; ``places`` say when users change."""
 
     log: bool
     by_instance: bool
@@ -100,6 +101,7 @@ class Manner(NamedTuple):
     names: Mapping[str, str]
     width: float | None
     measures: Sequence[str]
+    places: Sequence[Place]
 
     def text(self, name: str) -> str:
         """A name as the figure shows it; matplotlib would read a formula between two dollars."""
@@ -157,6 +159,7 @@ def regret_figure(rows: polars.DataFrame, manner: Manner) -> Figure:
                     line.set_label(labels[agent])
                     drawn.setdefault(agent, line)
                 instances = panel["instance"].unique()
+                _mark_changes(axes, panel["env"][0], instances, manner.places)
                 where = f"mean over {len(instances)} instances"
                 where = manner.text(instances[0]) if len(instances) == 1 else where
                 letters = int(1.1 * LETTERS * size[0] / n_columns)
@@ -263,6 +266,15 @@ def _draw(
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     return lines
+
+
+def _mark_changes(axes: Axes, env: str, instances: Container[str], places: Sequence[Place]) -> None:
+    """Draw a dashed vertical line in a panel at each session at which the users change."""
+    first, last = axes.get_xlim()
+    here = [place for place in places if place.env == env and place.instance in instances]
+    for change in {change for place in here for change in place.changes}:
+        if first < change < last:
+            axes.axvline(change, color="0.6", linewidth=0.8, linestyle="--", zorder=0)
 
 
 # ------------------------------------------------------------------------------------------- files
