@@ -13,6 +13,7 @@ from textwrap import dedent
 import pytest
 
 import clickgym
+from clickgym.runner.workers import Progress
 
 MODULE = """
     from clickgym.agents import Agent
@@ -75,6 +76,24 @@ def test_exit_in_a_worker(write):
     agent = write("edited_agent", dedent(MODULE.replace("self.ranking\n", "exit(3)\n"))).Forward
     with pytest.raises(clickgym.AgentError, match="Forward in PBMRank-v0, step 1: SystemExit: 3"):
         clickgym.sweep(["PBMRank-v0"], {"it": agent}, 50, 2, n_jobs=2)
+
+
+def test_lines_of_progress_tell_the_time_left(monkeypatch, capsys):
+    """The first after ten seconds, then one a minute, without the four seconds of compilation. Two
+    of the ten runs were there before.
+    """
+    times = iter([0.0, 1.0, 5.0, 9.0, 12.0, 60.0, 80.0, 90.0])
+    monkeypatch.setattr("clickgym.runner.workers.time.monotonic", lambda: next(times))
+    with Progress(True, n_runs=10, n_finished=2, horizon=100) as progress:
+        progress._on_compiling(True)
+        progress._on_compiling(False)
+        for n_runs in (1, 1, 1, 1, 4):
+            progress.finished(n_runs)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
+        "clickgym: 4 of 10 runs, about 24 s left",
+        "clickgym: 6 of 10 runs, about 76 s left",
+    ]
 
 
 # -------------------------------------------------------------------- full disks and dying workers

@@ -111,7 +111,8 @@ def sweep(
             threads, others in processes. A ``joblib.parallel_config`` around the call can choose
             another backend.
         checkpoints, engine: as in `run`.
-        progress: whether to show a bar in a terminal (on stderr), and elsewhere a line a minute.
+        progress: whether to show on stderr how far the sweep is and how long it will take: a bar in
+            a terminal, and elsewhere a line after ten seconds and then one a minute.
         overwrite: whether the folder is begun anew, without the runs that it has.
 
     Returns:

@@ -90,8 +90,8 @@ def ignoring_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-LINE_EVERY = 60.0
-"""Seconds between two lines outside of a terminal."""
+FIRST_LINE, LINE_EVERY = 10.0, 60.0
+"""Outside of a terminal, the seconds before the first line, and between two lines."""
 
 
 def say_resumed(folder: object, kept: str) -> None:
@@ -99,9 +99,25 @@ def say_resumed(folder: object, kept: str) -> None:
     say(errors(), f"clickgym: {kept} were in {folder} already")
 
 
+def time_left(seconds: float) -> str:
+    """Return a time in words.
+
+    Example:
+        >>> time_left(70.2), time_left(1000), time_left(9000)
+        ('about 70 s left', 'about 17 min left', 'about 2.5 h left')
+    """
+    if seconds < 90:
+        return f"about {seconds:.0f} s left"
+    minutes = seconds / 60
+    return f"about {minutes:.0f} min left" if minutes < 90 else f"about {minutes / 60:.1f} h left"
+
+
 class Progress:
     """Context that shows how far a sweep is: a bar of its sessions in a terminal, and elsewhere a
-    line a minute.
+    line after ten seconds and then one a minute.
+
+    The lines say how long the other runs will take if they last as long as those before, without
+    the compilation of kernels.
 
     Args:
         is_shown: whether anything is shown.
@@ -121,11 +137,13 @@ class Progress:
             disable=not (is_shown and console.is_terminal),
             transient=True,
         )
-        self._n_runs, self._n_finished, self._is_compiling = n_runs, n_finished, False
+        self._n_runs, self._n_before, self._n_finished = n_runs, n_finished, n_finished
+        self._is_compiling = False
         self._task = self._bar.add_task("", total=n_runs * horizon, completed=n_finished * horizon)
         self._compiling = compiling(self._on_compiling)
         self._is_printed = is_shown and self._bar.disable
-        self._due = time.monotonic() + LINE_EVERY
+        self._started = self._compiles_since = time.monotonic()
+        self._due = self._started + FIRST_LINE
 
     def __enter__(self) -> Self:
         self._compiling.__enter__()
@@ -145,11 +163,19 @@ class Progress:
         """Note that runs are finished and kept."""
         self._n_finished += n_runs
         self._describe()
-        if self._is_printed and time.monotonic() >= self._due:
-            self._due = time.monotonic() + LINE_EVERY
-            say(errors(), f"clickgym: {self._n_finished} of {self._n_runs} runs")
+        now, n_left = time.monotonic(), self._n_runs - self._n_finished
+        if self._is_printed and n_left and now >= self._due:
+            self._due = now + LINE_EVERY
+            left = (now - self._started) * n_left / (self._n_finished - self._n_before)
+            runs = f"{self._n_finished:,} of {self._n_runs:,} runs"
+            say(errors(), f"clickgym: {runs}, {time_left(left)}")
 
     def _on_compiling(self, is_compiling: bool) -> None:
+        now = time.monotonic()
+        if is_compiling:
+            self._compiles_since = now
+        else:  # what is compiled once says nothing about the runs that are left
+            self._started += now - self._compiles_since
         self._is_compiling = is_compiling
         self._describe()
 
