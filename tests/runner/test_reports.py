@@ -313,6 +313,23 @@ def test_numbers_of_the_table():
     assert any(note.startswith("± is for more runs with these users") for note in words.notes)
 
 
+@pytest.mark.parametrize(
+    ("apart", "reason"),
+    [
+        ("b", "b met its own users, not those of the others, so it has no difference."),
+        ("abc", "a, b and c met their own users, not those of the others, so they have no diff"),
+        ("abc", "So no agent is compared with a: name another reference."),
+        ("", "Two runs are too few for p."),
+    ],
+)
+def test_notes_say_why_nothing_is_compared(apart, reason):
+    """Streams of their own have no differences over runs; two runs are too few for p."""
+    frame = frame_of({name: [1.0, 2.0 + len(apart)] for name in "abcd"})
+    of_its_own = polars.when(polars.col("agent").is_in([*apart])).then(polars.lit("sb3"))
+    rows = frame.with_columns(engine=of_its_own.otherwise("engine"))
+    assert reason in " ".join(in_words(clickgym.Results.of_rows(rows)).notes)
+
+
 def first_items(observation):
     return [0, 1, 2, 3, 4]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -169,8 +169,15 @@ OPTIONAL: dict[str, Callable[[Row], str]] = {
 """The columns that are left out where `Results.table` has nothing: the text of a row, or none."""
 
 
+FEW = {
+    "instances": ("One instance is", "Two instances are"),
+    "queries": ("One query is", "Two queries are"),
+    "runs": ("One run is", "Two runs are"),
+}
+
+
 def about_pairs(table: polars.DataFrame) -> Iterator[str]:
-    """What the intervals are about, with what agents are compared, and how."""
+    """What the intervals are about, with what agents are compared, and how, or why without p."""
     over = sorted({*table["over"]})
     if "instances" in over:
         has_these = table["regret_ci95_runs"].count() > 0
@@ -178,7 +185,8 @@ def about_pairs(table: polars.DataFrame) -> Iterator[str]:
         yield f"± is for instances like these.{these}"
     elif "runs" in over and table["reward_ci95"].count():
         yield "± is for more runs with these users. It says nothing about other users."
-    if table["difference"].count():
+    compared = table.filter(col("difference").is_not_null())
+    if len(compared):
         units, reference = " or ".join(over), table["reference"][0]
         measure = measure_of(table)
         better = {"regret": "Positive differences", "total reward": "Negative differences"}.get(
@@ -194,26 +202,37 @@ def about_pairs(table: polars.DataFrame) -> Iterator[str]:
             "p comes from a two-sided paired t test, and is adjusted for the number of agents by "
             "Holm's procedure. The intervals of differences are not adjusted."
         )
+    for units, over in sorted({*compared.filter(col("units") <= 2).select("units", "over").rows()}):
+        yield f"{FEW[over][units - 1]} too few for p."
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1])] * (len(names) > 1) + [names[-1]])
 
 
 def about_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
     """Which agents met other users than those of the same runs of others, which played in loops of
-    one's own, and which played other instances than the reference.
+    one's own, and so have no difference over runs; and which played other instances than the
+    reference.
     """
+    reference = table["reference"][0]
     if results.rows["agent"].n_unique() > 1:
         apart, own = (
             results.rows.filter(kind)["agent"].unique(maintain_order=True).to_list()
             for kind in (MET_OTHERS, IS_OWN)
         )
+        lacking = {*table.filter(col("difference").is_null())["agent"]} - {reference}
         if apart:
-            whose = "its" if len(apart) == 1 else "their"
-            yield f"{' and '.join(apart)} met {whose} own users, not those of the others."
+            whose, who_has = ("its", "it has") if len(apart) == 1 else ("their", "they have")
+            hence = f", so {who_has} no difference" * bool(lacking.intersection(apart))
+            yield f"{_listed(apart)} met {whose} own users, not those of the others{hence}."
         if own:
             yield (
-                f"{' and '.join(own)}: no differences, because only runs of clickgym.run and sweep "
+                f"{_listed(own)}: no differences, because only runs of clickgym.run and sweep "
                 "are known to meet the same users."
             )
-    reference = table["reference"][0]
+        if reference in (*apart, *own) and not table["difference"].count():
+            yield f"So no agent is compared with {reference}: name another reference."
     played = results.rows.group_by("env", "agent", maintain_order=True).agg(
         col("instance").unique().sort()
     )
@@ -221,9 +240,10 @@ def about_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
     others = played.join(of_reference, on="env", maintain_order="left")
     others = others.filter(col("instance") != col("of_reference"))
     if len(others):
+        who = _listed(others["agent"].unique(maintain_order=True).to_list())
         yield (
-            f"{' and '.join(others['agent'].unique(maintain_order=True))} did not play the same "
-            f"instances as {reference}; differences are over those that both played."
+            f"{who} did not play the same instances as {reference}; differences are over those "
+            "that both played."
         )
 
 
