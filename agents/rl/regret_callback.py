@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from stable_baselines3.common.callbacks import BaseCallback
 
 
@@ -15,6 +17,9 @@ class RegretCallback(BaseCallback):
     Environments may come from ``make_vec_env`` or from `vec_env`, also inside the wrappers of the
     library, such as ``VecNormalize``.
 
+    Warns:
+        UserWarning: the first update comes after more sessions than ``learn`` was asked for.
+
     Example:
         >>> from stable_baselines3 import PPO
         >>> from stable_baselines3.common.env_util import make_vec_env
@@ -23,6 +28,16 @@ class RegretCallback(BaseCallback):
         >>> model = PPO(PlackettLuceActorCritic, envs, n_steps=16, gamma=0.0, seed=0, device="cpu")
         >>> model = model.learn(256, RegretCallback())
     """
+
+    def _on_training_start(self) -> None:
+        asked = self.locals["total_timesteps"] - self.num_timesteps
+        rollout = getattr(self.model, "n_steps", 0) * self.training_env.num_envs
+        if rollout > asked:
+            warnings.warn(
+                f"{type(self.model).__name__} learns for the first time after n_steps * n_envs = "
+                f"{rollout:,} steps, and learn was asked for {asked:,}: set a smaller n_steps",
+                stacklevel=5,
+            )
 
     def _on_step(self) -> bool:
         for info in self.locals["infos"]:

@@ -160,6 +160,18 @@ def logged(algorithm, policy, envs):
     return [line["rollout/regret"] for line in lines.lines if "rollout/regret" in line]
 
 
+def test_callback_warns_of_a_first_update_after_the_end():
+    """With eight streams and n_steps=16 PPO learns after 128 sessions."""
+    envs = vec_env("PBMRank-v0", 8)
+    model = sb3.PPO(PlackettLuceActorCritic, envs, n_steps=16, gamma=0.0, seed=0, device="cpu")
+    with pytest.warns(UserWarning, match=r"after n_steps \* n_envs = 128 steps") as found:
+        model.learn(100, RegretCallback())
+    assert found[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.learn(128, RegretCallback(), reset_num_timesteps=False)
+
+
 @pytest.mark.parametrize("limit", [1, 3, None])
 def test_logged_regret_of_streams_counts_each_session_once(limit):
     """Also those that end an episode, whose infos are elsewhere."""
