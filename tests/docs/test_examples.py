@@ -54,6 +54,59 @@ def shown_by(page):
     return re.findall(r"```\n\n```text\n(.*?)```", text_of(page), flags=re.DOTALL)
 
 
+FIRST = {
+    "show_a_list.py": "random lists get 679 clicks in an episode, and lose 426 against the best",
+    "compare_algorithms.py": "comparison.png has the figure",
+    "your_own_algorithm.py": "\nmine, 0.2 ",
+    "train_ppo.py": "\nPPO ",
+    "your_own_training_loop.py": "\nREINFORCE ",
+    "your_own_click_model.py": "\ntiring users\n",
+    "users_who_change.py": "\nthey change\n",
+    "fit_a_log.py": "\nFixed ",
+    "tune_with_optuna.py": "\ntuned ",
+}
+"""The first programs of `examples/README.md`, in its order, and what they print."""
+SHORTER = {
+    r"\b10_000": "100",
+    r"\b20_480": "512",
+    r"\b20_000": "200",
+    r"\[0, 5_000, 12_000\]": "[0, 50, 120]",
+    r"\b5_000": "300",
+    r"runs=\d": "runs=2",
+    r"\b2_000": "600",
+    r"n_trials=\d": "n_trials=1",
+    r"eval_freq=\d+": "eval_freq=8",
+}
+
+
+@pytest.mark.parametrize("name", FIRST)
+@pytest.mark.parametrize(
+    "is_short",
+    [
+        pytest.param(True, marks=pytest.mark.uncompiled),
+        pytest.param(False, marks=pytest.mark.slow),
+    ],
+)
+def test_first_programs(name, is_short, program, tmp_path):
+    """Each runs; at full size in slow tests."""
+    code = (ROOT / "examples" / name).read_text(encoding="utf-8")
+    for library in ("stable_baselines3", "optuna"):
+        if library in code or name == "tune_with_optuna.py":
+            pytest.importorskip(library)
+    for full, short in SHORTER.items() if is_short else ():
+        code = re.sub(full, short, code)
+    (tmp_path / name).write_text(code, encoding="utf-8")
+    assert FIRST[name] in program(tmp_path / name, folder=tmp_path)
+
+
+def test_first_programs_are_listed():
+    """The page has each program, the first ones at the top."""
+    page = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
+    listed = list(dict.fromkeys(re.findall(r"\((\w+\.py)\)", page)))
+    assert listed[: len(FIRST)] == [*FIRST]
+    assert {*listed} == {file.name for file in (ROOT / "examples").glob("*.py")}
+
+
 @pytest.mark.uncompiled
 def test_from_scratch(example, tmp_path):
     """The same algorithm loses as many clicks in plain NumPy as in the package, up to chance."""

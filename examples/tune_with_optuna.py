@@ -1,0 +1,36 @@
+"""Search for settings of PPO with Optuna: pip install optuna
+
+python examples/tune_with_optuna.py
+
+The search sees other problems and seeds than the comparison at the end, which would else report
+luck. Use more trials, runs and instances than here; docs/runner.md tunes a bandit in the same way.
+"""
+
+import optuna
+
+import clickgym
+
+SEARCHED = ["uniform:seed=11", "uniform:seed=12"]
+REPORTED = ["uniform:seed=1", "uniform:seed=2", "uniform:seed=3"]
+
+
+def play(agents, instances, seed):
+    return clickgym.sweep(
+        ["PBMRank-v0"], agents, 5_000, 1, instances=instances, seed=seed, progress=False
+    )
+
+
+def regret(trial):
+    settings = {
+        "learning_rate": trial.suggest_float("learning_rate", 3e-4, 3e-2, log=True),
+        "n_steps": trial.suggest_categorical("n_steps", [2, 4, 8]),
+        "n_epochs": trial.suggest_int("n_epochs", 2, 8),
+    }
+    return play({"trial": ("PPO", settings)}, SEARCHED, seed=0).table()["regret"][0]
+
+
+if __name__ == "__main__":
+    study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=0))
+    study.optimize(regret, n_trials=6)
+    print("the best of the search:", study.best_params)
+    print(play({"default": "PPO", "tuned": ("PPO", study.best_params)}, REPORTED, seed=1))

@@ -1,0 +1,37 @@
+"""An algorithm of your own beside two published ones: it needs two methods.
+
+python examples/your_own_algorithm.py
+
+docs/own_agent.md has all that it may do, and docs/idea_to_table.md the way to a paper.
+"""
+
+import numpy as np
+
+import clickgym
+
+
+class ClickShare(clickgym.agents.Agent):
+    """Shows the items with the largest shares of clicks so far, and now and then a random list."""
+
+    def __init__(self, n_items, n_positions, *, epsilon=0.05, seed=None):
+        self.rng = np.random.default_rng(seed)
+        self.n_positions, self.epsilon = n_positions, epsilon
+        self.clicks, self.shows = np.zeros(n_items), np.ones(n_items)
+
+    def rank(self, observation):
+        ties = self.rng.random(len(self.shows))  # item 0 must have no advantage
+        scores = self.clicks / self.shows + 1e-9 * ties
+        if self.rng.random() < self.epsilon:
+            scores = ties
+        return np.argsort(-scores)[: self.n_positions]
+
+    def update(self, observation, ranking, clicks, reward):
+        self.shows[ranking] += 1
+        self.clicks[ranking] += clicks
+
+
+if __name__ == "__main__":
+    clickgym.check_agent(ClickShare)  # raises an error with a line for each fault
+    agents = {"mine": ClickShare, "mine, 0.2": (ClickShare, {"epsilon": 0.2})}
+    agents |= {name: name for name in ("CascadeTS", "TopRank", "Random")}
+    print(clickgym.sweep(["PBMRank-v0"], agents, horizon=10_000, runs=5))

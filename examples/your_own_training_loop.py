@@ -1,0 +1,37 @@
+"""REINFORCE in NumPy, in a training loop of your own, in one table with two bandits.
+
+python examples/your_own_training_loop.py
+
+docs/rl.md#your-own-training-loop has the rules; cleanrl_style_ppo.py is a longer loop, with torch.
+"""
+
+import gymnasium as gym
+import numpy as np
+
+import clickgym
+
+B, K = 64, 5  # streams, positions
+
+
+def train(seed, n_sessions, rate=0.5):
+    """Learn a score for each item from the rewards of lists that are drawn by their scores."""
+    rng, scores = np.random.default_rng(seed), np.zeros(10)
+    envs = clickgym.RecordVectorRegret(gym.make_vec("PBMRank-v0", B))
+    envs.reset(seed=1000 * seed)
+    for _ in range(n_sessions // B):
+        lists = np.argsort(-scores - rng.gumbel(size=(B, 10)))[:, :K]  # Plackett–Luce
+        _, rewards, *_ = envs.step(lists)
+        gain = rewards - rewards.mean()
+        left, gradient = np.tile(np.exp(scores), (B, 1)), np.zeros(10)
+        for k in range(K):
+            chosen = np.eye(10)[lists[:, k]]
+            gradient += gain @ (chosen - left / left.sum(axis=1, keepdims=True))
+            left *= 1 - chosen
+        scores += rate * gradient / B
+    return envs.result("REINFORCE", trained=0)
+
+
+if __name__ == "__main__":
+    mine = [train(seed, 20_480) for seed in (1, 2, 3)]
+    bandits = clickgym.sweep(["PBMRank-v0"], ["CascadeTS", "Random"], 20_480, runs=3)
+    print(clickgym.Results([bandits, *mine]))
