@@ -1,6 +1,4 @@
-"""The checks of the course: each says whether an answer to an exercise is right, and gives a hint
-if it is not.
-"""
+"""Checks of the exercises: each says whether an answer is right, and gives a hint if it is not."""
 
 from __future__ import annotations
 
@@ -10,21 +8,22 @@ from typing import Any
 
 
 class Check:
-    """The check of one exercise, called with an answer.
+    """The check of one exercise. Call it with an answer.
 
     Args:
-        right: returns whether an answer is right.
-        hints: printed with wrong answers, the first with the first one, and so on; the last with
-            all that follow.
+        right: takes an answer and returns whether it is right.
+        hints: the first is printed after the first wrong answer, and so on; the last is repeated.
     """
 
     mistakes: Counter[tuple[str, ...]] = Counter()
-    """Wrong answers so far by the hints, since the cell of a check makes a new one each time."""
+    """How many wrong answers each exercise has had, by its hints. All checks share this counter,
+    because running a cell again makes a new check.
+    """
 
     def __init__(self, right: Callable[[Any], Any], *hints: str) -> None:
         self.right, self.hints = right, hints
         self.answered = False
-        """Whether an answer was right. A solution prints its results only then."""
+        """Whether the latest answer was right. Only then does a solution print its results."""
 
     def __call__(self, answer: Any) -> None:
         if any(part is ... for part in (answer if isinstance(answer, tuple) else (answer,))):
@@ -33,10 +32,10 @@ class Check:
         right, raised = False, ""
         try:
             right = bool(self.right(answer))
-        except NotImplementedError:  # what functions and classes raise until they are written
+        except NotImplementedError:  # raised by functions and classes until they are written
             print("No answer yet: write the code above, run that cell, then run this one.")
             return
-        # an answer of another type or shape is wrong, and no reason to stop the notebook
+        # an answer of the wrong type or shape is wrong, but must not stop the notebook
         except Exception as error:
             raised = f" ({type(error).__name__}: {error})."
         self.answered = right
@@ -48,7 +47,7 @@ class Check:
         print(f"Not right yet{raised or '.'} Hint: {hint}")
 
     def accepts(self, answer: Any) -> bool:
-        """Whether an answer is right. An answer that raises an error is not."""
+        """Whether an answer is right. An answer that raises an error is wrong."""
         try:
             return bool(self.right(answer))
         except Exception:
