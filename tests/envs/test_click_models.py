@@ -33,6 +33,7 @@ from clickgym.envs import (
     TrustBiasModel,
     UserBrowsingModel,
 )
+from clickgym.envs.task import REWARDS, ClickUsers, click_session
 
 pytestmark = pytest.mark.uncompiled
 
@@ -108,6 +109,22 @@ def test_joint_law_of_sessions(model_class):
         left = model.sample_kernel(model.parameters, ranking, uniforms, clicks, examined)
         samples.append((tuple(clicks.tolist()), tuple(examined.tolist()), left))
     assert_sampled_from(exact_law(model, ranking), samples)
+
+
+@by_model
+def test_what_a_session_pays(model_class):
+    """By its clicks, and by where the user left satisfied, above the cutoff."""
+    model, rng = random_model(model_class, 4, 3, 0), np.random.default_rng(0)
+    session = click_session(model.sample_kernel, model.expected_kernel)
+    clicks, examined = np.empty((2, 3), np.int8)
+    for reward, cutoff in questions(model):
+        users = ClickUsers(model.parameters, REWARDS.index(reward), cutoff, np.empty(4))
+        for uniforms in rng.random((200, model.n_uniforms)):
+            paid, expected, left = session(
+                users, None, 0, np.array([2, 0, 3]), uniforms, clicks, examined
+            )
+            assert paid == realised_reward(reward, cutoff, clicks.tolist(), left)
+            assert expected == model.expected_reward([2, 0, 3], reward, cutoff)
 
 
 @by_model
