@@ -207,7 +207,7 @@ def test_an_agent_gets_what_its_paper_assumes_known():
 
 def test_refusal_of_an_argument_names_the_agent():
     agents = ["Random", "GLRCascadeKLUCB"]
-    with pytest.raises(ValueError, match="^GLRCascadeKLUCB: horizon is 1; expected .* from 2 "):
+    with pytest.raises(ValueError, match=r"^GLRCascadeKLUCB: horizon is 1; expected .* from 2 "):
         clickgym.sweep(["PBMRank-v0"], agents, 1, 1, n_jobs=1)
 
 
@@ -281,6 +281,14 @@ def test_an_agent_may_change_the_list_that_it_gets():
     assert env.unwrapped.initial_ranking.tolist() == before
     given = clickgym.make_agent("PDGD:feature_scale=2.0", gym.make("ContextualPBMRank-v0"))
     assert given.hyperparameters["feature_scale"] == 2.0
+
+
+def test_the_working_folder_hides_no_module_of_python(tmp_path, monkeypatch):
+    (tmp_path / "zipapp.py").write_text("raise SystemExit\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "zipapp", raising=False)
+    with pytest.raises(TypeError, match="makes no agents"):
+        clickgym.sweep(["PBMRank-v0"], ["zipapp:create_archive"], 10, 1)
 
 
 @pytest.mark.parametrize(("horizon", "is_told"), [(100, True), (101, False)])
