@@ -1,34 +1,21 @@
-"""Pages: those that are made are complete and new, links lead somewhere, and what docstrings say
-of users is what the kernels do.
-"""
+"""Pages: those that are made are complete and new, and links lead somewhere."""
 
-import inspect
 import json
 import re
-import textwrap
 from collections import Counter
 from functools import cache
 from pathlib import Path
 from urllib.parse import unquote
 
-import numpy as np
 import pytest
 import rl_page
 from make_pages import pages
-from pages import SECTION
 from scipy import stats
 
 from clickgym.agents import AGENTS, Learner
-from clickgym.envs import CLICK_MODELS, load_instance
 from clickgym.runner.reports.bibliography import bibliography, papers, plain, source_of
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def sections(text):
-    """The indented parts of a docstring by their headings."""
-    parts = SECTION.findall(inspect.cleandoc(text) + "\n")
-    return {name: textwrap.dedent(part).strip() for name, part in parts}
 
 
 @pytest.mark.recipe
@@ -158,64 +145,3 @@ def test_no_link_is_dead():
             if not is_made and not (target.exists() and has_anchor):
                 dead.append(f"{file.relative_to(ROOT)}: {link}")
     assert not dead
-
-
-def symbols_of(model_class):
-    """The parameter of each symbol of a user's moves, as its description under ``Args`` names it:
-    ``examination: ``(K,)`` probabilities χ_k that ...``.
-    """
-    described = re.findall(
-        r"^(\w+): (?:``.+?`` )?probabilit(?:y|ies) (\S+?)\.? ",
-        sections(model_class.__doc__)["Args"],
-        re.MULTILINE,
-    )
-    return {symbol.replace("(i)", "(d_k)"): name for name, symbol in described}
-
-
-def clicks_of_moves(model, ranking):
-    """``(K,)`` click probabilities of a user who moves as the docstring of the model says."""
-    moves = [
-        re.fullmatch(r"\s*(.+?) → (.+?): (.+?)\s*", line).groups()
-        for line in sections(type(model).__doc__)["User"].splitlines()
-    ]
-    symbols, clicks = symbols_of(type(model)), np.zeros(len(ranking))
-    reading = [Counter() for _ in range(len(ranking) + 1)]  # users at a position, by last click
-    reading[0][0] = 1.0
-
-    def probability(symbol, k, last):
-        if symbol.startswith("1 - "):
-            return 1.0 - probability(symbol.removeprefix("1 - "), k, last)
-        if symbol == "1":
-            return 1.0
-        places = {"L": ranking[k], "K": k, "KK": (k, last), "": ()}
-        name = symbols.get(symbol)
-        assert name, f"no description under Args begins with 'probabilities {symbol}'"
-        return np.asarray(getattr(model.parameters, name))[places[model.shapes[name]]]
-
-    def walk(state, weight, k, last, clicked):
-        if state.startswith("click"):
-            clicked = True
-            clicks[k] += weight
-        if "k + 1" in state:
-            reading[k + 1][k + 1 if clicked else last] += weight
-        for source, target, symbol in moves:
-            if source == state:
-                walk(target, weight * probability(symbol, k, last), k, last, clicked)
-
-    for k in range(len(ranking)):
-        for last, weight in reading[k].items():
-            walk(moves[0][0], weight, k, last, False)
-    return clicks
-
-
-WITH_MOVES = {
-    name: model for name, model in CLICK_MODELS.items() if "User" in sections(model.__doc__)
-}
-
-
-@pytest.mark.parametrize("model", WITH_MOVES.values(), ids=list(WITH_MOVES))
-def test_moves_of_a_user_are_those_of_the_model(model):
-    users = load_instance("uniform:n_items=6,n_positions=4,seed=1").model(model.short)
-    for ranking in ([0, 1, 2, 3], [5, 2, 4, 0]):
-        expected = users.click_probabilities(ranking)
-        np.testing.assert_allclose(clicks_of_moves(users, ranking), expected, rtol=1e-12)
