@@ -5,7 +5,6 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import time
 
 import joblib
@@ -136,23 +135,6 @@ def test_a_sweep_that_is_killed_at_any_time_resumes(tmp_path, own_agent, n_jobs)
     assert_frame_equal(
         resumed.join(finished, on=finished.columns, how="semi", nulls_equal=True), finished
     )
-
-
-def test_the_same_sweep_three_times_at_once(tmp_path):
-    barrier, tables = threading.Barrier(3), []
-
-    def play():
-        barrier.wait()
-        tables.append(numbers(ENVS, AGENTS, 50, 40, out=tmp_path, n_jobs=1, progress=False))
-
-    threads = [threading.Thread(target=play) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    whole = numbers(ENVS, AGENTS, 50, 40, n_jobs=1)
-    for table in [*tables, clickgym.Results(tmp_path).frame]:
-        assert_frame_equal(table, whole)
 
 
 # ---------------------------------------------------------------------------------------- instances
