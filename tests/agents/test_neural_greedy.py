@@ -1,10 +1,7 @@
-"""NeuralGreedy: what a network learns and a linear bandit cannot, equal digits, and copies."""
+"""NeuralGreedy: what a network learns and a linear bandit cannot, and equal digits."""
 
 from __future__ import annotations
 
-import copy
-
-import cloudpickle
 import numpy as np
 import pytest
 from reference_agents.reference import Reference, any_lists
@@ -19,7 +16,6 @@ L, K = 6, 3
 EXAMINATION = np.array([1.0, 0.6, 0.3])
 SMALL = {"decay": 50, "net_arch": [8], "batch_size": 16, "buffer_size": 64}
 WORLD = "ContextualPBMRank-v0:instance=personal"
-by_feedback = pytest.mark.parametrize("feedback", ["clicks", "reward"])
 
 
 class NeuralGreedyReference(Reference):
@@ -129,25 +125,3 @@ def test_equal_seeds_give_equal_digits():
     second = clickgym.run("NeuralGreedy", WORLD, 600, seed=3)
     assert second.regret.tolist() == first.regret.tolist()
     assert clickgym.run("NeuralGreedy", WORLD, 600, seed=4).regret[-1] != first.regret[-1]
-
-
-@by_feedback
-def test_copies_in_the_middle_of_a_run(feedback):
-    """Copied or pickled between a list and its clicks, it continues exactly, also when the memory
-    is full.
-    """
-    agent = NeuralGreedy(L, K, n_features=2, feedback=feedback, seed=0, **SMALL)
-    for observation, _, rng in sessions(100):
-        agent.update(observation, agent.rank(observation), rng.integers(0, 2, K), 1.0)
-    ranking = agent.rank(observation)
-    agents = [agent, copy.deepcopy(agent), cloudpickle.loads(cloudpickle.dumps(agent))]
-    for following, _, rng in sessions(50):
-        clicks = rng.integers(0, 2, K)
-        for twin in agents:
-            twin.update(observation, ranking, clicks, float(clicks.any()))
-        ranking, *others = (twin.rank(following) for twin in agents)
-        assert [other.tolist() for other in others] == [ranking.tolist()] * 2
-        observation = following
-    for twin in agents[1:]:
-        assert twin.factors.tolist() == agent.factors.tolist()
-        assert repr(twin) == repr(agent)

@@ -155,15 +155,6 @@ def test_metrics_of_users_with_a_memory(name, engine, tmp_path):
     assert not out.exists()
 
 
-def test_metrics_of_the_candidates_of_a_session_on_both_engines():
-    """A step of the Python engine draws the next candidates; the metric is of those before."""
-    values = [
-        clickgym.run("Random", "ContextualPBMRank-v0", 50, seed=1, metrics=["ndcg"], engine=engine)
-        for engine in ("compiled", "python")
-    ]
-    assert values[0].metrics["ndcg"].tolist() == values[1].metrics["ndcg"].tolist()
-
-
 # ------------------------------------------------------------------------------ judged items
 
 
