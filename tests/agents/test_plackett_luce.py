@@ -13,7 +13,6 @@ pytest.importorskip("stable_baselines3")
 
 import torch
 from gymnasium.spaces import Box, Dict, MultiBinary, MultiDiscrete
-from registries import LEARNERS
 from stable_baselines3 import A2C, PPO
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 
@@ -233,19 +232,3 @@ def test_the_library_learns_saves_and_loads(algorithm, tmp_path):
     model.policy.save(tmp_path / "policy.zip")
     again = PlackettLuceActorCritic.load(tmp_path / "policy.zip")
     assert again.predict(observation, deterministic=True)[0].tolist() == shown.tolist()
-
-
-# ----------------------------------------------------------------------------- by name, in clickgym
-
-
-@pytest.mark.uncompiled
-@pytest.mark.parametrize(
-    ("name", "given", "rate"),
-    [("PPO", {}, 3e-3), ("PPO", {"learning_rate": 2e-3}, 2e-3), ("A2C", {}, 5e-3)],
-)
-def test_learning_rate_with_features(name, given, rate):
-    """The defaults are larger with features, and an argument is kept."""
-    envs = gym.make_vec("ContextualPBMRank-v0", num_envs=64, autoreset_mode="SameStep")
-    learner = LEARNERS[name](20, 5, seed=0, **given)
-    learner.learn(envs, 256, lambda: True)
-    assert learner.model.learning_rate == learner.hyperparameters["learning_rate"] == rate

@@ -304,9 +304,12 @@ def test_held_out_queries_of_streams():
 CONTEXTUAL = "ContextualPBMRank-v0"
 
 
-@pytest.mark.parametrize(("given", "used"), [({}, 5e-3), ({"learning_rate": 0.01}, 0.01)])
-def test_defaults_with_features_do_not_replace_what_is_given(given, used):
-    agent = clickgym.make_agent("A2C", ClickEnv(USERS), seed=0, n_envs=4, n_steps=2, **given)
+@pytest.mark.parametrize(
+    ("name", "given", "used"),
+    [("A2C", {}, 5e-3), ("PPO", {}, 3e-3), ("PPO", {"learning_rate": 0.01}, 0.01)],
+)
+def test_defaults_with_features_do_not_replace_what_is_given(name, given, used):
+    agent = clickgym.make_agent(name, ClickEnv(USERS), seed=0, n_envs=4, n_steps=2, **given)
     clickgym.run(agent, ClickEnv(USERS), 8, seed=0)
     assert agent.model.learning_rate == used
 
