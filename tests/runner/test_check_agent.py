@@ -93,26 +93,9 @@ class NeedsTwoItems(Sampling):
         return np.argsort(-np.minimum(self.clicked, second))[: self.n_positions]
 
 
-class EndsAtTheHorizon(Sampling):
-    def __init__(self, n_items, n_positions, *, horizon=1000, seed=None):
-        super().__init__(n_items, n_positions, seed=seed)
-        self.left = horizon
-
-    def rank(self, observation):
-        self.left -= 1
-        if self.left < 0:
-            raise IndexError("no list is left")
-        return super().rank(observation)
-
-
 class Unseeded(Sampling):
     def __init__(self, n_items, n_positions, *, seed=None):
         super().__init__(n_items, n_positions)
-
-
-class NeedsASeed(Sampling):
-    def __init__(self, n_items, n_positions, *, seed=None):
-        super().__init__(n_items, n_positions, seed=seed + 1)
 
 
 class GlobalDraws(Sampling):
@@ -148,11 +131,6 @@ class WritesClicks(Sampling):
         clicks[:] = 1
 
 
-class WritesObservations(Sampling):
-    def update(self, observation, ranking, clicks, reward):
-        observation[:] = 1
-
-
 class ForgetsToLoad(Sampling):
     def save(self, path):
         path.write_bytes(b"")
@@ -166,15 +144,12 @@ PLAIN = {
     FailsWhereUsersLeave: "- lists: KeyError: 'user'",
     Repeats: "- lists: Repeats, session 1: bad ranking ",
     NeedsTwoItems: "- lists: IndexError: index -2 is out of bounds for axis 0 with size 1",
-    EndsAtTheHorizon: "- lists: IndexError: no list is left",
     Unseeded: "- seeds: two agents of one seed show different lists",
-    NeedsASeed: "- constructor: TypeError: ",
     GlobalDraws: "- agents side by side: it draws from the global generator",
     Shared: "- agents side by side: two agents disturb one another",
     TiesById: "- item ids: the regret of the first 1 sessions is ",
     OftenById: "- item ids: the regret of the first ",
     WritesClicks: "- lists: update changes the clicks that it is given",
-    WritesObservations: "- lists: update changes the observation that it is given",
     ForgetsToLoad: "- saving and loading: a saved agent and the loaded one differ in regret",
 }
 
