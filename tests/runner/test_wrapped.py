@@ -28,13 +28,6 @@ BEST = [0, 1]
 USERS = {"attraction": [0.7, 0.6, 0.2, 0.1], "examination": [1.0, 0.5]}
 
 
-class ReversedInStep(gym.Wrapper):
-    """The same in another way."""
-
-    def step(self, action):
-        return self.env.step(np.asarray(action)[::-1])
-
-
 def users(**arguments):
     return gym.make("PBMRank-v0", **USERS, **arguments)
 
@@ -65,9 +58,8 @@ def test_wrappers_with_other_actions_are_refused(wrapper, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("wrapper", [Reversed, ReversedInStep])
-def test_a_wrapper_that_shows_another_list_is_noticed(wrapper):
-    env = TransformReward(clickgym.RecordRegret(wrapper(users())), float)
+def test_a_wrapper_that_shows_another_list_is_noticed():
+    env = TransformReward(clickgym.RecordRegret(Reversed(users())), float)
     with pytest.raises(
         SessionError, match=r"step 1: a wrapper showed \[1, 0\] where the agent chose"
     ):
