@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from clickgym.envs import ClickEnv, ContextualModel, PositionBasedModel, load_instance
+from clickgym.envs import ContextualModel, PositionBasedModel, load_instance
 from clickgym.envs.contextual.features import with_products
 
 pytestmark = pytest.mark.uncompiled
@@ -122,24 +122,6 @@ def test_held_out_users_are_of_the_same_world(family):
     np.testing.assert_array_equal(train.items, test.items)
     with pytest.raises(ValueError, match="users=test: the world has one user"):
         model_of(f"{family}:n_users=1,users=test")
-
-
-# ------------------------------------------------------------------------------------- environments
-
-
-@pytest.mark.parametrize("name", ["personal:features=outer", "network:features=products"])
-def test_features_and_attractions_of_a_session(name):
-    """They are those of the user and the candidates that the info names."""
-    env = ClickEnv("PBM", form="Contextual", instance=f"{name},n_pool=25,n_users=8")
-    observation, info = env.reset(seed=0)
-    for _ in range(10):
-        user, items = info["next_user"], info["next_candidates"]
-        plain = np.hstack([np.tile(env.model.users[user], (20, 1)), env.model.items[items]])
-        np.testing.assert_array_equal(
-            observation["features"], with_products(plain, env.model.interactions)
-        )
-        np.testing.assert_array_equal(env.state.values[0, 0], env.model.attraction[user][items])
-        observation, *_, info = env.step(np.arange(5))
 
 
 # --------------------------------------------------------------------------------- models and files
