@@ -64,17 +64,3 @@ def test_copy_plays_on_like_the_original(env_id, form, how):
     assert history(early, lists) == expected
     assert flat(late.reset()) == flat(early.reset())
     assert repr(late) == repr(env)
-
-
-@pytest.mark.parametrize("env_id", IDS)
-def test_a_copy_with_random_numbers_of_its_own(env_id):
-    """It meets other users, and the original those that it would have met."""
-    env = make(env_id, "scalar")
-    env.action_space.seed(0)
-    lists = [env.action_space.sample() for _ in range(30)]
-    env.reset(seed=7)
-    ahead, other = copy.deepcopy(env), copy.deepcopy(env)
-    other.unwrapped.np_random = np.random.default_rng(0)
-    expected = history(ahead, lists)
-    assert history(other, lists) != expected
-    assert history(env, lists) == expected
