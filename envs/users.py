@@ -177,7 +177,8 @@ class Users(ABC):
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.to_dict() == other.to_dict()
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:  # of what is quick to ask; equal users have the same
+        return hash((type(self), self.n_items, self.n_positions))
 
 
 def users_from(name: str, users: Any) -> Any:
