@@ -65,6 +65,12 @@ class CompiledAgent(Agent):
     rank_kernel: ClassVar[Callable[..., None]]
     update_kernel: ClassVar[Callable[..., None]]
 
+    kernels_suffice: ClassVar[bool] = True
+    """Whether the kernels do all that the agent does. A class that overrides `rank`, `update` or
+    `leave`, or `observed_arrays` without its own ``observes``, is played in Python, unless it also
+    sets ``kernels_suffice = True``.
+    """
+
     growing: ClassVar[frozenset[str]] = frozenset()
     """Names of the state arrays that grow: `make_room` replaces them by longer ones."""
     session: ClassVar[tuple[str, ...]] = ("ranking",)
@@ -73,6 +79,12 @@ class CompiledAgent(Agent):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         static_kernels(cls, ("rank_kernel", "update_kernel"))
+        own, parent = vars(cls), next(c for c in cls.__mro__[1:] if issubclass(c, CompiledAgent))
+        methods = ["rank", "update", "leave"]
+        if "observes" not in own:
+            methods.append("observed_arrays")
+        if any(getattr(cls, method) is not getattr(parent, method) for method in methods):
+            cls.kernels_suffice = own.get("kernels_suffice", False)
 
     def __init__(
         self, n_items: int, n_positions: int, seed: Seed = None, **hyperparameters: Any
@@ -124,14 +136,9 @@ class CompiledAgent(Agent):
     # -------------------------------------------------------------------- what the runner must know
 
     def engine_in(self, env: EnvTraits, wanted: str) -> str:
-        obstacle, kind = env.obstacle, type(self)
-        ours = __name__, Agent.__module__
-        for method in ("rank", "update", "leave"):
-            if getattr(self, method).__module__ not in ours:
-                obstacle = f"{kind.__name__} overrides {method} in Python"
-        definer = next(each for each in (self, *kind.__mro__) if "observed_arrays" in vars(each))
-        if definer.__module__ not in ours and "observes" not in vars(definer):
-            obstacle = f"{kind.__name__} overrides observed_arrays in Python"
+        obstacle = env.obstacle
+        if not self.kernels_suffice:
+            obstacle = f"{type(self).__name__} overrides a method in Python"
         if wanted == "compiled" and obstacle:
             raise ValueError(f"engine='compiled' cannot play {env.name}: {obstacle}")
         return "python" if wanted == "python" or obstacle else "compiled"
@@ -315,6 +322,7 @@ class StateAgent(CompiledAgent):
 
     observes = ("state",)
     session = ("ranking", "user")
+    kernels_suffice = True  # the methods below keep ``user``, which the compiled loop reads itself
 
     def __init__(
         self,

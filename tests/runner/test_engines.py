@@ -172,6 +172,15 @@ class Leaving(TopRank):
         self.left = True
 
 
+class Logged(TopRank):
+    """A published agent whose method in Python does nothing for the lists, and says so."""
+
+    kernels_suffice = True
+
+    def update(self, *arguments):
+        super().update(*arguments)
+
+
 class OwnStep(ClickEnv):
     def step(self, action):
         return super().step(action)
@@ -205,6 +214,14 @@ def test_opaque_pairs_run_in_python_only(reason):
     result = clickgym.run(make_agent(), make_env(), 50, seed=0)
     assert result.engine == "python"
     assert result.steps[-1] == 50
+
+
+@pytest.mark.uncompiled
+def test_a_class_says_that_its_kernels_suffice():
+    agents = Logged(5, 3, horizon=100, seed=0), toprank()
+    logged, plain = (clickgym.run(agent, ClickEnv(PBM), 50, seed=0) for agent in agents)
+    assert logged.engine == "compiled"
+    np.testing.assert_array_equal(logged.regret, plain.regret)
 
 
 def test_plain_agent_gets_what_the_interface_says():
