@@ -84,6 +84,9 @@ class BaseAgent:
     ``"click_rewards"`` (of stateful users).
     """
 
+    packages: ClassVar[tuple[str, ...]] = ()
+    """The packages, besides numpy and numba, whose version decides the agent's numbers."""
+
     has_played: bool = False
     """Whether the agent has learned already, in `clickgym.run` or, if it is of this package, in a
     loop of one's own: a further run goes on from there, and has another name.

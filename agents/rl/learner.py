@@ -33,9 +33,13 @@ ACTIONS_OF = {
 }
 """The actions of algorithms that cannot act by ``rankings``, as in `clickgym.agents.vec_env`."""
 
-RL_LIBRARIES = ("stable_baselines3", "sb3_contrib", "sbx")
+RL_LIBRARIES = {
+    "stable_baselines3": ("stable-baselines3", "torch"),
+    "sb3_contrib": ("sb3-contrib", "stable-baselines3", "torch"),
+    "sbx": ("sbx-rl", "stable-baselines3", "jax"),
+}
 """stable-baselines3 and its relatives, whose algorithms are named as their documentation calls
-them: ``sb3_contrib:TRPO``.
+them, ``sb3_contrib:TRPO``; and the packages that decide their numbers.
 """
 
 
@@ -90,6 +94,7 @@ class Learner(BaseAgent):
 
     engine: ClassVar[str] = "stable-baselines3"
     """What `clickgym.Result.engine` says."""
+    packages: ClassVar[tuple[str, ...]] = ("stable-baselines3", "torch")
     click_models: ClassVar[str] = "any"
     paper: ClassVar[str] = "your own"
     """A short reference to the paper and the library of the algorithm."""
@@ -276,10 +281,12 @@ def adopt(algorithm: type) -> type[Learner]:
             "clickgym.agents.Agent, nor an algorithm of stable-baselines3"
         )
     known = [ACTIONS_OF[base.__name__] for base in algorithm.__mro__ if base.__name__ in ACTIONS_OF]
+    libraries = [base.__module__.partition(".")[0] for base in algorithm.__mro__]
     members = {
         "__module__": algorithm.__module__,
         "__doc__": f"`{algorithm.__module__}.{algorithm.__name__}` on the stream of sessions.",
         "actions": known[0] if known else "rankings",
+        "packages": next(RL_LIBRARIES[name] for name in libraries if name in RL_LIBRARIES),
         "algorithm": lambda self: algorithm,
         "adopted": algorithm,  # by whose name the runner knows it
     }

@@ -126,6 +126,7 @@ class NeuralGreedy(Agent):
 
     paper = "after Riquelme et al. 2018, the greedy network"
     click_models = "any"
+    packages = ("torch",)
     observes = ("features",)
 
     def __init__(

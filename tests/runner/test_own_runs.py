@@ -127,8 +127,8 @@ def test_what_would_count_twice_or_as_another_is_refused():
         ([mine, sweep], "in PBMRank-v0 Random is the name of two things"),
         ([mine, run], "in PBMRank-v0 Random is the name of two things"),
         ([run, sweep], "in PBMRank-v0 Random is the name of two things"),
-        ([one, changed], "sweep 2 of the list .* holds another agent under the name mine"),
-        ([one, other], "holds another env under the name E"),
+        ([one, changed], "sweep 2 of the list .* agent mine needs another label"),
+        ([one, other], "env E needs another label"),
         ([unknown, run], "in PBMRank-v0 the regret of TopRank is unknown, and that"),
     ):
         with pytest.raises(ValueError, match=message):

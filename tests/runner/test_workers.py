@@ -1,5 +1,5 @@
-"""Workers play your modules as their files are; full disks and workers that die are told in a line,
-and what is finished is kept.
+"""Workers play your modules as the caller has them; full disks and workers that die are told in a
+line, and what is finished is kept.
 """
 
 from __future__ import annotations
@@ -57,6 +57,23 @@ def test_one_job_and_two_play_an_edited_class(write):
             results = clickgym.sweep(["PBMRank-v0"], {"it": agent}, 50, 2, n_jobs=n_jobs)
             regret.append(results.frame["regret"].to_list())
     assert regret[0] == regret[1] != regret[2] == regret[3]
+
+
+@pytest.mark.parametrize("name", ["Forward.shown", "SHOWN", "settings.SHOWN"])
+def test_one_job_and_two_play_the_values_that_the_caller_has_set(write, name):
+    """As attributes of a class, of its module, and of a module that this imports."""
+    write("settings", "SHOWN = None")
+    text = MODULE.replace("class Forward(Agent):", "class Forward(Agent):\n        shown = None")
+    text = text.replace("list(range(n_positions))", "self.shown or SHOWN or settings.SHOWN")
+    own = write("set_agent", dedent(f"    import settings\n    SHOWN = None\n{text}"))
+    *owners, attribute = name.split(".")
+    owner, regret = getattr(own, owners[0]) if owners else own, []
+    up, down = [0, 1, 2, 3, 4], [4, 3, 2, 1, 0]
+    for n_jobs, shown in ((1, down), (2, down), (2, up)):
+        setattr(owner, attribute, shown)
+        results = clickgym.sweep(["PBMRank-v0"], {"it": own.Forward}, 50, 2, n_jobs=n_jobs)
+        regret.append(results.frame["regret"].to_list())
+    assert regret[0] == regret[1] != regret[2]
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ..agents import CompiledAgent, Learner, Random
 from ..agents.agent import UnsuitedError
 from ..core.files import make_folder
+from ..runner.identity import meaning_of
 from ..runner.make import (
     AgentLike,
     make_agent,
@@ -105,7 +106,7 @@ def play(
     Returns:
         One row for each task and run: ``task``, ``run``, ``loss`` and ``seconds``.
     """
-    maker = resolved_agent(agent)[0]
+    resolved = resolved_agent(agent)
     make_folder(out)
     files = [out / f"{task.name}.parquet" for task in tasks]
     if there := sum(file.exists() for file in files):
@@ -113,11 +114,12 @@ def play(
     calls = [
         (play_task, agent, task, runs, seed, file) for task, file in zip(tasks, files, strict=True)
     ]
-    compiled = isinstance(maker, type) and issubclass(maker, CompiledAgent)
+    compiled = isinstance(resolved[0], type) and issubclass(resolved[0], CompiledAgent)
+    own_files = meaning_of(agent, resolved).files
     finished: list[polars.DataFrame] = []
     with resumable(out, lambda: f"{len(finished)} of {len(tasks)} tasks"):
         prefer = "threads" if compiled else "processes"
-        for table in watch(in_parallel(calls, n_jobs, prefer, "generator")):
+        for table in watch(in_parallel(calls, n_jobs, prefer, "generator", own_files)):
             finished.append(table)
     return polars.concat(finished)
 

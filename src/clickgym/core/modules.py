@@ -1,12 +1,8 @@
-"""Your own modules: their import by name, ``module:Name``, and the digests of their files. Names in
-files are never imported.
-"""
+"""Your own modules, imported by name: ``module:Name``. Names in files are never imported."""
 
 from __future__ import annotations
 
-import os
 import sys
-from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -43,34 +39,3 @@ def module_of(what: str, name: str) -> ModuleType:
     raise ImportError(
         f"{what} {name!r}: the module {module!r} cannot be imported: {why}{cause(fault)}"
     ) from fault
-
-
-INSTALLED = (os.path.dirname(os.__file__), "site-packages", "dist-packages")
-"""Parts of the paths of modules that are not your own: of Python and of installed packages."""
-
-
-def own_modules(*, with_script: bool = False) -> dict[str, str]:
-    """The digests of the files of your own modules that are loaded: of all that are neither of
-    Python nor of an installed package, nor of this one.
-
-    Args:
-        with_script: the script that was started, too.
-
-    Returns:
-        Digests by files, such as ``"my_module.py"`` or ``"my_package/agents.py"``.
-    """
-    found, script = {}, sys.modules.get("__main__")
-    for name, module in [*sys.modules.items()]:
-        file = getattr(module, "__file__", None)
-        if not isinstance(file, str) or (module is script and not with_script):
-            continue
-        is_own = name.partition(".")[0] != "clickgym" and not any(it in file for it in INSTALLED)
-        if is_own and os.path.isfile(file):
-            depth = name.count(".") + 1 + file.endswith("__init__.py")
-            found["/".join(Path(file).parts[-depth:])] = digest_of(file)
-    return found
-
-
-def digest_of(file: str | os.PathLike[str]) -> str:
-    """The digest of what is in a file."""
-    return sha256(Path(file).read_bytes()).hexdigest()

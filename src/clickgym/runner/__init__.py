@@ -9,7 +9,7 @@ The way of a sweep, file by file:
   or ``play.python``, and ``play.metrics`` has what is measured beside regret, reward and clicks
   (``play.loop``);
 - ``store``: a folder, with what its sweep is of, in text, and the finished runs, which are read as
-  rows;
+  rows; ``identity`` tells whether two sweeps are the same;
 - ``results`` holds rows, also of single runs; ``summaries`` makes their table, and ``reports``
   prints and draws it (``console``).
 

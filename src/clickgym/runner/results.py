@@ -22,7 +22,8 @@ from ..core.checks import (
 )
 from ..core.files import make_folder, parquet, write_whole
 from ..envs.result import TIMED, Result
-from .store import Column, Config, changed_files, difference, read_folder, rows_of_sweep
+from .identity import Column, difference
+from .store import Config, read_folder, rows_of_sweep
 from .summaries import IS_OWN, RUN, final_table, metrics_of
 
 if TYPE_CHECKING:
@@ -57,12 +58,11 @@ class Results:
 
     Raises:
         ValueError: the folder has no results; sweeps have other checkpoints, metrics or versions,
-            or one label for two things; single runs have different numbers of sessions, different
-            rewards, or one name for two agents.
+            or one label for two things, such as your class before and after an edit; single
+            runs have different numbers of sessions, different rewards, or one name for two agents.
 
     Warns:
-        UserWarning: a folder has no finished run yet; or code of your own, or a file that an
-            argument names, changed between two folders.
+        UserWarning: a folder has no finished run yet.
 
     Example:
         >>> import clickgym
@@ -129,7 +129,7 @@ class Results:
     def spec(self, column: Column, label: str) -> str:
         """What stands behind a label, as it could be typed; the label itself if that is unknown."""
         labels = [config.labels(column) for config in self.configs]
-        return next((known[label] for known in labels if label in known), None) or label
+        return next((known[label].spec for known in labels if label in known), None) or label
 
     @property
     def n_missing(self) -> int:
@@ -269,7 +269,7 @@ class Results:
             names=dict(names or {}),
             width=width,
             measures=shown,
-            places=[place for config in self.configs for place in config.places],
+            cells=[cell for config in self.configs for cell in config.cells],
         )
         figure = regret_figure(self.rows, manner)
         if path is not None:
@@ -387,10 +387,8 @@ def _joined(parts: Sequence[Part]) -> tuple[polars.DataFrame, list[Config]]:
         named += [(where, config) for config in whole.configs]
     unlike = {repr(replace(config, seed=0)): (where, config) for where, config in named}
     for (first, one), (second, other) in combinations(unlike.values(), 2):
-        if fault := difference(first, one, other):
+        if fault := difference(one, other):
             raise ValueError(f"{second} cannot be shown with {first}: {fault}")
-        if names := changed_files(one, other):
-            warnings.warn(f"{', '.join(names)} changed between {first} and {second}", stacklevel=3)
     if not frames:
         raise ValueError(f"{', '.join(map(str, parts))} hold no finished run yet")
     rows = polars.concat(frames, how="diagonal").select(polars.exclude(TIMED), *TIMED)

@@ -7,49 +7,44 @@ by a full disk or the end of the process, is no finished run.
 from __future__ import annotations
 
 import json
-import os
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
-import joblib
 import numpy as np
 import polars
 
-from ..core.checks import short
 from ..core.compiling import numba
 from ..core.files import FORMAT, append, check_format, make_folder, read_json, write_whole
-from ..core.modules import digest_of, own_modules
-from ..envs import Instance, Users
-from ..envs.instances.instance import FAMILIES
 from ..envs.result import Result, rows_of_runs
-from .make import spec_of, split
+from .identity import COLUMNS, Column, Meaning, difference
 
 CONFIG, RUNS = "config.json", "runs"
 """The file and the folder within a results folder."""
-Column = Literal["env", "instance", "agent"]
-COLUMNS: tuple[Column, ...] = ("env", "instance", "agent")
 Key = tuple[str, str, str, int]
 """What a run of a sweep is known by: labels of environment, instance and agent, and its number."""
 Runs = dict[Key, Result]
 """Finished runs, in which environments, instances and agents have their labels."""
 
 
-class Place(NamedTuple):
-    """Where the agents of a sweep play.
+class Cell(NamedTuple):
+    """All runs of an agent in an environment with an instance.
 
     Attributes:
-        env, instance: the labels.
+        env, instance, agent: the labels.
+        runs: their number.
         changes: the sessions, counted from 0, at which the users change.
     """
 
     env: str
     instance: str
+    agent: str
+    runs: int
     changes: tuple[int, ...] = ()
 
 
@@ -62,25 +57,20 @@ class Config:
         horizon: T, sessions per run.
         checkpoints: the steps at which results are kept.
         metrics: their names.
-        runs: how many of each agent in each place.
         seed: of the sweep.
-        envs, instances, agents: what each label stands for, as `text_of` has it.
-        places: each environment with each instance.
-        files: the digests of your own modules, and of files that arguments name; None for a
-            notebook, which has no file.
+        envs, instances, agents: what each label stands for.
+        cells: in the order of the table.
     """
 
     versions: dict[str, str]
     horizon: int
     checkpoints: list[int]
     metrics: list[str]
-    runs: int
     seed: int
-    envs: dict[str, str | None]
-    instances: dict[str, str | None]
-    agents: dict[str, str | None]
-    places: list[Place]
-    files: dict[str, str | None]
+    envs: dict[str, Meaning]
+    instances: dict[str, Meaning]
+    agents: dict[str, Meaning]
+    cells: list[Cell]
 
     @classmethod
     def from_json(cls, where: object, content: Mapping[str, Any]) -> Self:
@@ -92,96 +82,73 @@ class Config:
         check_format(where, content.get("format"))
         try:
             own = {one.name: content[one.name] for one in fields(cls)}
-            places = [Place(env, instance, tuple(at)) for env, instance, at in own["places"]]
-            return cls(**own | {"places": places})
-        except (TypeError, KeyError, ValueError) as error:
+            for column in COLUMNS:
+                labels = own[f"{column}s"].items()
+                own[f"{column}s"] = {label: Meaning(**meaning) for label, meaning in labels}
+            own["cells"] = [
+                Cell(env, instance, agent, runs, tuple(changes))
+                for env, instance, agent, runs, changes in own["cells"]
+            ]
+            return cls(**own)
+        except (TypeError, AttributeError, KeyError, ValueError) as error:
             raise ValueError(f"{where} is not the configuration of a sweep ({error})") from None
 
     def to_json(self) -> dict[str, Any]:
         """This configuration as a JSON object, with the format."""
         return {"format": FORMAT, **asdict(self)}
 
-    def labels(self, column: Column) -> dict[str, str | None]:
+    def labels(self, column: Column) -> dict[str, Meaning]:
         """The labels of a column, and what they stand for."""
-        found: dict[str, str | None] = getattr(self, f"{column}s")
+        found: dict[str, Meaning] = getattr(self, f"{column}s")
         return found
+
+    def meanings(self) -> list[Meaning]:
+        """What all labels stand for."""
+        return [meaning for column in COLUMNS for meaning in self.labels(column).values()]
 
     def trials(self) -> Iterator[Key]:
         """The keys of all its runs, in the order of the table."""
-        for place in self.places:
-            for agent in self.agents:
-                for run in range(self.runs):
-                    yield place.env, place.instance, agent, run
+        for cell in self.cells:
+            for run in range(cell.runs):
+                yield cell.env, cell.instance, cell.agent, run
 
     def select(self, column: Column, labels: Iterable[str]) -> Self:
         """The same with some environments or agents only."""
         known = self.labels(column)
         kept = {label: known[label] for label in labels if label in known}
-        if column == "env":
-            return replace(self, envs=kept, places=[one for one in self.places if one.env in kept])
-        return replace(self, **{f"{column}s": kept})  # type: ignore[arg-type]
+        cells = [cell for cell in self.cells if getattr(cell, column) in kept]
+        return replace(self, **{f"{column}s": kept}, cells=cells)  # type: ignore[arg-type]
+
+    def extended(self, other: Config) -> Self:
+        """The same with what another sweep has besides: agents, environments, instances, runs."""
+        envs, instances = self.envs | other.envs, self.instances | other.instances
+        agents = self.agents | other.agents
+        cells = {cell[:3]: cell for cell in self.cells}
+        for cell in other.cells:
+            known = cells.setdefault(cell[:3], cell)
+            cells[cell[:3]] = known._replace(runs=max(known.runs, cell.runs))
+        trials = product(envs, instances, agents)
+        return replace(
+            self,
+            versions=self.versions | other.versions,
+            envs=envs,
+            instances=instances,
+            agents=agents,
+            cells=[cells[labels] for labels in trials if labels in cells],
+        )
 
 
-def versions() -> dict[str, str]:
-    """The versions of the packages that digits depend on."""
-    return {
-        "clickgym": version("clickgym"),
-        "numpy": np.__version__,
-        "numba": numba.__version__ if numba else "not installed",
-    }
-
-
-def text_of(thing: Any) -> str | None:
-    """What an agent, an environment or an instance is, in text: its spec, with a digest of users
-    and instances that were made in Python. None if it has no text, as a lambda.
-
-    Example:
-        >>> from clickgym.agents import TopRank
-        >>> text_of((TopRank, {"delta": 0.1})), text_of(lambda **sizes: TopRank(**sizes))
-        ('TopRank:delta=0.1', None)
-    """
-    maker, arguments = split(thing)
-    return spec_of((_plain(maker), {key: _plain(value) for key, value in arguments.items()}))
-
-
-def _plain(value: Any) -> Any:
-    """A part of a spec as JSON, if there is a way."""
-    if isinstance(value, Users | Instance):
-        return f"{type(value).__name__} {joblib.hash(value.to_dict())}"
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    return str(value) if isinstance(value, os.PathLike) else value
-
-
-def files_behind(things: Iterable[Any]) -> dict[str, str | None]:
-    """The digests of your own modules that are loaded, and of the files that arguments name. The
-    script counts if a class or function of the sweep stands in it; a notebook has none.
-
-    Args:
-        things: agents and environments, as `make` resolves them, and instances.
-    """
-    parts = [split(thing) for thing in things]
-    makers = [maker for maker, _ in parts] + [*Users.classes.values(), *FAMILIES.values()]
-    # what is registered under an id, or the class of another library that was made an agent
-    made_of = [getattr(maker, "entry_point", getattr(maker, "adopted", maker)) for maker in makers]
-    in_script = any(getattr(maker, "__module__", "") == "__main__" for maker in made_of)
-    found: dict[str, str | None] = {**own_modules(with_script=in_script)}
-    if in_script and not hasattr(sys.modules["__main__"], "__file__"):
-        found["__main__"] = None
-    for maker, arguments in parts:
-        for name in (maker, *arguments.values()):
-            # stable-baselines3 adds .zip to the names of its files
-            for file in (name, f"{name}.zip") if isinstance(name, str | os.PathLike) else ():
-                if os.path.isfile(file):
-                    found[str(name)] = digest_of(file)
-    return found
+def versions(packages: Iterable[str] = ()) -> dict[str, str]:
+    """The versions of what digits depend on: clickgym, numpy, numba and further packages."""
+    found = {name: version(name) for name in ("clickgym", "numpy", *packages)}
+    return found | {"numba": numba.__version__ if numba else "not installed"}
 
 
 # --------------------------------------------------------------------------------------- one folder
 
 
 def open_folder(folder: Path, config: Config, out: object, *, overwrite: bool = False) -> Runs:
-    """Begin a results folder, or continue with one of the same sweep or of a part of it.
+    """Begin a results folder, or add to one of the same sweep.
 
     Args:
         folder: created if missing.
@@ -203,41 +170,25 @@ def open_folder(folder: Path, config: Config, out: object, *, overwrite: bool = 
     if overwrite:
         for old in [file, *(folder / RUNS).glob("*.jsonl")]:
             old.unlink(missing_ok=True)
-    content = json.dumps(config.to_json(), indent=1) + "\n"
     try:
         with open(file, "x", encoding="utf-8") as new:  # of several commands at once, one succeeds
-            new.write(content)
+            new.write(_as_text(config))
     except FileExistsError:
         before = Config.from_json(out, read_json(file))
-        if fault := _not_resumed(out, before, config):
+        fault = difference(before, config)
+        if before.seed != config.seed:
+            fault = f"seed is {before.seed}, not {config.seed}"
+        if fault is not None:
             cure = "choose another folder (--out), or play all again with --overwrite"
-            raise ValueError(f"{fault}: {cure}") from None
-        if before != config:
-            write_whole(file, content)
+            raise ValueError(f"{out} holds another sweep: {fault}; {cure}") from None
+        if (whole := before.extended(config)) != before:
+            write_whole(file, _as_text(whole))
     (folder / RUNS).mkdir(exist_ok=True)
     return read_runs(folder, config)
 
 
-def _not_resumed(out: object, before: Config, config: Config) -> str:
-    """Why a sweep cannot go on in the folder of an earlier one, in words."""
-    if before.seed != config.seed:
-        return f"{out} holds a sweep of seed {before.seed}, not {config.seed}"
-    if before.runs > config.runs:
-        return f"{out} holds a sweep of {before.runs} runs, not {config.runs}"
-    for column in COLUMNS:
-        for label, text in before.labels(column).items():
-            if label not in config.labels(column):
-                return f"{out} holds the {column} {label}, too, and this sweep does not"
-            if text is None:
-                return (
-                    f"{column} {label} cannot be compared with that in {out}, because it has no "
-                    "text such as module:Class:key=value"
-                )
-    if None in before.files.values():
-        return f"what stands in a notebook cannot be compared with what made the runs in {out}"
-    for name in changed_files(before, config):
-        return f"{name} has changed since the runs in {out}"
-    return difference(out, before, config)
+def _as_text(config: Config) -> str:
+    return json.dumps(config.to_json(), indent=1) + "\n"
 
 
 def read_folder(folder: Path) -> tuple[Config, Runs]:
@@ -327,32 +278,3 @@ def run_seed(seed: int, instance: str, run: int, n_queries: int = 1) -> int:
     key = (run, *instance.encode())
     drawn = int(np.random.SeedSequence(seed, spawn_key=key).generate_state(1)[0])
     return drawn - drawn % n_queries + run % n_queries
-
-
-# --------------------------------------------------------------------------------------- comparison
-
-SETTING = ("versions", "horizon", "checkpoints", "metrics")
-"""What the runs of one table have in common."""
-
-
-def difference(where: object, one: Config, other: Config) -> str:
-    """The first thing in words for which one table cannot show two sweeps; empty if there is none.
-
-    Args:
-        where: what the message calls the place of the first.
-        one, other: the sweeps.
-    """
-    for name in SETTING:
-        first, second = getattr(one, name), getattr(other, name)
-        if first != second:
-            return f"{where} holds runs of {name} {short(first)}, not {short(second)}"
-    for column in COLUMNS:
-        for label, text in one.labels(column).items():
-            if other.labels(column).get(label, text) != text:
-                return f"{where} holds another {column} under the name {label} ({text})"
-    return ""
-
-
-def changed_files(one: Config, other: Config) -> list[str]:
-    """The files behind two sweeps that are not the same in both."""
-    return [name for name, it in one.files.items() if other.files.get(name, it) != it]

@@ -25,6 +25,7 @@ from ..core.faults import WorkerError
 from ..envs import ClickEnv, Users
 from ..envs.any_env import sizes_of, users_of
 from ..envs.meter import checkpoint_steps
+from .identity import meaning_of
 from .make import (
     AgentLike,
     EnvLike,
@@ -42,20 +43,18 @@ from .play.metrics import Metrics
 from .play.play_run import Engine, check_episode, engine_of, play, warn_of_features
 from .results import Results
 from .store import (
+    Cell,
     Config,
     Key,
-    Place,
     Runs,
     add_runs,
-    files_behind,
     new_file,
     open_folder,
     rows_of_sweep,
     run_seed,
-    text_of,
     versions,
 )
-from .workers import Progress, in_parallel, say_resumed, what_broke
+from .workers import Progress, in_parallel, say_resumed, set_values, what_broke
 
 AT_ONCE = 20_000
 """Sessions of small compiled runs that are played in one call of a worker."""
@@ -85,11 +84,10 @@ def sweep(
 
     With ``out``, each run is saved as soon as it is finished (short compiled runs after about
     20,000 sessions). A folder holds one sweep. The same call again plays what is missing, and a
-    call with more runs, agents, environments or instances adds them. Any other sweep is refused
-    there, and so is one after an edit of one of your own modules that are loaded, of the script if
-    a class of the sweep is defined in it, or of a file that an argument names. A lambda, a class in
-    a notebook or an argument that JSON does not know cannot be compared, so it needs a new folder
-    each time.
+    call with other agents, environments or instances, or with more runs, adds them; it returns what
+    it was asked for. Refused are another seed, horizon, metric or version, and a label that stands
+    for something else, also because your own class has changed, or a module that it imports.
+    A lambda or a class in a notebook cannot be compared, so it needs a new folder each time.
 
     Args:
         envs: ids, as ``"PBMRank-v0"``, ``"PBMRank-v0:reward=any_click"`` or
@@ -141,24 +139,22 @@ def sweep(
     horizon, runs, seed = check_horizon(horizon), check_count("runs", runs), check_seed(seed)
     metrics, steps = Metrics(metrics).names, checkpoint_steps(horizon, checkpoints).tolist()
     envs, agents = by_label("environment", envs), by_label("agent", agents)
-    cells = _cells(envs, agents, instances, horizon, metrics, engine)
-    used = {cell.instance_label: cell.instance for cell in cells}
+    plans = _plans(envs, agents, instances, horizon, runs, metrics, engine)
+    env_of = {plan.cell.env: plan.env for plan in plans}
+    agent_of = {plan.cell.agent: plan.agent for plan in plans}
+    used = {plan.cell.instance: plan.instance for plan in plans}
     used = {label: label if instance is None else instance for label, instance in used.items()}
-    made = {cell.env_label: cell.env for cell in cells} | {
-        cell.agent_label: cell.agent for cell in cells
-    }
+    packages = [name for maker, _ in agent_of.values() for name in getattr(maker, "packages", ())]
     config = Config(
-        versions=versions(),
+        versions=versions(packages),
         horizon=horizon,
         checkpoints=steps,
         metrics=[*metrics],
-        runs=runs,
         seed=seed,
-        envs={label: text_of(env) for label, env in envs.items()},
-        instances={label: text_of(instance) for label, instance in used.items()},
-        agents={label: text_of(agent) for label, agent in agents.items()},
-        places=list(dict.fromkeys(Place(*cell[:2], cell.changes) for cell in cells)),
-        files=files_behind([*made.values(), *used.values()]),
+        envs={label: meaning_of(env, env_of[label]) for label, env in envs.items()},
+        instances={label: meaning_of(instance, instance) for label, instance in used.items()},
+        agents={label: meaning_of(agent, agent_of[label]) for label, agent in agents.items()},
+        cells=[plan.cell for plan in plans],
     )
     finished = Runs()
     if folder is not None:
@@ -171,7 +167,7 @@ def sweep(
     if folder is not None and progress:
         say_resumed(out, count())
     with resumable(out, count):
-        _play_missing(cells, config, finished, folder, n_jobs, progress=progress)
+        _play_missing(plans, config, finished, folder, n_jobs, progress=progress)
         results = Results.of_rows(rows_of_sweep(finished, config), [config])
         if folder is not None:
             results.write(folder)
@@ -181,28 +177,24 @@ def sweep(
 # ---------------------------------------------------------------------------------------- planning
 
 
-class Cell(NamedTuple):
-    """All runs of an agent in an environment with an instance.
+class Plan(NamedTuple):
+    """How the runs of a cell are played.
 
     Attributes:
-        env_label, instance_label, agent_label: how tables call the three.
+        cell: its labels and the number of its runs.
         env, agent: resolved specs.
         instance: what ``gym.make`` takes as one.
         engine: as `engine_of` returns it.
         n_queries: of the instance; a run plays one of them.
-        changes: as in `Place`.
         at_once: the runs that a worker plays in one call.
     """
 
-    env_label: str
-    instance_label: str
-    agent_label: str
+    cell: Cell
     env: ResolvedEnv
     agent: ResolvedAgent
     instance: Any
     engine: str
     n_queries: int
-    changes: tuple[int, ...]
     at_once: int
 
     @property
@@ -211,19 +203,20 @@ class Cell(NamedTuple):
         return "threads" if self.engine == "compiled" else "processes"
 
 
-def _cells(
+def _plans(
     envs: Mapping[str, EnvLike],
     agents: Mapping[str, AgentLike],
     instances: Any,
     horizon: int,
+    runs: int,
     metrics: Sequence[str],
     engine: Engine,
-) -> list[Cell]:
+) -> list[Plan]:
     """Try every agent in every environment, so that whatever is refused is refused before a run.
 
     Args:
         envs, agents: by label.
-        instances, horizon, metrics, engine: as in `sweep`.
+        instances, horizon, runs, metrics, engine: as in `sweep`.
 
     Raises:
         ValueError: two instances have one name.
@@ -231,7 +224,7 @@ def _cells(
     """
     of_env = {label: resolved_env(env) for label, env in envs.items()}
     of_agent = {label: resolved_agent(agent) for label, agent in agents.items()}
-    cells: list[Cell] = []
+    plans: list[Plan] = []
     places = set[tuple[str, str]]()
     unsuited: dict[str, UnsuitedError] = {}
     for (env_label, of_this), instance in product(of_env.items(), all_instances(instances)):
@@ -254,14 +247,11 @@ def _cells(
                 continue
             starts_anew = chosen == "compiled" and type(env.unwrapped) is ClickEnv  # with each seed
             at_once = max(AT_ONCE // horizon, 1) if starts_anew else 1
-            cells.append(
-                Cell(
-                    *place, label, of_this, resolved, instance, chosen, n_queries, changes, at_once
-                )
-            )
+            cell = Cell(*place, label, runs, changes)
+            plans.append(Plan(cell, of_this, resolved, instance, chosen, n_queries, at_once))
     if unsuited:
         raise UnsuitedError.of_all(unsuited)
-    return cells
+    return plans
 
 
 def _engine_of(
@@ -306,7 +296,7 @@ def resumable(out: object, finished: Callable[[], str]) -> Iterator[None]:
 
 
 def _play_missing(
-    cells: Sequence[Cell],
+    plans: Sequence[Plan],
     config: Config,
     finished: Runs,
     folder: Path | None,
@@ -317,18 +307,18 @@ def _play_missing(
     """Play the runs of a sweep that are not finished, and add them to those that are.
 
     Args:
-        cells: of `_cells`.
+        plans: of `_plans`.
         config: of the sweep.
         finished: runs.
         folder: where each run is kept when it is finished; None keeps none.
         n_jobs, progress: as in `sweep`.
     """
     file = None if folder is None else new_file(folder)
-    tasks = [*_tasks(cells, config, finished)]
+    tasks = [*_tasks(plans, finished)]
     n_left = sum(len(numbers) for _, numbers in tasks)
-    n_runs = len(cells) * config.runs
+    n_runs = sum(plan.cell.runs for plan in plans)
     with Progress(progress, n_runs, n_runs - n_left, config.horizon) as bar:
-        for workers in dict.fromkeys(cell.workers for cell, _ in tasks):
+        for workers in dict.fromkeys(plan.workers for plan, _ in tasks):
             some = [task for task in tasks if task[0].workers == workers]
             for runs in _played(some, config, workers, n_jobs, bar):
                 finished.update(runs)
@@ -337,16 +327,17 @@ def _play_missing(
                 bar.finished(len(runs))
 
 
-Task = tuple[Cell, Sequence[int]]
+Task = tuple[Plan, Sequence[int]]
 """What a worker plays in one call: some runs of a cell, by their numbers."""
 
 
-def _tasks(cells: Sequence[Cell], config: Config, finished: Container[Key]) -> Iterator[Task]:
+def _tasks(plans: Sequence[Plan], finished: Container[Key]) -> Iterator[Task]:
     """Yield what is left to play."""
-    for cell in cells:
-        left = [run for run in range(config.runs) if (*cell[:3], run) not in finished]
-        for start in range(0, len(left), cell.at_once):
-            yield cell, left[start : start + cell.at_once]
+    for plan in plans:
+        env, instance, agent, runs, _ = plan.cell
+        left = [run for run in range(runs) if (env, instance, agent, run) not in finished]
+        for start in range(0, len(left), plan.at_once):
+            yield plan, left[start : start + plan.at_once]
 
 
 def _played(
@@ -364,11 +355,19 @@ def _played(
             raise InterruptedError
         bar.advance(n_sessions)
 
-    classes = Users.classes.items()
-    users = {name: one for name, one in classes if not one.__module__.startswith("clickgym.")}
-    calls = [(play_runs, *task, config, users, on_chunk if is_here else None) for task in tasks]
+    calls: list[Any]
+    if is_here:
+        calls = [(play_runs, *task, config, on_chunk) for task in tasks]
+    else:
+        own = {
+            name: it
+            for name, it in Users.classes.items()
+            if not it.__module__.startswith("clickgym.")
+        }
+        calls = [(play_runs_elsewhere, *task, config, own) for task in tasks]
+    files = {name: it for one in config.meanings() for name, it in one.files.items()}
     try:
-        for runs in in_parallel(calls, n_jobs, workers):
+        for runs in in_parallel(calls, n_jobs, workers, files=files):
             if not is_here:
                 bar.advance(len(runs) * config.horizon)
             yield runs
@@ -386,31 +385,40 @@ def _is_here(workers: str, n_jobs: int) -> bool:
     return bool(getattr(backend, "supports_sharedmem", False))
 
 
+def play_runs_elsewhere(
+    plan: Plan, numbers: Sequence[int], config: Config, users: Mapping[str, type[Users]]
+) -> Runs:
+    """Play some runs of a cell in another process, with the code of the caller's as it is there.
+
+    Args:
+        plan, numbers, config: as in `play_runs`.
+        users: the classes of users that are not of the package, by name: this process does not
+            know those of a script or a notebook.
+    """
+    Users.classes.update(users)
+    for meaning in config.meanings():
+        set_values(meaning.values)
+    return play_runs(plan, numbers, config)
+
+
 def play_runs(
-    cell: Cell,
-    numbers: Sequence[int],
-    config: Config,
-    users: Mapping[str, type[Users]],
-    on_chunk: OnChunk | None,
+    plan: Plan, numbers: Sequence[int], config: Config, on_chunk: OnChunk | None = None
 ) -> Runs:
     """Play some runs of a cell.
 
     Args:
-        cell: of what.
+        plan: how.
         numbers: of the runs.
         config: of the sweep.
-        users: the classes of users that are not of the package, by name: another process does not
-            know those of a script or a notebook.
         on_chunk: as in `Run`.
     """
-    Users.classes.update(users)
-    env, steps = make_env(cell.env, cell.instance), np.array(config.checkpoints)
-    env_label, instance, agent_label = cell[:3]
+    env, steps = make_env(plan.env, plan.instance), np.array(config.checkpoints)
+    env_label, instance, agent_label = plan.cell[:3]
     runs = Runs()
     for number in numbers:
-        seed = run_seed(config.seed, instance, number, cell.n_queries)
-        agent = make_agent(cell.agent, env, horizon=config.horizon, seed=seed)
-        result = play(agent, env, cell.engine, steps, Metrics(config.metrics), seed, on_chunk)
+        seed = run_seed(config.seed, instance, number, plan.n_queries)
+        agent = make_agent(plan.agent, env, horizon=config.horizon, seed=seed)
+        result = play(agent, env, plan.engine, steps, Metrics(config.metrics), seed, on_chunk)
         runs[env_label, instance, agent_label, number] = replace(
             result, env=env_label, instance=instance, agent=agent_label, seed=seed
         )

@@ -10,9 +10,10 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, Self
 
 import joblib
@@ -22,7 +23,6 @@ from joblib.parallel import LokyBackend, get_active_backend
 from rich.console import Console
 
 from ..core.kernels import COMPILING, compiling
-from ..core.modules import own_modules
 from .console import errors, say
 
 
@@ -31,9 +31,10 @@ def in_parallel(
     n_jobs: int,
     prefer: str,
     return_as: str = "generator_unordered",
+    files: Mapping[str, str | None] | None = None,
 ) -> Iterator[Any]:
     """Run functions in workers. Worker processes import modules from their files, as joblib always
-    does, and new ones are started after an edit of your own modules.
+    does, and joblib keeps these processes for the next call.
 
     Args:
         calls: functions, each with its arguments.
@@ -41,6 +42,7 @@ def in_parallel(
         prefer: ``"threads"`` or ``"processes"``; a ``joblib.parallel_config`` comes first.
         return_as: ``"generator"`` yields the results in the order of the calls,
             ``"generator_unordered"`` each when it is there.
+        files: digests of your own modules; after an edit of one, new processes are started.
 
     Yields:
         The results.
@@ -48,7 +50,7 @@ def in_parallel(
     backend, _ = get_active_backend(prefer=prefer)
     start: dict[str, Any] = {}
     if isinstance(backend, LokyBackend):  # which keeps its processes for calls that start alike
-        start = {"initializer": start_worker, "initargs": (*sys.path, own_modules())}
+        start = {"initializer": start_worker, "initargs": (*sys.path, files)}
     parallel = joblib.Parallel(
         n_jobs=n_jobs, prefer=prefer, return_as=return_as, batch_size=1, **start
     )
@@ -67,6 +69,23 @@ def what_broke(error: BrokenExecutor) -> str:
         )
     lines = [line for line in str(error.__cause__).splitlines() if line.strip('" ')]
     return f"a worker process could not load what was sent to it: {lines[-1].strip()}"
+
+
+def set_values(values: Mapping[str, Any]) -> None:
+    """Set constants of modules and attributes of classes to the values that the caller has.
+
+    Args:
+        values: as in `Meaning`; those of the script are sent with its classes.
+    """
+    for name, value in values.items():
+        module, _, path = name.partition(":")
+        *classes, attribute = path.split(".")
+        if module != "__main__":
+            owner: Any = import_module(module)
+            for one in classes:
+                owner = getattr(owner, one)
+            if getattr(owner, attribute, None) != value:
+                setattr(owner, attribute, value)
 
 
 def start_worker(*_: object) -> None:

@@ -76,7 +76,7 @@ def run(
         kept(
             metavar="DIR",
             help="Folder of the results; created if missing. If it holds the same sweep, only what "
-            "is missing is played. Without it the table is printed, and nothing is kept.",
+            "is missing is played. Without it the table is printed, and nothing is saved.",
         ),
     ] = None,
     n_jobs: Jobs = -1,
@@ -109,7 +109,8 @@ def run(
         --horizon 1e5 --out results/mine
 
     With --out each run is saved when it ends. You can stop the command with Ctrl-C: the same
-    command goes on where it stopped. Another comparison needs another folder.
+    command goes on where it stopped, and other agents or more runs are added to the folder.
+    Another seed or horizon needs another folder.
     """
     chosen: Any = engine
     results = sweep(
@@ -129,7 +130,7 @@ def run(
     )
     print_results(output(), results)
     if out is None:
-        say(output(), "Nothing was kept. --out DIR keeps runs, table and figure.")
+        say(output(), "Nothing was saved. --out DIR saves runs, table and figure.")
     else:
         names = f"{FIGURE}.png, {FIGURE}.svg, {SUMMARY}, {ROWS}"
         say(output(), f"Results in {out}: {names}")

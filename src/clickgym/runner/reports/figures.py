@@ -22,7 +22,7 @@ from polars import col
 from ...core.files import write_whole
 from ...core.formats import shortened
 from ..play.metrics import is_sum
-from ..store import Place
+from ..store import Cell
 from ..summaries import (
     RUN,
     by_window,
@@ -92,7 +92,7 @@ def line_styles(agents: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 
 class Manner(NamedTuple):
-    """How a figure is drawn, as `Results.plot` says; ``places`` say when users change."""
+    """How a figure is drawn, as `Results.plot` says; ``cells`` say when users change."""
 
     log: bool
     by_instance: bool
@@ -101,7 +101,7 @@ class Manner(NamedTuple):
     names: Mapping[str, str]
     width: float | None
     measures: Sequence[str]
-    places: Sequence[Place]
+    cells: Sequence[Cell]
 
     def text(self, name: str) -> str:
         """A name as the figure shows it; matplotlib would read a formula between two dollars."""
@@ -159,7 +159,7 @@ def regret_figure(rows: polars.DataFrame, manner: Manner) -> Figure:
                     line.set_label(labels[agent])
                     drawn.setdefault(agent, line)
                 instances = panel["instance"].unique()
-                _mark_changes(axes, panel["env"][0], instances, manner.places)
+                _mark_changes(axes, panel["env"][0], instances, manner.cells)
                 where = f"mean over {len(instances)} instances"
                 where = manner.text(instances[0]) if len(instances) == 1 else where
                 letters = int(1.1 * LETTERS * size[0] / n_columns)
@@ -268,11 +268,11 @@ def _draw(
     return lines
 
 
-def _mark_changes(axes: Axes, env: str, instances: Container[str], places: Sequence[Place]) -> None:
+def _mark_changes(axes: Axes, env: str, instances: Container[str], cells: Sequence[Cell]) -> None:
     """Draw a dashed vertical line in a panel at each session at which the users change."""
     first, last = axes.get_xlim()
-    here = [place for place in places if place.env == env and place.instance in instances]
-    for change in {change for place in here for change in place.changes}:
+    here = [cell for cell in cells if cell.env == env and cell.instance in instances]
+    for change in {change for cell in here for change in cell.changes}:
         if first < change < last:
             axes.axvline(change, color="0.6", linewidth=0.8, linestyle="--", zorder=0)
 

@@ -1,0 +1,182 @@
+"""Whether two sweeps are the same: their settings, and in text what each label stands for, a spec
+and the code of your own behind it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from gymnasium.envs.registration import EnvSpec
+
+from ..core.checks import short
+from ..envs import Instance, Users
+from ..envs.instances.instance import FAMILIES
+from .make import spec_of, split
+
+if TYPE_CHECKING:
+    from .store import Config
+
+Column = Literal["env", "instance", "agent"]
+COLUMNS: tuple[Column, ...] = ("env", "instance", "agent")
+INSTALLED = (os.path.dirname(os.__file__), "site-packages", "dist-packages")
+"""Parts of the paths of modules that are not your own: of Python and of installed packages."""
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a label of a sweep stands for.
+
+    Attributes:
+        spec: as you could type it; None if it has none, such as a lambda.
+        files: digests, by name, of your own modules behind it, of its class if that is defined in
+            the script, and of files that its arguments name. The digest is None in a notebook.
+        values: the numbers, texts, lists and dictionaries that those modules have as constants in
+            capitals, ``"module:NAME"``, and their classes as attributes, ``"module:Class.name"``.
+    """
+
+    spec: str | None
+    files: dict[str, str | None] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
+
+    def difference(self, other: Meaning) -> str | None:
+        """Why two meanings of a label are not the same, in words; None if they are."""
+        if self.spec is None or None in self.files.values():
+            return "it has no name such as module:Class, or stands in a notebook"
+        if self.spec != other.spec:
+            return f"it is {self.spec} and {other.spec}"
+        mine, its = self.files | self.values, other.files | other.values
+        for name in sorted(mine.keys() | its.keys()):
+            if json.dumps(mine.get(name)) != json.dumps(its.get(name)):
+                return f"{name} has changed"
+        return None
+
+
+def difference(one: Config, other: Config) -> str | None:
+    """Why two sweeps cannot stand in one table, in words; None if they can."""
+    names = ["horizon", "checkpoints", "metrics"]
+    pairs = [(name, getattr(one, name), getattr(other, name)) for name in names]
+    packages = sorted(one.versions.keys() & other.versions.keys())
+    pairs += [(name, one.versions[name], other.versions[name]) for name in packages]
+    for name, first, second in pairs:
+        if first != second:
+            return f"{name} is {short(first)}, not {short(second)}"
+    for column in COLUMNS:
+        known = other.labels(column)
+        for label, meaning in one.labels(column).items():
+            if label in known and (why := meaning.difference(known[label])):
+                return f"{column} {label} needs another label, because {why}"
+    return None
+
+
+def meaning_of(thing: Any, resolved: Any) -> Meaning:
+    """What an agent, an environment or an instance is at this moment.
+
+    Args:
+        thing: as it was passed to a sweep.
+        resolved: the same, as `make` resolves it.
+
+    Example:
+        >>> from clickgym.agents import TopRank
+        >>> meaning_of("TopRank:delta=0.1", (TopRank, {"delta": 0.1}))
+        Meaning(spec='TopRank:delta=0.1', files={}, values={})
+    """
+    maker, arguments = split(thing)
+    spec = spec_of((_as_json(maker), {key: _as_json(value) for key, value in arguments.items()}))
+    meaning = Meaning(spec)
+    maker, arguments = split(resolved)
+    parts = [maker, *arguments.values()]
+    for name in parts:
+        # stable-baselines3 adds .zip to the names of its files
+        for file in (name, f"{name}.zip") if isinstance(name, str | os.PathLike) else ():
+            if os.path.isfile(file):
+                meaning.files[str(name)] = _digest(Path(file).read_bytes())
+    _add_code(meaning, [code for part in parts for code in _code_of(part)])
+    return meaning
+
+
+def _as_json(value: Any) -> Any:
+    """A part of a spec as JSON, if there is a way: users and instances as a digest."""
+    if isinstance(value, Users | Instance):
+        return f"{type(value).__name__} {_digest(json.dumps(value.to_dict()).encode())}"
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    return str(value) if isinstance(value, os.PathLike) else value
+
+
+def _code_of(part: Any) -> list[Any]:
+    """The classes, functions and modules of which a part of a spec is made."""
+    if isinstance(part, str):  # what a registered id or an instance names
+        module, _, name = part.partition(":")
+        own = getattr(sys.modules.get(module), name, None)
+        return [own, Users.classes.get(part), FAMILIES.get(module)]
+    if isinstance(part, EnvSpec):
+        return [it for one in (part.entry_point, *part.kwargs.values()) for it in _code_of(one)]
+    if isinstance(part, Instance):
+        return [*part.models.values()]
+    return [getattr(part, "adopted", part)]
+
+
+def _add_code(meaning: Meaning, left: list[Any]) -> None:
+    """Add your own modules behind some classes, functions and objects, with the modules that they
+    import. Of the script, only the classes and functions count that one of them names.
+    """
+    seen, script = set[int](), sys.modules["__main__"]
+    while left:
+        thing = left.pop()
+        is_module = inspect.ismodule(thing)
+        module = thing if is_module else sys.modules.get(str(getattr(thing, "__module__", "")))
+        if module is script and not is_module:
+            if not (inspect.isfunction(thing) or inspect.isclass(thing)):
+                thing = getattr(thing, "__wrapped__", type(thing))  # numba wraps functions
+            source = ""
+            with suppress(OSError, TypeError):  # of a notebook, which has no file
+                source = inspect.getsource(thing)
+            name, digest = thing.__qualname__, _digest(source.encode()) if source else None
+            words = {*re.findall(r"\w+", source)}
+            scope = {word: value for word, value in vars(module).items() if word in words}
+        elif module is not None and module is not script and _is_own(module):
+            thing, file, scope = module, Path(str(module.__file__)), vars(module)
+            depth = module.__name__.count(".") + 1 + (file.name == "__init__.py")
+            name, digest = "/".join(file.parts[-depth:]), _digest(file.read_bytes())
+        else:
+            continue
+        if id(thing) not in seen:
+            seen.add(id(thing))
+            meaning.files[name] = digest
+            meaning.values.update(_plain_values(module, scope))
+            left += scope.values()
+
+
+def _plain_values(module: ModuleType, scope: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield constants in capitals, and attributes of classes, that JSON knows, with their names."""
+    found = {name: value for name, value in scope.items() if name.isupper()}
+    for name, value in scope.items():
+        if inspect.isclass(value) and value.__module__ == module.__name__:
+            found |= {f"{name}.{key}": it for key, it in vars(value).items() if key[:2] != "__"}
+    for name, value in found.items():
+        with suppress(TypeError, ValueError, RecursionError):
+            json.dumps(value)
+            yield f"{module.__name__}:{name}", value
+
+
+def _is_own(module: ModuleType) -> bool:
+    """Whether a module belongs neither to Python nor to an installed package, nor to this one."""
+    file = getattr(module, "__file__", None)
+    is_ours = module.__name__.partition(".")[0] == "clickgym"
+    return isinstance(file, str) and not is_ours and not any(part in file for part in INSTALLED)
+
+
+def _digest(content: bytes) -> str:
+    return sha256(content).hexdigest()

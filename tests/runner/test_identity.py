@@ -1,0 +1,190 @@
+"""Whether a folder holds the same sweep: settings, labels, and the code of your own behind them."""
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+import clickgym
+from clickgym.envs import CLICK_MODELS, Instance
+
+pytestmark = [pytest.mark.uncompiled, pytest.mark.usefixtures("undrawn")]
+
+AGENT = """
+from clickgym.agents import Agent
+
+class Forward(Agent):
+    shift = 0
+
+    def __init__(self, n_items, n_positions, *, seed=None):
+        self.ranking = list(range(n_positions))
+
+    def rank(self, observation):
+        return self.ranking
+
+    def update(self, observation, ranking, clicks, reward): ...
+"""
+
+
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    """Write modules of your own below a folder on the path."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def write(**files):
+        for name, text in files.items():
+            file = tmp_path / f"{name.replace('__', '/')}.py"
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(text)
+        importlib.invalidate_caches()
+
+    return write
+
+
+def sweep(out, agents, n_runs=1, **more):
+    settings = {"n_jobs": 1, "progress": False, **more}
+    return clickgym.sweep(["PBMRank-v0"], agents, 10, n_runs, out=out, **settings)
+
+
+# ---------------------------------------------------------------------------------------- your code
+
+
+@pytest.mark.parametrize(
+    ("files", "helper"),
+    [
+        ({"own": f"import rules{AGENT}", "rules": "", "plots": ""}, "rules"),
+        ({"lab__own": f"from tools import rules{AGENT}", "tools__rules": ""}, "tools__rules"),
+        (
+            {"lab__own": f"from tools.rules import draw{AGENT}", "tools__rules": "def draw(): ..."},
+            "tools__rules",
+        ),
+    ],
+)
+def test_an_edit_of_a_module_that_the_class_imports(write, tmp_path, files, helper):
+    """Of a flat folder, or of another package; other modules of the program do not count."""
+    write(**{"plots": "", **files})
+    importlib.import_module("plots")
+    own = importlib.import_module(next(iter(files)).replace("__", "."))
+    sweep(tmp_path / "out", [own.Forward])
+    write(plots="# edited")
+    sweep(tmp_path / "out", [own.Forward], 2)
+    write(**{helper: f"{files[helper]}\n# edited"})
+    with pytest.raises(ValueError, match=f"{helper.replace('__', '/')}.py has changed"):
+        sweep(tmp_path / "out", [own.Forward])
+
+
+@pytest.mark.parametrize("name", ["Forward.shift", "ALPHA", "rules.BETA"])
+def test_values_that_a_program_sets_make_another_sweep(write, tmp_path, name):
+    """In a class, in its module, and in a module that this imports: they need another label."""
+    write(own=f"import rules\nALPHA = 1{AGENT}", rules="BETA = 1")
+    own = importlib.import_module("own")
+    *owners, attribute = name.split(".")
+    owner = getattr(own, owners[0]) if owners else own
+    out = tmp_path / "out"
+    sweep(out, {"mine": own.Forward})
+    setattr(owner, attribute, [2, 3])
+    with pytest.raises(ValueError, match=rf"agent mine needs .*{attribute} has changed"):
+        sweep(out, {"mine": own.Forward})
+    sweep(out, {"other": own.Forward})
+    assert clickgym.Results(out).names("agent") == ["mine", "other"]
+
+
+def test_a_label_whose_code_differs_is_not_pooled(write, tmp_path):
+    write(own=AGENT)
+    own = importlib.import_module("own")
+    folders = [tmp_path / "a", tmp_path / "b"]
+    sweep(folders[0], {"mine": own.Forward})
+    write(own=f"{AGENT}\n# edited")
+    sweep(folders[1], {"mine": own.Forward}, seed=1)
+    with pytest.raises(ValueError, match=r"agent mine needs another label, because own\.py has"):
+        clickgym.Results(folders)
+
+
+SCRIPT = """
+import clickgym
+from clickgym.agents import Random
+
+RUNS = 1
+SIZE = 1
+
+def order(): ...
+
+class Mine(Random):
+    def size(self): return SIZE, order()
+
+sweep = clickgym.sweep(["PBMRank-v0"], [Mine], 10, RUNS, out="out", n_jobs=1, progress=False)
+print(sweep.rows["run"].n_unique())
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ("RUNS = 1", "RUNS = 2", None),
+        ("Random):", "Random):  # edited", "Mine has changed"),
+        ("order(): ...", "order(): return 1", "order has changed"),
+        ("SIZE = 1", "SIZE = 2", "__main__:SIZE has changed"),
+    ],
+)
+def test_of_a_script_the_class_counts(tmp_path, old, new, what):
+    """And what its text names, so that the script may ask for more runs."""
+    for text in (SCRIPT, SCRIPT.replace(old, new)):
+        (tmp_path / "study.py").write_text(text)
+        command = [sys.executable, "study.py"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    if what is None:
+        assert done.stdout == "2\n"
+    else:
+        assert what in done.stderr.splitlines()[-1]
+
+
+def test_a_notebook_has_no_file(tmp_path, monkeypatch):
+    """Its sweep is played and shown, and the next one needs a new folder."""
+    module = type(sys)("__main__")
+    exec("from clickgym.agents import Random\nclass Typed(Random): ...", vars(module))
+    monkeypatch.setitem(sys.modules, "__main__", module)
+    assert sweep(tmp_path, [module.Typed]).frame.equals(clickgym.Results(tmp_path).frame)
+    with pytest.raises(ValueError, match=r"Typed needs another label, because it .* a notebook"):
+        sweep(tmp_path, [module.Typed])
+    sweep(tmp_path, [module.Typed], overwrite=True)
+
+
+# ---------------------------------------------------------------------------- arguments and setting
+
+
+def toy(last):
+    models = {"PBM": CLICK_MODELS["PBM"](attraction=[0.5, last], examination=[1.0, 0.5])}
+    return Instance("toy", models, 2)
+
+
+def test_users_are_told_apart_by_their_numbers(tmp_path):
+    sweep(tmp_path, ["Random"], instances=[toy(0.1)])
+    sweep(tmp_path, ["Random"], 2, instances=[toy(0.1)])
+    with pytest.raises(ValueError, match="instance toy needs another label, because it is Inst"):
+        sweep(tmp_path, ["Random"], instances=[toy(0.2)])
+
+
+def test_a_sweep_returns_what_was_asked_and_its_folder_grows(tmp_path):
+    """By agents and runs; the report has all of it, in one order."""
+    sweep(tmp_path, ["Random", "EpsilonGreedy"], 2)
+    few = sweep(tmp_path, ["Random"], 1)
+    more = sweep(tmp_path, ["Random", "TopRank"], 3)
+    rows = clickgym.Results(tmp_path).rows.filter(step=10)
+    assert few.rows.filter(step=10)["agent", "run"].rows() == [("Random", 0)]
+    assert more.names("agent") == ["Random", "TopRank"]
+    counts = rows.group_by("agent", maintain_order=True).len().rows()
+    assert counts == [("Random", 3), ("EpsilonGreedy", 2), ("TopRank", 3)]
+    assert clickgym.Results(tmp_path).n_missing == 0
+
+
+@pytest.mark.parametrize(
+    ("agent", "packages"),
+    [("Random", set()), ("PPO", {"torch", "stable-baselines3"})],
+)
+def test_versions_of_what_decides_numbers(agent, packages):
+    pytest.importorskip("stable_baselines3")
+    settings = {"n_jobs": 1, "progress": False}
+    [config] = clickgym.sweep(["PBMRank-v0"], [f"{agent}"], 10, 1, **settings).configs
+    assert {*config.versions} == {"clickgym", "numpy", "numba", *packages}
