@@ -22,6 +22,7 @@ FACTS = {
     "seed": int,
     "trained": int,
     "unrecorded": int,
+    "reseeded": int,
 }
 """The columns of rows that say what a run was; what is unknown, or does not apply, is null."""
 TOTALS = {"step": int, "regret": float, "reward": float, "clicks": int}
@@ -59,6 +60,7 @@ class Result:
             said; None if you did not say.
         unrecorded: how many sessions the environment played and nobody measured, up to the last
             measured one.
+        reseeded: how often a seed came again between the sessions, and the same users with it.
     """
 
     env: str
@@ -75,6 +77,7 @@ class Result:
     query: int | None = None
     trained: int | None = None
     unrecorded: int = 0
+    reseeded: int = 0
 
     def __repr__(self) -> str:
         regret, reward = self.regret[-1], self.reward[-1]
@@ -82,6 +85,7 @@ class Result:
         notes = [
             f"after {self.trained:,} sessions of training" if self.trained else "",
             f"{self.unrecorded:,} sessions were not recorded" if self.unrecorded else "",
+            f"a seed came again {self.reseeded:,} times" if self.reseeded else "",
         ]
         return (
             f"<Result of {self.agent} in {self.env}, {self.instance}: "

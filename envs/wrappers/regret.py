@@ -36,12 +36,17 @@ class _Recorded:
     def _begin(self) -> None:
         self.meter = Record()
         self._queries = set[int | None]()
+        self._seeds, self._n_reseeded = set[Any](), 0
         self._started = self._seconds = clock()
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         if not self.meter.step:
             self._seed, self._started = seed, clock()
-        return self.env.reset(seed=seed, options=options)
+        start = self.env.reset(seed=seed, options=options)
+        if seed is not None:
+            self._n_reseeded += bool(self.meter.step) and seed in self._seeds
+            self._seeds.add(seed)
+        return start
 
     def _finish(self, query: int | None = None) -> None:
         """Note the end of a step, which played a query, if the users have several."""
@@ -56,7 +61,8 @@ class _Recorded:
 
         It has the checkpoints of `clickgym.run`, and its seconds count from the first reset to the
         last step. ``unrecorded`` counts sessions that the environment played and that were not
-        measured; an environment of another package has no such count.
+        measured; an environment of another package has no such count. ``reseeded`` counts how often
+        `reset` got a seed again, after which the same users come.
 
         Args:
             agent: a name for what chose the lists.
@@ -90,6 +96,7 @@ class _Recorded:
             query=next(iter(self._queries)) if len(self._queries) == 1 else None,
             trained=None if trained is None else check_count("trained", trained, 0),
             unrecorded=max(self._n_simulated - n_measured, 0),
+            reseeded=self._n_reseeded,
         )
 
 

@@ -74,6 +74,25 @@ def test_sessions_that_were_not_recorded_are_counted():
     assert clickgym.run("Random", whole, 5, seed=0).unrecorded == whole.result("r").unrecorded == 0
 
 
+@pytest.mark.parametrize(
+    "recorded",
+    [
+        lambda: RecordRegret(gym.make("PBMRank-v0")),
+        lambda: RecordVectorRegret(gym.make_vec("PBMRank-v0", 2)),
+    ],
+)
+def test_seeds_that_come_again_are_counted(recorded):
+    """Between sessions, as in a loop that seeds every episode: it meets the same users again."""
+    env = recorded()
+    env.reset(seed=0)
+    for seed in (0, 0, 1, None, 0):
+        env.reset(seed=seed)
+        env.step(env.action_space.sample())
+    result = env.result("mine")
+    assert result.reseeded == 2
+    assert "a seed came again 2 times" in repr(result)
+
+
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
 @pytest.mark.parametrize("env_id", ["PBMRank-v0", "CascadeMDPRank-v0"])
 def test_sessions_of_streams_that_were_not_recorded(env_id, mode):

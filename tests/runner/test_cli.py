@@ -83,7 +83,7 @@ def test_each_option_of_run_is_an_argument_of_sweep():
 def test_run_without_a_folder_prints_its_table(tmp_path, monkeypatch, printed):
     monkeypatch.chdir(tmp_path)
     words = ["run", "PBMRank-v0", "--agents", "Random", "--horizon", "100", "--runs", "2"]
-    table, note = printed(words).rstrip().split("\n\nNothing was kept")
+    table, note = printed(words).rstrip().split("\n\nNothing was saved")
     assert os.listdir(tmp_path) == []
     kept = printed([*words, "--out", "out"])
     measured = r"Random +[\d.]+ ± [\d.]+ +[\d.]+"

@@ -346,11 +346,13 @@ def test_policies_that_did_not_learn_are_named(tmp_path):
     assert results.table("TopRank").filter(agent="mine")["difference"].count() == 1
 
 
-def test_earlier_training_and_unrecorded_sessions_are_shown_everywhere():
+def test_facts_of_loops_are_shown_everywhere():
     """In the table, in LaTeX and in the legend of the figure, of the agents that have some."""
     late = [
         replace(clickgym.run("Random", "PBMRank-v0", 100, seed=seed), agent="late", **facts)
-        for seed, facts in enumerate([{"trained": 20_000}, {"trained": 0, "unrecorded": 3000}])
+        for seed, facts in enumerate(
+            [{"trained": 20_000, "reseeded": 7}, {"trained": 0, "unrecorded": 3000}]
+        )
     ]
     results = clickgym.Results([*late, clickgym.run("TopRank", "PBMRank-v0", 100, seed=0)])
     facts = results.table().select("agent", "trained", "unrecorded").rows()
@@ -362,3 +364,4 @@ def test_earlier_training_and_unrecorded_sessions_are_shown_everywhere():
     for words in (label, " ".join(in_words(results).notes), results.to_latex()):
         assert "after 0 to 20,000 sessions of training" in words
         assert "0 to 3,000 sessions were not recorded" in words
+        assert "a seed came again 0 to 7 times" in words

@@ -15,13 +15,20 @@ from clickgym.runner.summaries import by_window
 
 TABLE = ["env", "agent", "regret", "regret_ci95", "regret_ci95_runs", "median", "worst"]
 TABLE += ["reference", "difference", "difference_ci95", "p", "reward", "reward_ci95", "runs"]
-TABLE += ["units", "over", "trained", "unrecorded", "ns_per_session", "engine"]
+TABLE += ["units", "over", "trained", "unrecorded", "reseeded", "ns_per_session", "engine"]
 
 
 def frame_of(regrets, env="E", instance="i", step=10, **facts):
     """A frame with nothing but regrets at a step, by agent."""
     about = {"env": env, "instance": instance, "sweep_seed": 0, "step": step, "trained": 0}
-    about |= {"unrecorded": 0, "reward": 1.0, "clicks": 1, "engine": "python", "seconds": 0.1}
+    about |= {
+        "unrecorded": 0,
+        "reseeded": 0,
+        "reward": 1.0,
+        "clicks": 1,
+        "engine": "python",
+        "seconds": 0.1,
+    }
     rows = [
         {**about, "agent": agent, "run": run, "seed": run, "regret": r, **facts}
         for agent, values in regrets.items()
@@ -56,7 +63,15 @@ def drawn():
         rows.append({"env": "single", "run": 0, "seed": 0, "agent": agent, "engine": engine})
         for row in rows:
             row.setdefault("regret", float(rng.normal(10 + shift, 2)))
-    about = {"instance": "x", "trained": 0, "unrecorded": 0, "step": 10, "reward": 1.0, "clicks": 1}
+    about = {
+        "instance": "x",
+        "trained": 0,
+        "unrecorded": 0,
+        "reseeded": 0,
+        "step": 10,
+        "reward": 1.0,
+        "clicks": 1,
+    }
     rows = [{**about, "seconds": 0.1, **row} for row in rows]
     return polars.DataFrame(rows, {**FACTS, **TOTALS, **TIMED})
 

@@ -51,9 +51,9 @@ class Results:
         rows: a polars frame with a row for each run and checkpoint. Columns that do not apply are
             null: env, instance, query (of several), agent, sweep_seed, run, seed (of the users;
             `clickgym.run` with it repeats a run), trained (sessions from which the agent had
-            learned before) and unrecorded (sessions that were played and not recorded). Then come
-            step, regret, reward, clicks, further metrics, engine and seconds (wall time of the
-            run).
+            learned before), unrecorded (sessions that were played and not recorded) and reseeded
+            (how often a seed came again). Then come step, regret, reward, clicks, further metrics,
+            engine and seconds (wall time of the run).
         configs: a `Config` for each sweep; single runs have none.
 
     Raises:

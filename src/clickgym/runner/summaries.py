@@ -265,10 +265,12 @@ def span(counts: polars.Series) -> str:
 
 def remarks(rows: polars.DataFrame) -> dict[str, list[str]]:
     """What a reader must know of the runs of some agents, by agent: they learned before, or may
-    have, do not learn, or were not recorded as a whole.
+    have, do not learn, were not recorded as a whole, or met the same users again.
     """
     found: dict[str, list[str]] = {}
-    runs = rows.select("agent", "trained", "unrecorded", "engine").unique(maintain_order=True)
+    runs = rows.select("agent", "trained", "unrecorded", "reseeded", "engine").unique(
+        maintain_order=True
+    )
     for (agent,), of_agent in runs.group_by("agent", maintain_order=True):
         trained, unrecorded = of_agent["trained"], of_agent["unrecorded"]
         untold = of_agent.filter(IS_OWN)["trained"].null_count()
@@ -282,6 +284,9 @@ def remarks(rows: polars.DataFrame) -> dict[str, list[str]]:
             texts.append("trained= was not given, so it may have learned before")
         if unrecorded.max():
             texts.append(f"{span(unrecorded)} sessions were not recorded")
+        if of_agent["reseeded"].max():
+            times = span(of_agent["reseeded"])
+            texts.append(f"a seed came again {times} times, and the same users with it")
         if texts:
             found[str(agent)] = texts
     return found
@@ -345,7 +350,7 @@ def final_table(rows: polars.DataFrame, reference: str | None = None) -> polars.
         (col("seconds").median() / col("step").first() * 1e9).alias("ns_per_session"),
         col("engine", "step").first(),
         polars.when(col("trained").null_count() == 0).then(col("trained").max()).alias("trained"),
-        col("unrecorded").max(),
+        col("unrecorded", "reseeded").max(),
         median=col("regret").median(),
         worst=col("regret").max(),
     )
@@ -365,7 +370,7 @@ def final_table(rows: polars.DataFrame, reference: str | None = None) -> polars.
         polars.lit(reference).alias("reference"),
         *("difference", "difference_ci95", "p"),
         col("reward", "reward_ci95") / col("step"),
-        *("runs", "units", "over", "trained", "unrecorded"),
+        *("runs", "units", "over", "trained", "unrecorded", "reseeded"),
         *(column for name in metrics for column in (name, f"{name}_ci95")),
         *("ns_per_session", "engine"),
     )
