@@ -175,12 +175,25 @@ def test_quotation_marks_of_csv_and_within_a_line_are_read(log_file):
     assert rows(read_log(log_file("log.csv", text))) == [("q", items, [0, 0, 1])]
 
 
-def test_quotation_marks_between_tabs_are_characters(log_file):
-    """So one that is never closed swallows no lines."""
-    items = ['"Heroes', "b", 'Monitor 24"', '"c"']
-    lines = [f"s{n}\tq\t1\t{item}\t0\n" for n, item in enumerate(items)]
-    log = read_log(log_file("log.tsv", HEAD.replace(",", "\t") + "".join(lines)))
-    assert rows(log) == [("q", [item], [0]) for item in items]
+def test_quoted_text_between_tabs_is_read(log_file):
+    """As write.table of R writes it."""
+    text = LINES.replace("s1", '"s1"').replace("q,", '"q",').replace(",", "\t")
+    assert rows(read_log(log_file("log.tsv", text))) == ROWS
+
+
+@pytest.mark.parametrize("separator", [",", "\t", ";", "|"])
+@pytest.mark.parametrize(
+    ("first", "second"), [('"Heroes', '24"'), ('12" vinyl', '7" vinyl'), ('"Heroes', "b")]
+)
+@pytest.mark.parametrize("column", ["item", "title"])
+def test_a_quotation_of_several_lines_is_refused(log_file, separator, first, second, column):
+    """It swallows sessions, also if it stands in a column that is not read."""
+    table = pl.DataFrame({"session": range(99), "query": "q", "position": 1, "clicked": 0})
+    table = table.with_columns(item=pl.lit("a"), title=pl.lit("t"))
+    table[40, column], table[60, column] = first, second
+    text = table.write_csv(separator=separator, quote_style="never")
+    with pytest.raises(ValueError, match=r"log.txt cannot .* line 42 a quotation does not end"):
+        read_log(log_file("log.txt", text))
 
 
 def test_one_damaged_session_in_a_thousand_is_left_out_and_said(log_file):

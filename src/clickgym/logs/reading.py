@@ -50,10 +50,11 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
         columns: names of columns that differ, such as ``{"item": "doc_id"}``.
 
     Raises:
-        ValueError: Polars cannot read a file, a column is missing or has wrong values, only some of
-            the files have a column of queries, or more than one session in a thousand is damaged. A
-            damaged session lacks a position, has a position or an item twice, or has two queries.
-            The message names the file and the row, or the session.
+        ValueError: Polars cannot read a file, a row of a CSV file has several lines, a column is
+            missing or has wrong values, only some of the files have a column of queries, or more
+            than one session in a thousand is damaged. A damaged session lacks a position, has a
+            position or an item twice, or has two queries. The message names the file and the row,
+            or the session.
         FileNotFoundError: there is no such file.
 
     Warns:
@@ -117,27 +118,54 @@ def unzipped(path: Path) -> IO[bytes]:
 
 def _rows_of_file(path: Path, names: Mapping[str, str]) -> pl.DataFrame:
     """The rows of a file by their roles, without a query if the file has none."""
+    is_parquet = path.suffix == ".parquet"
     with reading(path, "cannot be read", EXPECTED):
-        if path.suffix == ".parquet":
-            table = pl.scan_parquet(path, glob=False)
+        if is_parquet:
+            found, rows = _columns(pl.scan_parquet(path, glob=False), names)
         else:
-            with unzipped(path) as file:
-                head = file.readline()
-            separator = max(",	;|", key=lambda mark: head.count(mark.encode()))
-            quote = None if separator == "\t" else '"'  # tab-separated values have no quoting
-            table = pl.scan_csv(
-                path, separator=separator, quote_char=quote, infer_schema=False, glob=False
-            )
-        found = table.collect_schema().names()
-        # With the last column Polars reads whole lines, and notices one with too many fields.
-        used = [name for name in found if name in {*names.values(), found[-1]}]
-        rows = table.select(used).collect()
+            found, rows = _lines(path, names)
     for folder in path.parent.parts:
         column, equals, value = folder.partition("=")
         if equals and column in names.values() and column not in found:
             rows = rows.with_columns(pl.lit(unquote(value)).alias(column))
-    place, first = ("row", 1) if path.suffix == ".parquet" else ("line", 2)
+    place, first = ("row", 1) if is_parquet else ("line", 2)
     return _rows(path, rows, names, found, place, first)
+
+
+def _columns(table: pl.LazyFrame, names: Mapping[str, str]) -> tuple[list[str], pl.DataFrame]:
+    """The names of all columns of a table, and those columns that a log needs."""
+    found = table.collect_schema().names()
+    # With the last column Polars reads whole lines, and notices one with too many fields.
+    used = [name for name in found if name in {*names.values(), found[-1]}]
+    return found, table.select(used).collect()
+
+
+def _lines(path: Path, names: Mapping[str, str]) -> tuple[list[str], pl.DataFrame]:
+    """The columns of a CSV file, each row of which must be a line: a stray quotation mark joins all
+    lines up to the next mark, and their sessions would be lost.
+
+    Raises:
+        ValueError: a row has several lines, or Polars cannot read it; names the first line in which
+            a quotation does not end.
+    """
+    with unzipped(path) as file:
+        content = file.read()
+    head = content[: content.find(b"\n")]
+    separator = max(",\t;|", key=lambda mark: head.count(mark.encode()))
+    n_lines = content.count(b"\n") + (not content.endswith(b"\n")) - 1  # below the first
+    try:
+        table = pl.scan_csv(content, separator=separator, infer_schema=False)
+        found, rows = _columns(table, names)
+        if rows.height == n_lines:
+            return found, rows
+        fault = f"{n_lines:,} lines below the first have {rows.height:,} rows"
+    except pl.exceptions.ComputeError as error:
+        fault = str(error)
+    for number, line in enumerate(content.split(b"\n"), 1):
+        if line.count(b'"') % 2:
+            text = short(line.decode(errors="replace"))
+            raise ValueError(f"in line {number} a quotation does not end: {text}")
+    raise ValueError(fault)
 
 
 def _rows(
