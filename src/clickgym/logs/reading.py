@@ -31,6 +31,8 @@ ROLES = {
 }
 """What the columns of a log contain."""
 EXPECTED = "expected CSV, perhaps gzipped, or Parquet; see docs/fit.md"
+NO_LABEL = "__HIVE_DEFAULT_PARTITION__"
+"""The name of a folder whose rows have no value, for all programs that write tables in folders."""
 FEW = 0.001
 """The largest share of damaged sessions that is left out."""
 
@@ -73,7 +75,11 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
     if isinstance(source, str | PathLike) or is_sequence(source):
         name = log_name(source)
         sources: Any = source if is_sequence(source) else [source]
-        files = [Path(file) for one in sources for file in sorted(glob(str(one))) or [str(one)]]
+        files = [
+            Path(file)
+            for one in sources
+            for file in sorted(glob(str(one), recursive=True)) or [str(one)]
+        ]
         tables = [_rows_of_file(file, names) for file in files]
         without = [file for file, one in zip(files, tables, strict=True) if "query" not in one]
         if 0 < len(without) < len(files):
@@ -127,7 +133,8 @@ def _rows_of_file(path: Path, names: Mapping[str, str]) -> pl.DataFrame:
     for folder in path.parent.parts:
         column, equals, value = folder.partition("=")
         if equals and column in names.values() and column not in found:
-            rows = rows.with_columns(pl.lit(unquote(value)).alias(column))
+            label = None if value == NO_LABEL else unquote(value)
+            rows = rows.with_columns(pl.lit(label, pl.String).alias(column))
     place, first = ("row", 1) if is_parquet else ("line", 2)
     return _rows(path, rows, names, found, place, first)
 
