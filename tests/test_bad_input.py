@@ -192,6 +192,7 @@ CALLS = {
     ),
     "unknown hyper-parameter 'delta'": lambda: batch_rank(delta=0.1),
     "did you mean 'learning_rate'": lambda: agents.PPO(4, 3, learing_rate=0.1),
+    "takes a policy is stable_baselines3.PPO": lambda: agents.PPO("MlpPolicy", ClickEnv(MODEL)),
     r"checkpoints\[0\] is 10": lambda: run(batch_rank(), ClickEnv(MODEL), 9, checkpoints=[10]),
     "but the environment has 10": lambda: run(batch_rank(), "PBMRank-v0", 9),
     "expected a list of environments": lambda: short("PBMRank-v0", ["Random"]),
@@ -238,6 +239,9 @@ CALLS = {
         ClickEnv(contextual())
     ).action_space.lists([0.1]),
     "expected clicks, and episodes of a fixed": lambda: envs.EpisodeCounts(ClickEnv(contextual())),
+    "attraction has masked entries": lambda: envs.PositionBasedModel(
+        np.ma.array([0.2, 0.9], mask=[False, True]), [1.0]
+    ),
     # logs
     "the log has no sessions": lambda: logs.PBMEstimator().fit(LOG[[]]),
     "log is 5; expected a ClickLog": lambda: logs.PBMEstimator().fit(5),
@@ -257,7 +261,7 @@ CALLS = {
 
 @pytest.mark.parametrize("message", CALLS)
 def test_call(workplace, message):
-    if message == "did you mean 'learning_rate'":
+    if message in ("did you mean 'learning_rate'", "takes a policy is stable_baselines3.PPO"):
         pytest.importorskip("stable_baselines3")
     with pytest.raises((ValueError, TypeError), match=message) as error:
         CALLS[message]()

@@ -212,8 +212,10 @@ def is_sequence(values: Any) -> bool:
 
 def as_array(name: str, values: Any, numbers: str = "") -> NDArray[Any]:
     """Return ``values`` as an array; the ValueError names the argument. ``numbers`` is a word for
-    its entries where they must be numbers.
+    its entries where they must be numbers. NumPy would take the values below a mask.
     """
+    if isinstance(values, np.ma.MaskedArray) and values.mask.any():
+        raise ValueError(f"{name} has masked entries; expected an array in which none is missing")
     try:
         array = np.asarray(values)
     except (ValueError, TypeError) as error:  # rows of different lengths
