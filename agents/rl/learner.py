@@ -16,7 +16,7 @@ from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ...core.checks import as_call, check_count, check_positions, generator, unknown
+from ...core.checks import as_call, check_count, check_positions, generator, short, unknown
 from ..agent import BaseAgent, EnvTraits, Seed, UnsuitedError
 
 if TYPE_CHECKING:
@@ -112,6 +112,12 @@ class Learner(BaseAgent):
             raise ImportError(
                 f"{type(self).__name__} is an algorithm of stable_baselines3; install it: "
                 'pip install "clickgym[rl]"'
+            )
+        if isinstance(n_items, str | type):
+            name, library = type(self).__name__, self.algorithm().__module__.partition(".")[0]
+            raise TypeError(
+                f"n_items is {short(n_items)}; the agent {name} is made of n_items and "
+                f"n_positions, and the algorithm that takes a policy is {library}.{name}"
             )
         self.n_items = check_count("n_items", n_items)
         self.n_positions = check_positions(n_positions, self.n_items)
