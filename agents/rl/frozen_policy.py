@@ -38,8 +38,9 @@ class FrozenPolicy(Agent):
     training of the model (``FlattenObservation``, ``VecNormalize``). Put any other wrapper that
     changes observations, such as `EpisodeCounts` and ``FrameStackObservation``, around the
     environment in which the agent ranks. If a wrapper of your own changed lists, pass a function
-    that does the same. In a loop of your own that calls `rank`, flatten the states of users
-    yourself, because only the runner tells the agent how many there are.
+    that does the same. In your own loop that calls `rank`, flatten the states of users yourself
+    unless the model chooses item by item, because only the runner tells the agent how many there
+    are.
 
     ⚠ A model that was loaded from a file alone does not know its normalisation, so load both:
     ``PPO.load(file, env=VecNormalize.load(statistics, envs))``. Loading unpickles: load only files
@@ -89,6 +90,8 @@ class FrozenPolicy(Agent):
         self._actions: Any = getattr(model, "action_space", None)
         self._observed: Any = getattr(model, "observation_space", None)
         self._shown: Any = None  # the space of what the agent sees, which `engine_in` learns
+        actions = self._actions
+        self._drafts = space_of_drafts(actions) if isinstance(actions, Choices) else None
         sizes = _sizes_of(self._actions) or (n_items, n_positions)
         if None in sizes:
             raise TypeError(
@@ -117,8 +120,6 @@ class FrozenPolicy(Agent):
     def engine_in(self, env: EnvTraits, wanted: str) -> str:
         super().engine_in(env, wanted)
         self._shown = env.observation_space
-        if isinstance(self._actions, Choices):
-            self._shown = space_of_drafts(self._shown, self._actions)
         return self.engine
 
     def rank(self, observation: Any) -> NDArray[np.int64]:
@@ -150,7 +151,8 @@ class FrozenPolicy(Agent):
         """
         if not self._has_space:
             return self.model(observation)
-        seen = self._seen(observation)
+        shown = self._shown if self._drafts is None else self._drafts
+        seen = _seen(observation, shown, self._observed)
         if self._normaliser is not None:
             seen = self._normaliser.normalize_obs(seen)
         masks = {"action_masks": mask} if self._takes_masks else {}
@@ -165,24 +167,27 @@ class FrozenPolicy(Agent):
 
     def _item_by_item(self, observation: Any) -> NDArray[np.int64]:
         draft = Draft(self._actions)
+        observation = _seen(observation, self._shown, self._actions.observed)
         while not draft.complete:
             is_first = draft.position == 0
             draft.place(np.asarray(self._act(draft.seen(observation), is_first, draft.left)))
         return draft.rankings
 
-    def _seen(self, observation: Any) -> Any:
-        """Return the part of an observation that the model observed in training."""
-        space = self._observed
-        if space is None or not isinstance(observation, Mapping):
-            return observation
-        if isinstance(space, Dict):
-            return {name: observation[name] for name in space.spaces}
-        if hasattr(space, "flat"):  # of the learners of this package
-            return space.flat(observation)
-        if self._shown is not None:
-            return flatten(self._shown, observation)  # as FlattenObservation
-        # in a loop of one's own: the same for all but states
-        return np.concatenate([np.ravel(observation[name]) for name in sorted(observation)])
+
+def _seen(observation: Any, shown: gym.Space | None, wanted: Any) -> Any:
+    """Return an observation of the space ``shown`` as the space ``wanted`` of the training has it:
+    its part of a `Dict`, or flattened.
+    """
+    if wanted is None or not isinstance(observation, Mapping):
+        return observation
+    if isinstance(wanted, Dict):
+        return {name: observation[name] for name in wanted.spaces}
+    if hasattr(wanted, "flat"):  # of the learners of this package
+        return wanted.flat(observation)
+    if shown is not None:
+        return flatten(shown, observation)  # as FlattenObservation
+    # in a loop of one's own: the same for all but states
+    return np.concatenate([np.ravel(observation[name]) for name in sorted(observation)])
 
 
 def _sizes_of(space: gym.Space | None) -> tuple[int, int] | None:

@@ -114,7 +114,7 @@ class StableBaselinesVecEnv(VecEnv):
         self._draft: Draft | None = None
         if isinstance(space, Choices):
             self._draft = Draft(space, (envs.num_envs,))
-            seen = space_of_drafts(seen, space)
+            seen = space_of_drafts(space)
         self._ends_with_list = self._draft is not None and lists_are_episodes(envs)
         self._flat = FlatObservation(seen) if is_flat and isinstance(seen, Dict) else None
         self.envs, self._observations = envs, None

@@ -19,10 +19,16 @@ from .actions import OfLists
 
 
 class Choices(OfLists, Discrete):
-    """The action is the number of the item at the next position."""
+    """The action is the number of the item at the next position.
+
+    Args:
+        lists, items: as for `OfLists`.
+        observed: the observation space below the unfinished lists.
+    """
 
     def __init__(self, lists: Any, observed: gym.Space, items: Any = None) -> None:
         self._describe(lists, items)
+        self.observed = observed
         Discrete.__init__(self, self.n_items)
 
 
@@ -82,9 +88,10 @@ class Draft:
         return {**last, "placed": self.placed[streams].copy()}
 
 
-def space_of_drafts(observed: gym.Space, choices: Choices) -> Dict:
+def space_of_drafts(choices: Choices) -> Dict:
     """Return the space of what `Draft.seen` returns."""
-    last = observed.spaces if isinstance(observed, Dict) else {"observation": observed}
+    below = choices.observed
+    last = below.spaces if isinstance(below, Dict) else {"observation": below}
     return Dict({**last, "placed": MultiBinary([choices.n_positions, choices.n_items])})
 
 
@@ -149,7 +156,7 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         gym.Wrapper.__init__(self, env)
         choices = Choices(env.action_space, env.observation_space)
         self.action_space = choices
-        self.observation_space = space_of_drafts(env.observation_space, choices)
+        self.observation_space = space_of_drafts(choices)
         self._draft, self._is_one_list = Draft(choices), lists_are_episodes(env)
         self._observation: Any = None  # the last one of env; None where its episode is over
 

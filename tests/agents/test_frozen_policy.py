@@ -199,7 +199,10 @@ def test_lists_of_a_policy_behind_wrappers(name, actions, wrap, normalised):
         assert len(set(lists)) > 1
 
 
-@pytest.mark.parametrize("wrap", [lambda env: env, ItemByItem, ScoresAction])
+@pytest.mark.parametrize(
+    "wrap",
+    [lambda env: env, ItemByItem, ScoresAction, lambda env: ItemByItem(FlattenObservation(env))],
+)
 def test_a_flattened_state_is_one_hot(wrap):
     """And so are the sessions left: the lists are those behind FlattenObservation."""
     users = CascadeMDP(
