@@ -41,13 +41,13 @@ Floats = NDArray[np.float64]
 # ------------------------------------------------------------------------------------ of the papers
 
 
-@family
+@family(
+    "K items attract with p and the others with p - Δ, as in Kveton et al. 2015 (CM; PBM with χ_k "
+    "= 1/k)"
+)
 def _kveton2015(
     n_items: Count = 16, n_positions: Count = 2, p: Probability = 0.2, delta: Probability = 0.15
 ) -> Instance:
-    """K items attract with p and the others with p - Δ, as in Kveton et al. 2015 (CM; PBM with χ_k
-    = 1/k)
-    """
     attraction = np.where(np.arange(n_items) < n_positions, p, p - delta)
     models = [
         CascadeModel(attraction, n_positions),
@@ -62,19 +62,18 @@ def _examined(n_positions: int, eta: float) -> Floats:
     return np.arange(1.0, n_positions + 1) ** -eta
 
 
-@family
+@family("Lagrée 2016: 5 items, 3 positions (PBM)")
 def _lagree2016_small() -> Instance:
-    """Lagrée 2016: 5 items, 3 positions (PBM)"""
     model = PositionBasedModel([0.45, 0.35, 0.25, 0.15, 0.05], [0.9, 0.6, 0.3])
     paper = "Multiple-play bandits in the position-based model, NIPS 2016, section 5"
     return instance_of([model], f"P. Lagrée, C. Vernade, O. Cappé, {paper}")
 
 
-@family
+@family(
+    "The best of 10 items is last in the initial list, and the last positions are examined with "
+    "0.5^i, as in figure 3 of BubbleRank's paper, Li et al. 2019 (PBM)"
+)
 def _li2019_chi_min(i: Count = 1) -> Instance:
-    """The best of 10 items is last in the initial list, and the last positions are examined with
-    0.5^i, as in figure 3 of BubbleRank's paper, Li et al. 2019 (PBM)
-    """
     model = PositionBasedModel([0.9] + [0.5] * 9, [0.9] * 8 + [0.5**i] * 2)
     paper = "BubbleRank: safe online learning to re-rank via implicit click feedback, UAI 2019"
     origin = f"C. Li et al., {paper}, section 5.4"
@@ -84,26 +83,26 @@ def _li2019_chi_min(i: Count = 1) -> Instance:
 # ------------------------------------------------------------------------------------------- random
 
 
-@family
+@family(
+    "Position k is examined with 1/k^η, from mild (η = 0.25) to steep (2), and attractions are "
+    "like those of real queries (PBM, trust bias)"
+)
 def _position_bias(
     n_items: Count = 10, n_positions: Count = 5, eta: NotNegative = 1.0, seed: Seed = 0
 ) -> Instance:
-    """Position k is examined with 1/k^η, from mild (η = 0.25) to steep (2), and attractions are
-    like those of real queries (PBM, trust bias)
-    """
     attraction = _yandex_like(n_items, n_positions, seed).model("PBM").attraction
     examination = _examined(n_positions, eta)
     models = [kind(attraction, examination) for kind in (PositionBasedModel, TrustBiasModel)]
     return instance_of(models, "drawn at random")
 
 
-@family
+@family(
+    "No attraction is above 0.02 (most), few are above half of it, and all else is like real "
+    "queries (all click models)"
+)
 def _rare_clicks(
     n_items: Count = 10, n_positions: Count = 5, most: Probability = 0.02, seed: Seed = 0
 ) -> Instance:
-    """No attraction is above 0.02 (most), few are above half of it, and all else is like real
-    queries (all click models)
-    """
     order = np.random.default_rng(seed).permutation(n_items)
     attraction = most * np.logspace(-1.5, 0, n_items)[order]
     like = _yandex_like(n_items, n_positions, seed)
@@ -111,11 +110,10 @@ def _rare_clicks(
     return instance_of(models, "drawn at random")
 
 
-@family
+@family(
+    "Every parameter is uniform on [0, 1], and lower positions are examined less (all click models)"
+)
 def _uniform(n_items: Count = 10, n_positions: Count = 5, seed: Seed = 0) -> Instance:
-    """Every parameter is uniform on [0, 1], and lower positions are examined less (all click
-    models)
-    """
     attraction, satisfaction, rng = _items(n_items, n_positions, seed)
     curve = np.sort(rng.random(n_positions))[::-1]
     browsing = np.sort(rng.random((n_positions, n_positions)), axis=0)[::-1]
@@ -135,11 +133,11 @@ def _uniform(n_items: Count = 10, n_positions: Count = 5, seed: Seed = 0) -> Ins
     return instance_of(models, "drawn at random")
 
 
-@family
+@family(
+    "Parameters are drawn from distributions that were fitted to the real queries, for any number "
+    "of items and positions (all click models)"
+)
 def _yandex_like(n_items: Count = 10, n_positions: Count = 5, seed: Seed = 0) -> Instance:
-    """Parameters are drawn from distributions that were fitted to the real queries, for any number
-    of items and positions (all click models)
-    """
     from scipy.special import betaincinv, expit  # takes longer to import than all the rest
 
     attraction, satisfaction, _ = _items(n_items, n_positions, seed)
@@ -171,13 +169,13 @@ def _yandex_like(n_items: Count = 10, n_positions: Count = 5, seed: Seed = 0) ->
     return instance_of(models, family["origin"])
 
 
-@family
+@family(
+    "Users are those of yandex-like, with a production list about as good as those of the real "
+    "queries (all click models)"
+)
 def _in_production(
     n_items: Count = 10, n_positions: Count = 5, noise: NotNegative = 0.4, seed: Seed = 0
 ) -> Instance:
-    """Users are those of yandex-like, with a production list about as good as those of the real
-    queries (all click models)
-    """
     like = _yandex_like(n_items, n_positions, seed)
     # Sorted by the items' quantiles of attraction plus noise: with 0.4 the mean of Kendall's tau is
     # 0.4, as in the real queries.
@@ -252,7 +250,10 @@ def _epochs(
     return instance_of(models, base.origin, base.initial_ranking)
 
 
-@family
+@family(
+    "In every second epoch three random items outside the top K attract with 0.9, as in Li and de "
+    "Rijke 2019 (all models, changing)"
+)
 def _li2019_switching(
     query: str = DEFAULT_INSTANCE,
     n_positions: Count = 3,
@@ -260,9 +261,6 @@ def _li2019_switching(
     length: Count = 10_000,
     seed: Seed = 0,
 ) -> Instance:
-    """In every second epoch three random items outside the top K attract with 0.9, as in Li and de
-    Rijke 2019 (all models, changing)
-    """
     base = load_instance(query)
     if base.n_items < n_positions + 3:
         expected = f"expected n_positions + 3 = {n_positions + 3} or more"
@@ -279,7 +277,10 @@ def _li2019_switching(
     return _epochs(base, n_positions, length, attractions)
 
 
-@family
+@family(
+    "K of 2K items attract more than the others, by a gap, and both halves are exchanged twice, as "
+    "in theorem 3 of Li and de Rijke 2019 (all models, changing)"
+)
 def _li2019_two_changes(
     n_positions: Count = 3,
     attraction: Probability = 0.5,
@@ -287,16 +288,13 @@ def _li2019_two_changes(
     length: Count = 100_000,
     seed: Seed = 0,
 ) -> Instance:
-    """K of 2K items attract more than the others, by a gap, and both halves are exchanged twice, as
-    in theorem 3 of Li and de Rijke 2019 (all models, changing)
-    """
     better, worse = [attraction] * n_positions, [attraction - gap] * n_positions
     epochs = [np.array(epoch) for epoch in (better + worse, worse + better, better + worse)]
     base = _uniform(2 * n_positions, n_positions, seed)
     return _epochs(base, n_positions, length, lambda _: epochs)
 
 
-@family
+@family("Attractions are drawn anew in every epoch, uniform on [0, 1] (all models, changing)")
 def _abrupt(
     n_items: Count = 10,
     n_positions: Count = 5,
@@ -304,8 +302,6 @@ def _abrupt(
     length: Count = 10_000,
     seed: Seed = 0,
 ) -> Instance:
-    """Attractions are drawn anew in every epoch, uniform on [0, 1] (all models, changing)"""
-
     def attractions(attraction: Floats) -> list[Floats]:
         return [attraction, *child_rng(seed, 1).random((n_epochs - 1, n_items))]
 
@@ -313,7 +309,10 @@ def _abrupt(
     return _epochs(_uniform(n_items, n_positions, seed), n_positions, length, attractions)
 
 
-@family
+@family(
+    "Attractions move by Gaussian steps, reflected at 0 and 1, from epoch to epoch (all models, "
+    "changing)"
+)
 def _random_walk(
     n_items: Count = 10,
     n_positions: Count = 5,
@@ -322,10 +321,6 @@ def _random_walk(
     step: NotNegative = 0.05,
     seed: Seed = 0,
 ) -> Instance:
-    """Attractions move by Gaussian steps, reflected at 0 and 1, from epoch to epoch (all models,
-    changing)
-    """
-
     def attractions(attraction: Floats) -> Floats:
         moves = child_rng(seed, 2).normal(0.0, step, (n_epochs, n_items))
         moves[0] = 0.0
@@ -338,22 +333,21 @@ def _random_walk(
 # --------------------------------------------------------------------------- users of several kinds
 
 
-@family
+@family(
+    "Half of the users (weight) click by the PBM and half by the DBN of one real query (mixture)"
+)
 def _two_kinds(query: str = DEFAULT_INSTANCE, weight: Share = 0.5) -> Instance:
-    """Half of the users (weight) click by the PBM and half by the DBN of one real query
-    (mixture)
-    """
     source = load_instance(query)
     return _mixture([source.model("PBM"), source.model("DBN")], weight, source)
 
 
-@family
+@family(
+    "Two kinds of users with opposite tastes: the best items of one are the worst of the other "
+    "(mixture)"
+)
 def _two_tastes(
     n_items: Count = 10, n_positions: Count = 5, model: str = "PBM", seed: Seed = 0
 ) -> Instance:
-    """Two kinds of users with opposite tastes: the best items of one are the worst of the other
-    (mixture)
-    """
     like = _yandex_like(n_items, n_positions, seed)
     first = like.model(model)
     best_first, half = np.argsort(-first.attraction, kind="stable"), n_items // 2
@@ -364,13 +358,12 @@ def _two_tastes(
     return _mixture([first, first.with_items(attraction=attraction)], weight, like)
 
 
-@family
+@family(
+    "Half of the users (weight) click by a PBM and half by a CM with the same attractions (mixture)"
+)
 def _two_laws(
     n_items: Count = 10, n_positions: Count = 5, weight: Share = 0.5, seed: Seed = 0
 ) -> Instance:
-    """Half of the users (weight) click by a PBM and half by a CM with the same attractions
-    (mixture)
-    """
     like = _yandex_like(n_items, n_positions, seed)
     first = like.model("PBM")
     return _mixture([first, CascadeModel(first.attraction, n_positions)], weight, like)

@@ -191,8 +191,11 @@ AnyInstance = Instance | Mapping[str, Any] | PathLike[str] | str
 
 FAMILIES: dict[str, Callable[..., Instance]] = {}
 """Functions that make instances, by name: those that the files of this folder list, and your own.
-Their arguments are numbers or text, all with defaults; the docstring is the description.
+Their arguments are numbers or text, all with defaults.
 """
+
+DESCRIPTIONS: dict[str, str] = {}
+"""What `list_instances` says of each family, by name."""
 
 # The ranges of arguments, which `family` checks.
 Count = Annotated[int, check_count]
@@ -203,24 +206,35 @@ Positive = Annotated[float, partial(check_number, above=0)]
 NotNegative = Annotated[float, partial(check_number, least=0)]
 
 
-def family(make: Callable[..., Instance]) -> Callable[..., Instance]:
-    """Register a function as a family of instances under its own name, with hyphens. When it is
-    called, each argument must be in the range that its annotation declares, such as `Count`.
+def family(description: str) -> Callable[[Callable[..., Instance]], Callable[..., Instance]]:
+    """Register the decorated function as a family of instances under its own name, with hyphens.
+    When it is called, each argument must be in the range that its annotation declares, such as
+    `Count`.
+
+    Args:
+        description: one line for `list_instances`, with the click models in parentheses.
     """
-    signature, hints = inspect.signature(make), get_type_hints(make, include_extras=True)
-    checks = {
-        name: hint.__metadata__[0] for name, hint in hints.items() if hasattr(hint, "__metadata__")
-    }
 
-    @wraps(make)
-    def checked(*positional: Any, **named: Any) -> Instance:
-        for name, value in signature.bind(*positional, **named).arguments.items():
-            if name in checks:
-                checks[name](name, value)
-        return make(*positional, **named)
+    def register(make: Callable[..., Instance]) -> Callable[..., Instance]:
+        signature, hints = inspect.signature(make), get_type_hints(make, include_extras=True)
+        checks = {
+            name: hint.__metadata__[0]
+            for name, hint in hints.items()
+            if hasattr(hint, "__metadata__")
+        }
 
-    FAMILIES[make.__name__.strip("_").replace("_", "-")] = checked
-    return checked
+        @wraps(make)
+        def checked(*positional: Any, **named: Any) -> Instance:
+            for name, value in signature.bind(*positional, **named).arguments.items():
+                if name in checks:
+                    checks[name](name, value)
+            return make(*positional, **named)
+
+        name = make.__name__.strip("_").replace("_", "-")
+        FAMILIES[name], DESCRIPTIONS[name] = checked, description
+        return checked
+
+    return register
 
 
 def load_instance(name: AnyInstance) -> Instance:
@@ -289,7 +303,7 @@ def _made(name: str, base: str, make: Callable[..., Instance], models: object) -
         values["n_positions"] = min(values["n_positions"], given["n_items"])
     try:
         made = make(base) if make is _shipped else make(**values | given)
-        made = replace(made, name=name, description=made.description or _about(make))
+        made = replace(made, name=name, description=made.description or DESCRIPTIONS[base])
         return made if order is None else made.shuffled(order)
     except ValueError as error:
         raise ValueError(f"{name!r}: {error}") from None
@@ -303,11 +317,7 @@ def list_instances() -> dict[str, str]:
         'Lagrée 2016: 5 items, 3 positions (PBM)'
     """
     shipped = {name: _shipped(name).description for name in shipped_instances()}
-    return shipped | {name: _about(make) for name, make in sorted(FAMILIES.items())}
-
-
-def _about(make: Callable[..., Instance]) -> str:
-    return " ".join((make.__doc__ or "").split())
+    return shipped | dict(sorted(DESCRIPTIONS.items()))
 
 
 @cache

@@ -41,7 +41,10 @@ class LazyModels(Mapping[str, Any]):
         return len(self._sources)
 
 
-@family
+@family(
+    "Every episode of 100 sessions is another query, of 1,000 to train on, 100 to validate, 200 to "
+    "test, or of the 16 real ones (all click models but the mixture)"
+)
 def _queries(
     split: str = "train",
     n_items: Count = 10,
@@ -49,9 +52,6 @@ def _queries(
     n_sessions: Count = 100,
     most: Share = 0.5,
 ) -> Instance:
-    """Every episode of 100 sessions is another query, of 1,000 to train on, 100 to validate, 200 to
-    test, or of the 16 real ones (all click models but the mixture)
-    """
     check_choice("split", split, (*SPLITS, "real"))
     check_positions(n_positions, n_items)
     origin = "drawn at random"

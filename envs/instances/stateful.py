@@ -23,8 +23,8 @@ attraction in the best state and the factor on it in each state.
 
 
 def _of_users(chances: Chances) -> Callable[..., Instance]:
-    """Make a family of stateful users, who start in the first state; it has the name and the
-    docstring of ``chances``.
+    """Return a function, with the name of ``chances``, that makes instances of stateful users who
+    start in the first state.
     """
 
     def make(
@@ -49,15 +49,15 @@ def _of_users(chances: Chances) -> Callable[..., Instance]:
         )
         return instance_of([users], origin)
 
-    make.__name__, make.__doc__ = chances.__name__, chances.__doc__
-    return family(make)
+    make.__name__ = chances.__name__
+    return make
 
 
+@family("The next state does not depend on the clicks: myopic lists are optimal (stateful users)")
 @_of_users
 def _independent(
     attraction: Floats, decay: Floats, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """The next state does not depend on the clicks: myopic lists are optimal (stateful users)"""
     n_states, n_items = len(decay), len(attraction)
     # The best items differ between states.
     order = rng.permuted(np.tile(np.arange(n_items), (n_states, 1)), axis=1)
@@ -65,13 +65,14 @@ def _independent(
     return decay[:, None] * attraction[order], np.repeat(moves[:, None], n_items + 1, axis=1)
 
 
+@family(
+    "The more attractive half of the items is bait: after a click on it users click less (stateful "
+    "users)"
+)
 @_of_users
 def _clickbait(
     attraction: Floats, decay: Floats, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """The more attractive half of the items is bait: after a click on it users click less (stateful
-    users)
-    """
     bait, stays = attraction > np.median(attraction), np.eye(len(decay))
     better, worse = _neighbours(len(decay))
     spoils, heals = 0.8 * worse + 0.2 * stays, 0.5 * better + 0.5 * stays
@@ -79,9 +80,9 @@ def _clickbait(
     return decay[:, None] * attraction, np.concatenate([after, stays[:, None]], axis=1)
 
 
+@family("Clicks on items of one half make users click more from then on (stateful users)")
 @_of_users
 def _habit(attraction: Floats, decay: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Clicks on items of one half make users click more from then on (stateful users)"""
     satisfies = np.where(rng.random(len(attraction)) < 0.5, 0.05, 0.6)[None, :, None]
     (less, more), stays = _neighbours(len(decay)), np.eye(len(decay))
     disappoints = 0.3 * less + 0.7 * stays

@@ -58,7 +58,10 @@ class Sizes(NamedTuple):
     n_users: int
 
 
-@family
+@family(
+    "Attraction is linear in the features of 20 candidates in each session, and examination is "
+    "that of a real query (contextual models)"
+)
 def _linear(
     n_items: Count = 20,
     n_positions: Count = 5,
@@ -69,9 +72,6 @@ def _linear(
     query: str = DEFAULT_INSTANCE,
     seed: Seed = 0,
 ) -> Instance:
-    """Attraction is linear in the features of 20 candidates in each session, and examination is
-    that of a real query (contextual models)
-    """
     # Users and items are mixtures of topics, mostly of one or two, and few topics attract much: θ*
     # are the cubes of equally spaced numbers, in random order. The entries of x add up to 1, so
     # θ*ᵀx is a weighted mean of the θ*, and ‖x‖₂ ≤ ‖x‖₁ = 1. The draws of Dirichlet's law use `pow`
@@ -124,7 +124,10 @@ def _with_candidates(
     return bases, source.origin
 
 
-@family
+@family(
+    "Users prefer different items, by a score that is bilinear in the features of user and item "
+    "(contextual models)"
+)
 def _personal(
     n_items: Count = 20,
     n_positions: Count = 5,
@@ -140,9 +143,6 @@ def _personal(
     query: str = DEFAULT_INSTANCE,
     seed: Seed = 0,
 ) -> Instance:
-    """Users prefer different items, by a score that is bilinear in the features of user and item
-    (contextual models)
-    """
     if check_choice("form", form, ("bilinear", "inner")) == "inner" and d_u != d_v:
         raise ValueError(f"form is inner, d_u is {d_u} and d_v is {d_v}; expected the same number")
 
@@ -154,7 +154,10 @@ def _personal(
     return _world(score, sizes, popularity, rate, features, users, query, seed)
 
 
-@family
+@family(
+    "Users prefer different items, by a score that is a network of sines, beyond products of "
+    "features (contextual models)"
+)
 def _network(
     n_items: Count = 20,
     n_positions: Count = 5,
@@ -170,10 +173,6 @@ def _network(
     query: str = DEFAULT_INSTANCE,
     seed: Seed = 0,
 ) -> Instance:
-    """Users prefer different items, by a score that is a network of sines, beyond products of
-    features (contextual models)
-    """
-
     def score(rng: np.random.Generator, users: Floats, items: Floats) -> Floats:
         inputs = rng.standard_normal((HIDDEN, d_u + d_v))
         shifts, weights = rng.uniform(-np.pi, np.pi, HIDDEN), rng.standard_normal(HIDDEN)
