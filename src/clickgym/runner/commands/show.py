@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -116,20 +117,27 @@ def text_of(name: str) -> str:
         environment = ENVIRONMENTS.get(getattr(maker, "id", ""))
         if environment is None:
             raise ValueError(f"{name} has no click model of clickgym")
-        return f"{environment.about}\n\n{inspect.getdoc(environment.users)}"
+        return f"{environment.about}\n\n{_docstring_of(environment.users)}"
     if name in AGENTS or re.fullmatch(r"[\w.]+:[\w.]+", name):
         agent: Any = resolved_agent(name)[0]
-        text = inspect.getdoc(agent) or ""
+        text = _docstring_of(agent)
         bases = [base for base in agent.__mro__ if f"that of `{base.__name__}`, where" in text]
         texts = [
             _arguments_of(agent),
             text,
-            *(f"{base.__name__}\n{inspect.getdoc(base)}" for base in bases),
+            *(f"{base.__name__}\n{_docstring_of(base)}" for base in bases),
         ]
         settings = [getattr(agent, name, {}) for name in ("defaults", "with_features")]
         return "\n\n".join([*texts, *map(repr, filter(None, settings))])
     names = [*AGENTS, *ENVIRONMENTS, *list_instances(), *METRICS]
     raise ValueError(unknown("name", name, names))
+
+
+def _docstring_of(thing: Any) -> str:
+    """Return a docstring, or a line that says why there is none."""
+    if sys.flags.optimize > 1:
+        return "Python removed the docstrings: run it without -OO to read a description"
+    return inspect.getdoc(thing) or ""
 
 
 def _arguments_of(function: Any) -> str:
