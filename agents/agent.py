@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -86,6 +86,8 @@ class BaseAgent:
 
     packages: ClassVar[tuple[str, ...]] = ()
     """The packages, besides numpy and numba, whose version decides the agent's numbers."""
+    bibtex_keys: ClassVar[Sequence[str]] = ()
+    """The keys of the agent's papers in ``references.bib``, for ``clickgym report --bib``."""
 
     has_played: bool = False
     """Whether the agent has learned already, in `clickgym.run` or, if it is of this package, in a

@@ -81,6 +81,7 @@ class Fixed(CompiledAgent):
     """
 
     paper = "Li et al. 2019 (BubbleRank), Baseline"
+    bibtex_keys = ["bubblerank"]
     requires = {"ranking": "initial_ranking"}
     state_type = FixedState
     rank_kernel = show_front
@@ -141,6 +142,7 @@ class Oracle(Fixed):
     """
 
     paper = "the optimal list"
+    bibtex_keys = []
     requires = {"ranking": "optimal_ranking"}
 
 
@@ -267,6 +269,7 @@ class EpsilonGreedy(CompiledAgent):
     """
 
     paper = "Sutton and Barto 2018, section 2.2, per item"
+    bibtex_keys = ["suttonbarto"]
     state_type = GreedyState
     rank_kernel = rank_greedy
     update_kernel = update_greedy

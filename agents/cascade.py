@@ -141,6 +141,7 @@ class CascadeUCB1(IndexAgent, CascadeAgent):
     """
 
     paper = "Kveton et al. 2015, Algorithm 1"
+    bibtex_keys = ["cascadingbandits"]
     state_type, rank_kernel, update_kernel = UCB1State, rank_ucb1, update_ucb1
 
     def __init__(
@@ -234,6 +235,7 @@ class CascadeTS(CascadeAgent):
     """
 
     paper = "Hüyük and Tekin 2019, Algorithm 1; Zhong et al. 2021, section 3"
+    bibtex_keys = ["cts", "cascadingts"]
     state_type, rank_kernel, update_kernel = TSState, rank_ts, update_ts
 
     def __init__(

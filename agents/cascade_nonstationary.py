@@ -148,6 +148,7 @@ class CascadeDUCB(CascadeAgent):
     """
 
     paper = "Li and de Rijke 2019, Algorithm 1"
+    bibtex_keys = ["cascadingnonstationary"]
     click_models = "CM that changes"
     state_type, rank_kernel, update_kernel = DiscountedState, rank_discounted, update_discounted
 
@@ -323,6 +324,7 @@ class CascadeSWUCB(CascadeAgent):
     """
 
     paper = "Li and de Rijke 2019, Algorithm 1"
+    bibtex_keys = ["cascadingnonstationary"]
     click_models = "CM that changes"
     state_type, rank_kernel, update_kernel = WindowState, rank_window, update_window
 

@@ -116,6 +116,7 @@ class CascadeUCBV(CascadeAgent):
     """
 
     paper = "Vial et al. 2022, CascadeUCB-V"
+    bibtex_keys = ["cascadingminimax"]
     state_type, rank_kernel, update_kernel = UCBVState, rank_ucbv, update_ucbv
 
     def __init__(

@@ -219,6 +219,7 @@ class CascadeVI(StateAgent):
     """
 
     paper = "after Du et al. 2024, CascadingVI"
+    bibtex_keys = ["cascadingrl"]
     click_models = "stateful users"
     state_type, rank_kernel, update_kernel = State, rank, update
 

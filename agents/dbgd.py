@@ -150,6 +150,7 @@ class DBGD(ContextualAgent):
     """
 
     paper = "Yue and Joachims 2009, Algorithm 1"
+    bibtex_keys = ["dbgd"]
     state_type, rank_kernel, update_kernel = State, rank, update
     weights = "weights"
 

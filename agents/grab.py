@@ -283,6 +283,7 @@ class GRAB(LeaderAgent):
     """
 
     paper = "Gauthier et al. 2021a, Algorithm 1"
+    bibtex_keys = ["grab"]
     click_models = "PBM"
     state_type, rank_kernel, update_kernel = State, rank, update
 

@@ -208,6 +208,7 @@ class CascadeKLUCB(IndexAgent, CascadeAgent):
     """
 
     paper = "Kveton et al. 2015, Algorithm 1"
+    bibtex_keys = ["cascadingbandits"]
     state_type, rank_kernel, update_kernel = KLUCBState, rank_klucb, update_klucb
 
     def __init__(
@@ -300,6 +301,7 @@ class DCMKLUCB(IndexAgent):
     """
 
     paper = "Katariya et al. 2016, Algorithm 1"
+    bibtex_keys = ["dcmbandits"]
     click_models = "DCM"
     requires = {"position_order": "termination_order"}
     state_type, rank_kernel, update_kernel = KLUCBState, rank_klucb, update_klucb

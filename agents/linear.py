@@ -300,6 +300,7 @@ class UBMLinUCB(RidgeAgent):
     """
 
     paper = "He et al. 2020, Algorithm 1"
+    bibtex_keys = ["ubmlinucb"]
     click_models = "UBM, with linear attraction"
 
     requires = {"examination": "browsing"}
@@ -378,6 +379,7 @@ class C2UCB(RidgeAgent):
     """
 
     paper = "Qin et al. 2014; He et al. 2020, section 6.2"
+    bibtex_keys = ["c2ucb", "ubmlinucb"]
 
     def __init__(
         self,
@@ -440,6 +442,7 @@ class CMLinUCB(C2UCB):
     """
 
     paper = "Zong et al. 2016; He et al. 2020, section 6.2"
+    bibtex_keys = ["cascadelinear", "ubmlinucb"]
     click_models = "CM, with linear attraction"
     feedback = FIRST_CLICK
 
@@ -492,6 +495,7 @@ class DCMLinUCB(C2UCB):
     """
 
     paper = "Liu et al. 2018; He et al. 2020, section 6.2"
+    bibtex_keys = ["dcmlinear", "ubmlinucb"]
     click_models = "DCM, with linear attraction"
     feedback = LAST_CLICK
 
@@ -546,6 +550,7 @@ class PBMLinUCB(RidgeAgent):
     """
 
     paper = "He et al. 2020, Algorithm 1, with the weights of a PBM"
+    bibtex_keys = ["ubmlinucb"]
     click_models = "PBM, with linear attraction"
 
     requires = {"examination": "examination"}
@@ -627,6 +632,7 @@ class LinearTS(RidgeAgent):
     """
 
     paper = "Agrawal and Goyal 2013"
+    bibtex_keys = ["lints"]
     rank_kernel = rank_by_posterior
 
     def __init__(

@@ -529,6 +529,7 @@ class MixTS(CompiledAgent):
     """
 
     paper = "ours, 2026"
+    bibtex_keys = ["positionbias", "userbrowsing", "dynamicbayesian", "dependentclick"]
     state_type, rank_kernel, update_kernel = State, choose, update
 
     def __init__(self, n_items: int, n_positions: int, *, seed: Seed = None) -> None:

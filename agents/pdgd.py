@@ -170,6 +170,7 @@ class PDGD(ContextualAgent):
     """
 
     paper = "Oosterhuis and de Rijke 2018, Algorithm 1"
+    bibtex_keys = ["pdgd"]
     state_type, rank_kernel, update_kernel = State, rank, update
     weights = "weights"
 

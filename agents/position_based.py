@@ -156,6 +156,7 @@ class PBMUCB(ExaminationAgent):
     """
 
     paper = "Lagrée et al. 2016, section 4"
+    bibtex_keys = ["pbmbandits"]
     state_type, rank_kernel, update_kernel = PBMUCBState, rank_ucb, update_ucb
 
     def __init__(
@@ -327,6 +328,7 @@ class PBMPIE(ExaminationAgent):
     """
 
     paper = "Lagrée et al. 2016, Algorithm 1"
+    bibtex_keys = ["pbmbandits"]
     state_type, rank_kernel, update_kernel = PBMPIEState, rank_pie, update_pie
 
     def __init__(

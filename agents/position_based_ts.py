@@ -114,6 +114,7 @@ class PBMTS(ExaminationAgent):
     """
 
     paper = "Lagrée et al. 2016, section 5"
+    bibtex_keys = ["pbmbandits"]
     state_type, rank_kernel, update_kernel = PBMTSState, rank_ts, update_ts
 
     def __init__(
@@ -207,6 +208,7 @@ class BCMPTS(ExaminationAgent):
     """
 
     paper = "Lagrée et al. 2016, section 5"
+    bibtex_keys = ["mpts", "pbmbandits"]
     state_type, rank_kernel, update_kernel = BCMPTSState, rank_bc, update_bc
 
     def __init__(

@@ -184,6 +184,7 @@ class RankedExp3(CompiledAgent):
     """
 
     paper = "Radlinski et al. 2008, Algorithm 2, over Exp3"
+    bibtex_keys = ["rankedbandits", "exp3"]
     state_type = Exp3State
     rank_kernel = rank_by_choices(choose_exp3)
     update_kernel = learn_choices(learn_exp3)
@@ -301,6 +302,7 @@ class RankedKLUCB(CompiledAgent):
     """
 
     paper = "Radlinski et al. 2008, Algorithm 2, over KL-UCB"
+    bibtex_keys = ["rankedbandits", "klucb"]
     state_type = RankedKLUCBState
     rank_kernel = rank_by_choices(choose_klucb)
     update_kernel = learn_choices(learn_choice)

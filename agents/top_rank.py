@@ -135,6 +135,7 @@ class TopRank(CompiledAgent):
     """
 
     paper = "Lattimore et al. 2018, Algorithm 1"
+    bibtex_keys = ["toprank"]
     click_models = "CM, PBM, DCM and similar models"
     state_type, rank_kernel, update_kernel = State, rank, update
 

@@ -21,7 +21,7 @@ from clickgym.bench.board import scored_tasks
 from clickgym.bench.results import read_results
 from clickgym.core.formats import markdown_table
 from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, Users
-from clickgym.runner.reports.bibliography import papers, source_of
+from clickgym.runner.reports.bibliography import papers
 
 ROOT = Path(__file__).resolve().parents[1]
 SECTION = re.compile(r"^(\w[\w ]*):\n(?=    )((?:(?:    .*)?\n)*)", re.MULTILINE)
@@ -135,7 +135,7 @@ def models_table() -> list[list[str]]:
             rewards = [model.expected_reward(ranking) for ranking in lists]
             clicks = [f"{1000 * value:,.0f}" for value in (np.mean(rewards), max(rewards))]
         link = f"[`{env_id}`](#{env_id.lower()})"
-        rows.append([link, users.title, _first_source(users), *clicks])
+        rows.append([link, users.title, users.paper, *clicks])
     return rows
 
 
@@ -155,28 +155,14 @@ def model_sections() -> str:
             parts += [
                 f"### {env_id}",
                 f"[`{env_id}`](../{code_of(users)}), {users.title}. "
-                f"{_capital(_behaviour(users))}. {about}".strip(),
+                f"{_capital(users.behaviour)}. {about}".strip(),
                 _parameter_names(args, users.shapes),
             ]
     return "\n\n".join(parts)
 
 
-def _behaviour(users: Any) -> str:
-    """Return how users behave: the summary of the docstring, without the name before the colon."""
-    return users.about().partition("): ")[2]
-
-
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def _first_source(users: Any) -> str:
-    """Return the authors and the year of the first paper under *Source*."""
-    source = source_of(users)
-    authors = source.partition(", *")[0].split(", ")
-    year = re.search(r"\b(?:19|20)\d\d\b", source)
-    names = " and ".join(authors) if len(authors) < 3 else f"{authors[0]} et al."
-    return f"{names} {year[0]}" if year else names
 
 
 def ids_of(name: str) -> list[str]:

@@ -85,6 +85,9 @@ class CascadeModel(ClickModel):
 
     short = "CM"
     title = "cascade model"
+    behaviour = "the user reads the list from the top, clicks the first attractive item and stops"
+    paper = "Craswell et al. 2008"
+    bibtex_keys = ["positionbias", "batchrank"]
     default_instance = "yandex-9982"
     shapes: ClassVar = {"attraction": "L"}
     sample_kernel = sample

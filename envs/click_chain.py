@@ -134,6 +134,9 @@ class ClickChainModel(ClickModel):
 
     short = "CCM"
     title = "click chain model"
+    behaviour = "whether a user continues below a click depends on how relevant the clicked item is"
+    paper = "Guo et al. 2009"
+    bibtex_keys = ["clickchain"]
     default_instance = "yandex-9982"
     shapes: ClassVar = {"attraction": "L"} | dict.fromkeys(Parameters._fields[1:], "")
     sample_kernel = sample

@@ -100,6 +100,9 @@ class DependentClickModel(ClickModel):
 
     short = "DCM"
     title = "dependent click model"
+    behaviour = "the user reads the list from the top, and may read on after a click"
+    paper = "Guo et al. 2009"
+    bibtex_keys = ["dependentclick", "dcmbandits"]
     default_instance = "yandex-9982"
     shapes: ClassVar = {"attraction": "L", "termination": "K"}
     rewards = ("clicks", "any_click", "satisfaction")

@@ -125,6 +125,9 @@ class DynamicBayesianModel(ClickModel):
 
     short = "DBN"
     title = "dynamic Bayesian network model"
+    behaviour = "a clicked item may satisfy the user, who then leaves"
+    paper = "Chapelle and Zhang 2009"
+    bibtex_keys = ["dynamicbayesian"]
     default_instance = "yandex-9982"
     shapes: ClassVar = {"attraction": "L", "satisfaction": "L", "perseverance": ""}
     rewards = ("clicks", "any_click", "satisfaction")

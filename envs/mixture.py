@@ -113,6 +113,9 @@ class MixtureModel(OfModels, ClickModel):
     """
 
     title = "mixture of click models"
+    behaviour = "each user is of one of several unobserved kinds"
+    paper = "McLachlan and Peel 2000"
+    bibtex_keys = ["mixtures"]
     default_instance = "two-kinds"
     shapes: ClassVar = {}
 

@@ -59,6 +59,7 @@ class PiecewiseStationaryModel(OfModels):
     """
 
     title = "with parameters that change abruptly at given steps"
+    bibtex_keys = ["cascadingnonstationary"]
     default_instance = "li2019-switching"
     episode = 100_000
     are_alike = True

@@ -88,6 +88,12 @@ class PositionBasedModel(ClickModel):
 
     short = "PBM"
     title = "position-based model"
+    behaviour = (
+        "each position has its own probability of being examined, whatever the list and "
+        "the other clicks are"
+    )
+    paper = "Richardson et al. 2007"
+    bibtex_keys = ["predictingclicks", "pbmbandits"]
     default_instance = "yandex-9982"
     shapes: ClassVar = {"attraction": "L", "examination": "K"}
     sample_kernel = sample

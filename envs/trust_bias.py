@@ -105,6 +105,9 @@ class TrustBiasModel(ClickModel):
 
     short = "TPBM"
     title = "trust-bias model"
+    behaviour = "users also click irrelevant items, more often at higher positions"
+    paper = "Agarwal et al. 2019"
+    bibtex_keys = ["trustbias", "affine"]
     default_instance = "yandex-9982"
     shapes: ClassVar = {"attraction": "L"} | dict.fromkeys(Parameters._fields[1:], "K")
     contextual_reward = "clicks"

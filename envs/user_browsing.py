@@ -108,6 +108,9 @@ class UserBrowsingModel(ClickModel):
 
     short = "UBM"
     title = "user browsing model"
+    behaviour = "examination depends on the position and on the position of the last click above it"
+    paper = "Dupret and Piwowarski 2008"
+    bibtex_keys = ["userbrowsing", "ubmlinucb"]
     default_instance = "yandex-9982"
     shapes: ClassVar = {"attraction": "L", "examination": "KK"}
     sample_kernel = sample

@@ -33,6 +33,12 @@ class Users(ABC):
     default_reward: str = "clicks"
     title: ClassVar[str] = "simulated users"
     """The name in words, such as ``"position-based model"``."""
+    behaviour: ClassVar[str] = ""
+    """How users click, in half a sentence for tables."""
+    paper: ClassVar[str] = ""
+    """A short reference to the paper of the model."""
+    bibtex_keys: ClassVar[Sequence[str]] = ()
+    """The keys of its papers in ``references.bib``, for ``clickgym report --bib``."""
     episode: ClassVar[int | None] = 1000
     """The number of sessions after which an id truncates an episode; None: it does not."""
     default_instance: ClassVar[str | None] = None
@@ -63,9 +69,9 @@ class Users(ABC):
 
     @classmethod
     def about(cls) -> str:
-        """Return a description in one line: title, name, and the beginning of the docstring."""
-        summary = " ".join((cls.__doc__ or "").partition("\n\n")[0].split())
-        return f"{cls.title} ({cls.name()}): {summary.partition(': ')[2].rstrip('.')}"
+        """Return a description in one line: title, name and behaviour."""
+        title = f"{cls.title} ({cls.name()})"
+        return f"{title}: {cls.behaviour}" if cls.behaviour else title
 
     @property
     @abstractmethod

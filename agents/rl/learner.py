@@ -11,7 +11,7 @@ import importlib
 import inspect
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -98,6 +98,7 @@ class Learner(BaseAgent):
     click_models: ClassVar[str] = "any"
     paper: ClassVar[str] = "your own"
     """A short reference to the paper and the library of the algorithm."""
+    bibtex_keys: ClassVar[Sequence[str]] = ["sb3"]
     actions: str = "rankings"
     """The kind of its actions, as in `clickgym.agents.vec_env`."""
     defaults: ClassVar[Mapping[str, Any]] = {"n_envs": 8}

@@ -28,6 +28,7 @@ class PPO(Learner):
     """
 
     paper = "Schulman et al. 2017; stable-baselines3"
+    bibtex_keys = ["ppo", "sb3"]
     actions = "rankings"
     defaults: ClassVar = {
         "n_envs": 64,
@@ -59,6 +60,7 @@ class A2C(Learner):
     """
 
     paper = "Mnih et al. 2016; stable-baselines3"
+    bibtex_keys = ["a3c", "sb3"]
     actions = "rankings"
     defaults: ClassVar = {
         "n_envs": 64,
@@ -88,6 +90,7 @@ class DQN(Learner):
     """
 
     paper = "Mnih et al. 2015; stable-baselines3"
+    bibtex_keys = ["dqn", "sb3"]
     actions = "items"
     defaults: ClassVar = {
         "n_envs": 64,
@@ -123,6 +126,7 @@ class SAC(Learner):
     """
 
     paper = "Haarnoja et al. 2018; stable-baselines3"
+    bibtex_keys = ["sac", "sb3"]
     actions = "scores"
     defaults: ClassVar = {
         "n_envs": 64,

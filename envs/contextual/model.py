@@ -83,6 +83,7 @@ class ContextualModel(Users):
     """
 
     title = "with new candidates in every session"
+    bibtex_keys = ["ubmlinucb"]
     default_instance = "linear"
 
     def __init__(

@@ -105,6 +105,8 @@ class CascadeMDP(Users):
     """
 
     title = "cascading Markov decision process"
+    paper = "Du et al. 2024"
+    bibtex_keys = ["cascadingrl"]
     default_instance = "clickbait"
     episode = None
     may_leave = True

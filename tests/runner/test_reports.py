@@ -246,7 +246,7 @@ def test_selection_never_overwrites_the_whole(returned, folder, tmp_path, printe
 @pytest.mark.usefixtures("returned", "undrawn")
 @pytest.mark.uncompiled
 def test_papers_to_cite(folder, tmp_path, monkeypatch, printed):
-    """Those of all agents and environments, once each; what has none has no entry."""
+    """The papers of all agents and environments, once each; a subclass has those of its base."""
     text = "import clickgym\nclass Mine(clickgym.agents.TopRank): ...\n"
     (tmp_path / "module_with_mine.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
@@ -255,7 +255,7 @@ def test_papers_to_cite(folder, tmp_path, monkeypatch, printed):
     users = ["pbmbandits", "predictingclicks"]
     for where, keys in (
         (folder, ["cascadingbandits", *users, "toprank", "wscd2012"]),
-        (tmp_path / "out", ["lints", *users, "ubmlinucb"]),
+        (tmp_path / "out", ["lints", *users, "toprank", "ubmlinucb"]),
     ):
         text = printed(["report", str(where), "--bib"])
         assert sorted(re.findall(r"^@\w+\{(\w+),", text, re.MULTILINE)) == keys

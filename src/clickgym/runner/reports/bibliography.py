@@ -1,17 +1,12 @@
-"""BibTeX entries of the papers of agents and environments, which their docstrings name under
-*Source*.
-"""
+"""BibTeX entries of the papers of agents and environments, by the keys that the classes list."""
 
 from __future__ import annotations
 
-import inspect
 import re
-import unicodedata
 from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from ... import agents
 from ...core.faults import PACKAGE
 from ...envs import ENVIRONMENTS
 from ...envs.instances.instance import shipped_instances
@@ -21,8 +16,8 @@ from ..store import Column
 if TYPE_CHECKING:
     from ..results import Results
 
-REAL_QUERIES = "WSCD 2012: workshop on web search click data 2012"
-"""The title behind the sessions from which the shipped queries were estimated."""
+REAL_QUERIES = "wscd2012"
+"""The key of the data from which the shipped queries were estimated."""
 
 
 def to_bibtex(results: Results) -> str:
@@ -33,7 +28,7 @@ def to_bibtex(results: Results) -> str:
     columns: tuple[Column, ...] = "agent", "env"
     for column in columns:
         for label in results.names(column):
-            with suppress(Exception):  # other people's modules may be gone, or name no paper
+            with suppress(Exception):  # other people's modules may be gone
                 for entry in _entries(column, results.spec(column, label)):
                     users.setdefault(entry, []).append(label)
     names = results.names("instance")
@@ -47,9 +42,7 @@ def _entries(column: str, spec: str) -> list[str]:
     if column == "agent":
         return papers(resolved_agent(spec)[0])
     environment = ENVIRONMENTS[getattr(resolved_env(spec)[0], "id", "")]
-    has_more = "Source:" in (environment.users.__doc__ or "")
-    more = papers(environment.users) if has_more else []
-    return list(dict.fromkeys([*papers(environment.click_model), *more]))
+    return list(dict.fromkeys([*papers(environment.click_model), *papers(environment.users)]))
 
 
 # --------------------------------------------------------------------------------- the bibliography
@@ -57,43 +50,20 @@ def _entries(column: str, spec: str) -> list[str]:
 
 @cache
 def bibliography() -> dict[str, str]:
-    """The entries of ``references.bib`` by their `plain` titles."""
+    """The entries of ``references.bib`` by their keys."""
     text = (PACKAGE / "references.bib").read_text(encoding="utf-8")
-    return {plain(entry.split("title={")[1]): entry.strip() for entry in re.split(r"\n(?=@)", text)}
-
-
-def plain(title: str) -> str:
-    """A title without accents, up to its end in BibTeX."""
-    letters = unicodedata.normalize("NFD", re.sub(r"},\n[\s\S]*|\\[`'\"~]|[{}\\]", "", title))
-    return "".join(letter for letter in letters if not unicodedata.combining(letter))
-
-
-def source_of(thing: Any) -> str:
-    """The text under *Source* of a docstring.
-
-    Raises:
-        LookupError: there is none.
-    """
-    text = inspect.cleandoc(thing.__doc__ or "") + "\n"
-    found = re.search(r"^Source:\s+((?:.+\n)+)", text, re.MULTILINE)
-    if found is None:
-        raise LookupError(f"{thing.__name__}: its docstring has no section Source")
-    return " ".join(found[1].split())
+    entries = [entry.strip() for entry in re.split(r"\n(?=@)", text)]
+    return {entry.partition("{")[2].partition(",")[0]: entry for entry in entries}
 
 
 def papers(thing: Any) -> list[str]:
-    """The entries of the papers under *Source* of a class, also of an agent that it refers to (as
-    for `...`); none for a baseline.
+    """The entries of an agent or of users, by their ``bibtex_keys``.
 
     Raises:
-        LookupError: the docstring has no source, or the bibliography does not have a title.
+        LookupError: the bibliography does not have a key.
     """
-    source = source_of(thing)
-    titles = re.findall(r"\*(.+?)\*", source)
-    for title in titles:
-        if plain(title) not in bibliography():
-            raise LookupError(f"references.bib has no entry with the title {title!r}")
-    entries = [bibliography()[plain(title)] for title in titles]
-    for name in re.findall(r"as for `(\w+)`", source):
-        entries += papers(getattr(agents, name))
-    return list(dict.fromkeys(entries))
+    keys = getattr(thing, "bibtex_keys", ())
+    for key in keys:
+        if key not in bibliography():
+            raise LookupError(f"{thing.__name__}: references.bib has no entry {key!r}")
+    return [bibliography()[key] for key in keys]
