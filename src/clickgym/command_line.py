@@ -71,8 +71,8 @@ SECTIONS = {
         ),
     },
 }
-"""The commands in the sections and in the order of the help text: of each the function, which is
-imported when the command is called, and what the help text says.
+"""The commands by the sections of the help text, in its order: for each command its function, which
+is imported when it is called, and its line in the help text.
 """
 COMMANDS = {name: command for section in SECTIONS.values() for name, command in section.items()}
 
@@ -101,7 +101,9 @@ class _Commands(TyperGroup):
 
 
 def _records(ctx: Any, parameters: Iterable[Any]) -> list[tuple[str, str]]:
-    """The rows of the help text of some parameters: how one is written, and what it does."""
+    """Return the rows of the help text for some parameters: how a parameter is written, and what it
+    does.
+    """
     return [record for one in parameters if (record := one.get_help_record(ctx))]
 
 
@@ -204,7 +206,7 @@ class _Command(TyperCommand):
         try:
             with _interruptible(), _one_line_warnings():
                 return super().invoke(ctx)
-        except KeyboardInterrupt as error:  # which Typer would take for itself
+        except KeyboardInterrupt as error:  # before Typer handles it
             raise typer.Exit(_fail(str(error) or "stopped", INTERRUPTED)) from None
 
 
@@ -245,7 +247,9 @@ def _fail(message: str, code: int) -> int:
 
 
 def _print_anywhere() -> None:
-    """Let the streams of this process print any text: what their encoding lacks is escaped."""
+    """Let this process print any text: characters that the terminal's encoding lacks are
+    escaped.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -42,7 +42,7 @@ from .play.play_run import run
 ATTRACTION = np.array([0.2, 0.7, 0.1, 0.5, 0.3])
 EXAMINATION = np.array([0.9, 0.6, 0.4])
 PRODUCTION = np.array([2, 3, 0, 4, 1])
-"""All items in the order in which they were ranked before."""
+"""The production list of the checks: all items in the order in which they were ranked before."""
 THETA = np.array([0.7, 0.2])
 ANGLES = np.array([0.2, 0.9, 0.5, 1.4, 1.1])
 NORMS = np.array([0.6, 0.9, 0.4, 0.8, 0.5])
@@ -51,14 +51,14 @@ FEATURES = np.stack([np.cos(ANGLES), np.sin(ANGLES)], axis=1) * NORMS[:, None]
 SIZES = ((5, 3), (2, 2), (1, 1))
 HOW_TO_DRAW = "draw only from numpy.random.default_rng(seed)"
 SHORT = 10
-"""A horizon that the agent knows, and that is passed: it ranks on."""
+"""The horizon that agents are told; a check goes on after it."""
 SESSIONS = 300
 SEEDS = 100
 """Runs of each order of the items."""
 FIRST = np.array([1, 4, 16])
-"""Of whose first sessions the regret is compared."""
+"""The numbers of sessions after which the regret of two orders of the items is compared."""
 SIGMAS = 5.0
-"""The difference of two means, in standard errors, that cannot be chance."""
+"""A difference of two means is a fault if it exceeds this number of standard errors."""
 
 
 def check_agent(agent: AgentLike) -> None:
@@ -160,8 +160,8 @@ class _Check:
         return make_agent((self.maker, self.passed), env or self.env(), horizon=horizon, seed=seed)
 
     def play(self, *agents: Any, n_sessions: int = 100) -> list[list[list[int]]]:
-        """The lists of agents that take turns, each in an environment of its own, all with the same
-        seed.
+        """Return the lists of agents that take turns, each in its own environment; all environments
+        have the same seed.
         """
         shown = (_shown(agent, self.env(), n_sessions) for agent in agents)
         return [[*lists] for lists in zip(*zip(*shown, strict=True), strict=True)]
@@ -226,7 +226,7 @@ class _Check:
             try:
                 pair = self.maker, {**self.passed, name: 1}
                 agent: Any = make_agent(pair, self.env(), horizon=SESSIONS, seed=0)
-            except (TypeError, ValueError):  # it is out of the range
+            except (TypeError, ValueError):  # 1 is out of its range
                 continue
             what = f"{name}=1 stays an integer, which kernels cut; make it a float"
             expect(type(agent.hyperparameters[name]) is float, what)
@@ -252,7 +252,7 @@ class _Check:
 
 def _global_generators() -> tuple[Any, ...]:
     state: Any = np.random.get_state()  # noqa: NPY002 (whether it is left alone)
-    torch: Any = sys.modules.get("torch")  # which only agents import
+    torch: Any = sys.modules.get("torch")  # only agents import it
     of_torch = torch.random.get_rng_state().tolist() if torch else None
     return state[1].tolist(), state[2], random.getstate(), of_torch
 
@@ -270,7 +270,7 @@ def _shown(agent: Any, env: gym.Env, n_sessions: int) -> Iterator[list[int]]:
             check_list(agent, ranking, users.n_items, users.n_positions, "session", number)
         except AgentError as error:
             raise Fault(str(error)) from None
-        except StopIteration:  # which a generator cannot raise
+        except StopIteration:  # a generator cannot raise it
             raise Fault("StopIteration") from None
         following, reward, terminated, truncated, _ = env.step(ranking)
         clicks = np.array(clicks_of(following), np.int64)
@@ -285,7 +285,7 @@ def _shown(agent: Any, env: gym.Env, n_sessions: int) -> Iterator[list[int]]:
 
 @contextmanager
 def _unchanged(method: str, **given: Any) -> Iterator[None]:
-    """Context in which a method must not change what it is given."""
+    """Context that checks that a method does not change its arguments."""
     before = {name: pickle.dumps(value) for name, value in given.items()}
     yield
     for name, value in given.items():
@@ -294,7 +294,7 @@ def _unchanged(method: str, **given: Any) -> Iterator[None]:
 
 
 def _loaded(agent: Any) -> Any:
-    """The same agent by way of a file."""
+    """Return a copy of the agent that was saved and loaded."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "agent.npz"
         agent.save(path)
@@ -304,8 +304,8 @@ def _loaded(agent: Any) -> Any:
 
 
 def _outcome(agent: Any, env: gym.Env, engine: Any = "auto") -> dict[str, Any]:
-    """What a run measures in each session; of compiled agents also the generator and the state that
-    it leaves, as far as it has a fixed size.
+    """Return what a run measures in each session; for compiled agents also the final generator and
+    the state arrays of fixed size.
     """
     steps = range(1, SESSIONS + 1)
     result = run(agent, env, SESSIONS, seed=2, checkpoints=steps, engine=engine)

@@ -32,9 +32,9 @@ Spec = str | tuple[str, Mapping[str, Any]]
 "first_click"})``.
 """
 AgentLike = Spec | Callable[..., Any] | tuple[Callable[..., Any], Mapping[str, Any]]
-"""What an agent is made of: a spec, a class, or a class with arguments."""
+"""An agent as a user passes it: a spec, a class, or a class with arguments."""
 EnvLike = Spec | EnvSpec | Callable[..., gym.Env] | Users | tuple[Any, Mapping[str, Any]]
-"""What an environment is made of: an id, an id with arguments, or the users it is to have."""
+"""An environment as a user passes it: an id, an id with arguments, or its users."""
 
 Thing = TypeVar("Thing")
 
@@ -87,7 +87,7 @@ def spec_of(thing: Any) -> str | None:
 
 def import_name(maker: Any) -> str | None:
     """The name by which a class or a function can be imported."""
-    maker = getattr(maker, "adopted", maker)  # a learner made of a library's class goes by that
+    maker = getattr(maker, "adopted", maker)  # a learner goes by its library's class
     name, module = getattr(maker, "__qualname__", None), getattr(maker, "__module__", None)
     if name is None or module is None:
         return None
@@ -164,18 +164,18 @@ OBSERVED = {
     "n_features": ("features", "contextual environments"),
     "n_states": ("the user's state", "stateful users"),
 }
-"""The sizes of what some agents rank by, in words, and where it is observed."""
+"""Sizes that some agents need, each with what it counts and where that is observed."""
 OTHERS = "others are named module:Class, as my_module:MyAgent or stable_baselines3:TD3"
-"""How agents are named that have no short name."""
+"""The end of a message about an unknown agent: how to name agents that have no short name."""
 SET_BY_THE_RUN = ("n_items", "n_positions", "horizon", "seed")
-"""Arguments of agents that are no hyper-parameters: the environment and the run set them."""
+"""Arguments of agents that the environment and the run set, and that are not hyper-parameters."""
 
 
 # ------------------------------------------------------------------------------------- environments
 
 
 def resolved_env(env: EnvLike) -> ResolvedEnv:
-    """Resolve what was passed as an environment; what was resolved stays as it is.
+    """Resolve what was passed as an environment; a `ResolvedEnv` stays as it is.
 
     Args:
         env: as for `make_env`, but no environment that exists already.
@@ -199,7 +199,9 @@ def resolved_env(env: EnvLike) -> ResolvedEnv:
 
 
 def _registered(env_id: str) -> EnvSpec:
-    """What an id stands for, after the import of the module before its colon."""
+    """Return the registration of an id, after importing the module before its colon, if there is
+    one.
+    """
     module, colon, name = env_id.rpartition(":")
     if colon:
         module_of("environment", env_id)
@@ -253,15 +255,15 @@ def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
 
 @contextmanager
 def _blaming(what: str, error_class: type[SessionError]) -> Iterator[None]:
-    """Context in which something is made. Its refusals are passed on; other errors become one that
-    names it.
+    """Context in which ``what`` is made. Refusals are passed on; other errors become one that names
+    it.
     """
     try:
         yield
     except (ValueError, ImportError, OSError, MemoryError, SessionError, gym.error.Error):
         raise
     except TypeError as error:
-        # Gymnasium passes on another error with more words.
+        # Gymnasium wraps the error in a longer one.
         raise TypeError(f"{what}: {error.__cause__ or error}") from error
     except FAILURES as error:
         raise error_class(f"{what} cannot be made: {cause(error)}") from error
@@ -291,7 +293,7 @@ def all_instances(instances: Any) -> Sequence[Any]:
 
 
 def resolved_agent(agent: AgentLike) -> ResolvedAgent:
-    """Resolve what was passed as an agent; what was resolved stays as it is.
+    """Resolve what was passed as an agent; a `ResolvedAgent` stays as it is.
 
     A class with a training loop of its own, such as ``"stable_baselines3:PPO"``, is adopted.
 
@@ -324,7 +326,7 @@ def resolved_agent(agent: AgentLike) -> ResolvedAgent:
 
 
 def _checked_maker(thing: Any, what: str) -> Callable[..., BaseAgent]:
-    """What was passed as an agent, if it can make one."""
+    """Return the class or function that makes the agent; refuse what cannot make one."""
     if isinstance(thing, type):
         return thing if issubclass(thing, BaseAgent) else adopt(thing)  # type: ignore[arg-type]
     if not callable(thing) or isinstance(thing, BaseAgent) or not takes(thing, "n_items"):
@@ -337,20 +339,22 @@ def _checked_maker(thing: Any, what: str) -> Callable[..., BaseAgent]:
 
 
 def maker_name(maker: Callable[..., Any]) -> str:
-    """The name of an agent in messages: that of its class or function."""
+    """Return the name of an agent in messages: the name of its class or function."""
     return getattr(maker, "__name__", type(maker).__name__)
 
 
-@lru_cache(maxsize=256)  # a sweep asks for each run
+@lru_cache(maxsize=256)  # a sweep calls it for each run
 def parameters_of(maker: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """The parameters of what makes agents, without ``*args`` and ``**kwargs``."""
+    """Return the parameters of a class or function that makes agents, without ``*args`` and
+    ``**kwargs``.
+    """
     rest = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     every = inspect.signature(maker).parameters
     return {name: parameter for name, parameter in every.items() if parameter.kind not in rest}
 
 
 def takes(maker: Callable[..., Any], name: str) -> bool:
-    """Whether what makes agents takes an argument of that name."""
+    """Whether a class or function that makes agents accepts an argument of this name."""
     every = inspect.signature(maker).parameters
     return name in every or any(one.kind is one.VAR_KEYWORD for one in every.values())
 
@@ -410,7 +414,7 @@ def make_agent(
         if key in SET_BY_THE_RUN or not takes(maker, key):
             names = [other for other in parameters_of(maker) if other not in SET_BY_THE_RUN]
             raise TypeError(f"{name}: " + unknown("hyper-parameter", key, names))
-    filled_in = {  # copied, because an agent may write into what it gets
+    filled_in = {  # copied, because an agent may write into its arguments
         key: value.copy() if isinstance(value, np.ndarray) else value
         for key, value in _filled_in(maker, passed, env, horizon).items()
     }
@@ -427,7 +431,7 @@ def make_agent(
 def _filled_in(
     maker: Callable[..., BaseAgent], passed: Arguments, env: gym.Env, horizon: int | None
 ) -> Arguments:
-    """What an agent gets from the environment and the horizon, as `make_agent` says.
+    """Return the arguments that `make_agent` fills in from the environment and the horizon.
 
     Args:
         maker: of the agent.
@@ -453,7 +457,7 @@ def _filled_in(
                 reason = f"requires {key}, which {name_of(env)} does not have: give {key}=..."
             raise UnsuitedError(name, reason)
 
-    # The sizes of what it observes beside clicks.
+    # The sizes of what it observes besides clicks.
     for key, (what, where) in OBSERVED.items():
         if key in parameters and key not in passed:
             found[key] = getattr(sizes, key)

@@ -23,28 +23,30 @@ from .play.play_run import ENGINES
 FIXED = (*FACTS, *TOTALS, *TIMED)
 """The columns that all rows have; further metrics stand before `TIMED`."""
 UNIT = ("over", "unit")
-"""Those that `with_units` adds."""
+"""The columns that `with_units` adds."""
 RUN = ("env", "instance", "agent", "sweep_seed", "run")
 """The columns that tell runs apart."""
 IS_FROZEN = col("engine") == FrozenPolicy.engine
-"""Whether a run is of a policy that does not learn in it."""
+"""Whether the agent of a run is a policy that does not learn."""
 IS_OWN = col("engine") == OWN_LOOP
-"""Whether a run is of a loop of one's own, which is paired with no other run."""
+"""Whether a run comes from a user's own loop; such a run is paired with no other run."""
 MET_OTHERS = ~IS_OWN & (
     ~col("engine").is_in([*ENGINES, FrozenPolicy.engine]) | col("seed").is_null()
 )
-"""Whether a run of clickgym met other users than those of other agents with its seed: it trained on
-streams of its own, or its seed is unknown.
+"""Whether a run of clickgym met different users than other agents with its seed, because it trained
+on its own streams or because its seed is unknown.
 """
 
 
 def _named(column: str) -> polars.Expr:
-    """The numbers in a column as texts with its name, and null where they are."""
+    """Return an expression for the numbers of a column as text, with the column's name; null stays
+    null.
+    """
     return polars.lit(f" {column} ") + col(column).cast(polars.String)
 
 
 RUN_NAME = _named("sweep_seed").fill_null("") + _named("run")
-"""A name of a run, among those of an agent and an instance."""
+"""The name of a run among the runs of one agent on one instance."""
 
 
 def metrics_of(rows: polars.DataFrame) -> list[str]:
@@ -92,7 +94,7 @@ def with_units(rows: polars.DataFrame) -> polars.DataFrame:
 
 
 def _means(measures: Sequence[str]) -> list[polars.Expr]:
-    """Means, null where any value is."""
+    """Return expressions for means, which are null where any value is null."""
     return [
         polars.when(col(name).null_count() == 0).then(col(name).mean()).alias(name)
         for name in measures
@@ -152,9 +154,9 @@ def intervals(
 
 
 def intervals_of_these(last: polars.DataFrame, by: Sequence[str]) -> polars.DataFrame:
-    """Half the width of intervals of regret that are about these very instances.
+    """Return half the width of intervals of regret that hold for exactly these instances.
 
-    They are over the runs of each instance, or over its queries, each averaged over the instances.
+    The intervals cover the runs of each instance, or its queries, averaged over the instances.
 
     Args:
         last: rows of `with_units` at one step.
@@ -201,8 +203,9 @@ def levels(gaps: polars.DataFrame, by: Sequence[str], measure: str) -> polars.Da
 
 
 def count_runs(last: polars.DataFrame, by: Sequence[str]) -> polars.DataFrame:
-    """What the means of a group are over: its number of ``runs``, where units are instances that of
-    the instance with the fewest, and ``most_runs``; of ``units``; and their kind, ``over``.
+    """Return what the means of a group average over: the number of ``units`` and their kind,
+    ``over``, and the number of ``runs``. Where units are instances, ``runs`` and ``most_runs`` are
+    the smallest and the largest number of runs of an instance.
 
     Args:
         last: rows of `with_units` at one step.
@@ -220,7 +223,7 @@ def count_runs(last: polars.DataFrame, by: Sequence[str]) -> polars.DataFrame:
 
 
 def over_words(counts: polars.DataFrame) -> str:
-    """What the means of a table or figure are over, in words.
+    """Say in words what the means of a table or figure average over.
 
     Args:
         counts: rows with the columns of `count_runs`.
@@ -254,7 +257,7 @@ def over_words(counts: polars.DataFrame) -> str:
 
 
 def span(counts: polars.Series) -> str:
-    """The least and the largest number, or the only one.
+    """Return the smallest and the largest number as text, or the only one.
 
     Example:
         >>> span(polars.Series([5000, 3, 5])), span(polars.Series([5, 5]))
@@ -264,8 +267,8 @@ def span(counts: polars.Series) -> str:
 
 
 def remarks(rows: polars.DataFrame) -> dict[str, list[str]]:
-    """What a reader must know of the runs of some agents, by agent: they learned before, or may
-    have, do not learn, were not recorded as a whole, or met the same users again.
+    """Return remarks on the runs of some agents, by agent: they learned before, or may have, do not
+    learn, were not recorded as a whole, or met the same users again.
     """
     found: dict[str, list[str]] = {}
     runs = rows.select("agent", "trained", "unrecorded", "reseeded", "engine").unique(
@@ -293,18 +296,20 @@ def remarks(rows: polars.DataFrame) -> dict[str, list[str]]:
 
 
 def per_session(rows: polars.DataFrame) -> polars.DataFrame:
-    """The rows with further metrics divided by the sessions so far, as far as they are sums."""
+    """Return the rows with further metrics per session so far; metrics that are not sums stay as
+    they are.
+    """
     sums = [name for name in metrics_of(rows) if is_sum(name)]
     return rows.with_columns(col(name) / col("step") for name in sums)
 
 
 WINDOWS = 50
-"""The most windows in which the further metrics are drawn."""
+"""The largest number of windows for which further metrics are drawn."""
 
 
 def by_window(rows: polars.DataFrame) -> polars.DataFrame:
-    """The rows at the ends of about equal windows, with further metrics as means per session of the
-    window that ends there; those of held-out queries as they are there.
+    """Return the rows at the ends of windows of about equal length. Further metrics are means per
+    session of the window; those of held-out queries are the values at its end.
 
     Example:
         >>> columns = {"env": "E", "instance": "i", "agent": "A", "sweep_seed": 0, "run": 0}
@@ -341,7 +346,7 @@ def final_table(rows: polars.DataFrame, reference: str | None = None) -> polars.
         reference = rows.sort(IS_OWN, maintain_order=True)["agent"][0]
     last = with_units(per_session(rows.filter(col("step") == col("step").max())))
     measures = ["regret", "reward", *metrics]
-    loss = polars.coalesce("regret", -col("reward"))  # null of all agents of an environment
+    loss = polars.coalesce("regret", -col("reward"))  # null for all agents of an env
     units = unit_means(last, by, measures)
     gaps = differences(units, reference, by, measures).with_columns(
         gap=polars.coalesce("regret", "reward")

@@ -50,7 +50,9 @@ def list_(
 
 
 def _kind(word: str) -> str:
-    """Return the kind that a word begins, such as ``env``, ``envs`` or ``environment``."""
+    """Return the kind whose name starts with a word, such as ``env``, ``envs`` or
+    ``environment``.
+    """
     beginning = word.rstrip("s")
     return next((kind for kind in KINDS if kind.startswith(beginning)), "") or check_choice(
         "kind", word, KINDS

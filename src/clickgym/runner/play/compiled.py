@@ -20,19 +20,19 @@ FIRST_CHUNK = 1000
 
 
 class Stage(NamedTuple):
-    """The data that the sessions of a chunk read and write, beside the agent.
+    """The data that the sessions of a chunk read and write, besides the agent.
 
-    Generators stand beside it: numba takes 0.2 ms for each call to find the type of a record that
-    holds one.
+    Generators are passed separately: for a record that holds one, numba takes 0.2 ms in each call
+    to find the type.
     """
 
     users: Any  # as in `clickgym.envs.task`, like the state
     state: Any
-    observed: tuple[Any, ...]  # by the agent besides clicks: views of the state
+    observed: tuple[Any, ...]  # what the agent observes besides clicks: views of the state
     shown: Shown
-    contexts: tuple[Any, ...]  # of the metrics
+    contexts: tuple[Any, ...]  # the data of the metrics
     totals: NDArray[np.float64]
-    checkpoints: NDArray[np.int64]  # after how many sessions of the chunk the next ones come
+    checkpoints: NDArray[np.int64]  # those ahead, in sessions from the start of the chunk
     at_checkpoints: NDArray[np.float64]  # the totals there
 
 
@@ -147,14 +147,14 @@ def _play_chunk(run: Run, loop: Callable[[int], tuple[int, float, int]], size: i
         check_list(agent, agent.ranking, agent.n_items, agent.n_positions, "step", step)
     regret = meter.totals[0] - regret
     env.finish_sessions(size, regret, agent.ranking.copy(), reward, satisfied)
-    agent.ranking[0] = -1  # its clicks are learned
+    agent.ranking[0] = -1  # no list is waiting for its clicks
     meter.advance(size)
     return lasted
 
 
 def _blamed(agent: Any, env: Any, steps: int, n_lists: int, error: BaseException) -> BaseException:
-    """What failed in a chunk that began after so many steps and lists: the users, if the last list
-    has no clicks yet or they were drawing what follows, else the agent.
+    """Return the error to raise for a chunk that began after so many steps and lists. It blames the
+    users if the last list has no clicks yet or the users were drawing, and otherwise the agent.
     """
     lists = env.shown.n_lists[0]
     shown = int(lists) - n_lists

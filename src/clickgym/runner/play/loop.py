@@ -1,4 +1,4 @@
-"""The run that a loop plays, and the errors of what fails in it."""
+"""A run, which one of the loops plays, and the errors that say who failed in it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,8 @@ def check_list(
 
 
 def session_error(agent: Any, env: gym.Env, when: str, error: BaseException) -> BaseException:
-    """The error to raise for a fault of an agent in an environment; ``when`` such as ``"step 7"``.
+    """Return the error to raise for a fault of an agent in an environment; ``when`` is a text such
+    as ``"step 7"``.
 
     An error that already names its source is kept; a SessionError gets the agent's name.
     """
@@ -88,7 +89,7 @@ def session_error(agent: Any, env: gym.Env, when: str, error: BaseException) -> 
 
 
 def environment_error(agent: Any, env: gym.Env, when: str, error: BaseException) -> BaseException:
-    """The error to raise for a fault of an environment; as `session_error`."""
+    """Return the error to raise for a fault of an environment; arguments as in `session_error`."""
     if isinstance(error, KernelError):
         return error
     text = str(error) if isinstance(error, Fault | SessionError) else cause(error)

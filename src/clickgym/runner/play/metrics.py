@@ -3,8 +3,8 @@
 A metric is one kernel, ``value(context, ranking, clicks, expectation) -> float``, summed over the
 sessions, and one function that builds its context, a named tuple of arrays, from the environment
 whenever the users change. To add one, write the two and enter them in `METRICS`; both engines, the
-table and the command line then know it. A metric that is not asked for is not compiled in. Held-out
-queries are no sum: the agent ranks them at each checkpoint.
+table and the command line then know it. A metric that is not asked for is not compiled. Metrics of
+held-out queries are not sums: the agent ranks these queries at each checkpoint.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Metric(NamedTuple):
 
 
 def _of_others(name: str, env: Env) -> ValueError:
-    """The refusal of users with other items or states in every session."""
+    """Return the error for a metric that needs the same items and users in every session."""
     needs = "needs the same items and users in every session"
     return ValueError(f"the metric {name!r} {needs}; {env} has others")
 
@@ -72,12 +72,14 @@ def any_click(context, ranking, clicks, expectation):  # type: ignore[no-untyped
 
 class GainContext(NamedTuple):
     gain: NDArray[np.float64]  # (L,) attraction; with candidates (N,) the gain of each item
-    discount: NDArray[np.float64]  # (m,) 1 / log2(k + 1); of items that stay over the ideal
-    items: NDArray[np.int64]  # (L,) the index of each candidate's gain; (0,): items stay
+    discount: NDArray[np.float64]  # (m,) 1 / log2(k + 1); divided by the ideal if items stay
+    items: NDArray[np.int64]  # (L,) the index of each candidate's gain; (0,) if items stay
     largest: NDArray[np.float64]  # (m,) working memory
 
     def before_step(self) -> GainContext:
-        """The context of the coming session, which stays when the state is overwritten."""
+        """Return the context of the coming session, which stays valid when the state is
+        overwritten.
+        """
         if not len(self.items):
             return self
         return self._replace(gain=self.gain[self.items], items=np.arange(len(self.items)))
@@ -166,7 +168,9 @@ class SafetyContext(NamedTuple):
 
 @kernel
 def wrong_pairs(attraction, ranking):  # type: ignore[no-untyped-def]
-    """The number of pairs of shown items of which the strictly more attractive one stands lower."""
+    """The number of pairs of shown items in which the strictly more attractive item stands
+    lower.
+    """
     count = 0
     for k in range(len(ranking)):
         for below in range(k + 1, len(ranking)):
@@ -314,7 +318,7 @@ class Metrics:
             AgentError: it failed, or returned no order of their documents.
         """
         for name, values in self.held_out.items():
-            n_new = len(meter.steps) - len(values)  # parallel streams may pass several at once
+            n_new = len(meter.steps) - len(values)  # parallel streams may pass several
             if n_new:
                 before = clock()
                 queries = held_out_queries(env, name)
@@ -341,11 +345,11 @@ class Metrics:
         return tuple(None if build is None else build(env, b) for _, build in builders)
 
     def before_step(self, env: Any, n_streams: int = 1) -> list[tuple[Any, ...]]:
-        """The contexts of the coming session of each stream, where a step also draws the candidates
-        after it.
+        """Return the contexts of the coming session of each stream. They stay valid when the step
+        draws the next candidates.
         """
         state = getattr(env, "state", None)
-        if not self._contexts or state is not self._state:  # at the start, and where users change
+        if not self._contexts or state is not self._state:  # at the start, and when users change
             self._state = state
             self._contexts = [self.contexts(env, b) for b in range(n_streams)]
         return [
@@ -359,7 +363,7 @@ class Metrics:
 
 Floats = NDArray[np.float64]
 Query = tuple[str, NDArray[Any], Floats]
-"""What messages call a query; the ``(n, d)`` features and the ``(n,)`` gains of its documents."""
+"""A query's name in messages, and the features ``(n, d)`` and gains ``(n,)`` of its documents."""
 
 
 def mean_ndcg(rank: Callable[[Floats], ArrayLike], queries: Iterable[Query], k: int) -> float:

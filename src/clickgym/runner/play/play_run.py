@@ -138,7 +138,7 @@ def engine_of(agent: BaseAgent, env: gym.Env, engine: str = "auto") -> str:
 
 def check_episode(env: gym.Env, horizon: int, name: str = "") -> None:
     """Check that a run in an environment of many queries ends with its query, and that users who
-    change do so within it.
+    change do so within the run.
 
     Args:
         env: the environment.
@@ -169,8 +169,8 @@ def check_episode(env: gym.Env, horizon: int, name: str = "") -> None:
 
 
 def warn_of_features(agent: BaseAgent, env: gym.Env) -> None:
-    """Warn of an agent that does not use the features that an environment shows. Only of compiled
-    agents it is known; random lists need none.
+    """Warn of an agent that does not use the features that an environment shows. This is known of
+    compiled agents only, and random lists need no features.
     """
     is_known = isinstance(agent, CompiledAgent) and not isinstance(agent, Random)
     if is_known and "features" not in agent.observes and sizes_of(env).n_features:
@@ -205,9 +205,9 @@ LOOPS: dict[str, Callable[[Run], float]] = {
     "python": play_python,
     FrozenPolicy.engine: play_python,
 }
-"""The loop of each engine; any other engine is the library of a learner."""
+"""The loop of each engine; every other engine is the library of a learner."""
 ROUNDING = 1e-9
-"""Expected clicks per session by which regret may fall."""
+"""The fall of regret per session that rounding may explain, in expected clicks."""
 
 
 def play(
@@ -219,7 +219,7 @@ def play(
     seed: int | None = None,
     on_chunk: OnChunk | None = None,
 ) -> Result:
-    """Let an agent play in an environment, and measure it; all was checked before.
+    """Let an agent play in an environment, and measure it; the arguments were checked before.
 
     Args:
         agent, env: who plays where.
@@ -252,7 +252,7 @@ def play(
     query = query_of(env)
     agent.has_played = engine != FrozenPolicy.engine
     seconds = LOOPS.get(engine, play_learner)(run)
-    simulated = own.n_simulated - simulated_before if own else 0  # also by wrappers
+    simulated = own.n_simulated - simulated_before if own else 0  # wrappers may play some, too
     if own is without_own_wrappers(env):
         _check_best_list(agent, env, steps, meter.regret)
     return Result(
@@ -275,8 +275,8 @@ def play(
 def _check_best_list(
     agent: Any, env: gym.Env, steps: NDArray[np.int64], regret: NDArray[np.float64]
 ) -> None:
-    """Check that the regret of users without a memory does not fall from checkpoint to checkpoint,
-    unless a list was given against which it is measured.
+    """Check that regret does not fall from checkpoint to checkpoint, for users without a memory. If
+    regret is measured against a given list, it may.
 
     Raises:
         SessionError: it falls.

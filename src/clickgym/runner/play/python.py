@@ -46,7 +46,7 @@ class Session(NamedTuple):
 
 
 Step = Callable[[Any], Session]
-"""Shows a list."""
+"""A function that shows a list."""
 
 
 def trusted_step(env: gym.Env, ranking: Any) -> Session:
@@ -58,8 +58,8 @@ def trusted_step(env: gym.Env, ranking: Any) -> Session:
 
 
 def checked_step_of(env: gym.Env) -> Step:
-    """Return the step of an environment of another package or behind wrappers. The results of the
-    outermost one count, and are checked, as `Measure` says.
+    """Return the step of an environment of another package or behind wrappers. It returns the
+    results of the outermost wrapper, checked as by `Measure`.
 
     The step raises a Fault for clicks that are not 0 or 1, a reward or regret that is not finite,
     or a wrapper that showed another list.
@@ -91,8 +91,8 @@ def checked_step_of(env: gym.Env) -> Step:
 
 
 def _private(observation: Any, users_env: Any) -> Any:
-    """An observation that the environment does not change: one of another package may write into
-    its arrays again.
+    """Return an observation that the environment does not change: a copy if the environment is of
+    another package, which may reuse its arrays.
     """
     return observation if users_env is not None else copy.deepcopy(observation)
 
@@ -116,7 +116,7 @@ def play_python(run: Run) -> float:
     before = clock()
     reported, next_report = meter.step, before + CHUNK
     agent.leave()
-    # The limit of an id would end the stay of stateful users after 1000 sessions.
+    # The limit of an id would make stateful users leave after 1000 sessions.
     with endless(env):
         observation = _private(run.observation, users_env)
         while meter.step < meter.horizon:
@@ -180,11 +180,11 @@ def play_learner(run: Run) -> float:
     discount = users.discount if users.may_leave else None
     try:
         agent.learn(streams, meter.horizon, on_step, discount)
-    except InterruptedError:  # of on_chunk
+    except InterruptedError:  # raised by on_chunk
         raise
     except FAILURES as error:
         raise session_error(agent, run.env, f"step {meter.step + 1}", error) from error
-    if meter.step < meter.horizon:  # its regret would pass for that of the whole horizon
+    if meter.step < meter.horizon:  # otherwise its regret would count as that of the whole horizon
         name = type(agent).__name__
         raise AgentError(f"{name} ended after {meter.step} of {meter.horizon} sessions")
     return clock() - before - run.metrics.seconds

@@ -21,8 +21,8 @@ REAL_QUERIES = "wscd2012"
 
 
 def to_bibtex(results: Results) -> str:
-    """The entries of the papers of all agents and environments of some results, and of the data
-    behind real queries, each with a line that names them.
+    """Return the entries of all agents and environments of some results, and of the data behind
+    real queries, each below a comment that says who needs it.
     """
     users: dict[str, list[str]] = {}
     columns: tuple[Column, ...] = "agent", "env"
@@ -38,7 +38,7 @@ def to_bibtex(results: Results) -> str:
 
 
 def _entries(column: str, spec: str) -> list[str]:
-    """The papers of an agent, or of a click model and of the users of whom it is a part."""
+    """Return the entries of an agent, or of an environment's click model and users."""
     if column == "agent":
         return papers(resolved_agent(spec)[0])
     environment = ENVIRONMENTS[getattr(resolved_env(spec)[0], "id", "")]

@@ -35,8 +35,8 @@ from ..summaries import (
     with_units,
 )
 
-LETTERS = 11  # of a title, in an inch
-NARROW = 2.5  # inches of a panel, where a figure has a width
+LETTERS = 11  # letters of a title per inch
+NARROW = 2.5  # inches of a panel, if the figure has a given width
 PAGE: dict[Any, Any] = {"axes.titlesize": 10, "legend.fontsize": 9}
 PAPER: dict[Any, Any] = {"font.size": 8, "axes.titlesize": 8, "legend.fontsize": 8}
 ZOOM = 1000
@@ -44,7 +44,9 @@ ZOOM = 1000
 out.
 """
 FLOOR = 1e-3
-"""Regret below it is rounding error, or the Oracle's, and has no place on a logarithmic axis."""
+"""Regret below this value is not drawn on a logarithmic axis: it is rounding error, or the
+Oracle's.
+"""
 FILES: dict[Any, Any] = {"svg.hashsalt": "clickgym", "pdf.fonttype": 42, "ps.fonttype": 42}
 """How files are written: the same names in every SVG, and fonts embedded as TrueType (publishers
 refuse Type 3, the choice of matplotlib).
@@ -104,7 +106,9 @@ class Manner(NamedTuple):
     cells: Sequence[Cell]
 
     def text(self, name: str) -> str:
-        """A name as the figure shows it; matplotlib would read a formula between two dollars."""
+        """Return a name as the figure shows it; matplotlib would read a formula between two
+        dollars.
+        """
         return self.names.get(name, shortened(name)).replace("$", r"\$")
 
 
@@ -140,7 +144,7 @@ def regret_figure(rows: polars.DataFrame, manner: Manner) -> Figure:
         below = 0.16 * tallest * math.ceil(len(labels) / in_a_line)
         legend = {"loc": "outside lower center", "ncols": in_a_line}
     n_rows = math.ceil(len(panels) / n_columns)
-    drawn: dict[str, Any] = {}  # a line of each agent, and where it ends
+    drawn: dict[str, Any] = {}  # the line of each agent, and where it ends
     counts = []
     with matplotlib.rc_context(PAGE if manner.width is None else PAPER):
         height = size[1] * n_rows * len(manner.measures) + below
@@ -189,7 +193,7 @@ def _check_checkpoints(rows: polars.DataFrame) -> None:
 
 
 def _labels(rows: polars.DataFrame, manner: Manner) -> dict[str, str]:
-    """What the legend calls each agent: its name, and what a reader must know of its runs."""
+    """Return the text of the legend for each agent: its name, and a remark on its runs."""
     known = remarks(rows)
     return {
         agent: textwrap.fill(f"{manner.text(agent)} ({'; '.join(known[agent])})", 30)
@@ -203,9 +207,9 @@ def _labels(rows: polars.DataFrame, manner: Manner) -> dict[str, str]:
 
 
 def curves_of(rows: polars.DataFrame, measure: str, manner: Manner) -> polars.DataFrame:
-    """The curves of a panel: of each agent and step the mean of a measure, or that of its
-    differences to the reference, with half of its interval, as `intervals` returns them. Those of
-    regret have the reward, too.
+    """Return the curves of a panel: for each agent and step the mean of a measure, or of its
+    differences to the reference, with half the width of its interval, as `intervals` returns them.
+    Curves of regret also have the reward.
     """
     measures = ["regret", "reward"] if measure == "regret" else [measure]
     if measure != "regret":
@@ -226,8 +230,8 @@ def _draw(
     styles: Mapping[str, dict[str, Any]],
     manner: Manner,
 ) -> dict[str, Any]:
-    """Draw the curves of a measure, of reward in place of a regret that is unknown; return the line
-    of each agent.
+    """Draw the curves of a measure, or of reward where regret is unknown; return the line of each
+    agent.
     """
     is_regret, floor = measure == "regret", -math.inf
     if is_regret and curves["regret"].null_count():
@@ -243,7 +247,8 @@ def _draw(
     shown = curves.filter(col(measure) > floor)
     agents = shown["agent"].unique(maintain_order=True).to_list()
     lines = {}
-    for agent in sorted(agents, key=lambda name: name != manner.emphasis):  # that one below
+    # The emphasised line is drawn first, below the others.
+    for agent in sorted(agents, key=lambda name: name != manner.emphasis):
         look = {"linewidth": 3.0 if agent == manner.emphasis else 1.4, **styles[agent]}
         columns = shown.filter(agent=agent).select("step", measure, f"{measure}_ci95")
         step, mean, half = columns.to_numpy().T
@@ -252,13 +257,13 @@ def _draw(
         [lines[agent]] = axes.plot(step, mean, label=manner.text(agent), **look)
         low, high = np.maximum(mean - half, floor), mean + half
         if not is_regret and manner.reference is None and 0 <= mean.min() <= mean.max() <= 1:
-            low, high = np.clip([low, high], 0.0, 1.0)  # metrics are shares
+            low, high = np.clip([low, high], 0.0, 1.0)  # metrics are shares, and so is their band
         axes.fill_between(step, low, high, color=look["color"], alpha=0.2, linewidth=0)
     missing = [name for name in curves["agent"].unique(maintain_order=True) if name not in agents]
     if missing:
         text = f"no {measure}: {', '.join(map(manner.text, missing))}"
         axes.text(0.98, 0.03, text, transform=axes.transAxes, ha="right", fontsize="small")
-    if floor > 0 and agents:  # a band may reach down to the floor
+    if floor > 0 and agents:  # the means decide the limits: a band may reach down to the floor
         means = shown[measure].to_numpy()
         axes.set_ylim(means.min() / 1.5, means.max() * 1.5)
     axes.margins(x=0)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..results import Results
 
 Row = Mapping[str, Any]
-"""Of `Results.table`."""
+"""A row of `Results.table`."""
 
 
 class FormattedTable(NamedTuple):
@@ -69,7 +69,7 @@ def print_results(console: Console, results: Results, reference: str | None = No
 def in_words(
     results: Results, reference: str | None = None, *, with_time: bool = True
 ) -> FormattedTable:
-    """The final table of some results in words; `reference` as in `Results.table`."""
+    """Return the final table of some results in words; ``reference`` as in `Results.table`."""
     table, metrics = results.table(reference), metrics_of(results.rows)
     unknown = table.filter(col("regret").is_null())["env"].unique(maintain_order=True)
     measure = measure_of(table)
@@ -111,7 +111,9 @@ def in_words(
 
 
 def _places(results: Results) -> dict[str, str]:
-    """What the table calls each environment: with its instance, if environments have others."""
+    """Return the name of each environment in the table, with its instance if the environments have
+    different ones.
+    """
     played = results.rows.select("env", "instance").unique(maintain_order=True)
     places = {env: shortened(env) for env in results.names("env")}
     if played["instance"].n_unique() > 1 and played["env"].is_unique().all():
@@ -122,14 +124,16 @@ def _places(results: Results) -> dict[str, str]:
 
 
 def measure_of(table: polars.DataFrame) -> str:
-    """What the rows of a table show: regret, or the total reward where regret is unknown."""
+    """Say in words what the rows of a table show: regret, or the total reward where regret is
+    unknown.
+    """
     known, rows = table["regret"].count(), len(table)
     return " or ".join(["regret"] * (known > 0) + ["total reward"] * (known < rows))
 
 
 def measured(row: Row, horizon: int) -> tuple[float, float | None]:
-    """The regret of a row of the table with half of its interval; the total reward where regret is
-    unknown.
+    """Return the regret of a row of the table with half the width of its interval, or the total
+    reward where regret is unknown.
     """
     if row["regret"] is not None:
         return row["regret"], row["regret_ci95"]
@@ -153,7 +157,9 @@ def _p_text(row: Row) -> str:
 
 
 def _of_runs(column: str, row: Row) -> str:
-    """A number with three digits, or all those before the point."""
+    """Return a number with three digits, or with all its digits before the point if these
+    are more.
+    """
     value = row[column]
     digits = 0 if value is None or value >= 100 else 1 if value >= 10 else 2
     return "" if value is None else f"{value:z,.{digits}f}"
@@ -166,7 +172,9 @@ OPTIONAL: dict[str, Callable[[Row], str]] = {
     "worst": partial(_of_runs, "worst"),
     "median": partial(_of_runs, "median"),
 }
-"""The columns that are left out where `Results.table` has nothing: the text of a row, or none."""
+"""The columns that are left out if they are empty in all rows, each with the function that writes a
+row's text.
+"""
 
 
 FEW = {
@@ -177,7 +185,9 @@ FEW = {
 
 
 def about_pairs(table: polars.DataFrame) -> Iterator[str]:
-    """What the intervals are about, with what agents are compared, and how, or why without p."""
+    """Say what the intervals cover, with which agents the others are compared and how, or why there
+    is no p.
+    """
     over = sorted({*table["over"]})
     if "instances" in over:
         has_these = table["regret_ci95_runs"].count() > 0
@@ -211,9 +221,8 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def about_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
-    """Which agents met other users than those of the same runs of others, which played in loops of
-    one's own, and so have no difference over runs; and which played other instances than the
-    reference.
+    """Say which agents met different users: those that played in a user's own loop, and so have no
+    difference over runs, and those that played other instances than the reference.
     """
     reference = table["reference"][0]
     if results.rows["agent"].n_unique() > 1:
@@ -248,13 +257,13 @@ def about_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
 
 
 def about_knowledge(results: Results) -> Iterator[str]:
-    """What agents were told besides clicks, as far as their classes are at hand, what they had
+    """Say what agents were told besides clicks (if their classes can be imported), what they had
     learned before, and what was not recorded.
     """
     given = []
     for label in results.names("agent"):
         maker: Any = None
-        with suppress(Exception):  # a module of others may be gone, or fail
+        with suppress(Exception):  # a user's module may be gone, or fail
             maker, _ = resolved_agent(results.spec("agent", label))
         names = [name for name in requirements(maker) if name != "ranking"]  # of baselines
         if names:
@@ -266,7 +275,7 @@ def about_knowledge(results: Results) -> Iterator[str]:
 
 
 def escaped(text: str) -> str:
-    """A text as LaTeX prints it.
+    """Return a text escaped for LaTeX.
 
     Example:
         >>> print(escaped("mine_2 & 5%"))
@@ -315,6 +324,6 @@ def to_latex(results: Results, reference: str | None = None) -> str:
 
 
 def _mathematics(text: str) -> str:
-    """A number with its interval in the mode of mathematics."""
+    """Return a number with its interval in LaTeX's math mode."""
     number = text.replace(",", "{,}").replace("±", r"\pm")
     return "--" if text == "–" else f"${number}$"
