@@ -20,10 +20,12 @@ from .tasks import ABILITIES, Task, all_tasks
 DATA = Path(__file__).parent / "data"
 """A file of each agent, and ``anchors.parquet``, from ``anchor_runs``."""
 OURS = [agent.__name__ for agent in FAMILIES["our own"]]
-"""They are no anchors, and not recommended: the score 1 is that of an agent of other people."""
+"""Our own agents, which are neither anchors nor recommended: the score 1 belongs to an agent that
+others published.
+"""
 HEADER = ("agent", "requires", "score", "95 % interval", "worst run", "µs per session")
 ENDS = ("best at", "worst at")
-"""Two more columns of boards over several abilities."""
+"""The last two columns of a board over several abilities."""
 
 
 class Line(NamedTuple):
@@ -42,14 +44,16 @@ class Line(NamedTuple):
     seconds_per_session: float
 
     def summary(self, tasks: Sequence[Task], intervals: bool = True) -> Summary | None:
-        """Its score over some tasks, if it played at least half of them."""
+        """Return the agent's score over some tasks; None if it played fewer than half of them."""
         played = [task for task in tasks if task.name in self.scores]
         if 2 * len(played) < len(tasks) or not played:
             return None
         return summarize(self.scores, tasks, intervals)
 
     def abilities(self, tasks: Sequence[Task]) -> dict[str, Summary]:
-        """Its scores in the abilities of which it played at least half of the tasks."""
+        """Return the agent's scores in the abilities of which it played at least half of
+        the tasks.
+        """
         summaries = {}
         for ability in ABILITIES:
             of_ability = [task for task in tasks if task.ability == ability]
@@ -59,7 +63,7 @@ class Line(NamedTuple):
         return summaries
 
     def cells(self, tasks: Sequence[Task]) -> list[str]:
-        """Its row of a board over some tasks, of which it played at least half."""
+        """Return the agent's row of a board over some tasks, of which it played at least half."""
         summary = summarize(self.scores, tasks)
         micros = 1e6 * self.seconds_per_session
         time = f"{micros:.2g}" if micros < 10 else f"{micros:,.0f}"
@@ -72,7 +76,7 @@ class Line(NamedTuple):
 
 
 def requirements(agent: AgentLike) -> str:
-    """What an agent is given beside clicks, in words."""
+    """Say in words what an agent is given besides clicks."""
     maker, _ = resolved_agent(agent)
     observed = [size.removeprefix("n_") for size in observed_sizes(maker)]
     names = [name.replace("_", " ") for name in (*required(maker), *observed)]

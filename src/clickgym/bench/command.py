@@ -84,7 +84,7 @@ def bench(
     where it stopped. If you have changed the agent since, delete the folder first. After the last
     task, the command plays all tasks anew.
     """
-    required = "" if agent is None else requirements(agent)  # its module may add an ability
+    required = "" if agent is None else requirements(agent)  # the agent's module may add an ability
     if ability is not None:
         check_choice("ability", ability, ABILITIES)
     if agent is None:
@@ -114,7 +114,7 @@ def bench(
     command = f"clickgym bench {label}{' --quick' if quick else ''}"
     made = {"command": command, "clickgym": version("clickgym")}
     path = save_line(out, label, required, table, made)
-    rmtree(plays)  # the agent may be another one the next time
+    rmtree(plays)  # the next play may be of another version of the agent
     _print_line(line, quick)
     alike = {task.ability for task in wanted if task.has_features == tasks[0].has_features}
     if left := alike - {task.ability for task in tasks}:

@@ -1,4 +1,4 @@
-"""What plays the tasks of the scorecard, and what an agent is told before its first session."""
+"""Runs of the scorecard's tasks, and the knowledge that an agent gets before its first session."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ from .results import read_results, write_results
 from .tasks import Task
 
 ANCHOR_SEED = 1
-"""Of the runs that make the anchors; those of the board have seed 0."""
+"""The seed of the runs that make the anchors; the runs of the board have seed 0."""
 RANDOM_LISTS = 200
 
 
 def informed_agent(agent: AgentLike, env: gym.Env, horizon: int, seed: int) -> Any:
-    """Make an agent for the first session. One that requires the examination of positions, and
-    does not have it, gets that of the users, if they stay and have no memory.
+    """Make an agent for the first session. An agent that requires the examination of positions,
+    where the environment does not have it, gets the users' examination, if they stay and have no
+    memory.
     """
     known, (maker, passed) = {}, resolved_agent(agent)
     stay = hasattr(getattr(env.unwrapped, "model", None), "epochs")
@@ -46,8 +47,8 @@ def informed_agent(agent: AgentLike, env: gym.Env, horizon: int, seed: int) -> A
 
 
 def examination(env: gym.Env) -> NDArray[np.float64]:
-    """The examination probabilities of positions: of the model, or in the mean over random lists
-    where they depend on the items.
+    """Return the examination probability of each position: the model's, or the average over random
+    lists where it depends on the items.
     """
     model: Any = env.unwrapped.model.epochs[0]  # type: ignore[attr-defined]
     weights = model.position_weights()

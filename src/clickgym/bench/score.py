@@ -17,9 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 from .tasks import Task
 
 DIFFER = 3.0
-"""A task is scored if random lists lose at least so many times what the best anchor loses."""
+"""A task is scored if random lists lose at least this many times what the best anchor loses."""
 ALLOWANCE = 1e-3
-"""Of the sessions, added to the violations of all agents before they are compared."""
+"""The share of the sessions that is added to the violations of every agent before they are
+compared.
+"""
 REPLICATES = 1000
 
 Values = NDArray[np.float64]
@@ -58,7 +60,7 @@ def score(losses: ArrayLike, anchor: Anchor, task: Task) -> Values:
 
 
 def is_scored(anchor: Anchor | None, task: Task) -> bool:
-    """Whether a task has anchors, and they differ enough for it to show anything."""
+    """Whether a task has anchors that differ enough to tell agents apart."""
     if anchor is None:
         return False
     more = 0.0 if task.measure == "regret" else ALLOWANCE * task.horizon
@@ -134,7 +136,7 @@ def iqm(values: Values) -> float:
 
 
 def summarize(scores: Scores, tasks: Sequence[Task], intervals: bool = True) -> Summary:
-    """The interquartile mean over tasks, of which those that were not played count 0.
+    """Return the interquartile mean over tasks; a task that was not played counts 0.
 
     In every replicate of the bootstrap the users are drawn anew, with all tasks in which they
     return, and the runs of every task.

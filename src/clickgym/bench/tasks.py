@@ -87,9 +87,9 @@ SIX = ("CM", "PBM", "DCM", "UBM", "DBN", "CCM")
 CHANGING = tuple(f"NonStationary{model}" for model in ("CM", "PBM", "UBM", "DBN"))
 QUERY, LIKE = "{query}", "yandex-like:seed={seed}"
 DISAPPOINTING = {"DBN": (1, 9, 61, 69, 74, 84), "CCM": (1, 6, 11, 13, 19, 24)}
-"""The first six seeds of the family uniform with which what attracts more satisfies less: items by
-a correlation of at most -0.5 in the DBN, users who go on after a relevant page with a probability
-that is higher by 0.5 than after another page in the CCM.
+"""The first six seeds of the family ``uniform`` whose attractive items disappoint. In the DBN, the
+attraction and the satisfaction of the items have a correlation of at most -0.5; in the CCM, the
+probability that users go on is higher by 0.5 after a relevant page than after another page.
 """
 
 ABILITIES = {

@@ -79,7 +79,7 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
 
 
 def entries(name: str, values: Any, expected: str) -> list[Any]:
-    """Return what is iterable and has an order as a list; the ValueError names the argument."""
+    """Return an iterable that has an order as a list; the ValueError names the argument."""
     if isinstance(values, str | bytes | Mapping | Set) or not np.iterable(values):
         raise refusal(name, values, expected)
     return list(values)

@@ -20,7 +20,7 @@ COMPILES = numba is not None and not numba.config.DISABLE_JIT
 
 OPTIONS: dict[str, Any] = {}
 """How numba compiles a kernel that other kernels call."""
-try:  # what numba does not document: without it a cold start takes half as long again
+try:  # undocumented parts of numba, without which a cold start takes 50 % longer
     from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import Compiler
     from numba.core.options import DefaultOptions
@@ -45,7 +45,7 @@ else:
     OPTIONS |= {
         "forceinline": True,
         "_nrt": False,  # no references are counted (see `numba.extending.register_jitable`)
-        "no_cpython_wrapper": True,  # like the next: only compiled code calls it
+        "no_cpython_wrapper": True,  # like the next option: only compiled code calls the kernel
         "no_cfunc_wrapper": True,
     }
     OPTIONS = {name: value for name, value in OPTIONS.items() if hasattr(DefaultOptions, name)}

@@ -16,9 +16,11 @@ import numpy as np
 PACKAGE = Path(__file__).parents[1]
 """The folder of the package, installed or in a checkout."""
 LIBRARIES = (str(PACKAGE), "<frozen", *map(sysconfig.get_path, ("stdlib", "purelib", "platlib")))
-"""Where the files are that are not the user's own."""
+"""The folders of files that are not the user's own."""
 FAILURES = (Exception, SystemExit)
-"""What other people's code raises where it fails: it may call `sys.exit`. Ctrl-C is no failure."""
+"""The exceptions by which a user's code fails: it may also call `sys.exit`. Ctrl-C is not a
+failure.
+"""
 
 
 class SessionError(RuntimeError):

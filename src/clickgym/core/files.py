@@ -36,15 +36,15 @@ def write_whole(path: Path, content: str | bytes) -> None:
         ...     [(file.name, file.read_text()) for file in Path(folder).iterdir()]
         [('a.txt', 'whole')]
     """
-    # of a long name a part: file systems take 255 bytes
+    # only the start of a long name: file systems allow 255 bytes
     draft = path.parent / f".{path.name[:30]}.{secrets.token_hex(6)}.partial"
     try:
         draft.write_bytes(content.encode() if isinstance(content, str) else content)
         os.replace(draft, path)
-    except OSError as error:  # the name of the draft says nothing to anyone
+    except OSError as error:  # name the file, not the temporary one
         raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
-        with suppress(OSError):  # after a failure; otherwise it has got its name
+        with suppress(OSError):  # left over after a failure; otherwise it was renamed
             draft.unlink()
 
 
@@ -57,7 +57,7 @@ def append(path: Path, lines: str) -> None:
     try:
         with open(path, "ab") as file:
             file.write(lines.encode())
-    except OSError as error:  # of a full disk it names none
+    except OSError as error:  # the error of a full disk names no file
         raise OSError(error.errno, error.strerror, str(path)) from None
 
 

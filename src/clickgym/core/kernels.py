@@ -138,7 +138,7 @@ class Repeated:
         try:
             return next(calls)
         except BaseException:
-            del self._held[function]  # numba does not say how it would go on after an error
+            del self._held[function]  # undocumented how it goes on after an error
             raise
 
     def _close(self, function: Any) -> None:
@@ -222,7 +222,9 @@ class _Entry:
         self.kernel, self._text = function, text
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self._compiled: dict[Any, Any] = {}
-        """By the named tuples among the arguments, because their fields name the file."""
+        """The compiled versions by the named tuples among the arguments, whose fields determine the
+        file.
+        """
 
     def __call__(self, *arguments: Any) -> Any:
         if not _is_compiled:
