@@ -3,9 +3,9 @@ the clicks on them from the other lists.
 
 At most five lists of a query are left out, one at a time. Their click rates by position are
 predicted by click models that were fitted to the sessions of all other lists, and by the rates that
-the other lists of the query had at these positions, as if no item were better than another. What a
-model gains on the latter is what it knows of the order of lists. Squared errors hold the noise of
-the clicks, too, which is known, and taken off.
+the other lists of the query had at these positions, as if all items were equally good. What a model
+predicts better than these rates is what it knows about the order of lists. Squared errors also
+contain the noise of the clicks, which is known and is subtracted.
 """
 
 from __future__ import annotations
@@ -26,20 +26,21 @@ from .log import ClickLog
 
 MODELS = ("CM", "DCM", "PBM", "UBM", "DBN", "CCM")
 MOST_LISTS = 5
-"""Lists that a query leaves out, one after the other."""
+"""The most lists that a query leaves out, one after the other."""
 ROUNDS = 10
-"""In each, some of the queries leave out a list. If all did at once, queries of two lists
-would have one each, and no model could tell attraction from examination."""
+"""The rounds; in each of them some of the queries leave out a list. If all queries did so at once,
+those of two lists would have one each, and no model could tell attraction from examination.
+"""
 LEAST_SESSIONS = 100
-"""Sessions of a list that is left out."""
+"""The fewest sessions of a list that is left out."""
 LEAST_DISPLAYS = 30
-"""Sessions with other lists that must show an item, or nothing is predicted of it."""
+"""The fewest sessions with other lists that must show an item for its clicks to be predicted."""
 TRUSTED = 0.5
 """The share of the differences between lists that a model must predict."""
 LEAST_QUERIES = 5
-"""Queries with which there are intervals."""
+"""The fewest queries for which there are intervals."""
 RESAMPLES = 1000
-"""Of the queries, for an interval."""
+"""The number of times that the queries are resampled for an interval."""
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.integer[Any]]
@@ -140,8 +141,8 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
 
 
 def _rounds(queries: Indices, counts: Indices) -> Indices:
-    """The round in which each list is left out, another one for each list of a query; -1 for never:
-    only the most frequent lists are.
+    """Return the round in which each list is left out. The most frequent lists of a query have
+    different rounds; the other lists are never left out and have -1.
     """
     order = np.lexsort((-counts, queries))
     _, starts, sizes = np.unique(queries[order], return_index=True, return_counts=True)
@@ -162,8 +163,8 @@ def _errors(
     first: Indices,
     lists: Indices,
 ) -> Floats:
-    """A row for each position of the lists that are left out at once, as `check_models` adds them
-    up.
+    """Return a row for each position of the lists that are left out at once; `check_models` adds
+    the rows up.
     """
     out = np.isin(index, lists)
     shown, n_items = log[first[lists]], np.int64(len(log.item_labels))
@@ -185,7 +186,7 @@ def _errors(
 
 
 def _rates(log: ClickLog, groups: Indices, n: int) -> tuple[Floats, Floats]:
-    """``(n, K)`` click rates of groups of sessions by position, and the variances of these."""
+    """Return ``(n, K)`` the click rates of groups of sessions by position, and their variances."""
     seen = np.array([np.bincount(groups, column, n) for column in (log.items >= 0).T]).T
     clicks = np.array([np.bincount(groups, column, n) for column in log.clicks.T]).T
     rate = (clicks + 0.5) / (seen + 1)  # so that no rate is without noise
@@ -194,7 +195,9 @@ def _rates(log: ClickLog, groups: Indices, n: int) -> tuple[Floats, Floats]:
 
 
 def _figures(sums: Floats) -> tuple[Floats, Floats]:
-    """Of sums over positions, in rows: the error of each model, and the share that it predicts."""
+    """Return each model's error, and the share of the differences that it predicts, from rows of
+    sums over positions.
+    """
     cells, noise, both, others = (column[:, None] for column in sums.T[:4])
     differences = np.where(others > both, others - both, np.nan)
     missed = np.maximum(sums[:, 4:] - noise, 0)

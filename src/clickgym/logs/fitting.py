@@ -23,9 +23,11 @@ from .estimation.estimator import MODEL_ESTIMATORS, Estimator
 from .log import ClickLog, frequent_queries
 
 SHOWN = 0.01
-"""The share of the sessions of a query that show an item of its instance."""
+"""An item belongs to an instance if at least this share of the query's sessions show it."""
 ENOUGH = 30
-"""Clicks on the same items at two positions, without which these cannot be compared."""
+"""The fewest clicks on the same items at two positions with which these positions can be
+compared.
+"""
 ORIGIN = "estimated by clickgym from a click log"
 
 
@@ -173,7 +175,8 @@ def _instance(
 
 
 def positions_apart(log: ClickLog) -> list[list[int]]:
-    """The groups of positions that the log compares, from 1; one group, if it compares all.
+    """Return the groups of positions, counted from 1, that the log compares with each other; one
+    group if it compares all.
 
     It compares two positions by the clicks on items that it shows at both, for the same query, and
     others by positions between them. Across groups, a click model that knows no order of reading
@@ -195,7 +198,7 @@ def positions_apart(log: ClickLog) -> list[list[int]]:
 
 
 def apart(log: ClickLog) -> str:
-    """A sentence on positions that the log does not compare; empty if it compares all."""
+    """Return a sentence on positions that the log does not compare; empty if it compares all."""
     groups = positions_apart(log)
     if len(groups) == 1:
         return ""

@@ -57,9 +57,11 @@ HEAD = r"^(\d{1,2})(?:\.0*)?\s+qid:(\S+)"
 WIDEST = 10_000
 """The largest number of a feature, unless ``n_features`` says more: features fill a table."""
 MISSING = 1.79e308
-"""Of a value that is missing: Istella writes the largest double, 1.797...e308."""
+"""The smallest value that stands for a missing one: Istella writes the largest double,
+1.797...e308.
+"""
 LARGEST = float(np.finfo(np.float32).max)
-"""Of a value, which is kept as float32."""
+"""The largest value of a feature, because features are kept as float32."""
 BLOCK = 2**22
 """Bytes of a file that are read at once."""
 ROWS = 4096

@@ -109,7 +109,7 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
 
 
 def log_name(source: Any) -> str:
-    """What a log is called: by its file, or the first of several."""
+    """Return the name of a log: its file, or the first of several files."""
     first, *others = source if is_sequence(source) else [source]
     name = Path(first).name
     return f"{name} and {len(others)} more" if others else name
@@ -216,7 +216,9 @@ def _rows(
 
 
 def _values(role: str, column: str, type_: pl.DataType) -> pl.Expr:
-    """What a log needs of a column of a type: text, or finite numbers; null where it is neither."""
+    """Return a column as a log needs it, as text or as finite numbers; other entries become
+    null.
+    """
     values = pl.col(column)
     if ROLES[role] == "a label":
         return values.cast(pl.String)
@@ -230,7 +232,7 @@ def _values(role: str, column: str, type_: pl.DataType) -> pl.Expr:
 
 
 def _log_of(name: str, rows: pl.DataFrame) -> ClickLog:
-    """The log of rows that are in any order, without damaged sessions."""
+    """Return the log of rows in any order, without damaged sessions."""
     numbers, _ = coded(rows["session"])
     rows = rows.with_columns(number=numbers).sort("number", "position", maintain_order=True)
     starts = np.flatnonzero(np.diff(rows["number"].to_numpy(), prepend=-1))
@@ -249,8 +251,8 @@ def _log_of(name: str, rows: pl.DataFrame) -> ClickLog:
 def _damaged(
     name: str, rows: pl.DataFrame, starts: NDArray[np.int64], lengths: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Which sessions lack a position, have a position or an item twice, or two queries. If they are
-    few, a warning says so; else they are refused.
+    """Return which sessions lack a position, have a position or an item twice, or have two queries.
+    A few of them cause a warning, more are refused.
 
     Args:
         name: of the log.

@@ -75,7 +75,7 @@ class _Recorder(gym.Wrapper[Any, Any, Any, Any]):
         result = self.env.step(action)
         core, n_positions = self.unwrapped, self.clicks.shape[1]
         if isinstance(core, ClickEnv) and clicks_shown(self.observation_space) != n_positions:
-            clicks = core.last_session()[1]  # a wrapper shows none
+            clicks = core.last_session()[1]  # a wrapper hides them
         else:
             clicks = checked_clicks(result[0], n_positions)
         self.items[self.session], self.clicks[self.session] = action, clicks

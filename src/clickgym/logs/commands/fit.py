@@ -124,8 +124,9 @@ def fit(
 
 
 def _searchable(users: ClickModel) -> int:
-    """The most positions of which the best list is known: all of them, unless a search would take
-    too long. Environments of these users require a ``cutoff`` that is no larger.
+    """Return the largest number of positions for which the best list is known: all of them, unless
+    a search would take too long. Environments of these users then require a ``cutoff`` that is no
+    larger.
     """
     try:
         users.optimal_ranking()
@@ -136,7 +137,7 @@ def _searchable(users: ClickModel) -> int:
 
 
 def _scores(fitted: Fitted, scores: Mapping[str, float]) -> tuple[list[Column], list[list[str]]]:
-    """Of each model: the steps of EM, and the figures on the held-out sessions."""
+    """Return for each model the steps of EM and the figures on the held-out sessions."""
     ranks = range(fitted.test.n_positions)
     heads = [Column("model"), Column("EM steps", right=True)]
     heads += [Column(name, right=True) for name in ("log likelihood", "perplexity")]
@@ -154,7 +155,7 @@ def _scores(fitted: Fitted, scores: Mapping[str, float]) -> tuple[list[Column], 
 
 
 def _estimates(instance: Instance) -> Iterator[str]:
-    """The parameters of each click model, those of items by their labels."""
+    """Return the parameters of each click model; those of items are by label."""
     models: Any = instance.models.values()
     for model in models:
         yield f"{model.short}, {instance.name}:"

@@ -11,7 +11,7 @@ from ...runner.console import output, say
 from ..judgments import GRADED_USERS, judged_instance, read_judgments
 
 LARGEST = 5_000_000
-"""Numbers in an instance file."""
+"""The most numbers in an instance file."""
 
 
 def judgments(

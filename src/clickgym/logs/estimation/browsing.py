@@ -28,7 +28,7 @@ from .em import EMEstimator
 from .estimator import Clicks, Floats, Indices, filled
 from .priors import Prior, log_prior, smoothed
 
-MOST = 1.0 - 1e-9  # of an examination, so that no skip is impossible
+MOST = 1.0 - 1e-9  # the largest examination: it leaves every skip possible
 
 
 class _BrowsingEstimator(EMEstimator):

@@ -54,7 +54,7 @@ def cascading_conditional(pairs, clicks, law, result):
             result[session, k] = click
             if clicks[session, k]:
                 looking = after_click[pair if of_pairs else k]
-            elif click < 1.0:  # of those who have not clicked, the share that did examine
+            elif click < 1.0:  # the share of users who examined, among those who have not clicked
                 looking = after_skip * (looking - click) / (1.0 - click)
             else:  # nobody is left where a skip was impossible
                 looking = 0.0
@@ -94,10 +94,10 @@ class ScanningEstimator(EMEstimator):
             leaving = sum(leaving_prior) + trials, leaving_prior
             expected = attracted, satisfied, sums, work
             scanning_step(tails, (α, s, of_pairs, g), others, leaving, expected)
-            if leaves_out:  # what was not examined does not count: EM is faster
+            if leaves_out:  # items that were not examined do not count, so EM is faster
                 examined = displays - attracted / α
                 following[0][:] = smoothed(clicked, examined, prior)
-            else:  # Every item shown attracts or not; of one not examined the log says nothing.
+            else:  # Every shown item attracts or not, also where the log does not tell.
                 following[0][:] = smoothed(clicked + attracted, displays, prior)
             following[1][:] = smoothed(satisfied, trials, leaving_prior)
             likelihood, could_go_on, went_on = map(float, sums)

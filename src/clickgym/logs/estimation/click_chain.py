@@ -64,7 +64,7 @@ class CCMEstimator(EMEstimator):
         clicked, skipped, not_last = counts.clicked, counts.skipped, counts.not_last
         # positions above the last click without one
         passed_skips = np.maximum(last, 0).sum() - not_last.sum()
-        # Of a click at the end of a list the log does not tell whether it was relevant.
+        # The log does not tell whether a click at the end of a list was relevant.
         coins = counts.group_clicks - counts.at_end
         tails = merge_tails(pairs, last)
         examined, relevant = np.empty(n_pairs), np.empty(n_pairs)
@@ -73,7 +73,7 @@ class CCMEstimator(EMEstimator):
         def step(parameters: list[Floats], priors: list[Prior], following: list[Floats]) -> float:
             (α, τ), (prior,) = parameters, priors
             examined[:], relevant[:] = 0.0, 0.0
-            # with the relevant clicks as they are expected
+            # with the expected number of relevant clicks
             others = Others(leaves_out, prior[0] + clicked + coins * α, prior[1])
             chain_step(tails, (α, τ), others, (examined, relevant, sums, work))
             likelihood, users = sums[0], sums[1:]
@@ -116,7 +116,7 @@ class CCMEstimator(EMEstimator):
 
 @entry
 def chain_step(tails, law, others, expected):
-    """The expectations of one EM step, of what lies at the last click and below.
+    """Compute the expectations of one EM step for the positions from the last click down.
 
     Args:
         tails: as from `merge_tails`.

@@ -21,8 +21,8 @@ Ints = NDArray[np.int32]
 
 
 class Certain(NamedTuple):
-    """What exact EM need not count again, of each pair and of each group, which is a pair or a
-    position.
+    """Counts that stay the same in all steps of exact EM, for each pair and for each group (a pair
+    or a position).
 
     Attributes:
         displays, clicked: of each pair.
@@ -72,14 +72,14 @@ def by_query(queries: Ints, items: Ints, n_items: int) -> tuple[Long, Long, Ints
     shown = items[order]
     cells = np.where(shown < 0, -1, queries[order, None] * np.int64(n_items) + shown)
     codes, numbers = np.unique(cells, return_inverse=True)
-    n_gaps = int(codes[:1].sum() < 0)  # the code -1, of what lies below the end of a list
+    n_gaps = int(codes[:1].sum() < 0)  # the code -1 stands below the end of a list
     return order, codes[n_gaps:], numbers.reshape(items.shape).astype(np.int32) - n_gaps
 
 
 @kernel
 def list_length(row):
-    """How many positions of a list there are, of its items or the numbers of its pairs; at least
-    one.
+    """Return the number of positions of a list, given its items or the numbers of its pairs; at
+    least one.
     """
     n = len(row)
     while n > 1 and row[n - 1] < 0:
@@ -111,7 +111,7 @@ def counted(numbers: Ints, where: NDArray[np.bool_], size: int) -> Floats:
 def count_certain(
     pairs: Ints, clicks: NDArray[np.int8], last: Ints, n_pairs: int, by_pair: bool
 ) -> Certain:
-    """Count what exact EM need not count again.
+    """Count what stays the same in all steps of exact EM.
 
     Args:
         pairs, clicks: ``(N, K)``.
@@ -151,8 +151,8 @@ def distinct(rows: NDArray[np.integer]) -> tuple[Long, Long, Long]:
 
 
 def merge_tails(pairs: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:
-    """Merge the sessions of which exact EM sees the same: the last click, the item that it was on,
-    and all items below.
+    """Merge the sessions that exact EM cannot tell apart: those with the same last click, the same
+    item there, and the same items below.
 
     Args:
         pairs: ``(N, K)``, sorted by query.
@@ -162,7 +162,7 @@ def merge_tails(pairs: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:
         Of each kind, in the order of their first sessions: ``(M, K)`` the pairs of the first
         session, ``(M,)`` the position of the last click, and ``(M,)`` how many sessions there are.
     """
-    # Without a click all is known of the first position.
+    # Without a click everything is known about the first position.
     start = np.where(last < 0, 1, last)
     tails = np.where(np.arange(pairs.shape[1]) < start[:, None], -1, pairs)
     first, _, counts = distinct(np.column_stack([last, tails]))

@@ -1,4 +1,6 @@
-"""EM: the start, the stopping rule, extrapolated steps, and what other sessions say of an item."""
+"""EM: the start, the stopping rule, extrapolated steps, and what other sessions say about
+an item.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,16 @@ from .estimator import Estimator, Floats
 from .priors import UNIFORM, Prior
 
 Step = Callable[[list[Floats], list[Prior], list[Floats]], float]
-"""An EM step: given parameters, and the priors of those of pairs, it writes the parameters that
-follow into arrays like them, and returns the penalised log-likelihood of the former. What it does
-not write stays.
+"""An EM step. It takes parameters, the priors of the parameters of pairs, and arrays for the next
+parameters, in which it writes. It returns the penalised log-likelihood of the given parameters.
+Entries that it does not write stay.
 """
 Refit = Callable[[list[Prior]], list[Prior]]
-"""Given the priors of the last step, it returns those that fit the expectations of this step."""
+"""A function that takes the priors of the last step and returns those that fit the expectations of
+this step.
+"""
 SAME_PRIOR = 1.01
-"""A fitted prior of which a and b change by a smaller factor does not change."""
+"""A fitted prior counts as unchanged if a and b change by a smaller factor."""
 
 
 class ConvergenceWarning(UserWarning):
@@ -94,8 +98,8 @@ class EMEstimator(Estimator):
         return self
 
     def _last_change(self) -> float:
-        """Of the last plain step and, but for the first, of the one before it: alone it may be
-        short where the way is long.
+        """Return the change of the log-posterior in the last two steps, or in the only one. The
+        last step alone may be short although the way is long.
         """
         return float(np.abs(np.diff(self.log_posterior_[-3:])).sum())
 
@@ -146,7 +150,7 @@ class EMEstimator(Estimator):
                 further = extrapolated(before, point, following)
                 reached, beyond = climb(further)
                 is_better = reached >= height
-                if leaves_out:  # no likelihood is climbed: nearer to where nothing moves
+                if leaves_out:  # no likelihood grows: nearer to a fixed point is better
                     is_better = np.abs(beyond - further).max() <= np.abs(following - point).max()
                 if is_better:
                     point, height, following = further, reached, beyond
@@ -157,22 +161,22 @@ class EMEstimator(Estimator):
 
 
 def extrapolated(first: Floats, second: Floats, third: Floats) -> Floats:
-    """Where three points in a row lead to (SQUAREM); at most half-way from the third to 0 and to
-    1.
+    """Return the point to which three successive points lead (SQUAREM), at most half-way from the
+    third to 0 or 1.
     """
     step = second - first
     change = third - second - step
     size = float(np.linalg.norm(change))
     if size == 0.0:
         return third
-    length = max(float(np.linalg.norm(step)) / size, 1.0)  # 1 leads to the third
+    length = max(float(np.linalg.norm(step)) / size, 1.0)  # with 1 the result is the third point
     return np.clip(
         first + 2.0 * length * step + length**2 * change, third / 2.0, (1.0 + third) / 2.0
     )
 
 
 class Others(NamedTuple):
-    """What other sessions say of the attraction of items, by which EM without a given prior
+    """What other sessions say about the attraction of items, by which EM without a given prior
     explains a session.
 
     Attributes:
@@ -188,6 +192,8 @@ class Others(NamedTuple):
 
 @kernel
 def without(failures, mean, successes, least):
-    """The mean of a probability without some of its failures, of which the prior has ``least``."""
+    """The mean of a probability after some of its failures are taken away; at least ``least`` of
+    them, those of the prior, stay.
+    """
     rest = max(successes * (1.0 - mean) / mean - failures, least)
     return successes / (successes + rest)

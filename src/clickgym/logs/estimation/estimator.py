@@ -23,7 +23,9 @@ Clicks = NDArray[np.int8]
 Law = Callable[[Indices, Clicks], Floats]
 
 MODEL_ESTIMATORS: dict[str, type[Estimator]] = {}
-"""The estimators by the short names of their models: whatever names its ``model_class`` is here."""
+"""The estimators by the short names of their models; a subclass that sets ``model_class`` is
+entered here.
+"""
 
 
 class Estimator(ABC):
@@ -175,13 +177,13 @@ class Estimator(ABC):
         """The click model over some pairs of a query."""
 
     def _find(self, codes: NDArray[np.int64]) -> Indices:
-        """The indices of pairs among the fitted ones, P for those that are not there."""
+        """Return the indices of pairs among the fitted pairs; P for pairs that were not fitted."""
         index = np.minimum(np.searchsorted(self._codes, codes), len(self._codes) - 1)
         return np.where(self._codes[index] == codes, index, len(self._codes)).astype(np.int32)
 
     def _pairs_of(self, log: ClickLog) -> Indices:
-        """``(N, K)`` the numbers here of a log's pairs: P where nothing was fitted, -1 below the
-        end of a list.
+        """Return the numbers of a log's pairs among the fitted ones, ``(N, K)``: P where nothing
+        was fitted, -1 below the end of a list.
 
         Raises:
             ValueError: nothing was fitted.
@@ -200,8 +202,8 @@ class Estimator(ABC):
         return pairs
 
     def _logs(self, log: ClickLog, law: Law) -> Floats:
-        """``(N, K)`` the logarithms of the probabilities of what happened; 0 below the end of a
-        list.
+        """Return the logarithms of the probabilities of what happened, ``(N, K)``; 0 below the end
+        of a list.
 
         Args:
             log: the sessions to score.
@@ -235,7 +237,7 @@ def marginals_of_lists(marginals: Callable[..., None]) -> Callable[..., None]:
 
 
 def filled(kernel: Callable[..., None], shape: tuple[int, ...], *arguments: Any) -> Floats:
-    """An array that a kernel, whose last argument it is, has written."""
+    """Return an array that a kernel fills; it is the kernel's last argument."""
     result = np.empty(shape)
     kernel(*arguments, result)
     return result
