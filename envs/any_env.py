@@ -82,8 +82,8 @@ def check_shows_clicks(env: gym.Env, n_positions: int | None = None) -> int:
 
 
 def clicks_shown(space: gym.Space[Any]) -> int:
-    """How many clicks an observation of a space shows; 0 if it does not consist of clicks and has
-    none as ``"clicks"``.
+    """Return how many clicks an observation of a space shows; 0 if it neither consists of clicks
+    nor has them as ``"clicks"``.
     """
     clicks = space.get("clicks", space) if isinstance(space, Dict) else space
     shape, dtype = clicks.shape or (), clicks.dtype
@@ -91,21 +91,23 @@ def clicks_shown(space: gym.Space[Any]) -> int:
 
 
 def own_step_of(env: gym.Env) -> ClickEnv | None:
-    """Return the `ClickEnv` under the wrappers of an environment; None if it is of another package,
-    or its class has a ``step`` of its own.
+    """Return the `ClickEnv` under the wrappers of an environment; None if the environment is of
+    another package, or its class has its own ``step``.
     """
     core = env.unwrapped
     return core if isinstance(core, ClickEnv) and type(core).step is ClickEnv.step else None
 
 
 def users_of(env: Any) -> Users | None:
-    """Return the users of an environment, wrapped or not; None of those of another package."""
+    """Return the users of an environment, wrapped or not; None for an environment of another
+    package.
+    """
     core = env.unwrapped
     return core.model if isinstance(core, BaseClickEnv) else None
 
 
 def query_of(env: Any) -> int | None:
-    """The query that an environment plays, if its users have several; None otherwise."""
+    """Return the query that an environment plays if its users have several; None otherwise."""
     users = users_of(env)
     return env.unwrapped.state.query.item(0) if users and users.n_queries > 1 else None
 
@@ -212,14 +214,16 @@ NOT_IN_LABELS = (
     *("instance", "name", "render_mode", "max_episode_steps"),
     *("num_envs", "vectorization_mode", "vector_kwargs", "wrappers", "autoreset_mode"),
 )
-"""Arguments of ``gym.make`` and ``gym.make_vec`` that stand elsewhere, or say nothing of users."""
+"""Arguments of ``gym.make`` and ``gym.make_vec`` that labels leave out: results show them
+elsewhere, or they do not change the users.
+"""
 
 
 def label_of(env: Any) -> str:
-    """Return the label of an environment in results, as a sweep writes it: its id with the
-    arguments that it got, but for the instance, and for the parameters of users who have a name.
-    Where there is no id, or arguments cannot be written, its name and the `BaseClickEnv.mark` of
-    its users.
+    """Return the label of an environment in results, as a sweep writes it: its id with its
+    arguments, without the instance and without the parameters of users who have a name. If there is
+    no id, or if arguments cannot be written, it is the environment's name with the
+    `BaseClickEnv.mark` of its users.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -238,7 +242,7 @@ def label_of(env: Any) -> str:
         }
         limit = spec.kwargs.get("max_episode_steps", spec.max_episode_steps)
         if limit != usual.max_episode_steps and getattr(users_of(env), "may_leave", False):
-            arguments["max_episode_steps"] = limit  # users leave earlier: other users
+            arguments["max_episode_steps"] = limit  # users who leave earlier are other users
         if label := written_spec(spec.id, arguments):
             return label
     if not isinstance(core, BaseClickEnv):

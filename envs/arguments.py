@@ -23,7 +23,9 @@ FORMS: dict[str, type[Users] | None] = {
     "Contextual": ContextualModel,
     "Queries": QueryUsers,
 }
-"""The prefixes of ids, and the users that each makes of a click model; None: those of the model."""
+"""The prefixes of ids, and the users that each of them makes of a click model; None stands for the
+model itself.
+"""
 
 
 OF_ENVIRONMENT = ("instance", "n_positions", "reward", "cutoff", "reference", "render_mode")
@@ -76,7 +78,7 @@ def described_users(
                 raise TypeError(f"n_items is fixed by the instance or parameters; try {fitting}")
             if parameter not in known:
                 accepted = dict.fromkeys([*known, *OF_ENVIRONMENT])
-                # TorchRL leaves out an argument if it finds Python's words for it.
+                # TorchRL tries again without an argument if it finds Python's words for it.
                 words = f"unexpected keyword argument {parameter!r}"
                 raise TypeError(words + suggestions(parameter, accepted))
         if instance is not None:
@@ -94,26 +96,28 @@ def described_users(
     if instance is None:
         raise ValueError(f"a {kind} has no default instance: give instance=... or its parameters")
     loaded = load_instance(instance)
-    # Candidates change from session to session: a production list would be of none of them.
+    # Candidates change from session to session, so they have no production list.
     initial_ranking = None if form == "Contextual" else loaded.initial_ranking
     scale = float(loaded.estimation.get("scale", 1.0))
     return Described(loaded.model(kind, n_positions), loaded.name, initial_ranking, scale)
 
 
 def _own(users: Users, n_positions: int | None, name: str | None) -> Described:
-    """Return users of one's own, whose name has an ending by which others of this name differ."""
+    """Return the user's own users. Their name ends with a mark of their parameters, by which users
+    of the same name differ.
+    """
     users = users if n_positions is None else users.with_positions(n_positions)
     return Described(users) if name is None else Described(users, f"{name} {mark(users.to_dict())}")
 
 
 def mark(what: Any) -> str:
-    """Return six letters and digits by which something is told from others."""
+    """Return six letters and digits that identify a description."""
     return sha256(json.dumps(what, default=int).encode()).hexdigest()[:6]
 
 
 def forms_of(model: Any) -> tuple[str, ...]:
-    """Return the forms of the ids of users; the contextual form requires an attraction, and that of
-    queries requires parameters.
+    """Return the forms of the ids of users. The contextual form requires an attraction, and the
+    form with queries requires parameters.
     """
     if not hasattr(model, "short"):
         return ("",)

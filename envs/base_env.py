@@ -57,7 +57,9 @@ class BaseClickEnv:
     _is_open: bool = False
     """Whether a list can be shown: from `reset` until a stateful user leaves."""
     _kernels: Any = None
-    """Those of the present task; None after a change and in copies, which cannot be sent."""
+    """The kernels of the present task; None after a change of the users, and in copies, because
+    kernels cannot be sent to another process.
+    """
 
     def _set_up(
         self,
@@ -67,7 +69,7 @@ class BaseClickEnv:
         cutoff: int | None,
         reference: ArrayLike | None,
     ) -> gym.Space[Any]:
-        """Make the streams of the users; return the observation space of one."""
+        """Make the streams of sessions; return the observation space of one stream."""
         self.model, self.instance, self.initial_ranking, self.feature_scale = users
         self.reward = self.model.default_reward if reward is None else reward
         self.cutoff, self.reference = cutoff, reference
@@ -84,7 +86,7 @@ class BaseClickEnv:
 
     @property
     def mark(self) -> str:
-        """Six letters and digits by which users and their reward are told from others."""
+        """Six letters and digits that identify the users and their reward."""
         reference = None if self.reference is None else np.asarray(self.reference).tolist()
         return mark([self.model.to_dict(), self.reward, self.cutoff, reference])
 
@@ -159,8 +161,9 @@ class BaseClickEnv:
             ) from error
 
     def _count(self, steps: int, sessions: int) -> None:
-        """Count steps of every stream, which end at or before a change of the users, and the
-        sessions of all streams in these steps; at a change draw the first session of the new users.
+        """Count steps of every stream, and the sessions of all streams in these steps. The steps
+        end at or before a change of the users; at a change, draw the first session of the new
+        users.
         """
         self.steps += steps
         self.n_simulated += sessions

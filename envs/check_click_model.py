@@ -18,12 +18,12 @@ from .instances.families import drawn_model
 from .task import REWARDS
 
 SIZES = ((1, 1), (4, 3), (6, 5))
-"""Items and positions of the models."""
+"""The numbers of items and positions of the models."""
 SESSIONS = 40_000
 PYTHON_SESSIONS = 200
 """Sessions of each list in which kernels run as Python functions."""
 SIGMAS = 5.5
-"""The difference of a frequency and its probability, in standard errors, that counts as a fault."""
+"""A frequency and its probability that differ by more standard errors than this are a fault."""
 EXACT = 1e-9
 
 

@@ -171,7 +171,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
             "regret": regret,
             "optimal_reward": optimum,
         }
-        task, state = self.task, self.state  # of the next session
+        task, state = self.task, self.state  # those of the next session
         info |= task.info(state, 0)
         observation = task.observe(state, 0, self.shown.clicks.copy())
         return observation, reward, has_left, False, info

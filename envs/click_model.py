@@ -53,7 +53,9 @@ theorem gives the best list.
 """
 
 MORE = 1.0 + 1e-12
-"""The factor by which a list must be better than the best so far: rounding alone is not enough."""
+"""A list must be better than the best so far by this factor, because a smaller difference may be
+rounding.
+"""
 
 
 class Search(NamedTuple):
@@ -273,8 +275,8 @@ class ClickModel(Users, abstract=True):
         return type(self)(**arguments)
 
     def _arguments(self) -> dict[str, Any]:
-        """Return the arguments of the constructor: the parameters, and a size that no shape of them
-        has.
+        """Return the arguments of the constructor: the parameters, and the sizes that no shape of a
+        parameter has.
         """
         letters, sizes = "".join(self.shapes.values()), {}
         if "L" not in letters:
@@ -323,14 +325,14 @@ class ClickModel(Users, abstract=True):
     # ---------------------------------------------------------------------------- private methods
 
     def _expectation(self, ranking: NDArray[np.int64], reward: int, cutoff: int) -> float:
-        """`expected_reward` by the kernels' code of a reward. The kernel runs as Python, with the
-        same digits: to compile it takes longer than thousands of calls.
+        """Return `expected_reward` for a reward given by the kernels' code. The kernel runs as
+        Python, with the same digits: compiling it takes longer than thousands of calls.
         """
         scratch = np.empty(self.n_positions + 1)
         return float(self.expected_kernel(self.parameters, ranking, reward, cutoff, scratch))
 
     def _best_list(self, reward: int, cutoff: int) -> NDArray[np.int64]:
-        """`optimal_ranking` by the kernels' code of a reward."""
+        """Return `optimal_ranking` for a reward given by the kernels' code."""
         order, places = best_first(self._merits()), self._places(reward, cutoff)
         if places is not None:
             head = order[places]
@@ -349,8 +351,8 @@ class ClickModel(Users, abstract=True):
         return None
 
     def _examination_bounds(self) -> NDArray[np.float64]:
-        """Return for each position an upper bound of its examination in any list (for the
-        search).
+        """Return for each position an upper bound on its examination in any list, for the
+        search.
         """
         return np.ones(self.n_positions)
 
@@ -359,8 +361,8 @@ class ClickModel(Users, abstract=True):
         return self.parameters.attraction if "attraction" in self.shapes else np.ones(self.n_items)
 
     def _click_bounds(self) -> NDArray[np.float64]:
-        """Return for each item an upper bound of its click probability if examined (for the
-        search).
+        """Return for each item an upper bound on its click probability if examined, for the
+        search.
         """
         return self._merits()
 
@@ -398,7 +400,7 @@ class OfModels(Users, abstract=True):
     models: list[ClickModel]
 
     def _of(self, models: list[ClickModel]) -> Self:
-        """Return users of the same kind of other click models."""
+        """Return users of the same kind, made of other click models."""
         raise NotImplementedError
 
     @property

@@ -82,8 +82,8 @@ class Meter:
         return due, self.at_checkpoints[self._reached :]
 
     def advance(self, sessions: int) -> None:
-        """Count ``sessions`` that are added to ``totals`` already, which are kept at the
-        checkpoints among them.
+        """Count ``sessions`` that ``totals`` contains already, as ``at_checkpoints`` has the totals
+        at the checkpoints among them.
         """
         self.step += sessions
         if self.step >= self.next_checkpoint:

@@ -17,7 +17,7 @@ from .click_model import ClickModel, OfModels, click_models_of
 from .task import ClickUsers, Kernels, Task, click_session
 
 KNOWLEDGE = {"examination": 1, "browsing": 2}
-"""What agents may know of users, with the number of its axes, each of K positions."""
+"""What agents may know about users, with the number of its axes, each of K positions."""
 
 
 class Queries(NamedTuple):
@@ -252,12 +252,12 @@ class QueryUsers(OfModels):
         known = {key: rows[(slice(k),) * rows.ndim] for key, rows in self.agent_knowledge.items()}
         return type(self)(models, self.n_sessions, known)
 
-    def with_positions(self, n_positions: int) -> Self:  # as it is: there are many models
+    def with_positions(self, n_positions: int) -> Self:  # not copied: there are many models
         return self if n_positions == self.n_positions else super().with_positions(n_positions)
 
 
 def means_of(models: Sequence[ClickModel]) -> dict[str, Floats]:
-    """Return the means over some queries of what agents may know of each."""
+    """Return the means over some queries of what agents may know about each."""
     known = {source: [model.knowledge(source) for model in models] for source in KNOWLEDGE}
     return {
         source: np.mean(values, axis=0) for source, values in known.items() if values[0] is not None

@@ -22,7 +22,7 @@ PAPER, INK, EXAMINED, CLICKED = "#f5f6f8", "#1f2733", "#fff0c2", "#cfe2fb"
 
 def page_of(env: Any) -> list[str]:
     """Return the lines of the page of a `ClickEnv`: a heading, a line for each position, and the
-    best list where all sessions have one.
+    best list if it is the same in all sessions.
     """
     lines = [f"{env.spec.id if env.spec else type(env.model).__name__} | {env.instance}"]
     lines[0] += f" | session {env.steps:,} | regret {env.regret:z,.2f}"

@@ -26,9 +26,9 @@ FACTS = {
 }
 """The columns of rows that say what a run was; what is unknown, or does not apply, is null."""
 TOTALS = {"step": int, "regret": float, "reward": float, "clicks": int}
-"""Those of its checkpoints; further metrics follow."""
+"""The columns of a run's checkpoints; further metrics follow."""
 TIMED = {"engine": str, "seconds": float}
-"""Those that may differ from one repetition to the next."""
+"""The columns that may differ when a run is repeated."""
 
 
 OWN_LOOP = "own loop"

@@ -56,8 +56,8 @@ def weigh_items(gain, continuation, ratio):
 
 @kernel
 def choose_items(gain, continuation, terminal, order, values, ranking):
-    """Write the best list into ``ranking`` and return its value, in O(L·K), from the best ``order``
-    of all items; arguments as of `scan`.
+    """Write the best list into ``ranking`` and return its value, in O(L·K), given the best
+    ``order`` of all items; other arguments as in `scan`.
     """
     n_items, n_chosen = len(gain), len(ranking)
     values[n_items, 0] = terminal

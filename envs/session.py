@@ -21,11 +21,11 @@ class Shown(NamedTuple):
     uniforms: Annotated[Floats, "U"]
     clicks: Annotated[Bytes, "K"]
     examined: Annotated[Bytes, "K"]
-    listed: Annotated[Ints, "L", -1]  # the number of the last list with each item, also if refused
+    listed: Annotated[Ints, "L", -1]  # the number of the last list with each item, refused or not
     n_lists: Annotated[Ints, "1"]
-    n_sessions: Annotated[Ints, "1"]  # the number of the last list that has its clicks
+    n_sessions: Annotated[Ints, "1"]  # the number of the last list with clicks
     ranking: Annotated[Ints, "K"]  # the list of a single step
-    draws: Annotated[Flags, "1"]  # in the compiled loop: whether users draw what follows
+    draws: Annotated[Flags, "1"]  # in the compiled loop: whether the users are drawing
 
 
 class Batch(NamedTuple):
@@ -79,7 +79,7 @@ def play_session(session: Callable[..., Any]) -> Callable[..., tuple[bool, float
             return False, 0.0, 0.0, -1
         for k in range(len(shown.uniforms)):
             shown.uniforms[k] = rng.random()
-        first = np.int64(0)  # a constant has a type of its own, for which numba compiles again
+        first = np.int64(0)  # numba would compile again for the type of a constant
         realised, expectation, satisfied = session(
             users, state, first, ranking, shown.uniforms, shown.clicks, shown.examined
         )

@@ -23,7 +23,7 @@ from ..core.kernels import entry, kernel
 
 _INT64 = np.dtype(np.int64)
 SORTED = 400
-"""Up to so many items, a list is drawn faster by sorting random numbers."""
+"""Up to this number of items, a list is drawn faster by sorting random numbers."""
 
 
 def best_first(values: ArrayLike) -> NDArray[np.int64]:
@@ -84,8 +84,8 @@ def check_ranking(ranking: ArrayLike, n_items: int, n_positions: int) -> NDArray
 
 
 def check_items(action: ArrayLike, n_items: int, n_positions: int) -> NDArray[np.int64]:
-    """Check that an action holds K items, which may be repeated; arguments, result and errors
-    otherwise as of `check_ranking`, but the result is always a copy.
+    """Check that an action holds K items, which may be repeated, and return a copy. Arguments and
+    other errors are those of `check_ranking`.
     """
     array = as_array("ranking", action)
     if array.shape != (n_positions,):

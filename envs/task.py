@@ -121,7 +121,7 @@ class Task:
         return None
 
     def observed(self, state: Any, keys: tuple[str, ...]) -> tuple[NDArray[Any], ...]:
-        """Return what an agent's kernels get of the first stream for the keys of an observation,
+        """Return what an agent's kernels get from the first stream for the keys of an observation,
         as views of the state. A field with one value for each stream is an array ``(1,)``.
         """
         rows = [getattr(state, self.fields.get(key, key)) for key in keys]

@@ -183,7 +183,7 @@ class Users(ABC):
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.to_dict() == other.to_dict()
 
-    def __hash__(self) -> int:  # of what is quick to ask; equal users have the same
+    def __hash__(self) -> int:  # made of what is quick to compute; equal users have equal hashes
         return hash((type(self), self.n_items, self.n_positions))
 
 

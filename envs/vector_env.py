@@ -180,8 +180,8 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         return observations, rewards, terminated, truncated, infos
 
     def _lists_of(self, actions: Any, ignored: Masks | None) -> NDArray[np.int64]:
-        """Return the actions as a new array of lists, which may have bad items, with 0 in the rows
-        that are ignored; if all are, so is what they are.
+        """Return the actions as a new array of lists, in which items may still be bad. Rows that
+        are ignored become 0; if all rows are, the actions are not read.
         """
         if ignored is not None and ignored.all():
             return np.zeros(self._shape, np.int64)
@@ -201,8 +201,8 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
     def _simulate(
         self, rankings: NDArray[np.int64]
     ) -> tuple[NDArray[np.int8], NDArray[np.float64], Infos]:
-        """Simulate a session of every stream, and draw what follows; a stream whose user has left
-        gets a new one.
+        """Simulate a session of every stream, and draw the next one; a stream whose user has left
+        gets a new user instead.
 
         Args:
             rankings: ``(B, K)`` lists; those of streams whose users have left are ignored.
@@ -225,8 +225,8 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         return batch.clicks.copy(), batch.realised.copy(), infos
 
     def _shown_for(self, rankings: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return what is shown for lists of which some are bad; those of streams whose users have
-        left are ignored.
+        """Return the lists that are shown where some of the given ones are bad; lists of streams
+        whose users have left are ignored.
 
         Raises:
             ValueError: an item is out of range; the message names its stream and position.
@@ -249,7 +249,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         terminated = begins.copy()
         self._episode_steps += every if restarting is None else ~restarting
         truncated = self._episode_steps == self.max_episode_steps
-        begins |= truncated  # draw another user, as after one who has left
+        begins |= truncated  # draw a new user, as for one who has left
         self._episode_steps[begins] = 0
         return terminated, truncated, bool(begins.any())
 
@@ -317,11 +317,11 @@ def _merged(infos: Mapping[str, Any], others: Mapping[str, Any]) -> Infos:
 def played(
     observations: Any, infos: dict[str, Any]
 ) -> tuple[NDArray[np.bool_], NDArray[np.int8], dict[str, Any]]:
-    """Return of a step of a `ClickVectorEnv` which streams played a session, ``(B,)``, the clicks
+    """Return which streams played a session in a step of a `ClickVectorEnv`, ``(B,)``, their clicks
     ``(B, K)``, and the infos with ``ranking``, ``regret`` and ``expected_reward``.
     """
     clicks, final = clicks_of(observations), infos.get("final_info")
-    if final is None:  # with NEXT_STEP, some may only be reset
+    if final is None:  # with NEXT_STEP, some streams may only be reset
         return infos.get("_regret", np.zeros(len(clicks), np.bool_)), clicks, infos
     clicks = clicks.copy()
     for b in np.flatnonzero(infos["_final_obs"]):

@@ -285,7 +285,7 @@ class ContextualModel(Users):
         if source != "examination":
             return None
         weights = self.base.position_weights()
-        if weights is None:  # where candidates matter, those that are all alike
+        if weights is None:  # if they depend on the candidates: those for equal candidates
             weights = self.mean.examination_probabilities(range(self.base.n_positions))
         return weights
 
@@ -319,7 +319,7 @@ class ContextualModel(Users):
 
 
 def _features(items: ArrayLike) -> NDArray[Any]:
-    """Return features as floats: a copy, but of read-only float32, which stays as it is."""
+    """Return features as floats, in a copy; read-only float32 is returned as it is."""
     singles = isinstance(items, np.ndarray) and items.dtype == np.float32
     is_shared = singles and not items.flags.writeable  # type: ignore[union-attr]
     features = numbers("items", items, (None, None), copy=not is_shared, single=True)

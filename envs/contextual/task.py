@@ -72,7 +72,7 @@ class CandidateUsers(NamedTuple):
     """The users of a click model whose items are drawn from a pool."""
 
     model: Any  # the parameters of the click model
-    values: tuple[NDArray[np.float64], ...]  # p times (L,): working memory, and what ``model`` has
+    values: tuple[NDArray[np.float64], ...]  # p times (L,): working memory, part of ``model``
     reward: int
     cutoff: int
     scratch: NDArray[np.float64]

@@ -214,7 +214,9 @@ def drawn_model(
 
 
 def child_rng(seed: int, *key: int) -> np.random.Generator:
-    """Return a generator that is independent of those with the same seed and other keys."""
+    """Return a generator that is independent of the generators with the same seed and
+    another key.
+    """
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
@@ -370,7 +372,9 @@ def _two_laws(
 
 
 def _mixture(models: Sequence[ClickModel], weight: float, like: Instance) -> Instance:
-    """Return a mixture of two models over the items of an instance; ``weight`` is of the first."""
+    """Return a mixture of two models over the items of an instance; ``weight`` is the share of the
+    first.
+    """
     mixture = MixtureModel(models, [weight, 1.0 - weight])
     return instance_of([mixture], like.origin, like.initial_ranking)
 

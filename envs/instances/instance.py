@@ -280,7 +280,9 @@ def load_instance(name: AnyInstance) -> Instance:
 # Cached: most programs use few instances, and users are immutable.
 @lru_cache(maxsize=8)
 def _made(name: str, base: str, make: Callable[..., Instance], models: object) -> Instance:
-    """Make an instance by its whole name; ``models`` are those that families hold."""
+    """Make an instance from its whole name. ``models`` are the registered click models: with
+    others, the cache makes it again.
+    """
     signature = {} if make is _shipped else inspect.signature(make).parameters
     values = {key: parameter.default for key, parameter in signature.items()}
     kinds = {key: type(default) for key, default in values.items()} | {"shuffle": int}
@@ -362,7 +364,7 @@ def _from_content(name: str, content: Mapping[str, Any], where: object) -> Insta
         models = {model.kind: model for model in made}
         instance = Instance(**fields | {"models": models})
         for kind in models:
-            instance.model(kind)  # its sizes
+            instance.model(kind)  # checks its sizes
         return instance
     except (TypeError, ValueError) as error:
         raise ValueError(f"{where}: {error}") from None

@@ -73,8 +73,8 @@ def _queries(
 def _users(
     split: str, n_items: int, n_positions: int, n_sessions: int, most: float, kind: str
 ) -> QueryUsers:
-    """Return the users of a split under a click model; of all splits agents are told the means of
-    the training split.
+    """Return the users of a split under a click model. For every split, agents are told the means
+    of the training split.
     """
     train = [_query(kind, n_items, n_positions, most, seed) for seed in SPLITS["train"]]
     if split == "train":
@@ -92,7 +92,7 @@ def _query(kind: str, n_items: int, n_positions: int, most: float, seed: int) ->
     """
     rng = child_rng(seed, 5)
     level, spread, fading = rng.random(3)
-    middle = most * 0.05 ** (1.0 - level)  # from most / 20 to most, alike in the logarithm
+    middle = most * 0.05 ** (1.0 - level)  # from most / 20 to most, uniform in the logarithm
     scale = 0.3 + 1.2 * spread
     eta = 0.3 + 1.7 * fading
     logit = np.log(middle / (1.0 - middle))

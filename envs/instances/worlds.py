@@ -94,8 +94,8 @@ def _linear(
 
 
 def _split(users: str, n_users: int) -> slice:
-    """Return which users of a world are there: ``"all"``, the first three quarters to ``"train"``
-    on, or the others to ``"test"``.
+    """Return which users of a world a split has: ``"all"``, ``"train"`` (the first three quarters)
+    or ``"test"`` (the others).
     """
     check_choice("users", users, ("all", "train", "test"))
     if users == "all":
@@ -109,8 +109,8 @@ def _split(users: str, n_users: int) -> slice:
 def _with_candidates(
     query: str, n_items: int, n_positions: int, n_pool: int, seed: int
 ) -> tuple[list[tuple[ClickModel, dict[str, Any]]], str]:
-    """Return the click models of an instance that have attractions, each with its other item
-    parameters for the pool, drawn uniformly; and the origin of the instance.
+    """Return the click models of an instance that have attractions, with their other item
+    parameters drawn uniformly for the pool; and the origin of the instance.
     """
     source, bases = load_instance(query), []
     for model in click_models(source):
@@ -201,7 +201,8 @@ def _world(
     seed: int,
 ) -> Instance:
     """Return an instance of random users and items, with the attraction ``σ(a z + b)`` of
-    standardised scores z, a = `SHARPNESS`. A split of the users is of the world of all of them.
+    standardised scores z, a = `SHARPNESS`. The users of a split belong to the same world as all
+    users.
 
     ⚠ b is not a constant: bisection finds the b for which the mean attraction over all pairs is
     ``rate``, for every seed. ⚠ All users have the same b: with separate ones, users would differ

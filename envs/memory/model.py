@@ -275,7 +275,7 @@ class CascadeMDP(Users):
         _, best = self._improve(np.zeros(self.n_states))
         largest = max(float(self.click_rewards.max(initial=0.0)), 1e-300) * self.mean_sessions
         value = np.full(self.n_states, -math.inf)
-        while True:  # policy iteration: ends, because each of finitely many policies is better
+        while True:  # policy iteration ends: each policy is better, and their number is finite
             better = self.policy_value(best)
             if (better <= value + TOLERANCE * largest).all():
                 return self._improve(value)[0], best
@@ -283,7 +283,9 @@ class CascadeMDP(Users):
             best = self._improve(value)[1]
 
     def _improve(self, value: Floats) -> tuple[Floats, Lists]:
-        """Return the best lists, after their values, for these values of the next states."""
+        """Return the values of the best lists, and these lists, for given values of the next
+        states.
+        """
         worth = self.worth(value)
         lists = np.empty((self.n_states, self.n_positions), np.int64)
         for state, (q, w) in enumerate(zip(self.attraction, worth, strict=True)):
@@ -293,7 +295,9 @@ class CascadeMDP(Users):
 
 
 def _list_value(attraction: Floats, worth: Floats, ranking: Lists) -> float:
-    """``Σ_k Π_{j<k} (1 - q(d_j)) q(d_k) w(d_k) + Π_j (1 - q(d_j)) w(⊥)``."""
+    """Return ``Σ_k Π_{j<k} (1 - q(d_j)) q(d_k) w(d_k) + Π_j (1 - q(d_j)) w(⊥)``, the worth of a
+    list.
+    """
     q = attraction[ranking]
     reached = np.concatenate([[1.0], np.cumprod(1.0 - q)])
     return float(weighted_sums(reached[:-1] * q, worth[ranking]) + reached[-1] * worth[-1])

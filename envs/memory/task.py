@@ -42,7 +42,7 @@ class State(NamedTuple):
 
 @kernel
 def row_of(user):
-    """Return the row of the numbers of sessions left: of ``worth``, ``value`` and best lists."""
+    """Return the row of ``worth``, ``value`` and best lists for the sessions that are left."""
     return max(user[2] - 1, 0)
 
 

@@ -22,7 +22,7 @@ from ..spaces import RankedList, without_repeats
 
 
 class OfLists:
-    """What the action spaces have in common.
+    """Base class of the action spaces.
 
     Args:
         lists: the action space of the environment.

@@ -142,10 +142,10 @@ class EpisodeCountsVector(VectorWrapper):
         counts, over = self._counts, terminated | truncated
         if not over.any():
             counts.add(infos["ranking"], clicks)
-        else:  # those of the sessions that ended an episode are among the final ones
+        else:  # infos keep the sessions that ended an episode apart
             last, final = clicks.copy(), infos["final_info"]
             last[over] = np.stack(infos["final_obs"][over])
-            counts.add(final["ranking"], last)  # of all streams
+            counts.add(final["ranking"], last)  # has all streams
             rows = counts.observed()
             for b in np.flatnonzero(over):
                 infos["final_obs"][b] = {"clicks": last[b], "counts": rows[b]}

@@ -158,7 +158,7 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         self.action_space = choices
         self.observation_space = space_of_drafts(choices)
         self._draft, self._is_one_list = Draft(choices), lists_are_episodes(env)
-        self._observation: Any = None  # the last one of env; None where its episode is over
+        self._observation: Any = None  # the last observation of env; None if its episode is over
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

@@ -25,13 +25,13 @@ from .item_by_item import Choices
 
 
 class _Recorded:
-    """What both wrappers measure, as a `Result`."""
+    """Base class of both wrappers: it keeps what they measure, and makes a `Result` of it."""
 
     env: Any
     _seed: int | None = None
-    """That of the reset before the first session."""
+    """The seed of the reset before the first session."""
     _n_simulated = 0
-    """The sessions that the environment has simulated, until the last one that was measured."""
+    """The number of sessions that the environment had simulated when the last one was measured."""
 
     def _begin(self) -> None:
         self.meter = Record()
@@ -49,7 +49,7 @@ class _Recorded:
         return start
 
     def _finish(self, query: int | None = None) -> None:
-        """Note the end of a step, which played a query, if the users have several."""
+        """Note the end of a step, and its query if the users have several."""
         self._queries.add(query)
         self._seconds = clock() - self._started
         self._n_simulated = getattr(self.env.unwrapped, "n_simulated", 0)
