@@ -32,7 +32,7 @@ _OF_TORCH = {
     "RegretCallback": "regret_callback",
     "vec_env": "vec_env",
 }
-"""What imports torch, at its first use, and the modules in which it is."""
+"""Names that are imported at their first use, because they import torch, and their modules."""
 
 if find_spec("stable_baselines3"):  # otherwise a star import would fail
     __all__ += _OF_TORCH

@@ -32,7 +32,9 @@ class UnsuitedError(ValueError):
 
     @classmethod
     def of_all(cls, errors: Mapping[str, UnsuitedError]) -> UnsuitedError:
-        """Return the error that names all agents, by their labels, those of one reason together."""
+        """Return one error for several agents by label, in which agents with the same reason stand
+        together.
+        """
         names: dict[str, list[str]] = {}
         for label, error in errors.items():
             names.setdefault(error.reason, []).append(label)
@@ -45,20 +47,24 @@ class UnsuitedError(ValueError):
 
 
 class EnvTraits(NamedTuple):
-    """What decides which engine can run agents in an environment."""
+    """The traits of an environment that decide which engine can run agents in it."""
 
     name: str
-    """Of the environment."""
+    """The name of the environment."""
     layer: str
     """The class of the outermost wrapper that counts, or of the environment itself."""
     obstacle: str
-    """Why only its own ``step`` can run its sessions; empty if compiled code can, too."""
+    """Why only the environment's own ``step`` can run its sessions; empty if compiled code can,
+    too.
+    """
     changing: str
-    """The class of its users, if they change at given steps; else empty."""
+    """The class of the users, if they change at given steps; otherwise empty."""
     shown: tuple[str, ...]
     """The keys of its observations, if these are dicts, and of `Task.fields`."""
     sizes: Mapping[str, int]
-    """Its ``n_items``, ``n_positions``, ``n_features`` and ``n_states``; 0 of what it lacks."""
+    """The environment's ``n_items``, ``n_positions``, ``n_features`` and ``n_states``; 0 where it
+    has none.
+    """
     n_queries: int = 1
     """The number of queries, of which an episode plays one."""
     observation_space: Any = None
@@ -71,7 +77,7 @@ class BaseAgent:
     """
 
     observes: ClassVar[tuple[str, ...]] = ()
-    """The keys of an observation that the agent reads beside the clicks: ``"features"`` of
+    """The keys of an observation that the agent reads besides the clicks: ``"features"`` of
     candidates, the ``"state"`` of a stateful user.
     """
 

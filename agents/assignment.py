@@ -13,8 +13,8 @@ ROUNDING = 1e-12  # sums of weights this close are equal
 
 @kernel
 def is_better(loss, distance, current, place):
-    """Whether a path costs less than another; if the costs differ only by rounding, whether its
-    previous place comes first.
+    """Whether a path costs less than another. If the costs differ only by rounding, the path whose
+    previous place comes first is better.
     """
     if loss == distance or abs(loss - distance) > ROUNDING:
         return loss < distance

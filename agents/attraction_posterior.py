@@ -21,7 +21,7 @@ ROUNDING = 1e-6
 
 @kernel
 def log_density(state, item, x):
-    """S log θ + Σ_l (N_l - S_l) log(1 - κ_l θ), the log posterior up to a constant."""
+    """Return S log θ + Σ_l (N_l - S_l) log(1 - κ_l θ), the log posterior up to a constant."""
     result = state.clicks[item] * math.log(x) if state.clicks[item] > 0 else 0.0
     for k in range(len(state.examination)):
         if state.misses[item, k] > 0:

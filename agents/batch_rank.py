@@ -17,7 +17,7 @@ from .kernels import kl_lower, kl_upper, shuffle_front, sort_stably
 
 
 class State(NamedTuple):
-    # For each item, which belongs to at most one active batch.
+    # For each item; an item belongs to at most one active batch.
     clicks: Annotated[Ints, "L"]  # c_{b,ℓ}(d)
     observed: Annotated[Ints, "L"]  # n_{b,ℓ}(d), at most n_ℓ
     upper: Annotated[Floats, "L"]  # U_{b,ℓ}(d)

@@ -40,7 +40,7 @@ class State(NamedTuple):
     upper: Annotated[Floats, "S L", 1.0]  # the optimistic attraction q
     worth: Annotated[Floats, "L+1"]  # w; this and the following fields are working memory
     labels: Annotated[Ints, "L", range]  # a random order, which breaks ties
-    gain: Annotated[Floats, "L"]  # of `scan`, like the five that follow
+    gain: Annotated[Floats, "L"]  # working memory of `scan`, like the five fields that follow
     continuation: Annotated[Floats, "L"]
     ratio: Annotated[Floats, "L"]
     order: Annotated[Ints, "L", range]

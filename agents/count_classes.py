@@ -115,8 +115,8 @@ def class_at(state, place):
 
 @kernel
 def order_of_counts(state, item, other):
-    """Return which item has more examinations, or as many and more clicks: -1 for ``other``, 0 for
-    none, 1 for ``item``.
+    """Return which item has more examinations, or as many examinations and more clicks: -1 for
+    ``other``, 0 for neither, 1 for ``item``.
     """
     more = state.examined[item] - state.examined[other]
     return np.sign(more if more != 0 else state.clicks[item] - state.clicks[other])
@@ -158,8 +158,8 @@ def update_classes(state, ranking, clicks):
 
 
 class IndexAgent(CompiledAgent):
-    """Base class of agents that keep classes of items from `LARGE` items on, unless a subclass of
-    theirs has other kernels, other first values or further hyper-parameters.
+    """Base class of agents that keep classes of items from `LARGE` items on. A subclass with other
+    kernels, other first values or further hyper-parameters keeps an index for each item.
     """
 
     def _has_classes(self) -> bool:
@@ -171,7 +171,7 @@ class IndexAgent(CompiledAgent):
     def _first_state(self) -> Any:
         if self._has_classes():
             kernels = {"rank_kernel": rank_classes, "update_kernel": update_classes}
-            vars(self).update(kernels, state_type=ClassState)  # those of this agent, not its class
+            vars(self).update(kernels, state_type=ClassState)  # of the agent, not its class
         return super()._first_state()
 
     def first_values(self) -> dict[str, Any]:

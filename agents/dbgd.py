@@ -14,12 +14,12 @@ from .compiled import ContextualAgent
 from .kernels import rank_by_draw
 
 NO_TEAM = -1
-"""Of a candidate that both rankers put at the same place of the top."""
+"""The team of a candidate that both rankers put at the same place of the top."""
 
 
 class State(NamedTuple):
     weights: Annotated[Floats, "d"]  # w
-    direction: Annotated[Floats, "d"]  # u, of the last list
+    direction: Annotated[Floats, "d"]  # u, the direction of the last list
     scores: Annotated[Floats, "2 L"]  # wᵀx of the ranker, (w + δu)ᵀx of its challenger
     orders: Annotated[Ints, "2 L", range]  # the list of each
     places: Annotated[Ints, "2"]  # where each looks for its next candidate

@@ -16,7 +16,7 @@ FEW = 64
 
 @kernel
 def is_leader(state, number, leader):
-    """Whether the leader of a number consists of these integers."""
+    """Whether the leader with a number consists of these integers."""
     for i in range(len(leader)):  # noqa: SIM110 (numba compiles no generators)
         if state.leaders[number, i] != leader[i]:
             return False

@@ -37,7 +37,7 @@ from .kernels import FIRST_CLICK, LAST_CLICK, cholesky, examined_positions
 from .position_based import check_examination
 from .ridge import add_sample, multiply, refresh, solve_upper
 
-ALL_POSITIONS = 2  # beside FIRST_CLICK and LAST_CLICK
+ALL_POSITIONS = 2  # besides FIRST_CLICK and LAST_CLICK
 # indices closer than this are ties that differ by rounding, for example at the start, when θ = 0
 TIE = 1e-10
 # a smaller λ would be lost to rounding in A, which could then be singular
@@ -156,7 +156,8 @@ def squares_of(weights: NDArray[np.float64]) -> float:
 
 
 class RidgeAgent(ContextualAgent):
-    """Base class of the agents, which differ in their samples, in the weights of these, and in p_a.
+    """Base class of the linear agents, which differ in their samples, in the weights of the
+    samples, and in p_a.
 
     Algorithm:
         ::

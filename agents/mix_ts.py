@@ -32,26 +32,28 @@ from .compiled import CompiledAgent
 from .kernels import rank_by_draw
 
 MODELS = ("PBM", "UBM", "DBN", "DCM")
-PBM, UBM, DBN, DCM = range(4)  # users of the last two scan
+PBM, UBM, DBN, DCM = range(4)  # users of the last two models scan
 
 PRIOR = 0.75
-"""Clicks, and displays without a click, that each item has beforehand."""
+"""The number of clicks, and of displays without a click, that each item has at the start."""
 WEIGHT = 2.0
 """The weight of the prior of c and of g, in expected clicks."""
 LEAST = 1e-4
 """The smallest probability of a click, and of none."""
 EXPLORATION = 0.3
-"""Times t^(-2/3): the least share of a model, and how likely two positions are exchanged."""
+"""This times t^(-2/3) is the smallest share of a model, and the probability that two positions are
+exchanged.
+"""
 GROWTH = 0.005
 """Parameters are fitted when t has grown by this share."""
 FEW = 20.0
-"""Clicks of an item above which its attraction is drawn as if it had up to twice as many: Thompson
-sampling explores more than is needed. With fewer, an item without luck would not come back.
+"""An item with more clicks is drawn as if it had up to twice as many, because Thompson sampling
+explores more than is needed. With fewer clicks, an item without luck would not come back.
 """
 DOUBT = 0.5
-"""The standard deviation of a drawn log c, relative to that of its posterior."""
+"""The standard deviation of a drawn log c, relative to the posterior's."""
 HAZARD = 1e-3
-"""Odds that an item has changed, if it was not shown for most of the time."""
+"""The odds that an item has changed if it was not shown for most of the time."""
 ALARM = 1e8
 """Odds of a change above which all clicks are forgotten."""
 FALLEN = 0.05
@@ -82,11 +84,11 @@ class State(NamedTuple):
     # The window of recent clicks of an item
     recent_clicks: Annotated[Floats, "L"]
     recent_exposure: Annotated[Floats, "L"]  # under the leader
-    odds: Annotated[Floats, "L", 1.0]  # of a change when the window began to none
+    odds: Annotated[Floats, "L", 1.0]  # the odds of a change when the window began, to no change
     calm: Annotated[Floats, "L"]  # t at the last display after which they were below 1
     # Working memory
     examined: Annotated[Floats, "M K"]  # c f of the shown items
-    model: Annotated[Ints, "1"]  # that was drawn
+    model: Annotated[Ints, "1"]  # the model that was drawn
     drawn_attraction: Annotated[Floats, "L"]
     drawn_examination: Annotated[Floats, "X", 1.0]
     order: Annotated[Ints, "L", range]
@@ -101,8 +103,8 @@ def bounded(p):
 
 @kernel
 def context(state, h, k, j, i):
-    """The context of position k, if the last click above was at position j (from 1; 0: none), on
-    item i.
+    """Return the context of position k, if the last click above was at position j (from 1; 0:
+    none), on item i.
     """
     first = state.first[h]
     if h == PBM:
@@ -162,14 +164,14 @@ def learn(state, h, ranking, clicks):
 
 @kernel
 def size_of(state, h, i):
-    """The displays of an item, each counted by its examination; at least its clicks."""
+    """Return the displays of an item, each counted by its examination; at least its clicks."""
     return max(state.total[i], state.exposure[h, i])
 
 
 @kernel
 def learn_go_on(state, h, i, click, p, examined, power):
-    """Add to the score and the information of log g what one display tells. Of the power of g only
-    the difference to the item's mean counts: the mean tells of g and α_i alike.
+    """Add to the score and the information of log g what one display tells. Only the difference of
+    the power of g to the item's mean counts, because the mean tells about g and α_i alike.
     """
     more = power - state.power[h, i] / max(state.power_weight[h, i], LEAST)
     state.slope[h, 0] += (click - p) * more
@@ -197,7 +199,7 @@ def has_changed(state, ranking, clicks):
         state.recent_exposure[i] += examined
         changed = changed or state.odds[i] > ALARM
         state.calm[i] = state.t[0] if state.odds[i] < 1.0 else state.calm[i]
-        # A window that tells of no change, or that holds more than half of all, begins anew.
+        # A window that shows no change, or that holds more than half of all displays, begins anew.
         if state.odds[i] < FALLEN or 2.0 * state.recent_exposure[i] > 1.001 * state.exposure[h, i]:
             close_window(state, i)
     return changed
@@ -210,7 +212,9 @@ def close_window(state, i):
 
 @kernel
 def forget(state):
-    """Forget all clicks. What is known of users (c, g and the shares) stays until it is fitted."""
+    """Forget all clicks. The knowledge about users (c, g and the shares) stays until it is fitted
+    again.
+    """
     state.t[:] = 0
     state.total[:] = 0.0
     state.calm[:] = 0.0
@@ -267,7 +271,7 @@ def add_exposure(state, h, x, weight):
 
 @kernel
 def likeliest(state, h, i):
-    """The attraction at which the likelihood is largest, for the present c and g."""
+    """Return the attraction at which the likelihood is largest, for the present c and g."""
     return (state.total[i] + PRIOR) / (state.exposure[h, i] + 2.0 * PRIOR)
 
 
@@ -298,7 +302,7 @@ def exploration(state):
 @kernel
 def weigh(state):
     """Set the share of each model."""
-    leader = 0  # of equal models the first, whatever the last bits say
+    leader = 0  # the first of equal models, whatever the last bits say
     for h in range(1, len(state.share)):
         if state.evidence[h] > state.evidence[leader] + 1e-9:
             leader = h
@@ -391,7 +395,7 @@ def arrange(state, h, n, noise, rng):
 
 @kernel
 def expected_clicks(state, h, row):
-    """On a list, for what was drawn."""
+    """Return the expected clicks on a list, for the parameters that were drawn."""
     total, examined = 0.0, 1.0
     state.last_click[0] = 1.0  # the probability that it was at a position
     for k in range(len(row)):

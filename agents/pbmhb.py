@@ -244,9 +244,9 @@ class PBMHB(CompiledAgent):
         return self._best_by(theta, np.argsort(-kappa, kind="stable"))
 
     def _fit(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """θ and κ within the limits of the chain, as the means of Poisson counts: the fit has the
-        row and column sums of the clicks. Each item and position has half a click, and half a
-        display without one, beforehand.
+        """Return θ and κ within the limits of the chain, as the means of Poisson counts: the fit
+        has the row and column sums of the clicks. Each item and position has half a click, and half
+        a display without a click, beforehand.
         """
         clicks, displays = self.state.clicks, self.state.clicks + self.state.misses
         kappa = np.ones(self.n_positions)

@@ -49,8 +49,8 @@ FAMILIES: dict[str, tuple[type[Agent | Learner], ...]] = {
     "users with memory": (CascadeVI,),
     "reinforcement learning": (PPO, A2C, DQN, SAC),
 }
-"""The published agents, in the order of all tables. What else is known of them is read off their
-classes: ``paper``, ``click_models``, ``observes``, ``requires``, and whether one is a `Learner`.
+"""The published agents, in the order of all tables. Their classes say the rest: ``paper``,
+``bibtex_keys``, ``click_models``, ``observes``, ``requires``, and whether an agent is a `Learner`.
 """
 
 AGENTS: dict[str, type[Agent | Learner]] = {

@@ -66,8 +66,8 @@ def strength(state, i, j):
 
 @kernel
 def set_relation(state, i, j, i_beats):
-    """Write whether i beats j. The partition stays if i is in a part above j, unless it was one
-    just above, which may have kept j out of it.
+    """Write whether i beats j. The partition stays the same if i is in a part above j, unless i was
+    in the part just above, where it may have kept j out.
     """
     if i_beats != (state.may_win[i] and state.beats[i, j]):
         state.beats[i, j] = i_beats
@@ -99,8 +99,8 @@ def count_beaten(beats, item, layer, sign):
 
 @kernel
 def layers_of_few(beats, n_above, layer, order, start):
-    """`topological_layers`, faster in large catalogues, of a relation in which only the first
-    ``n_above`` items of ``order`` may beat another: the rows of all others are not read.
+    """Do as `topological_layers`, faster in large catalogues, for a relation in which only the
+    first ``n_above`` items of ``order`` may beat another: the rows of all others are not read.
     """
     n_items = len(order)
     # An item that has no layer yet, and is beaten by n others without one, holds -1 - n.
@@ -157,7 +157,7 @@ def choose_leader(state):
 @kernel
 def may_be_better(state, j, i, level):
     """Whether j may be better than i by the current data: kl_upper((1 + τ_ji)/2, level / n_ji) >
-    1/2. All is read from the row of i, because many j follow for one i.
+    1/2. The kernel reads only the row of i, because it is called for many j and one i.
     """
     n = state.compared[i, j]
     if n == 0 or level == np.inf or state.difference[i, j] < 0:
@@ -173,7 +173,7 @@ def may_be_better(state, j, i, level):
 
 @kernel
 def may_be_merged(state, order, start, b, level):
-    """Whether an item of the part below part b may be better than one of part b."""
+    """Whether an item of the part below part b may be better than an item of part b."""
     for place in range(start[b + 1], start[b + 2]):
         for above in range(start[b], start[b + 1]):
             if may_be_better(state, order[place], order[above], level):
@@ -183,8 +183,8 @@ def may_be_merged(state, order, start, b, level):
 
 @kernel
 def challenger(state, rng, order, start, n_parts, b, level):
-    """Return the place of an item of the nearest part below that may be better than one of part b,
-    or -1.
+    """Return the place of an item of the nearest part below that may be better than an item of part
+    b, or -1.
     """
     # In a large part many pairs in succession have the same counts, and so the same index.
     last_n, last_difference, last_index = -1, 0, 0.0

@@ -69,7 +69,7 @@ class FrozenPolicy(Agent):
     """
 
     engine: ClassVar[str] = "frozen policy"
-    """What `clickgym.Result.engine` says, so that tables name what did not learn in their runs."""
+    """The name in `clickgym.Result.engine`, which tells tables that the agent did not learn."""
 
     def __init__(
         self,
@@ -186,12 +186,12 @@ def _seen(observation: Any, shown: gym.Space | None, wanted: Any) -> Any:
         return wanted.flat(observation)
     if shown is not None:
         return flatten(shown, observation)  # as FlattenObservation
-    # in a loop of one's own: the same for all but states
+    # in a user's own loop: the same for all but states
     return np.concatenate([np.ravel(observation[name]) for name in sorted(observation)])
 
 
 def _sizes_of(space: gym.Space | None) -> tuple[int, int] | None:
-    """Return L and K of an action space; None if it is none of lists."""
+    """Return L and K of an action space; None if its actions are not lists."""
     if isinstance(space, OfLists):
         return space.n_items, space.n_positions
     if isinstance(space, MultiDiscrete) and space.nvec.ndim == 1:
@@ -201,8 +201,8 @@ def _sizes_of(space: gym.Space | None) -> tuple[int, int] | None:
 
 @contextmanager
 def _drawing(model: Any, rng: np.random.Generator) -> Iterator[None]:
-    """Context in which a trained model draws by a generator, and after which a training goes on as
-    if it had drawn nothing.
+    """Context in which a trained model draws from a generator. Afterwards the generator of torch is
+    as before, so a training continues unchanged.
     """
     if not hasattr(model, "set_random_seed"):  # no torch
         yield

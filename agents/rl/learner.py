@@ -93,7 +93,7 @@ class Learner(BaseAgent):
     """
 
     engine: ClassVar[str] = "stable-baselines3"
-    """What `clickgym.Result.engine` says."""
+    """The name in `clickgym.Result.engine`."""
     packages: ClassVar[tuple[str, ...]] = ("stable-baselines3", "torch")
     click_models: ClassVar[str] = "any"
     paper: ClassVar[str] = "your own"
@@ -183,7 +183,7 @@ class Learner(BaseAgent):
         """
         arguments = dict(self.hyperparameters)
         del arguments["n_envs"]
-        if "net_arch" in arguments:  # of the policy, and a list, as the library requires
+        if "net_arch" in arguments:  # the library requires a list, as an argument of the policy
             sizes = arguments.pop("net_arch")
             sizes = [sizes] if isinstance(sizes, int) else list(sizes)
             arguments["policy_kwargs"] = {**arguments.get("policy_kwargs", {}), "net_arch": sizes}
@@ -191,7 +191,7 @@ class Learner(BaseAgent):
         if self.draws_lists:
             from .plackett_luce import PlackettLuceActorCritic as policy
         gamma = 1.0 if self.actions == "items" else 0.0
-        if discount is not None:  # that of a session, divided among its choices
+        if discount is not None:  # the discount of a session, divided among its choices
             gamma = discount ** (1 / self.choices)
         return {"policy": policy, "device": "cpu", "gamma": gamma} | arguments
 
@@ -244,7 +244,7 @@ class Learner(BaseAgent):
                 "reset_num_timesteps": False,
             }
             self.model.learn(sessions * choices, **once)
-            # it ended within the last lists
+            # it stopped within the last lists
             self.model.learn(last - self.model.num_timesteps, **once)
 
     def _warn_of_late_updates(self, sessions: int) -> None:
@@ -295,7 +295,7 @@ def adopt(algorithm: type) -> type[Learner]:
         "actions": known[0] if known else "rankings",
         "packages": next(RL_LIBRARIES[name] for name in libraries if name in RL_LIBRARIES),
         "algorithm": lambda self: algorithm,
-        "adopted": algorithm,  # by whose name the runner knows it
+        "adopted": algorithm,  # the runner uses its name
     }
     return type(algorithm.__name__, (Learner,), members)
 

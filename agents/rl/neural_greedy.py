@@ -29,7 +29,7 @@ from .learner import one_thread
 SURELY_EXAMINED = 2.0
 """The first logit of each position's factor: positions begin nearly alike, and can go down."""
 LARGEST_PROBABILITY = 1 - 1e-6
-"""Of a click, in float32: the logarithm of what is left stays finite."""
+"""The largest probability of a click in float32: the logarithm of one minus this stays finite."""
 
 
 class NeuralGreedy(Agent):
@@ -166,7 +166,7 @@ class NeuralGreedy(Agent):
             "buffer_size": check_count("buffer_size", buffer_size),
         }
         self.rng = generator(seed)
-        self.n_sessions = 0  # that it learned from
+        self.n_sessions = 0  # the sessions from which it learned
         shape = self.hyperparameters["buffer_size"], self.n_positions
         self._memory = {
             "features": np.zeros((*shape, self.n_features), np.float32),

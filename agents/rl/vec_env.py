@@ -185,7 +185,7 @@ class StableBaselinesVecEnv(VecEnv):
         return [result[b] if has_rows else result for b in self._get_indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
-        return [False for _ in self._get_indices(indices)]  # of single environments there are none
+        return [False for _ in self._get_indices(indices)]  # there are no single environments
 
     def _found(self, name: str) -> Any:
         """Return an attribute of the outermost layer of the vector environment that has it."""
