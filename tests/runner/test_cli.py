@@ -69,6 +69,21 @@ def test_show_prints_a_docstring_of_every_name(printed, refused):
         assert f"did you mean '{meant}" in refused(["show", wrong])
 
 
+def test_lists_and_papers_without_docstrings():
+    """`python -OO` removes docstrings; what the program needs is elsewhere."""
+    code = (
+        "from clickgym.agents import TopRank; from clickgym.command_line import main; "
+        "from clickgym.runner.reports.bibliography import papers; "
+        "print(*papers(TopRank)); main(['show', 'TopRank']); main(['list'])"
+    )
+    out = subprocess.check_output([sys.executable, "-OO", "-c", code], encoding="utf-8")
+    out = " ".join(out.split())
+    assert "@inproceedings{toprank," in out
+    assert "Python removed the docstrings" in out
+    assert "a clicked item may satisfy the user" in out
+    assert "Attractions are drawn anew in every epoch" in out
+
+
 def test_each_option_of_run_is_an_argument_of_sweep():
     """Of the same name and with the same default."""
     options, arguments = (inspect.signature(one).parameters for one in (run, clickgym.sweep))
