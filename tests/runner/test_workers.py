@@ -96,20 +96,25 @@ def test_exit_in_a_worker(write):
 
 
 def test_lines_of_progress_tell_the_time_left(monkeypatch, capsys):
-    """The first after ten seconds, then one a minute, without the four seconds of compilation. Two
-    of the ten runs were there before.
+    """The first after ten seconds, also within a run, then one a minute, without the four seconds
+    of compilation. Two of the ten runs were there before.
     """
     times = iter([0.0, 1.0, 5.0, 9.0, 12.0, 60.0, 80.0, 90.0])
     monkeypatch.setattr("clickgym.runner.workers.time.monotonic", lambda: next(times))
     with Progress(True, n_runs=10, n_finished=2, horizon=100) as progress:
         progress._on_compiling(True)
         progress._on_compiling(False)
-        for n_runs in (1, 1, 1, 1, 4):
-            progress.finished(n_runs)
+        progress.advance(20)
+        progress.advance(20)
+        progress.advance(20)
+        progress.advance(140)  # two runs, one of which was begun before
+        progress.finished(2)
+        progress.advance(600)
+        progress.finished(6)
     lines = capsys.readouterr().err.splitlines()
     assert lines == [
-        "clickgym: 4 of 10 runs, about 24 s left",
-        "clickgym: 6 of 10 runs, about 76 s left",
+        "clickgym: 2 of 10 runs, 24 % of the sessions, about 3 min left",
+        "clickgym: 4 of 10 runs, 40 % of the sessions, about 4 min left",
     ]
 
 

@@ -135,8 +135,9 @@ class Progress:
     """Context that shows how far a sweep is: a bar of its sessions in a terminal, and elsewhere a
     line after ten seconds and then one a minute.
 
-    The lines say how long the other runs will take if they last as long as those before, without
-    the compilation of kernels.
+    The lines say how long the other sessions will take if they last as long as those before,
+    without the compilation of kernels. Sessions of a run that is not finished count, too, except
+    in worker processes, which tell of whole runs.
 
     Args:
         is_shown: whether anything is shown.
@@ -156,9 +157,10 @@ class Progress:
             disable=not (is_shown and console.is_terminal),
             transient=True,
         )
-        self._n_runs, self._n_before, self._n_finished = n_runs, n_finished, n_finished
+        self._horizon, self._n_runs, self._n_finished = horizon, n_runs, n_finished
+        self._n_sessions, self._n_before = n_runs * horizon, n_finished * horizon
         self._is_compiling = False
-        self._task = self._bar.add_task("", total=n_runs * horizon, completed=n_finished * horizon)
+        self._task = self._bar.add_task("", total=self._n_sessions, completed=self._n_before)
         self._compiling = compiling(self._on_compiling)
         self._is_printed = is_shown and self._bar.disable
         self._started = self._compiles_since = time.monotonic()
@@ -177,17 +179,25 @@ class Progress:
     def advance(self, n_sessions: int) -> None:
         """Note that sessions are played, also of runs that are not finished."""
         self._bar.advance(self._task, n_sessions)
+        if n_sessions < self._horizon:  # `finished` follows whole runs, and then counts them
+            self._print_if_due()
 
     def finished(self, n_runs: int) -> None:
         """Note that runs are finished and kept."""
         self._n_finished += n_runs
         self._describe()
-        now, n_left = time.monotonic(), self._n_runs - self._n_finished
-        if self._is_printed and n_left and now >= self._due:
-            self._due = now + LINE_EVERY
-            left = (now - self._started) * n_left / (self._n_finished - self._n_before)
-            runs = f"{self._n_finished:,} of {self._n_runs:,} runs"
-            say(errors(), f"clickgym: {runs}, {time_left(left)}")
+        self._print_if_due()
+
+    def _print_if_due(self) -> None:
+        now, n_played = time.monotonic(), self._bar.tasks[0].completed
+        if not self._is_printed or now < self._due or n_played == self._n_sessions:
+            return
+        self._due = now + LINE_EVERY
+        seconds = (now - self._started) / (n_played - self._n_before)
+        runs = f"{self._n_finished:,} of {self._n_runs:,} runs"
+        share = f"{100 * n_played / self._n_sessions:.0f} % of the sessions"
+        left = time_left(seconds * (self._n_sessions - n_played))
+        say(errors(), f"clickgym: {runs}, {share}, {left}")
 
     def _on_compiling(self, is_compiling: bool) -> None:
         now = time.monotonic()
