@@ -47,6 +47,8 @@ FLOOR = 1e-3
 """Regret below this value is not drawn on a logarithmic axis: it is rounding error, or the
 Oracle's.
 """
+OWN_USERS = "custom"
+"""The instance of click models of one's own, which tells a reader nothing."""
 FILES: dict[Any, Any] = {"svg.hashsalt": "clickgym", "pdf.fonttype": 42, "ps.fonttype": 42}
 """How files are written: the same names in every SVG, and fonts embedded as TrueType (publishers
 refuse Type 3, the choice of matplotlib).
@@ -167,7 +169,9 @@ def regret_figure(rows: polars.DataFrame, manner: Manner) -> Figure:
                 where = f"mean over {len(instances)} instances"
                 where = manner.text(instances[0]) if len(instances) == 1 else where
                 letters = int(1.1 * LETTERS * size[0] / n_columns)
-                titles = manner.text(panel["env"][0]), where
+                titles = [manner.text(panel["env"][0])]
+                if where != OWN_USERS:
+                    titles.append(where)
                 axes.set_title("\n".join(textwrap.fill(title, letters) for title in titles))
         if not drawn:
             raise ValueError(f"no other agent met the users of {manner.reference}: no differences")
@@ -279,7 +283,7 @@ def _mark_changes(axes: Axes, env: str, instances: Container[str], cells: Sequen
     here = [cell for cell in cells if cell.env == env and cell.instance in instances]
     for change in {change for cell in here for change in cell.changes}:
         if first < change < last:
-            axes.axvline(change, color="0.6", linewidth=0.8, linestyle="--", zorder=0)
+            axes.axvline(change, color="0.4", linewidth=1.2, linestyle="--", zorder=0)
 
 
 # ------------------------------------------------------------------------------------------- files
