@@ -212,7 +212,7 @@ def test_report_says_table_metrics_and_files(returned, folder, printed):
     out = printed(["report", str(folder), "--reference", "Random"])
     assert {"2,000", "2", "3"} <= set(re.findall(r"[\d,]+", out.partition("\n")[0]))
     assert re.search(r"difference +worst +median +reward +ndcg +any_click +time", out)
-    for note in ("Reward, ndcg, any_click and time are per session.", "Differences to Random are"):
+    for note in ("Reward, ndcg, any_click and time are per session", "Differences to Random are"):
         assert note in out
     assert "± is for instances like these. ± these is for exactly" in out
     assert "± is for more runs" not in out

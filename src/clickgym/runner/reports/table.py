@@ -89,7 +89,7 @@ def in_words(
         environments.setdefault(places[row["env"]], []).append(cells)
     *averaged, last_one = ["Reward", *filter(is_sum, metrics), *["time"] * with_time]
     are = f"{', '.join(averaged)} and {last_one} are" if averaged else f"{last_one} is"
-    notes = [f"{are} per session."]
+    notes = [f"{are} per session{', and time is wall time' * with_time}."]
     if n_missing := results.n_missing:
         notes.append(f"Runs not finished: {n_missing:,}. The same command resumes.")
     if len(unknown):
