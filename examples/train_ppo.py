@@ -25,6 +25,7 @@ if __name__ == "__main__":
         n_epochs=4,
         learning_rate=1e-3,
         seed=0,
+        tensorboard_log=None,  # "ppo" after pip install tensorboard: tensorboard --logdir ppo
     )
     evaluate = EvalCallback(others, best_model_save_path="ppo", eval_freq=100, verbose=0)
     model.learn(20_480, [RegretCallback(), evaluate, CheckpointCallback(160, "ppo")])
