@@ -97,13 +97,13 @@ def test_exit_in_a_worker(write):
 
 def test_lines_of_progress_tell_the_time_left(monkeypatch, capsys):
     """The first after ten seconds, also within a run, then one a minute, without the four seconds
-    of compilation. Two of the ten runs were there before.
+    in which one thread or two compiled. Two of the ten runs were there before.
     """
-    times = iter([0.0, 1.0, 5.0, 9.0, 12.0, 60.0, 80.0, 90.0])
+    times = iter([0.0, 1.0, 2.0, 4.0, 5.0, 9.0, 12.0, 60.0, 80.0, 90.0])
     monkeypatch.setattr("clickgym.runner.workers.time.monotonic", lambda: next(times))
     with Progress(True, n_runs=10, n_finished=2, horizon=100) as progress:
-        progress._on_compiling(True)
-        progress._on_compiling(False)
+        for is_compiling in (True, True, False, False):
+            progress._on_compiling(is_compiling)
         progress.advance(20)
         progress.advance(20)
         progress.advance(20)

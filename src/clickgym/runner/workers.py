@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor
@@ -159,7 +160,7 @@ class Progress:
         )
         self._horizon, self._n_runs, self._n_finished = horizon, n_runs, n_finished
         self._n_sessions, self._n_before = n_runs * horizon, n_finished * horizon
-        self._is_compiling = False
+        self._n_compiling, self._lock = 0, threading.Lock()  # threads that compile
         self._task = self._bar.add_task("", total=self._n_sessions, completed=self._n_before)
         self._compiling = compiling(self._on_compiling)
         self._is_printed = is_shown and self._bar.disable
@@ -201,13 +202,14 @@ class Progress:
 
     def _on_compiling(self, is_compiling: bool) -> None:
         now = time.monotonic()
-        if is_compiling:
-            self._compiles_since = now
-        else:  # what is compiled once says nothing about the runs that are left
-            self._started += now - self._compiles_since
-        self._is_compiling = is_compiling
+        with self._lock:
+            self._n_compiling += 1 if is_compiling else -1
+            if is_compiling and self._n_compiling == 1:
+                self._compiles_since = now
+            elif not self._n_compiling:  # what is compiled once says nothing about what is left
+                self._started += now - self._compiles_since
         self._describe()
 
     def _describe(self) -> None:
         runs = f"{self._n_finished} of {self._n_runs} runs"
-        self._bar.update(self._task, description=COMPILING if self._is_compiling else runs)
+        self._bar.update(self._task, description=COMPILING if self._n_compiling else runs)
