@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core.checks import check_count, check_number, numbers
+from ..core.checks import as_numbers, check_count, check_number
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from ..envs.scan import scan
@@ -244,7 +244,7 @@ class CascadeVI(StateAgent):
             n_states,
             seed,
             mean_sessions=check_number("mean_sessions", mean_sessions, 1),
-            click_rewards=numbers("click_rewards", click_rewards, shape, 0.0, expected=expected),
+            click_rewards=as_numbers("click_rewards", click_rewards, shape, 0.0, expected=expected),
             bonus=check_number("bonus", bonus, 0),
         )
 

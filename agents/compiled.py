@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import (
     as_array,
     as_call,
+    as_numbers,
     check_count,
     check_positions,
     generator,
-    numbers,
-    short,
+    short_repr,
 )
 from ..core.kernels import Repeated, static_kernels
 from ..core.state import check_dtypes, first_arrays
@@ -181,13 +181,13 @@ class CompiledAgent(Agent):
         Raises:
             ValueError: bad clicks, or a list other than the last one. Then nothing is learned.
         """
-        self._clicks[:] = checked_clicks(clicks, self.n_positions)
+        self._clicks[:] = check_clicks(clicks, self.n_positions)
         observed = self.observed_arrays(observation)
         waits = self.ranking[0] >= 0
         if not (waits and _are_equal(ranking, self.ranking)):
             pending = "no list is pending; call rank before each update"
-            expected = f"rank returned {short(self.ranking)}" if waits else pending
-            raise ValueError(f"update got the list {short(ranking)}, but {expected}")
+            expected = f"rank returned {short_repr(self.ranking)}" if waits else pending
+            raise ValueError(f"update got the list {short_repr(ranking)}, but {expected}")
         self._repeated(self.update_kernel, self.state, self.ranking, self._clicks, *observed)
         self.ranking[0], self.has_played = -1, True
 
@@ -293,7 +293,7 @@ class ContextualAgent(CompiledAgent):
         is_usual = type(features) is np.ndarray and features.dtype == np.float64
         is_usual = is_usual and features.shape == shape
         if not (is_usual and (np.abs(features) <= LARGEST_FEATURE).all()):
-            features = checked_features(features, shape)
+            features = check_features(features, shape)
         self._features[:] = features
         return (self._features,)
 
@@ -307,7 +307,7 @@ class ContextualAgent(CompiledAgent):
         Returns:
             ``(n,)`` row numbers, the largest score first; rows with equal scores in their order.
         """
-        rows = checked_features(features, (None, self.n_features))
+        rows = check_features(features, (None, self.n_features))
         return np.argsort(-weighted_sums(rows, getattr(self.state, self.weights)), kind="stable")
 
 
@@ -368,26 +368,28 @@ def value_of(agent: Agent, observation: Any, key: str) -> Any:
     """Return an entry of an observation that an agent requires."""
     if not isinstance(observation, Mapping) or key not in observation:
         name = type(agent).__name__
-        raise ValueError(f"{name} requires an observation with {key!r}, got {short(observation)}")
+        raise ValueError(
+            f"{name} requires an observation with {key!r}, got {short_repr(observation)}"
+        )
     return observation[key]
 
 
-def checked_features(features: Any, shape: tuple[int | None, int | None]) -> NDArray[np.float64]:
+def check_features(features: Any, shape: tuple[int | None, int | None]) -> NDArray[np.float64]:
     """Return features as an array of a shape, with finite numbers that can be squared."""
     expected = f"a finite number from {-LARGEST_FEATURE:g} to {LARGEST_FEATURE:g}"
-    return numbers(
+    return as_numbers(
         "features", features, shape, -LARGEST_FEATURE, LARGEST_FEATURE, expected=expected
     )
 
 
-def checked_clicks(clicks: ArrayLike, n_positions: int) -> NDArray[np.int8]:
+def check_clicks(clicks: ArrayLike, n_positions: int) -> NDArray[np.int8]:
     """Return clicks of 0 and 1 as an array."""
     array = clicks if type(clicks) is np.ndarray else as_array("clicks", clicks)
     is_row = array.shape == (n_positions,) and array.dtype.kind in "biuf"
     if is_row and set(array.tolist()) <= {0, 1}:
         return array.astype(np.int8)
     raise ValueError(
-        f"clicks are {short(clicks)}; expected 0 or 1 for each of the {n_positions} positions"
+        f"clicks are {short_repr(clicks)}; expected 0 or 1 for each of the {n_positions} positions"
     )
 
 

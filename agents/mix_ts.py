@@ -97,7 +97,7 @@ class State(NamedTuple):
 
 
 @kernel
-def bounded(p):
+def clip_probability(p):
     return min(max(p, LEAST), 1.0 - LEAST)
 
 
@@ -145,7 +145,7 @@ def learn(state, h, ranking, clicks):
         x = context(state, h, k, j, ranking[j - 1])
         attraction = (state.total[i] + PRIOR) / (size_of(state, h, i) + 2.0 * PRIOR)
         examined = state.examination[x] * f
-        p = bounded(examined * attraction)
+        p = clip_probability(examined * attraction)
         likelihood *= p if clicks[k] else 1.0 - p
         state.examined[h, k] = examined
         state.exposure[h, i] += examined
@@ -192,8 +192,8 @@ def has_changed(state, ranking, clicks):
         if state.odds[i] < 1.0 and state.t[0] - state.calm[i] > 1.0 + state.recent_exposure[i]:
             close_window(state, i)  # the item was away
         recent = max(state.recent_clicks[i], state.recent_exposure[i])
-        p = bounded(examined * (1.0 + state.total[i]) / (2.0 + size_of(state, h, i)))
-        q = bounded(examined * (1.0 + state.recent_clicks[i]) / (2.0 + recent))
+        p = clip_probability(examined * (1.0 + state.total[i]) / (2.0 + size_of(state, h, i)))
+        q = clip_probability(examined * (1.0 + state.recent_clicks[i]) / (2.0 + recent))
         state.odds[i] *= q / p if clicks[k] else (1.0 - q) / (1.0 - p)
         state.recent_clicks[i] += clicks[k]
         state.recent_exposure[i] += examined
@@ -400,7 +400,7 @@ def expected_clicks(state, h, row):
     state.last_click[0] = 1.0  # the probability that it was at a position
     for k in range(len(row)):
         i = row[k]
-        attraction, clicked = bounded(state.drawn_attraction[i]), 0.0
+        attraction, clicked = clip_probability(state.drawn_attraction[i]), 0.0
         if h == PBM:
             clicked = state.drawn_examination[context(state, h, k, 0, i)] * attraction
         elif h >= DBN:

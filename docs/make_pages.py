@@ -23,8 +23,8 @@ from pages import (
 )
 
 from clickgym.agents import AGENTS
-from clickgym.bench.board import OURS, Line, board, published, scored_tasks
-from clickgym.bench.tasks import ABILITIES, Task, tasks_of
+from clickgym.bench.board import OURS, Line, board, published_lines, scored_tasks
+from clickgym.bench.tasks import ABILITIES, ScoredTask, tasks_of
 from clickgym.core.files import write_whole
 from clickgym.core.formats import markdown_table
 
@@ -122,7 +122,7 @@ def _abilities() -> str:
 
 def _board(features: bool) -> str:
     """Return a board of the scorecard."""
-    header, *rows = board(published(), features)
+    header, *rows = board(published_lines(), features)
     links = {"MixTS": "[MixTS](#mixts-our-own-agent)"}
     return _table(
         header,
@@ -136,7 +136,7 @@ def _recommended() -> str:
     """
     header = ("agent", "score", "worst run", "if you know more", "score")
     rows = []
-    agents = [line for line in published() if line.agent in AGENTS and line.agent not in OURS]
+    agents = [line for line in published_lines() if line.agent in AGENTS and line.agent not in OURS]
     unaided = [line for line in agents if line.requires in ("", "features")]
     for ability in ABILITIES:
         tasks = scored_tasks(ability=ability)
@@ -146,7 +146,7 @@ def _recommended() -> str:
     return _table(["your situation", "kind of task", *header], *rows)
 
 
-def _best(lines: Sequence[Line], tasks: Sequence[Task]) -> list[str]:
+def _best(lines: Sequence[Line], tasks: Sequence[ScoredTask]) -> list[str]:
     """Return the best agent over some tasks, its score and that of its worst runs."""
     summaries = {line.agent: line.summary(tasks, intervals=False) for line in lines}
     able = {agent: summary for agent, summary in summaries.items() if summary is not None}

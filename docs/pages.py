@@ -20,7 +20,7 @@ from clickgym.agents.published import FAMILIES
 from clickgym.bench.board import scored_tasks
 from clickgym.bench.results import read_results
 from clickgym.core.formats import markdown_table
-from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, Users
+from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, UserModel
 from clickgym.runner.reports.bibliography import papers
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -65,7 +65,7 @@ def agents_of(file: Path) -> set[str]:
     return {label.partition(":")[0] for label in read_results(file)[0]["agent"].unique()}
 
 
-def models() -> dict[str, type[Users]]:
+def models() -> dict[str, type[UserModel]]:
     """Return the click models of all ids, by the names of their pages."""
     return {environment.model: environment.click_model for environment in ENVIRONMENTS.values()}
 

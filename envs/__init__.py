@@ -33,7 +33,7 @@ from .spaces import RankedList, check_ranking
 from .task import REWARDS, Kernels, Task
 from .trust_bias import TrustBiasModel
 from .user_browsing import UserBrowsingModel
-from .users import Users
+from .user_model import UserModel
 from .vector_env import ClickVectorEnv
 from .wrappers.actions import ScoresAction
 from .wrappers.episode_counts import EpisodeCounts, EpisodeCountsVector
@@ -70,7 +70,7 @@ __all__ = [
     "Task",
     "TrustBiasModel",
     "UserBrowsingModel",
-    "Users",
+    "UserModel",
     "check_ranking",
     "entry",
     "interaction_pairs",

@@ -12,13 +12,13 @@ import numpy as np
 from gymnasium.spaces import Dict, Discrete, MultiDiscrete
 from numpy.typing import NDArray
 
-from ..core.checks import AN_ENV, check_kind, check_positions, short
+from ..core.checks import AN_ENV, check_kind, check_positions, short_repr
 from ..core.faults import Fault
-from ..core.specs import written_spec
-from .arguments import OF_ENVIRONMENT
+from ..core.specs import format_spec
 from .base_env import BaseClickEnv, name_of
 from .click_env import ClickEnv
-from .users import Users
+from .resolve_model import OF_ENVIRONMENT
+from .user_model import UserModel
 
 
 class Sizes(NamedTuple):
@@ -98,7 +98,7 @@ def own_step_of(env: gym.Env) -> ClickEnv | None:
     return core if isinstance(core, ClickEnv) and type(core).step is ClickEnv.step else None
 
 
-def users_of(env: Any) -> Users | None:
+def user_model_of(env: Any) -> UserModel | None:
     """Return the users of an environment, wrapped or not; None for an environment of another
     package.
     """
@@ -108,8 +108,8 @@ def users_of(env: Any) -> Users | None:
 
 def query_of(env: Any) -> int | None:
     """Return the query that an environment plays if its users have several; None otherwise."""
-    users = users_of(env)
-    return env.unwrapped.state.query.item(0) if users and users.n_queries > 1 else None
+    model = user_model_of(env)
+    return env.unwrapped.state.query.item(0) if model and model.n_queries > 1 else None
 
 
 def clicks_of(observation: Any) -> Any:
@@ -117,7 +117,7 @@ def clicks_of(observation: Any) -> Any:
     return observation["clicks"] if isinstance(observation, dict) else observation
 
 
-def checked_clicks(observation: Any, n_positions: int) -> NDArray[np.int8]:
+def check_clicks(observation: Any, n_positions: int) -> NDArray[np.int8]:
     """Return a copy of the clicks in an observation of an environment of another package, which
     may write into its own array.
 
@@ -130,11 +130,11 @@ def checked_clicks(observation: Any, n_positions: int) -> NDArray[np.int8]:
         if clicks.shape == (n_positions,) and {0, 1}.issuperset(clicks.tolist()):
             return clicks.astype(np.int8)
     raise Fault(
-        f"the observation is {short(observation)}; expected {n_positions} clicks, each 0 or 1"
+        f"the observation is {short_repr(observation)}; expected {n_positions} clicks, each 0 or 1"
     )
 
 
-def checked_number(name: str, value: Any) -> float:
+def as_finite(name: str, value: Any) -> float:
     """Return a reward or a regret as a float.
 
     Raises:
@@ -145,7 +145,7 @@ def checked_number(name: str, value: Any) -> float:
             return number
     except (TypeError, ValueError, OverflowError):
         pass
-    raise Fault(f"{name} is {short(value)}; expected a finite number")
+    raise Fault(f"{name} is {short_repr(value)}; expected a finite number")
 
 
 def regret_of(info: Mapping[str, Any]) -> float:
@@ -163,11 +163,11 @@ def regret_of(info: Mapping[str, Any]) -> float:
     """
     regret = info.get("regret")
     if regret is not None:
-        return checked_number("regret", regret)
+        return as_finite("regret", regret)
     expected, optimum = info.get("expected_reward"), info.get("optimal_reward")
     if expected is None or optimum is None:
         return math.nan
-    return checked_number("optimal_reward", optimum) - checked_number("expected_reward", expected)
+    return as_finite("optimal_reward", optimum) - as_finite("expected_reward", expected)
 
 
 class Measure:
@@ -202,11 +202,11 @@ class Measure:
         Raises:
             Fault: a click is not 0 or 1, or the reward or the regret is not finite.
         """
-        earned, regret = checked_number("reward", reward), regret_of(info)
+        earned, regret = as_finite("reward", reward), regret_of(info)
         if self.users_env is not None and not self.users_env.regret_is_of(earned, info):
             regret = math.nan
         if self.has_clicks:
-            return checked_clicks(observation, self.n_positions), earned, regret
+            return check_clicks(observation, self.n_positions), earned, regret
         return self.users_env.last_session()[1], earned, regret
 
 
@@ -241,9 +241,9 @@ def label_of(env: Any) -> str:
             if key in OF_ENVIRONMENT or not is_named
         }
         limit = spec.kwargs.get("max_episode_steps", spec.max_episode_steps)
-        if limit != usual.max_episode_steps and getattr(users_of(env), "may_leave", False):
+        if limit != usual.max_episode_steps and getattr(user_model_of(env), "may_leave", False):
             arguments["max_episode_steps"] = limit  # users who leave earlier are other users
-        if label := written_spec(spec.id, arguments):
+        if label := format_spec(spec.id, arguments):
             return label
     if not isinstance(core, BaseClickEnv):
         return name_of(env)

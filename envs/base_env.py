@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import as_call, check_seed
 from ..core.faults import SessionError, cause
 from ..core.kernels import KernelError, Repeated
-from .arguments import Described, mark
+from .resolve_model import ResolvedModel, digest
 from .session import begin_streams
 from .spaces import RankedList
 from .task import draw_nothing
@@ -63,14 +63,14 @@ class BaseClickEnv:
 
     def _set_up(
         self,
-        users: Described,
+        resolved: ResolvedModel,
         n_streams: int,
         reward: str | None,
         cutoff: int | None,
         reference: ArrayLike | None,
     ) -> gym.Space[Any]:
         """Make the streams of sessions; return the observation space of one stream."""
-        self.model, self.instance, self.initial_ranking, self.feature_scale = users
+        self.model, self.instance, self.initial_ranking, self.feature_scale = resolved
         self.reward = self.model.default_reward if reward is None else reward
         self.cutoff, self.reference = cutoff, reference
         self._tasks = self.model.tasks(self.reward, cutoff, reference)
@@ -88,7 +88,7 @@ class BaseClickEnv:
     def mark(self) -> str:
         """Six letters and digits that identify the users and their reward."""
         reference = None if self.reference is None else np.asarray(self.reference).tolist()
-        return mark([self.model.to_dict(), self.reward, self.cutoff, reference])
+        return digest([self.model.to_dict(), self.reward, self.cutoff, reference])
 
     def _select_task(self) -> None:
         """Select the task of the present step, in its first state."""
@@ -128,7 +128,11 @@ class BaseClickEnv:
         if begin is not draw_nothing:
             self._starting[:] = which
             self._repeated(
-                begin_streams(begin), self.task.users, self.state, self._np_random, self._starting
+                begin_streams(begin),
+                self.task.constants,
+                self.state,
+                self._np_random,
+                self._starting,
             )
 
     def _drawing(self) -> Any:
@@ -149,7 +153,7 @@ class BaseClickEnv:
         """
         kernel = step(*self._drawing())
         try:
-            return self._repeated(kernel, self.task.users, self.state, self._np_random, shown)
+            return self._repeated(kernel, self.task.constants, self.state, self._np_random, shown)
         except KernelError:
             raise
         except Exception as error:

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import short
+from ..core.checks import short_repr
 from ..core.faults import Fault, expect, kernels_in_python
 from ..core.kernels import entry, uncompiled
 from .click_env import ClickEnv
 from .click_model import ClickModel
-from .instances.families import drawn_model
+from .instances.families import draw_model
 from .task import REWARDS
 
 SIZES = ((1, 1), (4, 3), (6, 5))
@@ -61,9 +61,9 @@ def check_click_model(model: type[ClickModel]) -> None:
         AssertionError: Forgetful: the optimal list for clicks, cutoff 1 is [3, 2, 1], ...
     """
     if not isinstance(model, type) or not issubclass(model, ClickModel):
-        raise TypeError(f"model is {short(model)}; expected a subclass of ClickModel")
+        raise TypeError(f"model is {short_repr(model)}; expected a subclass of ClickModel")
     try:
-        models = [_drawn_model(model, *sizes) for sizes in SIZES]
+        models = [_draw_checked_model(model, *sizes) for sizes in SIZES]
         for one in models:
             _run(one)
         for one in models[1:]:
@@ -77,8 +77,8 @@ def check_click_model(model: type[ClickModel]) -> None:
         raise AssertionError(f"{model.__name__}: {fault}") from None
 
 
-def _drawn_model(model_class: type[ClickModel], n_items: int, n_positions: int) -> Any:
-    model = drawn_model(model_class, {}, n_items, n_positions, seed=0)
+def _draw_checked_model(model_class: type[ClickModel], n_items: int, n_positions: int) -> Any:
+    model = draw_model(model_class, {}, n_items, n_positions, seed=0)
     made, sizes = (model.n_items, model.n_positions), (n_items, n_positions)
     expect(made == sizes, f"n_items, n_positions are {made}; expected {sizes}")
     return model
@@ -94,7 +94,7 @@ def _run(model: Any) -> None:
             for uniforms in rng.random((PYTHON_SESSIONS, model.n_uniforms)):
                 place = model.sample_kernel(parameters, ranking, uniforms, clicks, examined)
                 is_place = isinstance(place, int | np.integer) and -1 <= place < len(ranking)
-                expect(is_place, f"sample returned {short(place)}; expected a position or -1")
+                expect(is_place, f"sample returned {short_repr(place)}; expected a position or -1")
             marginals = np.empty((2, model.n_positions))
             model.marginals_kernel(parameters, ranking, *marginals, scratch)
             for reward, cutoff in _questions(model):
@@ -108,7 +108,7 @@ def _run(model: Any) -> None:
 
 def _sessions(model: Any) -> None:
     for ranking in _lists(model):
-        clicks, examined, places = _drawn(model, ranking)
+        clicks, examined, places = _draw_frequencies(model, ranking)
         is_set = np.isin(clicks, (0, 1)).all() and np.isin(examined, (0, 1)).all()
         expect(is_set, "clicks or examined is not 0 or 1 at every position")
         expect((clicks <= examined).all(), "a position is clicked but not examined")
@@ -125,7 +125,7 @@ def _sessions(model: Any) -> None:
 
 def _rewards(model: Any) -> None:
     ranking = _lists(model)[0]
-    clicks, _, places = _drawn(model, ranking)
+    clicks, _, places = _draw_frequencies(model, ranking)
     probabilities = model.click_probabilities(ranking)
     for reward, cutoff in _questions(model):
         value, which = model.expected_reward(ranking, reward, cutoff), f"{reward}, cutoff {cutoff}"
@@ -152,7 +152,7 @@ def _rewards(model: Any) -> None:
 
 
 def _optimum(model_class: type[ClickModel]) -> None:
-    for model in [drawn_model(model_class, {}, 4, 3, seed) for seed in range(5)]:
+    for model in [draw_model(model_class, {}, 4, 3, seed) for seed in range(5)]:
         lists = list(itertools.permutations(range(model.n_items), model.n_positions))
         for reward, cutoff in _questions(model):
             best = model.optimal_ranking(reward, cutoff)
@@ -200,7 +200,7 @@ def _questions(model: Any) -> list[tuple[str, int]]:
     return list(itertools.product(model.rewards, range(1, model.n_positions + 1)))
 
 
-def _drawn(model: Any, ranking: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
+def _draw_frequencies(model: Any, ranking: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
     """Return clicks and examinations ``(n, K)``, and the positions at which users left satisfied
     ``(n,)``.
     """

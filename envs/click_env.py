@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import check_choice
-from .arguments import described_users
 from .base_env import BaseClickEnv
 from .instances.instance import AnyInstance
 from .rendering import RENDER_MODES, page_of, picture_of
+from .resolve_model import resolve_model
 from .session import nothing_shown, single_step
 from .spaces import RankedList, check_items, without_repeats
-from .users import Users
+from .user_model import UserModel
 
 INT64 = np.dtype(np.int64)
 
@@ -73,7 +73,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
 
     def __init__(
         self,
-        model: Users | str,
+        model: UserModel | str,
         reward: str | None = None,
         cutoff: int | None = None,
         *,
@@ -84,11 +84,11 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         render_mode: str | None = None,
         **parameters: Any,
     ) -> None:
-        users = described_users(model, form, instance, n_positions, **parameters)
+        resolved = resolve_model(model, form, instance, n_positions, **parameters)
         self.render_mode = None
         if render_mode is not None:
             self.render_mode = check_choice("render_mode", render_mode, RENDER_MODES)
-        self.observation_space = self._set_up(users, 1, reward, cutoff, reference)
+        self.observation_space = self._set_up(resolved, 1, reward, cutoff, reference)
         self.action_space = self._lists
         self._sizes = self._lists.n_items, self._lists.n_positions
         self._shape = self._sizes[1:]
@@ -219,7 +219,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         """
         if source not in ("optimal_ranking", "initial_ranking"):
             return self.model.knowledge(source, self.initial_ranking)
-        if not self.model.are_alike:
+        if not self.model.iid_sessions:
             return None
         if source == "initial_ranking":
             return self.initial_ranking

@@ -35,12 +35,12 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_kind, check_positions, entries, refusal
+from ..core.checks import as_list, check_kind, check_positions, value_error
 from ..core.kernels import entry, kernel, static_kernels
 from .scan import best_scan
-from .spaces import best_first, check_ranking, named_ranking
+from .spaces import argsort_descending, check_ranking, named_ranking
 from .task import REWARDS, ClickTask
-from .users import Users, users_from
+from .user_model import UserModel, user_model_from
 
 CLICK_MODELS: dict[str, type[ClickModel]] = {}
 """The click models by their short names."""
@@ -68,7 +68,7 @@ class Search(NamedTuple):
     chosen: NDArray[np.int64]  # (m,) the best list
 
 
-class ClickModel(Users, abstract=True):
+class ClickModel(UserModel, abstract=True):
     """Base class of click models: how users look at a ranked list and click on it.
 
     A model is a subclass in one file, with a docstring and the three kernels that this module
@@ -96,7 +96,7 @@ class ClickModel(Users, abstract=True):
     called ``attraction`` and comes first; a model without it has no contextual environments.
     """
     rewards: tuple[str, ...] = ("clicks", "any_click")
-    are_alike = True
+    iid_sessions = True
     contextual_reward: ClassVar[str] = "any_click"
     """The default reward if candidates change from session to session (as in He et al. 2020)."""
     sample_kernel: ClassVar[Callable[..., Any]]
@@ -111,11 +111,14 @@ class ClickModel(Users, abstract=True):
         static_kernels(cls, KERNELS)
         if "short" not in vars(cls):
             return
-        own, namesake = f"{cls.__module__}.{cls.__qualname__}", Users.classes.get(cls.short, cls)
+        own, namesake = (
+            f"{cls.__module__}.{cls.__qualname__}",
+            UserModel.classes.get(cls.short, cls),
+        )
         # A notebook cell that is run again defines the same class again, which replaces the first.
         if f"{namesake.__module__}.{namesake.__qualname__}" != own:
             raise ValueError(f"{own}: {namesake} already has the short name {cls.short!r}")
-        Users.classes[cls.short] = CLICK_MODELS[cls.short] = cls
+        UserModel.classes[cls.short] = CLICK_MODELS[cls.short] = cls
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a copy. NumPy copies read-only arrays to writeable ones, for which kernels would
@@ -153,7 +156,7 @@ class ClickModel(Users, abstract=True):
     def tasks(
         self, reward: str, cutoff: int | None, reference: ArrayLike | None
     ) -> list[ClickTask]:
-        """As `Users.tasks`: a single task."""
+        """As `UserModel.tasks`: a single task."""
         code, counted = self.check_reward(reward, cutoff)
         if reference is None:
             best = self._best_list(code, counted)
@@ -256,7 +259,7 @@ class ClickModel(Users, abstract=True):
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """As `Users.to_dict`; its keys are the constructor's arguments."""
+        """As `UserModel.to_dict`; its keys are the constructor's arguments."""
         plain = {
             name: value.tolist() if isinstance(value, np.ndarray) else value
             for name, value in self._arguments().items()
@@ -292,7 +295,7 @@ class ClickModel(Users, abstract=True):
         return type(self)(**self._arguments() | parameters)
 
     def relabelled(self, order: NDArray[np.int64]) -> Self:
-        """As `Users.relabelled`."""
+        """As `UserModel.relabelled`."""
         order = named_ranking("order", order, self.n_items, self.n_items)
         names = self.item_parameters()
         return self.with_items(**{name: getattr(self.parameters, name)[order] for name in names})
@@ -312,7 +315,7 @@ class ClickModel(Users, abstract=True):
         return None
 
     def knowledge(self, source: str, production: NDArray[np.int64] | None = None) -> Any:
-        """As `Users.knowledge`."""
+        """As `UserModel.knowledge`."""
         if source == "browsing":
             return self.browsing_weights()
         if source != "examination":
@@ -333,7 +336,7 @@ class ClickModel(Users, abstract=True):
 
     def _best_list(self, reward: int, cutoff: int) -> NDArray[np.int64]:
         """Return `optimal_ranking` for a reward given by the kernels' code."""
-        order, places = best_first(self._merits()), self._places(reward, cutoff)
+        order, places = argsort_descending(self._merits()), self._places(reward, cutoff)
         if places is not None:
             head = order[places]
         elif self.scan_kernel is not None:
@@ -379,7 +382,7 @@ class ClickModel(Users, abstract=True):
         )
         code, scratch = REWARDS.index(reward), np.empty(self.n_positions + 1)
         entry(branch_and_bound(self.expected_kernel))(
-            self.parameters, attraction, best_first(attraction), code, scratch, search
+            self.parameters, attraction, argsort_descending(attraction), code, scratch, search
         )
         return search.chosen
 
@@ -390,7 +393,7 @@ class ClickModel(Users, abstract=True):
         return result
 
 
-class OfModels(Users, abstract=True):
+class CompositeModel(UserModel, abstract=True):
     """Users of several click models over the same items and positions.
 
     Attributes:
@@ -399,7 +402,7 @@ class OfModels(Users, abstract=True):
 
     models: list[ClickModel]
 
-    def _of(self, models: list[ClickModel]) -> Self:
+    def _with_models(self, models: list[ClickModel]) -> Self:
         """Return users of the same kind, made of other click models."""
         raise NotImplementedError
 
@@ -412,15 +415,15 @@ class OfModels(Users, abstract=True):
         return max(model.n_uniforms for model in self.models)
 
     def relabelled(self, order: NDArray[np.int64]) -> Self:
-        return self._of([model.relabelled(order) for model in self.models])
+        return self._with_models([model.relabelled(order) for model in self.models])
 
     def with_positions(self, n_positions: int) -> Self:
-        return self._of([model.with_positions(n_positions) for model in self.models])
+        return self._with_models([model.with_positions(n_positions) for model in self.models])
 
 
 def click_model_of(name: str, model: ClickModel | Mapping[str, Any]) -> ClickModel:
     """Return a click model, or the one that a ``to_dict()`` describes; errors name the argument."""
-    made = users_from(name, model)
+    made = user_model_from(name, model)
     if not hasattr(made, "short"):
         raise ValueError(f"{name} is a {made.name()}; expected a click model that does not change")
     return made
@@ -432,9 +435,9 @@ def click_models_of(models: Any, least: int) -> list[ClickModel]:
     Raises:
         ValueError: as in `click_model_of`; fewer than ``least`` entries; different sizes.
     """
-    listed = entries("models", models, expected := f"a list of {least} or more click models")
+    listed = as_list("models", models, expected := f"a list of {least} or more click models")
     if len(listed) < least:
-        raise refusal("models", models, expected)
+        raise value_error("models", models, expected)
     made = [click_model_of(f"models[{number}]", model) for number, model in enumerate(listed)]
     for number, model in enumerate(made):
         if (model.n_items, model.n_positions) != (made[0].n_items, made[0].n_positions):
@@ -447,7 +450,7 @@ def match(weights: NDArray[np.float64]) -> NDArray[np.int64]:
     largest weight if the reward is supermodular in the pairs.
     """
     places = np.empty(len(weights), np.int64)
-    places[best_first(weights)] = np.arange(len(weights))
+    places[argsort_descending(weights)] = np.arange(len(weights))
     return places
 
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import check_positions, probabilities
 from ..core.kernels import kernel
 from .click_model import ClickModel, match
-from .spaces import best_first
+from .spaces import argsort_descending
 from .task import ANY_CLICK, CLICKS, SATISFACTION
 
 
@@ -123,9 +123,9 @@ class DependentClickModel(ClickModel):
         return self.parameters.termination
 
     def knowledge(self, source: str, production: NDArray[np.int64] | None = None) -> Any:
-        """As `Users.knowledge`, and the positions by decreasing probability of termination."""
+        """As `UserModel.knowledge`, and the positions by decreasing probability of termination."""
         if source == "termination_order":
-            return best_first(self.termination)
+            return argsort_descending(self.termination)
         return super().knowledge(source, production)
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:

@@ -7,7 +7,7 @@ from array import array
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import integers
+from ..core.checks import as_integers
 
 REGRET, REWARD, CLICKS = 0, 1, 2
 """The columns of totals; those of further metrics follow."""
@@ -31,7 +31,7 @@ def checkpoint_steps(horizon: int, checkpoints: ArrayLike | None = None) -> NDAr
         steps = np.maximum(np.concatenate(spaced).round().astype(np.int64), 1)
     else:
         values = [checkpoints] if np.isscalar(checkpoints) else checkpoints
-        steps = integers("checkpoints", values, (None,), 1, horizon + 1, empty=True, whole=True)
+        steps = as_integers("checkpoints", values, (None,), 1, horizon + 1, empty=True, whole=True)
     return np.unique(np.append(steps, horizon))
 
 

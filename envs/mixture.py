@@ -9,9 +9,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import numbers
+from ..core.checks import as_numbers
 from ..core.kernels import kernel
-from .click_model import ClickModel, OfModels, click_models_of, match
+from .click_model import ClickModel, CompositeModel, click_models_of, match
 from .position_based import PositionBasedModel
 from .task import CLICKS, REWARDS
 
@@ -68,7 +68,7 @@ def expected_over(
     return total
 
 
-class MixtureModel(OfModels, ClickModel):
+class MixtureModel(CompositeModel, ClickModel):
     """Mixture of click models: each user is of one of several unobserved kinds.
 
     In every session a new user is of kind m with probability w_m, and clicks by the click model of
@@ -123,7 +123,7 @@ class MixtureModel(OfModels, ClickModel):
         self, models: Sequence[ClickModel | Mapping[str, Any]], weights: ArrayLike
     ) -> None:
         self.models = click_models_of(models, 2)
-        shares = numbers("weights", weights, (len(self.models),))
+        shares = as_numbers("weights", weights, (len(self.models),))
         if shares.min() <= 0 or abs(shares.sum() - 1) > 1e-9:
             raise ValueError(
                 f"weights is {shares.tolist()}; expected positive numbers that add up to 1"
@@ -167,7 +167,7 @@ class MixtureModel(OfModels, ClickModel):
         models, weights = [model.to_dict() for model in self.models], self.parameters.weights
         return {"model": self.name(), "models": models, "weights": weights.tolist()}
 
-    def _of(self, models: list[ClickModel]) -> Self:
+    def _with_models(self, models: list[ClickModel]) -> Self:
         return type(self)(models, self.parameters.weights)
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:

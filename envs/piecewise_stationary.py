@@ -9,12 +9,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_count, integers
-from .click_model import ClickModel, OfModels, click_models_of
+from ..core.checks import as_integers, check_count
+from .click_model import ClickModel, CompositeModel, click_models_of
 from .task import REWARDS, ClickTask
 
 
-class PiecewiseStationaryModel(OfModels):
+class PiecewiseStationaryModel(CompositeModel):
     """Sequence of click models: the users change abruptly at given steps.
 
     A step is the number of a session. `at` returns the click model of a step. Regret is measured
@@ -61,12 +61,12 @@ class PiecewiseStationaryModel(OfModels):
     title = "with parameters that change abruptly at given steps"
     bibtex_keys = ["cascadingnonstationary"]
     default_instance = "li2019-switching"
-    episode = 100_000
-    are_alike = True
+    max_episode_steps = 100_000
+    iid_sessions = True
 
     def __init__(self, models: Sequence[ClickModel | Mapping[str, Any]], starts: ArrayLike) -> None:
         self.models = self.epochs = click_models_of(models, 1)
-        steps = integers("starts", starts, (len(self.epochs),))
+        steps = as_integers("starts", starts, (len(self.epochs),))
         if steps[0] != 0 or np.any(steps[1:] <= steps[:-1]):
             expected = "expected increasing steps, the first of them 0"
             raise ValueError(f"starts is {steps.tolist()}; {expected}")
@@ -89,16 +89,16 @@ class PiecewiseStationaryModel(OfModels):
     def tasks(
         self, reward: str, cutoff: int | None, reference: ArrayLike | None
     ) -> list[ClickTask]:
-        """As `Users.tasks`: a task for each epoch."""
+        """As `UserModel.tasks`: a task for each epoch."""
         return [task for model in self.epochs for task in model.tasks(reward, cutoff, reference)]
 
     def knowledge(self, source: str, production: NDArray[np.int64] | None = None) -> Any:
-        """As `Users.knowledge`: of the users before any change."""
+        """As `UserModel.knowledge`: of the users before any change."""
         return self.epochs[0].knowledge(source, production)
 
     def to_dict(self) -> dict[str, Any]:
         models = [model.to_dict() for model in self.epochs]
         return {"model": self.name(), "models": models, "starts": list(self.starts)}
 
-    def _of(self, models: list[ClickModel]) -> Self:
+    def _with_models(self, models: list[ClickModel]) -> Self:
         return type(self)(models, self.starts)

@@ -13,14 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import check_choice, check_count, probabilities
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
-from .click_model import ClickModel, OfModels, click_models_of
-from .task import ClickUsers, Kernels, Task, click_session
+from .click_model import ClickModel, CompositeModel, click_models_of
+from .task import ClickConstants, Kernels, Task, click_session
 
 KNOWLEDGE = {"examination": 1, "browsing": 2}
 """What agents may know about users, with the number of its axes, each of K positions."""
 
 
-class Queries(NamedTuple):
+class QueryConstants(NamedTuple):
     """The users of Q queries, and working memory."""
 
     parameters: tuple[NDArray[np.float64], ...]  # each (Q, ...) of the click model
@@ -69,24 +69,24 @@ def session_of_query(
     simulate, row = click_session(sample, expected), row_of(n_parameters)
 
     @kernel
-    def session(users, state, b, ranking, uniforms, clicks, examined):
+    def session(constants, state, b, ranking, uniforms, clicks, examined):
         for k in range(len(ranking)):
-            users.shown[k] = state.order[b, ranking[k]]
-        model = record(*row(users.parameters, state.query[b]))
-        of_query = ClickUsers(model, users.reward, users.cutoff, users.scratch)
-        return simulate(of_query, state, b, users.shown, uniforms, clicks, examined)
+            constants.shown[k] = state.order[b, ranking[k]]
+        model = record(*row(constants.parameters, state.query[b]))
+        of_query = ClickConstants(model, constants.reward, constants.cutoff, constants.scratch)
+        return simulate(of_query, state, b, constants.shown, uniforms, clicks, examined)
 
     return session
 
 
 @kernel
-def begin(users, state, b, rng):
+def begin(constants, state, b, rng):
     """Draw a query, unless the seed gives it, and random item ids."""
-    query, order = int(rng.random() * len(users.optimum)), state.order[b]
+    query, order = int(rng.random() * len(constants.optimum)), state.order[b]
     if state.first[b] >= 0:
         query, state.first[b] = state.first[b], -1
-    state.query[b], state.left[b] = query, users.n_sessions
-    state.optimum[b] = users.optimum[query]
+    state.query[b], state.left[b] = query, constants.n_sessions
+    state.optimum[b] = constants.optimum[query]
     for a in range(len(order)):  # a draw must depend only on the generator
         order[a] = a
     for a in range(len(order) - 1, 0, -1):
@@ -95,7 +95,7 @@ def begin(users, state, b, rng):
 
 
 @kernel
-def advance(users, state, b, rng):
+def advance(constants, state, b, rng):
     state.left[b] -= 1
     return state.left[b] == 0
 
@@ -105,28 +105,28 @@ class QueryTask(Task):
 
     Args:
         model: the users.
-        users: the record of the kernels.
+        constants: the record of the kernels.
         best: ``(Q, K)`` the best lists, in the numbers of the queries' items.
     """
 
     state_type = State
 
-    def __init__(self, model: Any, users: Queries, best: NDArray[np.int64]) -> None:
-        self.model, self.users, self._best = model, users, best
+    def __init__(self, model: Any, constants: QueryConstants, best: NDArray[np.int64]) -> None:
+        self.model, self.constants, self._best = model, constants, best
         self.sizes = {"L": model.n_items}
         self.observation_space = MultiBinary(model.n_positions)
 
     @property
     def kernels(self) -> Kernels:  # type: ignore[override]
         one = self.model.models[0]
-        n_parameters = len(self.users.parameters)
+        n_parameters = len(self.constants.parameters)
         record: Any = type(one.parameters)
         session = session_of_query(one.sample_kernel, one.expected_kernel, record, n_parameters)
         return Kernels(session, begin, advance)
 
     def start(self, state: Any, seed: int) -> None:
         """Stream b begins with query (seed + b) modulo Q, so that seeds enumerate the queries."""
-        n_queries = len(self.users.optimum)
+        n_queries = len(self.constants.optimum)
         state.first[:] = (seed % n_queries + np.arange(len(state.first))) % n_queries
 
     def best(self, state: Any) -> NDArray[np.int64]:
@@ -137,7 +137,7 @@ class QueryTask(Task):
         return {"query": state.query.item(b) if isinstance(b, int) else state.query[b].copy()}
 
 
-class QueryUsers(OfModels):
+class QueryUsers(CompositeModel):
     """Users of many queries: every episode is another query, with random item ids.
 
     An agent that learns from nothing meets a new problem in every episode. A policy that was
@@ -181,7 +181,7 @@ class QueryUsers(OfModels):
 
     title = "with another query in every episode"
     default_instance = "queries"
-    episode = None
+    max_episode_steps = None
     may_leave = True
 
     def __init__(
@@ -216,13 +216,13 @@ class QueryUsers(OfModels):
     def tasks(
         self, reward: str, cutoff: int | None, reference: ArrayLike | None
     ) -> list[QueryTask]:
-        """As `Users.tasks`: a single task, in which one query follows the other."""
+        """As `UserModel.tasks`: a single task, in which one query follows the other."""
         if reference is not None:
             raise ValueError("reference is a list; expected None: each query has a best list")
         code, counted = self.check_reward(reward, cutoff)
         of_queries = [model.tasks(reward, cutoff, None)[0] for model in self.models]
         columns = zip(*(model.parameters for model in self.models), strict=True)
-        users = Queries(
+        constants = QueryConstants(
             tuple(np.array(column, np.float64) for column in columns),
             np.array([task.optimal_reward for task in of_queries]),
             code,
@@ -231,10 +231,10 @@ class QueryUsers(OfModels):
             np.empty(self.n_positions + 1),
             np.empty(self.n_positions, np.int64),
         )
-        return [QueryTask(self, users, np.array([task.optimal_ranking for task in of_queries]))]
+        return [QueryTask(self, constants, np.array([task.optimal_ranking for task in of_queries]))]
 
     def knowledge(self, source: str, production: NDArray[np.int64] | None = None) -> Any:
-        """As `Users.knowledge`: the same of all queries, whichever is played."""
+        """As `UserModel.knowledge`: the same of all queries, whichever is played."""
         return self.agent_knowledge.get(source)
 
     def to_dict(self) -> dict[str, Any]:
@@ -247,7 +247,7 @@ class QueryUsers(OfModels):
             },
         }
 
-    def _of(self, models: list[ClickModel]) -> Self:
+    def _with_models(self, models: list[ClickModel]) -> Self:
         k = models[0].n_positions
         known = {key: rows[(slice(k),) * rows.ndim] for key, rows in self.agent_knowledge.items()}
         return type(self)(models, self.n_sessions, known)

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, TypeGuard
 import gymnasium
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
-from ..core.checks import short
-from .arguments import FORMS, default_instance, forms_of
+from ..core.checks import short_repr
 from .cascade import CascadeModel
 from .click_chain import ClickChainModel
 from .click_env import ClickEnv
@@ -21,11 +20,12 @@ from .dynamic_bayesian import DynamicBayesianModel
 from .memory.model import CascadeMDP
 from .mixture import MixtureModel
 from .position_based import PositionBasedModel
+from .resolve_model import FORMS, default_instance, forms_of
 from .trust_bias import TrustBiasModel
 from .user_browsing import UserBrowsingModel
-from .users import Users, users_class
+from .user_model import UserModel, user_model_class
 
-USERS: dict[str, type[Users]] = {
+USERS: dict[str, type[UserModel]] = {
     "CMRank-v0": CascadeModel,
     "CCMRank-v0": ClickChainModel,
     "PBMRank-v0": PositionBasedModel,
@@ -52,7 +52,7 @@ class Environment(NamedTuple):
     @property
     def click_model(self) -> Any:
         """The class of the click model; for stateful users, of the users."""
-        return users_class(self.model, imports=True)
+        return user_model_class(self.model, imports=True)
 
     @property
     def kind(self) -> str:
@@ -60,7 +60,7 @@ class Environment(NamedTuple):
         return self.form or ("Memory" if self.click_model.may_leave else "")
 
     @property
-    def users(self) -> type[Users]:
+    def model_class(self) -> type[UserModel]:
         """The class of the users, of whom the click model may be a part."""
         return FORMS[self.form] or self.click_model
 
@@ -73,14 +73,18 @@ class Environment(NamedTuple):
     def about(self) -> str:
         """A description of the users in one line."""
         model = self.click_model
-        return f"{model.title} ({model.name()}), {self.users.title}" if self.form else model.about()
+        return (
+            f"{model.title} ({model.name()}), {self.model_class.title}"
+            if self.form
+            else model.about()
+        )
 
 
 ENVIRONMENTS: dict[str, Environment] = {}
 """The registered ids; `Environment.kind` distinguishes them."""
 
 
-def register_click_model(env_id: str, model: str | type[Users]) -> None:
+def register_click_model(env_id: str, model: str | type[UserModel]) -> None:
     """Register the environments of a click model: its id, and this id with the prefixes
     ``NonStationary``, ``Contextual`` and ``Queries``.
 
@@ -103,22 +107,22 @@ def register_click_model(env_id: str, model: str | type[Users]) -> None:
         >>> gym.make("NonStationaryTwinRank-v0").unwrapped.model
         PiecewiseStationaryModel(n_items=10, n_positions=3)
     """
-    if isinstance(model, type) and issubclass(model, Users):
-        is_short = Users.classes.get(model.name()) is model
+    if isinstance(model, type) and issubclass(model, UserModel):
+        is_short = UserModel.classes.get(model.name()) is model
         name = model.name() if is_short else f"{model.__module__}:{model.__qualname__}"
         known: Any = model
     elif isinstance(model, str):
-        name, known = model, Users.classes.get(model)
+        name, known = model, UserModel.classes.get(model)
     else:
-        raise TypeError(f"model is {short(model)}; expected a class of users, or its name")
+        raise TypeError(f"model is {short_repr(model)}; expected a class of users, or its name")
     for form in FORMS if known is None else forms_of(known):
-        users = FORMS[form] or known
+        model_class = FORMS[form] or known
         ENVIRONMENTS[form + env_id] = Environment(name, form)
         gymnasium.register(
             form + env_id,
             entry_point="clickgym.envs.click_env:ClickEnv",
             vector_entry_point="clickgym.envs.vector_env:ClickVectorEnv",
-            max_episode_steps=1000 if users is None else users.episode,
+            max_episode_steps=1000 if model_class is None else model_class.max_episode_steps,
             kwargs={"model": name, "form": form},
         )
 

@@ -33,7 +33,7 @@ def page_of(env: Any) -> list[str]:
     for k, item in enumerate(ranking):
         marks = ["examined"] * bool(looked[k]) + ["clicked"] * bool(clicked[k])
         lines.append(f"{k + 1:4d}. {item:<10} {', '.join(marks)}".rstrip())
-    if env.model.are_alike and not env.model.may_leave:
+    if env.model.iid_sessions and not env.model.may_leave:
         lines.append(f"best list: {', '.join(map(str, env.task.optimal_ranking))}")
     return lines
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.kernels import entry, kernel
-from .spaces import best_first
+from .spaces import argsort_descending
 
 
 @kernel
@@ -106,7 +106,7 @@ def best_scan(
     terminal: float = 0.0,
 ) -> NDArray[np.int64]:
     """Return the best list of exactly ``n_chosen`` items for users who scan from the top without
-    memory; its items are in the order that `best_first` gives them.
+    memory; its items are in the order that `argsort_descending` gives them.
 
     Args:
         gain: ``(L,)`` the expected reward of each item if examined.
@@ -128,5 +128,5 @@ def best_scan(
     ratio, values = np.empty(n_items), np.empty((n_items + 1, n_chosen + 1))
     ranking: NDArray[np.int64] = np.empty(n_chosen, np.int64)
     weigh_items(gain, continuation, ratio)
-    entry(choose_items)(gain, continuation, terminal, best_first(ratio), values, ranking)
+    entry(choose_items)(gain, continuation, terminal, argsort_descending(ratio), values, ranking)
     return ranking

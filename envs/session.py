@@ -21,7 +21,9 @@ class Shown(NamedTuple):
     uniforms: Annotated[Floats, "U"]
     clicks: Annotated[Bytes, "K"]
     examined: Annotated[Bytes, "K"]
-    listed: Annotated[Ints, "L", -1]  # the number of the last list with each item, refused or not
+    last_list_of: Annotated[
+        Ints, "L", -1
+    ]  # the number of the last list with each item, refused or not
     n_lists: Annotated[Ints, "1"]
     n_sessions: Annotated[Ints, "1"]  # the number of the last list with clicks
     ranking: Annotated[Ints, "K"]  # the list of a single step
@@ -39,7 +41,7 @@ class Batch(NamedTuple):
     optimum: Annotated[Floats, "B"]
     rankings: Annotated[Ints, "B K"]
     begins: Annotated[Flags, "B"]  # whether the next call draws a new user instead of a session
-    listed: Annotated[Ints, "L"]  # the last stream whose list has each item
+    last_list_of: Annotated[Ints, "L"]  # the last stream whose list has each item
 
 
 def nothing_shown(model: Any, n_streams: int | None = None) -> Any:
@@ -51,15 +53,15 @@ def nothing_shown(model: Any, n_streams: int | None = None) -> Any:
 
 
 @kernel
-def is_ranked_list(ranking, listed, mark):
-    """Whether a list holds distinct items. Each gets the mark in ``listed``, ``(L,)``, where none
-    may have it before.
+def is_ranked_list(ranking, last_list_of, mark):
+    """Whether a list holds distinct items. Each gets the mark in ``last_list_of``,
+    ``(L,)``, where none may have it before.
     """
     for k in range(len(ranking)):
         item = ranking[k]
-        if item < 0 or item >= len(listed) or listed[item] == mark:
+        if item < 0 or item >= len(last_list_of) or last_list_of[item] == mark:
             return False
-        listed[item] = mark
+        last_list_of[item] = mark
     return True
 
 
@@ -73,15 +75,15 @@ def play_session(session: Callable[..., Any]) -> Callable[..., tuple[bool, float
     """
 
     @kernel
-    def play_session(users, state, rng, shown, ranking):
+    def play_session(constants, state, rng, shown, ranking):
         shown.n_lists[0] += 1
-        if not is_ranked_list(ranking, shown.listed, shown.n_lists[0]):
+        if not is_ranked_list(ranking, shown.last_list_of, shown.n_lists[0]):
             return False, 0.0, 0.0, -1
         for k in range(len(shown.uniforms)):
             shown.uniforms[k] = rng.random()
         first = np.int64(0)  # numba would compile again for the type of a constant
         realised, expectation, satisfied = session(
-            users, state, first, ranking, shown.uniforms, shown.clicks, shown.examined
+            constants, state, first, ranking, shown.uniforms, shown.clicks, shown.examined
         )
         shown.n_sessions[0] = shown.n_lists[0]
         return True, realised, expectation, satisfied
@@ -103,10 +105,12 @@ def single_step(
     play = play_session(session)
 
     @kernel
-    def single_step(users, state, rng, shown):
+    def single_step(constants, state, rng, shown):
         optimum = state.optimum[0]
-        is_list, realised, expectation, satisfied = play(users, state, rng, shown, shown.ranking)
-        has_left = advance(users, state, np.int64(0), rng) if is_list else False
+        is_list, realised, expectation, satisfied = play(
+            constants, state, rng, shown, shown.ranking
+        )
+        has_left = advance(constants, state, np.int64(0), rng) if is_list else False
         return is_list, realised, expectation, optimum, satisfied, has_left
 
     return single_step
@@ -123,11 +127,11 @@ def batch_step(
     """
 
     @kernel
-    def batch_step(users, state, rng, batch):
+    def batch_step(constants, state, rng, batch):
         begins, rankings = batch.begins, batch.rankings
-        batch.listed[:] = -1
+        batch.last_list_of[:] = -1
         for b in range(len(rankings)):
-            if not begins[b] and not is_ranked_list(rankings[b], batch.listed, b):
+            if not begins[b] and not is_ranked_list(rankings[b], batch.last_list_of, b):
                 return False
         for b in range(len(rankings)):
             for k in range(batch.uniforms.shape[1]):
@@ -138,13 +142,13 @@ def batch_step(
                 clicks[:], examined[:] = 0, 0
                 batch.realised[b], batch.expectation[b], batch.optimum[b] = 0.0, 0.0, 0.0
                 begins[b] = False
-                begin(users, state, b, rng)
+                begin(constants, state, b, rng)
             else:
                 batch.optimum[b] = state.optimum[b]
                 batch.realised[b], batch.expectation[b], _ = session(
-                    users, state, b, rankings[b], batch.uniforms[b], clicks, examined
+                    constants, state, b, rankings[b], batch.uniforms[b], clicks, examined
                 )
-                begins[b] = advance(users, state, b, rng)
+                begins[b] = advance(constants, state, b, rng)
         return True
 
     return batch_step
@@ -157,9 +161,9 @@ def begin_streams(begin: Callable[..., Any]) -> Callable[..., None]:
     """
 
     @kernel
-    def begin_streams(users, state, rng, which):
+    def begin_streams(constants, state, rng, which):
         for b in range(len(which)):
             if which[b]:
-                begin(users, state, b, rng)
+                begin(constants, state, b, rng)
 
     return begin_streams

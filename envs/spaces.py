@@ -26,7 +26,7 @@ SORTED = 400
 """Up to this number of items, a list is drawn faster by sorting random numbers."""
 
 
-def best_first(values: ArrayLike) -> NDArray[np.int64]:
+def argsort_descending(values: ArrayLike) -> NDArray[np.int64]:
     """Return item ids by decreasing value, in twelve significant digits, so that values that are
     equal in mathematics and differ in their last bits count as equal; of equal values the smaller
     id comes first.
@@ -38,7 +38,7 @@ def best_first(values: ArrayLike) -> NDArray[np.int64]:
         ``(L,)`` int64.
 
     Example:
-        >>> best_first([0.3, 0.1 + 0.2, 0.5])
+        >>> argsort_descending([0.3, 0.1 + 0.2, 0.5])
         array([2, 0, 1])
     """
     numbers = np.asarray(values, np.float64).tolist()

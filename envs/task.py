@@ -1,13 +1,14 @@
 """What a kind of simulated users consists of, and the task of a click model.
 
-A kind of users is a `Task`: a record, a declared state, and three kernels. Environments and the
+A kind of users is a `Task`: constants, a declared state, and three kernels. Environments and the
 compiled loop simulate sessions by these three alone::
 
-    session(users, state, b, ranking, uniforms, clicks, examined) -> realised, expected, satisfied
-    begin(users, state, b, rng)
-    advance(users, state, b, rng) -> whether the user has left
+    session(constants, state, b, ranking, uniforms, clicks, examined)
+        -> realised, expected, satisfied
+    begin(constants, state, b, rng)
+    advance(constants, state, b, rng) -> whether the user has left
 
-``users`` is the record: all that stays the same from session to session, and working memory. A
+``constants`` is a record of all that stays the same from session to session, and working memory. A
 kernel writes working memory before it reads it, so nothing is carried from one call to the next.
 
 ``state`` is all that the next session depends on. Its arrays have one row for each of B streams of
@@ -34,7 +35,7 @@ CLICKS, ANY_CLICK, SATISFACTION = range(3)
 
 
 @kernel
-def draw_nothing(users, state, b, rng):
+def draw_nothing(constants, state, b, rng):
     """The kernel ``begin`` and ``advance`` of users whose sessions are all alike."""
     return False
 
@@ -68,7 +69,7 @@ class Task:
 
     Attributes:
         model: the users, whom errors name.
-        users: the record that the kernels get: a named tuple of arrays, numbers and such records.
+        constants: what the kernels get: a named tuple of arrays, numbers and such tuples.
         kernels: the three kernels.
         state_type: the class of the state: a named tuple whose fields declare their arrays (see
             `clickgym.core.state`), each with the letter B first.
@@ -79,7 +80,7 @@ class Task:
     """
 
     model: Any
-    users: Any
+    constants: Any
     kernels: Kernels
     state_type: Any = State
     sizes: Mapping[str, int] = {}
@@ -128,10 +129,10 @@ class Task:
         return tuple(field[0] if field.ndim > 1 else field[:1] for field in rows)
 
 
-class ClickUsers(NamedTuple):
+class ClickConstants(NamedTuple):
     """The users of a click model."""
 
-    model: Any  # the parameters of the click model
+    parameters: Any  # the parameters of the click model
     reward: int  # CLICKS, ANY_CLICK or SATISFACTION
     cutoff: int
     scratch: NDArray[np.float64]  # (K + 1,) working memory of the click model's kernels
@@ -144,18 +145,20 @@ def click_session(
     """Return the kernel of a session for a click model with these kernels."""
 
     @kernel
-    def session(users, state, b, ranking, uniforms, clicks, examined):
-        satisfied = sample(users.model, ranking, uniforms, clicks, examined)
+    def session(constants, state, b, ranking, uniforms, clicks, examined):
+        satisfied = sample(constants.parameters, ranking, uniforms, clicks, examined)
         n_clicks = 0
-        for k in range(users.cutoff):
+        for k in range(constants.cutoff):
             n_clicks += clicks[k]
-        if users.reward == CLICKS:
+        if constants.reward == CLICKS:
             realised = n_clicks
-        elif users.reward == ANY_CLICK:
+        elif constants.reward == ANY_CLICK:
             realised = min(n_clicks, 1)
         else:  # a user who leaves below the cutoff does not count
-            realised = 1 if 0 <= satisfied < users.cutoff else 0
-        expectation = expected(users.model, ranking, users.reward, users.cutoff, users.scratch)
+            realised = 1 if 0 <= satisfied < constants.cutoff else 0
+        expectation = expected(
+            constants.parameters, ranking, constants.reward, constants.cutoff, constants.scratch
+        )
         return float(realised), expectation, satisfied
 
     return session
@@ -180,7 +183,9 @@ class ClickTask(Task):
         optimal_reward: float,
     ) -> None:
         self.model = model
-        self.users = ClickUsers(model.parameters, code, cutoff, np.empty(model.n_positions + 1))
+        self.constants = ClickConstants(
+            model.parameters, code, cutoff, np.empty(model.n_positions + 1)
+        )
         self.observation_space = MultiBinary(model.n_positions)
         self.optimal_ranking, self.optimal_reward = np.array(optimal_ranking), optimal_reward
 

@@ -11,14 +11,14 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_array, check_choice, check_count, integers
+from ..core.checks import as_array, as_integers, check_choice, check_count
 from .any_env import clicks_of
-from .arguments import described_users
 from .base_env import BaseClickEnv
 from .instances.instance import AnyInstance
+from .resolve_model import resolve_model
 from .session import Batch, batch_step, nothing_shown
 from .spaces import RankedList, without_repeats
-from .users import Users
+from .user_model import UserModel
 
 Infos = dict[str, Any]
 Masks = NDArray[np.bool_]
@@ -71,7 +71,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
 
     def __init__(
         self,
-        model: Users | str,
+        model: UserModel | str,
         num_envs: int = 1,
         reward: str | None = None,
         cutoff: int | None = None,
@@ -98,8 +98,8 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         mode = check_choice("autoreset_mode", mode, ("NextStep", "SameStep"))
         self.autoreset_mode = AutoresetMode(mode)
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
-        users = described_users(model, form, instance, n_positions, **parameters)
-        space = self._set_up(users, num_envs, reward, cutoff, reference)
+        resolved = resolve_model(model, form, instance, n_positions, **parameters)
+        space = self._set_up(resolved, num_envs, reward, cutoff, reference)
         self.single_observation_space = space
         self.observation_space = batch_space(space, num_envs)
         self.single_action_space = self._lists
@@ -167,9 +167,9 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
             restarting = self._batch.begins.copy()
         clicks, rewards, infos = self._simulate(self._lists_of(actions, restarting))
         active = self._all if restarting is None else ~restarting
-        infos = _masked(active, infos | self.task.info(self.state, ALL))
+        infos = _add_masks(active, infos | self.task.info(self.state, ALL))
         if restarting is not None:
-            infos = _merged(infos, self._reset_infos(restarting))
+            infos = _merge_infos(infos, self._reset_infos(restarting))
         observations = self.task.observe(self.state, ALL, clicks)
         terminated, truncated, is_any_over = self._ends(restarting)
         if is_any_over and self.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP:
@@ -232,7 +232,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
             ValueError: an item is out of range; the message names its stream and position.
         """
         active = ~self._batch.begins
-        integers("actions", rankings, self._shape, 0, self._lists.n_items)
+        as_integers("actions", rankings, self._shape, 0, self._lists.n_items)
         rankings[active] = without_repeats(rankings[active], self._lists.n_items)
         return rankings
 
@@ -263,8 +263,8 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         for b, last in enumerate(iterate(self.observation_space, observations)):
             if over[b]:
                 final_obs[b] = last
-        final_info = infos | _restricted(infos, over)
-        finals = _masked(over, {"final_obs": final_obs, "final_info": final_info})
+        final_info = infos | _restrict_masks(infos, over)
+        finals = _add_masks(over, {"final_obs": final_obs, "final_info": final_info})
         if not self.model.may_leave:
             observations, firsts = self.reset()
             return observations, finals | firsts
@@ -272,15 +272,15 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         self._batch.begins[over] = False
         clicks = clicks.copy()
         clicks[over] = 0
-        others = infos | _restricted(infos, ~over)
+        others = infos | _restrict_masks(infos, ~over)
         observations = self.task.observe(self.state, ALL, clicks)
-        return observations, finals | _merged(others, self._reset_infos(over))
+        return observations, finals | _merge_infos(others, self._reset_infos(over))
 
     def _reset_infos(self, streams: Masks) -> Infos:
         """Return the infos of a reset of some streams."""
         best, optimum = self.task.best(self.state), self.state.optimum.copy()
         infos = {"optimal_ranking": best, "optimal_reward": optimum}
-        return _masked(streams, infos | self.task.info(self.state, ALL))
+        return _add_masks(streams, infos | self.task.info(self.state, ALL))
 
     def _reset_steps(self) -> None:
         """Count the sessions of the episodes from 0."""
@@ -289,7 +289,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         self._all_ended = False
 
 
-def _masked(streams: Masks, infos: Infos) -> Infos:
+def _add_masks(streams: Masks, infos: Infos) -> Infos:
     """Return infos with a mask of the streams that have them, as in Gymnasium's vector
     environments.
     """
@@ -297,12 +297,12 @@ def _masked(streams: Masks, infos: Infos) -> Infos:
     return infos | {f"_{name}": mask for name in infos}
 
 
-def _restricted(infos: Mapping[str, Any], streams: Masks) -> Infos:
+def _restrict_masks(infos: Mapping[str, Any], streams: Masks) -> Infos:
     """Return infos with their masks restricted to some streams."""
     return {name: mask & streams for name, mask in infos.items() if name.startswith("_")}
 
 
-def _merged(infos: Mapping[str, Any], others: Mapping[str, Any]) -> Infos:
+def _merge_infos(infos: Mapping[str, Any], others: Mapping[str, Any]) -> Infos:
     """Return the merged infos of some streams and of others."""
     merged = {**infos, **others}
     for name in infos.keys() & others.keys():
@@ -314,7 +314,7 @@ def _merged(infos: Mapping[str, Any], others: Mapping[str, Any]) -> Infos:
     return merged
 
 
-def played(
+def read_step(
     observations: Any, infos: dict[str, Any]
 ) -> tuple[NDArray[np.bool_], NDArray[np.int8], dict[str, Any]]:
     """Return which streams played a session in a step of a `ClickVectorEnv`, ``(B,)``, their clicks

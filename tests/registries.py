@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import gymnasium
 
 from clickgym.agents import AGENTS, CompiledAgent, Learner
-from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, Users
+from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, UserModel
 
 
 def default_ids(*kinds: str) -> list[str]:
@@ -46,7 +46,7 @@ LEARNERS = {name: agent for name, agent in AGENTS.items() if issubclass(agent, L
 @contextmanager
 def restored() -> Iterator[None]:
     """Environments, click models and the names of users are afterwards what they were before."""
-    tables = (gymnasium.registry, ENVIRONMENTS, CLICK_MODELS, Users.classes)
+    tables = (gymnasium.registry, ENVIRONMENTS, CLICK_MODELS, UserModel.classes)
     before = [dict(table) for table in tables]
     yield
     for table, kept in zip(tables, before, strict=True):

@@ -18,10 +18,10 @@ from ...core.checks import (
     check_flag,
     check_positions,
     generator,
-    short,
+    short_repr,
 )
 from ...envs.spaces import check_items, without_repeats
-from ...envs.wrappers.actions import OfLists
+from ...envs.wrappers.actions import ListActionSpace
 from ...envs.wrappers.item_by_item import Choices, Draft, space_of_drafts
 from ..agent import Agent, EnvTraits, Seed
 
@@ -83,7 +83,7 @@ class FrozenPolicy(Agent):
         self.model, self._has_space = model, hasattr(model, "predict")
         if isinstance(model, type) or not (self._has_space or callable(model)):
             raise TypeError(
-                f"model is {short(model)}; expected a trained model with a method predict, "
+                f"model is {short_repr(model)}; expected a trained model with a method predict, "
                 "or a function"
             )
         self.deterministic = check_flag("deterministic", deterministic)
@@ -95,7 +95,7 @@ class FrozenPolicy(Agent):
         sizes = _sizes_of(self._actions) or (n_items, n_positions)
         if None in sizes:
             raise TypeError(
-                f"the sizes of lists are not known from {short(model)}: give n_items and "
+                f"the sizes of lists are not known from {short_repr(model)}: give n_items and "
                 "n_positions, as in FrozenPolicy(10, 5, model=...)"
             )
         if (n_items or sizes[0], n_positions or sizes[1]) != sizes:
@@ -128,7 +128,7 @@ class FrozenPolicy(Agent):
                 return self._item_by_item(observation)
             action = self._act(observation, self._is_first)
         self._is_first = False
-        if isinstance(self._actions, OfLists):
+        if isinstance(self._actions, ListActionSpace):
             return self._actions.lists(action, observation)
         items = check_items(action, self.n_items, self.n_positions)
         return without_repeats(items, self.n_items)
@@ -192,7 +192,7 @@ def _seen(observation: Any, shown: gym.Space | None, wanted: Any) -> Any:
 
 def _sizes_of(space: gym.Space | None) -> tuple[int, int] | None:
     """Return L and K of an action space; None if its actions are not lists."""
-    if isinstance(space, OfLists):
+    if isinstance(space, ListActionSpace):
         return space.n_items, space.n_positions
     if isinstance(space, MultiDiscrete) and space.nvec.ndim == 1:
         return int(space.nvec[0]), len(space.nvec)

@@ -16,7 +16,14 @@ from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ...core.checks import as_call, check_count, check_positions, generator, short, unknown
+from ...core.checks import (
+    as_call,
+    check_count,
+    check_positions,
+    generator,
+    short_repr,
+    unknown_message,
+)
 from ..agent import BaseAgent, EnvTraits, Seed, UnsuitedError
 
 if TYPE_CHECKING:
@@ -117,7 +124,7 @@ class Learner(BaseAgent):
         if isinstance(n_items, str | type):
             name, library = type(self).__name__, self.algorithm().__module__.partition(".")[0]
             raise TypeError(
-                f"n_items is {short(n_items)}; the agent {name} is made of n_items and "
+                f"n_items is {short_repr(n_items)}; the agent {name} is made of n_items and "
                 f"n_positions, and the algorithm that takes a policy is {library}.{name}"
             )
         self.n_items = check_count("n_items", n_items)
@@ -155,7 +162,9 @@ class Learner(BaseAgent):
         takes_any = any(it.kind is it.VAR_KEYWORD for it in parameters.values())
         for name in [] if takes_any else sorted(names - parameters.keys()):
             known = dict.fromkeys([*self.defaults, "net_arch", *parameters])
-            raise TypeError(f"{type(self).__name__}: " + unknown("hyper-parameter", name, known))
+            raise TypeError(
+                f"{type(self).__name__}: " + unknown_message("hyper-parameter", name, known)
+            )
 
     @property
     def draws_lists(self) -> bool:

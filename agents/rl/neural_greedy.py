@@ -14,16 +14,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...core.checks import (
     as_call,
+    as_numbers,
     check_choice,
     check_count,
     check_number,
     check_positions,
     generator,
-    numbers,
 )
 from ...envs.spaces import check_ranking
 from ..agent import Agent, Seed
-from ..compiled import checked_clicks, checked_features, value_of
+from ..compiled import check_clicks, check_features, value_of
 from .learner import one_thread
 
 SURELY_EXAMINED = 2.0
@@ -217,7 +217,7 @@ class NeuralGreedy(Agent):
 
     def _seen(self, observation: Any) -> NDArray[np.float64]:
         features = value_of(self, observation, "features")
-        return checked_features(features, (self.n_items, self.n_features))
+        return check_features(features, (self.n_items, self.n_features))
 
     def rank(self, observation: Any) -> NDArray[np.int64]:
         """Choose the list to show, as `Agent.rank`; the observation has ``"features"``."""
@@ -244,8 +244,8 @@ class NeuralGreedy(Agent):
         """
         features = self._seen(observation)
         items = check_ranking(ranking, self.n_items, self.n_positions)
-        clicked = checked_clicks(clicks, self.n_positions)
-        is_rewarded = bool(numbers("reward", reward, ()) > 0)
+        clicked = check_clicks(clicks, self.n_positions)
+        is_rewarded = bool(as_numbers("reward", reward, ()) > 0)
         place = self.n_sessions % self.hyperparameters["buffer_size"]
         self._memory["features"][place] = features[items]
         self._memory["clicks"][place] = clicked
@@ -288,7 +288,7 @@ class NeuralGreedy(Agent):
         Returns:
             ``(n,)`` row numbers, the largest score first; rows with equal scores in their order.
         """
-        return self._order(checked_features(features, (None, self.n_features)))
+        return self._order(check_features(features, (None, self.n_features)))
 
     def __repr__(self) -> str:
         sizes = {"n_items": self.n_items, "n_positions": self.n_positions}

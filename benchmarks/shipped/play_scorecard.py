@@ -30,10 +30,10 @@ from clickgym.bench.board import (
     save_line,
     scored_tasks,
 )
-from clickgym.bench.play import ANCHOR_SEED, play, playable
+from clickgym.bench.play import ANCHOR_SEED, play, playable_tasks
 from clickgym.bench.results import read_results, write_results
 from clickgym.bench.score import anchors_of
-from clickgym.bench.tasks import Task, all_tasks, quick_tasks
+from clickgym.bench.tasks import ScoredTask, all_tasks, quick_tasks
 from clickgym.core.files import make_folder
 
 RUNS, ANCHOR_RUNS, LEARNER_RUNS = 5, 2, 3
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     absent = [name for name in bandits if not line_file(DATA, name).exists()]
     for name in options.agents or absent:
         learner = name in LEARNERS
-        tasks = playable(name, learner_tasks() if learner else all_tasks())
+        tasks = playable_tasks(name, learner_tasks() if learner else all_tasks())
         out = options.out / name
         if name in bandits:
             folder = out / "anchors"
@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         write_results(DATA / "anchors.parquet", anchor_table(bandits), made)
 
 
-def learner_tasks() -> list[Task]:
+def learner_tasks() -> list[ScoredTask]:
     """What learners play, which are slow: two tasks of each ability, that of ``--quick`` and the
     last one that is scored, once any is.
     """

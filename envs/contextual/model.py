@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import integers, numbers, probabilities
+from ...core.checks import as_integers, as_numbers, probabilities
 from ...core.sums import weighted_sums
 from ..click_model import ClickModel, click_model_of
-from ..users import Users
+from ..user_model import UserModel
 from .features import largest_norm, squared_norms
 from .task import CandidateTask, Pool
 
@@ -23,7 +23,7 @@ ROUNDING = 1e-9
 """Tolerance of sums at a bound."""
 
 
-class ContextualModel(Users):
+class ContextualModel(UserModel):
     """Users of a click model who see new candidates with features in every session.
 
     Each session has one of M users, all with the same probability. L candidates of user i are drawn
@@ -113,7 +113,7 @@ class ContextualModel(Users):
         # Users, items, and the candidates of each user.
         self.items = _features(items)
         n_items = len(self.items)
-        self.users = None if users is None else numbers("users", users, (None, None))
+        self.users = None if users is None else as_numbers("users", users, (None, None))
         n_users = 1 if candidates is None else len(candidates)
         n_users = n_users if self.users is None else len(self.users)
         self._names_all = candidates is None
@@ -124,7 +124,7 @@ class ContextualModel(Users):
             raise ValueError(f"candidates has {len(candidates)} entries; expected {n_users}")
         else:
             self.candidates = [
-                integers(f"candidates[{user}]", row, (None,), 0, n_items).copy()
+                as_integers(f"candidates[{user}]", row, (None,), 0, n_items).copy()
                 for user, row in enumerate(candidates)
             ]
             for user, row in enumerate(self.candidates):
@@ -142,7 +142,9 @@ class ContextualModel(Users):
         of_users = np.zeros((n_users, 0)) if self.users is None else self.users
         width = of_users.shape[1] + self.items.shape[1]
         pairs = np.zeros((0, 2), np.int64) if interactions is None else interactions
-        self.interactions = integers("interactions", pairs, (None, 2), 0, width, empty=True).copy()
+        self.interactions = as_integers(
+            "interactions", pairs, (None, 2), 0, width, empty=True
+        ).copy()
         if len(self.interactions):
             first = (of_users if of_users.shape[1] else self.items)[:, 0]
             if first[0] <= 0 or np.ptp(first) > 0:
@@ -157,7 +159,7 @@ class ContextualModel(Users):
             )
 
         # Attraction and the other item parameters of the entries.
-        self.theta = None if theta is None else numbers("theta", theta, (width,))
+        self.theta = None if theta is None else as_numbers("theta", theta, (width,))
         if (attraction is None) == (self.theta is None):
             raise ValueError("expected either an attraction or a theta")
         if self.theta is not None:
@@ -183,11 +185,11 @@ class ContextualModel(Users):
         of_others = [row[entries] for row in self.others.values()]
 
         # Metrics.
-        self.gain = None if gain is None else numbers("gain", gain, (n_items,), 0.0)
+        self.gain = None if gain is None else as_numbers("gain", gain, (n_items,), 0.0)
         self.held_out = held_out
         if held_out is not None:
             self.held_out = [
-                integers(f"held_out[{query}]", row, (None,), 0, n_items).copy()
+                as_integers(f"held_out[{query}]", row, (None,), 0, n_items).copy()
                 for query, row in enumerate(held_out)
             ]
         if self.held_out and (self.gain is None or users is not None or len(self.interactions)):
@@ -273,13 +275,13 @@ class ContextualModel(Users):
     def tasks(
         self, reward: str, cutoff: int | None, reference: ArrayLike | None
     ) -> list[CandidateTask]:
-        """As `Users.tasks`: a single task, which draws candidates for every session."""
+        """As `UserModel.tasks`: a single task, which draws candidates for every session."""
         if reference is not None:
             raise ValueError("reference is a list, but candidates change in every session")
         return [CandidateTask(self.base, self.pool, reward, cutoff, self.gain)]
 
     def knowledge(self, source: str, production: NDArray[np.int64] | None = None) -> Any:
-        """As `Users.knowledge`."""
+        """As `UserModel.knowledge`."""
         if source == "browsing":
             return self.mean.browsing_weights()
         if source != "examination":
@@ -322,6 +324,6 @@ def _features(items: ArrayLike) -> NDArray[Any]:
     """Return features as floats, in a copy; read-only float32 is returned as it is."""
     singles = isinstance(items, np.ndarray) and items.dtype == np.float32
     is_shared = singles and not items.flags.writeable  # type: ignore[union-attr]
-    features = numbers("items", items, (None, None), copy=not is_shared, single=True)
+    features = as_numbers("items", items, (None, None), copy=not is_shared, single=True)
     features.flags.writeable = not singles
     return features

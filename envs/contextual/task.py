@@ -68,10 +68,10 @@ class Work(NamedTuple):
     choice: Annotated[Ints, "m", -1]
 
 
-class CandidateUsers(NamedTuple):
+class CandidateConstants(NamedTuple):
     """The users of a click model whose items are drawn from a pool."""
 
-    model: Any  # the parameters of the click model
+    parameters: Any  # the parameters of the click model
     values: tuple[NDArray[np.float64], ...]  # p times (L,): working memory, part of ``model``
     reward: int
     cutoff: int
@@ -92,19 +92,19 @@ def insert(order, place, weights, item):
 
 
 @kernel
-def use_candidates(users, state, b):
+def use_candidates(constants, state, b):
     """Let the kernels of the click model read the candidates of stream b."""
-    for p in range(len(users.values)):
-        read, drawn = users.values[p], state.values[b, p]
+    for p in range(len(constants.values)):
+        read, drawn = constants.values[p], state.values[b, p]
         for a in range(len(read)):
             read[a] = drawn[a]
 
 
 @kernel
-def draw_candidates(users, state, b, rng):
+def draw_candidates(constants, state, b, rng):
     """Draw a user and L distinct candidates; write their features, item parameters and order."""
-    pool, deck, swaps = users.pool, users.work.deck, users.work.swaps
-    attraction, n_items = users.values[0], len(swaps)
+    pool, deck, swaps = constants.pool, constants.work.deck, constants.work.swaps
+    attraction, n_items = constants.values[0], len(swaps)
     items, values, features = state.items[b], state.values[b], state.features[b]
     n_user, n_item = pool.users.shape[1], pool.items.shape[1]
     user = int(rng.random() * len(pool.users))
@@ -117,11 +117,11 @@ def draw_candidates(users, state, b, rng):
         entry = first + deck[a]
         item = pool.entries[entry]
         items[a] = item
-        for p in range(len(users.values)):
-            users.values[p][a] = pool.values[p, entry]
+        for p in range(len(constants.values)):
+            constants.values[p][a] = pool.values[p, entry]
         attraction[a] = min(max(pool.user_attraction[user] + attraction[a], 0.0), 1.0)
-        for p in range(len(users.values)):
-            values[p, a] = users.values[p][a]
+        for p in range(len(constants.values)):
+            values[p, a] = constants.values[p][a]
         for j in range(n_user):
             features[a, j] = pool.users[user, j]
         for j in range(n_item):
@@ -129,15 +129,15 @@ def draw_candidates(users, state, b, rng):
         for q in range(len(pool.pairs)):
             product = features[a, pool.pairs[q, 0]] * features[a, pool.pairs[q, 1]]
             features[a, n_user + n_item + q] = product / features[a, 0]
-        insert(users.work.order, a, attraction, a)
+        insert(constants.work.order, a, attraction, a)
     for a in range(n_items - 1, -1, -1):  # undo: a draw must depend only on the generator
         deck[a], deck[swaps[a]] = deck[swaps[a]], deck[a]
 
 
 @kernel
-def match_places(users, best):
+def match_places(constants, best):
     """Write the best list if it follows from the order of the candidates."""
-    work = users.work
+    work = constants.work
     for k in range(len(best)):
         best[k] = work.order[work.places[k] if k < len(work.places) else k]
 
@@ -147,10 +147,10 @@ def scan_candidates(weigh: Callable[..., Any]) -> Callable[..., None]:
     """Return the kernel that finds the best list by a scan."""
 
     @kernel
-    def find(users, best):
-        work = users.work
+    def find(constants, best):
+        work = constants.work
         gain, continuation, ratio, chosen = work.gain, work.continuation, work.ratio, work.chosen
-        weigh(users.model, users.reward, gain, continuation)
+        weigh(constants.parameters, constants.reward, gain, continuation)
         scan(gain, continuation, 0.0, ratio, work.scanned, work.scan_values, chosen)
         complete_list(work, best)
 
@@ -162,9 +162,16 @@ def search_candidates(search: Callable[..., Any]) -> Callable[..., None]:
     """Return the kernel that finds the best list by a search."""
 
     @kernel
-    def find(users, best):
-        work = users.work
-        search(users.model, users.values[0], work.order, users.reward, users.scratch, work)
+    def find(constants, best):
+        work = constants.work
+        search(
+            constants.parameters,
+            constants.values[0],
+            work.order,
+            constants.reward,
+            constants.scratch,
+            work,
+        )
         complete_list(work, best)
 
     return find
@@ -194,11 +201,13 @@ def draw_session(
     """Return the kernel that draws a session, with its best list and the expected reward of it."""
 
     @kernel
-    def begin(users, state, b, rng):
-        draw_candidates(users, state, b, rng)
+    def begin(constants, state, b, rng):
+        draw_candidates(constants, state, b, rng)
         best = state.best[b]
-        find_best(users, best)
-        state.optimum[b] = expected(users.model, best, users.reward, users.cutoff, users.scratch)
+        find_best(constants, best)
+        state.optimum[b] = expected(
+            constants.parameters, best, constants.reward, constants.cutoff, constants.scratch
+        )
         return False
 
     return begin
@@ -209,9 +218,9 @@ def session_of_stream(simulate: Callable[..., Any]) -> Callable[..., tuple[float
     """Return the kernel of a session with the candidates of its stream."""
 
     @kernel
-    def session(users, state, b, ranking, uniforms, clicks, examined):
-        use_candidates(users, state, b)
-        return simulate(users, state, b, ranking, uniforms, clicks, examined)
+    def session(constants, state, b, ranking, uniforms, clicks, examined):
+        use_candidates(constants, state, b)
+        return simulate(constants, state, b, ranking, uniforms, clicks, examined)
 
     return session
 
@@ -259,7 +268,7 @@ class CandidateTask(Task):
             base.check_search(reward, counted)
             work.bounds[:] = base.search_bounds(counted)
         values = tuple(np.zeros(base.n_items) for _ in names)
-        self.users = CandidateUsers(
+        self.constants = CandidateConstants(
             base.parameters._replace(**dict(zip(names, values, strict=True))),
             values,
             code,
@@ -276,7 +285,7 @@ class CandidateTask(Task):
     @property
     def kernels(self) -> Kernels:  # type: ignore[override]
         base = self.model
-        if base._places(self.users.reward, self.users.cutoff) is not None:
+        if base._places(self.constants.reward, self.constants.cutoff) is not None:
             find = match_places
         elif base.scan_kernel is not None:
             find = scan_candidates(base.scan_kernel)

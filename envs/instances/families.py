@@ -51,13 +51,13 @@ def _kveton2015(
     attraction = np.where(np.arange(n_items) < n_positions, p, p - delta)
     models = [
         CascadeModel(attraction, n_positions),
-        PositionBasedModel(attraction, _examined(n_positions, 1.0)),
+        PositionBasedModel(attraction, _examination(n_positions, 1.0)),
     ]
     paper = "Cascading bandits: learning to rank in the cascade model, ICML 2015, section 5.1"
     return instance_of(models, f"B. Kveton et al., {paper}")
 
 
-def _examined(n_positions: int, eta: float) -> Floats:
+def _examination(n_positions: int, eta: float) -> Floats:
     """Return the examination ``1 / k^η``, usual in the literature on position bias."""
     return np.arange(1.0, n_positions + 1) ** -eta
 
@@ -91,7 +91,7 @@ def _position_bias(
     n_items: Count = 10, n_positions: Count = 5, eta: NotNegative = 1.0, seed: Seed = 0
 ) -> Instance:
     attraction = _yandex_like(n_items, n_positions, seed).model("PBM").attraction
-    examination = _examined(n_positions, eta)
+    examination = _examination(n_positions, eta)
     models = [kind(attraction, examination) for kind in (PositionBasedModel, TrustBiasModel)]
     return instance_of(models, "drawn at random")
 
@@ -129,7 +129,7 @@ def _uniform(n_items: Count = 10, n_positions: Count = 5, seed: Seed = 0) -> Ins
     for model_class in CLICK_MODELS.values():
         # A user's model that refuses these parameters is left out of the family.
         with contextlib.suppress(ValueError):
-            models.append(drawn_model(model_class, table, n_items, n_positions, seed))
+            models.append(draw_model(model_class, table, n_items, n_positions, seed))
     return instance_of(models, "drawn at random")
 
 
@@ -165,7 +165,7 @@ def _yandex_like(n_items: Count = 10, n_positions: Count = 5, seed: Seed = 0) ->
         for parameter, values in quantiles.items():
             if name in family[parameter]:
                 table[parameter, "L"] = betaincinv(*family[parameter][name], values)
-        models.append(drawn_model(CLICK_MODELS[name], table, n_items, n_positions, seed))
+        models.append(draw_model(CLICK_MODELS[name], table, n_items, n_positions, seed))
     return instance_of(models, family["origin"])
 
 
@@ -173,7 +173,7 @@ def _yandex_like(n_items: Count = 10, n_positions: Count = 5, seed: Seed = 0) ->
     "Users are those of yandex-like, with a production list about as good as those of the real "
     "queries (all click models)"
 )
-def _in_production(
+def _production_list(
     n_items: Count = 10, n_positions: Count = 5, noise: NotNegative = 0.4, seed: Seed = 0
 ) -> Instance:
     like = _yandex_like(n_items, n_positions, seed)
@@ -184,7 +184,7 @@ def _in_production(
     return replace(like, initial_ranking=np.argsort(-noisy, kind="stable"))
 
 
-def drawn_model(
+def draw_model(
     model_class: type[ClickModel],
     table: Mapping[tuple[str, str], Any],
     n_items: int,

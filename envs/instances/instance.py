@@ -29,12 +29,20 @@ from typing import Annotated, Any, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.checks import as_call, check_count, check_number, check_seed, entries, short, unknown
+from ...core.checks import (
+    as_call,
+    as_list,
+    check_count,
+    check_number,
+    check_seed,
+    short_repr,
+    unknown_message,
+)
 from ...core.files import read_json, write_whole
 from ...core.specs import parse_spec
 from ..click_model import CLICK_MODELS
 from ..spaces import named_ranking
-from ..users import Users, users_from
+from ..user_model import UserModel, user_model_from
 
 FORMAT, VERSION = "clickgym-instance", 1
 FOLDER = Path(__file__).parent
@@ -54,7 +62,7 @@ class Instance:
 
     Args:
         name: the name of the instance in results.
-        models: the click models (and other users) by `Users.kind`, with all positions that have
+        models: the click models (and other users) by `UserModel.kind`, with all positions that have
             parameters; the names of classes are also accepted.
         n_positions: K, the default number of positions.
         description: a description in one line.
@@ -75,7 +83,7 @@ class Instance:
     """
 
     name: str
-    models: Mapping[str, Users]
+    models: Mapping[str, UserModel]
     n_positions: int
     description: str = ""
     origin: str = ""
@@ -108,7 +116,7 @@ class Instance:
         sizes = {"n_items": self.n_items, "n_positions": self.n_positions}
         return as_call(self, name=self.name, **sizes, models=list(self.models))
 
-    def model(self, model_class: type[Users] | str, n_positions: int | None = None) -> Any:
+    def model(self, model_class: type[UserModel] | str, n_positions: int | None = None) -> Any:
         """Return the users of the instance under one click model.
 
         Args:
@@ -175,7 +183,7 @@ class Instance:
 
 
 def instance_of(
-    models: Sequence[Users], origin: str, initial_ranking: NDArray[np.int64] | None = None
+    models: Sequence[UserModel], origin: str, initial_ranking: NDArray[np.int64] | None = None
 ) -> Instance:
     """Return an instance without a name that holds users of different kinds, with all positions of
     the first.
@@ -264,22 +272,22 @@ def load_instance(name: AnyInstance) -> Instance:
     if isinstance(name, Mapping):
         return _from_content("custom", name, "the instance")
     if not isinstance(name, str | PathLike):
-        raise TypeError(f"instance is {short(name)}; expected a name, path, dict or Instance")
+        raise TypeError(f"instance is {short_repr(name)}; expected a name, path, dict or Instance")
     if not isinstance(name, str) or name.endswith(".json"):
         return _read(Path(name))
     base = name.partition(":")[0]
     if base not in FAMILIES and base not in shipped_instances():
         raise ValueError(
-            unknown("instance", base, list_instances()) + "; a file must end with .json"
+            unknown_message("instance", base, list_instances()) + "; a file must end with .json"
         )
     make = FAMILIES.get(base, _shipped)
-    made = _made.__wrapped__ if ".json" in name else _made  # a user's file may change
+    made = _make_named.__wrapped__ if ".json" in name else _make_named  # a user's file may change
     return made(name, base, make, tuple(CLICK_MODELS.values()))
 
 
 # Cached: most programs use few instances, and users are immutable.
 @lru_cache(maxsize=8)
-def _made(name: str, base: str, make: Callable[..., Instance], models: object) -> Instance:
+def _make_named(name: str, base: str, make: Callable[..., Instance], models: object) -> Instance:
     """Make an instance from its whole name. ``models`` are the registered click models: with
     others, the cache makes it again.
     """
@@ -289,7 +297,7 @@ def _made(name: str, base: str, make: Callable[..., Instance], models: object) -
 
     def value_of(key: str, text: str) -> Any:
         if key not in kinds:
-            raise ValueError(unknown("argument", key, kinds))
+            raise ValueError(unknown_message("argument", key, kinds))
         try:
             return kinds[key](text)
         except ValueError:
@@ -350,7 +358,7 @@ def _from_content(name: str, content: Mapping[str, Any], where: object) -> Insta
     """Return the instance that a JSON object describes; messages name ``where`` it comes from."""
     try:
         if "model" in content:
-            model = Users.from_dict(content)
+            model = UserModel.from_dict(content)
             origin = "a user's click model"
             return Instance(name, {model.kind: model}, model.n_positions, origin=origin)
         fields = dict(content)
@@ -359,8 +367,8 @@ def _from_content(name: str, content: Mapping[str, Any], where: object) -> Insta
                 f'it has neither a field "model", such as "PBM", nor the format {FORMAT!r} in '
                 f"version {VERSION}"
             )
-        listed = entries("models", fields.get("models"), "a list of click models")
-        made = [users_from(f"models[{number}]", users) for number, users in enumerate(listed)]
+        listed = as_list("models", fields.get("models"), "a list of click models")
+        made = [user_model_from(f"models[{number}]", users) for number, users in enumerate(listed)]
         models = {model.kind: model for model in made}
         instance = Instance(**fields | {"models": models})
         for kind in models:

@@ -11,7 +11,7 @@ import numpy as np
 from ...core.checks import check_choice, check_positions
 from ..click_model import CLICK_MODELS, ClickModel
 from ..queries import QueryUsers, means_of
-from .families import child_rng, drawn_model
+from .families import child_rng, draw_model
 from .instance import Count, Instance, Share, family, load_instance, shipped_instances
 
 SPLITS = {
@@ -108,4 +108,4 @@ def _query(kind: str, n_items: int, n_positions: int, most: float, seed: int) ->
         ("examination", "KK"): np.tril(np.maximum(k + 1.0 - j, 1.0) ** -eta),
         ("termination", "K"): rng.random() * position ** -(eta / 2),
     }
-    return drawn_model(CLICK_MODELS[kind], table, n_items, n_positions, seed)
+    return draw_model(CLICK_MODELS[kind], table, n_items, n_positions, seed)

@@ -219,10 +219,10 @@ def _world(
     rng = np.random.default_rng(seed)
     drawn = [rng.standard_normal(shape) for shape in ((n_users, d_u), (n_pool, d_v))]
     users, items = (rows / np.sqrt(2.0 * (rows**2).sum(axis=1, keepdims=True)) for rows in drawn)
-    z = _standardised(score(rng, users, items))
+    z = _standardise(score(rng, users, items))
     if popularity:
-        popular = _standardised(rng.standard_normal(n_pool))
-        z = _standardised(np.sqrt(1.0 - popularity) * z + np.sqrt(popularity) * popular)
+        popular = _standardise(rng.standard_normal(n_pool))
+        z = _standardise(np.sqrt(1.0 - popularity) * z + np.sqrt(popularity) * popular)
         items = np.hstack([items, popular[:, None] / 4.0])
     attraction = _attraction(z, rate)
 
@@ -242,7 +242,7 @@ def _world(
     return instance_of(models, f"{law}; examination: {origin}")
 
 
-def _standardised(scores: Floats) -> Floats:
+def _standardise(scores: Floats) -> Floats:
     return (scores - scores.mean()) / scores.std()
 
 

@@ -17,18 +17,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.checks import (
+    as_integers,
+    as_numbers,
     check_count,
     check_number,
     check_positions,
-    integers,
-    numbers,
     probabilities,
 )
 from ...core.sums import solve, weighted_sums
 from ..scan import best_scan
 from ..spaces import named_ranking
-from ..users import Users
-from .task import StatefulTask, StatefulUsers
+from ..user_model import UserModel
+from .task import StatefulConstants, StatefulTask
 
 Floats = NDArray[np.float64]
 Lists = NDArray[np.int64]
@@ -37,7 +37,7 @@ TOLERANCE = 1e-13
 """Tolerance of values, relative to the largest reward of a user."""
 
 
-class CascadeMDP(Users):
+class CascadeMDP(UserModel):
     """Stateful users: they read a list from the top, click at most once, and return in a
     state that depends on the click.
 
@@ -108,7 +108,7 @@ class CascadeMDP(Users):
     paper = "Du et al. 2024"
     bibtex_keys = ["cascadingrl"]
     default_instance = "clickbait"
-    episode = None
+    max_episode_steps = None
     may_leave = True
 
     def __init__(
@@ -129,7 +129,7 @@ class CascadeMDP(Users):
         alike = np.full(n_states, 1 / n_states)
         self.first = alike if first is None else _laws("first", first, (n_states,))
         rewards = np.ones((n_states, n_items)) if click_rewards is None else click_rewards
-        self.click_rewards = numbers(
+        self.click_rewards = as_numbers(
             "click_rewards", rewards, (n_states, n_items), 0.0, expected="a finite number from 0"
         )
         self.mean_sessions = check_number("mean_sessions", mean_sessions, 1)
@@ -163,7 +163,7 @@ class CascadeMDP(Users):
         return 1.0 if self.n_sessions is not None else 1.0 - 1.0 / self.mean_sessions
 
     def knowledge(self, source: str, production: Lists | None = None) -> Any:
-        """As `Users.knowledge`."""
+        """As `UserModel.knowledge`."""
         known = {
             "mean_sessions": self.n_sessions or self.mean_sessions,
             "click_rewards": self.click_rewards,
@@ -191,7 +191,7 @@ class CascadeMDP(Users):
     def tasks(
         self, reward: str, cutoff: int | None, reference: ArrayLike | None
     ) -> list[StatefulTask]:
-        """As `Users.tasks`: a single task, in which one user follows the other.
+        """As `UserModel.tasks`: a single task, in which one user follows the other.
 
         Raises:
             ValueError: a cutoff below K, or a reference list: the optimum has a list for each
@@ -208,7 +208,7 @@ class CascadeMDP(Users):
         values = np.atleast_2d(self.value)
         # The values after the next session.
         later = np.vstack([np.zeros(self.n_states), values[:-1]]) if fixed else values
-        users = StatefulUsers(
+        constants = StatefulConstants(
             self.attraction,
             self.click_rewards,
             worth=np.array([self.worth(value) for value in later]),
@@ -219,7 +219,7 @@ class CascadeMDP(Users):
             n_sessions=self.n_sessions or 0,
         )
         best = self.best.reshape(len(values), self.n_states, self.n_positions)
-        return [StatefulTask(self, users, best)]
+        return [StatefulTask(self, constants, best)]
 
     # --------------------------------------------------------------------------------- exact values
 
@@ -234,7 +234,7 @@ class CascadeMDP(Users):
             ``(S, L + 1)`` w: of a click on each item, and in the last column of no click.
         """
         later = self.discount * weighted_sums(
-            self.transition, numbers("value", value, (self.n_states,))
+            self.transition, as_numbers("value", value, (self.n_states,))
         )
         later[:, :-1] += self.click_rewards
         return later
@@ -249,7 +249,7 @@ class CascadeMDP(Users):
         Returns:
             ``(S,)`` V by first state, over ``n_sessions`` sessions if this number is fixed.
         """
-        policy = integers("lists", lists, (self.n_states, self.n_positions), 0, self.n_items)
+        policy = as_integers("lists", lists, (self.n_states, self.n_positions), 0, self.n_items)
         clicked = np.zeros((self.n_states, self.n_items + 1))
         for state, ranking in enumerate(policy):
             q = self.attraction[state, ranking]

@@ -17,7 +17,7 @@ from ...core.state import Floats, Ints
 from ..task import Kernels, Task
 
 
-class StatefulUsers(NamedTuple):
+class StatefulConstants(NamedTuple):
     """The parameters of stateful users, which stay the same. D = 1, or a row for each number of
     sessions left.
     """
@@ -47,54 +47,54 @@ def row_of(user):
 
 
 @kernel
-def session(users, state, b, ranking, uniforms, clicks, examined):
+def session(constants, state, b, ranking, uniforms, clicks, examined):
     """Simulate one session; return the reward, and Q* of the list."""
     n_positions, s = len(ranking), state.user[b, 0]
-    worth = users.worth[row_of(state.user[b]), s]
+    worth = constants.worth[row_of(state.user[b]), s]
     clicked, earned = len(worth) - 1, 0.0
     value, reached = 0.0, 1.0
     for k in range(n_positions):
         item = ranking[k]
-        q = users.attraction[s, item]
+        q = constants.attraction[s, item]
         value += reached * q * worth[item]
         reached *= 1.0 - q
         clicks[k], examined[k] = 0, 0
         if clicked == len(worth) - 1:
             examined[k] = 1
             if uniforms[k] < q:
-                clicks[k], clicked, earned = 1, item, users.click_rewards[s, item]
+                clicks[k], clicked, earned = 1, item, constants.click_rewards[s, item]
     state.clicked[b] = clicked
     return earned, value + reached * worth[-1], -1
 
 
 @kernel
-def draw_state(users, state, b, cumulated, rng):
+def draw_state(constants, state, b, cumulated, rng):
     """Draw the state of the next session."""
     uniform, s = rng.random(), 0
     while s < len(cumulated) - 1 and uniform >= cumulated[s]:
         s += 1
     state.user[b, 0] = s
-    state.optimum[b] = users.value[row_of(state.user[b]), s]
+    state.optimum[b] = constants.value[row_of(state.user[b]), s]
 
 
 @kernel
-def begin(users, state, b, rng):
+def begin(constants, state, b, rng):
     state.user[b, 1] = 1
-    state.user[b, 2] = users.n_sessions if users.n_sessions > 0 else -1
-    draw_state(users, state, b, users.first, rng)
+    state.user[b, 2] = constants.n_sessions if constants.n_sessions > 0 else -1
+    draw_state(constants, state, b, constants.first, rng)
 
 
 @kernel
-def advance(users, state, b, rng):
+def advance(constants, state, b, rng):
     user = state.user[b]
     user[1] = 0
-    if users.n_sessions > 0:
+    if constants.n_sessions > 0:
         user[2] -= 1
         has_left = user[2] == 0
     else:
-        has_left = rng.random() < users.leaving
+        has_left = rng.random() < constants.leaving
     if not has_left:
-        draw_state(users, state, b, users.transition[user[0], state.clicked[b]], rng)
+        draw_state(constants, state, b, constants.transition[user[0], state.clicked[b]], rng)
     return has_left
 
 
@@ -103,7 +103,7 @@ class StatefulTask(Task):
 
     Args:
         model: the users; all positions count.
-        users: the record of the kernels.
+        constants: the record of the kernels.
         best: ``(D, S, K)`` the optimal lists.
     """
 
@@ -111,14 +111,14 @@ class StatefulTask(Task):
     state_type = State
     fields = {"state": "user"}
 
-    def __init__(self, model: Any, users: StatefulUsers, best: NDArray[np.int64]) -> None:
-        self.model, self.users, self._best = model, users, best
+    def __init__(self, model: Any, constants: StatefulConstants, best: NDArray[np.int64]) -> None:
+        self.model, self.constants, self._best = model, constants, best
         spaces: dict[str, Any] = {
             "clicks": MultiBinary(model.n_positions),
             "state": Discrete(model.n_states),
         }
-        if users.n_sessions:
-            spaces["sessions_left"] = Discrete(users.n_sessions + 1)
+        if constants.n_sessions:
+            spaces["sessions_left"] = Discrete(constants.n_sessions + 1)
         self.observation_space = Dict(spaces)
 
     def best(self, state: Any) -> NDArray[np.int64]:
@@ -128,4 +128,4 @@ class StatefulTask(Task):
     def observe(self, state: Any, b: int | slice, clicks: NDArray[np.int8]) -> dict[str, Any]:
         s, _, left = state.user[b].T
         seen = {"clicks": clicks, "state": s.copy()}
-        return seen | {"sessions_left": left.copy()} if self.users.n_sessions else seen
+        return seen | {"sessions_left": left.copy()} if self.constants.n_sessions else seen

@@ -16,12 +16,12 @@ from gymnasium.spaces import Box, Dict
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import AN_ENV, check_kind, numbers, short
+from ...core.checks import AN_ENV, as_numbers, check_kind, short_repr
 from ...core.sums import weighted_sums
 from ..spaces import RankedList, without_repeats
 
 
-class OfLists:
+class ListActionSpace:
     """Base class of the action spaces.
 
     Args:
@@ -47,7 +47,7 @@ class OfLists:
         raise NotImplementedError
 
 
-class NumberedLists(OfLists, RankedList):
+class NumberedLists(ListActionSpace, RankedList):
     """The action is a list of numbers; a repeated item is shown once."""
 
     def __init__(self, lists: Any, observed: gym.Space, items: Any = None) -> None:
@@ -58,13 +58,13 @@ class NumberedLists(OfLists, RankedList):
         return self.items[without_repeats(actions, self.n_items)]
 
 
-class Scores(OfLists, Box):
+class Scores(ListActionSpace, Box):
     """The action has a score for each item: the list shows the K items with the largest. Where
     candidates have features, the action has a weight for each feature instead, and the score of a
     candidate is the weighted sum of its features.
 
     Args:
-        lists, items: as for `OfLists`; candidates with features are not numbered anew.
+        lists, items: as for `ListActionSpace`; candidates with features are not numbered anew.
         observed: the observation space of the environment, with ``features`` ``(L, d)`` or without.
     """
 
@@ -76,19 +76,19 @@ class Scores(OfLists, Box):
         Box.__init__(self, -1.0, 1.0, (size,), np.float32)
 
     def lists(self, actions: Any, observations: Any = None) -> NDArray[np.int64]:
-        """Return the lists ``(..., K)`` of actions ``(..., L)`` or ``(..., d)``, as `OfLists.lists`
-        does; a ValueError names a bad number.
+        """Return the lists ``(..., K)`` of actions ``(..., L)`` or ``(..., d)``, as
+        `ListActionSpace.lists` does; a ValueError names a bad number.
         """
         if not self.of_features:
-            scores = numbers("scores", actions, (*np.shape(actions)[:-1], self.n_items))
+            scores = as_numbers("scores", actions, (*np.shape(actions)[:-1], self.n_items))
         elif isinstance(observations, Mapping) and "features" in observations:
             rows = np.asarray(observations["features"], np.float64)
-            weights = numbers("weights", actions, (*rows.shape[:-2], rows.shape[-1]))
+            weights = as_numbers("weights", actions, (*rows.shape[:-2], rows.shape[-1]))
             scores = weighted_sums(rows, weights[..., None, :])
         else:
             raise ValueError(
                 "actions are weights of features; expected an observation with 'features', got "
-                f"{short(observations)}"
+                f"{short_repr(observations)}"
             )
         return self.items[np.argsort(-scores, axis=-1, kind="stable")[..., : self.n_positions]]
 

@@ -13,7 +13,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from ...core.checks import AN_ENV, check_kind
-from ..any_env import users_of
+from ..any_env import user_model_of
 
 Infos = dict[str, Any]
 
@@ -33,15 +33,15 @@ class Counts:
     """
 
     def __init__(self, env: Any, clicks: gym.Space[Any], n_streams: int) -> None:
-        users = users_of(env)
-        if users is None or not users.n_sessions or clicks != MultiBinary(users.n_positions):
+        model = user_model_of(env)
+        if model is None or not model.n_sessions or clicks != MultiBinary(model.n_positions):
             raise ValueError(
                 f"{env} observes {clicks}; expected clicks, and episodes of a fixed length, as in "
                 "Queries environments of clickgym"
             )
-        n_items, n_positions = users.n_items, users.n_positions
+        n_items, n_positions = model.n_items, model.n_positions
         self.shown, self.clicked = np.zeros((2, n_streams, n_items, n_positions))
-        self.steps, self.n_sessions = np.zeros(n_streams), users.n_sessions
+        self.steps, self.n_sessions = np.zeros(n_streams), model.n_sessions
         rows = Box(0.0, np.inf, (n_items, 4 * n_positions + 1), np.float32)
         self.space = Dict(clicks=clicks, counts=rows)
 

@@ -13,16 +13,16 @@ from gymnasium.spaces import Dict, Discrete, MultiBinary
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
-from ...core.checks import AN_ENV, check_kind, integers
-from ..any_env import users_of
-from .actions import OfLists
+from ...core.checks import AN_ENV, as_integers, check_kind
+from ..any_env import user_model_of
+from .actions import ListActionSpace
 
 
-class Choices(OfLists, Discrete):
+class Choices(ListActionSpace, Discrete):
     """The action is the number of the item at the next position.
 
     Args:
-        lists, items: as for `OfLists`.
+        lists, items: as for `ListActionSpace`.
         observed: the observation space below the unfinished lists.
     """
 
@@ -58,7 +58,7 @@ class Draft:
         that is already on the list stands for the next one that is not.
         """
         n_items = self.space.n_items
-        numbers = integers("choice", choices, self.streams, 0, n_items)
+        numbers = as_integers("choice", choices, self.streams, 0, n_items)
         following = (numbers[..., None] + np.arange(n_items)) % n_items
         first = np.take_along_axis(self.left, following, axis=-1).argmax(axis=-1, keepdims=True)
         chosen = np.take_along_axis(following, first, axis=-1)
@@ -99,8 +99,8 @@ def lists_are_episodes(env: Any) -> bool:
     """Whether an episode item by item is one list. Otherwise it is a user's stay, because a list
     changes how its user clicks later.
     """
-    users = users_of(env)
-    return users is None or not users.may_leave
+    model = user_model_of(env)
+    return model is None or not model.may_leave
 
 
 class ItemByItem(gym.Wrapper, RecordConstructorArgs):

@@ -16,11 +16,11 @@ from gymnasium.vector import VectorEnv, VectorWrapper
 from ...core.checks import AN_ENV, check_count, check_horizon, check_kind
 from ...core.faults import Fault, SessionError
 from ...core.kernels import clock
-from ..any_env import Measure, label_of, query_of, users_of
+from ..any_env import Measure, label_of, query_of, user_model_of
 from ..base_env import name_of
 from ..meter import Record, checkpoint_steps
 from ..result import OWN_LOOP, Result
-from ..vector_env import ClickVectorEnv, played
+from ..vector_env import ClickVectorEnv, read_step
 from .item_by_item import Choices
 
 
@@ -159,7 +159,7 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
         except Fault as fault:
             session = self.meter.step + 1
             raise SessionError(f"{name_of(self)}, session {session}: {fault}") from None
-        if math.isnan(regret) and users_of(self) and not self._has_warned:
+        if math.isnan(regret) and user_model_of(self) and not self._has_warned:
             self._has_warned = True
             warnings.warn(
                 f"the regret in {name_of(self)} is unknown (nan): a wrapper changes the reward "
@@ -197,7 +197,7 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         outcome = observations, rewards, _, _, infos = self.env.step(actions)
-        has_played, clicks, sessions = played(observations, infos)
+        has_played, clicks, sessions = read_step(observations, infos)
         if has_played.any():
             rows = np.column_stack([sessions["regret"], rewards, clicks.sum(axis=1)])
             self.meter.add_all(rows[has_played])

@@ -97,9 +97,9 @@ class CoinUsers:
 
 
 @pytest.mark.parametrize("users", [MODELS["PBM"], MODELS["CM"], CoinUsers()])
-def test_it_follows_the_reference(users):
+def test_it_follows_the_reference(constants):
     agent = DBGD(5, 3, n_features=3, gamma=0.5, seed=1)
-    follow(agent, reference_of(agent), users, 300, n_features=3)
+    follow(agent, reference_of(agent), constants, 300, n_features=3)
 
 
 @pytest.mark.parametrize("sizes", [(4, 4), (3, 1), (1, 1), (9, 8)])

@@ -14,12 +14,12 @@ from scipy.stats import ttest_1samp
 from clickgym.agents import AGENTS, PBMUCB, Agent, TopRank
 from clickgym.bench import board
 from clickgym.bench.board import DATA, ENDS, HEADER, Line, save_line
-from clickgym.bench.play import examination, informed_agent, play, playable
+from clickgym.bench.play import examination, make_informed_agent, play, playable_tasks
 from clickgym.bench.results import read_results, write_results
 from clickgym.bench.score import Anchor, anchors_of, is_scored, score, scores_of, summarize
 from clickgym.bench.tasks import (
     ABILITIES,
-    Task,
+    ScoredTask,
     all_tasks,
     quick_tasks,
     tasks_of,
@@ -99,7 +99,7 @@ def test_playable_tasks():
     pytest.importorskip("stable_baselines3")
 
     def abilities(agent):
-        return {task.ability for task in playable(agent, quick_tasks())}
+        return {task.ability for task in playable_tasks(agent, quick_tasks())}
 
     of_items = {ability for ability in ABILITIES if ability not in ("features", "long run")}
     assert abilities("TopRank") == abilities(Plain) == of_items
@@ -109,7 +109,7 @@ def test_playable_tasks():
     assert abilities("Random") == {*of_items, "features"}
     assert abilities("PPO") == {*of_items, "features"} - {"change", "drift"}
     with pytest.raises(ValueError, match="out of order"):
-        playable(Broken, quick_tasks())
+        playable_tasks(Broken, quick_tasks())
 
 
 @pytest.mark.uncompiled
@@ -147,13 +147,13 @@ def test_examination_is_the_mean_over_random_lists():
 
 def test_an_agent_keeps_the_examination_that_it_is_given():
     env, mine = gym.make("PBMRank-v0"), [1.0, 0.4, 0.3, 0.2, 0.1]
-    agent = informed_agent((PBMUCB, {"examination": mine}), env, 100, 0)
+    agent = make_informed_agent((PBMUCB, {"examination": mine}), env, 100, 0)
     assert agent.hyperparameters["examination"].tolist() == mine
 
 
 # ------------------------------------------------------------------------------------------- scores
 
-TASK = Task("standard-01", "standard", "CMRank-v0", "yandex-9:shuffle=1", 1000)
+TASK = ScoredTask("standard-01", "standard", "CMRank-v0", "yandex-9:shuffle=1", 1000)
 
 
 def test_score_between_anchors():
@@ -247,20 +247,20 @@ def small(monkeypatch, tmp_path):
         save_line(tmp_path, agent, "", runs_of(names, 2, loss), {})
     monkeypatch.setattr(board, "DATA", tmp_path)
     board.anchors.cache_clear()
-    board.published.cache_clear()
+    board.published_lines.cache_clear()
     yield tmp_path
     board.anchors.cache_clear()
-    board.published.cache_clear()
+    board.published_lines.cache_clear()
 
 
 @pytest.mark.usefixtures("small")
 def test_board_has_the_best_first():
-    header, *rows = board.board(board.published())
+    header, *rows = board.board(board.published_lines())
     assert header == [*HEADER, *ENDS]
     assert [row[0] for row in rows] == ["TopRank", "Random"]
     assert rows[0][2:5] == ["1.00", "1.00 to 1.00", "1.00"]
-    assert len(board.board(board.published(), features=True)) == 1
-    header, *rows = board.board(board.published(), ability="ties")
+    assert len(board.board(board.published_lines(), features=True)) == 1
+    header, *rows = board.board(board.published_lines(), ability="ties")
     assert {len(header), *map(len, rows)} == {len(HEADER)}  # nothing is best or worst
 
 

@@ -14,7 +14,7 @@ from make_pages import pages
 from scipy import stats
 
 from clickgym.agents import AGENTS, Learner
-from clickgym.envs import Users
+from clickgym.envs import UserModel
 from clickgym.runner.reports.bibliography import bibliography, papers
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,10 +39,10 @@ def test_every_paper_is_named():
 
 
 @pytest.mark.recipe
-@pytest.mark.parametrize("name", [*AGENTS, *Users.classes])
+@pytest.mark.parametrize("name", [*AGENTS, *UserModel.classes])
 def test_every_source_is_in_the_bibliography(name):
     """So that `clickgym report --bib` has an entry for each paper of an agent or click model."""
-    thing = AGENTS.get(name) or Users.classes[name]
+    thing = AGENTS.get(name) or UserModel.classes[name]
     source = re.search(r"\n    Source:((?:.+\n)*)", f"{thing.__doc__}\n")
     titles = re.findall(r"\*(.+?)\*", " ".join(source[1].split())) if source else []
     entries = {plain(title_of(entry)) for entry in papers(thing)}

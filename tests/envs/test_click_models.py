@@ -32,7 +32,7 @@ from clickgym.envs import (
     TrustBiasModel,
     UserBrowsingModel,
 )
-from clickgym.envs.task import REWARDS, ClickUsers, click_session
+from clickgym.envs.task import REWARDS, ClickConstants, click_session
 
 pytestmark = pytest.mark.uncompiled
 
@@ -117,7 +117,7 @@ def test_what_a_session_pays(model_class):
     session = click_session(model.sample_kernel, model.expected_kernel)
     clicks, examined = np.empty((2, 3), np.int8)
     for reward, cutoff in questions(model):
-        users = ClickUsers(model.parameters, REWARDS.index(reward), cutoff, np.empty(4))
+        users = ClickConstants(model.parameters, REWARDS.index(reward), cutoff, np.empty(4))
         for uniforms in rng.random((200, model.n_uniforms)):
             paid, expected, left = session(
                 users, None, 0, np.array([2, 0, 3]), uniforms, clicks, examined

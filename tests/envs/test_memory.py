@@ -26,25 +26,25 @@ def some_users(seed, n_states=2, n_items=3, n_positions=2, **arguments):
     return CascadeMDP(attraction, transition, n_positions=n_positions, **(given | arguments))
 
 
-def worth_of(users, state, ranking, later):
+def worth_of(constants, state, ranking, later):
     """A list's value by going through the scan, click by click."""
     value, reached = 0.0, 1.0
     for item in ranking:
-        q = users.attraction[state, item]
+        q = constants.attraction[state, item]
         value += (
             reached
             * q
             * (
-                users.click_rewards[state, item]
-                + users.discount * users.transition[state, item] @ later
+                constants.click_rewards[state, item]
+                + constants.discount * constants.transition[state, item] @ later
             )
         )
         reached *= 1 - q
-    return value + reached * users.discount * users.transition[state, -1] @ later
+    return value + reached * constants.discount * constants.transition[state, -1] @ later
 
 
-def all_lists(users):
-    return list(itertools.permutations(range(users.n_items), users.n_positions))
+def all_lists(constants):
+    return list(itertools.permutations(range(constants.n_items), constants.n_positions))
 
 
 @pytest.mark.parametrize("seed", range(0, 200, 20))

@@ -15,7 +15,7 @@ from clickgym.envs import (
     TrustBiasModel,
     UserBrowsingModel,
 )
-from clickgym.envs.spaces import best_first
+from clickgym.envs.spaces import argsort_descending
 
 ALIKE = [0.3] * 5
 BROWSING = [[0.9, 0.0, 0.0], [0.5, 0.8, 0.0], [0.3, 0.4, 0.7]]
@@ -45,13 +45,13 @@ def nudged(model, factors):
 
 
 def test_equal_values_are_in_the_order_of_ids():
-    assert best_first(0.3 * NOISE).tolist() == [0, 1, 2, 3, 4]
-    assert best_first([0.3, 0.3 * (1 + 1e-9), 0.1 + 0.2]).tolist() == [1, 0, 2]
+    assert argsort_descending(0.3 * NOISE).tolist() == [0, 1, 2, 3, 4]
+    assert argsort_descending([0.3, 0.3 * (1 + 1e-9), 0.1 + 0.2]).tolist() == [1, 0, 2]
     # a comparison within a tolerance would have a circle here
     steps = 0.3 + 6e-13 * np.arange(40)
     rounded = [-float(f"{value:.11e}") for value in steps]
-    assert best_first(steps).tolist() == np.argsort(rounded, kind="stable").tolist()
-    assert len(best_first([])) == 0
+    assert argsort_descending(steps).tolist() == np.argsort(rounded, kind="stable").tolist()
+    assert len(argsort_descending([])) == 0
 
 
 @pytest.mark.parametrize("layout", ["C", "F"])

@@ -18,7 +18,7 @@ from clickgym.envs import (
     EpisodeCountsVector,
     PositionBasedModel,
     QueryUsers,
-    Users,
+    UserModel,
     load_instance,
 )
 
@@ -129,7 +129,7 @@ def test_the_queries_of_a_split_are_frozen(split):
 def test_users_as_a_file_and_with_other_items(tmp_path):
     instance = load_instance("queries:split=real,n_sessions=3")
     many = instance.model("QueryUsers of PBM", 2)
-    same = Users.from_dict(many.to_dict())
+    same = UserModel.from_dict(many.to_dict())
     assert same == many
     assert len({same, many}) == 1, "equal users have the same hash"
     assert many.knowledge("examination").shape == (2,)

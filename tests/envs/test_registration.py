@@ -19,9 +19,9 @@ from clickgym.envs import (
     ClickEnv,
     ClickModel,
     ClickVectorEnv,
-    Users,
+    UserModel,
 )
-from clickgym.envs.arguments import forms_of
+from clickgym.envs.resolve_model import forms_of
 
 OWN = """
 from clickgym.envs import PositionBasedModel
@@ -40,7 +40,7 @@ def test_every_click_model_has_a_story_and_four_ids():
     assert all(map(callable, map(story_of, TOLD)))
     own = {
         model
-        for model in Users.classes.values()
+        for model in UserModel.classes.values()
         if issubclass(model, ClickModel) and hasattr(model, "short")
     }
     own = {model for model in own if model.__module__.startswith("clickgym.")}

@@ -25,7 +25,7 @@ from clickgym.envs import (
     ClickEnv,
     Kernels,
     Task,
-    Users,
+    UserModel,
     kernel,
 )
 
@@ -46,10 +46,10 @@ class Interest(NamedTuple):
 
 
 @kernel
-def session(users, state, b, ranking, uniforms, clicks, examined):
+def session(constants, state, b, ranking, uniforms, clicks, examined):
     interest, state.clicks[b], expected = state.interest[b, 0], 0, 0.0
     for k in range(len(ranking)):
-        chance = users.attraction[ranking[k]] * interest
+        chance = constants.attraction[ranking[k]] * interest
         expected += chance
         clicks[k], examined[k] = uniforms[k] < chance, 1
         state.clicks[b] += clicks[k]
@@ -57,20 +57,20 @@ def session(users, state, b, ranking, uniforms, clicks, examined):
 
 
 @kernel
-def follow(users, state, b, interest):
+def follow(constants, state, b, interest):
     state.interest[b, 0] = interest
-    state.optimum[b] = users.top * interest
+    state.optimum[b] = constants.top * interest
 
 
 @kernel
-def begin(users, state, b, rng):
-    follow(users, state, b, 1.0)
+def begin(constants, state, b, rng):
+    follow(constants, state, b, 1.0)
 
 
 @kernel
-def advance(users, state, b, rng):
+def advance(constants, state, b, rng):
     has_left = state.interest[b, 0] < 0.3 and rng.random() < 0.5
-    follow(users, state, b, 1.0 if state.clicks[b] > 0 else state.interest[b, 0] / 2)
+    follow(constants, state, b, 1.0 if state.clicks[b] > 0 else state.interest[b, 0] / 2)
     return has_left
 
 
@@ -79,7 +79,7 @@ class BoredTask(Task):
 
     def __init__(self, model):
         self.model, self.order = model, np.argsort(-model.attraction)[: model.n_positions]
-        self.users = Record(model.attraction, float(model.attraction[self.order].sum()))
+        self.constants = Record(model.attraction, float(model.attraction[self.order].sum()))
         self.observation_space = Dict(
             clicks=MultiBinary(model.n_positions), interest=Box(0.0, 1.0, (1,), np.float64)
         )
@@ -91,7 +91,7 @@ class BoredTask(Task):
         return {"clicks": clicks, "interest": state.interest[b].copy()}
 
 
-class BoredUsers(Users):
+class BoredUsers(UserModel):
     may_leave = True
 
     def __init__(self, attraction, n_positions):

@@ -22,7 +22,7 @@ from test_offline import (
 
 from clickgym.logs import ClickLog, CMEstimator, PBMEstimator, UBMEstimator, fit_models
 from clickgym.logs.estimation.estimator import MODEL_ESTIMATORS
-from clickgym.logs.estimation.priors import fitted_prior
+from clickgym.logs.estimation.priors import fit_prior
 
 # ------------------------------------------------------------------------------------------------
 # --- brute force
@@ -129,7 +129,7 @@ def test_fitted_prior_is_the_most_likely():
     for n in (5, 2000):
         trials = rng.integers(1, 20, n)
         clicks = rng.binomial(trials, rng.beta(0.8, 3.8, n)).astype(float)
-        a, b = fitted_prior(clicks, trials - clicks)
+        a, b = fit_prior(clicks, trials - clicks)
         around = []
         for x, y in product((0.98 * a, a, 1.02 * a), (0.98 * b, b, 1.02 * b)):
             mean, spread = x / (x + y), 1 / (x + y + 1)
@@ -138,7 +138,7 @@ def test_fitted_prior_is_the_most_likely():
             around.append(gains.sum() + law)
         assert np.argmax(around) == 4
     assert (a, b) == pytest.approx((0.8, 3.8), rel=0.25)
-    assert fitted_prior(np.zeros(0), np.zeros(0)) == pytest.approx((1, 1))
+    assert fit_prior(np.zeros(0), np.zeros(0)) == pytest.approx((1, 1))
 
 
 def test_examinations_are_compared_within_pairs():
@@ -160,7 +160,7 @@ def test_the_prior_of_the_cascade_model_is_fitted_to_its_counts():
     examined = np.cumsum(log.clicks, axis=1) - log.clicks == 0
     pairs = log.queries[:, None] * 5 + log.items
     trials, clicks = (np.bincount(pairs[examined], log.clicks[examined] ** n) for n in (0, 1))
-    assert fitted.prior_ == pytest.approx(fitted_prior(clicks, trials - clicks))
+    assert fitted.prior_ == pytest.approx(fit_prior(clicks, trials - clicks))
     a, b = fitted.prior_
     np.testing.assert_allclose(fitted.attraction_[:-1], (a + clicks) / (a + b + trials))
 

@@ -171,8 +171,8 @@ def test_users_who_fail_between_two_sessions_are_named(monkeypatch, engine):
     advance = kernels.advance
 
     @kernel
-    def advance_or_fail(users, state, b, rng):
-        return advance(users, state, b, rng) + 0 // int(rng.random() > 0.01)
+    def advance_or_fail(constants, state, b, rng):
+        return advance(constants, state, b, rng) + 0 // int(rng.random() > 0.01)
 
     monkeypatch.setattr(type(env.task), "kernels", kernels._replace(advance=advance_or_fail))
     told = r"^ClickEnv, step \d+: ZeroDivisionError: .*, in a PositionBasedModel, facing Random"

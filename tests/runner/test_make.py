@@ -18,7 +18,7 @@ import clickgym
 from clickgym.agents import BatchRank, CascadeKLUCB, Fixed, Random, TopRank
 from clickgym.core.specs import parse_spec
 from clickgym.envs import PiecewiseStationaryModel, PositionBasedModel, load_instance
-from clickgym.runner.make import by_label, resolved_agent, spec_of, split_label
+from clickgym.runner.make import by_label, resolve_agent, spec_of, split_label
 
 pytestmark = pytest.mark.uncompiled
 
@@ -103,7 +103,7 @@ def test_labels_of_objects(mine):
         "PBMRank-v0:reward=any_click": ("PBMRank-v0", {"reward": "any_click"}),
     }
     assert [spec_of(thing) for thing in labels.values()] == list(labels)
-    assert resolved_agent("label_mine:Outer.Inner") == (mine.Outer.Inner, {})
+    assert resolve_agent("label_mine:Outer.Inner") == (mine.Outer.Inner, {})
 
     class Local(Random):
         """It stands in a function."""

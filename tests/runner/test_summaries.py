@@ -10,7 +10,7 @@ from scipy.stats import ttest_1samp, ttest_rel
 import clickgym
 from clickgym.core.statistics import half_width, holm
 from clickgym.envs.result import FACTS, TIMED, TOTALS
-from clickgym.runner.reports.table import in_words, measured
+from clickgym.runner.reports.table import in_words, regret_of_row
 from clickgym.runner.summaries import by_window
 
 TABLE = ["env", "agent", "regret", "regret_ci95", "regret_ci95_runs", "median", "worst"]
@@ -278,4 +278,4 @@ def test_windows_of_agents_with_other_checkpoints_are_their_own():
 
 def test_the_interval_of_the_total_reward_is_of_all_sessions():
     row = {"regret": None, "reward": 0.5, "reward_ci95": 0.02}
-    assert measured(row, 1000) == (500.0, 20.0)
+    assert regret_of_row(row, 1000) == (500.0, 20.0)

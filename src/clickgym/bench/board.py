@@ -11,11 +11,11 @@ from urllib.parse import quote
 import polars
 
 from ..agents.published import FAMILIES
-from ..runner.make import AgentLike, observed_sizes, resolved_agent
+from ..runner.make import AgentLike, observed_sizes, resolve_agent
 from ..runner.make import requirements as required
 from .results import read_results, write_results
 from .score import Anchor, Scores, Summary, is_scored, scores_of, summarize
-from .tasks import ABILITIES, Task, all_tasks
+from .tasks import ABILITIES, ScoredTask, all_tasks
 
 DATA = Path(__file__).parent / "data"
 """A file of each agent, and ``anchors.parquet``, from ``anchor_runs``."""
@@ -43,14 +43,14 @@ class Line(NamedTuple):
     scores: Scores
     seconds_per_session: float
 
-    def summary(self, tasks: Sequence[Task], intervals: bool = True) -> Summary | None:
+    def summary(self, tasks: Sequence[ScoredTask], intervals: bool = True) -> Summary | None:
         """Return the agent's score over some tasks; None if it played fewer than half of them."""
         played = [task for task in tasks if task.name in self.scores]
         if 2 * len(played) < len(tasks) or not played:
             return None
         return summarize(self.scores, tasks, intervals)
 
-    def abilities(self, tasks: Sequence[Task]) -> dict[str, Summary]:
+    def abilities(self, tasks: Sequence[ScoredTask]) -> dict[str, Summary]:
         """Return the agent's scores in the abilities of which it played at least half of
         the tasks.
         """
@@ -62,7 +62,7 @@ class Line(NamedTuple):
                 summaries[ability] = summary
         return summaries
 
-    def cells(self, tasks: Sequence[Task]) -> list[str]:
+    def cells(self, tasks: Sequence[ScoredTask]) -> list[str]:
         """Return the agent's row of a board over some tasks, of which it played at least half."""
         summary = summarize(self.scores, tasks)
         micros = 1e6 * self.seconds_per_session
@@ -77,7 +77,7 @@ class Line(NamedTuple):
 
 def requirements(agent: AgentLike) -> str:
     """Say in words what an agent is given besides clicks."""
-    maker, _ = resolved_agent(agent)
+    maker, _ = resolve_agent(agent)
     observed = [size.removeprefix("n_") for size in observed_sizes(maker)]
     names = [name.replace("_", " ") for name in (*required(maker), *observed)]
     return ", ".join("production list" if name == "initial" else name for name in names)
@@ -91,7 +91,7 @@ def anchors() -> dict[str, Anchor]:
     return {task: Anchor(*values) for task, *values in columns.iter_rows()}
 
 
-def scored_tasks(features: bool | None = None, ability: str | None = None) -> list[Task]:
+def scored_tasks(features: bool | None = None, ability: str | None = None) -> list[ScoredTask]:
     """The tasks whose anchors differ enough.
 
     Args:
@@ -115,7 +115,7 @@ def line_of(agent: str, requires: str, table: polars.DataFrame) -> Line:
     return Line(agent, requires, scores_of(table, anchors(), all_tasks()), mean)
 
 
-def timed_tasks(table: polars.DataFrame) -> list[Task]:
+def timed_tasks(table: polars.DataFrame) -> list[ScoredTask]:
     """The tasks on which an agent is timed: those of the first ability that it plays."""
     played = set(table["task"])
     tasks = [task for task in all_tasks() if task.name in played]
@@ -123,7 +123,7 @@ def timed_tasks(table: polars.DataFrame) -> list[Task]:
 
 
 @cache
-def published() -> list[Line]:
+def published_lines() -> list[Line]:
     """The lines of the agents whose results ship."""
     files = [path for path in sorted(DATA.glob("*.parquet")) if path.stem != "anchors"]
     tables = [read_results(path) for path in files]

@@ -18,8 +18,8 @@ from ..core.files import make_folder
 from ..runner.commands.run import Jobs
 from ..runner.console import Column, errors, output, print_table, say
 from ..runner.make import by_label
-from .board import OURS, Line, board, line_of, published, requirements, save_line
-from .play import play, playable
+from .board import OURS, Line, board, line_of, published_lines, requirements, save_line
+from .play import play, playable_tasks
 from .tasks import ABILITIES, all_tasks, quick_tasks
 
 PLAYED, KEPT = "What to play", "Results"
@@ -88,7 +88,7 @@ def bench(
     if ability is not None:
         check_choice("ability", ability, ABILITIES)
     if agent is None:
-        _print_boards(published(), ability)
+        _print_boards(published_lines(), ability)
         return
     if out is None:
         raise ValueError("expected a folder: clickgym bench AGENT --out DIR")
@@ -96,7 +96,7 @@ def bench(
     make_folder(out)
     [label] = by_label("agent", [agent])
     wanted = quick_tasks() if quick else all_tasks()
-    tasks = playable(agent, wanted)
+    tasks = playable_tasks(agent, wanted)
     if not tasks:
         raise ValueError(f"{label} cannot play any task")
     console = errors()
@@ -120,7 +120,9 @@ def bench(
     if left := alike - {task.ability for task in tasks}:
         say(output(), f"Not played, and scored 0 on the board: {', '.join(sorted(left))}.")
     if not quick:
-        _print_boards([*(other for other in published() if other.agent != label), line], ability)
+        _print_boards(
+            [*(other for other in published_lines() if other.agent != label), line], ability
+        )
     say(output(), f"In {out}: {path.name}")
 
 
@@ -148,7 +150,7 @@ def _print_line(line: Line, quick: bool) -> None:
     """The scores of an agent in each ability, beside the best published agent in the same tasks."""
     tasks = [task for task in all_tasks() if task.name in line.scores]
     named = AGENTS.keys() - {line.agent, *OURS}
-    others = {one.agent: one.abilities(tasks) for one in published() if one.agent in named}
+    others = {one.agent: one.abilities(tasks) for one in published_lines() if one.agent in named}
     rows = [["ability", "score", *([] if quick else ["worst run"]), "best published"]]
     for ability, summary in line.abilities(tasks).items():
         values = {name: found[ability].value for name, found in others.items() if ability in found}

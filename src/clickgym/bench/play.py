@@ -21,25 +21,25 @@ from ..runner.make import (
     make_agent,
     observed_sizes,
     requirements,
-    resolved_agent,
+    resolve_agent,
 )
 from ..runner.play.play_run import engine_of, run
 from ..runner.sweep import resumable
 from ..runner.workers import in_parallel, say_resumed
 from .results import read_results, write_results
-from .tasks import Task
+from .tasks import ScoredTask
 
 ANCHOR_SEED = 1
 """The seed of the runs that make the anchors; the runs of the board have seed 0."""
 RANDOM_LISTS = 200
 
 
-def informed_agent(agent: AgentLike, env: gym.Env, horizon: int, seed: int) -> Any:
+def make_informed_agent(agent: AgentLike, env: gym.Env, horizon: int, seed: int) -> Any:
     """Make an agent for the first session. An agent that requires the examination of positions,
     where the environment does not have it, gets the users' examination, if they stay and have no
     memory.
     """
-    known, (maker, passed) = {}, resolved_agent(agent)
+    known, (maker, passed) = {}, resolve_agent(agent)
     stay = hasattr(getattr(env.unwrapped, "model", None), "epochs")
     if stay and "examination" in requirements(maker) and "examination" not in passed:
         known["examination"] = examination(env)
@@ -59,24 +59,24 @@ def examination(env: gym.Env) -> NDArray[np.float64]:
     return np.mean([model.examination_probabilities(ranking) for ranking in lists], axis=0)
 
 
-def playable(agent: AgentLike, tasks: Iterable[Task]) -> list[Task]:
+def playable_tasks(agent: AgentLike, tasks: Iterable[ScoredTask]) -> list[ScoredTask]:
     """The tasks that an agent can play.
 
     Only agents that rank by features, learners and random lists play tasks whose candidates have
     features; an agent that needs what the environment does not know does not play. Other errors of
     an agent are raised.
     """
-    maker: Any = resolved_agent(agent)[0]
+    maker: Any = resolve_agent(agent)[0]
     by_features = "n_features" in observed_sizes(maker)
     everywhere = isinstance(maker, type) and issubclass(maker, Learner | Random)
     fitting = [task for task in tasks if everywhere or task.has_features == by_features]
     return [task for task in fitting if _suits(agent, task)]
 
 
-def _suits(agent: AgentLike, task: Task) -> bool:
+def _suits(agent: AgentLike, task: ScoredTask) -> bool:
     try:
         env = task.make()
-        engine_of(informed_agent(agent, env, task.horizon, 0), env)
+        engine_of(make_informed_agent(agent, env, task.horizon, 0), env)
     except UnsuitedError:
         return False
     return True
@@ -84,7 +84,7 @@ def _suits(agent: AgentLike, task: Task) -> bool:
 
 def play(
     agent: AgentLike,
-    tasks: Sequence[Task],
+    tasks: Sequence[ScoredTask],
     runs: int,
     out: Path,
     *,
@@ -107,7 +107,7 @@ def play(
     Returns:
         One row for each task and run: ``task``, ``run``, ``loss`` and ``seconds``.
     """
-    resolved = resolved_agent(agent)
+    resolved = resolve_agent(agent)
     make_folder(out)
     files = [out / f"{task.name}.parquet" for task in tasks]
     if there := sum(file.exists() for file in files):
@@ -125,7 +125,9 @@ def play(
     return polars.concat(finished)
 
 
-def play_task(agent: AgentLike, task: Task, runs: int, seed: int, file: Path) -> polars.DataFrame:
+def play_task(
+    agent: AgentLike, task: ScoredTask, runs: int, seed: int, file: Path
+) -> polars.DataFrame:
     """Play the runs of a task, or read them if they are there.
 
     The seeds of a run depend on the name of the task and the number of the run, so that all agents
@@ -138,7 +140,7 @@ def play_task(agent: AgentLike, task: Task, runs: int, seed: int, file: Path) ->
     for number in range(runs):
         seeds = np.random.SeedSequence(seed, spawn_key=(crc32(task.name.encode()), number))
         env_seed, agent_seed = map(int, seeds.generate_state(2))
-        player = informed_agent(agent, env, task.horizon, agent_seed)
+        player = make_informed_agent(agent, env, task.horizon, agent_seed)
         result = run(
             player, env, task.horizon, seed=env_seed, checkpoints=[task.horizon], metrics=metrics
         )

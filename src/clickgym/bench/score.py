@@ -14,7 +14,7 @@ import numpy as np
 import polars
 from numpy.typing import ArrayLike, NDArray
 
-from .tasks import Task
+from .tasks import ScoredTask
 
 DIFFER = 3.0
 """A task is scored if random lists lose at least this many times what the best anchor loses."""
@@ -43,12 +43,12 @@ class Anchor(NamedTuple):
     agent: str
 
 
-def score(losses: ArrayLike, anchor: Anchor, task: Task) -> Values:
+def score(losses: ArrayLike, anchor: Anchor, task: ScoredTask) -> Values:
     """Scores of losses: 0 is the loss of random lists, 1 that of the best anchor, on a logarithmic
     scale. No loss counts as less than that of one session of random lists.
 
     Example:
-        >>> task = Task("standard-1", "standard", "CMRank-v0", "yandex-9", 1000)
+        >>> task = ScoredTask("standard-1", "standard", "CMRank-v0", "yandex-9", 1000)
         >>> score([1000.0, 100.0, 10.0, 1.0, 0.0], Anchor(1000.0, 10.0, "TopRank"), task)
         array([0. , 0.5, 1. , 1.5, 1.5])
     """
@@ -59,7 +59,7 @@ def score(losses: ArrayLike, anchor: Anchor, task: Task) -> Values:
     return np.log((anchor.random + more) / reached) / unit
 
 
-def is_scored(anchor: Anchor | None, task: Task) -> bool:
+def is_scored(anchor: Anchor | None, task: ScoredTask) -> bool:
     """Whether a task has anchors that differ enough to tell agents apart."""
     if anchor is None:
         return False
@@ -81,7 +81,7 @@ def anchors_of(losses: Mapping[str, Mapping[str, float]]) -> dict[str, Anchor]:
 
 
 def scores_of(
-    table: polars.DataFrame, anchors: Mapping[str, Anchor], tasks: Sequence[Task]
+    table: polars.DataFrame, anchors: Mapping[str, Anchor], tasks: Sequence[ScoredTask]
 ) -> dict[str, Values]:
     """The scores of an agent's runs in the tasks that are scored.
 
@@ -135,7 +135,7 @@ def iqm(values: Values) -> float:
     return float(np.sort(values)[quarter : len(values) - quarter].mean())
 
 
-def summarize(scores: Scores, tasks: Sequence[Task], intervals: bool = True) -> Summary:
+def summarize(scores: Scores, tasks: Sequence[ScoredTask], intervals: bool = True) -> Summary:
     """Return the interquartile mean over tasks; a task that was not played counts 0.
 
     In every replicate of the bootstrap the users are drawn anew, with all tasks in which they

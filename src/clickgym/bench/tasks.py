@@ -22,7 +22,7 @@ from ..envs import list_instances
 from ..runner.make import make_env
 
 
-class Task(NamedTuple):
+class ScoredTask(NamedTuple):
     """A problem that agents play.
 
     Attributes:
@@ -50,7 +50,7 @@ class Task(NamedTuple):
         """The instance without the order of its ids: tasks that share it are not independent.
 
         Example:
-            >>> Task("standard-01", "standard", "CMRank-v0", "yandex-9:shuffle=1", 1000).users
+            >>> ScoredTask("standard-01", "standard", "CMRank-v0", "yandex-9:shuffle=1", 1000).users
             'yandex-9'
         """
         real = re.search(r"yandex-9[\d-]*", self.instance)
@@ -69,7 +69,7 @@ class Group(NamedTuple):
         models: by the ids of their environments, without ``Rank-v0``.
         places: instances with places for a ``{query}`` and a ``{seed}``.
         seed: the n-th task of the group has the seed ``seed + n``; no other group has these seeds.
-        horizon, measure: as in `Task`.
+        horizon, measure: as in `ScoredTask`.
         quick: in the first group of an ability the number of its task in ``--quick``, counted
             round if there are fewer; 0 for none.
     """
@@ -237,7 +237,7 @@ ABILITIES = {
 """The abilities in the order of the tables; tasks with features have a table of their own."""
 
 
-def all_tasks() -> tuple[Task, ...]:
+def all_tasks() -> tuple[ScoredTask, ...]:
     """All tasks, in the order of `ABILITIES`.
 
     Example:
@@ -247,16 +247,16 @@ def all_tasks() -> tuple[Task, ...]:
     return tuple(task for ability in ABILITIES for task in tasks_of(ability))
 
 
-def quick_tasks() -> tuple[Task, ...]:
+def quick_tasks() -> tuple[ScoredTask, ...]:
     """One task of each ability that names one: for slow agents."""
     chosen = [(tasks_of(name), groups[0].quick) for name, groups in ABILITIES.items()]
     return tuple(tasks[(number - 1) % len(tasks)] for tasks, number in chosen if number)
 
 
-def tasks_of(ability: str) -> list[Task]:
+def tasks_of(ability: str) -> list[ScoredTask]:
     """The tasks of an ability."""
     queries = [name for name in list_instances() if name.startswith("yandex-9")]
-    tasks: list[Task] = []
+    tasks: list[ScoredTask] = []
     for group in ABILITIES[ability]:
         of_group = product(group.places, group.models)
         for seed, (place, model) in enumerate(of_group, group.seed + 1):
@@ -266,5 +266,5 @@ def tasks_of(ability: str) -> list[Task]:
                 instance += f"{',' if ':' in instance else ':'}shuffle={seed}"
             name = f"{ability.replace(' ', '-')}-{len(tasks) + 1:02}"
             env = f"{model}Rank-v0"
-            tasks.append(Task(name, ability, env, instance, group.horizon, group.measure))
+            tasks.append(ScoredTask(name, ability, env, instance, group.horizon, group.measure))
     return tasks

@@ -25,15 +25,15 @@ Shape = tuple[int | str | None, ...]
 """A size is a number; a name or None allows any positive length."""
 
 
-def short(thing: object) -> str:
+def short_repr(thing: object) -> str:
     """Return the ``repr`` of a value for a message: on one line, shortened if it is long."""
     text = " ".join(repr(thing).split())
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def refusal(name: str, value: object, expected: str) -> ValueError:
+def value_error(name: str, value: object, expected: str) -> ValueError:
     """Return the error about an argument."""
-    return ValueError(f"{name} is {short(value)}; expected {expected}")
+    return ValueError(f"{name} is {short_repr(value)}; expected {expected}")
 
 
 def as_call(thing: object, **arguments: object) -> str:
@@ -44,7 +44,7 @@ def as_call(thing: object, **arguments: object) -> str:
         'range(n_items=3)'
     """
     call = ", ".join(
-        f"{name}={short(value)}" for name, value in arguments.items() if value is not None
+        f"{name}={short_repr(value)}" for name, value in arguments.items() if value is not None
     )
     return f"{type(thing).__name__}({call})"
 
@@ -52,9 +52,9 @@ def as_call(thing: object, **arguments: object) -> str:
 # ------------------------------------------------------------ words
 
 
-def unknown(what: str, name: object, names: Iterable[str]) -> str:
+def unknown_message(what: str, name: object, names: Iterable[str]) -> str:
     """Return the message for an unknown name, with `suggestions`."""
-    return f"unknown {what} {short(name)}{suggestions(name, names)}"
+    return f"unknown {what} {short_repr(name)}{suggestions(name, names)}"
 
 
 def suggestions(name: object, names: Iterable[str]) -> str:
@@ -74,43 +74,43 @@ def suggestions(name: object, names: Iterable[str]) -> str:
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     """Check that an argument is one of ``choices``; the ValueError names both."""
     if not isinstance(value, str) or value not in choices:
-        raise ValueError(unknown(name, value, choices))
+        raise ValueError(unknown_message(name, value, choices))
     return value
 
 
-def entries(name: str, values: Any, expected: str) -> list[Any]:
+def as_list(name: str, values: Any, expected: str) -> list[Any]:
     """Return an iterable that has an order as a list; the ValueError names the argument."""
     if isinstance(values, str | bytes | Mapping | Set) or not np.iterable(values):
-        raise refusal(name, values, expected)
+        raise value_error(name, values, expected)
     return list(values)
 
 
 def check_labels(name: str, values: Any) -> tuple[str, ...]:
     """Return distinct strings as a tuple; the ValueError names the argument."""
-    labels = tuple(entries(name, values, "a sequence of strings"))
+    labels = tuple(as_list(name, values, "a sequence of strings"))
     if not all(isinstance(label, str) for label in labels) or len(set(labels)) < len(labels):
-        raise refusal(name, values, "distinct strings")
+        raise value_error(name, values, "distinct strings")
     return labels
 
 
 def check_kind(name: str, value: Any, kinds: Any, expected: str) -> None:
     """Check that an object is an instance of ``kinds``; the TypeError names the argument."""
     if not isinstance(value, kinds):
-        raise TypeError(f"{name} is {short(value)}; expected {expected}")
+        raise TypeError(f"{name} is {short_repr(value)}; expected {expected}")
 
 
 def check_path(name: str, value: Any) -> Path:
     """Return a path; the TypeError or ValueError names the argument."""
     check_kind(name, value, (str, os.PathLike), "a path")
     if not os.fspath(value):
-        raise refusal(name, value, "a path")
+        raise value_error(name, value, "a path")
     return Path(value)
 
 
 def check_flag(name: str, value: Any) -> bool:
     """Check that a value is exactly True or False; the ValueError names the argument."""
     if not isinstance(value, bool | np.bool_):
-        raise refusal(name, value, "True or False")
+        raise value_error(name, value, "True or False")
     return bool(value)
 
 
@@ -127,8 +127,8 @@ def check_count(name: str, value: Any, least: int = 1, most: int | None = None) 
     if is_integer(value) and least <= value and (most is None or value <= most):
         return int(value)
     if most is not None:
-        raise refusal(name, value, f"an integer from {least} to {most}")
-    raise refusal(
+        raise value_error(name, value, f"an integer from {least} to {most}")
+    raise value_error(
         name, value, "a positive integer" if least == 1 else f"an integer of at least {least}"
     )
 
@@ -140,7 +140,7 @@ def check_horizon(horizon: Any, least: int = 1, name: str = "horizon") -> int:
     is_whole_float = isinstance(horizon, float | np.floating) and horizon.is_integer()
     whole = is_integer(horizon) or is_whole_float
     if not whole or not least <= horizon <= MOST_SESSIONS:
-        raise refusal(name, horizon, f"an integer from {least} to {MOST_SESSIONS:,}")
+        raise value_error(name, horizon, f"an integer from {least} to {MOST_SESSIONS:,}")
     return int(horizon)
 
 
@@ -197,7 +197,7 @@ def check_number(
     upper = f" and <= {most:g}" if most < below else f" and < {below:g}"
     bounds = lower + upper * (min(most, below) < math.inf)
     is_share = (least, most) == (0, 1)
-    raise refusal(name, value, "a probability" if is_share else f"a finite number {bounds}")
+    raise value_error(name, value, "a probability" if is_share else f"a finite number {bounds}")
 
 
 # ------------------------------------------------------------ arrays
@@ -219,9 +219,9 @@ def as_array(name: str, values: Any, numbers: str = "") -> NDArray[Any]:
     try:
         array = np.asarray(values)
     except (ValueError, TypeError) as error:  # rows of different lengths
-        raise refusal(name, values, f"an array ({error})") from None
+        raise value_error(name, values, f"an array ({error})") from None
     if numbers and array.dtype.kind not in "iuf":
-        raise refusal(name, values, f"an array of {numbers}")
+        raise value_error(name, values, f"an array of {numbers}")
     return array
 
 
@@ -238,10 +238,10 @@ def _check_shape(name: str, array: NDArray[Any], shape: Shape, empty: bool) -> N
 def _refuse_first(name: str, array: NDArray[Any], good: NDArray[np.bool_], expected: str) -> None:
     place = np.argwhere(~good)[0]
     where, entry = ", ".join(map(str, place)), array[tuple(place)].item()
-    raise refusal(f"{name}[{where}]" if where else name, entry, expected)
+    raise value_error(f"{name}[{where}]" if where else name, entry, expected)
 
 
-def integers(
+def as_integers(
     name: str,
     values: Any,
     shape: Shape,
@@ -280,7 +280,7 @@ def integers(
     return array.astype(dtype, copy=False)
 
 
-def numbers(
+def as_numbers(
     name: str,
     values: Any,
     shape: Shape,
@@ -293,10 +293,10 @@ def numbers(
     copy: bool = True,
     single: bool = False,
 ) -> NDArray[Any]:
-    """Return ``values`` as an array of finite floats, float64; as `integers`.
+    """Return ``values`` as an array of finite floats, float64; as `as_integers`.
 
     Args:
-        name, values, shape, empty: as in `integers`.
+        name, values, shape, empty: as in `as_integers`.
         least, most: the range.
         above: a bound that entries must exceed.
         expected: what an entry must be, for messages.
@@ -322,14 +322,14 @@ def probabilities(
     Args:
         name: the argument's name, for messages.
         values: numbers in ``[0, 1]``.
-        shape: as in `integers`.
+        shape: as in `as_integers`.
         least: the smallest probability that is accepted.
 
     Raises:
         ValueError: naming the argument, the first bad entry and what was expected.
     """
     range_ = f"(0, 1], at least {least:g}" if least else "[0, 1]"
-    array = numbers(name, values, shape, least, 1.0, expected=f"a probability in {range_}")
+    array = as_numbers(name, values, shape, least, 1.0, expected=f"a probability in {range_}")
     array.flags.writeable = False
     return array
 

@@ -24,11 +24,11 @@ def regret_text(mean: float, half_width: float | None) -> str:
     return f"{mean:z,.{digits}f} ± {half_width:,.{digits}f}"
 
 
-def counted(count: int, one: str, several: str) -> str:
+def plural(count: int, one: str, several: str) -> str:
     """Return a number with the words that fit it.
 
     Example:
-        >>> counted(1, "run is", "runs are"), counted(2000, "run is", "runs are")
+        >>> plural(1, "run is", "runs are"), plural(2000, "run is", "runs are")
         ('1 run is', '2,000 runs are')
     """
     return f"{count:,} {one if count == 1 else several}"
@@ -54,11 +54,11 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def shortened(text: str, width: int = 60) -> str:
+def shorten(text: str, width: int = 60) -> str:
     """Return the text in at most so many characters, without its middle if it is longer.
 
     Example:
-        >>> shortened("PBMRank-v0:attraction=[0.5,0.4,0.3],reward=any_click", 30)
+        >>> shorten("PBMRank-v0:attraction=[0.5,0.4,0.3],reward=any_click", 30)
         'PBMRank-v0:attr…ward=any_click'
     """
     if len(text) <= width:

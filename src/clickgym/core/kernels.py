@@ -37,7 +37,7 @@ from typing import Any
 
 import numpy as np
 
-from .checks import short
+from .checks import short_repr
 from .compiling import COMPILES, OPTIONS, KernelError, explanation, numba, register_jitable
 from .kernel_key import key_of, records_among
 
@@ -66,7 +66,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         3.0
     """
     if not isinstance(function, types.FunctionType):
-        raise KernelError(f"kernel got {short(function)}; expected a function")
+        raise KernelError(f"kernel got {short_repr(function)}; expected a function")
     if COMPILES and not hasattr(function, "is_kernel"):
         register_jitable(**OPTIONS)(function)
     function.is_kernel = True  # type: ignore[attr-defined]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from .checks import short
+from .checks import short_repr
 
 SEPARATOR = re.compile(r',(?=[^",=]+=(?:[^"]*"[^"]*")*[^"]*$)')
 """Arguments are separated by commas before ``key=``, but within double quotes."""
@@ -17,11 +17,11 @@ OPENS = re.compile(r"(dict|list|tuple)?[\[({]")
 """The start of a text that was meant as a value with parts."""
 
 
-def plain_value(text: str) -> Any:
+def parse_value(text: str) -> Any:
     """Return what a text says in JSON or as a constant of Python; other text as it is.
 
     Example:
-        >>> [plain_value(text) for text in ("[1, 2]", "false", "False", "None", ".5", "word")]
+        >>> [parse_value(text) for text in ("[1, 2]", "false", "False", "None", ".5", "word")]
         [[1, 2], False, False, None, 0.5, 'word']
     """
     for read in (json.loads, ast.literal_eval):
@@ -37,9 +37,9 @@ def parse_spec(
 
     Args:
         spec: ``"Name"`` or ``"Name:key=value,key=value"``. A value is as
-            `plain_value` reads it. The name may itself be ``module:Class``.
+            `parse_value` reads it. The name may itself be ``module:Class``.
         value_of: called with each key and the text of its value; its ValueError gets the spec in
-            front. None takes `plain_value`.
+            front. None takes `parse_value`.
 
     Raises:
         ValueError: what follows the name is not ``key=value``, has a key twice, or a colon for a
@@ -65,38 +65,39 @@ def parse_spec(
         if not key or not equals or key in arguments:
             raise ValueError(f"{spec!r}: expected key=value once for each key; got {part!r}")
         first, _, rest = text.partition(":")
-        if "=" in rest and not isinstance(plain_value(first), str):
+        if "=" in rest and not isinstance(parse_value(first), str):
             raise ValueError(f"{spec!r}: expected a comma before the next key; got {part!r}")
         try:
-            arguments[key] = plain_value(text) if value_of is None else value_of(key, text)
+            arguments[key] = parse_value(text) if value_of is None else value_of(key, text)
             if arguments[key] is text and OPENS.match(text):
                 like = "such as '...={\"net_arch\":[64,64]}', in single quotes in a shell"
                 raise ValueError(f"expected JSON or constants of Python, {like}; got {text!r}")
         except ValueError as error:
-            raise ValueError(f"{short(spec)}: {key}: {error}") from None
+            raise ValueError(f"{short_repr(spec)}: {key}: {error}") from None
     return parts[1], arguments
 
 
-def written_spec(name: str, arguments: Mapping[str, Any]) -> str | None:
+def format_spec(name: str, arguments: Mapping[str, Any]) -> str | None:
     """Return a name and its arguments in the form that `parse_spec` reads; None if an argument is
     no JSON, or cannot stand among others.
 
     Example:
-        >>> written_spec("PBMRank-v0", {"reward": "any_click", "cutoff": 3})
+        >>> format_spec("PBMRank-v0", {"reward": "any_click", "cutoff": 3})
         'PBMRank-v0:reward=any_click,cutoff=3'
     """
     if not arguments:
         return name
     try:
-        spec = f"{name}:{','.join(f'{key}={_written(value)}' for key, value in arguments.items())}"
+        written = [f"{key}={_format_value(value)}" for key, value in arguments.items()]
+        spec = f"{name}:{','.join(written)}"
         is_readable = json.dumps(parse_spec(spec)) == json.dumps((name, arguments))
     except (TypeError, ValueError):
         return None
     return spec if is_readable else None
 
 
-def _written(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """An argument as text; a text with commas is quoted."""
-    if isinstance(value, str) and "," not in value and plain_value(value) == value:
+    if isinstance(value, str) and "," not in value and parse_value(value) == value:
         return value
     return json.dumps(value, separators=(",", ":"))

@@ -18,10 +18,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..core.checks import check_choice, check_kind, check_labels
-from .estimation.counting import distinct
-from .estimation.em import quietly_fitted
+from .estimation.counting import unique_rows
+from .estimation.em import fit_quietly
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator
-from .fitting import apart
+from .fitting import caution_of_positions
 from .log import ClickLog
 
 MODELS = ("CM", "DCM", "PBM", "UBM", "DBN", "CCM")
@@ -97,7 +97,7 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
     models = check_labels("models", models)
     for name in models or ("",):
         check_choice("model", name, MODEL_ESTIMATORS)
-    first, index, counts = distinct(np.column_stack([log.queries, log.items]))
+    first, index, counts = unique_rows(np.column_stack([log.queries, log.items]))
     rounds = _rounds(log.queries[first], counts)
     n_lists = int((rounds >= 0).sum())
     if not n_lists:
@@ -110,7 +110,7 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
     for number in np.unique(rounds[rounds >= 0]):
         out = np.flatnonzero(rounds == number)
         train = log[~np.isin(index, out)]
-        fits = [quietly_fitted(MODEL_ESTIMATORS[name], train) for name in models]
+        fits = [fit_quietly(MODEL_ESTIMATORS[name], train) for name in models]
         cells.append(_errors(log, train, fits, index, first, out))
     all_cells = np.concatenate(cells)
     labels, rows = np.unique(all_cells[:, 0], return_inverse=True)
@@ -137,7 +137,7 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
     )
     basis = f"{n_lists:,} lists of {len(labels):,} queries, each left out once"
     verdict, sentence = _verdict(table, basis)
-    return Simulability(table, verdict, f"{sentence} {apart(log)}".strip())
+    return Simulability(table, verdict, f"{sentence} {caution_of_positions(log)}".strip())
 
 
 def _rounds(queries: Indices, counts: Indices) -> Indices:

@@ -15,7 +15,7 @@ from ..core.checks import (
     check_labels,
     check_number,
     check_seed,
-    short,
+    short_repr,
 )
 from ..envs import ClickModel, Instance
 from .estimation.counting import by_query
@@ -125,7 +125,7 @@ def _items_of(log: ClickLog, query: str, n_items: int | None) -> list[str]:
     if query not in log.query_labels:
         frequent = ", ".join(frequent_queries(log, 10))
         raise ValueError(
-            f"the log has no query {short(query)}; its most frequent ones are {frequent}"
+            f"the log has no query {short_repr(query)}; its most frequent ones are {frequent}"
         )
     if n_items is not None and check_count("n_items", n_items) < log.n_positions:
         raise ValueError(f"n_items is {n_items}, but the log has {log.n_positions} positions")
@@ -197,7 +197,7 @@ def positions_apart(log: ClickLog) -> list[list[int]]:
     return [(np.flatnonzero(group == number) + 1).tolist() for number in range(n_groups)]
 
 
-def apart(log: ClickLog) -> str:
+def caution_of_positions(log: ClickLog) -> str:
     """Return a sentence on positions that the log does not compare; empty if it compares all."""
     groups = positions_apart(log)
     if len(groups) == 1:

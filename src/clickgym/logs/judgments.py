@@ -30,22 +30,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import (
     as_call,
+    as_integers,
+    as_numbers,
     check_choice,
     check_count,
     check_kind,
     check_labels,
     check_positions,
-    integers,
     is_sequence,
-    numbers,
-    refusal,
-    short,
+    short_repr,
+    value_error,
 )
 from ..core.files import reading
 from ..core.sums import weighted_sums
 from ..envs import ContextualModel, DynamicBayesianModel, Instance
 from ..runner.play.metrics import mean_ndcg
-from .reading import unzipped
+from .reading import unzip
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -124,13 +124,13 @@ class Judgments:
 
     def __post_init__(self) -> None:
         queries = check_labels("queries", self.queries)
-        starts = integers("starts", self.starts, (len(queries) + 1,))
-        grades = integers("grades", self.grades, (None,), 0)
+        starts = as_integers("starts", self.starts, (len(queries) + 1,))
+        grades = as_integers("grades", self.grades, (None,), 0)
         if starts[0] or (np.diff(starts) < 1).any() or starts[-1] != len(grades):
             expected = f"increasing numbers from 0 to the number of grades, {len(grades)}"
-            raise ValueError(f"starts are {short(self.starts)}; expected {expected}")
+            raise ValueError(f"starts are {short_repr(self.starts)}; expected {expected}")
         shape = (len(grades), None)
-        features = numbers("features", self.features, shape, copy=False, single=True)
+        features = as_numbers("features", self.features, shape, copy=False, single=True)
         object.__setattr__(self, "queries", queries)
         object.__setattr__(self, "starts", starts)
         object.__setattr__(self, "grades", grades)
@@ -195,7 +195,7 @@ def read_judgments(
     heads, blocks = list[pl.DataFrame](), list[Singles]()
     files: Any = paths if is_sequence(paths) else [paths]
     for path in map(Path, files):
-        with reading(path, "cannot be read", EXPECTED), unzipped(path) as file:
+        with reading(path, "cannot be read", EXPECTED), unzip(path) as file:
             line, n_blocks = 1, len(blocks)
             while block := file.readlines(BLOCK):
                 documents, features = _documents(block, line, most)
@@ -215,7 +215,7 @@ def read_judgments(
     starts = np.append(of_queries["index"].to_numpy(), len(documents)).astype(np.int64)
     width = n_features or max(block.shape[1] for block in blocks)
     if not width:
-        raise ValueError(f"{short(paths)}: no document has a feature; {EXPECTED}")
+        raise ValueError(f"{short_repr(paths)}: no document has a feature; {EXPECTED}")
     features, row = np.zeros((len(documents), width), np.float32), 0
     for part in blocks:
         features[row : row + len(part), : part.shape[1]] = part
@@ -271,7 +271,7 @@ def _documents(lines: list[bytes], first: int, most: int) -> tuple[pl.DataFrame,
 def _refuse(wrong: pl.DataFrame, column: str) -> None:
     """Raise the ValueError for the first of some wrong lines or pairs."""
     for line, text in wrong.head(1).select("line", column).rows():
-        raise ValueError(f"line {line} has {short(text)}")
+        raise ValueError(f"line {line} has {short_repr(text)}")
 
 
 # ---------------------------------------------------------------------------------------- instances
@@ -330,7 +330,7 @@ def judged_instance(
         )
     numbers_of_grades = [n for n in GRADED_USERS if n > largest]
     if n_grades is not None and n_grades not in numbers_of_grades:
-        raise refusal("n_grades", n_grades, f"one of {numbers_of_grades}")
+        raise value_error("n_grades", n_grades, f"one of {numbers_of_grades}")
     table = GRADED_USERS[n_grades or numbers_of_grades[0]]
     click, stop = table[check_choice("users", users, table)]
     sizes = np.diff(judgments.starts)
@@ -416,7 +416,7 @@ def held_out_ndcg(rank: Callable[[Floats], ArrayLike], judgments: Judgments, k: 
     gains = np.exp2(judgments.grades) - 1.0
     rows = zip(judgments.queries, judgments.starts[:-1], judgments.starts[1:], strict=True)
     queries = (
-        (f"query {short(query)}", judgments.features[first:stop], gains[first:stop])
+        (f"query {short_repr(query)}", judgments.features[first:stop], gains[first:stop])
         for query, first, stop in rows
     )
     return mean_ndcg(rank, queries, k)

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..core.checks import as_call, check_choice, check_kind, check_labels, check_path, integers
+from ..core.checks import as_call, as_integers, check_choice, check_kind, check_labels, check_path
 from ..core.files import parquet, write_whole
 
 
@@ -53,7 +53,7 @@ class ClickLog:
             value = getattr(self, name)
             if isinstance(value, np.ndarray) and value.dtype == np.bool_:
                 value = value.view(np.int8)
-            checked = integers(
+            checked = as_integers(
                 name, value, shape, least, below, dtype=dtype, empty=True, whole=True
             )
             object.__setattr__(self, name, checked)

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..core.checks import check_choice, is_sequence, short
+from ..core.checks import check_choice, is_sequence, short_repr
 from ..core.files import reading
 from .log import ClickLog
 
@@ -115,7 +115,7 @@ def log_name(source: Any) -> str:
     return f"{name} and {len(others)} more" if others else name
 
 
-def unzipped(path: Path) -> IO[bytes]:
+def unzip(path: Path) -> IO[bytes]:
     """The content of a file, also of one that is gzipped."""
     with path.open("rb") as file:
         is_zipped = file.read(2) == b"\x1f\x8b"
@@ -155,7 +155,7 @@ def _lines(path: Path, names: Mapping[str, str]) -> tuple[list[str], pl.DataFram
         ValueError: a row has several lines, or Polars cannot read it; names the first line in which
             a quotation does not end.
     """
-    with unzipped(path) as file:
+    with unzip(path) as file:
         content = file.read()
     head = content[: content.find(b"\n")]
     separator = max(",\t;|", key=lambda mark: head.count(mark.encode()))
@@ -170,7 +170,7 @@ def _lines(path: Path, names: Mapping[str, str]) -> tuple[list[str], pl.DataFram
         fault = str(error)
     for number, line in enumerate(content.split(b"\n"), 1):
         if line.count(b'"') % 2:
-            text = short(line.decode(errors="replace"))
+            text = short_repr(line.decode(errors="replace"))
             raise ValueError(f"in line {number} a quotation does not end: {text}")
     raise ValueError(fault)
 
@@ -200,7 +200,7 @@ def _rows(
                 continue
             raise ValueError(
                 f"{name}: no column {column}; the columns are "
-                f"{', '.join(map(short, found[:30]))}, and --columns names others, as in "
+                f"{', '.join(map(short_repr, found[:30]))}, and --columns names others, as in "
                 "item=doc_id"
             )
         with reading(f"{name}: the column {column}", "cannot be read", f"expected {ROLES[role]}"):
@@ -209,7 +209,7 @@ def _rows(
         if gaps.any():
             row = gaps.arg_true()[0]
             raise ValueError(
-                f"{name}: {place} {row + first} has {short(table[column][row])} in the column "
+                f"{name}: {place} {row + first} has {short_repr(table[column][row])} in the column "
                 f"{column}; expected {ROLES[role]}"
             )
     return pl.DataFrame(rows)
@@ -233,22 +233,22 @@ def _values(role: str, column: str, type_: pl.DataType) -> pl.Expr:
 
 def _log_of(name: str, rows: pl.DataFrame) -> ClickLog:
     """Return the log of rows in any order, without damaged sessions."""
-    numbers, _ = coded(rows["session"])
+    numbers, _ = encode_labels(rows["session"])
     rows = rows.with_columns(number=numbers).sort("number", "position", maintain_order=True)
     starts = np.flatnonzero(np.diff(rows["number"].to_numpy(), prepend=-1))
     lengths = np.diff(starts, append=len(rows))
-    damaged = _damaged(name, rows, starts, lengths)
+    damaged = _find_damaged(name, rows, starts, lengths)
     if damaged.any():
         return _log_of(name, rows.filter(~np.repeat(damaged, lengths)))
     filled = np.arange(lengths.max()) < lengths[:, None]
     items, clicks = np.full(filled.shape, -1, np.int32), np.zeros(filled.shape, np.int8)
-    items[filled], item_labels = coded(rows["item"])
+    items[filled], item_labels = encode_labels(rows["item"])
     clicks[filled] = rows["clicked"].to_numpy()
-    queries, query_labels = coded(rows["query"][starts])
+    queries, query_labels = encode_labels(rows["query"][starts])
     return ClickLog(items, clicks, queries, item_labels, query_labels)
 
 
-def _damaged(
+def _find_damaged(
     name: str, rows: pl.DataFrame, starts: NDArray[np.int64], lengths: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
     """Return which sessions lack a position, have a position or an item twice, or have two queries.
@@ -285,11 +285,11 @@ def _damaged(
     return damaged
 
 
-def coded(values: pl.Series) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+def encode_labels(values: pl.Series) -> tuple[NDArray[np.int32], tuple[str, ...]]:
     """The number of each label, and the distinct labels, in order of appearance.
 
     Example:
-        >>> coded(pl.Series(["b", "a", "b"]))
+        >>> encode_labels(pl.Series(["b", "a", "b"]))
         (array([0, 1, 0], dtype=int32), ('b', 'a'))
     """
     values = values.cast(pl.String)

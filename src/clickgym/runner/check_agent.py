@@ -29,12 +29,12 @@ from ..envs import (
 from ..envs.any_env import clicks_of
 from .make import (
     AgentLike,
+    accepts,
     make_agent,
     maker_name,
     observed_sizes,
     parameters_of,
-    resolved_agent,
-    takes,
+    resolve_agent,
 )
 from .play.loop import AgentError, check_list
 from .play.play_run import run
@@ -124,7 +124,7 @@ class _Check:
     """An agent, the problems on which it is checked, and the checks."""
 
     def __init__(self, agent: AgentLike) -> None:
-        self.maker, self.passed = resolved_agent(agent)
+        self.maker, self.passed = resolve_agent(agent)
         self.observed = observed_sizes(self.maker)
         common = ("n_items", "n_positions", "seed")
         self.own = [name for name in parameters_of(self.maker) if name not in common]
@@ -163,14 +163,14 @@ class _Check:
         """Return the lists of agents that take turns, each in its own environment; all environments
         have the same seed.
         """
-        shown = (_shown(agent, self.env(), n_sessions) for agent in agents)
+        shown = (_play_lists(agent, self.env(), n_sessions) for agent in agents)
         return [[*lists] for lists in zip(*zip(*shown, strict=True), strict=True)]
 
     # -------------------------------------------------------------------------------- of all agents
 
     def constructor(self) -> None:
         for name in ("n_items", "n_positions", "seed"):
-            expect(takes(self.maker, name), f"it takes no argument {name}")
+            expect(accepts(self.maker, name), f"it takes no argument {name}")
         for seed in (0, None):
             agent = self.make(seed=seed)
             what = f"it makes a {type(agent).__name__}, which is not a clickgym.agents.Agent"
@@ -179,7 +179,7 @@ class _Check:
     def lists(self) -> None:
         for n_items, n_positions in SIZES:
             env = self.env(n_items, n_positions)
-            [*_shown(self.make(env, SHORT), env, SESSIONS)]
+            [*_play_lists(self.make(env, SHORT), env, SESSIONS)]
 
     def seeds(self) -> None:
         first, second = (self.play(self.make(seed=3)) for _ in range(2))
@@ -245,7 +245,7 @@ class _Check:
     def saving(self) -> None:
         agent = self.make(horizon=SHORT, seed=7)  # `load` makes an agent with seed 0
         run(agent, self.env(), SESSIONS, seed=1)
-        twin = _loaded(agent)
+        twin = _reload(agent)
         outcomes = _outcome(agent, self.env()), _outcome(twin, self.env())
         _expect_equal("a saved agent and the loaded one", *outcomes)
 
@@ -257,7 +257,7 @@ def _global_generators() -> tuple[Any, ...]:
     return state[1].tolist(), state[2], random.getstate(), of_torch
 
 
-def _shown(agent: Any, env: gym.Env, n_sessions: int) -> Iterator[list[int]]:
+def _play_lists(agent: Any, env: gym.Env, n_sessions: int) -> Iterator[list[int]]:
     """Yield the list of each session before the agent learns from it; check the lists, and that the
     agent does not change what it is given.
     """
@@ -265,7 +265,7 @@ def _shown(agent: Any, env: gym.Env, n_sessions: int) -> Iterator[list[int]]:
     (observation, _), users = env.reset(seed=0), core.model
     for number in range(1, n_sessions + 1):
         try:
-            with _unchanged("rank", observation=observation):
+            with _checking_arguments("rank", observation=observation):
                 ranking = agent.rank(observation)
             check_list(agent, ranking, users.n_items, users.n_positions, "session", number)
         except AgentError as error:
@@ -275,7 +275,7 @@ def _shown(agent: Any, env: gym.Env, n_sessions: int) -> Iterator[list[int]]:
         following, reward, terminated, truncated, _ = env.step(ranking)
         clicks = np.array(clicks_of(following), np.int64)
         yield np.asarray(ranking).tolist()
-        with _unchanged("update", observation=observation, ranking=ranking, clicks=clicks):
+        with _checking_arguments("update", observation=observation, ranking=ranking, clicks=clicks):
             agent.update(observation, ranking, clicks, float(reward))
         observation = following
         if terminated or truncated:
@@ -284,7 +284,7 @@ def _shown(agent: Any, env: gym.Env, n_sessions: int) -> Iterator[list[int]]:
 
 
 @contextmanager
-def _unchanged(method: str, **given: Any) -> Iterator[None]:
+def _checking_arguments(method: str, **given: Any) -> Iterator[None]:
     """Context that checks that a method does not change its arguments."""
     before = {name: pickle.dumps(value) for name, value in given.items()}
     yield
@@ -293,7 +293,7 @@ def _unchanged(method: str, **given: Any) -> Iterator[None]:
         expect(is_same, f"{method} changes the {name} that it is given; copy it first")
 
 
-def _loaded(agent: Any) -> Any:
+def _reload(agent: Any) -> Any:
     """Return a copy of the agent that was saved and loaded."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "agent.npz"

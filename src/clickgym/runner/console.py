@@ -18,12 +18,12 @@ Cell = str | Text
 
 def output() -> Console:
     """Return the console for results: standard output."""
-    return _wide(Console())
+    return _widen(Console())
 
 
 def errors() -> Console:
     """Return the console of standard error: progress, warnings and errors."""
-    return _wide(Console(stderr=True))
+    return _widen(Console(stderr=True))
 
 
 def as_text() -> Console:
@@ -31,7 +31,7 @@ def as_text() -> Console:
     return Console(width=output().width, force_terminal=False, force_jupyter=False)
 
 
-def _wide(console: Console) -> Console:
+def _widen(console: Console) -> Console:
     """Do not break lines in files and pipes, which have no width, unless ``COLUMNS`` sets one; 0
     sets none.
     """

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
-from ..core.checks import short
-from ..envs import Instance, Users
+from ..core.checks import short_repr
+from ..envs import Instance, UserModel
 from ..envs.instances.instance import FAMILIES
 from .make import spec_of, split
 
@@ -71,7 +71,7 @@ def difference(one: Config, other: Config) -> str | None:
     pairs += [(name, one.versions[name], other.versions[name]) for name in packages]
     for name, first, second in pairs:
         if first != second:
-            return f"{name} is {short(first)}, not {short(second)}"
+            return f"{name} is {short_repr(first)}, not {short_repr(second)}"
     for column in COLUMNS:
         known = other.labels(column)
         for label, meaning in one.labels(column).items():
@@ -108,7 +108,7 @@ def meaning_of(thing: Any, resolved: Any) -> Meaning:
 
 def _as_json(value: Any) -> Any:
     """A part of a spec as JSON, if there is a way: users and instances as a digest."""
-    if isinstance(value, Users | Instance):
+    if isinstance(value, UserModel | Instance):
         return f"{type(value).__name__} {_digest(json.dumps(value.to_dict()).encode())}"
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
@@ -120,7 +120,7 @@ def _code_of(part: Any) -> list[Any]:
     if isinstance(part, str):  # what a registered id or an instance names
         module, _, name = part.partition(":")
         own = getattr(sys.modules.get(module), name, None)
-        return [own, Users.classes.get(part), FAMILIES.get(module)]
+        return [own, UserModel.classes.get(part), FAMILIES.get(module)]
     if isinstance(part, EnvSpec):
         return [it for one in (part.entry_point, *part.kwargs.values()) for it in _code_of(one)]
     if isinstance(part, Instance):

@@ -17,11 +17,18 @@ from gymnasium.envs.registration import EnvSpec
 from ..agents import AGENTS
 from ..agents.agent import BaseAgent, Seed, UnsuitedError
 from ..agents.rl.learner import RL_LIBRARIES, adopt
-from ..core.checks import AN_ENV, check_horizon, check_kind, is_sequence, short, unknown
+from ..core.checks import (
+    AN_ENV,
+    check_horizon,
+    check_kind,
+    is_sequence,
+    short_repr,
+    unknown_message,
+)
 from ..core.faults import FAILURES, SessionError, cause
 from ..core.modules import module_of
-from ..core.specs import parse_spec, written_spec
-from ..envs import ENVIRONMENTS, ClickEnv, Users
+from ..core.specs import format_spec, parse_spec
+from ..envs import ENVIRONMENTS, ClickEnv, UserModel
 from ..envs.any_env import sizes_of
 from ..envs.base_env import name_of
 from ..envs.instances.instance import shipped_instances
@@ -33,7 +40,7 @@ Spec = str | tuple[str, Mapping[str, Any]]
 """
 AgentLike = Spec | Callable[..., Any] | tuple[Callable[..., Any], Mapping[str, Any]]
 """An agent as a user passes it: a spec, a class, or a class with arguments."""
-EnvLike = Spec | EnvSpec | Callable[..., gym.Env] | Users | tuple[Any, Mapping[str, Any]]
+EnvLike = Spec | EnvSpec | Callable[..., gym.Env] | UserModel | tuple[Any, Mapping[str, Any]]
 """An environment as a user passes it: an id, an id with arguments, or its users."""
 
 Thing = TypeVar("Thing")
@@ -82,7 +89,7 @@ def spec_of(thing: Any) -> str | None:
     """
     maker, arguments = split(thing)
     name = maker if isinstance(maker, str) else import_name(maker)
-    return None if name is None else written_spec(name, arguments)
+    return None if name is None else format_spec(name, arguments)
 
 
 def import_name(maker: Any) -> str | None:
@@ -124,7 +131,7 @@ def by_label(what: str, things: Iterable[Thing] | Mapping[str, Thing]) -> dict[s
         {'mine': 'my_module:MyAgent:alpha=0.1', 'Random': 'Random'}
     """
     if isinstance(things, str) or not isinstance(things, Iterable):
-        raise TypeError(f"expected a list of {what}s, got {short(things)}")
+        raise TypeError(f"expected a list of {what}s, got {short_repr(things)}")
     if isinstance(things, Mapping):
         pairs = [*things.items()]
     else:
@@ -136,10 +143,11 @@ def by_label(what: str, things: Iterable[Thing] | Mapping[str, Thing]) -> dict[s
     for label, thing in pairs:
         if label is None:
             cure = f'give it one in a mapping {{"my {what}": ...}}'
-            raise ValueError(f"{what} {short(thing)} has no name; {cure}")
+            raise ValueError(f"{what} {short_repr(thing)} has no name; {cure}")
         if not isinstance(label, str) or not label.strip() or not label.isprintable():
             raise ValueError(
-                f"the label of {what} {short(thing)} is {label!r}; expected a name in plain text"
+                f"the label of {what} {short_repr(thing)} is {label!r}; expected a name in "
+                "plain text"
             )
         is_name = ":" in label or label in AGENTS or label in gym.registry
         if is_name and label != spec_of(thing):
@@ -153,7 +161,7 @@ def by_label(what: str, things: Iterable[Thing] | Mapping[str, Thing]) -> dict[s
 
 
 Arguments = dict[str, Any]
-ResolvedEnv = tuple[EnvSpec | Users | Callable[..., gym.Env], Arguments]
+ResolvedEnv = tuple[EnvSpec | UserModel | Callable[..., gym.Env], Arguments]
 """The maker of an environment, a registered id, the users of a `ClickEnv` or a function, and its
 arguments.
 """
@@ -174,7 +182,7 @@ SET_BY_THE_RUN = ("n_items", "n_positions", "horizon", "seed")
 # ------------------------------------------------------------------------------------- environments
 
 
-def resolved_env(env: EnvLike) -> ResolvedEnv:
+def resolve_env(env: EnvLike) -> ResolvedEnv:
     """Resolve what was passed as an environment; a `ResolvedEnv` stays as it is.
 
     Args:
@@ -187,18 +195,20 @@ def resolved_env(env: EnvLike) -> ResolvedEnv:
     if isinstance(env, gym.Env):
         raise TypeError(
             "a sweep makes a new environment for each run: expected an id or a click model, "
-            f"got {short(env)}"
+            f"got {short_repr(env)}"
         )
     maker, arguments = split(env)
     if isinstance(maker, str):
-        maker = _registered(maker)
-    is_class = isinstance(maker, type) and issubclass(maker, Users)
-    if is_class or not (isinstance(maker, Users | EnvSpec) or callable(maker)):
-        raise TypeError(f"expected an id, (id, arguments) or a click model, got {short(maker)}")
+        maker = _find_spec(maker)
+    is_class = isinstance(maker, type) and issubclass(maker, UserModel)
+    if is_class or not (isinstance(maker, UserModel | EnvSpec) or callable(maker)):
+        raise TypeError(
+            f"expected an id, (id, arguments) or a click model, got {short_repr(maker)}"
+        )
     return maker, arguments
 
 
-def _registered(env_id: str) -> EnvSpec:
+def _find_spec(env_id: str) -> EnvSpec:
     """Return the registration of an id, after importing the module before its colon, if there is
     one.
     """
@@ -210,7 +220,9 @@ def _registered(env_id: str) -> EnvSpec:
     if colon:
         raise ValueError(f"environment {env_id!r}: the module {module!r} registers no id {name!r}")
     ids = dict.fromkeys([*ENVIRONMENTS, *gym.registry])
-    raise ValueError(f"{unknown('environment', env_id, ids)}; your own is named module:Id-v0")
+    raise ValueError(
+        f"{unknown_message('environment', env_id, ids)}; your own is named module:Id-v0"
+    )
 
 
 def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
@@ -232,29 +244,29 @@ def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
     """
     if isinstance(env, gym.Env):
         return env
-    maker, arguments = resolved_env(env)
+    maker, arguments = resolve_env(env)
     if instance is not None:
-        if "instance" in arguments or isinstance(maker, Users):
+        if "instance" in arguments or isinstance(maker, UserModel):
             raise ValueError(
-                f"the instance {instance!r} cannot be used: {short(env)} has its own users"
+                f"the instance {instance!r} cannot be used: {short_repr(env)} has its own users"
             )
         arguments = {**arguments, "instance": instance}
-    if isinstance(maker, Users):
+    if isinstance(maker, UserModel):
         return ClickEnv(maker, **arguments)
     if isinstance(maker, EnvSpec):
         try:
-            with _blaming(f"environment {maker.id}", SessionError):
+            with _naming_errors(f"environment {maker.id}", SessionError):
                 return gym.make(maker, **arguments)
         except gym.error.Error as error:
             raise ValueError(f"environment {maker.id}: {error}") from None
-    with _blaming(f"environment {maker_name(maker)}", SessionError):
+    with _naming_errors(f"environment {maker_name(maker)}", SessionError):
         result = maker(**arguments)
-    check_kind(f"what {short(maker)} returned", result, gym.Env, AN_ENV)
+    check_kind(f"what {short_repr(maker)} returned", result, gym.Env, AN_ENV)
     return result
 
 
 @contextmanager
-def _blaming(what: str, error_class: type[SessionError]) -> Iterator[None]:
+def _naming_errors(what: str, error_class: type[SessionError]) -> Iterator[None]:
     """Context in which ``what`` is made. Refusals are passed on; other errors become one that names
     it.
     """
@@ -280,7 +292,7 @@ def all_instances(instances: Any) -> Sequence[Any]:
     listed = [SHIPPED] if isinstance(instances, str) and instances == SHIPPED else instances
     if not (is_sequence(listed) and len(listed)):
         raise TypeError(
-            f'instances is {short(instances)}; expected a list of instances, or "{SHIPPED}"'
+            f'instances is {short_repr(instances)}; expected a list of instances, or "{SHIPPED}"'
         )
     used: list[Any] = []
     for instance in listed:
@@ -292,7 +304,7 @@ def all_instances(instances: Any) -> Sequence[Any]:
 # ------------------------------------------------------------------------------------------- agents
 
 
-def resolved_agent(agent: AgentLike) -> ResolvedAgent:
+def resolve_agent(agent: AgentLike) -> ResolvedAgent:
     """Resolve what was passed as an agent; a `ResolvedAgent` stays as it is.
 
     A class with a training loop of its own, such as ``"stable_baselines3:PPO"``, is adopted.
@@ -307,29 +319,29 @@ def resolved_agent(agent: AgentLike) -> ResolvedAgent:
         ValueError, TypeError: there is no such agent, or it is none.
 
     Example:
-        >>> resolved_agent("TopRank:delta=0.1")
+        >>> resolve_agent("TopRank:delta=0.1")
         (<class 'clickgym.agents.top_rank.TopRank'>, {'delta': 0.1})
     """
     thing, hyperparameters = split(agent)
     if not isinstance(thing, str):
-        return _checked_maker(thing, short(thing)), hyperparameters
+        return _check_maker(thing, short_repr(thing)), hyperparameters
     if thing in AGENTS:
         return AGENTS[thing], hyperparameters
     module, colon, attribute = thing.partition(":")
     if not colon:
-        raise ValueError(f"{unknown('agent', thing, AGENTS)}; {OTHERS}")
+        raise ValueError(f"{unknown_message('agent', thing, AGENTS)}; {OTHERS}")
     try:
         maker = operator.attrgetter(attribute)(module_of("agent", thing))
     except AttributeError:
         raise ValueError(f"agent {thing!r}: the module {module!r} has no {attribute!r}") from None
-    return _checked_maker(maker, f"agent {thing!r}"), hyperparameters
+    return _check_maker(maker, f"agent {thing!r}"), hyperparameters
 
 
-def _checked_maker(thing: Any, what: str) -> Callable[..., BaseAgent]:
+def _check_maker(thing: Any, what: str) -> Callable[..., BaseAgent]:
     """Return the class or function that makes the agent; refuse what cannot make one."""
     if isinstance(thing, type):
         return thing if issubclass(thing, BaseAgent) else adopt(thing)  # type: ignore[arg-type]
-    if not callable(thing) or isinstance(thing, BaseAgent) or not takes(thing, "n_items"):
+    if not callable(thing) or isinstance(thing, BaseAgent) or not accepts(thing, "n_items"):
         raise TypeError(
             f"{what} makes no agents; expected a name, a class, (class, arguments) or a function "
             "that takes n_items; a trained model, or a function that returns lists, is played as "
@@ -353,7 +365,7 @@ def parameters_of(maker: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     return {name: parameter for name, parameter in every.items() if parameter.kind not in rest}
 
 
-def takes(maker: Callable[..., Any], name: str) -> bool:
+def accepts(maker: Callable[..., Any], name: str) -> bool:
     """Whether a class or function that makes agents accepts an argument of this name."""
     every = inspect.signature(maker).parameters
     return name in every or any(one.kind is one.VAR_KEYWORD for one in every.values())
@@ -407,21 +419,21 @@ def make_agent(
         ['examination', 'n_items', 'n_positions']
     """
     check_kind("env", env, gym.Env, AN_ENV)
-    maker, passed = resolved_agent(agent)
+    maker, passed = resolve_agent(agent)
     passed = {**passed, **hyperparameters}
     name = maker_name(maker)
     for key in passed:
-        if key in SET_BY_THE_RUN or not takes(maker, key):
+        if key in SET_BY_THE_RUN or not accepts(maker, key):
             names = [other for other in parameters_of(maker) if other not in SET_BY_THE_RUN]
-            raise TypeError(f"{name}: " + unknown("hyper-parameter", key, names))
+            raise TypeError(f"{name}: " + unknown_message("hyper-parameter", key, names))
     filled_in = {  # copied, because an agent may write into its arguments
         key: value.copy() if isinstance(value, np.ndarray) else value
         for key, value in _filled_in(maker, passed, env, horizon).items()
     }
-    with _blaming(f"agent {name}", AgentError):
+    with _naming_errors(f"agent {name}", AgentError):
         result: Any = maker(**filled_in, **passed, seed=seed)
     if not isinstance(result, BaseAgent):
-        raise TypeError(f"{name} returned {short(result)}; expected an agent")
+        raise TypeError(f"{name} returned {short_repr(result)}; expected an agent")
     if result.has_played:
         raise ValueError(f"{name} returned an agent that has played; expected one for each run")
     result.filled_in = filled_in

@@ -14,10 +14,10 @@ import polars
 from polars import col
 
 from ..core.checks import (
+    as_list,
     check_choice,
     check_labels,
     check_path,
-    entries,
     is_sequence,
 )
 from ..core.files import make_folder, parquet, write_whole
@@ -89,7 +89,7 @@ class Results:
             whole = _results_of(parts[0])
             self.rows, self.configs = whole.rows, whole.configs
         else:
-            self.rows, self.configs = _joined(parts)
+            self.rows, self.configs = _join(parts)
         if self.rows.is_empty():
             raise ValueError(f"{', '.join(map(str, parts))} holds no finished run yet")
 
@@ -159,7 +159,7 @@ class Results:
         for column, (what, labels) in chosen_of.items():
             if labels is not None:
                 known = self.names(column)
-                labels = entries(f"{what}s", labels, "a list of labels")
+                labels = as_list(f"{what}s", labels, "a list of labels")
                 chosen = list(dict.fromkeys(check_choice(what, name, known) for name in labels))
                 order = col(column).cast(polars.Enum(chosen))
                 rows = rows.filter(col(column).is_in(chosen)).sort(order, maintain_order=True)
@@ -252,7 +252,7 @@ class Results:
                 measure, or no agent that met the users of the ``reference``; or runs of an agent
                 in an environment have different checkpoints.
         """
-        from .reports.figures import Manner, regret_figure, write_figure  # slow to load
+        from .reports.figures import PlotOptions, regret_figure, write_figure  # slow to load
 
         for argument, agent in (("reference", reference), ("emphasis", emphasis)):
             if agent is not None:
@@ -261,7 +261,7 @@ class Results:
         shown = check_labels("measures", measures or ["regret", *metrics_of(self.rows)])
         for measure in shown:
             check_choice("measure", measure, ["regret", *metrics_of(self.rows)])
-        manner = Manner(
+        manner = PlotOptions(
             log=log,
             by_instance=by_instance,
             reference=reference,
@@ -362,7 +362,7 @@ def _results_of(part: Results | str | os.PathLike[str]) -> Results:
     return Results.of_rows(rows_of_sweep(runs, config), [config])
 
 
-def _joined(parts: Sequence[Part]) -> tuple[polars.DataFrame, list[Config]]:
+def _join(parts: Sequence[Part]) -> tuple[polars.DataFrame, list[Config]]:
     """The rows of single runs, of other results and of folders, as `Results.rows` has them, and
     what the sweeps among them are of.
 

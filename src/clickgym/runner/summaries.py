@@ -38,14 +38,14 @@ on its own streams or because its seed is unknown.
 """
 
 
-def _named(column: str) -> polars.Expr:
+def _name_unit(column: str) -> polars.Expr:
     """Return an expression for the numbers of a column as text, with the column's name; null stays
     null.
     """
     return polars.lit(f" {column} ") + col(column).cast(polars.String)
 
 
-RUN_NAME = _named("sweep_seed").fill_null("") + _named("run")
+RUN_NAME = _name_unit("sweep_seed").fill_null("") + _name_unit("run")
 """The name of a run among the runs of one agent on one instance."""
 
 
@@ -84,10 +84,10 @@ def with_units(rows: polars.DataFrame) -> polars.DataFrame:
         polars.when(over="instances")
         .then("instance")
         .when(over="queries")
-        .then(_named("query"))
+        .then(_name_unit("query"))
         .when(met_others | is_own)
         .then(col("agent") + RUN_NAME)
-        .otherwise(_named("seed"))
+        .otherwise(_name_unit("seed"))
     )
     unit = polars.when(is_own).then(col("agent") + " in " + unit).otherwise(unit)
     return rows.with_columns(over=over, regret=regret).with_columns(unit=unit)
@@ -166,7 +166,7 @@ def intervals_of_these(last: polars.DataFrame, by: Sequence[str]) -> polars.Data
         A row per group with ``regret_ci95_runs``; none where units are not instances, or some
         instance lacks a run.
     """
-    run = polars.coalesce(_named("query"), RUN_NAME)
+    run = polars.coalesce(_name_unit("query"), RUN_NAME)
     cells = last.filter(over="instances").with_columns(unit=run)
     cells = unit_means(cells, [*by, "instance"], ["regret"])
     n_runs, n_instances = (col(name).n_unique().over(by) for name in ("unit", "instance"))

@@ -22,8 +22,8 @@ from numpy.typing import ArrayLike
 from ..agents.agent import UnsuitedError
 from ..core.checks import check_count, check_horizon, check_path, check_seed
 from ..core.faults import WorkerError
-from ..envs import ClickEnv, Users
-from ..envs.any_env import sizes_of, users_of
+from ..envs import ClickEnv, UserModel
+from ..envs.any_env import sizes_of, user_model_of
 from ..envs.meter import checkpoint_steps
 from .identity import meaning_of
 from .make import (
@@ -35,8 +35,8 @@ from .make import (
     by_label,
     make_agent,
     make_env,
-    resolved_agent,
-    resolved_env,
+    resolve_agent,
+    resolve_env,
 )
 from .play.loop import OnChunk
 from .play.metrics import Metrics
@@ -139,7 +139,7 @@ def sweep(
     horizon, runs, seed = check_horizon(horizon), check_count("runs", runs), check_seed(seed)
     metrics, steps = Metrics(metrics).names, checkpoint_steps(horizon, checkpoints).tolist()
     envs, agents = by_label("environment", envs), by_label("agent", agents)
-    plans = _plans(envs, agents, instances, horizon, runs, metrics, engine)
+    plans = _make_plans(envs, agents, instances, horizon, runs, metrics, engine)
     env_of = {plan.cell.env: plan.env for plan in plans}
     agent_of = {plan.cell.agent: plan.agent for plan in plans}
     used = {plan.cell.instance: plan.instance for plan in plans}
@@ -203,7 +203,7 @@ class Plan(NamedTuple):
         return "threads" if self.engine == "compiled" else "processes"
 
 
-def _plans(
+def _make_plans(
     envs: Mapping[str, EnvLike],
     agents: Mapping[str, AgentLike],
     instances: Any,
@@ -222,8 +222,8 @@ def _plans(
         ValueError: two instances have one name.
         UnsuitedError: naming all agents that cannot play.
     """
-    of_env = {label: resolved_env(env) for label, env in envs.items()}
-    of_agent = {label: resolved_agent(agent) for label, agent in agents.items()}
+    of_env = {label: resolve_env(env) for label, env in envs.items()}
+    of_agent = {label: resolve_agent(agent) for label, agent in agents.items()}
     plans: list[Plan] = []
     places = set[tuple[str, str]]()
     unsuited: dict[str, UnsuitedError] = {}
@@ -236,9 +236,9 @@ def _plans(
         if place in places:
             raise ValueError("two instances have the same name; give each its own name")
         places.add(place)
-        users = users_of(env)
-        n_queries = users.n_queries if users else 1
-        changes = tuple(users.starts[1:]) if users else ()
+        model = user_model_of(env)
+        n_queries = model.n_queries if model else 1
+        changes = tuple(model.starts[1:]) if model else ()
         for label, resolved in of_agent.items():
             try:
                 chosen = _engine_of(resolved, env, label, horizon, metrics, engine)
@@ -307,20 +307,20 @@ def _play_missing(
     """Play the runs of a sweep that are not finished, and add them to those that are.
 
     Args:
-        plans: of `_plans`.
+        plans: of `_make_plans`.
         config: of the sweep.
         finished: runs.
         folder: where each run is kept when it is finished; None keeps none.
         n_jobs, progress: as in `sweep`.
     """
     file = None if folder is None else new_file(folder)
-    tasks = [*_tasks(plans, finished)]
+    tasks = [*_missing_tasks(plans, finished)]
     n_left = sum(len(numbers) for _, numbers in tasks)
     n_runs = sum(plan.cell.runs for plan in plans)
     with Progress(progress, n_runs, n_runs - n_left, config.horizon) as bar:
         for workers in dict.fromkeys(plan.workers for plan, _ in tasks):
             some = [task for task in tasks if task[0].workers == workers]
-            for runs in _played(some, config, workers, n_jobs, bar):
+            for runs in _play_tasks(some, config, workers, n_jobs, bar):
                 finished.update(runs)
                 if file is not None:
                     add_runs(file, runs)
@@ -331,7 +331,7 @@ Task = tuple[Plan, Sequence[int]]
 """What a worker plays in one call: some runs of a cell, by their numbers."""
 
 
-def _tasks(plans: Sequence[Plan], finished: Container[Key]) -> Iterator[Task]:
+def _missing_tasks(plans: Sequence[Plan], finished: Container[Key]) -> Iterator[Task]:
     """Yield what is left to play."""
     for plan in plans:
         env, instance, agent, runs, _ = plan.cell
@@ -340,7 +340,7 @@ def _tasks(plans: Sequence[Plan], finished: Container[Key]) -> Iterator[Task]:
             yield plan, left[start : start + plan.at_once]
 
 
-def _played(
+def _play_tasks(
     tasks: Sequence[Task],
     config: Config,
     workers: Literal["threads", "processes"],
@@ -361,7 +361,7 @@ def _played(
     else:
         own = {
             name: it
-            for name, it in Users.classes.items()
+            for name, it in UserModel.classes.items()
             if not it.__module__.startswith("clickgym.")
         }
         calls = [(play_runs_elsewhere, *task, config, own) for task in tasks]
@@ -386,7 +386,7 @@ def _is_here(workers: str, n_jobs: int) -> bool:
 
 
 def play_runs_elsewhere(
-    plan: Plan, numbers: Sequence[int], config: Config, users: Mapping[str, type[Users]]
+    plan: Plan, numbers: Sequence[int], config: Config, users: Mapping[str, type[UserModel]]
 ) -> Runs:
     """Play some runs of a cell in another process, with the code of the caller's as it is there.
 
@@ -395,7 +395,7 @@ def play_runs_elsewhere(
         users: the classes of users that are not of the package, by name: this process does not
             know those of a script or a notebook.
     """
-    Users.classes.update(users)
+    UserModel.classes.update(users)
     for meaning in config.meanings():
         set_values(meaning.values)
     return play_runs(plan, numbers, config)

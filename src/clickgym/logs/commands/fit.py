@@ -21,7 +21,7 @@ from ...envs import MAX_SEARCH, ClickModel, Instance
 from ...runner.console import Column, announce_compiling, errors, output, print_table, say
 from ..estimation.em import ConvergenceWarning
 from ..estimation.estimator import MODEL_ESTIMATORS
-from ..fitting import Fitted, apart, fit_models
+from ..fitting import Fitted, caution_of_positions, fit_models
 from ..reading import log_name
 from .options import Columns, Log, sessions_of
 
@@ -112,7 +112,7 @@ def fit(
     )
     console.print(Text(command), soft_wrap=True)  # so that it can be pasted
     console.print()
-    if caution := apart(sessions):
+    if caution := caution_of_positions(sessions):
         say(console, caution)
     n_train, n_test = len(fitted.train), len(fitted.test)
     title = f"Fitted to {n_train:,} sessions; per session and by rank on {n_test:,} held out"
@@ -123,17 +123,17 @@ def fit(
         say(console, line)
 
 
-def _searchable(users: ClickModel) -> int:
+def _searchable(model: ClickModel) -> int:
     """Return the largest number of positions for which the best list is known: all of them, unless
     a search would take too long. Environments of these users then require a ``cutoff`` that is no
     larger.
     """
     try:
-        users.optimal_ranking()
+        model.optimal_ranking()
     except ValueError:
-        counts = range(users.n_positions, 0, -1)
-        return next(n for n in counts if math.perm(users.n_items, n) <= MAX_SEARCH)
-    return users.n_positions
+        counts = range(model.n_positions, 0, -1)
+        return next(n for n in counts if math.perm(model.n_items, n) <= MAX_SEARCH)
+    return model.n_positions
 
 
 def _scores(fitted: Fitted, scores: Mapping[str, float]) -> tuple[list[Column], list[list[str]]]:

@@ -25,8 +25,8 @@ from ...core.kernels import entry
 from ...envs import ClickModel, PositionBasedModel, UserBrowsingModel
 from .counting import count_cells
 from .em import EMEstimator
-from .estimator import Clicks, Floats, Indices, filled
-from .priors import Prior, log_prior, smoothed
+from .estimator import Clicks, Floats, Indices, fill_by
+from .priors import Prior, log_prior, smooth
 
 MOST = 1.0 - 1e-9  # the largest examination: it leaves every skip possible
 
@@ -49,10 +49,10 @@ class _BrowsingEstimator(EMEstimator):
             (α, γ), (prior,), (α_next, γ_next) = parameters, priors, following
             examined, weighed = sums = np.zeros((2, n_contexts))
             likelihood = browsing_step(cells, (α, γ), prior, within, α_next, sums)
-            γ_next[:] = smoothed(examined, trials)
+            γ_next[:] = smooth(examined, trials)
             if within:  # contexts relative to each other by clicks; their scale by EM
                 # A prior click weighs less than an examination, by the mean attraction.
-                mean = smoothed(weighed.sum(), trials.sum())
+                mean = smooth(weighed.sum(), trials.sum())
                 shape = (mean + clicks_of) / (2.0 * mean + weighed)
                 common = (1.0 + examined.sum()) / (1.0 + shape @ trials)
                 γ_next[:] = np.where(trials > 0, np.minimum(shape * common, MOST), 0.5)
@@ -67,7 +67,7 @@ class _BrowsingEstimator(EMEstimator):
 
     def _conditional(self, pairs: Indices, clicks: Clicks) -> Floats:
         law = self.after_click, self.attraction_, self.examination_.ravel()
-        return filled(browsing_conditional, pairs.shape, pairs, clicks, *law)
+        return fill_by(browsing_conditional, pairs.shape, pairs, clicks, *law)
 
     def _click_model(self, pairs: Indices) -> ClickModel:
         model: Callable[..., ClickModel] = self.model_class

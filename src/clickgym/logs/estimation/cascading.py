@@ -15,10 +15,10 @@ import numpy as np
 
 from ...core.kernels import entry, kernel
 from ...envs import CascadeModel, ClickModel, DependentClickModel, DynamicBayesianModel
-from .counting import count_certain, counted, last_clicks, list_length, merge_tails
-from .em import EMEstimator, Others, without
-from .estimator import Clicks, Estimator, Floats, Indices, filled
-from .priors import UNIFORM, Prior, fitted_prior, log_prior, smoothed
+from .counting import count, count_certain, last_clicks, list_length, merge_tails
+from .em import EMEstimator, Others, mean_without
+from .estimator import Clicks, Estimator, Floats, Indices, fill_by
+from .priors import UNIFORM, Prior, fit_prior, log_prior, smooth
 
 
 def clicks_given_above(
@@ -39,7 +39,7 @@ def clicks_given_above(
         after_skip: the probability of going on below an examined item without a click.
     """
     law = attraction, after_click, of_pairs, after_skip
-    return filled(cascading_conditional, pairs.shape, pairs, clicks, law)
+    return fill_by(cascading_conditional, pairs.shape, pairs, clicks, law)
 
 
 @entry
@@ -96,22 +96,22 @@ class ScanningEstimator(EMEstimator):
             scanning_step(tails, (α, s, of_pairs, g), others, leaving, expected)
             if leaves_out:  # items that were not examined do not count, so EM is faster
                 examined = displays - attracted / α
-                following[0][:] = smoothed(clicked, examined, prior)
+                following[0][:] = smooth(clicked, examined, prior)
             else:  # Every shown item attracts or not, also where the log does not tell.
-                following[0][:] = smoothed(clicked + attracted, displays, prior)
-            following[1][:] = smoothed(satisfied, trials, leaving_prior)
+                following[0][:] = smooth(clicked + attracted, displays, prior)
+            following[1][:] = smooth(satisfied, trials, leaving_prior)
             likelihood, could_go_on, went_on = map(float, sums)
             if free:
-                following[2][:] = smoothed(n_went_on + went_on, n_went_on + could_go_on)
+                following[2][:] = smooth(n_went_on + went_on, n_went_on + could_go_on)
             likelihood += float(clicked @ np.log(α) + counts.skipped @ np.log1p(-α))
             likelihood += float(counts.not_last @ np.log1p(-s) + n_went_on * np.log(g))
             log_priors = map(log_prior, parameters, (prior, leaving_prior, UNIFORM))
             return likelihood + sum(log_priors)
 
         def refit(priors: list[Prior]) -> list[Prior]:
-            fitted = fitted_prior(clicked[:-1], (examined - clicked)[:-1], priors[0])
+            fitted = fit_prior(clicked[:-1], (examined - clicked)[:-1], priors[0])
             # Satisfaction is never seen, so only the mean of its prior is fitted.
-            mean = float(smoothed(satisfied.sum(), trials.sum()))
+            mean = float(smooth(satisfied.sum(), trials.sum()))
             return [fitted, (2.0 * mean, 2.0 * (1.0 - mean))][: len(priors)]
 
         of_each, n_shared = (2, 1) if of_pairs else (1, pairs.shape[1])
@@ -162,7 +162,9 @@ def scanning_step(tails, law, others, leaving, expected):
             for k in range(certain + 1, n_positions):
                 reached *= g * skip[k] * tail[k + 1] / tail[k]
                 pair = pairs[session, k]
-                skip[k] = 1.0 - without(reached, α[pair], others.successes[pair], others.failures)
+                skip[k] = 1.0 - mean_without(
+                    reached, α[pair], others.successes[pair], others.failures
+                )
             if of_pairs and last[session] >= 0:
                 trials, (least_gone, least_stayed) = leaving[0][group], leaving[1]
                 stayed = max(trials * (1.0 - p) - (1.0 - left), least_stayed)
@@ -223,10 +225,10 @@ class CMEstimator(Estimator):
         n_positions, size = pairs.shape[1], len(self._codes) + 1
         first = np.where(clicks.any(axis=1), clicks.argmax(axis=1), n_positions)[:, None]
         positions = np.arange(n_positions)
-        examined = counted(pairs, (pairs >= 0) & (positions <= first), size)
-        clicked = counted(pairs, positions == first, size)
-        self.prior_ = self.prior or fitted_prior(clicked[:-1], (examined - clicked)[:-1])
-        self.attraction_ = smoothed(clicked, examined, self.prior_)
+        examined = count(pairs, (pairs >= 0) & (positions <= first), size)
+        clicked = count(pairs, positions == first, size)
+        self.prior_ = self.prior or fit_prior(clicked[:-1], (examined - clicked)[:-1])
+        self.attraction_ = smooth(clicked, examined, self.prior_)
 
     def _conditional(self, pairs: Indices, clicks: Clicks) -> Floats:
         leaves = np.zeros(self.n_positions_)

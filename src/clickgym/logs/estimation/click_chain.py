@@ -15,9 +15,9 @@ from ...core.kernels import entry, kernel
 from ...envs import ClickChainModel, ClickModel
 from .cascading import clicks_given_above
 from .counting import count_certain, last_clicks, list_length, merge_tails
-from .em import EMEstimator, Others, without
+from .em import EMEstimator, Others, mean_without
 from .estimator import Clicks, Floats, Indices
-from .priors import Prior, fitted_prior, log_prior, smoothed
+from .priors import Prior, fit_prior, log_prior, smooth
 
 
 class CCMEstimator(EMEstimator):
@@ -82,17 +82,17 @@ class CCMEstimator(EMEstimator):
 
             # The attraction: clicks and skips, and a second coin of each click.
             successes = clicked + relevant + passed_relevant
-            following[0][:] = smoothed(successes, clicked + skipped + examined + coins, prior)
+            following[0][:] = smooth(successes, clicked + skipped + examined + coins, prior)
 
             # τ1, τ2 and τ3: users who could go on, and those who did.
             passed = [passed_skips, (not_last - passed_relevant).sum(), passed_relevant.sum()]
-            following[1][:] = smoothed(passed + users[3:], passed + users[:3])
+            following[1][:] = smooth(passed + users[3:], passed + users[:3])
             likelihood += clicked @ np.log(α) + skipped @ np.log1p(-α)
             likelihood += not_last @ np.log(after_click) + passed_skips * np.log(τ[0])
             return float(likelihood) + log_prior(α, prior) + log_prior(τ)
 
         def refit(priors: list[Prior]) -> list[Prior]:
-            return [fitted_prior(clicked[:-1], (skipped + examined)[:-1], *priors)]
+            return [fit_prior(clicked[:-1], (skipped + examined)[:-1], *priors)]
 
         self.attraction_, τ = self._climb(step, 1, 3, len(pairs), refit)
         self.continue_after_skip_, self.continue_after_click_, self.continue_after_relevant_ = (
@@ -155,7 +155,9 @@ def chain_step(tails, law, others, expected):
             for k in range(certain + 1, end_of_list + 1):
                 pair = pairs[session, k]
                 further = after_skip * skip[k] * tail[k + 1] / tail[k] if k < end_of_list else 0.0
-                skip[k] = 1.0 - without(reached, α[pair], others.successes[pair], others.failures)
+                skip[k] = 1.0 - mean_without(
+                    reached, α[pair], others.successes[pair], others.failures
+                )
                 reached *= further
             below = no_clicks_from(tail, skip, certain, end_of_list, after_skip)
 

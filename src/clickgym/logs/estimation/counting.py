@@ -103,7 +103,7 @@ def last_clicks_above(clicks: NDArray[np.int8]) -> Ints:
     return np.pad(np.maximum.accumulate(marks, axis=1)[:, :-1], ((0, 0), (1, 0)))
 
 
-def counted(numbers: Ints, where: NDArray[np.bool_], size: int) -> Floats:
+def count(numbers: Ints, where: NDArray[np.bool_], size: int) -> Floats:
     """How often each number below ``size`` stands at the places ``where``."""
     return np.bincount(numbers[where], minlength=size).astype(np.float64)
 
@@ -127,12 +127,12 @@ def count_certain(
     of_pairs = (shown, clicked, shown & ~clicked & is_certain)
     of_groups = (clicked & ~is_last, clicked, is_last & is_end)
     return Certain(
-        *(counted(pairs, where, n_pairs) for where in of_pairs),
-        *(counted(groups, where, n_groups) for where in of_groups),
+        *(count(pairs, where, n_pairs) for where in of_pairs),
+        *(count(groups, where, n_groups) for where in of_groups),
     )
 
 
-def distinct(rows: NDArray[np.integer]) -> tuple[Long, Long, Long]:
+def unique_rows(rows: NDArray[np.integer]) -> tuple[Long, Long, Long]:
     """The distinct rows of integers, by 64 bits of each that are drawn at random; sorting whole
     rows takes ten times as long.
 
@@ -165,7 +165,7 @@ def merge_tails(pairs: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:
     # Without a click everything is known about the first position.
     start = np.where(last < 0, 1, last)
     tails = np.where(np.arange(pairs.shape[1]) < start[:, None], -1, pairs)
-    first, _, counts = distinct(np.column_stack([last, tails]))
+    first, _, counts = unique_rows(np.column_stack([last, tails]))
     order = np.argsort(first)
     first = first[order]
     return pairs[first], last[first], counts[order].astype(np.int32)

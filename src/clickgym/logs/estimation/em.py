@@ -33,7 +33,7 @@ class ConvergenceWarning(UserWarning):
     """EM reached its last step before the gain of a step fell below ``tol``."""
 
 
-def quietly_fitted(kind: type[Estimator], log: ClickLog) -> Estimator:
+def fit_quietly(kind: type[Estimator], log: ClickLog) -> Estimator:
     """An estimator with its default settings, fitted to a log, without a warning on convergence."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -147,7 +147,7 @@ class EMEstimator(Estimator):
                 self.converged_ = self.converged_ and bool(change <= np.log(SAME_PRIOR))
             # the last step is a plain one
             if self.tol is not None and not self.converged_ and self.n_iter_ + 2 < self.iterations:
-                further = extrapolated(before, point, following)
+                further = extrapolate(before, point, following)
                 reached, beyond = climb(further)
                 is_better = reached >= height
                 if leaves_out:  # no likelihood grows: nearer to a fixed point is better
@@ -160,7 +160,7 @@ class EMEstimator(Estimator):
         return np.split(point, ends)
 
 
-def extrapolated(first: Floats, second: Floats, third: Floats) -> Floats:
+def extrapolate(first: Floats, second: Floats, third: Floats) -> Floats:
     """Return the point to which three successive points lead (SQUAREM), at most half-way from the
     third to 0 or 1.
     """
@@ -191,7 +191,7 @@ class Others(NamedTuple):
 
 
 @kernel
-def without(failures, mean, successes, least):
+def mean_without(failures, mean, successes, least):
     """The mean of a probability after some of its failures are taken away; at least ``least`` of
     them, those of the prior, stay.
     """

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.checks import check_kind, check_labels, check_number, refusal
+from ...core.checks import check_kind, check_labels, check_number, value_error
 from ...core.kernels import entry, kernel
 from ...envs import ClickModel
 from ..log import ClickLog
@@ -57,7 +57,7 @@ class Estimator(ABC):
     def __init__(self, prior: Prior | None = None) -> None:
         if prior is not None:
             if not isinstance(prior, tuple | list) or len(prior) != 2:
-                raise refusal("prior", prior, "two numbers > 0, or None")
+                raise value_error("prior", prior, "two numbers > 0, or None")
             a, b = (check_number("prior", value, above=0.0) for value in prior)
             self.prior = a, b
 
@@ -236,7 +236,7 @@ def marginals_of_lists(marginals: Callable[..., None]) -> Callable[..., None]:
     return of_lists
 
 
-def filled(kernel: Callable[..., None], shape: tuple[int, ...], *arguments: Any) -> Floats:
+def fill_by(kernel: Callable[..., None], shape: tuple[int, ...], *arguments: Any) -> Floats:
     """Return an array that a kernel fills; it is the kernel's last argument."""
     result = np.empty(shape)
     kernel(*arguments, result)

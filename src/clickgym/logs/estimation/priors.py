@@ -21,13 +21,13 @@ Prior = tuple[float, float]
 UNIFORM: Prior = (1.0, 1.0)
 
 
-def smoothed(successes: Any, trials: Any, prior: Prior = UNIFORM) -> Floats:
+def smooth(successes: Any, trials: Any, prior: Prior = UNIFORM) -> Floats:
     """The mean of each probability under its prior."""
     return (prior[0] + successes) / (sum(prior) + trials)
 
 
 def log_prior(values: Floats, prior: Prior = UNIFORM) -> float:
-    """The logarithm of the prior that EM climbs, Beta(a + 1, b + 1) with its mode where `smoothed`
+    """The logarithm of the prior that EM climbs, Beta(a + 1, b + 1) with its mode where `smooth`
     is, up to a constant.
     """
     if prior == UNIFORM:
@@ -35,7 +35,7 @@ def log_prior(values: Floats, prior: Prior = UNIFORM) -> float:
     return float((prior[0] * np.log(values) + prior[1] * np.log1p(-values)).sum())
 
 
-def fitted_prior(successes: Floats, failures: Floats, start: Prior = UNIFORM) -> Prior:
+def fit_prior(successes: Floats, failures: Floats, start: Prior = UNIFORM) -> Prior:
     """The Beta prior of many probabilities that makes their counts most likely (beta-binomial law).
 
     Its mean m and ``r = 1 / (a + b + 1)`` have a law themselves, ``m (1 - m) r (1 - r)²``, so that

@@ -12,11 +12,11 @@ from typing import Annotated, Any
 import typer
 
 from ...agents import AGENTS
-from ...core.checks import check_choice, unknown
+from ...core.checks import check_choice, unknown_message
 from ...envs import ENVIRONMENTS, list_instances, load_instance
 from ...envs.instances.instance import FAMILIES
 from ..console import Column, output, print_table, say
-from ..make import resolved_agent, resolved_env
+from ..make import resolve_agent, resolve_env
 from ..play.metrics import AT_K, METRICS, metric_of
 
 WIDEST = 100
@@ -115,13 +115,13 @@ def text_of(name: str) -> str:
         instance = load_instance(name)
         return instance.description or repr(instance)
     if name in ENVIRONMENTS or re.fullmatch(r"[\w.]+:[\w.-]+-v\d+", name):
-        maker, _ = resolved_env(name)  # which imports a module first, so that it registers the id
+        maker, _ = resolve_env(name)  # which imports a module first, so that it registers the id
         environment = ENVIRONMENTS.get(getattr(maker, "id", ""))
         if environment is None:
             raise ValueError(f"{name} has no click model of clickgym")
-        return f"{environment.about}\n\n{_docstring_of(environment.users)}"
+        return f"{environment.about}\n\n{_docstring_of(environment.model_class)}"
     if name in AGENTS or re.fullmatch(r"[\w.]+:[\w.]+", name):
-        agent: Any = resolved_agent(name)[0]
+        agent: Any = resolve_agent(name)[0]
         text = _docstring_of(agent)
         bases = [base for base in agent.__mro__ if f"that of `{base.__name__}`, where" in text]
         texts = [
@@ -132,7 +132,7 @@ def text_of(name: str) -> str:
         settings = [getattr(agent, name, {}) for name in ("defaults", "with_features")]
         return "\n\n".join([*texts, *map(repr, filter(None, settings))])
     names = [*AGENTS, *ENVIRONMENTS, *list_instances(), *METRICS]
-    raise ValueError(unknown("name", name, names))
+    raise ValueError(unknown_message("name", name, names))
 
 
 def _docstring_of(thing: Any) -> str:

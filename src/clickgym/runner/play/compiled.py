@@ -26,7 +26,7 @@ class Stage(NamedTuple):
     to find the type.
     """
 
-    users: Any  # as in `clickgym.envs.task`, like the state
+    constants: Any  # as in `clickgym.envs.task`, like the state
     state: Any
     observed: tuple[Any, ...]  # what the agent observes besides clicks: views of the state
     shown: Shown
@@ -55,13 +55,15 @@ def session_loop(
 
     @kernel
     def sessions(stage, env_rng, agent, agent_rng, ranking, n_sessions):  # type: ignore[no-untyped-def]
-        users, state, shown, totals = stage.users, stage.state, stage.shown, stage.totals
+        constants, state, shown, totals = stage.constants, stage.state, stage.shown, stage.totals
         regret, rewards, n_clicks = totals[0], totals[1], totals[2]
         last_reward, last_satisfied, played = 0.0, -1, np.int64(0)
         reached = 0
         while played < n_sessions:
             rank(agent, agent_rng, ranking, *stage.observed)
-            is_list, reward, expectation, satisfied = play(users, state, env_rng, shown, ranking)
+            is_list, reward, expectation, satisfied = play(
+                constants, state, env_rng, shown, ranking
+            )
             if not is_list:
                 break
             last_reward, last_satisfied = reward, satisfied
@@ -73,8 +75,8 @@ def session_loop(
             update(agent, ranking, shown.clicks, *stage.observed)
             played += 1
             shown.draws[0] = True  # from here, an error is one of the users
-            if advance(users, state, np.int64(0), env_rng):
-                begin(users, state, np.int64(0), env_rng)
+            if advance(constants, state, np.int64(0), env_rng):
+                begin(constants, state, np.int64(0), env_rng)
             shown.draws[0] = False
             if played == stage.checkpoints[reached]:
                 totals[0], totals[1], totals[2] = regret, rewards, n_clicks
@@ -108,7 +110,7 @@ def play_compiled(run: Run) -> float:
             task, state = env.task, env.state
             observed = task.observed(state, agent.observes)
             contexts = metrics.contexts(env)
-            fixed = task.users, state, observed, env.shown, contexts, meter.totals
+            fixed = task.constants, state, observed, env.shown, contexts, meter.totals
             kernels = agent.rank_kernel, agent.update_kernel, metrics.kernel, *task.kernels
             loop = entry(session_loop(*kernels))
         size = min(chunk, meter.horizon - meter.step, env.next_change - env.steps)
@@ -140,7 +142,7 @@ def _play_chunk(run: Run, loop: Callable[[int], tuple[int, float, int]], size: i
     except KernelError:
         raise
     except FAILURES as error:
-        raise _blamed(agent, env, meter.step, n_lists, error) from error
+        raise _name_error(agent, env, meter.step, n_lists, error) from error
     lasted = clock() - before
     if played < size:
         step = meter.step + played + 1
@@ -152,7 +154,9 @@ def _play_chunk(run: Run, loop: Callable[[int], tuple[int, float, int]], size: i
     return lasted
 
 
-def _blamed(agent: Any, env: Any, steps: int, n_lists: int, error: BaseException) -> BaseException:
+def _name_error(
+    agent: Any, env: Any, steps: int, n_lists: int, error: BaseException
+) -> BaseException:
     """Return the error to raise for a chunk that began after so many steps and lists. It blames the
     users if the last list has no clicks yet or the users were drawing, and otherwise the agent.
     """

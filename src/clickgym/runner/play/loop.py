@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gymnasium as gym
 
-from ...core.checks import short
+from ...core.checks import short_repr
 from ...core.faults import FAILURES, Fault, SessionError, cause
 from ...core.kernels import KernelError
 from ...envs import check_ranking
@@ -57,7 +57,7 @@ def first_observation(agent: Any, env: gym.Env, seed: int | None = None) -> Any:
     try:
         answer = env.reset(seed=seed)
         if not isinstance(answer, tuple) or len(answer) != 2:
-            raise Fault(f"it returned {short(answer)}; expected (observation, info)")
+            raise Fault(f"it returned {short_repr(answer)}; expected (observation, info)")
     except FAILURES as error:
         raise environment_error(agent, env, "reset", error) from error
     return answer[0]

@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...agents.agent import UnsuitedError
-from ...core.checks import as_array, check_choice, check_labels, short
+from ...core.checks import as_array, check_choice, check_labels, short_repr
 from ...core.faults import FAILURES
 from ...core.kernels import clock, entry, kernel
 from ...core.sums import weighted_sums
 from ...envs import ClickEnv, ClickVectorEnv
-from ...envs.any_env import users_of
+from ...envs.any_env import user_model_of
 from ...envs.meter import N_TOTALS, Meter
 from .loop import session_error
 
@@ -50,7 +50,7 @@ class Metric(NamedTuple):
     k: int = 0
 
 
-def _of_others(name: str, env: Env) -> ValueError:
+def _varying_error(name: str, env: Env) -> ValueError:
     """Return the error for a metric that needs the same items and users in every session."""
     needs = "needs the same items and users in every session"
     return ValueError(f"the metric {name!r} {needs}; {env} has others")
@@ -121,10 +121,10 @@ def gain_context(env: Env, b: int = 0, k: int = 5) -> GainContext:
     """The gains and discounts of NDCG of the first k positions."""
     discount = 1.0 / np.log2(np.arange(2, min(k, env.model.n_positions) + 2))
     largest = np.zeros(len(discount))
-    if not env.model.are_alike:
+    if not env.model.iid_sessions:
         gains = env.task.gains(env.state, b)
         if gains is None:
-            raise _of_others(f"ndcg@{k}", env)
+            raise _varying_error(f"ndcg@{k}", env)
         return GainContext(gains[0], discount, gains[1], largest)
     if "attraction" not in env.task.model.shapes:
         raise ValueError(f"ndcg ranks by attraction, which {env.task.model} does not have")
@@ -185,8 +185,8 @@ def violation(context, ranking, clicks, expectation):  # type: ignore[no-untyped
 
 def safety_context(env: Env, b: int = 0) -> SafetyContext:
     """The initial list, against which violations are counted."""
-    if not env.model.are_alike:
-        raise _of_others("violations", env)
+    if not env.model.iid_sessions:
+        raise _varying_error("violations", env)
     if env.initial_ranking is None:
         raise ValueError(
             "the metric 'violations' needs an initial list, which the instance does not have"
@@ -221,7 +221,7 @@ def metric_of(name: str) -> Metric:
         return METRICS[check_choice("metric", name, METRICS)]
     if not re.fullmatch("[1-9][0-9]{0,8}", k):
         expected = f"expected {family}@k, k from 1, as in {family}@10"
-        raise ValueError(f"metric is {short(name)}; {expected}")
+        raise ValueError(f"metric is {short_repr(name)}; {expected}")
     return AT_K[family](int(k))
 
 
@@ -338,7 +338,7 @@ class Metrics:
         """
         builders = [(name, self._metrics[name].context) for name in self.summed]
         for name, build in builders:
-            if build is not None and users_of(env) is None:
+            if build is not None and user_model_of(env) is None:
                 raise ValueError(
                     f"the metric {name!r} needs the click model, and {env} is not a ClickEnv"
                 )
@@ -384,7 +384,7 @@ def mean_ndcg(rank: Callable[[Floats], ArrayLike], queries: Iterable[Query], k: 
         order = as_array(f"the order by rank of {name}", rank(features.astype(np.float64)))
         if order.dtype.kind not in "iu" or not np.array_equal(np.sort(order), range(len(gain))):
             expected = f"expected an order of its {len(gain)} rows"
-            raise ValueError(f"rank returned {short(order)} for {name}; {expected}")
+            raise ValueError(f"rank returned {short_repr(order)} for {name}; {expected}")
         discount = 1.0 / np.log2(np.arange(2, min(k, len(gain)) + 2))
         shown, ideal = (
             float(weighted_sums(row[: len(discount)], discount))
@@ -402,13 +402,13 @@ def held_out_queries(env: Any, metric: str) -> Iterator[Query]:
     Raises:
         ValueError: they have none; the message names the metric that needs them.
     """
-    users: Any = users_of(env)
-    if getattr(users, "held_out", None) is None:
+    model: Any = user_model_of(env)
+    if getattr(model, "held_out", None) is None:
         cure = "give test queries: judged_instance(train, test=...), or clickgym judgments --test"
         raise ValueError(
             f"the metric {metric!r} needs held-out queries, which {env} does not have; {cure}"
         )
     return (
-        (f"held-out query {number}", users.items[items], users.gain[items])
-        for number, items in enumerate(users.held_out)
+        (f"held-out query {number}", model.items[items], model.gain[items])
+        for number, items in enumerate(model.held_out)
     )

@@ -17,7 +17,7 @@ from ...core.checks import check_choice, check_horizon, check_seed
 from ...core.faults import SessionError
 from ...core.kernels import compilation_note
 from ...envs import ClickEnv
-from ...envs.any_env import label_of, own_step_of, query_of, sizes_of, users_of
+from ...envs.any_env import label_of, own_step_of, query_of, sizes_of, user_model_of
 from ...envs.base_env import name_of
 from ...envs.meter import CLICKS, REGRET, REWARD, Meter, checkpoint_steps
 from ...envs.registration import without_own_wrappers
@@ -151,18 +151,18 @@ def check_episode(env: gym.Env, horizon: int, name: str = "") -> None:
     Warns:
         UserWarning: the users first change after the horizon.
     """
-    users, name = users_of(env), name or name_of(env)
-    if users is None:
+    model, name = user_model_of(env), name or name_of(env)
+    if model is None:
         return
-    if users.n_queries > 1 and users.n_sessions is not None and horizon > users.n_sessions:
+    if model.n_queries > 1 and model.n_sessions is not None and horizon > model.n_sessions:
         raise ValueError(
             f"horizon is {horizon:,}; a run plays one query of {name}, which has "
-            f"{users.n_sessions:,} sessions: expected at most these, or an instance with more "
+            f"{model.n_sessions:,} sessions: expected at most these, or an instance with more "
             "n_sessions"
         )
-    if users.starts[1:] and users.starts[1] >= horizon:
+    if model.starts[1:] and model.starts[1] >= horizon:
         warnings.warn(
-            f"the users of {name} first change after session {users.starts[1]:,}, but a run has "
+            f"the users of {name} first change after session {model.starts[1]:,}, but a run has "
             f"only {horizon:,} sessions",
             stacklevel=3,
         )
@@ -195,8 +195,8 @@ def traits_of(env: gym.Env) -> EnvTraits:
     shown = tuple(space) if isinstance(space, Dict) else ()
     if not obstacle:
         shown += tuple(layer.task.fields)
-    users = users_of(env)
-    n_queries = 1 if users is None else users.n_queries
+    model = user_model_of(env)
+    n_queries = 1 if model is None else model.n_queries
     return EnvTraits(name_of(env), name, obstacle, changing, shown, sizes, n_queries, space)
 
 
@@ -282,7 +282,7 @@ def _check_best_list(
         SessionError: it falls.
     """
     core: Any = env.unwrapped
-    if not core.model.are_alike or core.reference is not None:
+    if not core.model.iid_sessions or core.reference is not None:
         return
     gains = (np.append(0.0, regret[:-1]) - regret) / (steps - np.append(0, steps[:-1]))
     if np.any(gains > ROUNDING):

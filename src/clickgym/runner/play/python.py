@@ -15,13 +15,13 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorWrapper
 from numpy.typing import NDArray
 
-from ...core.checks import short
+from ...core.checks import short_repr
 from ...core.faults import FAILURES, Fault
 from ...core.kernels import clock
 from ...envs import ClickVectorEnv
 from ...envs.any_env import Measure, clicks_of, own_step_of, sizes_of
 from ...envs.registration import endless, without_own_wrappers
-from ...envs.vector_env import played
+from ...envs.vector_env import read_step
 from .loop import (
     CHUNK,
     AgentError,
@@ -57,7 +57,7 @@ def trusted_step(env: gym.Env, ranking: Any) -> Session:
     return Session(following, clicks, float(reward), regret, expectation, has_left, is_cut)
 
 
-def checked_step_of(env: gym.Env) -> Step:
+def step_of(env: gym.Env) -> Step:
     """Return the step of an environment of another package or behind wrappers. It returns the
     results of the outermost wrapper, checked as by `Measure`.
 
@@ -70,7 +70,7 @@ def checked_step_of(env: gym.Env) -> Step:
         answer: Any = env.step(ranking if users_env is not None else np.array(ranking))
         if not isinstance(answer, tuple) or len(answer) != 5 or not isinstance(answer[4], Mapping):
             expected = "(observation, reward, terminated, truncated, info)"
-            raise Fault(f"it returned {short(answer)}; expected {expected}")
+            raise Fault(f"it returned {short_repr(answer)}; expected {expected}")
         following, reward, terminated, truncated, info = answer
         shown = ranking if users_env is None else users_env.last_session()[0]
         if not np.array_equal(shown, ranking):
@@ -78,7 +78,7 @@ def checked_step_of(env: gym.Env) -> Step:
             raise Fault(f"a wrapper showed {listed} where the agent chose {chosen}")
         clicks, reward, regret = measure(following, reward, info)
         return Session(
-            observation=_private(following, users_env),
+            observation=_copy_observation(following, users_env),
             clicks=clicks,
             reward=reward,
             regret=regret,
@@ -90,7 +90,7 @@ def checked_step_of(env: gym.Env) -> Step:
     return step
 
 
-def _private(observation: Any, users_env: Any) -> Any:
+def _copy_observation(observation: Any, users_env: Any) -> Any:
     """Return an observation that the environment does not change: a copy if the environment is of
     another package, which may reuse its arrays.
     """
@@ -105,20 +105,20 @@ def play_python(run: Run) -> float:
 
     Raises:
         AgentError: the agent proposed a bad list, or failed.
-        SessionError: the environment failed, as `checked_step_of` says.
+        SessionError: the environment failed, as `step_of` says.
     """
     agent, env, meter, metrics = run.agent, run.env, run.meter, run.metrics
     n_items, n_positions, *_ = sizes_of(env)
     users_env = own_step_of(env)
     step: Step = partial(trusted_step, env)
     if users_env is not without_own_wrappers(env):
-        step = checked_step_of(env)
+        step = step_of(env)
     before = clock()
     reported, next_report = meter.step, before + CHUNK
     agent.leave()
     # The limit of an id would make stateful users leave after 1000 sessions.
     with endless(env):
-        observation = _private(run.observation, users_env)
+        observation = _copy_observation(run.observation, users_env)
         while meter.step < meter.horizon:
             try:
                 ranking = agent.rank(observation)
@@ -143,7 +143,7 @@ def play_python(run: Run) -> float:
                 metrics.ask(agent, env, meter)
             observation = session.observation
             if session.has_left or session.is_cut:
-                observation = _private(first_observation(agent, env), users_env)
+                observation = _copy_observation(first_observation(agent, env), users_env)
                 agent.leave()
             if run.on_chunk is not None and (meter.step == meter.horizon or clock() > next_report):
                 run.on_chunk(meter.step - reported)
@@ -206,7 +206,9 @@ class RecordedStreams(VectorWrapper):
             run.agent.n_envs,
             env.reward,
             env.cutoff,
-            reference=env.task.optimal_ranking if model.are_alike and not model.may_leave else None,
+            reference=env.task.optimal_ranking
+            if model.iid_sessions and not model.may_leave
+            else None,
             autoreset_mode=AutoresetMode.SAME_STEP,
         )
         super().__init__(envs)
@@ -223,7 +225,7 @@ class RecordedStreams(VectorWrapper):
         meter, metrics = self._run.meter, self._run.metrics
         contexts = metrics.before_step(self.env, self.num_envs) if metrics.summed else ()
         outcome = observations, rewards, _, _, infos = super().step(actions)
-        _, clicks, sessions = played(observations, infos)
+        _, clicks, sessions = read_step(observations, infos)
         n_clicks, regret, earned = clicks.sum(axis=1).tolist(), sessions["regret"], rewards.tolist()
         for b, lost in enumerate(regret.tolist()):
             if contexts and meter.step < meter.horizon:

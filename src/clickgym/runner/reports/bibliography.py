@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ...core.faults import PACKAGE
 from ...envs import ENVIRONMENTS
 from ...envs.instances.instance import shipped_instances
-from ..make import resolved_agent, resolved_env
+from ..make import resolve_agent, resolve_env
 from ..store import Column
 
 if TYPE_CHECKING:
@@ -40,9 +40,9 @@ def to_bibtex(results: Results) -> str:
 def _entries(column: str, spec: str) -> list[str]:
     """Return the entries of an agent, or of an environment's click model and users."""
     if column == "agent":
-        return papers(resolved_agent(spec)[0])
-    environment = ENVIRONMENTS[getattr(resolved_env(spec)[0], "id", "")]
-    return list(dict.fromkeys([*papers(environment.click_model), *papers(environment.users)]))
+        return papers(resolve_agent(spec)[0])
+    environment = ENVIRONMENTS[getattr(resolve_env(spec)[0], "id", "")]
+    return list(dict.fromkeys([*papers(environment.click_model), *papers(environment.model_class)]))
 
 
 # --------------------------------------------------------------------------------- the bibliography

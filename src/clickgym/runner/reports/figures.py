@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from polars import col
 
 from ...core.files import write_whole
-from ...core.formats import shortened
+from ...core.formats import shorten
 from ..play.metrics import is_sum
 from ..store import Cell
 from ..summaries import (
@@ -95,7 +95,7 @@ def line_styles(agents: Iterable[str]) -> dict[str, dict[str, Any]]:
     return {"Random": LOOK_OF_RANDOM, **dict(zip(others, itertools.cycle(LOOKS), strict=False))}
 
 
-class Manner(NamedTuple):
+class PlotOptions(NamedTuple):
     """How a figure is drawn, as `Results.plot` says; ``cells`` say when users change."""
 
     log: bool
@@ -111,10 +111,10 @@ class Manner(NamedTuple):
         """Return a name as the figure shows it; matplotlib would read a formula between two
         dollars.
         """
-        return self.names.get(name, shortened(name)).replace("$", r"\$")
+        return self.names.get(name, shorten(name)).replace("$", r"\$")
 
 
-def regret_figure(rows: polars.DataFrame, manner: Manner) -> Figure:
+def regret_figure(rows: polars.DataFrame, manner: PlotOptions) -> Figure:
     """Draw the mean cumulative regret with its 95 % band, and the further metrics per session.
 
     On logarithmic axes the slope tells linear regret (1) from learning (below 1), and agents a
@@ -196,7 +196,7 @@ def _check_checkpoints(rows: polars.DataFrame) -> None:
             )
 
 
-def _labels(rows: polars.DataFrame, manner: Manner) -> dict[str, str]:
+def _labels(rows: polars.DataFrame, manner: PlotOptions) -> dict[str, str]:
     """Return the text of the legend for each agent: its name, and a remark on its runs."""
     known = remarks(rows)
     return {
@@ -210,7 +210,7 @@ def _labels(rows: polars.DataFrame, manner: Manner) -> dict[str, str]:
 # ------------------------------------------------------------------------------------------- panels
 
 
-def curves_of(rows: polars.DataFrame, measure: str, manner: Manner) -> polars.DataFrame:
+def curves_of(rows: polars.DataFrame, measure: str, manner: PlotOptions) -> polars.DataFrame:
     """Return the curves of a panel: for each agent and step the mean of a measure, or of its
     differences to the reference, with half the width of its interval, as `intervals` returns them.
     Curves of regret also have the reward.
@@ -232,7 +232,7 @@ def _draw(
     curves: polars.DataFrame,
     measure: str,
     styles: Mapping[str, dict[str, Any]],
-    manner: Manner,
+    manner: PlotOptions,
 ) -> dict[str, Any]:
     """Draw the curves of a measure, or of reward where regret is unknown; return the line of each
     agent.

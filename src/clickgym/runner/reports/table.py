@@ -12,9 +12,9 @@ import polars
 from polars import col
 from rich.console import Console
 
-from ...core.formats import duration, one_line, regret_text, shortened
+from ...core.formats import duration, one_line, regret_text, shorten
 from ..console import Column, print_table, say
-from ..make import requirements, resolved_agent
+from ..make import requirements, resolve_agent
 from ..play.metrics import is_sum
 from ..summaries import (
     IS_OWN,
@@ -82,7 +82,7 @@ def in_words(
     }
     places, environments = _places(results), dict[str, list[list[str]]]()
     for row in table.to_dicts():
-        cells = [row["agent"], regret_text(*measured(row, results.horizon))]
+        cells = [row["agent"], regret_text(*regret_of_row(row, results.horizon))]
         cells += [text(row) or "–" for text in optional.values()]
         cells += ["–" if row[name] is None else f"{row[name]:.4f}" for name in ("reward", *metrics)]
         cells += [duration(row["ns_per_session"])] * with_time
@@ -93,14 +93,14 @@ def in_words(
     if n_missing := results.n_missing:
         notes.append(f"Runs not finished: {n_missing:,}. The same command resumes.")
     if len(unknown):
-        why = f"Regret is unknown in {', '.join(map(shortened, unknown))}"
+        why = f"Regret is unknown in {', '.join(map(shorten, unknown))}"
         notes.append(
             f"{why}, because info does not tell it for this reward. A higher total reward is "
             "better."
         )
     notes += [*about_pairs(table), *about_users(results, table), *about_knowledge(results)]
     instances = results.names("instance")
-    where = f", {shortened(instances[0])}" if len(instances) == 1 else ""
+    where = f", {shorten(instances[0])}" if len(instances) == 1 else ""
     last = results.rows.filter(step=results.horizon)
     over = over_words(count_runs(with_units(last), ["env", "agent"]))
     if table["reward_ci95"].count():
@@ -115,11 +115,11 @@ def _places(results: Results) -> dict[str, str]:
     different ones.
     """
     played = results.rows.select("env", "instance").unique(maintain_order=True)
-    places = {env: shortened(env) for env in results.names("env")}
+    places = {env: shorten(env) for env in results.names("env")}
     if played["instance"].n_unique() > 1 and played["env"].is_unique().all():
         for env, instance in played.iter_rows():
             if instance not in env:
-                places[env] += f", {shortened(instance)}"
+                places[env] += f", {shorten(instance)}"
     return places
 
 
@@ -131,7 +131,7 @@ def measure_of(table: polars.DataFrame) -> str:
     return " or ".join(["regret"] * (known > 0) + ["total reward"] * (known < rows))
 
 
-def measured(row: Row, horizon: int) -> tuple[float, float | None]:
+def regret_of_row(row: Row, horizon: int) -> tuple[float, float | None]:
     """Return the regret of a row of the table with half the width of its interval, or the total
     reward where regret is unknown.
     """
@@ -216,7 +216,7 @@ def about_pairs(table: polars.DataFrame) -> Iterator[str]:
         yield f"{FEW[over][units - 1]} too few for p."
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1])] * (len(names) > 1) + [names[-1]])
 
 
@@ -234,10 +234,10 @@ def about_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
         if apart:
             whose, who_has = ("its", "it has") if len(apart) == 1 else ("their", "they have")
             hence = f", so {who_has} no difference" * bool(lacking.intersection(apart))
-            yield f"{_listed(apart)} met {whose} own users, not those of the others{hence}."
+            yield f"{_join_names(apart)} met {whose} own users, not those of the others{hence}."
         if own:
             yield (
-                f"{_listed(own)}: no differences, because only runs of clickgym.run and sweep "
+                f"{_join_names(own)}: no differences, because only runs of clickgym.run and sweep "
                 "are known to meet the same users."
             )
         if reference in (*apart, *own) and not table["difference"].count():
@@ -249,7 +249,7 @@ def about_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
     others = played.join(of_reference, on="env", maintain_order="left")
     others = others.filter(col("instance") != col("of_reference"))
     if len(others):
-        who = _listed(others["agent"].unique(maintain_order=True).to_list())
+        who = _join_names(others["agent"].unique(maintain_order=True).to_list())
         yield (
             f"{who} did not play the same instances as {reference}; differences are over those "
             "that both played."
@@ -264,7 +264,7 @@ def about_knowledge(results: Results) -> Iterator[str]:
     for label in results.names("agent"):
         maker: Any = None
         with suppress(Exception):  # a user's module may be gone, or fail
-            maker, _ = resolved_agent(results.spec("agent", label))
+            maker, _ = resolve_agent(results.spec("agent", label))
         names = [name for name in requirements(maker) if name != "ranking"]  # of baselines
         if names:
             given.append(f"{label} was told {', '.join(names)}")
@@ -274,11 +274,11 @@ def about_knowledge(results: Results) -> Iterator[str]:
         yield f"{agent}: {'; '.join(texts)}."
 
 
-def escaped(text: str) -> str:
+def escape_latex(text: str) -> str:
     """Return a text escaped for LaTeX.
 
     Example:
-        >>> print(escaped("mine_2 & 5%"))
+        >>> print(escape_latex("mine_2 & 5%"))
         mine\\_2 \\& 5\\%
     """
     words = {"\\": "textbackslash", "~": "textasciitilde", "^": "textasciicircum"}
@@ -301,11 +301,11 @@ def to_latex(results: Results, reference: str | None = None) -> str:
     words = in_words(results, reference, with_time=False)
     n_columns, lines = len(words.headings), []
     for env, rows in words.environments.items():
-        lines += [r"\midrule", rf"\multicolumn{{{n_columns}}}{{l}}{{{escaped(env)}}} \\"]
+        lines += [r"\midrule", rf"\multicolumn{{{n_columns}}}{{l}}{{{escape_latex(env)}}} \\"]
         for agent, *cells in rows:
-            lines.append(rf"{' & '.join([escaped(agent), *map(_mathematics, cells)])} \\")
-    headings = [escaped(name).replace("±", r"$\pm$") for name in words.headings]
-    caption = escaped(f"{words.title}. {' '.join(words.notes)}").replace("±", r"$\pm$")
+            lines.append(rf"{' & '.join([escape_latex(agent), *map(_mathematics, cells)])} \\")
+    headings = [escape_latex(name).replace("±", r"$\pm$") for name in words.headings]
+    caption = escape_latex(f"{words.title}. {' '.join(words.notes)}").replace("±", r"$\pm$")
     return "\n".join(
         [
             r"\begin{table}",

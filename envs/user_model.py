@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_call, check_choice, check_count, unknown
+from ..core.checks import as_call, check_choice, check_count, unknown_message
 from ..core.modules import module_of
 from .task import REWARDS, Task
 
 
-class Users(ABC):
+class UserModel(ABC):
     """Base class of simulated users, from which environments are built.
 
     Subclasses are click models, sequences of click models, models with other candidates in every
@@ -39,11 +39,11 @@ class Users(ABC):
     """A short reference to the paper of the model."""
     bibtex_keys: ClassVar[Sequence[str]] = ()
     """The keys of its papers in ``references.bib``, for ``clickgym report --bib``."""
-    episode: ClassVar[int | None] = 1000
+    max_episode_steps: ClassVar[int | None] = 1000
     """The number of sessions after which an id truncates an episode; None: it does not."""
     default_instance: ClassVar[str | None] = None
     """The name of the default instance; None: an instance or parameters are required."""
-    are_alike: ClassVar[bool] = False
+    iid_sessions: ClassVar[bool] = False
     """Whether all sessions of a task are alike: none has other items or another state."""
     may_leave: ClassVar[bool] = False
     """Whether users have a state, and leave at the end of an episode (``terminated``)."""
@@ -54,13 +54,13 @@ class Users(ABC):
     n_sessions: int | None = None
     """The sessions after which users leave, if that is fixed."""
 
-    classes: ClassVar[dict[str, type[Users]]] = {}
+    classes: ClassVar[dict[str, type[UserModel]]] = {}
     """The classes by their names in files."""
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if not abstract:
-            Users.classes.setdefault(cls.name(), cls)
+            UserModel.classes.setdefault(cls.name(), cls)
 
     @classmethod
     def name(cls) -> str:
@@ -95,10 +95,10 @@ class Users(ABC):
         """Return a description as plain lists and numbers for JSON; `from_dict` reads it."""
 
     @abstractmethod
-    def with_positions(self, n_positions: int) -> Users:
+    def with_positions(self, n_positions: int) -> UserModel:
         """Return the same users with only their first ``n_positions`` positions."""
 
-    def relabelled(self, order: NDArray[np.int64]) -> Users:
+    def relabelled(self, order: NDArray[np.int64]) -> UserModel:
         """Return the same users and items with other item ids.
 
         Args:
@@ -162,7 +162,7 @@ class Users(ABC):
             raise ValueError("a click model is described by a JSON object with a key 'model'")
         parameters = dict(description)
         name = parameters.pop("model")
-        return users_class(name)(**parameters)
+        return user_model_class(name)(**parameters)
 
     def check_reward(self, reward: str, cutoff: int | None) -> tuple[int, int]:
         """Check a reward and a cutoff; return the kernels' code of the reward and the number of
@@ -187,17 +187,17 @@ class Users(ABC):
         return hash((type(self), self.n_items, self.n_positions))
 
 
-def users_from(name: str, users: Any) -> Any:
+def user_model_from(name: str, model: Any) -> Any:
     """Return users, or those that a ``to_dict()`` describes; errors name the argument."""
-    if isinstance(users, Users):
-        return users
+    if isinstance(model, UserModel):
+        return model
     try:
-        return Users.from_dict(users)
+        return UserModel.from_dict(model)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name}: {error}") from None
 
 
-def users_class(name: str, *, imports: bool = False) -> type[Users]:
+def user_model_class(name: str, *, imports: bool = False) -> type[UserModel]:
     """Return the class of users of a name: a click model's short name, or the name of another class
     of the package.
 
@@ -209,10 +209,10 @@ def users_class(name: str, *, imports: bool = False) -> type[Users]:
         ValueError: no class has this name.
     """
     if imports and ":" in str(name):
-        users = getattr(module_of("click model", name), name.partition(":")[2], None)
-        if not isinstance(users, type) or not issubclass(users, Users):
+        model_class = getattr(module_of("click model", name), name.partition(":")[2], None)
+        if not isinstance(model_class, type) or not issubclass(model_class, UserModel):
             raise ValueError(f"click model {name!r}: its module has no such subclass of ClickModel")
-        return users
-    if name not in Users.classes:
-        raise ValueError(unknown("click model", name, Users.classes))
-    return Users.classes[name]
+        return model_class
+    if name not in UserModel.classes:
+        raise ValueError(unknown_message("click model", name, UserModel.classes))
+    return UserModel.classes[name]

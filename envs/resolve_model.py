@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import short, suggestions
+from ..core.checks import short_repr, suggestions
 from .contextual.model import ContextualModel
 from .instances.instance import AnyInstance, load_instance
 from .piecewise_stationary import PiecewiseStationaryModel
 from .queries import QueryUsers
-from .users import Users, users_class
+from .user_model import UserModel, user_model_class
 
-FORMS: dict[str, type[Users] | None] = {
+FORMS: dict[str, type[UserModel] | None] = {
     "": None,
     "NonStationary": PiecewiseStationaryModel,
     "Contextual": ContextualModel,
@@ -32,10 +32,10 @@ OF_ENVIRONMENT = ("instance", "n_positions", "reward", "cutoff", "reference", "r
 """The arguments of every environment, for messages."""
 
 
-class Described(NamedTuple):
+class ResolvedModel(NamedTuple):
     """The users of an environment, with name and production list of their instance."""
 
-    users: Users
+    model: UserModel
     instance: str = "custom"
     """The name of the instance."""
     initial_ranking: NDArray[np.int64] | None = None
@@ -44,37 +44,37 @@ class Described(NamedTuple):
     """What the features of the instance's file were divided by; 1 if they were not."""
 
 
-def described_users(
-    model: Users | str,
+def resolve_model(
+    model: UserModel | str,
     form: str = "",
     instance: AnyInstance | None = None,
     n_positions: int | None = None,
     name: str | None = None,
     **parameters: Any,
-) -> Described:
+) -> ResolvedModel:
     """Return the users that the arguments of `ClickEnv` describe.
 
     Raises:
         ValueError, TypeError: arguments contradict one another, or an instance or parameter is bad.
     """
-    if isinstance(model, Users):
+    if isinstance(model, UserModel):
         if form or instance is not None or parameters:
             names = [*parameters, "instance", "form"]
             raise TypeError(
                 f"got an unexpected keyword argument {names[0]!r}: the model is an object, which "
                 "has its parameters"
             )
-        return _own(model, n_positions, name)
-    click_model: Any = users_class(model, imports=True)
+        return _resolve_own(model, n_positions, name)
+    click_model: Any = user_model_class(model, imports=True)
     if form not in forms_of(click_model):
         raise ValueError(f"a {click_model.__name__} has no {form!r} environments")
-    users: Any = FORMS[form] or click_model
-    kind = click_model.name() if form == "" else f"{users.name()} of {click_model.name()}"
+    model_class: Any = FORMS[form] or click_model
+    kind = click_model.name() if form == "" else f"{model_class.name()} of {click_model.name()}"
     if parameters:
-        known = [*inspect.signature(users).parameters, *getattr(click_model, "shapes", ())]
+        known = [*inspect.signature(model_class).parameters, *getattr(click_model, "shapes", ())]
         for parameter in parameters:
             if parameter == "n_items" and parameter not in known:
-                fitting = f"instance='uniform:n_items={short(parameters[parameter])}'"
+                fitting = f"instance='uniform:n_items={short_repr(parameters[parameter])}'"
                 raise TypeError(f"n_items is fixed by the instance or parameters; try {fitting}")
             if parameter not in known:
                 accepted = dict.fromkeys([*known, *OF_ENVIRONMENT])
@@ -83,12 +83,12 @@ def described_users(
                 raise TypeError(words + suggestions(parameter, accepted))
         if instance is not None:
             raise ValueError(f"give either an instance or {', '.join(parameters)}, not both")
-        if n_positions is not None and "n_positions" in inspect.signature(users).parameters:
+        if n_positions is not None and "n_positions" in inspect.signature(model_class).parameters:
             parameters["n_positions"] = n_positions
-        made = users(**parameters)
+        made = model_class(**parameters)
         if made.kind != kind:
             raise ValueError(f"the parameters make a {made.kind}; expected a {kind}")
-        return _own(made, n_positions, name)
+        return _resolve_own(made, n_positions, name)
     if name is not None:
         raise ValueError(f"name is {name!r}; expected none: instances have names of their own")
     if instance is None:
@@ -99,18 +99,22 @@ def described_users(
     # Candidates change from session to session, so they have no production list.
     initial_ranking = None if form == "Contextual" else loaded.initial_ranking
     scale = float(loaded.estimation.get("scale", 1.0))
-    return Described(loaded.model(kind, n_positions), loaded.name, initial_ranking, scale)
+    return ResolvedModel(loaded.model(kind, n_positions), loaded.name, initial_ranking, scale)
 
 
-def _own(users: Users, n_positions: int | None, name: str | None) -> Described:
+def _resolve_own(model: UserModel, n_positions: int | None, name: str | None) -> ResolvedModel:
     """Return the user's own users. Their name ends with a mark of their parameters, by which users
     of the same name differ.
     """
-    users = users if n_positions is None else users.with_positions(n_positions)
-    return Described(users) if name is None else Described(users, f"{name} {mark(users.to_dict())}")
+    model = model if n_positions is None else model.with_positions(n_positions)
+    return (
+        ResolvedModel(model)
+        if name is None
+        else ResolvedModel(model, f"{name} {digest(model.to_dict())}")
+    )
 
 
-def mark(what: Any) -> str:
+def digest(what: Any) -> str:
     """Return six letters and digits that identify a description."""
     return sha256(json.dumps(what, default=int).encode()).hexdigest()[:6]
 
@@ -125,6 +129,6 @@ def forms_of(model: Any) -> tuple[str, ...]:
     return tuple(form for form in FORMS if needs.get(form, True))
 
 
-def default_instance(form: str, model: type[Users]) -> str | None:
+def default_instance(form: str, model: type[UserModel]) -> str | None:
     """Return the default instance of a click model in a form; None if it has none."""
     return model.default_instance and (FORMS[form] or model).default_instance
