@@ -69,10 +69,10 @@ lint: $(TESTED)  ## ruff and mypy
 	$(BIN)/mypy src/clickgym
 
 pages: $(TESTED)  ## the pages and tables made from shipped results
-	$(BIN)/python docs/make_pages.py
+	$(BIN)/python tools/make_pages.py
 
 replay: $(TESTED)  ## play a sample of the scorecard's shipped runs again, and compare
-	$(BIN)/python benchmarks/shipped/replay.py $(ARGS)
+	$(BIN)/python tools/replay.py $(ARGS)
 
 # Its packages are installed here and not before, so that `make run` need not wait for them.
 site: $(TESTED)  ## the website with executed notebooks, into build/site

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from .agent import Agent
-from .compiled import CompiledAgent, ContextualAgent, StateAgent
+from .compiled_agent import CompiledAgent, ContextualAgent, StateAgent
 from .published import *  # noqa: F403
 from .published import AGENTS
 from .rl.frozen_policy import FrozenPolicy

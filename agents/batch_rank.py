@@ -12,8 +12,8 @@ from ..core.checks import check_horizon
 from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints
 from .agent import Seed
-from .compiled import CompiledAgent, rates
-from .kernels import kl_lower, kl_upper, shuffle_front, sort_stably
+from .compiled_agent import CompiledAgent, rates
+from .shared_kernels import kl_lower, kl_upper, shuffle_front, sort_stably
 
 
 class State(NamedTuple):

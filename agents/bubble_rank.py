@@ -15,7 +15,7 @@ from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints
 from ..envs.spaces import named_ranking
 from .agent import Seed
-from .compiled import CompiledAgent
+from .compiled_agent import CompiledAgent
 
 
 class State(NamedTuple):

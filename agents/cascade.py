@@ -12,9 +12,16 @@ from ..core.checks import check_choice
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from .agent import Seed
-from .compiled import CompiledAgent, rates
+from .compiled_agent import CompiledAgent, rates
 from .count_classes import IndexAgent
-from .kernels import FEEDBACK, Feedback, examined_positions, rank_by_draw, rank_by_index, show
+from .shared_kernels import (
+    FEEDBACK,
+    Feedback,
+    examined_positions,
+    rank_by_draw,
+    rank_by_index,
+    show,
+)
 
 
 class CascadeAgent(CompiledAgent):

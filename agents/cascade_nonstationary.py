@@ -15,7 +15,7 @@ from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from .agent import Seed
 from .cascade import CascadeAgent, rank_by_bounds
-from .kernels import Feedback, examined_positions
+from .shared_kernels import Feedback, examined_positions
 
 # -------------------------------------------------------------------------------------- CascadeDUCB
 

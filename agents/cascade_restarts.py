@@ -24,8 +24,8 @@ from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from .agent import Seed
 from .cascade import CascadeAgent
-from .kernels import Feedback, examined_positions, log_likelihood
 from .kl_ucb import C, forget_klucb, rank_klucb, update_klucb
+from .shared_kernels import Feedback, examined_positions, log_likelihood
 
 MIN_DELTA = 1e-300  # 3 / δ may overflow for a smaller δ
 LONGEST = 2**62  # sessions of a period

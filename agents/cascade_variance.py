@@ -12,7 +12,7 @@ from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from .agent import Seed
 from .cascade import CascadeAgent
-from .kernels import Feedback, examined_positions, rank_by_index, show
+from .shared_kernels import Feedback, examined_positions, rank_by_index, show
 
 
 class UCBVState(NamedTuple):

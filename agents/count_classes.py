@@ -23,8 +23,8 @@ import numpy as np
 
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
-from .compiled import CompiledAgent
-from .kernels import choose_largest, examined_positions, exploration, kl_upper, sort_by_index
+from .compiled_agent import CompiledAgent
+from .shared_kernels import choose_largest, examined_positions, exploration, kl_upper, sort_by_index
 
 LARGE = 1000
 """The number of items from which classes pay: below it, an index for each item takes less time."""

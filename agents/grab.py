@@ -15,8 +15,8 @@ from ..core.kernels import entry, kernel
 from ..core.state import Floats, Ints
 from .agent import Seed
 from .assignment import ROUNDING, assign, margin
-from .kernels import kl_upper, log_likelihood, rank_by_index, shuffle_front
 from .leaders import LeaderAgent, find_leader, level_of
+from .shared_kernels import kl_upper, log_likelihood, rank_by_index, shuffle_front
 
 TIE = 1e-10  # sums of indices this close are equal
 NOTHING, ENTROPY, INDEX = 0, 1, 2  # the cached values of a pair

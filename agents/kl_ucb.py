@@ -21,9 +21,9 @@ from ..core.state import Floats, Ints
 from ..envs.spaces import check_ranking
 from .agent import Seed
 from .cascade import CascadeAgent
-from .compiled import rates
+from .compiled_agent import rates
 from .count_classes import IndexAgent
-from .kernels import (
+from .shared_kernels import (
     LAST_CLICK,
     Feedback,
     examined_positions,

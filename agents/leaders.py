@@ -8,8 +8,8 @@ import numpy as np
 
 from ..core.checks import check_count
 from ..core.kernels import kernel
-from .compiled import CompiledAgent
-from .kernels import exploration
+from .compiled_agent import CompiledAgent
+from .shared_kernels import exploration
 
 FEW = 64
 

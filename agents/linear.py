@@ -32,10 +32,10 @@ from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from ..core.sums import weighted_sum
 from .agent import Seed
-from .compiled import ContextualAgent
-from .kernels import FIRST_CLICK, LAST_CLICK, cholesky, examined_positions
+from .compiled_agent import ContextualAgent
 from .position_based import check_examination
 from .ridge import add_sample, multiply, refresh, solve_upper
+from .shared_kernels import FIRST_CLICK, LAST_CLICK, cholesky, examined_positions
 
 ALL_POSITIONS = 2  # besides FIRST_CLICK and LAST_CLICK
 # indices closer than this are ties that differ by rounding, for example at the start, when θ = 0

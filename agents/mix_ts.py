@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from ..core.kernels import entry, kernel
 from ..core.state import Floats, Ints
 from .agent import Seed
-from .compiled import CompiledAgent
-from .kernels import rank_by_draw
+from .compiled_agent import CompiledAgent
+from .shared_kernels import rank_by_draw
 
 MODELS = ("PBM", "UBM", "DBN", "DCM")
 PBM, UBM, DBN, DCM = range(4)  # users of the last two models scan

@@ -14,8 +14,8 @@ from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from ..core.sums import weighted_sum
 from .agent import Seed
-from .compiled import ContextualAgent
-from .kernels import rank_by_draw, show
+from .compiled_agent import ContextualAgent
+from .shared_kernels import rank_by_draw, show
 
 LARGEST_EXPONENT = 700.0
 """Beyond it e^x would leave the range of floats."""

@@ -14,8 +14,8 @@ from ..core.checks import check_count, check_horizon, check_number, probabilitie
 from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints
 from .agent import Seed
-from .compiled import CompiledAgent, rates
-from .kernels import log_likelihood, rank_by_index, show_at
+from .compiled_agent import CompiledAgent, rates
+from .shared_kernels import log_likelihood, rank_by_index, show_at
 
 MIN_EXAMINATION = 1e-100  # quotients by a smaller κ may overflow
 

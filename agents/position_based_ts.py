@@ -13,8 +13,8 @@ from ..core.kernels import entry, kernel
 from ..core.state import Flags, Floats, Ints
 from .agent import Seed
 from .attraction_posterior import build_hat, draw_posterior
-from .kernels import rank_by_draw, show_at
 from .position_based import ExaminationAgent
+from .shared_kernels import rank_by_draw, show_at
 
 # ------------------------------------------------------------------------------------------- PBM-TS
 

@@ -10,7 +10,7 @@ import math
 
 from ..core.kernels import kernel
 from ..core.sums import weighted_sum
-from .kernels import cholesky
+from .shared_kernels import cholesky
 
 STEEP = 100.0  # largest w² xᵀA⁻¹x for the rank-one update of the inverse: beyond it, digits cancel
 

@@ -16,7 +16,7 @@ from ..core.files import FORMAT, check_format, reading, write_whole
 from ..envs.spaces import check_ranking
 
 if TYPE_CHECKING:
-    from .compiled import CompiledAgent
+    from .compiled_agent import CompiledAgent
 
 Saved = TypeVar("Saved", bound="CompiledAgent")
 

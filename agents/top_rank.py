@@ -12,8 +12,8 @@ from ..core.checks import check_horizon, check_number
 from ..core.kernels import kernel
 from ..core.state import Flags, Ints
 from .agent import Seed
-from .compiled import CompiledAgent
-from .kernels import show, shuffle_front, topological_layers
+from .compiled_agent import CompiledAgent
+from .shared_kernels import show, shuffle_front, topological_layers
 
 # The paper's constant c; the published value 3.43 is a misprint of 3.3437.
 C = 4.0 * math.sqrt(2.0 / math.pi) / math.erf(math.sqrt(2.0))

@@ -14,8 +14,8 @@ from ..core.checks import check_horizon
 from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints
 from .agent import Seed
-from .kernels import kl_upper, show, shuffle_front
 from .leaders import LeaderAgent, find_leader, level_of
+from .shared_kernels import kl_upper, show, shuffle_front
 
 TIE = 1e-10  # indices this close are equal
 UNKNOWN = -1.0

@@ -20,7 +20,7 @@ import gymnasium as gym
 
 import clickgym
 from clickgym.agents import AGENTS, CompiledAgent
-from clickgym.core.formats import markdown_table
+from clickgym.core.text import markdown_table
 
 SAME_ITEMS, CONTEXTUAL = ("PBMRank-v0", "CMRank-v0"), ("ContextualPBMRank-v0",)
 HORIZONS = {"compiled": 100_000, "python": 1_000}

@@ -12,7 +12,7 @@ From ``gym.make("PBMRank-v0")`` to the first click, in the order of reading:
    sessions, and `vector_env` for many.
 """
 
-from ..core.faults import SessionError
+from ..core.errors import SessionError
 from ..core.kernels import KernelError, entry, kernel
 from .cascade import CascadeModel
 from .click_chain import ClickChainModel

@@ -13,7 +13,7 @@ from gymnasium.spaces import Dict, Discrete, MultiDiscrete
 from numpy.typing import NDArray
 
 from ..core.checks import AN_ENV, check_kind, check_positions, short_repr
-from ..core.faults import Fault
+from ..core.errors import Fault
 from ..core.specs import format_spec
 from .base_env import BaseClickEnv, name_of
 from .click_env import ClickEnv

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_call, check_seed
-from ..core.faults import SessionError, cause
+from ..core.errors import SessionError, cause
 from ..core.kernels import KernelError, Repeated
 from .resolve_model import ResolvedModel, digest
 from .session import begin_streams

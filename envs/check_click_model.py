@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import short_repr
-from ..core.faults import Fault, expect, kernels_in_python
+from ..core.errors import Fault, expect, kernels_in_python
 from ..core.kernels import entry, uncompiled
 from .click_env import ClickEnv
 from .click_model import ClickModel

@@ -31,7 +31,7 @@ def kernels_as_python(request):
 @pytest.fixture(autouse=True)
 def restored(tmp_path_factory):
     """What a test registers is gone after it, and so are examples and modules that it wrote."""
-    from registries import restored
+    from tests.helpers.registries import restored
 
     written, paths = (str(tmp_path_factory.getbasetemp()), EXAMPLES), list(sys.path)
     before = set(sys.modules)  # with the modules that fixtures of a whole file wrote
@@ -52,7 +52,7 @@ def undrawn(monkeypatch):
 @pytest.fixture
 def printed(monkeypatch, capsys):
     """What a command prints: in a terminal of some columns, or where there is none."""
-    from clickgym.command_line import main
+    from clickgym.cli import main
 
     def run(words, width=None):
         with monkeypatch.context() as patch:
@@ -68,7 +68,7 @@ def printed(monkeypatch, capsys):
 @pytest.fixture
 def refused(capsys):
     """What a command says that refuses its words."""
-    from clickgym.command_line import main
+    from clickgym.cli import main
 
     def run(words):
         assert main(words) == 2

@@ -29,13 +29,13 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from pairs import PAIRS
-from registries import CONTEXTUAL_AGENTS, STATE_AGENTS
 
 import clickgym
 import clickgym.logs
 from clickgym.agents import AGENTS
 from clickgym.envs import ENVIRONMENTS
+from tests.helpers.pairs import PAIRS
+from tests.helpers.registries import CONTEXTUAL_AGENTS, STATE_AGENTS
 
 DATA = Path(__file__).parent / "data"
 LOG = DATA / "digits_log.csv"

@@ -22,9 +22,9 @@ from gymnasium.wrappers import (
     TransformAction,
     TransformObservation,
 )
-from slow import slow
 
 from clickgym.envs import ItemByItem, ScoresAction
+from tests.helpers.slow import slow
 
 pytestmark = pytest.mark.uncompiled
 

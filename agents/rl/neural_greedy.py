@@ -23,7 +23,7 @@ from ...core.checks import (
 )
 from ...envs.spaces import check_ranking
 from ..agent import Agent, Seed
-from ..compiled import check_clicks, check_features, value_of
+from ..compiled_agent import check_clicks, check_features, value_of
 from .learner import one_thread
 
 SURELY_EXAMINED = 2.0

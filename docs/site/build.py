@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[1]))  # where the makers of pages are
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tools"))
 
 import crowd
 import rl_page
@@ -32,7 +32,7 @@ from polars import col
 
 import clickgym
 from clickgym.agents import AGENTS, CompiledAgent
-from clickgym.bench.results import read_results
+from clickgym.bench.result_files import read_results
 from clickgym.envs import ENVIRONMENTS
 
 HERE, ROOT = Path(__file__).parent, Path(__file__).resolve().parents[2]
@@ -46,7 +46,7 @@ PAGES = (
     "C*.*",
     "SECURITY.md",
 )
-LINKED = ("benchmarks/shipped/*.py", "tests/*.py", "benchmarks/*.csv", "src/clickgym/*.bib")
+LINKED = ("tools/*.*", "tests/*.py", "benchmarks/*.csv", "src/clickgym/*.bib")
 """Files that are no pages; a link leads to a copy of them."""
 
 

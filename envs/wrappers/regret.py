@@ -14,7 +14,7 @@ from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import VectorEnv, VectorWrapper
 
 from ...core.checks import AN_ENV, check_count, check_horizon, check_kind
-from ...core.faults import Fault, SessionError
+from ...core.errors import Fault, SessionError
 from ...core.kernels import clock
 from ..any_env import Measure, label_of, query_of, user_model_of
 from ..base_env import name_of

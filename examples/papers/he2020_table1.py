@@ -36,7 +36,7 @@ import study
 from study import Finding, Number, Statement, all_of, estimate, ratio
 
 from clickgym.agents import PBMUCB
-from clickgym.agents.kernels import rank_by_index, show_at
+from clickgym.agents.shared_kernels import rank_by_index, show_at
 from clickgym.core.kernels import kernel
 
 POSITIONS = (3, 4, 5, 6)

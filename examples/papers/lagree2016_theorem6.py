@@ -20,7 +20,7 @@ import numpy as np
 import study
 from study import Statement, estimate, number
 
-from clickgym.agents.kernels import kl
+from clickgym.agents.shared_kernels import kl
 
 PBM = "PBMRank-v0"
 CASCADE = ["CascadeUCB1", "CascadeUCB1:feedback=first_click"]

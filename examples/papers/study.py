@@ -29,9 +29,9 @@ import polars
 from polars import col
 
 import clickgym
-from clickgym.bench.results import read_results, write_results
-from clickgym.core.formats import markdown_table, markdown_text
+from clickgym.bench.result_files import read_results, write_results
 from clickgym.core.statistics import CONFIDENCE, holm, t_level, t_quantile
+from clickgym.core.text import markdown_table, markdown_text
 from clickgym.envs import DEFAULT_INSTANCE, list_instances
 from clickgym.runner.make import make_env
 from clickgym.runner.store import run_seed

@@ -9,13 +9,13 @@ import itertools
 import gymnasium as gym
 import numpy as np
 import pytest
-from click_stories import assert_uniform
-from slow import slow
 
 import clickgym
 from clickgym.agents import TopRank
 from clickgym.agents.bubble_rank import BubbleRank
 from clickgym.envs import CascadeModel, ClickEnv, DependentClickModel, PositionBasedModel
+from tests.helpers.click_stories import assert_uniform
+from tests.helpers.slow import slow
 
 pytestmark = pytest.mark.uncompiled
 

@@ -9,13 +9,13 @@ import math
 
 import numpy as np
 import pytest
-from click_stories import assert_uniform
-from reference_agents import GLRReference, follow
-from reference_agents.detection import glr_statistics
 
 from clickgym.agents import GLRCascadeKLUCB
 from clickgym.agents.cascade_restarts import statistic
 from clickgym.envs import CascadeModel
+from tests.helpers.click_stories import assert_uniform
+from tests.reference_agents import GLRReference, follow
+from tests.reference_agents.detection import glr_statistics
 
 pytestmark = pytest.mark.uncompiled
 

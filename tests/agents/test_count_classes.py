@@ -7,11 +7,11 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from reference_agents import MODELS, follow, reference_of
 from scipy.stats import chisquare
 
 from clickgym.agents import DCMKLUCB, CascadeKLUCB, CascadeUCB1, count_classes
 from clickgym.agents.cascade import CascadeAgent
+from tests.reference_agents import MODELS, follow, reference_of
 
 pytestmark = pytest.mark.uncompiled
 

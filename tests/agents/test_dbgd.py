@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reference_agents import MODELS, follow, reference_of
-from reference_agents.reference import Reference
 
 from clickgym.agents import DBGD
+from tests.reference_agents import MODELS, follow, reference_of
+from tests.reference_agents.reference import Reference
 
 pytestmark = pytest.mark.uncompiled
 
@@ -97,9 +97,9 @@ class CoinUsers:
 
 
 @pytest.mark.parametrize("users", [MODELS["PBM"], MODELS["CM"], CoinUsers()])
-def test_it_follows_the_reference(constants):
+def test_it_follows_the_reference(users):
     agent = DBGD(5, 3, n_features=3, gamma=0.5, seed=1)
-    follow(agent, reference_of(agent), constants, 300, n_features=3)
+    follow(agent, reference_of(agent), users, 300, n_features=3)
 
 
 @pytest.mark.parametrize("sizes", [(4, 4), (3, 1), (1, 1), (9, 8)])

@@ -7,10 +7,10 @@ from __future__ import annotations
 import inspect
 
 import pytest
-from reference_agents import MODELS, edges_of, follow, make, reference_of
-from registries import CLICK_AGENTS, CONTEXTUAL_AGENTS
 
 from clickgym.envs import CascadeModel, PositionBasedModel
+from tests.helpers.registries import CLICK_AGENTS, CONTEXTUAL_AGENTS
+from tests.reference_agents import MODELS, edges_of, follow, make, reference_of
 
 pytestmark = pytest.mark.uncompiled
 

@@ -14,14 +14,6 @@ import cloudpickle
 import gymnasium as gym
 import numpy as np
 import pytest
-from reference_agents import RANDOMISED, as_plain, make
-from registries import (
-    CLICK_AGENTS,
-    CONTEXTUAL_AGENTS,
-    LEARNERS,
-    NETWORK_AGENTS,
-    STATE_AGENTS,
-)
 from scipy.stats import chisquare
 
 import clickgym
@@ -34,6 +26,14 @@ from clickgym.agents import (
     RankedKLUCB,
 )
 from clickgym.envs import PositionBasedModel
+from tests.helpers.registries import (
+    CLICK_AGENTS,
+    CONTEXTUAL_AGENTS,
+    LEARNERS,
+    NETWORK_AGENTS,
+    STATE_AGENTS,
+)
+from tests.reference_agents import RANDOMISED, as_plain, make
 
 pytestmark = pytest.mark.uncompiled
 

@@ -144,11 +144,11 @@ def test_a_repeated_item_is_shown_once_as_in_the_environment():
     assert agent.rank(np.zeros(3)).tolist() == [4, 0, 1]
 
 
-def envs_of_training(wrap, normalised, actions="rankings", constants=FEATURES):
+def envs_of_training(wrap, normalised, actions="rankings", users=FEATURES):
     """Environments of stable-baselines3 with wrappers of observations, behind `VecNormalize`."""
 
     def make():
-        env = ClickEnv(constants)
+        env = ClickEnv(users)
         return wrap(ScoresAction(env) if actions == "scores" else env)
 
     envs = DummyVecEnv([make, make])

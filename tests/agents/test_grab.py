@@ -9,16 +9,16 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from reference_agents import MODELS, as_plain
 from scipy.optimize import linear_sum_assignment
-from slow import slow
 
 import clickgym
 from clickgym.agents import GRAB, grab
 from clickgym.agents.assignment import assign
-from clickgym.agents.kernels import kl_upper
+from clickgym.agents.shared_kernels import kl_upper
 from clickgym.core.kernels import uncompiled
 from clickgym.envs import CascadeModel, ClickEnv, PositionBasedModel
+from tests.helpers.slow import slow
+from tests.reference_agents import MODELS, as_plain
 
 pytestmark = pytest.mark.uncompiled
 

@@ -11,12 +11,10 @@ import math
 
 import numpy as np
 import pytest
-from click_stories import assert_uniform
 from hypothesis import example, given
 from hypothesis import strategies as st
-from reference_agents import bernoulli_kl, lower_bound, upper_bound
 
-from clickgym.agents.kernels import (
+from clickgym.agents.shared_kernels import (
     exploration,
     kl,
     kl_lower,
@@ -25,6 +23,8 @@ from clickgym.agents.kernels import (
     rank_by_index,
     shuffle_front,
 )
+from tests.helpers.click_stories import assert_uniform
+from tests.reference_agents import bernoulli_kl, lower_bound, upper_bound
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,14 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 import pytest
-from slow import slow
 
 import clickgym
 from clickgym.agents import CascadeKLUCB, RankedKLUCB
-from clickgym.agents.kernels import exploration, kl_upper, rank_by_index
 from clickgym.agents.ranked_bandits import rank_by_choices
+from clickgym.agents.shared_kernels import exploration, kl_upper, rank_by_index
 from clickgym.core.kernels import kernel
 from clickgym.envs import ClickEnv, PositionBasedModel
+from tests.helpers.slow import slow
 
 
 @kernel

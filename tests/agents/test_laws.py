@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from reference_agents import MODELS, make, reference_of
-from registries import CLICK_AGENTS, CONTEXTUAL_AGENTS, NETWORK_AGENTS
 from scipy.stats import chi2_contingency
+
+from tests.helpers.registries import CLICK_AGENTS, CONTEXTUAL_AGENTS, NETWORK_AGENTS
+from tests.reference_agents import MODELS, make, reference_of
 
 pytestmark = pytest.mark.uncompiled
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 import pytest
-from click_stories import assert_sampled_from
-from reference_agents import follow, reference_of
-from registries import CONTEXTUAL_AGENTS
-from slow import slow
 
 import clickgym
 from clickgym.envs import DependentClickModel
+from tests.helpers.click_stories import assert_sampled_from
+from tests.helpers.registries import CONTEXTUAL_AGENTS
+from tests.helpers.slow import slow
+from tests.reference_agents import follow, reference_of
 
 pytestmark = pytest.mark.uncompiled
 

@@ -7,10 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from reference_agents import MODELS, follow
-from reference_agents.reference import Reference
 from scipy.stats import binomtest, kstest
-from slow import slow
 
 import clickgym
 from clickgym.agents import MixTS
@@ -20,6 +17,9 @@ from clickgym.envs import (
     DynamicBayesianModel,
     PositionBasedModel,
 )
+from tests.helpers.slow import slow
+from tests.reference_agents import MODELS, follow
+from tests.reference_agents.reference import Reference
 
 pytestmark = pytest.mark.uncompiled
 

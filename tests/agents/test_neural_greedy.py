@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reference_agents.reference import Reference, any_lists
 
 import clickgym
 from clickgym.agents import LinearTS, NeuralGreedy
+from tests.reference_agents.reference import Reference, any_lists
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.uncompiled

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reference_agents import PBMPIEReference
 from scipy.special import xlogy
 
 from clickgym.agents import PBMPIE
 from clickgym.envs import PositionBasedModel
+from tests.reference_agents import PBMPIEReference
 
 pytestmark = pytest.mark.uncompiled
 

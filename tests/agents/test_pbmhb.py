@@ -8,11 +8,11 @@ import math
 
 import numpy as np
 import pytest
-from reference_agents.plain import draw_steps
 from scipy.stats import ks_1samp, truncnorm, uniform
 
 from clickgym.agents import PBMHB, pbmhb
 from clickgym.envs import PositionBasedModel
+from tests.reference_agents.plain import draw_steps
 
 pytestmark = pytest.mark.uncompiled
 

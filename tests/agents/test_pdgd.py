@@ -7,11 +7,11 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 import pytest
-from reference_agents import MODELS, PDGDReference, follow
 
 import clickgym
 from clickgym.agents import PDGD
 from clickgym.envs import Instance
+from tests.reference_agents import MODELS, PDGDReference, follow
 
 pytestmark = pytest.mark.uncompiled
 

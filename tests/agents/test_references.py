@@ -6,21 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from reference_agents import (
-    MODELS,
-    BatchRankReference,
-    BubbleRankReference,
-    DiscountedReference,
-    TopRankReference,
-    VarianceReference,
-    WindowReference,
-    doubled,
-    each_model,
-    follow,
-    make,
-    reference_of,
-)
-from registries import CLICK_AGENTS
 
 from clickgym.agents import (
     BCMPTS,
@@ -45,6 +30,21 @@ from clickgym.agents import (
     UniRank,
 )
 from clickgym.envs import CascadeModel, PositionBasedModel
+from tests.helpers.registries import CLICK_AGENTS
+from tests.reference_agents import (
+    MODELS,
+    BatchRankReference,
+    BubbleRankReference,
+    DiscountedReference,
+    TopRankReference,
+    VarianceReference,
+    WindowReference,
+    doubled,
+    each_model,
+    follow,
+    make,
+    reference_of,
+)
 
 pytestmark = pytest.mark.uncompiled
 

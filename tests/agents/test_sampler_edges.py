@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
-from reference_agents.plain import draw_posteriors
 from scipy.stats import chi2, kstest, norm
-from slow import slow
 
 from clickgym.agents import PBMTS, LinearTS
+from tests.helpers.slow import slow
+from tests.reference_agents.plain import draw_posteriors
 
 FALSE_ALARM = 1e-5
 BELOW_ONE = math.nextafter(1.0, 0.0)

@@ -6,7 +6,6 @@ import re
 
 import numpy as np
 import pytest
-from reference_agents import MODELS, as_plain, make
 
 from clickgym.agents import (
     PBMUCB,
@@ -14,6 +13,7 @@ from clickgym.agents import (
     Fixed,
     TopRank,
 )
+from tests.reference_agents import MODELS, as_plain, make
 
 
 @pytest.mark.parametrize(

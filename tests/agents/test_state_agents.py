@@ -8,12 +8,12 @@ import math
 
 import numpy as np
 import pytest
-from reference_agents import upper_bound
-from slow import slow
 
 from clickgym.agents import CascadeVI
 from clickgym.envs import ClickEnv, load_instance
 from clickgym.envs.scan import best_scan
+from tests.helpers.slow import slow
+from tests.reference_agents import upper_bound
 
 
 def plan_slowly(seen, t, mean_sessions, rewards, bonus, n_positions):

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reference_agents import UniRankReference
-from reference_agents.unimodal import parts_of
 
 from clickgym.agents import UniRank
+from tests.reference_agents import UniRankReference
+from tests.reference_agents.unimodal import parts_of
 
 pytestmark = pytest.mark.uncompiled
 

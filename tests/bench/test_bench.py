@@ -15,7 +15,7 @@ from clickgym.agents import AGENTS, PBMUCB, Agent, TopRank
 from clickgym.bench import board
 from clickgym.bench.board import DATA, ENDS, HEADER, Line, save_line
 from clickgym.bench.play import examination, make_informed_agent, play, playable_tasks
-from clickgym.bench.results import read_results, write_results
+from clickgym.bench.result_files import read_results, write_results
 from clickgym.bench.score import Anchor, anchors_of, is_scored, score, scores_of, summarize
 from clickgym.bench.tasks import (
     ABILITIES,

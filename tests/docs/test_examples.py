@@ -8,12 +8,12 @@ from pathlib import Path
 import gymnasium as gym
 import numpy as np
 import pytest
-from made_judgments import write_judgments
 
 import clickgym
 import clickgym.logs
 from clickgym.bench import tasks
 from clickgym.envs import load_instance
+from tests.helpers.made_judgments import write_judgments
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

@@ -61,9 +61,9 @@ def test_scores_sort_items_and_ties_fall_in_the_order_of_items(scores):
 
 @pytest.mark.parametrize("users", ["PBMRank-v0", "ContextualPBMRank-v0"])
 @pytest.mark.parametrize("wrapper", [ScoresAction, ItemByItem])
-def test_checkers_and_spec(wrapper, constants):
+def test_checkers_and_spec(wrapper, users):
     """The checkers pass, and the spec makes the wrapped environment again."""
-    env = wrapper(gym.make(constants))
+    env = wrapper(gym.make(users))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         # it is, and shall be checked so
@@ -87,14 +87,14 @@ BAD = [
 
 
 @pytest.mark.parametrize(("users", "action", "message"), BAD)
-def test_bad_actions(constants, action, message):
+def test_bad_actions(users, action, message):
     """One line, and no session is played; in many streams it names the stream."""
-    env = ScoresAction(gym.make(constants))
+    env = ScoresAction(gym.make(users))
     env.reset(seed=0)
     with pytest.raises(ValueError, match=f"^{message}$"):
         env.step(action)
     assert env.unwrapped.n_simulated == 0
-    if constants == "PBMRank-v0":
+    if users == "PBMRank-v0":
         with pytest.raises(ValueError, match=r"scores\[1, 1\] is nan"):
             env.action_space.lists(np.array([np.zeros(10), action]))
     else:

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from slow import slow
 
 import clickgym
 from clickgym.envs import CLICK_MODELS, PositionBasedModel, kernel
+from tests.helpers.slow import slow
 
 pytestmark = pytest.mark.uncompiled
 

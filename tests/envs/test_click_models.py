@@ -12,14 +12,6 @@ import re
 
 import numpy as np
 import pytest
-from click_stories import (
-    TOLD,
-    assert_sampled_from,
-    exact_law,
-    make_model,
-    marginal,
-    realised_reward,
-)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -33,6 +25,14 @@ from clickgym.envs import (
     UserBrowsingModel,
 )
 from clickgym.envs.task import REWARDS, ClickConstants, click_session
+from tests.helpers.click_stories import (
+    TOLD,
+    assert_sampled_from,
+    exact_law,
+    make_model,
+    marginal,
+    realised_reward,
+)
 
 pytestmark = pytest.mark.uncompiled
 

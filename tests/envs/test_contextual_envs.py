@@ -9,11 +9,7 @@ from contextlib import nullcontext
 
 import gymnasium as gym
 import numpy as np
-import pairs
 import pytest
-from click_stories import assert_sampled_from, realised_reward
-from engines import assert_engines_agree
-from registries import CONTEXTUAL_AGENTS, default_ids
 
 import clickgym
 from clickgym.core.kernels import uncompiled
@@ -27,6 +23,10 @@ from clickgym.envs import (
     PositionBasedModel,
     UserBrowsingModel,
 )
+from tests.helpers import pairs
+from tests.helpers.click_stories import assert_sampled_from, realised_reward
+from tests.helpers.engines import assert_engines_agree
+from tests.helpers.registries import CONTEXTUAL_AGENTS, default_ids
 
 pytestmark = pytest.mark.uncompiled
 

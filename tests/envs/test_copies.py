@@ -9,7 +9,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from registries import default_ids
+
+from tests.helpers.registries import default_ids
 
 pytestmark = pytest.mark.uncompiled
 

@@ -9,15 +9,15 @@ import warnings
 import gymnasium as gym
 import numpy as np
 import pytest
-from click_stories import arguments_of
 from gymnasium.spaces import MultiBinary
 from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import FlattenObservation
-from registries import default_ids
 
 import clickgym
 from clickgym.agents.agent import UnsuitedError
 from clickgym.envs import ClickEnv, DependentClickModel
+from tests.helpers.click_stories import arguments_of
+from tests.helpers.registries import default_ids
 
 pytestmark = pytest.mark.uncompiled
 

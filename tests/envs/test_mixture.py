@@ -9,7 +9,6 @@ import itertools
 import gymnasium as gym
 import numpy as np
 import pytest
-from click_stories import make_model
 
 import clickgym
 from clickgym.envs import (
@@ -22,6 +21,7 @@ from clickgym.envs import (
     UserBrowsingModel,
     load_instance,
 )
+from tests.helpers.click_stories import make_model
 
 pytestmark = pytest.mark.uncompiled
 

@@ -10,7 +10,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
-from reference_agents import MODELS
 
 import clickgym
 from clickgym.agents.position_based import PBMPIE
@@ -24,6 +23,7 @@ from clickgym.envs import (
     PositionBasedModel,
     load_instance,
 )
+from tests.reference_agents import MODELS
 
 pytestmark = pytest.mark.uncompiled
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 import pytest
-from registries import default_ids
-from slow import slow
 
 import clickgym
 from clickgym.envs import (
@@ -21,6 +19,8 @@ from clickgym.envs import (
     UserModel,
     load_instance,
 )
+from tests.helpers.registries import default_ids
+from tests.helpers.slow import slow
 
 pytestmark = pytest.mark.uncompiled
 

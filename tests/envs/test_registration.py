@@ -9,8 +9,6 @@ import sys
 
 import gymnasium as gym
 import pytest
-from click_stories import TOLD, story_of
-from registries import default_ids
 
 import clickgym
 from clickgym.envs import (
@@ -22,6 +20,8 @@ from clickgym.envs import (
     UserModel,
 )
 from clickgym.envs.resolve_model import forms_of
+from tests.helpers.click_stories import TOLD, story_of
+from tests.helpers.registries import default_ids
 
 OWN = """
 from clickgym.envs import PositionBasedModel

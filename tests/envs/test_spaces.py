@@ -9,7 +9,6 @@ import re
 
 import numpy as np
 import pytest
-from click_stories import assert_uniform
 from gymnasium.spaces import MultiDiscrete
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +18,7 @@ from clickgym.envs.spaces import (
     check_ranking,
     without_repeats,
 )
+from tests.helpers.click_stories import assert_uniform
 
 # checks ------------------------------------------------------------
 

@@ -14,9 +14,7 @@ from typing import Annotated, NamedTuple
 import gymnasium as gym
 import numpy as np
 import pytest
-from engines import assert_engines_agree
 from gymnasium.spaces import Box, Dict, MultiBinary
-from registries import restored
 
 import clickgym
 from clickgym.agents import CompiledAgent
@@ -28,6 +26,8 @@ from clickgym.envs import (
     UserModel,
     kernel,
 )
+from tests.helpers.engines import assert_engines_agree
+from tests.helpers.registries import restored
 
 pytestmark = pytest.mark.uncompiled
 

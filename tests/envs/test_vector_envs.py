@@ -7,11 +7,11 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 import pytest
-from click_stories import arguments_of
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from registries import SAME_ITEMS, default_ids
 
 from clickgym.envs import ENVIRONMENTS, ClickVectorEnv
+from tests.helpers.click_stories import arguments_of
+from tests.helpers.registries import SAME_ITEMS, default_ids
 
 pytestmark = pytest.mark.uncompiled
 

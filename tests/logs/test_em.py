@@ -6,9 +6,13 @@ from itertools import product
 
 import numpy as np
 import pytest
-from reference_estimators import BruteForce, LeaveOut
 from scipy.special import betaln
-from test_offline import (
+
+from clickgym.logs import ClickLog, CMEstimator, PBMEstimator, UBMEstimator, fit_models
+from clickgym.logs.estimation.estimator import MODEL_ESTIMATORS
+from clickgym.logs.estimation.priors import fit_prior
+from tests.helpers.reference_estimators import BruteForce, LeaveOut
+from tests.logs.test_offline import (
     ALL,
     EM,
     TRUTH,
@@ -19,10 +23,6 @@ from test_offline import (
     small_log,
     unequal_log,
 )
-
-from clickgym.logs import ClickLog, CMEstimator, PBMEstimator, UBMEstimator, fit_models
-from clickgym.logs.estimation.estimator import MODEL_ESTIMATORS
-from clickgym.logs.estimation.priors import fit_prior
 
 # ------------------------------------------------------------------------------------------------
 # --- brute force

@@ -5,10 +5,9 @@ import gzip
 import gymnasium as gym
 import numpy as np
 import pytest
-from judged import judged, ndcg, with_test
 
 import clickgym
-from clickgym.command_line import main
+from clickgym.cli import main
 from clickgym.logs import (
     GRADED_USERS,
     Judgments,
@@ -16,6 +15,7 @@ from clickgym.logs import (
     judged_instance,
     read_judgments,
 )
+from tests.helpers.judged import judged, ndcg, with_test
 
 pytestmark = pytest.mark.uncompiled
 

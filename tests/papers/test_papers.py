@@ -12,7 +12,7 @@ import polars
 import pytest
 import study
 
-from clickgym.bench.results import read_results
+from clickgym.bench.result_files import read_results
 
 FOLDER = Path(study.__file__).parent
 OTHERS = {"study", "figures", "he2020_offline"}

@@ -20,8 +20,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click_stories import make_model
-from registries import CLICK_AGENTS
 
 from clickgym.agents import AGENTS, CompiledAgent, Learner
 from clickgym.envs import (
@@ -35,6 +33,8 @@ from clickgym.envs import (
     TrustBiasModel,
     UserBrowsingModel,
 )
+from tests.helpers.click_stories import make_model
+from tests.helpers.registries import CLICK_AGENTS
 
 from .bounds import bernoulli_kl as bernoulli_kl
 from .bounds import lower_bound as lower_bound
@@ -226,7 +226,7 @@ def reference_maker(name: str) -> Any:
     test = f"test_{AGENTS[name].__module__.rpartition('.')[2]}"
     missing = f"tests/agents/{test}.py has no class {name}Reference"
     try:
-        maker = getattr(import_module(test), f"{name}Reference", None)
+        maker = getattr(import_module(f"tests.agents.{test}"), f"{name}Reference", None)
     except ModuleNotFoundError as error:
         raise AssertionError(missing) from error
     assert maker is not None, missing

@@ -8,14 +8,14 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 import pytest
-from registries import CLICK_AGENTS, CONTEXTUAL_AGENTS, STATE_AGENTS
-from slow import slow
 
 import clickgym
 from clickgym.agents import Agent, CompiledAgent
 from clickgym.core.checks import check_number
 from clickgym.core.state import Floats, Ints
 from clickgym.envs import kernel
+from tests.helpers.registries import CLICK_AGENTS, CONTEXTUAL_AGENTS, STATE_AGENTS
+from tests.helpers.slow import slow
 
 # One agent of each kind of observation; the slow tests check all.
 TYPICAL = ("CascadeTS", "UBMLinUCB", "CascadeVI")

@@ -12,7 +12,7 @@ import pytest
 
 import clickgym
 from clickgym.agents import AGENTS
-from clickgym.command_line import COMMANDS, main
+from clickgym.cli import COMMANDS, main
 from clickgym.envs import ENVIRONMENTS, list_instances
 from clickgym.runner.commands.run import run
 from clickgym.runner.play.metrics import METRICS
@@ -72,7 +72,7 @@ def test_show_prints_a_docstring_of_every_name(printed, refused):
 def test_lists_and_papers_without_docstrings():
     """`python -OO` removes docstrings; what the program needs is elsewhere."""
     code = (
-        "from clickgym.agents import TopRank; from clickgym.command_line import main; "
+        "from clickgym.agents import TopRank; from clickgym.cli import main; "
         "from clickgym.runner.reports.bibliography import papers; "
         "print(*papers(TopRank)); main(['show', 'TopRank']); main(['list'])"
     )

@@ -13,18 +13,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from engines import (
-    Recorder,
-    assert_engines_agree,
-    chunks_of,
-    run_compiled,
-    run_reporting,
-    state_of,
-)
 from gymnasium.wrappers import TimeLimit, TransformReward
-from pairs import by_id, by_pair
-from reference_agents import MODELS, as_plain, make
-from registries import CLICK_AGENTS, SAME_ITEMS
 
 import clickgym
 from clickgym.agents import Agent, CompiledAgent, Fixed, LinearTS, Random, TopRank
@@ -35,6 +24,17 @@ from clickgym.envs import (
     PiecewiseStationaryModel,
     PositionBasedModel,
 )
+from tests.helpers.engines import (
+    Recorder,
+    assert_engines_agree,
+    chunks_of,
+    run_compiled,
+    run_reporting,
+    state_of,
+)
+from tests.helpers.pairs import by_id, by_pair
+from tests.helpers.registries import CLICK_AGENTS, SAME_ITEMS
+from tests.reference_agents import MODELS, as_plain, make
 
 PBM = MODELS["PBM"]
 CONTEXTUAL = "ContextualPBMRank-v0"

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engines import chunks_of
 
 import clickgym
 from clickgym.agents import Agent, CompiledAgent, Random
 from clickgym.agents.baselines import ListState, ignore, show_front
-from clickgym.command_line import main
+from clickgym.cli import main
 from clickgym.core.kernels import kernel
 from clickgym.envs import ClickEnv, ContextualModel, PositionBasedModel, SessionError
 from clickgym.envs.position_based import sample as sample_pbm
+from tests.helpers.engines import chunks_of
 
 PBM = PositionBasedModel([0.2, 0.7, 0.1, 0.5], [0.9, 0.4])
 

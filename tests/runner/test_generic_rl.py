@@ -15,7 +15,6 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import (
     TimeLimit,
 )
-from registries import LEARNERS
 
 import clickgym
 from clickgym.agents import DQN, PPO, Random
@@ -27,6 +26,7 @@ from clickgym.envs import (
     PiecewiseStationaryModel,
     PositionBasedModel,
 )
+from tests.helpers.registries import LEARNERS
 
 pytest.importorskip("sb3_contrib")
 

@@ -10,10 +10,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from engines import run_reporting
 from gymnasium.vector import AutoresetMode
-from registries import LEARNERS
-from slow import slow
 
 import clickgym
 from clickgym.agents import DQN, PPO, FrozenPolicy, Learner
@@ -26,6 +23,9 @@ from clickgym.envs import (
     PositionBasedModel,
 )
 from clickgym.runner.make import spec_of
+from tests.helpers.engines import run_reporting
+from tests.helpers.registries import LEARNERS
+from tests.helpers.slow import slow
 
 pytest.importorskip("sb3_contrib")
 

@@ -11,14 +11,14 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from polars.testing import assert_frame_equal
-from registries import restored
-from slow import slow
 
 import clickgym
 from clickgym.agents import BatchRank, CascadeKLUCB, Fixed, Random, TopRank
 from clickgym.core.specs import parse_spec
 from clickgym.envs import PiecewiseStationaryModel, PositionBasedModel, load_instance
 from clickgym.runner.make import by_label, resolve_agent, spec_of, split_label
+from tests.helpers.registries import restored
+from tests.helpers.slow import slow
 
 pytestmark = pytest.mark.uncompiled
 

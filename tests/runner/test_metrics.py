@@ -8,9 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engines import Recorder
-from judged import ndcg, with_test
-from reference_agents import MODELS, make
 
 import clickgym
 from clickgym.agents import Agent, Oracle
@@ -22,6 +19,9 @@ from clickgym.envs import (
     PositionBasedModel,
 )
 from clickgym.runner.play.metrics import METRICS
+from tests.helpers.engines import Recorder
+from tests.helpers.judged import ndcg, with_test
+from tests.reference_agents import MODELS, make
 
 pytestmark = pytest.mark.uncompiled
 

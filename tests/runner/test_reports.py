@@ -7,14 +7,14 @@ import gymnasium as gym
 import polars
 import pytest
 from polars.testing import assert_frame_equal
-from test_summaries import frame_of
 
 import clickgym
 from clickgym.agents import FrozenPolicy
-from clickgym.core.formats import regret_text
+from clickgym.core.text import regret_text
 from clickgym.envs import CascadeModel, PiecewiseStationaryModel
 from clickgym.runner.reports import figures
 from clickgym.runner.reports.table import in_words, to_latex
+from tests.runner.test_summaries import frame_of
 
 ENVS, INSTANCES = ["PBMRank-v0", "PBMRank-v0:reward=any_click"], ["yandex-9", "yandex-990"]
 AGENTS = ["TopRank", "CascadeKLUCB", "Random", "Oracle"]

@@ -11,12 +11,12 @@ import joblib
 import polars
 import pytest
 from polars.testing import assert_frame_equal
-from slow import slow
 
 import clickgym
 from clickgym.agents.agent import UnsuitedError
 from clickgym.envs import CascadeModel, ClickEnv, QueryUsers, list_instances
 from clickgym.runner.store import run_seed
+from tests.helpers.slow import slow
 
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
 pytestmark = pytest.mark.usefixtures("undrawn")

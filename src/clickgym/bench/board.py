@@ -13,7 +13,7 @@ import polars
 from ..agents.published import FAMILIES
 from ..runner.make import AgentLike, observed_sizes, resolve_agent
 from ..runner.make import requirements as required
-from .results import read_results, write_results
+from .result_files import read_results, write_results
 from .score import Anchor, Scores, Summary, is_scored, scores_of, summarize
 from .tasks import ABILITIES, ScoredTask, all_tasks
 

@@ -26,7 +26,7 @@ from ..runner.make import (
 from ..runner.play.play_run import engine_of, run
 from ..runner.sweep import resumable
 from ..runner.workers import in_parallel, say_resumed
-from .results import read_results, write_results
+from .result_files import read_results, write_results
 from .tasks import ScoredTask
 
 ANCHOR_SEED = 1

@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-from .faults import FAILURES, cause
+from .errors import FAILURES, cause
 
 
 def module_of(what: str, name: str) -> ModuleType:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..agents import Agent, CompiledAgent
-from ..core.faults import FAILURES, Fault, expect, kernels_in_python, run_checks
+from ..core.errors import FAILURES, Fault, expect, kernels_in_python, run_checks
 from ..core.kernels import uncompiled
 from ..envs import (
     CascadeMDP,

@@ -25,7 +25,7 @@ from ..core.checks import (
     short_repr,
     unknown_message,
 )
-from ..core.faults import FAILURES, SessionError, cause
+from ..core.errors import FAILURES, SessionError, cause
 from ..core.modules import module_of
 from ..core.specs import format_spec, parse_spec
 from ..envs import ENVIRONMENTS, ClickEnv, UserModel

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from ..agents.agent import UnsuitedError
 from ..core.checks import check_count, check_horizon, check_path, check_seed
-from ..core.faults import WorkerError
+from ..core.errors import WorkerError
 from ..envs import ClickEnv, UserModel
 from ..envs.any_env import sizes_of, user_model_of
 from ..envs.meter import checkpoint_steps

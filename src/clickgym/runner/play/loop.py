@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import gymnasium as gym
 
 from ...core.checks import short_repr
-from ...core.faults import FAILURES, Fault, SessionError, cause
+from ...core.errors import FAILURES, Fault, SessionError, cause
 from ...core.kernels import KernelError
 from ...envs import check_ranking
 from ...envs.base_env import name_of

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...agents.agent import UnsuitedError
 from ...core.checks import as_array, check_choice, check_labels, short_repr
-from ...core.faults import FAILURES
+from ...core.errors import FAILURES
 from ...core.kernels import clock, entry, kernel
 from ...core.sums import weighted_sums
 from ...envs import ClickEnv, ClickVectorEnv

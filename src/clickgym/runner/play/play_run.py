@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...agents import CompiledAgent, FrozenPolicy, Random
 from ...agents.agent import BaseAgent, EnvTraits, UnsuitedError
 from ...core.checks import check_choice, check_horizon, check_seed
-from ...core.faults import SessionError
+from ...core.errors import SessionError
 from ...core.kernels import compilation_note
 from ...envs import ClickEnv
 from ...envs.any_env import label_of, own_step_of, query_of, sizes_of, user_model_of
@@ -23,10 +23,10 @@ from ...envs.meter import CLICKS, REGRET, REWARD, Meter, checkpoint_steps
 from ...envs.registration import without_own_wrappers
 from ...envs.result import Result
 from ..make import AgentLike, EnvLike, make_agent, make_env
-from .compiled import play_compiled
+from .compiled_loop import play_compiled
 from .loop import OnChunk, Run, first_observation
 from .metrics import Metrics
-from .python import play_learner, play_python
+from .python_loop import play_learner, play_python
 
 Engine = Literal["auto", "compiled", "python"]
 ENGINES: Sequence[str] = ("auto", "compiled", "python")

@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from ...core.faults import PACKAGE
+from ...core.errors import PACKAGE
 from ...envs import ENVIRONMENTS
 from ...envs.instances.instance import shipped_instances
 from ..make import resolve_agent, resolve_env

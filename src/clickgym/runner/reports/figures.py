@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from polars import col
 
 from ...core.files import write_whole
-from ...core.formats import shorten
+from ...core.text import shorten
 from ..play.metrics import is_sum
 from ..store import Cell
 from ..summaries import (

@@ -12,7 +12,7 @@ import polars
 from polars import col
 from rich.console import Console
 
-from ...core.formats import duration, one_line, regret_text, shorten
+from ...core.text import duration, one_line, regret_text, shorten
 from ..console import Column, print_table, say
 from ..make import requirements, resolve_agent
 from ..play.metrics import is_sum

@@ -26,7 +26,7 @@ from clickgym.agents import AGENTS
 from clickgym.bench.board import OURS, Line, board, published_lines, scored_tasks
 from clickgym.bench.tasks import ABILITIES, ScoredTask, tasks_of
 from clickgym.core.files import write_whole
-from clickgym.core.formats import markdown_table
+from clickgym.core.text import markdown_table
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS, PAPERS = ROOT / "docs", ROOT / "examples" / "papers"

@@ -1,6 +1,6 @@
 """Play a sample of the runs that ship on the scorecard again, and compare all digits.
 
-python benchmarks/shipped/replay.py [AGENT ...] [--since REF] [--tasks N] [--seed N]
+python tools/replay.py [AGENT ...] [--since REF] [--tasks N] [--seed N]
 
 Of each agent the first runs of a few tasks are played, drawn by ``--seed``, and those of their
 anchors. ``--since main`` are the results that a pull request brings. Agents with a network have
@@ -24,7 +24,7 @@ from play_scorecard import NETWORKS
 
 from clickgym.bench.board import DATA, line_file
 from clickgym.bench.play import ANCHOR_SEED, play
-from clickgym.bench.results import read_results
+from clickgym.bench.result_files import read_results
 from clickgym.bench.tasks import all_tasks
 
 

@@ -1,6 +1,6 @@
 """Play the anchors and the published agents of the scorecard, and write what ships.
 
-nice -n 19 python benchmarks/shipped/play_scorecard.py OUT [--agents NAME ...] [--jobs 2]
+nice -n 19 python tools/play_scorecard.py OUT [--agents NAME ...] [--jobs 2]
 
 Each agent has five runs of every task that it can play; learners have three of two tasks
 of each ability. The board shows times, so play on an idle machine, with ``--jobs 1``.
@@ -31,7 +31,7 @@ from clickgym.bench.board import (
     scored_tasks,
 )
 from clickgym.bench.play import ANCHOR_SEED, play, playable_tasks
-from clickgym.bench.results import read_results, write_results
+from clickgym.bench.result_files import read_results, write_results
 from clickgym.bench.score import anchors_of
 from clickgym.bench.tasks import ScoredTask, all_tasks, quick_tasks
 from clickgym.core.files import make_folder

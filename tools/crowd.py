@@ -4,7 +4,7 @@ A column is a user and a row is a position: blue was clicked, yellow was looked 
 Three models go into the README, all of them into the page of environments, and each by itself into
 the gallery of the website.
 
-python docs/crowd.py
+python tools/crowd.py
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from clickgym.runner.reports.figures import NotebookFigure, write_figure
 
-DOCS = Path(__file__).resolve().parent
+DOCS = Path(__file__).resolve().parents[1] / "docs"
 USERS = 40
 MODELS = {
     "CMRank-v0": "leave after the first click",

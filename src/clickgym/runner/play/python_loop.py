@@ -16,7 +16,7 @@ from gymnasium.vector import AutoresetMode, VectorWrapper
 from numpy.typing import NDArray
 
 from ...core.checks import short_repr
-from ...core.faults import FAILURES, Fault
+from ...core.errors import FAILURES, Fault
 from ...core.kernels import clock
 from ...envs import ClickVectorEnv
 from ...envs.any_env import Measure, clicks_of, own_step_of, sizes_of

@@ -16,12 +16,12 @@ from itertools import cycle, islice, product
 from typing import Any
 
 import pytest
-from reference_agents import MODELS
-from registries import CLICK_AGENTS, CONTEXTUAL_AGENTS, default_ids
-from slow import slow
 
 from clickgym.agents import AGENTS
 from clickgym.envs import ENVIRONMENTS
+from tests.helpers.registries import CLICK_AGENTS, CONTEXTUAL_AGENTS, default_ids
+from tests.helpers.slow import slow
+from tests.reference_agents import MODELS
 
 REGISTERED = {env_id: ENVIRONMENTS[env_id] for env_id in default_ids()}
 """The environments that need no argument."""

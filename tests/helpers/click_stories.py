@@ -139,7 +139,7 @@ def story_of(model_class):
     test = f"test_{model_class.__module__.rpartition('.')[2]}"
     missing = f"tests/envs/{test}.py has no function story(flip, model, ranking, clicks, examined)"
     try:
-        story = getattr(import_module(test), "story", None)
+        story = getattr(import_module(f"tests.envs.{test}"), "story", None)
     except ModuleNotFoundError as error:
         raise AssertionError(missing) from error
     assert story is not None, missing

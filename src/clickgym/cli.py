@@ -21,8 +21,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from .core.faults import SessionError, WorkerError
-from .core.formats import one_line
+from .core.errors import SessionError, WorkerError
+from .core.text import one_line
 from .runner.console import errors
 
 BAD_INPUT, FAULT, INTERRUPTED = 2, 1, 130

@@ -1,7 +1,7 @@
 """The animation in the README: a list, an eye that moves down, a click, and falling regret.
 
 It runs CascadeTS in ``CMRank-v0`` and shows some of the sessions of one run, beside the regret of
-20 runs: ``python docs/animation.py``.
+20 runs: ``python tools/animation.py``.
 """
 
 from pathlib import Path

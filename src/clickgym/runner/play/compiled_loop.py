@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.faults import FAILURES, SessionError, cause
+from ...core.errors import FAILURES, SessionError, cause
 from ...core.kernels import KernelError, clock, entry, kernel
 from ...envs.base_env import name_of
 from ...envs.session import Shown, play_session

@@ -18,8 +18,8 @@ from clickgym import agents
 from clickgym.agents import AGENTS, Learner
 from clickgym.agents.published import FAMILIES
 from clickgym.bench.board import scored_tasks
-from clickgym.bench.results import read_results
-from clickgym.core.formats import markdown_table
+from clickgym.bench.result_files import read_results
+from clickgym.core.text import markdown_table
 from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, UserModel
 from clickgym.runner.reports.bibliography import papers
 

@@ -1,5 +1,5 @@
-"""The tables and the figure of docs/rl_results.md, made from the runs in docs/rl.parquet, the table
-of docs/stateful_users.md, made from those of a study, and the table of defaults in
+"""The tables and the figure of docs/rl_results.md, made from the runs in tools/rl.parquet, the
+table of docs/stateful_users.md, made from those of a study, and the table of defaults in
 docs/rl.md.
 """
 
@@ -18,17 +18,17 @@ from numpy.typing import NDArray
 from polars import col
 
 from clickgym.agents import AGENTS, Learner
-from clickgym.bench.results import read_results
+from clickgym.bench.result_files import read_results
 
-DOCS = Path(__file__).resolve().parent
+DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAPERS = DOCS.parent / "examples" / "papers"
 sys.path.append(str(PAPERS))
 from figures import grid, style_of  # noqa: E402
 from study import estimate, number  # noqa: E402
 from when_rl_pays import FAMILIES  # noqa: E402
 
-FILE, FIGURE = DOCS / "rl.parquet", DOCS / "rl.png"
-SEARCH = DOCS / "rl_search.parquet"
+FILE, FIGURE = DOCS.parent / "tools" / "rl.parquet", DOCS / "rl.png"
+SEARCH = DOCS.parent / "tools" / "rl_search.parquet"
 STUDY = PAPERS / "results" / "when_rl_pays.parquet"
 CONTEXTUAL, CASCADE, RANDOM = "ContextualPBMRank-v0", "ContextualCMRank-v0", "Random"
 QUERY = "PBMRank-v0"

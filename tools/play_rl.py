@@ -1,9 +1,9 @@
-"""Play the runs of docs/rl_results.md, and write docs/rl.parquet.
+"""Play the runs of docs/rl_results.md, and write tools/rl.parquet.
 
-nice -n 19 python benchmarks/shipped/play_rl.py OUT [--search]
+nice -n 19 python tools/play_rl.py OUT [--search]
 
 Each run is a file in the folder OUT, so the same command resumes.
-With ``--search`` OUT has the runs of the searches for settings, and docs/rl_search.parquet is
+With ``--search`` OUT has the runs of the searches for settings, and tools/rl_search.parquet is
 written.
 In the worlds of the page a learner also plays on as a `FrozenPolicy`, which neither explores nor
 learns. ``make pages`` then makes the tables and the figure of the page.
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -25,13 +24,6 @@ from urllib.parse import quote
 import gymnasium as gym
 import numpy as np
 import polars
-
-import clickgym
-from clickgym.agents import FrozenPolicy, Learner
-from clickgym.bench.results import write_results
-from clickgym.core.files import make_folder, parquet, write_whole
-
-sys.path.append(str(Path(__file__).resolve().parents[2] / "docs"))
 from rl_page import (
     BIT,
     CASCADE,
@@ -43,6 +35,11 @@ from rl_page import (
     found,
     searched_networks,
 )
+
+import clickgym
+from clickgym.agents import FrozenPolicy, Learner
+from clickgym.bench.result_files import write_results
+from clickgym.core.files import make_folder, parquet, write_whole
 
 RUNS, FROZEN_SESSIONS = 5, 5_000
 PLAIN = (QUERY, "CMRank-v0")
@@ -202,7 +199,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for pair in pairs():
             finished(out, *pair)
     tables = [polars.read_parquet(path) for path in sorted(out.glob("*.parquet"))]
-    command = f"python benchmarks/shipped/play_rl.py OUT{' --search' * options.search}"
+    command = f"python tools/play_rl.py OUT{' --search' * options.search}"
     write_results(SEARCH if options.search else FILE, polars.concat(tables), {"command": command})
 
 

@@ -10,15 +10,15 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from reference_agents import as_plain
 
 import clickgym
 from clickgym.agents import Agent, CompiledAgent
 from clickgym.envs.meter import checkpoint_steps
 from clickgym.runner.play.metrics import Metrics
 from clickgym.runner.play.play_run import engine_of, play
+from tests.reference_agents import as_plain
 
-LOOP = importlib.import_module("clickgym.runner.play.compiled")
+LOOP = importlib.import_module("clickgym.runner.play.compiled_loop")
 
 
 @contextmanager
