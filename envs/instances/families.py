@@ -173,7 +173,7 @@ def _yandex_like(n_items: Count = 10, n_positions: Count = 5, seed: Seed = 0) ->
     "Users are those of yandex-like, with a production list about as good as those of the real "
     "queries (all click models)"
 )
-def _production_list(
+def _in_production(
     n_items: Count = 10, n_positions: Count = 5, noise: NotNegative = 0.4, seed: Seed = 0
 ) -> Instance:
     like = _yandex_like(n_items, n_positions, seed)

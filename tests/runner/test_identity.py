@@ -71,7 +71,7 @@ def test_an_edit_of_a_module_that_the_class_imports(write, tmp_path, files, help
     write(plots="# edited")
     sweep(tmp_path / "out", [own.Forward], 2)
     write(**{helper: f"{files[helper]}\n# edited"})
-    with pytest.raises(ValueError, match=f"{helper.replace('__', '/')}.py has changed"):
+    with pytest.raises(ValueError, match=f"{helper.replace('__', '.')} has changed"):
         sweep(tmp_path / "out", [own.Forward])
 
 
@@ -98,7 +98,7 @@ def test_a_label_whose_code_differs_is_not_pooled(write, tmp_path):
     sweep(folders[0], {"mine": own.Forward})
     write(own=f"{AGENT}\n# edited")
     sweep(folders[1], {"mine": own.Forward}, seed=1)
-    with pytest.raises(ValueError, match=r"agent mine needs another label, because own\.py has"):
+    with pytest.raises(ValueError, match=r"agent mine needs another label, because own has"):
         clickgym.Results(folders)
 
 

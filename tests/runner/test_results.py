@@ -199,12 +199,12 @@ def test_changed_source_of_an_own_class(words, tmp_path, monkeypatch, played, ca
     ):
         (tmp_path / "changing.py").write_text(text)
         sys.modules.pop("changing", None)
-        clickgym.envs.Users.classes.pop("Shop", None)
+        clickgym.envs.UserModel.classes.pop("Shop", None)
         importlib.import_module("gymnasium").registry.pop("ShopRank-v0", None)
         importlib.invalidate_caches()
         assert main([*words, *more]) == code
         assert played.count == count
-        told = "needs another label, because changing.py has changed; choose another folder"
+        told = "needs another label, because changing has changed; choose another folder"
         assert (told in capsys.readouterr().err) == (code == 2)
 
 

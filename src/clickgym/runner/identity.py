@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
@@ -28,8 +28,6 @@ from .make import spec_of, split
 if TYPE_CHECKING:
     from .store import Config
 
-Column = Literal["env", "instance", "agent"]
-COLUMNS: tuple[Column, ...] = ("env", "instance", "agent")
 INSTALLED = (os.path.dirname(os.__file__), "site-packages", "dist-packages")
 """Parts of the paths of modules that are not your own: of Python and of installed packages."""
 
@@ -40,8 +38,8 @@ class Meaning:
 
     Attributes:
         spec: as you could type it; None if it has none, such as a lambda.
-        files: digests, by name, of your own modules behind it, of its class if that is defined in
-            the script, and of files that its arguments name. The digest is None in a notebook.
+        files: digests of your own modules behind it, by name; of its class, if that is defined in
+            the script; and of files that its arguments name. In a notebook, the digest is None.
         values: the numbers, texts, lists and dictionaries that those modules have as constants in
             capitals, ``"module:NAME"``, and their classes as attributes, ``"module:Class.name"``.
     """
@@ -65,18 +63,15 @@ class Meaning:
 
 def difference(one: Config, other: Config) -> str | None:
     """Why two sweeps cannot stand in one table, in words; None if they can."""
-    names = ["horizon", "checkpoints", "metrics"]
-    pairs = [(name, getattr(one, name), getattr(other, name)) for name in names]
+    first, second = vars(one) | one.versions, vars(other) | other.versions
     packages = sorted(one.versions.keys() & other.versions.keys())
-    pairs += [(name, one.versions[name], other.versions[name]) for name in packages]
-    for name, first, second in pairs:
-        if first != second:
-            return f"{name} is {short_repr(first)}, not {short_repr(second)}"
-    for column in COLUMNS:
-        known = other.labels(column)
-        for label, meaning in one.labels(column).items():
-            if label in known and (why := meaning.difference(known[label])):
-                return f"{column} {label} needs another label, because {why}"
+    for name in ("horizon", "checkpoints", "metrics", *packages):
+        if first[name] != second[name]:
+            return f"{name} is {short_repr(first[name])}, not {short_repr(second[name])}"
+    known = other.meanings()
+    for named, meaning in one.meanings().items():
+        if named in known and (why := meaning.difference(known[named])):
+            return f"{' '.join(named)} needs another label, because {why}"
     return None
 
 
@@ -132,31 +127,33 @@ def _add_code(meaning: Meaning, left: list[Any]) -> None:
     """Add your own modules behind some classes, functions and objects, with the modules that they
     import. Of the script, only the classes and functions count that one of them names.
     """
-    seen, script = set[int](), sys.modules["__main__"]
+    seen = set[int]()
     while left:
         thing = left.pop()
-        is_module = inspect.ismodule(thing)
-        module = thing if is_module else sys.modules.get(str(getattr(thing, "__module__", "")))
-        if module is script and not is_module:
-            if not (inspect.isfunction(thing) or inspect.isclass(thing)):
-                thing = getattr(thing, "__wrapped__", type(thing))  # numba wraps functions
-            source = ""
-            with suppress(OSError, TypeError):  # of a notebook, which has no file
-                source = inspect.getsource(thing)
-            name, digest = thing.__qualname__, _digest(source.encode()) if source else None
-            words = {*re.findall(r"\w+", source)}
-            scope = {word: value for word, value in vars(module).items() if word in words}
-        elif module is not None and module is not script and _is_own(module):
-            thing, file, scope = module, Path(str(module.__file__)), vars(module)
-            depth = module.__name__.count(".") + 1 + (file.name == "__init__.py")
-            name, digest = "/".join(file.parts[-depth:]), _digest(file.read_bytes())
-        else:
+        name = str(getattr(thing, "__module__", ""))
+        module = thing if inspect.ismodule(thing) else sys.modules.get(name)
+        if module is None or not _is_own(module):
             continue
-        if id(thing) not in seen:
-            seen.add(id(thing))
-            meaning.files[name] = digest
-            meaning.values.update(_plain_values(module, scope))
-            left += scope.values()
+        in_script = module.__name__ == "__main__"
+        if not in_script:
+            thing = module
+        elif not (inspect.isfunction(thing) or inspect.isclass(thing)):
+            thing = getattr(thing, "__wrapped__", type(thing))  # numba wraps functions
+        if id(thing) in seen:
+            continue
+        seen.add(id(thing))
+        scope = vars(module)
+        if in_script:
+            source = ""
+            with suppress(OSError, TypeError):  # a notebook has no file
+                source = inspect.getsource(thing)
+            meaning.files[thing.__qualname__] = _digest(source.encode()) if source else None
+            words = {*re.findall(r"\w+", source)}
+            scope = {word: value for word, value in scope.items() if word in words}
+        else:
+            meaning.files[module.__name__] = _digest(Path(str(module.__file__)).read_bytes())
+        meaning.values.update(_plain_values(module, scope))
+        left += scope.values()
 
 
 def _plain_values(module: ModuleType, scope: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -172,10 +169,10 @@ def _plain_values(module: ModuleType, scope: Mapping[str, Any]) -> Iterator[tupl
 
 
 def _is_own(module: ModuleType) -> bool:
-    """Whether a module belongs neither to Python nor to an installed package, nor to this one."""
-    file = getattr(module, "__file__", None)
+    """Whether a module is the script, or belongs neither to Python nor to an installed package."""
+    file = str(getattr(module, "__file__", None) or os.__file__)
     is_ours = module.__name__.partition(".")[0] == "clickgym"
-    return isinstance(file, str) and not is_ours and not any(part in file for part in INSTALLED)
+    return module.__name__ == "__main__" or not (is_ours or any(it in file for it in INSTALLED))
 
 
 def _digest(content: bytes) -> str:

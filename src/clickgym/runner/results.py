@@ -22,8 +22,8 @@ from ..core.checks import (
 )
 from ..core.files import make_folder, parquet, write_whole
 from ..envs.result import TIMED, Result
-from .identity import Column, difference
-from .store import Config, read_folder, rows_of_sweep
+from .identity import difference
+from .store import Column, Config, read_folder, rows_of_sweep
 from .summaries import IS_OWN, RUN, final_table, metrics_of
 
 if TYPE_CHECKING:

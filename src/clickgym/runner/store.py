@@ -14,7 +14,7 @@ from importlib.metadata import version
 from itertools import product
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import polars
@@ -22,8 +22,10 @@ import polars
 from ..core.compiling import numba
 from ..core.files import FORMAT, append, check_format, make_folder, read_json, write_whole
 from ..envs.result import Result, rows_of_runs
-from .identity import COLUMNS, Column, Meaning, difference
+from .identity import Meaning, difference
 
+Column = Literal["env", "instance", "agent"]
+COLUMNS: tuple[Column, ...] = ("env", "instance", "agent")
 CONFIG, RUNS = "config.json", "runs"
 """The file and the folder within a results folder."""
 Key = tuple[str, str, str, int]
@@ -102,9 +104,13 @@ class Config:
         found: dict[str, Meaning] = getattr(self, f"{column}s")
         return found
 
-    def meanings(self) -> list[Meaning]:
-        """What all labels stand for."""
-        return [meaning for column in COLUMNS for meaning in self.labels(column).values()]
+    def meanings(self) -> dict[tuple[Column, str], Meaning]:
+        """What all labels stand for, by column and label."""
+        return {
+            (column, label): meaning
+            for column in COLUMNS
+            for label, meaning in self.labels(column).items()
+        }
 
     def trials(self) -> Iterator[Key]:
         """The keys of all its runs, in the order of the table."""

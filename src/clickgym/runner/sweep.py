@@ -365,7 +365,7 @@ def _play_tasks(
             if not it.__module__.startswith("clickgym.")
         }
         calls = [(play_runs_elsewhere, *task, config, own) for task in tasks]
-    files = {name: it for one in config.meanings() for name, it in one.files.items()}
+    files = {name: it for one in config.meanings().values() for name, it in one.files.items()}
     try:
         for runs in in_parallel(calls, n_jobs, workers, files=files):
             if not is_here:
@@ -396,7 +396,7 @@ def play_runs_elsewhere(
             know those of a script or a notebook.
     """
     UserModel.classes.update(users)
-    for meaning in config.meanings():
+    for meaning in config.meanings().values():
         set_values(meaning.values)
     return play_runs(plan, numbers, config)
 
