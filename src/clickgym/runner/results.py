@@ -321,9 +321,16 @@ class Results:
         }
         files[SUMMARY] = self.table(reference).write_csv()
         files[ROWS] = parquet(self.rows)
-        for name, content in files.items():
+        for name, content in files.items():  # the rows last: a stopped process writes all again
             write_whole(out / name, content)
         return [*files]
+
+    def are_in(self, folder: Path) -> bool:
+        """Whether `write` has written these results into a folder already."""
+        files = [folder / name for name in (f"{FIGURE}.png", f"{FIGURE}.svg", SUMMARY, ROWS)]
+        return all(file.exists() for file in files) and self.rows.equals(
+            polars.read_parquet(folder / ROWS)
+        )
 
     def __repr__(self) -> str:
         counts = {

@@ -169,7 +169,7 @@ def sweep(
     with resumable(out, count):
         _play_missing(plans, config, finished, folder, n_jobs, progress=progress)
         results = Results.of_rows(rows_of_sweep(finished, config), [config])
-        if folder is not None:
+        if folder is not None and not results.are_in(folder):
             results.write(folder)
     return results
 
