@@ -12,14 +12,14 @@ import clickgym
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 LOOP, AGENT, LEARNER, USERS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-PRINTED, TABLE, LEARNED = re.findall(r"```text\n(.*?)```", README, flags=re.DOTALL)
+PRINTED, TABLE, OWN_TABLE, LEARNED = re.findall(r"```text\n(.*?)```", README, flags=re.DOTALL)
 
 
 def commands_of(page):
     """The commands that a page shows, each as a list of words without ``clickgym``."""
-    shell = "".join(re.findall(r"```(?:sh|console)\n(.*?)```", page, flags=re.DOTALL))
-    found = re.findall(r"^(?:\$ )?clickgym ((?:.*\\\n)*.*)\n", shell, re.MULTILINE)
-    return [command.replace("\\\n", " ").split() for command in found]
+    shell = "".join(re.findall(r"```sh\n(.*?)```", page, flags=re.DOTALL))
+    found = re.findall(r"^clickgym ((?:.*\\\n)*.*)\n", shell, re.MULTILINE)
+    return [re.sub(r"\\\n|#.*", " ", command).split() for command in found]
 
 
 COMPARED, OWN, *OF_LOGS = commands_of(README)
@@ -38,7 +38,7 @@ def test_programs(capsys):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "text", "rows"),
-    [(COMPARED, TABLE, 8), (OWN, README.partition("```console")[2].partition("```")[0], 3)],
+    [(COMPARED, TABLE, 8), (OWN, OWN_TABLE, 3)],
     ids=["compared", "own"],
 )
 def test_tables(command, text, rows, tmp_path, monkeypatch, printed):
@@ -80,15 +80,13 @@ def test_beside_a_clone(tmp_path):
 
 @pytest.mark.slow
 def test_ppo(tmp_path, monkeypatch, capsys):
-    """The bandits lose what the table shows, and PPO learns, on every torch: once trained it loses
-    less than a tenth of what random lists lose, with each of five seeds.
+    """The bandits lose what the table shows, and PPO learns, on every torch: while it trains, it
+    loses less than a third of what random lists lose.
     """
     pytest.importorskip("stable_baselines3")
     monkeypatch.chdir(tmp_path)
     exec(LEARNER, {"__name__": "readme"})
     printed = capsys.readouterr().out
-    rows = re.findall(r"^(\w+) +([\d,.]+ ± \d+)$", LEARNED, re.MULTILINE)
-    assert [agent for agent, _ in rows] == ["CascadeTS", "PPO", "Random"]
-    for agent, regret in rows:
-        assert agent == "PPO" or re.search(rf"^{agent} +{regret} ", printed, re.MULTILINE), agent
-    assert int(re.search(r"to (\d+) clicks", printed)[1]) < 423
+    assert_shown(LEARNED, printed, 2)
+    lost = re.search(r"^PPO +([\d,.]+) ", printed, re.MULTILINE)[1]
+    assert float(lost.replace(",", "")) < 8_663 / 3

@@ -69,7 +69,7 @@ def test_each_page_is_in_the_contents_of_the_site():
 def test_readme_lists_every_agent_but_learners():
     """Those that are told more than clicks have a dagger; the first author and the year follow."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    listed = re.search(r"### Algorithms\n\n[^\n]*\n[|-]+\n(.*?)\n\n", text, re.DOTALL)[1]
+    listed = re.search(r"## Algorithms\n\n[^\n]*\n[|-]+\n(.*?)\n\n", text, re.DOTALL)[1]
     named = dict(re.findall(r"(\w+)(†?)(?: \([^)]*\))?(?:,| \|$)", listed, re.MULTILINE))
     agents = {name: agent for name, agent in AGENTS.items() if not issubclass(agent, Learner)}
     assert named == {name: "†" if agent.requires else "" for name, agent in agents.items()}
@@ -81,7 +81,7 @@ def test_readme_lists_every_agent_but_learners():
 @pytest.mark.recipe
 def test_shares_of_the_readme():
     """What it says of bandits and RL algorithms is what the shipped runs lost, in per cent."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8").partition("When does it pay?")[2]
+    text = (ROOT / "README.md").read_text(encoding="utf-8").partition("Does it pay?")[2]
     shares = {
         (world, agent): 100 * part["share"].to_numpy()
         for (world, agent), part in rl_page.runs().group_by("world", "agent")
@@ -91,17 +91,17 @@ def test_shares_of_the_readme():
         shares["PBMRank-v0", "CascadeKLUCB"],
         shares["PBMRank-v0", "A2C"],
         shares["personal:features=outer", "LinearTS"],
-        shares["personal", "LinearTS"],
         shares["personal", rl_page.found("PPO")],
         shares["personal", rl_page.searched_networks()[1]],
-        planned["CascadeKLUCB"],
         planned["MaskablePPO"],
+        planned["CascadeKLUCB"],
     ]
-    shown = re.findall(r"([\d.]+) ± ([\d.]+) %", text)
+    shown = re.findall(r"([\d.]+)(?: ± ([\d.]+))? %", text)
     for (mean, half), values in zip(shown, expected, strict=True):
         interval = stats.t.ppf(0.975, len(values) - 1) * stats.sem(values)
         for printed, value in ((mean, values.mean()), (half, interval)):
-            assert f"{value:.{len(printed.partition('.')[2])}f}" == printed, (mean, half)
+            digits = len(printed.partition(".")[2])
+            assert not printed or f"{value:.{digits}f}" == printed, (mean, half)
 
 
 def text_of(file):
