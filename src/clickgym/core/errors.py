@@ -1,13 +1,11 @@
-"""Errors of agents and click models during a run, with the line of the user's own code; and checks
-that report all faults at once.
-"""
+"""Errors of agents and click models during a run, with the line of the user's own code."""
 
 from __future__ import annotations
 
 import os
 import sysconfig
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -79,38 +77,3 @@ def kernels_in_python() -> Iterator[None]:
         raise
     except FAILURES as error:
         raise Fault(cause(error)) from None
-
-
-Checks = Mapping[str, Callable[[], None]]
-"""Checks by the names that a report gives them; a check raises a `Fault`."""
-
-
-def run_checks(what: str, first: Checks, others: Checks) -> None:
-    """Run all checks, and report all faults in one error.
-
-    Args:
-        what: the first line of the report, such as ``"MyAgent breaks the interface of agents"``.
-        first: checks on which the others depend; the first fault among them stops all checks.
-        others: checks that all run.
-
-    Raises:
-        AssertionError: a line for each fault, with the name of its check.
-    """
-    faults: list[str] = []
-    for name, check in first.items():
-        if not faults:
-            faults += _fault(name, check)
-    if not faults:
-        faults = [line for name, check in others.items() for line in _fault(name, check)]
-    if faults:
-        raise AssertionError("\n".join([f"{what}:", *(f"- {line}" for line in faults)]))
-
-
-def _fault(name: str, check: Callable[[], None]) -> list[str]:
-    try:
-        check()
-    except Fault as fault:
-        return [f"{name}: {fault}"]
-    except FAILURES as error:
-        return [f"{name}: {cause(error)}"]
-    return []

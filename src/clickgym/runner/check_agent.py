@@ -6,7 +6,7 @@ import pickle
 import random
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..agents import Agent, CompiledAgent
-from ..core.errors import FAILURES, Fault, expect, kernels_in_python, run_checks
+from ..core.errors import FAILURES, Fault, cause, expect, kernels_in_python
 from ..core.kernels import uncompiled
 from ..envs import (
     CascadeMDP,
@@ -117,7 +117,42 @@ def check_agent(agent: AgentLike) -> None:
     if hasattr(check.first, "save") and hasattr(check.first, "load"):
         further["saving and loading"] = check.saving
     first["lists"] = check.lists
-    run_checks(f"{maker_name(check.maker)} breaks the interface of agents", first, further)
+    _run_checks(f"{maker_name(check.maker)} breaks the interface of agents", first, further)
+
+
+Checks = Mapping[str, Callable[[], None]]
+"""Checks by the names that a report gives them; a check raises a `Fault`."""
+
+
+def _run_checks(what: str, first: Checks, others: Checks) -> None:
+    """Run all checks, and report all faults in one error.
+
+    Args:
+        what: the first line of the report, such as ``"MyAgent breaks the interface of agents"``.
+        first: checks on which the others depend; the first fault among them stops all checks.
+        others: checks that all run.
+
+    Raises:
+        AssertionError: a line for each fault, with the name of its check.
+    """
+    faults: list[str] = []
+    for name, check in first.items():
+        if not faults:
+            faults += _fault(name, check)
+    if not faults:
+        faults = [line for name, check in others.items() for line in _fault(name, check)]
+    if faults:
+        raise AssertionError("\n".join([f"{what}:", *(f"- {line}" for line in faults)]))
+
+
+def _fault(name: str, check: Callable[[], None]) -> list[str]:
+    try:
+        check()
+    except Fault as fault:
+        return [f"{name}: {fault}"]
+    except FAILURES as error:
+        return [f"{name}: {cause(error)}"]
+    return []
 
 
 class _Check:
