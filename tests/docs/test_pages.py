@@ -91,6 +91,7 @@ def test_shares_of_the_readme():
         shares["PBMRank-v0", "CascadeKLUCB"],
         shares["PBMRank-v0", "A2C"],
         shares["personal:features=outer", "LinearTS"],
+        shares["personal", "LinearTS"],
         shares["personal", rl_page.found("PPO")],
         shares["personal", rl_page.searched_networks()[1]],
         planned["MaskablePPO"],
