@@ -1,7 +1,7 @@
-"""Command line: the table of commands, which are loaded when they are called, and one-line messages
-for their errors.
+"""Command line: a table of commands, each imported when it is called, and one-line messages for
+their errors.
 
-A command is a function that parses, calls one Python function, and prints.
+A command is a function that parses its options, calls one Python function, and prints.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ SECTIONS = {
     "Compare algorithms": {
         "run": (
             "runner.commands.run:run",
-            "Play every agent in every environment, and print the table of regret.",
+            "Run every agent in every environment, and print a table of their regret.",
         ),
         "report": (
             "runner.commands.report:report",
-            "Print the table of the results in a folder, and draw their figure.",
+            "Print the table of saved results, and draw their figure.",
         ),
         "list": (
             "runner.commands.show:list_",
@@ -45,7 +45,7 @@ SECTIONS = {
         ),
         "show": (
             "runner.commands.show:show",
-            "Explain one of them: print the docstring of an agent or environment.",
+            "Explain one of them in detail.",
         ),
         "bench": (
             "bench.command:bench",
@@ -55,7 +55,7 @@ SECTIONS = {
     "Click logs": {
         "check-models": (
             "logs.commands.check_models:check",
-            "Find out whether you can trust simulated users of your click log.",
+            "Find out whether you can trust simulated users made from your click log.",
         ),
         "fit": (
             "logs.commands.fit:fit",
@@ -63,22 +63,22 @@ SECTIONS = {
         ),
         "judgments": (
             "logs.commands.judgments:judgments",
-            "Make users who click by grade, from judged queries.",
+            "Make simulated users who click better grades more often, from judged queries.",
         ),
         "record": (
             "logs.commands.record:record",
-            "Make a click log of simulated users, to try the other commands on.",
+            "Record a click log of simulated users, to try the other commands on.",
         ),
     },
 }
-"""The commands by the sections of the help text, in its order: for each command its function, which
-is imported when it is called, and its line in the help text.
+"""The commands, in the sections and in the order of the help text. Each has a function, which is
+imported when the command is called, and a line of help.
 """
 COMMANDS = {name: command for section in SECTIONS.values() for name, command in section.items()}
 
 
 class _Commands(TyperGroup):
-    """All commands; the help text imports no module, a command is imported when it is called."""
+    """All commands. The help text imports none of them: each is imported when it is called."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -179,10 +179,10 @@ def _spread(words: Sequence[str], repeatable: Container[str]) -> list[str]:
 
 
 class _Command(TyperCommand):
-    """A command that takes several values after one flag, and reports warnings in one line.
+    """A command that takes several values after one flag, and reports each warning in one line.
 
-    Its options stand in the sections of the help text that they name as their panel, in the order
-    in which the sections first appear.
+    The help text groups options by the panel that they name, in the order in which the panels
+    first appear.
     """
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -214,12 +214,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line.
 
     Args:
-        arguments: the words after the command; None takes those of this process.
+        arguments: the words after ``clickgym``; by default, those of this process.
 
     Returns:
-        The exit code: 0; 1 if an agent or an environment failed during a run, or a worker died;
-        2 for bad input, or a file that cannot be read or written; 130 after Ctrl-C. One line on
-        stderr names the error. Any other error is a fault of clickgym, and is raised.
+        The exit code: 0 on success; 1 if an agent or an environment failed during a run, or a
+        worker died; 2 for bad input, or a file that cannot be read or written; 130 after Ctrl-C.
+        One line on stderr names the error. Any other error is a bug in clickgym, and is raised.
     """
     _print_anywhere()
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -238,7 +238,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, TypeError, ImportError) as error:
         return _fail(str(error), BAD_INPUT)
     except MemoryError as error:
-        return _fail(f"the memory is not enough: {str(error) or 'it is full'}", FAULT)
+        return _fail(f"not enough memory: {error}" if str(error) else "not enough memory", FAULT)
 
 
 def _fail(message: str, code: int) -> int:
@@ -257,7 +257,7 @@ def _print_anywhere() -> None:
 
 @contextmanager
 def _one_line_warnings() -> Iterator[None]:
-    """Context that prints warnings in one line, without file and line of the code."""
+    """Context that prints each warning in one line, without the file and line of the code."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         plain = COLOUR.sub("", str(message))

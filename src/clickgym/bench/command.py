@@ -22,8 +22,8 @@ from .board import OURS, Line, board, line_of, published_lines, requirements, sa
 from .play import play, playable_tasks
 from .tasks import ABILITIES, all_tasks, quick_tasks
 
-PLAYED, KEPT = "What to play", "Results"
-"""The sections of the help text, before that on speed."""
+PLAYED, KEPT = "What to run", "Results"
+"""The first two sections of the help text; the section on speed follows."""
 RUNS = 5
 
 
@@ -33,8 +33,8 @@ def bench(
         typer.Argument(
             rich_help_panel=PLAYED,
             metavar="AGENT",
-            help="Your own module:Class, or a built-in agent. Without an agent, the command "
-            "prints the board of the published agents.",
+            help="Your own module:Class, or a built-in agent. Without an agent, the command prints "
+            "the board of the published agents.",
             show_default=False,
         ),
     ] = None,
@@ -43,7 +43,7 @@ def bench(
         typer.Option(
             rich_help_panel=KEPT,
             metavar="DIR",
-            help="Folder of the results. If the command was stopped, it goes on there.",
+            help="Folder for the results. If it holds a stopped command, this one continues there.",
         ),
     ] = None,
     quick: Annotated[
@@ -51,8 +51,7 @@ def bench(
         typer.Option(
             "--quick",
             rich_help_panel=PLAYED,
-            help="Play one run of one task of each kind. This is for a first look, and for slow "
-            "agents.",
+            help="Run one task of each kind once, for a first look or a slow agent.",
         ),
     ] = False,
     ability: Annotated[
@@ -60,29 +59,29 @@ def bench(
         typer.Option(
             rich_help_panel=PLAYED,
             metavar="NAME",
-            help="Print the board of one kind of tasks.",
+            help="Print the board of one kind of task.",
         ),
     ] = None,
     jobs: Jobs = -1,
 ) -> None:
     """Find out where an agent is strong and where it is weak.
 
-    Your own agent, at first in one task of each kind:
+    Your own agent, first in one task of each kind:
 
     clickgym bench my_module:MyAgent --quick --out results/mine
 
-    The board of the published agents, in all tasks and in those with long lists:
+    The board of the published agents, in all tasks and in the tasks with long lists:
 
     clickgym bench
 
     clickgym bench --ability "long lists"
 
-    The command plays your agent only, because the results of the published agents ship with
-    clickgym. It writes AGENT.parquet, by which an agent can enter the board.
+    Only your agent runs, because clickgym ships the results of the published agents. The command
+    writes AGENT.parquet, which you can submit to enter the board.
 
-    Each task is saved when it ends. You can stop the command with Ctrl-C: the same command goes on
-    where it stopped. If you have changed the agent since, delete the folder first. After the last
-    task, the command plays all tasks anew.
+    Each task is saved when it ends. You can stop the command with Ctrl-C. The same command then
+    continues where it stopped. If you have changed the agent since, delete the folder first. Once
+    all tasks are finished, the same command runs them all anew.
     """
     required = "" if agent is None else requirements(agent)  # the agent's module may add an ability
     if ability is not None:

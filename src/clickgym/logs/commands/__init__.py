@@ -1,3 +1,1 @@
-"""Commands of the command line that work on click logs; the Python functions that they call lie
-beside this folder.
-"""
+"""The commands for click logs. The Python functions that they call are in the folder above."""

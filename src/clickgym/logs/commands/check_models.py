@@ -1,4 +1,4 @@
-"""``clickgym check-models``: can the users of a log be simulated?"""
+"""``clickgym check-models``: can simulated users stand in for the users of a log?"""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ def check(
     log: Log,
     columns: Columns = "",
 ) -> None:
-    """Find out whether you can trust simulated users of your click log.
+    """Find out whether you can trust simulated users made from your click log.
 
-    The last line of the output says whether they can tell good lists from bad ones, among lists
-    like those of the log:
+    The last line of the output says whether such users can tell good lists from bad ones, as long
+    as the lists resemble those in the log:
 
     clickgym check-models log.csv
 
-    The command leaves out each list once, and never two lists of a query at the same time. Each
-    click model predicts the click rates of this list from all other lists. A query counts if the
-    log shows two or more lists of it, and the answer needs five such queries.
+    The command leaves out each list once, but never two lists of a query at the same time. Each
+    click model then predicts the click rates of this list from the other lists. Only queries for
+    which the log shows two or more lists count, and the answer needs at least five of them.
 
-    The column predicted is the share of the differences between lists that a model predicts. 1 is
-    all of it, and what a model with less error than noise gets. 0 is no better than the click
-    rates of positions. Its interval holds at 0.95. The column error is the root of the mean
-    squared error. The column noise is the error of a model that knows the truth.
+    The column predicted says what share of the differences between lists a model predicts: 1 is
+    all of it, and 0 is no better than the click rates of positions. The next column is its 95 %
+    interval. The column error is the root mean squared error, and the column noise is the error
+    that a model would have if it knew the truth. A model whose error is below the noise gets 1.
     """
     status = errors()
     with announce_compiling(status):

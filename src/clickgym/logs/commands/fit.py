@@ -1,6 +1,4 @@
-"""``clickgym fit``: from a click log to instance files, with what the fit is worth on held-out
-sessions.
-"""
+"""``clickgym fit``: from a click log to simulated users, and how well they predict the log."""
 
 from __future__ import annotations
 
@@ -41,7 +39,7 @@ def fit(
         Path,
         typer.Option(
             metavar="FILE|DIR",
-            help="Where the users go: a file, name.json, or a folder for several queries.",
+            help="Where to save the users: a file, name.json, or a folder for several queries.",
         ),
     ],
     query: Annotated[
@@ -51,16 +49,16 @@ def fit(
             "-q",
             metavar="QUERY...",
             show_default="the most frequent",
-            help="The queries whose users you want. All sessions of the log help to estimate how "
-            "far users look.",
+            help="The queries whose users you want. How far users look is estimated from all "
+            "sessions of the log.",
         ),
     ] = None,
     items: Annotated[
         int | None,
         typer.Option(
             metavar="N",
-            help="Keep the N items that were displayed most.",
-            show_default="those in at least one of a hundred sessions",
+            help="Keep the N items that were shown most often.",
+            show_default="items shown in at least 1 % of sessions",
         ),
     ] = None,
     columns: Columns = "",
@@ -71,14 +69,14 @@ def fit(
 
     clickgym fit log.csv --model PBM UBM --out users.json
 
-    Several queries, with a file for each in a folder:
+    Several queries, with one file for each in a folder:
 
     clickgym fit log.csv --model PBM --query shoes hats --out users
 
-    The output begins with the model that predicts best, and with the command that plays agents on
-    these users. Below stand the scores of all models, and the estimates of the first query.
+    The output begins with the model that predicts best, and with a command that runs agents on
+    these users. Below are the scores of all models, and the estimates for the first query.
 
-    Ask clickgym check-models first whether such users can be trusted.
+    Run clickgym check-models first, to find out whether you can trust such users.
     """
     queries = query or []
     is_file = out.suffix == ".json"

@@ -18,9 +18,9 @@ def judgments(
     data: Annotated[
         list[Path],
         typer.Argument(
-            metavar="DATA...",
+            metavar="DATA",
             show_default=False,
-            help="Documents with grades and features, in SVMlight format.",
+            help="Files of documents with grades and features, in SVMlight format.",
         ),
     ],
     out: Annotated[
@@ -31,7 +31,7 @@ def judgments(
         list[Path] | None,
         typer.Option(
             metavar="FILE...",
-            help="Queries that no user sees, for the metric held_out_ndcg@k.",
+            help="Files of queries that no user sees, for the metric held_out_ndcg@k.",
             show_default=False,
         ),
     ] = None,
@@ -43,15 +43,15 @@ def judgments(
         int | None,
         typer.Option(
             metavar="L",
-            help="Candidate documents of a session. Queries with fewer get blank rows.",
+            help="Candidate documents per session. Queries with fewer get blank rows.",
             show_default="the largest query",
         ),
     ] = None,
-    positions: Annotated[int, typer.Option(metavar="K", help="Positions of a list.")] = 10,
+    positions: Annotated[int, typer.Option(metavar="K", help="Positions of the list.")] = 10,
 ) -> None:
-    """Make users who click by grade, from judged queries.
+    """Make simulated users who click better grades more often, from judged queries.
 
-    Two agents that learn to rank documents, and how well they rank queries that no user saw:
+    Make the users, and then test how well two agents rank queries that no user has seen:
 
     clickgym judgments train.txt --test test.txt --out letor.json
 

@@ -13,10 +13,10 @@ from ..reading import read_log
 Log = Annotated[
     list[str],
     typer.Argument(
-        metavar="LOG...",
+        metavar="LOG",
         show_default=False,
-        help="Files, before the options. They are a table (CSV or Parquet) with a row for each "
-        "position of each session, and the columns session, query, position, item and clicked.",
+        help="Files (CSV or Parquet), before the options. A log has a row for each position of "
+        "each session, and the columns session, query, position, item and clicked.",
     ),
 ]
 Columns = Annotated[
@@ -24,13 +24,13 @@ Columns = Annotated[
     typer.Option(
         metavar="NAME=COLUMN,...",
         show_default="the standard names",
-        help="What the columns are called in your log, as in item=doc_id,clicked=is_click.",
+        help="What your log calls the columns, as in item=doc_id,clicked=is_click.",
     ),
 ]
 
 
 def names(columns: str) -> dict[str, str]:
-    """The names of columns as ``--columns`` gives them."""
+    """Parse ``--columns``: from the standard name of each column to its name in the log."""
     parts = [part.partition("=") for part in columns.split(",") if part]
     if not all(equals for _, equals, _ in parts):
         raise ValueError(f"--columns is {columns!r}; expected NAME=COLUMN,... as in item=doc_id")

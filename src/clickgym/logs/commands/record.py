@@ -1,4 +1,4 @@
-"""``clickgym record``: the log of an agent in an environment, as a file."""
+"""``clickgym record``: save the log of an agent in an environment."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def record(
         typer.Argument(
             metavar="ENV",
             show_default=False,
-            help="The environment, before the options, written as for clickgym run.",
+            help="The environment, before the options, written as in clickgym run.",
         ),
     ],
     agent: Annotated[
@@ -33,14 +33,14 @@ def record(
             "--agent",
             "-a",
             metavar="AGENT",
-            help="The agent that shows the lists: TopRank, Random, or your own module:Class.",
+            help="The agent that chooses the lists: TopRank, Random, or your own module:Class.",
         ),
     ],
     sessions: Annotated[
-        float, typer.Option(metavar="N", help="Sessions of each instance, as 100000 or 1e5.")
+        float, typer.Option(metavar="N", help="Sessions per instance, such as 100000 or 1e5.")
     ],
     out: Annotated[
-        Path, typer.Option(metavar="FILE", help="The file of the log: name.csv or name.parquet.")
+        Path, typer.Option(metavar="FILE", help="Where to save the log: name.csv or name.parquet.")
     ],
     instances: Annotated[
         list[str] | None,
@@ -50,27 +50,26 @@ def record(
             metavar="NAME|FILE...",
             show_default="a real search query",
             help="The queries of the log and their users: names, or your own JSON files. The "
-            "agent starts anew in each. 'shipped' stands for all real queries of the package.",
+            "agent starts anew in each. 'shipped' stands for all real queries in the package.",
         ),
     ] = None,
     seed: Annotated[
         int, typer.Option(metavar="N", help="The same seed gives the same numbers.")
     ] = 0,
 ) -> None:
-    """Make a click log of simulated users, to try the other commands on.
+    """Record a click log of simulated users, to try the other commands on.
 
     Random lists, and the clicks on them:
 
     clickgym record PBMRank-v0 --agent Random --sessions 1e4 --out log.csv
 
-    A log of all real queries of the package:
+    A log of all real queries in the package:
 
     \b
     clickgym record DBNRank-v0 --instances shipped --agent BubbleRank \\
         --sessions 2e3 --out log.csv
 
-    You know the users who made this log, so you can compare what the other commands say with the
-    truth.
+    Because you know who made this log, you can compare what the other commands say with the truth.
     """
     check_table(out)
     n = check_horizon(sessions, name="sessions")

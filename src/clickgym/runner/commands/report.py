@@ -1,4 +1,4 @@
-"""``clickgym report``: table and figure of results."""
+"""``clickgym report``: the table and the figure of saved results."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ def report(
     folders: Annotated[
         list[Path],
         typer.Argument(
-            metavar="DIR...",
+            metavar="DIR",
             show_default=False,
-            help="Folder of a clickgym run or sweep, finished or not; of several, one table.",
+            help="Folder of a clickgym run or sweep, finished or not. Several folders make one "
+            "table.",
         ),
     ],
     agents: Annotated[
@@ -29,49 +30,51 @@ def report(
             "--agents",
             "-a",
             metavar="AGENT...",
-            help="Only these; the first is the one with which the others are compared.",
+            help="Only these agents. The others are compared with the first.",
         ),
     ] = None,
     environments: Annotated[
         list[str] | None,
-        typer.Option("--environments", "-e", metavar="ENV...", help="Only these, in this order."),
+        typer.Option(
+            "--environments", "-e", metavar="ENV...", help="Only these environments, in this order."
+        ),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Folder of the files, created if missing; by default that of the results. Files "
-            "of a selection, or of several folders, are written only with --out.",
+            help="Folder for the files, created if missing; by default, the folder of the results. "
+            "For a selection, or several folders, files are written only with --out.",
         ),
     ] = None,
     reference: Annotated[
         str | None,
         typer.Option(
             metavar="AGENT",
-            help="The agent with which the others are compared: by default the first.",
+            help="Compare the other agents with this one; by default, with the first.",
         ),
     ] = None,
     latex: Annotated[
-        bool, typer.Option("--latex", help="Print the table in LaTeX, and write nothing.")
+        bool, typer.Option("--latex", help="Print the table in LaTeX, and write no files.")
     ] = False,
     bib: Annotated[
         bool,
         typer.Option(
-            "--bib", help="Print BibTeX entries of the papers to cite, and write nothing."
+            "--bib", help="Print BibTeX entries of the papers to cite, and write no files."
         ),
     ] = False,
 ) -> None:
-    """Print the table of the results in a folder, and draw their figure.
+    """Print the table of saved results, and draw their figure.
 
-    Everything that clickgym run has kept:
+    Everything that clickgym run saved in a folder:
 
     clickgym report results/first
 
-    Two agents only, in this order, with files of their own:
+    Only two agents, in this order, with their own table and figure:
 
     clickgym report results/first --agents BatchRank TopRank --out figures
 
-    A table for a paper, the papers of its agents and environments, and one table of two folders:
+    A table for a paper, the papers to cite, and one table from two folders:
 
     \b
     clickgym report results/first --reference TopRank --latex > table.tex
@@ -85,7 +88,7 @@ def report(
         return
     print_results(console, results, reference)
     if out is None and (agents or environments or folders[1:]):
-        say(console, "No files of a selection are written. --out DIR names a folder for them.")
+        say(console, "No files of a selection were written. Name a folder for them with --out DIR.")
         return
     target = out or folders[0]
     say(console, f"Results in {target}: {', '.join(results.write(target, reference))}")

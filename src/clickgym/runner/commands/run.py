@@ -1,4 +1,4 @@
-"""``clickgym run``: agents in environments. Each argument of `sweep` is an option."""
+"""``clickgym run``: run agents in environments. Each argument of `sweep` is an option."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Jobs = Annotated[
     speed(
         *("--n-jobs", "--jobs", "-j"),
         metavar="N",
-        help="Worker processes; -1 for one per CPU. Results stay the same.",
+        help="Worker processes, or -1 for one per CPU. Results do not depend on it.",
     ),
 ]
 
@@ -34,10 +34,11 @@ def run(
         list[str],
         typer.Argument(
             rich_help_panel="What to compare",
-            metavar="ENVS",
+            metavar="ENV",
             show_default=False,
-            help="Environments, before the options: PBMRank-v0, PBMRank-v0:reward=any_click, or "
-            "your own, which a module registers, module:MyRank-v0.",
+            help="Environments, before the options: an id such as PBMRank-v0, with arguments "
+            "PBMRank-v0:reward=any_click, or your own, module:MyRank-v0, which the module "
+            "registers.",
         ),
     ],
     agents: Annotated[
@@ -45,12 +46,12 @@ def run(
         compared(
             *("--agents", "-a"),
             metavar="AGENT...",
-            help="Agents: BatchRank, with arguments TopRank:delta=0.1, your own module:Class, or "
-            "with a label for tables and figures mine=module:Class:alpha=0.1.",
+            help="Agents: a name such as BatchRank, with arguments TopRank:delta=0.1, or your own "
+            "module:Class. A label for tables and figures goes first: mine=module:Class:alpha=0.1.",
         ),
     ],
     horizon: Annotated[
-        float, compared(metavar="T", help="Sessions per run, as 100000 or 1e5.")
+        float, compared(metavar="T", help="Sessions per run, such as 100000 or 1e5.")
     ] = 10_000,
     runs: Annotated[int, compared(metavar="N", help="Runs per agent and environment.")] = 10,
     instances: Annotated[
@@ -58,8 +59,9 @@ def run(
         compared(
             *("--instances", "-i"),
             metavar="NAME|FILE...",
-            help="Instances (names, or your own JSON files); every environment is run with each. "
-            "'shipped' stands for all real queries of the package; the default is one of them.",
+            help="Instances: names, or your own JSON files. Every environment runs with each of "
+            "them. 'shipped' stands for all real queries in the package; the default is one of "
+            "these.",
         ),
     ] = None,
     metrics: Annotated[
@@ -75,8 +77,8 @@ def run(
         Path | None,
         kept(
             metavar="DIR",
-            help="Folder of the results; created if missing. If it holds the same sweep, only what "
-            "is missing is played. Without it the table is printed, and nothing is saved.",
+            help="Folder for the results, created if missing. If it holds the same sweep, only "
+            "what is missing runs. Without --out, the table is printed and nothing is saved.",
         ),
     ] = None,
     n_jobs: Jobs = -1,
@@ -84,33 +86,36 @@ def run(
         list[float] | None,
         kept(
             metavar="STEP...",
-            help="The sessions after which totals are kept; by default about 150.",
+            help="Save totals after these sessions; by default, after about 150 of them.",
         ),
     ] = None,
     engine: Annotated[
         str,
-        speed(metavar="auto|compiled|python", help="What plays agents. Results stay the same."),
+        speed(
+            metavar="auto|compiled|python",
+            help="Which engine runs the agents. Results do not depend on it.",
+        ),
     ] = "auto",
-    progress: Annotated[bool, speed(help="Show how far the runs are.")] = True,
+    progress: Annotated[bool, speed(help="Show the progress of the runs.")] = True,
     overwrite: Annotated[
-        bool, kept("--overwrite", help="Begin the folder anew, without the runs that it has.")
+        bool, kept("--overwrite", help="Delete the runs that the folder has, and begin anew.")
     ] = False,
 ) -> None:
-    """Play every agent in every environment, and print the table of regret.
+    """Run every agent in every environment, and print a table of their regret.
 
     Two agents on the simulated users of a real search query, ten runs each:
 
     clickgym run PBMRank-v0 --agents BatchRank TopRank --horizon 1e5 --out results/first
 
-    Your own agent, in a file of yours, with an argument and a short name:
+    Your own agent from my_module.py, with an argument and a short name:
 
     \b
     clickgym run DCMRank-v0 --agents mine=my_module:MyAgent:alpha=0.5 BatchRank \\
         --horizon 1e5 --out results/mine
 
-    With --out each run is saved when it ends. You can stop the command with Ctrl-C: the same
-    command goes on where it stopped, and other agents or more runs are added to the folder.
-    Another seed or horizon needs another folder.
+    With --out, each run is saved when it ends. You can stop the command with Ctrl-C. The same
+    command then continues where it stopped. Other agents or more runs are added to the folder;
+    another seed or horizon needs another folder.
     """
     chosen: Any = engine
     results = sweep(
@@ -130,7 +135,7 @@ def run(
     )
     print_results(output(), results)
     if out is None:
-        say(output(), "Nothing was saved. --out DIR saves runs, table and figure.")
+        say(output(), "Nothing was saved. --out DIR saves the runs, the table and the figure.")
     else:
         names = f"{FIGURE}.png, {FIGURE}.svg, {SUMMARY}, {ROWS}"
         say(output(), f"Results in {out}: {names}")

@@ -1,5 +1,5 @@
-"""``clickgym list``: the names of environments, instances, agents and metrics, with a line about
-each; and ``clickgym show``: what is behind a name.
+"""``clickgym list``: the environments, instances, agents and metrics, with a line about each; and
+``clickgym show``: one of them in detail.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..make import resolve_agent, resolve_env
 from ..play.metrics import AT_K, METRICS, metric_of
 
 WIDEST = 100
-"""Characters of a line, also where the output is a file or a pipe."""
+"""Characters of a line, even if the output is a file or a pipe."""
 
 
 KINDS = ("environments", "instances", "agents", "metrics")
@@ -29,7 +29,9 @@ KINDS = ("environments", "instances", "agents", "metrics")
 def list_(
     kinds: Annotated[
         list[str] | None,
-        typer.Argument(metavar="KIND", help=f"Some of {', '.join(KINDS)}; by default all."),
+        typer.Argument(
+            metavar="KIND", help=f"What to list: {', '.join(KINDS)}; by default, all of them."
+        ),
     ] = None,
 ) -> None:
     """List the environments, instances, agents and metrics.
@@ -83,12 +85,12 @@ def show(
         typer.Argument(
             metavar="NAME",
             show_default=False,
-            help="A name that clickgym list prints; or your own agent (module:Class), environment "
+            help="A name that clickgym list prints, or your own agent (module:Class), environment "
             "(module:Id) or JSON file.",
         ),
     ],
 ) -> None:
-    """Print the docstring of an agent or environment, or what an instance or a metric is.
+    """Explain an agent, an environment, an instance or a metric in detail.
 
     \b
     clickgym show TopRank
