@@ -30,6 +30,8 @@ from clickgym.envs import (
     ScoresAction,
 )
 
+pytestmark = pytest.mark.uncompiled
+
 SMALL = PositionBasedModel([0.6, 0.5, 0.3, 0.1], [1.0, 0.7, 0.4])
 
 

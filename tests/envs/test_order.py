@@ -17,6 +17,8 @@ from clickgym.envs import (
 )
 from clickgym.envs.spaces import argsort_descending
 
+pytestmark = pytest.mark.uncompiled
+
 ALIKE = [0.3] * 5
 BROWSING = [[0.9, 0.0, 0.0], [0.5, 0.8, 0.0], [0.3, 0.4, 0.7]]
 DBN = DynamicBayesianModel(ALIKE, [0.5] * 5, 0.9, n_positions=3)
