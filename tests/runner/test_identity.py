@@ -8,39 +8,9 @@ import pytest
 
 import clickgym
 from clickgym.envs import CLICK_MODELS, Instance
+from tests.runner.conftest import AGENT
 
 pytestmark = [pytest.mark.uncompiled, pytest.mark.usefixtures("undrawn")]
-
-AGENT = """
-from clickgym.agents import Agent
-
-class Forward(Agent):
-    shift = 0
-
-    def __init__(self, n_items, n_positions, *, seed=None):
-        self.ranking = list(range(n_positions))
-
-    def rank(self, observation):
-        return self.ranking
-
-    def update(self, observation, ranking, clicks, reward): ...
-"""
-
-
-@pytest.fixture
-def write(tmp_path, monkeypatch):
-    """Write modules of your own below a folder on the path."""
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-
-    def write(**files):
-        for name, text in files.items():
-            file = tmp_path / f"{name.replace('__', '/')}.py"
-            file.parent.mkdir(exist_ok=True)
-            file.write_text(text)
-        importlib.invalidate_caches()
-
-    return write
 
 
 def sweep(out, agents, n_runs=1, **more):
@@ -54,6 +24,7 @@ def sweep(out, agents, n_runs=1, **more):
 @pytest.mark.parametrize(
     ("files", "helper"),
     [
+        ({"own": AGENT}, "own"),
         ({"own": f"import rules{AGENT}", "rules": "", "plots": ""}, "rules"),
         ({"lab__own": f"from tools import rules{AGENT}", "tools__rules": ""}, "tools__rules"),
         (
@@ -73,6 +44,27 @@ def test_an_edit_of_a_module_that_the_class_imports(write, tmp_path, files, help
     write(**{helper: f"{files[helper]}\n# edited"})
     with pytest.raises(ValueError, match=f"{helper.replace('__', '.')} has changed"):
         sweep(tmp_path / "out", [own.Forward])
+    write(**{helper: files[helper]})
+    sweep(tmp_path / "out", [own.Forward])
+
+
+SHOP = """
+import clickgym
+
+class Shop(clickgym.envs.CascadeModel):
+    short = "Shop"
+
+clickgym.register_click_model("ShopRank-v0", Shop)
+"""
+
+
+def test_an_edit_of_your_click_model(write, tmp_path):
+    write(shop=SHOP)
+    envs, out = ["shop:ShopRank-v0:attraction=[0.5,0.2],n_positions=1"], tmp_path / "out"
+    clickgym.sweep(envs, ["Random"], 10, 1, out=out, n_jobs=1, progress=False)
+    write(shop=f"{SHOP}# edited")
+    with pytest.raises(ValueError, match=r"env shop:.* because shop has changed"):
+        clickgym.sweep(envs, ["Random"], 10, 1, out=out, n_jobs=1, progress=False)
 
 
 @pytest.mark.parametrize("name", ["Forward.shift", "ALPHA", "rules.BETA"])
@@ -117,27 +109,26 @@ class Mine(Random):
 sweep = clickgym.sweep(["PBMRank-v0"], [Mine], 10, RUNS, out="out", n_jobs=1, progress=False)
 print(sweep.rows["run"].n_unique())
 """
+EDITS = {
+    "Mine has changed": ("Random):", "Random):  # edited"),
+    "order has changed": ("order(): ...", "order(): return 1"),
+    "__main__:SIZE has changed": ("SIZE = 1", "SIZE = 2"),
+}
+"""Of the script, by what is said of them."""
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "what"),
-    [
-        ("RUNS = 1", "RUNS = 2", None),
-        ("Random):", "Random):  # edited", "Mine has changed"),
-        ("order(): ...", "order(): return 1", "order has changed"),
-        ("SIZE = 1", "SIZE = 2", "__main__:SIZE has changed"),
-    ],
-)
-def test_of_a_script_the_class_counts(tmp_path, old, new, what):
+def test_of_a_script_the_class_counts(tmp_path):
     """And what its text names, so that the script may ask for more runs."""
-    for text in (SCRIPT, SCRIPT.replace(old, new)):
-        (tmp_path / "study.py").write_text(text)
+
+    def play(*edit):
+        (tmp_path / "study.py").write_text(SCRIPT.replace(*edit))
         command = [sys.executable, "study.py"]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    if what is None:
-        assert done.stdout == "2\n"
-    else:
-        assert what in done.stderr.splitlines()[-1]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+
+    assert play("", "").stdout == "1\n"
+    for what, edit in EDITS.items():
+        assert what in play(*edit).stderr.splitlines()[-1]
+    assert play("RUNS = 1", "RUNS = 2").stdout == "2\n"
 
 
 def test_a_notebook_has_no_file(tmp_path, monkeypatch):

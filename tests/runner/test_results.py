@@ -4,10 +4,8 @@ damage and several commands do no harm.
 
 import importlib
 import json
-import os
 import re
 import shutil
-import sys
 from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
@@ -17,7 +15,6 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import clickgym
-from clickgym.__main__ import main
 from clickgym.agents import EpsilonGreedy
 from clickgym.envs import load_instance
 from clickgym.envs.result import TIMED
@@ -165,49 +162,6 @@ def test_what_cannot_be_compared_needs_a_new_folder(tmp_path):
         sweep(tmp_path, **FIRST | {"agents": unknown})
 
 
-OWN = """
-from clickgym.agents import Random
-from clickgym.envs import CascadeModel
-import clickgym
-
-class Mine(Random):
-    pass
-
-class Shop(CascadeModel):
-    short = "Shop"
-
-clickgym.register_click_model("ShopRank-v0", Shop)
-"""
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "PBMRank-v0 --agents changing:Mine",
-        "changing:ShopRank-v0:attraction=[0.5,0.2],n_positions=1 --agents Random",
-    ],
-)
-def test_changed_source_of_an_own_class(words, tmp_path, monkeypatch, played, capsys):
-    monkeypatch.chdir(tmp_path)
-    words = ["run", *words.split(), "--horizon", "10", "--runs", "1", "--out", "out", "--jobs", "1"]
-    changed = f"{OWN}added = 1"
-    for text, more, code, count in (
-        (OWN, [], 0, 1),
-        (changed, [], 2, 1),
-        (OWN, [], 0, 1),
-        (changed, ["--overwrite"], 0, 2),
-    ):
-        (tmp_path / "changing.py").write_text(text)
-        sys.modules.pop("changing", None)
-        clickgym.envs.UserModel.classes.pop("Shop", None)
-        importlib.import_module("gymnasium").registry.pop("ShopRank-v0", None)
-        importlib.invalidate_caches()
-        assert main([*words, *more]) == code
-        assert played.count == count
-        told = "needs another label, because changing has changed; choose another folder"
-        assert (told in capsys.readouterr().err) == (code == 2)
-
-
 def test_a_file_that_an_argument_names(tmp_path):
     """As that of a trained model."""
     file = tmp_path / "users.json"
@@ -255,20 +209,6 @@ def test_what_cannot_be_joined(whole, tmp_path):
     sweep(b, **FIRST, checkpoints=[300], overwrite=True)
     with pytest.raises(ValueError, match=r"b cannot be shown with .*whole.*: checkpoints is \["):
         numbers(whole, b)
-
-
-class Moves(EpsilonGreedy):
-    """Goes to another folder."""
-
-    def rank(self, observation):
-        os.chdir("/")
-        return super().rank(observation)
-
-
-def test_a_folder_is_that_of_the_call(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    sweep("out", **FIRST | {"agents": {"mine": Moves}})
-    assert (tmp_path / "out" / "results.parquet").exists()
 
 
 class Failing(EpsilonGreedy):

@@ -8,72 +8,55 @@ import importlib
 import subprocess
 import sys
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 
 import clickgym
 from clickgym.runner.workers import Progress
-
-MODULE = """
-    from clickgym.agents import Agent
-
-    class Forward(Agent):
-        def __init__(self, n_items, n_positions, *, seed=None):
-            self.ranking = list(range(n_positions))
-
-        def rank(self, observation):
-            return self.ranking
-
-        def update(self, observation, ranking, clicks, reward): ...
-"""
+from tests.runner.conftest import AGENT
 
 
-@pytest.fixture
-def write(tmp_path, monkeypatch):
-    """Write a module and import it anew."""
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # two edits in one second are not one
-
-    def write(name, text):
-        (tmp_path / f"{name}.py").write_text(text)
-        importlib.invalidate_caches()
-        monkeypatch.delitem(sys.modules, name, raising=False)
-        return importlib.import_module(name)
-
-    return write
+def imported(write, name, text):
+    """A module of your own, imported anew."""
+    write(**{name: text})
+    sys.modules.pop(name, None)
+    return importlib.import_module(name)
 
 
-def rank_with(write, text):
-    return write("edited_agent", dedent(MODULE.replace("list(range(n_positions))", text))).Forward
+def agent_of(write, shown):
+    text = AGENT.replace("list(range(n_positions))", shown)
+    return imported(write, "edited_agent", text).Forward
+
+
+def regret_of(agent, n_jobs):
+    results = clickgym.sweep(["PBMRank-v0"], {"it": agent}, 50, 2, n_jobs=n_jobs)
+    return results.frame["regret"].to_list()
+
+
+UP, DOWN = [0, 1, 2, 3, 4], [4, 3, 2, 1, 0]
 
 
 def test_one_job_and_two_play_an_edited_class(write):
     """After its import anew: worker processes of an earlier sweep do not play its old text."""
     regret = []
-    for shown in ("[0, 1, 2, 3, 4]", "[4, 3, 2, 1, 0]"):
-        agent = rank_with(write, shown)
-        for n_jobs in (1, 2):
-            results = clickgym.sweep(["PBMRank-v0"], {"it": agent}, 50, 2, n_jobs=n_jobs)
-            regret.append(results.frame["regret"].to_list())
+    for shown in (UP, DOWN):
+        agent = agent_of(write, f"{shown}")
+        regret += [regret_of(agent, n_jobs) for n_jobs in (1, 2)]
     assert regret[0] == regret[1] != regret[2] == regret[3]
 
 
-@pytest.mark.parametrize("name", ["Forward.shown", "SHOWN", "settings.SHOWN"])
-def test_one_job_and_two_play_the_values_that_the_caller_has_set(write, name):
+def test_one_job_and_two_play_the_values_that_the_caller_has_set(write):
     """As attributes of a class, of its module, and of a module that this imports."""
-    write("settings", "SHOWN = None")
-    text = MODULE.replace("class Forward(Agent):", "class Forward(Agent):\n        shown = None")
+    settings = imported(write, "settings", "SHOWN = None")
+    text = AGENT.replace("shift = 0", "shown = None")
     text = text.replace("list(range(n_positions))", "self.shown or SHOWN or settings.SHOWN")
-    own = write("set_agent", dedent(f"    import settings\n    SHOWN = None\n{text}"))
-    *owners, attribute = name.split(".")
-    owner, regret = getattr(own, owners[0]) if owners else own, []
-    up, down = [0, 1, 2, 3, 4], [4, 3, 2, 1, 0]
-    for n_jobs, shown in ((1, down), (2, down), (2, up)):
-        setattr(owner, attribute, shown)
-        results = clickgym.sweep(["PBMRank-v0"], {"it": own.Forward}, 50, 2, n_jobs=n_jobs)
-        regret.append(results.frame["regret"].to_list())
-    assert regret[0] == regret[1] != regret[2]
+    own = imported(write, "set_agent", f"import settings\nSHOWN = None\n{text}")
+    for owner, attribute in ((settings, "SHOWN"), (own, "SHOWN"), (own.Forward, "shown")):
+        regret = []
+        for n_jobs, shown in ((1, DOWN), (2, DOWN), (2, UP)):
+            setattr(owner, attribute, shown)
+            regret.append(regret_of(own.Forward, n_jobs))
+        assert regret[0] == regret[1] != regret[2], attribute
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
@@ -81,7 +64,7 @@ def test_a_bar_of_sessions(write, monkeypatch, capsys, n_jobs):
     """In a terminal, also of what other processes play."""
     for setting in ("TTY_COMPATIBLE=1", "TERM=xterm"):
         monkeypatch.setenv(*setting.split("="))
-    agent = rank_with(write, "[0, 1, 2, 3, 4]")
+    agent = agent_of(write, f"{UP}")
     clickgym.sweep(["PBMRank-v0"], {"it": agent, "Random": "Random"}, 50, 2, n_jobs=n_jobs)
     shown = capsys.readouterr().err
     assert "4 of 4 runs" in shown
@@ -90,7 +73,7 @@ def test_a_bar_of_sessions(write, monkeypatch, capsys, n_jobs):
 
 @pytest.mark.slow
 def test_exit_in_a_worker(write):
-    agent = write("edited_agent", dedent(MODULE.replace("self.ranking\n", "exit(3)\n"))).Forward
+    agent = imported(write, "edited_agent", AGENT.replace("self.ranking\n", "exit(3)\n")).Forward
     with pytest.raises(clickgym.AgentError, match="Forward in PBMRank-v0, step 1: SystemExit: 3"):
         clickgym.sweep(["PBMRank-v0"], {"it": agent}, 50, 2, n_jobs=2)
 

@@ -1,0 +1,37 @@
+"""Modules of your own, and an agent for them."""
+
+import importlib
+import sys
+
+import pytest
+
+AGENT = """
+from clickgym.agents import Agent
+
+class Forward(Agent):
+    shift = 0
+
+    def __init__(self, n_items, n_positions, *, seed=None):
+        self.ranking = list(range(n_positions))
+
+    def rank(self, observation):
+        return self.ranking
+
+    def update(self, observation, ranking, clicks, reward): ...
+"""
+
+
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    """Write modules of your own below a folder on the path."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # two edits in one second are not one
+
+    def write(**files):
+        for name, text in files.items():
+            file = tmp_path / f"{name.replace('__', '/')}.py"
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(text)
+        importlib.invalidate_caches()
+
+    return write
