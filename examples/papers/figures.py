@@ -1,4 +1,4 @@
-"""What the figures of the scripts in this folder share: panels, bands and the looks of agents."""
+"""Panels, bands and the colours of agents, shared by the figures in this folder."""
 
 from __future__ import annotations
 

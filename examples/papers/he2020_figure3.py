@@ -2,13 +2,13 @@
 
 He et al. 2020, figure 3.
 
-The paper counts clicks of visitors of Taobao who clicked at least once, in lists of 12. Its log is
-not published. It calls an item below the last click pseudo-exposed, because the user may not have
-seen it.
+The paper counts the clicks of Taobao visitors who clicked at least once, in lists of 12 items. Its
+log is not published. The paper calls an item below the last click pseudo-exposed, because the user
+may not have seen it.
 
-Here the shares are exact for the user browsing model of each query of web search, with its
-production list of 10. Nothing is sampled. Web search is another kind of page, on which more people
-click last at the top. So we do not test the paper's counts. They stand beside ours.
+Here the shares are computed exactly, not sampled, from the user browsing model of each web search
+query, with its production list of 10 items. Web search is a different kind of page, on which more
+people click last at the top, so we show the paper's counts beside ours but do not test them.
 """
 
 from __future__ import annotations

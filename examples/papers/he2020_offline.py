@@ -2,27 +2,28 @@
 
     python examples/papers/he2020_offline.py
 
-UBM-IPS is the estimator that He et al. 2020 (section 6.1, equation 10) propose, and use for the
-offline part of their comparison. Here a policy logs random lists of simulated users. From the log,
-each estimator says how many clicks per session another list would get. The simulator knows the
-right number, so the program prints the mean squared error of each estimator.
+UBM-IPS is the estimator that He et al. 2020 (section 6.1, equation 10) propose and use for the
+offline part of their comparison. Here a policy shows random lists to simulated users and logs their
+clicks. From this log, each estimator says how many clicks per session another list would get. The
+simulator knows the right number, so the program prints the mean squared error of each estimator.
 
-*What the paper reports and this program cannot repeat*: on 180,000 records of Taobao, which are not
-public, UBM-IPS has a mean squared error of 0.1754, and IPS 0.1943. Nobody knows whether the users
-there follow the UBM. Users here do: their parameters are those of a real search query. So the
-program shows what UBM-IPS gains where its assumption holds, and nothing else.
+*What this program cannot repeat*: on 180,000 records of Taobao, which are not public, the paper
+reports a mean squared error of 0.1754 for UBM-IPS, and of 0.1943 for IPS. Nobody knows whether the
+users there follow the UBM. The users here do, with the parameters of a real search query. So the
+program only shows what UBM-IPS gains where its assumption holds.
 
-*IPS* weights sessions: those that show the list count, over the probability of the list. The paper
-does not define its IPS. *PBM-IPS* (Li et al., KDD 2018), which is not in the paper, and *UBM-IPS*
-weight clicks. A click on item a counts ⟨w, Φ(a)⟩ / ⟨w, π(a)⟩: how often the new policy Φ has a
-examined, over how often the logging policy π has. In the UBM the examination w depends on the last
-click above, so ⟨w, Φ(a)⟩ depends on the estimates of the items above a. All clicks on a have the
-same weight. So the sum is what users of the click model click whose attractions are the clicks on
-the items over the examinations that the log expects of them.
+*IPS* weights sessions: only sessions that show the list count, each divided by the probability of
+the list. The paper does not define its IPS. *PBM-IPS* (Li et al., KDD 2018), which is not in the
+paper, and *UBM-IPS* weight clicks. A click on item a counts ⟨w, Φ(a)⟩ / ⟨w, π(a)⟩: how often users
+examine a under the new policy Φ, divided by how often they do under the logging policy π. In the
+UBM, the examination w depends on the last click above, so ⟨w, Φ(a)⟩ depends on the estimates for
+the items above a. All clicks on a have the same weight. So the weighted sum equals the expected
+clicks in a click model whose attraction of each item is its number of clicks in the log, divided by
+its expected number of examinations there.
 
 As in the paper, π(a) are the frequencies in the log, and EM estimates w. The paper draws the clicks
-above a position at random, and this program takes their expectation; it takes an estimated
-attraction above 1 as 1.
+above a position at random, where this program computes their expectation. It lowers an estimated
+attraction above 1 to 1.
 
 Source of PBM-IPS: Li, Abbasi-Yadkori, Kveton, Muthukrishnan, Vinay, Wen, *Offline evaluation of
 ranking policies with click models*, KDD 2018.

@@ -2,25 +2,25 @@
 
 He et al. 2020, table 1 and figure 4.
 
-The paper's users are 180,000 logged visits of Taobao, which are not published. Its CTRs are
-estimates from that log. So we do not test its numbers. We test its orders on other users. Our users
-click with probabilities that are linear in features. In three instances of the family linear, the
-features are drawn at random, and each instance has the examination of a shipped query. We count
-clicks (CTR_sum), or compute the probability of at least one (CTR_set). CTR_set is the optimum less
-the regret, and all agents have the same optimum, so that chance enters a comparison through nothing
-but the lists shown. The examination of Taobao's page lies between 0.17 and 0.55. That of our
-queries depends more on the position.
+The paper's users are 180,000 logged visits to Taobao, which are not published, and its CTRs are
+estimates from that log. So we do not test its numbers. Instead, we test on other users whether the
+agents come in the same order. Our users click with probabilities that are linear in features. In
+three instances of the family linear, the features are drawn at random, and each instance has the
+examination of a shipped query. We count clicks (CTR_sum), or compute the probability of at least
+one click (CTR_set). CTR_set is the optimum minus the regret, and all agents have the same optimum,
+so chance enters a comparison only through the lists shown. The examination on Taobao's page lies
+between 0.17 and 0.55. In our queries, it depends more on the position.
 
-On our three instances the best list has about 0.1 % more CTR_set than C2UCB. That leaves no room
-for a lead over C2UCB, so we do not test such leads. Nor do we test how fast agents converge. Three
-kinds of users are too few for it, and a curve near its end moves by chance alone.
+On our three instances, the CTR_set of the best list is only about 0.1 % above that of C2UCB. This
+leaves no room for a lead over C2UCB, so we do not test such leads. We do not test how fast agents
+converge either, because three kinds of users are too few, and the end of a curve moves by chance.
 
-The paper does not say how features were scaled. Of the parameters it says "Theoretical optimal
+The paper does not say how features were scaled. About the parameters it says "Theoretical optimal
 parameters are used in experiments." (section 6.2). For each agent and K we try five values of α:
-the theorem's and 0, 0.1, 0.3 and 1. Half of the runs choose the best one, and the other half
+the theorem's, and 0, 0.1, 0.3 and 1. Half of the runs choose the best value, and the other half
 measure it. PBM-UCB learns an attraction for each of the 1,000 items of the family. PBM-LinUCB is
-not in the paper. K, the 12 candidates and 10 features are the paper's. 100,000 sessions cover its
-figure 4.
+not in the paper. K, the 12 candidates and the 10 features are the paper's, and 100,000 sessions
+cover its figure 4.
 """
 
 from __future__ import annotations

@@ -2,13 +2,13 @@
 
 Lagrée et al. 2016, section 4 and theorem 6.
 
-We had the paper's text up to theorem 11, but not its experiments. No simulation decides its
-theorems. So this page tests nothing.
+We had the paper's text up to theorem 11, but not its experiments, and no simulation can decide its
+theorems. So this page compares regret with the bound, and tests no statement.
 
-The users are the instance lagree2016-small, one query of web search with many runs, and the first
+The users are the instance lagree2016-small, one web search query with many runs, and the first
 eight shipped queries. We may not ship the paper's advertisements (KDD Cup 2012). Agents that
-require the examination know that of the model that plays. PBM-UCB has ε = 0, and the theorem has ε
-> 0. Horizon and runs are our choice.
+require the examination are told the true one. PBM-UCB has ε = 0, where the theorem has ε > 0. The
+horizon and the number of runs are our choice.
 """
 
 from __future__ import annotations

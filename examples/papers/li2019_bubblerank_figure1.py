@@ -2,20 +2,20 @@
 
 Li et al. 2019 (BubbleRank), figure 1.
 
-The paper draws 100 frequent queries of the Yandex log. We have 60 published queries. They have 5
-million sessions and ten runs, as in the paper. The paper's production list is the most frequent
-list of a query. For a published query we have one logged page, and take its list.
+The paper draws 100 frequent queries from the Yandex log. We have 60 published queries, and give
+each 5 million sessions and ten runs, as in the paper. The paper's production list is the most
+frequent list of a query. For a published query we only have one logged page, and take its list.
 
 The reward in the DCM is the abandonment click, as in the paper. The paper prints the examination as
-a product of (1 - v(i)) α, which is a misprint. Ours is the model of Guo et al. 2009. The paper
-calls the list sorted by attraction optimal. In the DCM it is not always the best list. So we test
+a product of (1 - v(i)) α, which is a misprint; we use the model of Guo et al. 2009. The paper calls
+the list sorted by attraction optimal, but in the DCM it is not always the best list. So we judge
 whether an agent learns by its regret against the sorted list, R*.
 
-The paper does not say what CascadeKL-UCB learns from several clicks. We test it in both readings.
+The paper does not say what CascadeKL-UCB learns from several clicks, so we test both readings.
 
-BatchRank runs as Zoghi et al. print it, with one mended line. The line matters here, because there
-are as many items as positions: the printed line 16 would then never start a second stage. The code
-that its authors published has other constants. The paper does not say which version it ran.
+BatchRank runs as Zoghi et al. print it, with one line mended. The line matters here because there
+are as many items as positions: the printed line 16 would never start a second stage. The code that
+its authors published has other constants, and the paper does not say which version it ran.
 """
 
 from __future__ import annotations

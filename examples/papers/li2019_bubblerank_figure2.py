@@ -2,18 +2,18 @@
 
 Li et al. 2019 (BubbleRank), figure 2.
 
-The queries and the production lists are not those of the paper. The number of violations depends
-above all on how many pairs of the production list are wrong, and the paper does not print this. We
-have 60 published queries. The paper's production list is the most frequent list of a query. That of
-a published query is one logged page.
+Our queries and production lists differ from the paper's. The number of violations depends above all
+on how many pairs in the production list are in the wrong order, which the paper does not print. We
+have 60 published queries. The paper's production list is the most frequent list of a query; ours is
+one logged page.
 
-The paper does not say what CascadeKL-UCB learns from several clicks. We test it in both readings.
-BatchRank runs as printed, with one mended line (see figure 1, which has the same runs). In the
-first 100 sessions we tell the agents that 5 million will follow, as in the paper.
+The paper does not say what CascadeKL-UCB learns from several clicks, so we test both readings.
+BatchRank runs as printed, with one line mended (see figure 1, which has the same runs). In the
+first 100 sessions we tell the agents that the horizon is 5 million, as in the paper.
 
-Violations in the end are rare. A single unsafe final list among a hundred queries would make their
-mean grow linearly. So we count queries. If none of 60 has an unsafe final list, up to 6 % of all
-queries can still have one.
+At the end, violations are rare. A single unsafe final list among a hundred queries would make the
+mean number of violations grow linearly, so we count queries instead. Even if none of 60 queries has
+an unsafe final list, up to 6 % of all queries may still have one.
 """
 
 from __future__ import annotations

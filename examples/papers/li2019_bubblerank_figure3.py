@@ -3,14 +3,14 @@ position.
 
 Li et al. 2019 (BubbleRank), figure 3.
 
-In the first experiment the paper has 100 queries. We have ten random lists for each of 60 published
-queries, and one run of each.
+In the first experiment, the paper has 100 queries. We have ten random lists for each of the 60
+published queries, and run each list once.
 
-In the second experiment the users are the paper's own. The best one of ten items stands last, where
-users examine it with probability 0.5^i. The paper prints the base list as (2, …, K-1, 1). We read
-(2, …, K, 1). Section 5.1 says that the paper measures performance at the top five positions, so we
-test their regret. The regret of all ten positions stands beside it, because the paper does not say
-which of the two its figure has. The bounds are ours.
+In the second experiment, the users are the paper's own. The best of ten items is at the last
+position, which users examine with probability 0.5^i. The paper prints the base list as
+(2, …, K-1, 1), which we read as (2, …, K, 1). Section 5.1 says that the paper measures performance
+at the top five positions, so we test the regret of these. We also show the regret of all ten
+positions, because the paper does not say which of the two is in its figure. The bounds are ours.
 """
 
 from __future__ import annotations

@@ -2,16 +2,16 @@
 
 Li and de Rijke 2019, figure 1.
 
-The paper draws 100 frequent queries of the Yandex log. We have 60 published ones. Other people
-fitted their models, so levels of regret differ. In every second epoch of 10,000 sessions three
-items outside of the top three attract with 0.9, as in the paper. A seed of each query draws these
-three at random. K = 3 of 10 items, 100,000 sessions, ten runs, ε, γ and τ are the paper's.
-CascadeSWUCB counts examinations for both its mean and its width. The printed lines 19 to 24 mix
-displays and examinations.
+The paper draws 100 frequent queries from the Yandex log. We have 60 published queries, whose models
+other people fitted, so the levels of regret differ. In every second epoch of 10,000 sessions, three
+items outside the top three have an attraction of 0.9, as in the paper. They are drawn at random,
+with a seed for each query. K = 3 of 10 items, 100,000 sessions, ten runs, ε, γ and τ are the
+paper's. CascadeSWUCB counts examinations for both its mean and its width, where the printed lines
+19 to 24 mix displays and examinations.
 
 If users change at a constant rate, the regret of every algorithm grows linearly. So we test the
-sentences about linear and sub-linear regret as the theorems have it, with ten epochs whose length
-grows with n. These tests have three runs. We tell each agent n, so that γ and τ follow it.
+sentences about linear and sub-linear regret in the sense of the theorems, with ten epochs whose
+length grows with n. These tests have three runs. We tell each agent n, so that γ and τ follow it.
 """
 
 from __future__ import annotations

@@ -2,14 +2,14 @@
 
 Li and de Rijke 2019, figure 2.
 
-The paper picks 20 queries of its 100 and does not name them. Here are the first 20 of the 60
-published ones. Changes, constants, horizon and runs are those of figure 1.
+The paper picks 20 of its 100 queries and does not name them. We take the first 20 of the 60
+published queries. Changes, constants, horizon and runs are the same as in figure 1.
 
-BubbleRank needs a production list, and the paper does not say which list it had. Here it re-ranks
-all ten items from the query's production list, and users see the first three. It also runs with ten
-epochs whose length grows with n.
+BubbleRank needs a production list, and the paper does not say which one it used. Here BubbleRank
+re-ranks all ten items from the query's production list, and users see the first three. It also runs
+with ten epochs whose length grows with n.
 
-What the paper says of the other agents, it says of figure 1, too, where we test it.
+What the paper says about the other agents, it also says about figure 1, where we test it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What the scripts in this folder share: curves, intervals, verdicts and a page.
+"""Curves, intervals, verdicts and pages, shared by the scripts in this folder.
 
-A script is an experiment of a paper, and defines these functions:
+A script repeats one experiment of a paper, and defines these functions:
 
     play(options)        play the sweeps (`played`); return what is kept of each (`compact`)
     draw(results)        the figure
@@ -9,7 +9,7 @@ A script is an experiment of a paper, and defines these functions:
     table(results)       optional: a title, and rows of which the first is the header
     seen(results)        optional: sentences of ours
 
-``results`` has the `Curves` of each part by its name. The docstring of a script is a title, the
+``results`` maps the name of each part to its `Curves`. The docstring of a script has a title, the
 paper, and what differs here.
 """
 

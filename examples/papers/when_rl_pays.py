@@ -2,11 +2,11 @@
 
 Users of Du et al. 2024.
 
-Clicks change what users do later. Regret is the exact loss of each list by Q*. The planner is told
-how long users stay in the mean, and the discount tells RL algorithms. Bandits need neither.
-CascadeKLUCB does not see the state of the user, and all others do. BanditByState is one
-CascadeKLUCB for each state. A2C:gamma=0 does not plan. RL algorithms play a tenth of the sessions.
-This page quotes no sentence of the paper, and tests nothing.
+Clicks change what users do later. Regret is the exact loss of each list, computed from Q*. The
+planner is told how long users stay on average, and the discount tells RL algorithms the same.
+Bandits need neither. All agents but CascadeKLUCB see the state of the user. BanditByState is one
+CascadeKLUCB for each state, and A2C:gamma=0 does not plan. RL algorithms get a tenth of the
+sessions. This page quotes no sentence of the paper, so it tests none.
 """
 
 from __future__ import annotations

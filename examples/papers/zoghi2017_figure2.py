@@ -2,17 +2,17 @@
 
 Zoghi et al. 2017, figures 1 and 2.
 
-A co-author fitted the 60 published queries from the same log. They are probably those of the paper,
-which is not proven. The shipped queries are others. Five of ten positions, ten million sessions and
-ten runs are the paper's. It does not say what CascadeKL-UCB learns from several clicks. We test it
-in both readings.
+A co-author fitted the 60 published queries from the same log. They are probably the queries of the
+paper, but this is not certain. The shipped queries are different ones. Five of ten positions, ten
+million sessions and ten runs are the paper's. The paper does not say what CascadeKL-UCB learns from
+several clicks, so we test both readings.
 
-BatchRank runs as printed, with one mended line: a batch with as many items as positions goes on to
-its next stage. Its stages take 16 · 4^l · log T displays, so its curve depends much on the
-constants. The code that its authors published has others.
+BatchRank runs as printed, with one line mended: a batch with as many items as positions goes on to
+its next stage. Its stages take 16 · 4^l · log T displays, so its curve depends strongly on the
+constants. The code that its authors published has other constants.
 
-Values of single queries near two million sessions come from runs of their own. On the published
-queries these are fewer than ten.
+Values of single queries near two million sessions come from separate runs. On the published
+queries, there are fewer than ten of these.
 """
 
 from __future__ import annotations
