@@ -50,18 +50,11 @@ def sequences():
     yield convex + convex[::-1]
 
 
-def observe(agent, observations, check=lambda: None):
-    """Of one item at one position."""
-    for click in observations:
-        agent.update(None, agent.rank(None), [click])
-        check()
-
-
 @pytest.mark.parametrize("observations", list(sequences()))
 def test_the_statistic_by_hulls_is_that_of_a_full_scan(observations):
     agent = GLRCascadeKLUCB(1, 1, horizon=10**9, delta=1e-299, seed=0)
     for n, click in enumerate(observations, 1):
-        observe(agent, [click])
+        agent.update(None, agent.rank(None), [click])
         if n > 1:
             scanned = max(glr_statistics(observations[:n]).max(), 0.0)
             found = statistic(agent.state, 0, n, sum(observations[:n]))
@@ -81,26 +74,6 @@ def test_restarts_follow_the_reference_where_users_change(feedback):
     follow(agent, reference, changing, 800)
     assert agent.state.restart_steps[: agent.state.n_restarts[0]].tolist() == reference.restarts
     assert len(reference.restarts) >= 4
-
-
-def test_a_restart_forgets_all():
-    """After it, the next restart comes as soon as a new agent's."""
-    agent, new = (GLRCascadeKLUCB(1, 1, horizon=100_000, seed=0) for _ in range(2))
-    observe(agent, [0] * 5000)
-    waits = []
-    for one, clicks in (
-        (agent, [1] * 500),
-        (agent, [0] * 30 + [1] * 500),
-        (new, [0] * 30 + [1] * 500),
-    ):
-        before = one.state.n_restarts[0]
-        for session, click in enumerate(clicks):
-            observe(one, [click])
-            if one.state.n_restarts[0] > before:
-                waits.append(session)
-                break
-    assert len(waits) == 3
-    assert waits[1] == waits[2]
 
 
 # ------------------------------------------------------------------------------- forced exploration

@@ -240,6 +240,7 @@ def test_regret_that_is_unknown_of_one_agent_is_shown_of_none(capsys, tmp_path):
     assert "Negative differences favour a." in latex
     results.report(tmp_path)
     assert "Total reward after" in capsys.readouterr().out
+    assert "cumulative regret" not in (tmp_path / "regret.svg").read_text()
 
 
 def test_last_step_decides():
