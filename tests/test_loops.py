@@ -8,17 +8,14 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import gymnasium as gym
 import pytest
 
 import clickgym
+from tests.helpers.pages import blocks, page
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGE = (ROOT / "docs" / "wrappers.md").read_text(encoding="utf-8")
-PART = PAGE.partition("## Other libraries")[2]
-CODE = re.findall(r"```python\n(.*?)```", PART, flags=re.DOTALL)
+CODE = blocks(page("docs/wrappers").partition("## Other libraries")[2], "python")
 LOOPS = "needs the libraries of make test-slow"
 
 

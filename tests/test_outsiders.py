@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 import warnings
-from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -24,15 +23,12 @@ from gymnasium.wrappers import (
 )
 
 from clickgym.envs import ItemByItem, ScoresAction
+from tests.helpers.pages import blocks, page
 from tests.helpers.slow import slow
 
 pytestmark = pytest.mark.uncompiled
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGE, REWARD, _ = re.split(
-    "## Another reward|## Other libraries",
-    (ROOT / "docs" / "wrappers.md").read_text(encoding="utf-8"),
-)
+PAGE, REWARD, _ = re.split("## Another reward|## Other libraries", page("docs/wrappers"))
 PROGRAMS = re.findall(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", PAGE, flags=re.DOTALL)
 NEEDS = {"stable_baselines3": "stable_baselines3", "sb3_contrib": "sb3_contrib"}
 NEEDS |= {"RecordVideo": "moviepy"}
@@ -89,14 +85,11 @@ def test_programs_of_the_page(code, shown, tmp_path, monkeypatch, capsys):
 def test_another_reward_prints_what_the_page_shows(program, tmp_path):
     """Its programs end with the tables below them; the orders by reward and by regret differ."""
     script = []
-    for code in re.findall(r"```python\n(.*?)```", REWARD, flags=re.DOTALL):
+    for code in blocks(REWARD, "python"):
         if file := re.match(r"# (\w+\.py)\n", code):
             (tmp_path / file[1]).write_text(code, encoding="utf-8")
         else:
             script.append(code.replace("2_000, 5)", "2_000, 5, n_jobs=1)"))
     (tmp_path / "page.py").write_text("".join(script), encoding="utf-8")
     printed = program(tmp_path / "page.py", folder=tmp_path).splitlines()
-    shown = [
-        table.splitlines() for table in re.findall(r"```text\n(.*?)```", REWARD, flags=re.DOTALL)
-    ]
-    assert printed == [line for table in shown for line in table]
+    assert printed == "".join(blocks(REWARD, "text")).splitlines()

@@ -3,26 +3,16 @@
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import clickgym
+from tests.helpers.pages import ROOT, blocks, commands, page
 
-ROOT = Path(__file__).resolve().parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-LOOP, AGENT, LEARNER, USERS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-PRINTED, TABLE, OWN_TABLE, LEARNED = re.findall(r"```text\n(.*?)```", README, flags=re.DOTALL)
-
-
-def commands_of(page):
-    """The commands that a page shows, each as a list of words without ``clickgym``."""
-    shell = "".join(re.findall(r"```sh\n(.*?)```", page, flags=re.DOTALL))
-    found = re.findall(r"^clickgym ((?:.*\\\n)*.*)\n", shell, re.MULTILINE)
-    return [re.sub(r"\\\n|#.*", " ", command).split() for command in found]
-
-
-COMPARED, OWN, *OF_LOGS = commands_of(README)
+README = page("README")
+LOOP, AGENT, LEARNER, USERS = blocks(README, "python")
+PRINTED, TABLE, OWN_TABLE, LEARNED = blocks(README, "text")
+COMPARED, OWN, *OF_LOGS = commands(README)
 
 
 def test_programs(capsys):

@@ -5,32 +5,13 @@ and print what the pages show.
 from __future__ import annotations
 
 import re
-import shlex
-from pathlib import Path
 
 import pytest
 
 import clickgym
+from tests.helpers.pages import blocks, commands, page, squeezed
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
-FIRST, IDEA = (
-    (DOCS / f"{page}.md").read_text(encoding="utf-8")
-    for page in ("first_comparison", "idea_to_table")
-)
-
-
-def blocks(page, language):
-    return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
-
-
-def commands(page):
-    """The words of each command after its name, and before the file to which it prints."""
-    for text in blocks(page, "sh"):
-        name, *words = shlex.split(text.partition(" > ")[0].replace("\\\n", " "))
-        if name == "clickgym":
-            yield words
-
-
+FIRST, IDEA = page("docs/first_comparison"), page("docs/idea_to_table")
 (AGENT,) = (code for code in blocks(FIRST, "python") if "class " in code)
 SCRIPT = "".join(code for code in blocks(FIRST, "python") if code != AGENT)
 IDEA_AGENT, *IDEA_SCRIPTS = blocks(IDEA, "python")
@@ -42,11 +23,6 @@ def small(words):
     command = " ".join(words).replace("--instances shipped ", "")
     few = re.sub(r"--horizon \S+ --runs \d+", "--horizon 50 --runs 2", command)
     return [*few.split(), "--jobs", "1"]
-
-
-def squeezed(text):
-    """The lines that say something, with single spaces: columns may be wider."""
-    return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
 
 
 @pytest.fixture

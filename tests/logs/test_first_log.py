@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
-from pathlib import Path
 
 import pytest
 
-PAGE = (Path(__file__).parents[2] / "docs" / "first_log.md").read_text(encoding="utf-8")
+from tests.helpers.pages import page, squeezed
+
+PAGE = page("docs/first_log")
 STEPS = [
     (kind, text, shown)
     for kind, text, shown in re.findall(
@@ -17,6 +18,7 @@ STEPS = [
     if kind == "python" or text.startswith("clickgym")
 ]
 TIME = r"\d+ ns$"
+"""It differs from machine to machine."""
 
 
 def take_steps(folder, program, printed, monkeypatch, changed):
@@ -34,11 +36,6 @@ def take_steps(folder, program, printed, monkeypatch, changed):
             words = shlex.split(text.replace("\\\n", " "))[1:]
             words += ["--jobs", "1"] * (words[0] == "run")
             yield printed(words, 100), shown
-
-
-def squeezed(text):
-    """The lines with single spaces, without the times, which differ from machine to machine."""
-    return [re.sub(TIME, "", " ".join(line.split())) for line in text.splitlines()]
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -59,7 +56,7 @@ def test_what_the_page_shows(tmp_path, program, printed, monkeypatch):
     """What each step prints, and the head of the log."""
     for found, shown in take_steps(tmp_path, program, printed, monkeypatch, {}):
         words = " ".join(found.split())
-        for line in squeezed(shown):
+        for line in squeezed(re.sub(TIME, "", shown, flags=re.MULTILINE)):
             assert line == "..." or line in words, line
     (head,) = re.findall(r"head -n 6 log.csv\n```\n\n```text\n(.*?)```", PAGE, re.DOTALL)
     assert (tmp_path / "log.csv").read_text(encoding="utf-8").startswith(head)
