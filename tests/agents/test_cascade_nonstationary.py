@@ -28,15 +28,6 @@ def test_ducb_survives_complete_forgetting():
         agent.update(None, ranking, rng.integers(0, 2, 2))
 
 
-def test_ducb_without_a_horizon_doubles_it():
-    """γ = 1 - 1 / (4 √n), n the largest power of 2 that is at most the session."""
-    agent = CascadeDUCB(5, 2, seed=0)
-    for session in range(2, 9):
-        agent.update(None, agent.rank(None), [0, 0])
-        n = 2 ** (session.bit_length() - 1)
-        assert agent.state.gamma[0] == pytest.approx(1 - 0.25 / n**0.5)
-
-
 # ------------------------------------------------------------------------------------- CascadeSWUCB
 
 
@@ -47,6 +38,3 @@ def test_swucb_memory_is_the_window(tau):
     clickgym.run(agent, ClickEnv(CascadeModel([0.5, 0.2, 0.1, 0.1], n_positions=2)), 2000, seed=0)
     assert sum(value.size for value in agent.state if isinstance(value, np.ndarray)) <= 2 * tau + 40
     assert agent.state.t[0] - agent.state.oldest[0] == tau - 1
-
-
-# ---------------------------------------------------------------------------------- what both share

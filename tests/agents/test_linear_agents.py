@@ -96,9 +96,3 @@ def test_a_cold_start_shows_every_list_of_equal_norms_alike(name):
         agent = CONTEXTUAL_AGENTS[name](4, 2, n_features=6, seed=seed, **told)
         shown.append(tuple(agent.rank({"features": features}).tolist()))
     assert_sampled_from({(i, j): 1 / 12 for i in range(4) for j in range(4) if i != j}, shown)
-
-
-# ------------------------------------------------------------------------------------------- regret
-
-
-# whose samples are biased in every model

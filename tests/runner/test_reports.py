@@ -35,12 +35,6 @@ def returned(folder):
         )
 
 
-@pytest.fixture(params=["returned", "folder", "parts"])
-def results(request, returned, folder):
-    sources = {"folder": folder, "parts": [returned.select(environments=[env]) for env in ENVS]}
-    return returned if request.param == "returned" else clickgym.Results(sources[request.param])
-
-
 # -------------------------------------------------------------------------------------- in Python
 
 
@@ -49,6 +43,9 @@ def test_results_of_a_folder_are_those_of_the_sweep(returned, folder):
     assert repr(returned) == repr(there)
     assert_frame_equal(returned.rows, there.rows)
     assert there.configs == returned.configs
+    parts = clickgym.Results([returned.select(environments=[env]) for env in ENVS])
+    for joined in (there, parts):
+        assert_frame_equal(joined.table(), returned.table())
     chosen = there.select(["Random", "TopRank"], ENVS[1:])
     assert (chosen.names("agent"), chosen.names("env")) == (["Random", "TopRank"], ENVS[1:])
     assert len(there.frame) == 4 * len(chosen.frame)
@@ -73,9 +70,9 @@ def test_an_agent_has_one_style_in_all_panels(returned):
     assert len({look[1:] for look in styles}) == 3
 
 
-def test_panels_curves_and_metrics(results):
+def test_panels_curves_and_metrics(returned):
     """A panel for each environment, and a row of panels for each metric."""
-    figure = results.plot()
+    figure = returned.plot()
     assert [panel.get_title() for panel in figure.axes[:2]] == [
         f"{env}\nmean over 2 instances" for env in ENVS
     ]
@@ -84,7 +81,7 @@ def test_panels_curves_and_metrics(results):
     assert labels[:2] == ["cumulative regret"] * 2
     assert figure.get_suptitle().endswith("over 2 instances with 3 runs each")
     ends = {line.get_label(): line.get_ydata()[-1] for line in figure.axes[1].lines}
-    table = results.table().filter(env=ENVS[1])
+    table = returned.table().filter(env=ENVS[1])
     wanted = {row["agent"]: row["regret"] for row in table.iter_rows(named=True)}
     assert "no regret: Oracle" in [text.get_text() for text in figure.axes[1].texts]
     assert ends == pytest.approx({name: wanted[name] for name in AGENTS[:3]})
@@ -96,10 +93,10 @@ def test_panels_curves_and_metrics(results):
         assert (min(heights), max(heights)) == pytest.approx((low, mean + half))
 
 
-def test_print_shows_the_table_and_report_needs_no_folder(results, capsys, tmp_path, monkeypatch):
+def test_print_shows_the_table_and_report_needs_no_folder(returned, capsys, tmp_path, monkeypatch):
     """What is printed has the first lines of the report; neither writes a file."""
     monkeypatch.chdir(tmp_path)
-    results = results.select(AGENTS[:3], ENVS[1:])
+    results = returned.select(AGENTS[:3], ENVS[1:])
     results.report()
     printed = capsys.readouterr().out.strip()
     assert str(results) == printed
@@ -111,11 +108,11 @@ def test_print_shows_the_table_and_report_needs_no_folder(results, capsys, tmp_p
     assert not [*tmp_path.iterdir()]
 
 
-def test_emphasis_names_and_width(results):
+def test_emphasis_names_and_width(returned):
     """A figure for a column of a paper: one's own line is thick and below those of the others, so
     that none is hidden, the labels stay, and the legend is below.
     """
-    results = results.select(AGENTS[:3], ENVS[1:])
+    results = returned.select(AGENTS[:3], ENVS[1:])
     names = {"TopRank": "ours", ENVS[1]: "position-based model"}
     arguments = {"names": names, "width": 3.3, "measures": ["regret"]}
     figure = results.plot(emphasis="TopRank", **arguments)
@@ -165,18 +162,18 @@ def test_a_figure_is_written_in_the_format_of_its_suffix(tmp_path):
         assert (tmp_path / name).read_bytes().startswith(beginning)
 
 
-def test_the_legend_is_in_the_order_of_the_lines(results):
+def test_the_legend_is_in_the_order_of_the_lines(returned):
     """From the top at the end, as they leave the panel."""
-    figure = results.select(AGENTS[:3], ENVS[1:]).plot(measures=["regret"])
+    figure = returned.select(AGENTS[:3], ENVS[1:]).plot(measures=["regret"])
     (axes,) = figure.axes
     ends = {line.get_label(): line.get_ydata()[-1] for line in axes.lines}
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert labels == sorted(ends, key=ends.get, reverse=True)
 
 
-def test_paired_curves(results):
+def test_paired_curves(returned):
     """Their ends are the differences of the table."""
-    results = results.select(AGENTS[1:], ENVS[1:])
+    results = returned.select(AGENTS[1:], ENVS[1:])
     (axes, *_) = results.plot(reference="Random").axes
     assert (axes.get_xscale(), axes.get_yscale()) == ("linear", "linear")
     ends = {line.get_label(): line.get_ydata()[-1] for line in axes.lines}
@@ -188,9 +185,9 @@ def test_paired_curves(results):
         assert (max(heights) - min(heights)) / 2 == pytest.approx(row["difference_ci95"])
 
 
-def test_metrics_are_drawn_per_session_of_a_window(results):
+def test_metrics_are_drawn_per_session_of_a_window(returned):
     """Not since session 1: the last point is the mean since the point before it, on linear axes."""
-    results = results.select(AGENTS[1:2], ENVS[1:])
+    results = returned.select(AGENTS[1:2], ENVS[1:])
     panels = results.plot().axes
     assert {panel.get_xscale() for panel in panels[1:]} == {"linear"}
     (line,) = panels[1].lines
