@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import gymnasium as gym
@@ -75,9 +76,20 @@ def vec_env(
         raise TypeError("n_envs and the arguments of an environment belong to gym.make_vec")
     if isinstance(streams, ClickVectorEnv):
         streams = RecordVectorRegret(streams)
-    envs = VecMonitor(StableBaselinesVecEnv(streams, actions))
+    envs = PicklableVecMonitor(StableBaselinesVecEnv(streams, actions))
     envs.seed(seed)
     return envs
+
+
+class PicklableVecMonitor(VecMonitor):
+    """A `VecMonitor` that can be pickled, and with it a model whose environment it is."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: it for name, it in vars(self).items() if name != "class_attributes"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.class_attributes = dict(inspect.getmembers(type(self)))  # as VecEnvWrapper has it
 
 
 class StableBaselinesVecEnv(VecEnv):

@@ -76,7 +76,9 @@ class _Recorded:
         """
         n_measured = self.meter.step
         last = n_measured if horizon is None else check_horizon(horizon)
-        if not 0 < last <= n_measured:
+        if not n_measured:
+            raise ValueError("no session was measured so far")
+        if last > n_measured:
             raise ValueError(
                 f"horizon is {last:,}, but only {n_measured:,} sessions were measured so far"
             )

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from pickle import PicklingError
 from typing import Any, Literal, NamedTuple
 
 import joblib
@@ -373,6 +374,8 @@ def _play_tasks(
             yield runs
     except BrokenExecutor as error:
         raise WorkerError(what_broke(error)) from None
+    except PicklingError as error:
+        raise TypeError(f"{what_broke(error)}; pass a file, or play here with n_jobs=1") from None
     finally:
         stop.set()
 

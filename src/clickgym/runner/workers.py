@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 from importlib import import_module
+from pickle import PicklingError
 from typing import Any, Self
 
 import joblib
@@ -60,7 +61,7 @@ def in_parallel(
     yield from results
 
 
-def what_broke(error: BrokenExecutor) -> str:
+def what_broke(error: BrokenExecutor | PicklingError) -> str:
     """Why a pool of worker processes broke, in a line: one died, or could not load its data."""
     if error.__cause__ is None or isinstance(error, TerminatedWorkerError):
         how = re.search(r"SIG[A-Z]+", str(error))

