@@ -4,6 +4,7 @@ import importlib
 import subprocess
 import sys
 
+import polars
 import pytest
 
 import clickgym
@@ -168,6 +169,7 @@ def test_a_sweep_returns_what_was_asked_and_its_folder_grows(tmp_path):
     counts = rows.group_by("agent", maintain_order=True).len().rows()
     assert counts == [("Random", 3), ("EpsilonGreedy", 2), ("TopRank", 3)]
     assert clickgym.Results(tmp_path).n_missing == 0
+    assert polars.read_parquet(tmp_path / "results.parquet").equals(clickgym.Results(tmp_path).rows)
 
 
 @pytest.mark.parametrize(

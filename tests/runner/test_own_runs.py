@@ -160,3 +160,12 @@ def test_worlds_that_one_agent_did_not_play_are_named():
     who = "LinearTS and TopRank did not play the same instances as Random"
     assert any(note.startswith(who) for note in in_words(clickgym.Results(runs)).notes)
     assert "did not play" not in clickgym.Results(runs[:2]).to_latex()
+
+
+def test_runs_of_one_checkpoint_stay_apart():
+    """Each result is a run, though its steps do not tell where it begins."""
+    runs = [clickgym.run("Random", "PBMRank-v0", T, seed=n, checkpoints=[T]) for n in range(3)]
+    assert clickgym.Results(runs).rows["run"].to_list() == [0, 1, 2]
+    longer = clickgym.run("Random", "PBMRank-v0", 2 * T, seed=9, checkpoints=[2 * T])
+    with pytest.raises(ValueError, match="different numbers of sessions"):
+        clickgym.Results([runs[0], longer])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -328,9 +327,10 @@ class Results:
     def are_in(self, folder: Path) -> bool:
         """Whether `write` has written these results into a folder already."""
         files = [folder / name for name in (f"{FIGURE}.png", f"{FIGURE}.svg", SUMMARY, ROWS)]
-        return all(file.exists() for file in files) and self.rows.equals(
-            polars.read_parquet(folder / ROWS)
-        )
+        if not all(file.exists() for file in files):
+            return False
+        is_same = self.rows.equals(polars.read_parquet(folder / ROWS))
+        return is_same and (folder / SUMMARY).read_text("utf-8") == self.table().write_csv()
 
     def __repr__(self) -> str:
         counts = {
@@ -392,21 +392,22 @@ def _join(parts: Sequence[Part]) -> tuple[polars.DataFrame, list[Config]]:
         where = f"sweep {place} of the list" if isinstance(part, Results) else str(part)
         frames.append(whole.rows)
         named += [(where, config) for config in whole.configs]
-    unlike = {repr(replace(config, seed=0)): (where, config) for where, config in named}
-    for (first, one), (second, other) in combinations(unlike.values(), 2):
+    for (first, one), (second, other) in combinations(named, 2):
         if fault := difference(one, other):
             raise ValueError(f"{second} cannot be shown with {first}: {fault}")
     if not frames:
         raise ValueError(f"{', '.join(map(str, parts))} hold no finished run yet")
+    each = polars.struct("env", "instance", "agent", "run")
+    frames = [rows.with_columns(begins=each.rle_id().diff().fill_null(1) > 0) for rows in frames]
     rows = polars.concat(frames, how="diagonal").select(polars.exclude(TIMED), *TIMED)
     is_single = col("sweep_seed").is_null()
     # A run that several folders have, with the same numbers, counts once.
-    measured = polars.struct(polars.exclude("run", "sweep_seed", *TIMED))
+    measured = polars.struct(polars.exclude("run", "sweep_seed", "begins", *TIMED))
     rows = rows.filter(is_single | measured.is_first_distinct())
-    # Single runs are numbered in their order: where the step does not increase, the next begins.
-    begins = (col("step").diff() <= 0).fill_null(value=False)
-    number = begins.cum_sum().over("env", "instance", "agent").cast(polars.Int64)
+    # Single runs are numbered in their order.
+    number = col("begins").cum_sum().over("env", "instance", "agent").cast(polars.Int64) - 1
     rows = rows.with_columns(run=polars.when(is_single).then(number).otherwise("run"))
+    rows = rows.drop("begins")
     _check_runs(rows.filter(col("step") == col("step").max().over(RUN)))
     return rows, [config for _, config in named]
 

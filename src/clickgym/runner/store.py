@@ -153,7 +153,9 @@ def versions(packages: Iterable[str] = ()) -> dict[str, str]:
 # --------------------------------------------------------------------------------------- one folder
 
 
-def open_folder(folder: Path, config: Config, out: object, *, overwrite: bool = False) -> Runs:
+def open_folder(
+    folder: Path, config: Config, out: object, *, overwrite: bool = False
+) -> tuple[Config, Runs]:
     """Begin a results folder, or add to one of the same sweep.
 
     Args:
@@ -163,15 +165,16 @@ def open_folder(folder: Path, config: Config, out: object, *, overwrite: bool = 
         overwrite: begin anew.
 
     Returns:
-        The runs that are finished.
+        What all sweeps of the folder are of together, and the runs that are finished.
 
     Raises:
         ValueError: the folder holds something else.
     """
     make_folder(folder)
     file = folder / CONFIG
-    text = file.read_text(encoding="utf-8") if file.exists() else ""
-    if any(folder.glob("[!.]*")) and '"clickgym"' not in text:  # others have a config.json, too
+    text = file.read_text(encoding="utf-8") if file.exists() else None
+    # Others have a config.json, too; it is empty if a disk was full as ours was written.
+    if any(folder.glob("[!.]*")) and text != "" and '"clickgym"' not in (text or ""):
         raise ValueError(f"{out} is not a results folder; choose another (--out)")
     if overwrite:
         for old in [file, *(folder / RUNS).glob("*.jsonl")]:
@@ -187,10 +190,11 @@ def open_folder(folder: Path, config: Config, out: object, *, overwrite: bool = 
         if fault is not None:
             cure = "choose another folder (--out), or play all again with --overwrite"
             raise ValueError(f"{out} holds another sweep: {fault}; {cure}") from None
-        if (whole := before.extended(config)) != before:
-            write_whole(file, _as_text(whole))
+        config = before.extended(config)
+        if config != before:
+            write_whole(file, _as_text(config))
     (folder / RUNS).mkdir(exist_ok=True)
-    return read_runs(folder, config)
+    return config, read_runs(folder, config)
 
 
 def _as_text(config: Config) -> str:

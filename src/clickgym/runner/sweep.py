@@ -157,9 +157,9 @@ def sweep(
         agents={label: meaning_of(agent, agent_of[label]) for label, agent in agents.items()},
         cells=[plan.cell for plan in plans],
     )
-    finished = Runs()
+    whole, finished = config, Runs()
     if folder is not None:
-        finished = open_folder(folder, config, out, overwrite=overwrite)
+        whole, finished = open_folder(folder, config, out, overwrite=overwrite)
     keys = [*config.trials()]
 
     def count() -> str:
@@ -169,10 +169,11 @@ def sweep(
         say_resumed(out, count())
     with resumable(out, count):
         _play_missing(plans, config, finished, folder, n_jobs, progress=progress)
-        results = Results.of_rows(rows_of_sweep(finished, config), [config])
-        if folder is not None and not results.are_in(folder):
-            results.write(folder)
-    return results
+        if folder is not None:  # its files show all that it has
+            shown = Results.of_rows(rows_of_sweep(finished, whole), [whole])
+            if not shown.are_in(folder):
+                shown.write(folder)
+    return Results.of_rows(rows_of_sweep(finished, config), [config])
 
 
 # ---------------------------------------------------------------------------------------- planning
