@@ -3,10 +3,11 @@
 From ``gym.make("PBMRank-v0")`` to the first click, in the order of reading:
 
 1. `registration` has the ids; each names a click model and a form, such as ``"NonStationary"``.
-2. `arguments` makes the users: of the parameters that are given, or of an instance (`instances`).
-3. `users` says what all users have, and `click_model` what click models add: three kernels, and the
-   search for the best list. Each click model is a file, such as `cascade`.
-4. `task` says how the sessions of any users are drawn: a record, a state, and the three kernels
+2. `resolve_model` makes the users: from the parameters that are given, or from an instance
+   (`instances`).
+3. `user_model` says what all users have, and `click_model` what click models add: three kernels,
+   and the search for the best list. Each click model is a file, such as `cascade`.
+4. `task` says how the sessions of any users are drawn: constants, a state, and the three kernels
    ``session``, ``begin`` and ``advance``.
 5. `session` makes of these the kernel of a step, which `click_env` calls for one stream of
    sessions, and `vector_env` for many.

@@ -172,7 +172,8 @@ class ContextualModel(UserModel):
                 ends = f"from {least:g} to {most:g}"
                 raise ValueError(f"attractions theta @ x range {ends}; expected probabilities")
         elif attraction is None or len(attraction) != n_users:
-            raise ValueError(f"attraction has {len(attraction or ())} entries; expected {n_users}")
+            n_entries = 0 if attraction is None else len(attraction)
+            raise ValueError(f"attraction has {n_entries} entries; expected {n_users}")
         else:
             user_attraction = np.zeros(n_users)
             of_entries = np.concatenate(

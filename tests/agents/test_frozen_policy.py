@@ -19,7 +19,7 @@ import stable_baselines3
 from stable_baselines3 import PPO, SAC
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
-from clickgym.agents import FrozenPolicy, PlackettLuceActorCritic
+from clickgym.agents import FrozenPolicy, PlackettLuceActorCritic, vec_env
 from clickgym.agents.rl.learner import one_thread
 from clickgym.envs import (
     CascadeMDP,
@@ -261,3 +261,14 @@ def test_drawn_actions_repeat_with_the_seed_and_disturb_no_training():
         model.learn(200, reset_num_timesteps=False)
         weights.append([p.tolist() for p in model.policy.parameters()])
     assert weights[0] == weights[1]
+
+
+def test_a_model_trained_in_vec_env_goes_to_worker_processes():
+    """With its environment, which is pickled with it."""
+    model = trained("PPO", vec_env("PBMRank-v0", 2))
+    agents = {"frozen": (FrozenPolicy, {"model": model})}
+    regret = [
+        clickgym.sweep(["PBMRank-v0"], agents, 50, 2, n_jobs=n_jobs, progress=False).frame["regret"]
+        for n_jobs in (1, 2)
+    ]
+    assert regret[0].equals(regret[1])

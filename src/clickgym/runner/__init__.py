@@ -5,9 +5,9 @@ The way of a sweep, file by file:
 - ``make``: specs and labels are read, and environments and agents are made of them;
 - ``sweep``: every agent is tried in every environment, and the runs that are missing are
   played in parallel (``workers``);
-- ``play``: one run. ``play.play_run``, which has `clickgym.run`, chooses a loop, ``play.compiled``
-  or ``play.python``, and ``play.metrics`` has what is measured beside regret, reward and clicks
-  (``play.loop``);
+- ``play``: one run. ``play.play_run``, which has `clickgym.run`, chooses a loop,
+  ``play.compiled_loop`` or ``play.python_loop``; ``play.metrics`` has what is measured besides
+  regret, reward and clicks, and ``play.loop`` what the loops share;
 - ``store``: a folder, with what its sweep is of, in text, and the finished runs, which are read as
   rows; ``identity`` tells whether two sweeps are the same;
 - ``results`` holds rows, also of single runs; ``summaries`` makes their table, and ``reports``
