@@ -6,11 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import gymnasium
 
 from clickgym.agents import AGENTS, CompiledAgent, Learner
 from clickgym.envs import CLICK_MODELS, ENVIRONMENTS, UserModel
+from clickgym.runner import METRICS
 
 
 def default_ids(*kinds: str) -> list[str]:
@@ -45,8 +47,11 @@ LEARNERS = {name: agent for name, agent in AGENTS.items() if issubclass(agent, L
 
 @contextmanager
 def restored() -> Iterator[None]:
-    """Environments, click models and the names of users are afterwards what they were before."""
-    tables = (gymnasium.registry, ENVIRONMENTS, CLICK_MODELS, UserModel.classes)
+    """Environments, click models, names of users and metrics are afterwards what they were."""
+    tables: tuple[dict[str, Any], ...] = (
+        *(gymnasium.registry, ENVIRONMENTS, CLICK_MODELS, UserModel.classes),
+        METRICS,
+    )
     before = [dict(table) for table in tables]
     yield
     for table, kept in zip(tables, before, strict=True):
