@@ -101,7 +101,7 @@ class Learner(BaseAgent):
 
     engine: ClassVar[str] = "stable-baselines3"
     """The name in `clickgym.Result.engine`."""
-    packages: ClassVar[tuple[str, ...]] = ("stable-baselines3", "torch")
+    packages: ClassVar[tuple[str, ...]] = RL_LIBRARIES["stable_baselines3"]
     click_models: ClassVar[str] = "any"
     paper: ClassVar[str] = "your own"
     """A short reference to the paper and the library of the algorithm."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -392,7 +393,12 @@ def _join(parts: Sequence[Part]) -> tuple[polars.DataFrame, list[Config]]:
         where = f"sweep {place} of the list" if isinstance(part, Results) else str(part)
         frames.append(whole.rows)
         named += [(where, config) for config in whole.configs]
-    for (first, one), (second, other) in combinations(named, 2):
+    # Equal sweeps are compared once. What cannot be compared is not even the same as itself.
+    unlike = {
+        number if difference(config, config) else repr(replace(config, seed=0)): (where, config)
+        for number, (where, config) in enumerate(named)
+    }
+    for (first, one), (second, other) in combinations(unlike.values(), 2):
         if fault := difference(one, other):
             raise ValueError(f"{second} cannot be shown with {first}: {fault}")
     if not frames:

@@ -173,8 +173,9 @@ def open_folder(
     make_folder(folder)
     file = folder / CONFIG
     text = file.read_text(encoding="utf-8") if file.exists() else None
-    # Others have a config.json, too; it is empty if a disk was full as ours was written.
-    if any(folder.glob("[!.]*")) and text != "" and '"clickgym"' not in (text or ""):
+    # Others have a config.json, too; ours is empty if a disk was full as it was written.
+    is_ours = text is not None and (not text or '"clickgym"' in text)
+    if not is_ours and any(folder.glob("[!.]*")):
         raise ValueError(f"{out} is not a results folder; choose another (--out)")
     if overwrite:
         for old in [file, *(folder / RUNS).glob("*.jsonl")]:
@@ -184,9 +185,8 @@ def open_folder(
             new.write(_as_text(config))
     except FileExistsError:
         before = Config.from_json(out, read_json(file))
-        fault = difference(before, config)
-        if before.seed != config.seed:
-            fault = f"seed is {before.seed}, not {config.seed}"
+        seeds = f"seed is {before.seed}, not {config.seed}"
+        fault = difference(before, config) if before.seed == config.seed else seeds
         if fault is not None:
             cure = "choose another folder (--out), or play all again with --overwrite"
             raise ValueError(f"{out} holds another sweep: {fault}; {cure}") from None

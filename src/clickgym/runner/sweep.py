@@ -169,11 +169,14 @@ def sweep(
         say_resumed(out, count())
     with resumable(out, count):
         _play_missing(plans, config, finished, folder, n_jobs, progress=progress)
+        results = Results.of_rows(rows_of_sweep(finished, config), [config])
         if folder is not None:  # its files show all that it has
-            shown = Results.of_rows(rows_of_sweep(finished, whole), [whole])
+            shown = results
+            if whole != config:
+                shown = Results.of_rows(rows_of_sweep(finished, whole), [whole])
             if not shown.are_in(folder):
                 shown.write(folder)
-    return Results.of_rows(rows_of_sweep(finished, config), [config])
+    return results
 
 
 # ---------------------------------------------------------------------------------------- planning
@@ -392,7 +395,7 @@ def _is_here(workers: str, n_jobs: int) -> bool:
 def play_runs_elsewhere(
     plan: Plan, numbers: Sequence[int], config: Config, users: Mapping[str, type[UserModel]]
 ) -> Runs:
-    """Play some runs of a cell in another process, with the code of the caller's as it is there.
+    """Play some runs of a cell in a worker process, with the values that the caller has set.
 
     Args:
         plan, numbers, config: as in `play_runs`.
