@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from ..agents import CompiledAgent, Learner, Random
 from ..agents.agent import UnsuitedError
 from ..core.files import make_folder
-from ..runner.identity import meaning_of
 from ..runner.make import (
     AgentLike,
     make_agent,
@@ -23,6 +22,7 @@ from ..runner.make import (
     requirements,
     resolve_agent,
 )
+from ..runner.meaning import meaning_of
 from ..runner.play.play_run import engine_of, run
 from ..runner.sweep import resumable
 from ..runner.workers import in_parallel, say_resumed

@@ -9,7 +9,7 @@ The way of a sweep, file by file:
   ``play.compiled_loop`` or ``play.python_loop``; ``play.metrics`` has what is measured besides
   regret, reward and clicks, and ``play.loop`` what the loops share;
 - ``store``: a folder, with what its sweep is of, in text, and the finished runs, which are read as
-  rows; ``identity`` tells whether two sweeps are the same;
+  rows; ``meaning`` tells what stands behind a label;
 - ``results`` holds rows, also of single runs; ``summaries`` makes their table, and ``reports``
   prints and draws it (``console``).
 

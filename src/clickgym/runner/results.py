@@ -22,7 +22,6 @@ from ..core.checks import (
 )
 from ..core.files import make_folder, parquet, write_whole
 from ..envs.result import TIMED, Result
-from .identity import difference
 from .store import Column, Config, read_folder, rows_of_sweep
 from .summaries import IS_OWN, RUN, final_table, metrics_of
 
@@ -395,11 +394,11 @@ def _join(parts: Sequence[Part]) -> tuple[polars.DataFrame, list[Config]]:
         named += [(where, config) for config in whole.configs]
     # Equal sweeps are compared once. What cannot be compared is not even the same as itself.
     unlike = {
-        number if difference(config, config) else repr(replace(config, seed=0)): (where, config)
+        number if config.difference(config) else repr(replace(config, seed=0)): (where, config)
         for number, (where, config) in enumerate(named)
     }
     for (first, one), (second, other) in combinations(unlike.values(), 2):
-        if fault := difference(one, other):
+        if fault := one.difference(other):
             raise ValueError(f"{second} cannot be shown with {first}: {fault}")
     if not frames:
         raise ValueError(f"{', '.join(map(str, parts))} hold no finished run yet")

@@ -19,10 +19,11 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 import polars
 
+from ..core.checks import short_repr
 from ..core.compiling import numba
 from ..core.files import FORMAT, append, check_format, make_folder, read_json, write_whole
 from ..envs.result import Result, rows_of_runs
-from .identity import Meaning, difference
+from .meaning import Meaning
 
 Column = Literal["env", "instance", "agent"]
 COLUMNS: tuple[Column, ...] = ("env", "instance", "agent")
@@ -112,6 +113,19 @@ class Config:
             for label, meaning in self.labels(column).items()
         }
 
+    def difference(self, other: Config) -> str | None:
+        """Why two sweeps cannot stand in one table, in words; None if they can."""
+        first, second = vars(self) | self.versions, vars(other) | other.versions
+        packages = sorted(self.versions.keys() & other.versions.keys())
+        for name in ("horizon", "checkpoints", "metrics", *packages):
+            if first[name] != second[name]:
+                return f"{name} is {short_repr(first[name])}, not {short_repr(second[name])}"
+        known = other.meanings()
+        for named, meaning in self.meanings().items():
+            if named in known and (why := meaning.difference(known[named])):
+                return f"{' '.join(named)} needs another label, because {why}"
+        return None
+
     def trials(self) -> Iterator[Key]:
         """The keys of all its runs, in the order of the table."""
         for cell in self.cells:
@@ -186,7 +200,7 @@ def open_folder(
     except FileExistsError:
         before = Config.from_json(out, read_json(file))
         seeds = f"seed is {before.seed}, not {config.seed}"
-        fault = difference(before, config) if before.seed == config.seed else seeds
+        fault = before.difference(config) if before.seed == config.seed else seeds
         if fault is not None:
             cure = "choose another folder (--out), or play all again with --overwrite"
             raise ValueError(f"{out} holds another sweep: {fault}; {cure}") from None

@@ -26,7 +26,6 @@ from ..core.errors import WorkerError
 from ..envs import ClickEnv, UserModel
 from ..envs.any_env import sizes_of, user_model_of
 from ..envs.meter import checkpoint_steps
-from .identity import meaning_of
 from .make import (
     AgentLike,
     EnvLike,
@@ -39,6 +38,7 @@ from .make import (
     resolve_agent,
     resolve_env,
 )
+from .meaning import meaning_of
 from .play.loop import OnChunk
 from .play.metrics import Metrics
 from .play.play_run import Engine, check_episode, engine_of, play, warn_of_features

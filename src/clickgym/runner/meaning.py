@@ -1,5 +1,5 @@
-"""Whether two sweeps are the same: their settings, and in text what each label stands for, a spec
-and the code of your own behind it.
+"""What a label of a sweep stands for, so that two sweeps can be compared: a spec, and the code of
+your own behind it.
 """
 
 from __future__ import annotations
@@ -15,18 +15,14 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
-from ..core.checks import short_repr
 from ..envs import Instance, UserModel
 from ..envs.instances.instance import FAMILIES
 from .make import spec_of, split
-
-if TYPE_CHECKING:
-    from .store import Config
 
 INSTALLED = (os.path.dirname(os.__file__), "site-packages", "dist-packages")
 """Parts of the paths of modules that are not your own: of Python and of installed packages."""
@@ -59,20 +55,6 @@ class Meaning:
             if json.dumps(mine.get(name)) != json.dumps(its.get(name)):
                 return f"{name} has changed"
         return None
-
-
-def difference(one: Config, other: Config) -> str | None:
-    """Why two sweeps cannot stand in one table, in words; None if they can."""
-    first, second = vars(one) | one.versions, vars(other) | other.versions
-    packages = sorted(one.versions.keys() & other.versions.keys())
-    for name in ("horizon", "checkpoints", "metrics", *packages):
-        if first[name] != second[name]:
-            return f"{name} is {short_repr(first[name])}, not {short_repr(second[name])}"
-    known = other.meanings()
-    for named, meaning in one.meanings().items():
-        if named in known and (why := meaning.difference(known[named])):
-            return f"{' '.join(named)} needs another label, because {why}"
-    return None
 
 
 def meaning_of(thing: Any, resolved: Any) -> Meaning:
