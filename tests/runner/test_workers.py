@@ -46,8 +46,10 @@ def test_one_job_and_two_play_an_edited_class(write):
 
 
 def test_one_job_and_two_play_the_values_that_the_caller_has_set(write):
-    """As attributes of a class, of its module, and of a module that this imports."""
-    settings = imported(write, "settings", "SHOWN = None")
+    """As attributes of a class, of its module, and of a module that this imports, also a list in
+    place of an array.
+    """
+    settings = imported(write, "settings", "import numpy\nSHOWN = numpy.arange(5)")
     text = AGENT.replace("shift = 0", "shown = None")
     text = text.replace("list(range(n_positions))", "self.shown or SHOWN or settings.SHOWN")
     own = imported(write, "set_agent", f"import settings\nSHOWN = None\n{text}")

@@ -86,7 +86,8 @@ def set_values(values: Mapping[str, Any]) -> None:
             owner: Any = import_module(module)
             for one in classes:
                 owner = getattr(owner, one)
-            if getattr(owner, attribute, None) != value:
+            # As text: an array in place of the value would be compared entry by entry.
+            if repr(getattr(owner, attribute, None)) != repr(value):
                 setattr(owner, attribute, value)
 
 
