@@ -62,7 +62,7 @@ class Line(NamedTuple):
                 summaries[ability] = summary
         return summaries
 
-    def cells(self, tasks: Sequence[ScoredTask]) -> list[str]:
+    def board_row(self, tasks: Sequence[ScoredTask]) -> list[str]:
         """Return the agent's row of a board over some tasks, of which it played at least half."""
         summary = summarize(self.scores, tasks)
         micros = 1e6 * self.seconds_per_session
@@ -143,7 +143,7 @@ def board(
     tasks = scored_tasks(features, ability)
     summaries = [(line, line.summary(tasks, intervals=False)) for line in lines]
     scored = [(summary.value, line) for line, summary in summaries if summary is not None]
-    rows = [line.cells(tasks) for _, line in sorted(scored, key=lambda pair: -pair[0])]
+    rows = [line.board_row(tasks) for _, line in sorted(scored, key=lambda pair: -pair[0])]
     several = len({task.ability for task in tasks}) > 1
     return [[*HEADER, *(ENDS if several else ())], *rows]
 

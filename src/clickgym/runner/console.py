@@ -13,8 +13,6 @@ from rich.text import Text
 
 from ..core.kernels import COMPILING, compiling
 
-Cell = str | Text
-
 
 def output() -> Console:
     """Return the console for results: standard output."""
@@ -69,7 +67,7 @@ class Column(NamedTuple):
 def print_table(
     console: Console,
     columns: Sequence[Column],
-    rows: Iterable[Sequence[Cell]],
+    rows: Iterable[Sequence[str | Text]],
     *,
     title: str = "",
     headings: bool = True,

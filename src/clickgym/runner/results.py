@@ -22,7 +22,7 @@ from ..core.checks import (
 )
 from ..core.files import make_folder, parquet, write_whole
 from ..envs.result import TIMED, Result
-from .store import Column, Config, read_folder, rows_of_sweep
+from .store import Config, LabelColumn, read_folder, rows_of_sweep
 from .summaries import IS_OWN, RUN, final_table, metrics_of
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class Results:
         """
         return self.rows[column].unique(maintain_order=True).to_list()
 
-    def spec(self, column: Column, label: str) -> str:
+    def spec(self, column: LabelColumn, label: str) -> str:
         """What stands behind a label, as it could be typed; the label itself if that is unknown."""
         labels = [config.labels(column) for config in self.configs]
         return next((known[label].spec for known in labels if label in known), None) or label
@@ -133,7 +133,7 @@ class Results:
     @property
     def n_missing(self) -> int:
         """How many runs of the sweeps are not finished."""
-        keys = {(*key, config.seed) for config in self.configs for key in config.trials()}
+        keys = {(*key, config.seed) for config in self.configs for key in config.run_keys()}
         last = self.rows.filter(step=self.horizon, sweep_seed=col("sweep_seed"))
         there = last.select("env", "instance", "agent", "run", "sweep_seed").rows()
         return len(keys - {*there})
@@ -151,7 +151,7 @@ class Results:
                 of the environments.
         """
         rows, configs = self.rows, self.configs
-        chosen_of: dict[Column, tuple[str, Iterable[str] | None]] = {
+        chosen_of: dict[LabelColumn, tuple[str, Iterable[str] | None]] = {
             "agent": ("agent", agents),
             "env": ("environment", environments),
         }

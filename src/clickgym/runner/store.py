@@ -25,13 +25,13 @@ from ..core.files import FORMAT, append, check_format, make_folder, read_json, w
 from ..envs.result import Result, rows_of_runs
 from .meaning import Meaning
 
-Column = Literal["env", "instance", "agent"]
-COLUMNS: tuple[Column, ...] = ("env", "instance", "agent")
+LabelColumn = Literal["env", "instance", "agent"]
+LABEL_COLUMNS: tuple[LabelColumn, ...] = ("env", "instance", "agent")
 CONFIG, RUNS = "config.json", "runs"
 """The file and the folder within a results folder."""
-Key = tuple[str, str, str, int]
+RunKey = tuple[str, str, str, int]
 """What a run of a sweep is known by: labels of environment, instance and agent, and its number."""
-Runs = dict[Key, Result]
+FinishedRuns = dict[RunKey, Result]
 """Finished runs, in which environments, instances and agents have their labels."""
 
 
@@ -85,7 +85,7 @@ class Config:
         check_format(where, content.get("format"))
         try:
             own = {one.name: content[one.name] for one in fields(cls)}
-            for column in COLUMNS:
+            for column in LABEL_COLUMNS:
                 labels = own[f"{column}s"].items()
                 own[f"{column}s"] = {label: Meaning(**meaning) for label, meaning in labels}
             own["cells"] = [
@@ -100,16 +100,16 @@ class Config:
         """This configuration as a JSON object, with the format."""
         return {"format": FORMAT, **asdict(self)}
 
-    def labels(self, column: Column) -> dict[str, Meaning]:
+    def labels(self, column: LabelColumn) -> dict[str, Meaning]:
         """The labels of a column, and what they stand for."""
         found: dict[str, Meaning] = getattr(self, f"{column}s")
         return found
 
-    def meanings(self) -> dict[tuple[Column, str], Meaning]:
+    def meanings(self) -> dict[tuple[LabelColumn, str], Meaning]:
         """What all labels stand for, by column and label."""
         return {
             (column, label): meaning
-            for column in COLUMNS
+            for column in LABEL_COLUMNS
             for label, meaning in self.labels(column).items()
         }
 
@@ -126,13 +126,13 @@ class Config:
                 return f"{' '.join(named)} needs another label, because {why}"
         return None
 
-    def trials(self) -> Iterator[Key]:
+    def run_keys(self) -> Iterator[RunKey]:
         """The keys of all its runs, in the order of the table."""
         for cell in self.cells:
             for run in range(cell.runs):
                 yield cell.env, cell.instance, cell.agent, run
 
-    def select(self, column: Column, labels: Iterable[str]) -> Self:
+    def select(self, column: LabelColumn, labels: Iterable[str]) -> Self:
         """The same with some environments or agents only."""
         known = self.labels(column)
         kept = {label: known[label] for label in labels if label in known}
@@ -147,14 +147,14 @@ class Config:
         for cell in other.cells:
             known = cells.setdefault(cell[:3], cell)
             cells[cell[:3]] = known._replace(runs=max(known.runs, cell.runs))
-        trials = product(envs, instances, agents)
+        grid = product(envs, instances, agents)
         return replace(
             self,
             versions=self.versions | other.versions,
             envs=envs,
             instances=instances,
             agents=agents,
-            cells=[cells[labels] for labels in trials if labels in cells],
+            cells=[cells[labels] for labels in grid if labels in cells],
         )
 
 
@@ -169,7 +169,7 @@ def versions(packages: Iterable[str] = ()) -> dict[str, str]:
 
 def open_folder(
     folder: Path, config: Config, out: object, *, overwrite: bool = False
-) -> tuple[Config, Runs]:
+) -> tuple[Config, FinishedRuns]:
     """Begin a results folder, or add to one of the same sweep.
 
     Args:
@@ -215,7 +215,7 @@ def _as_text(config: Config) -> str:
     return json.dumps(config.to_json(), indent=1) + "\n"
 
 
-def read_folder(folder: Path) -> tuple[Config, Runs]:
+def read_folder(folder: Path) -> tuple[Config, FinishedRuns]:
     """What the sweep of a folder is of, and its finished runs.
 
     Raises:
@@ -232,9 +232,9 @@ def read_folder(folder: Path) -> tuple[Config, Runs]:
 TOTALS = ("regret", "reward", "clicks")
 
 
-def read_runs(folder: Path, config: Config) -> Runs:
+def read_runs(folder: Path, config: Config) -> FinishedRuns:
     """The finished runs of a folder."""
-    runs, steps = Runs(), np.array(config.checkpoints)
+    runs, steps = FinishedRuns(), np.array(config.checkpoints)
     for file in sorted((folder / RUNS).glob("[!.]*.jsonl")):
         for line in file.read_bytes().splitlines():
             try:
@@ -248,7 +248,7 @@ def read_runs(folder: Path, config: Config) -> Runs:
     return runs
 
 
-def add_runs(file: Path, runs: Runs) -> None:
+def add_runs(file: Path, runs: FinishedRuns) -> None:
     """Keep finished runs in a file of a results folder, each as its number and its `Result`.
 
     Raises:
@@ -265,11 +265,11 @@ def new_file(folder: Path) -> Path:
     return folder / RUNS / f"{token_hex(8)}.jsonl"
 
 
-def rows_of_sweep(runs: Runs, config: Config) -> polars.DataFrame:
+def rows_of_sweep(runs: FinishedRuns, config: Config) -> polars.DataFrame:
     """The rows of the finished runs of a sweep, in the order of its table, as `Results.rows` has
     them; without a run, an empty frame.
     """
-    found = [(config.seed, key[-1], runs[key]) for key in config.trials() if key in runs]
+    found = [(config.seed, key[-1], runs[key]) for key in config.run_keys() if key in runs]
     return rows_of_runs(found) if found else polars.DataFrame()
 
 

@@ -46,8 +46,8 @@ from .results import Results
 from .store import (
     Cell,
     Config,
-    Key,
-    Runs,
+    FinishedRuns,
+    RunKey,
     add_runs,
     new_file,
     open_folder,
@@ -157,10 +157,10 @@ def sweep(
         agents={label: meaning_of(agent, agent_of[label]) for label, agent in agents.items()},
         cells=[plan.cell for plan in plans],
     )
-    whole, finished = config, Runs()
+    whole, finished = config, FinishedRuns()
     if folder is not None:
         whole, finished = open_folder(folder, config, out, overwrite=overwrite)
-    keys = [*config.trials()]
+    keys = [*config.run_keys()]
 
     def count() -> str:
         return f"{sum(key in finished for key in keys)} of {len(keys)} runs"
@@ -303,7 +303,7 @@ def resumable(out: object, finished: Callable[[], str]) -> Iterator[None]:
 def _play_missing(
     plans: Sequence[Plan],
     config: Config,
-    finished: Runs,
+    finished: FinishedRuns,
     folder: Path | None,
     n_jobs: int,
     *,
@@ -336,7 +336,7 @@ Task = tuple[Plan, Sequence[int]]
 """What a worker plays in one call: some runs of a cell, by their numbers."""
 
 
-def _missing_tasks(plans: Sequence[Plan], finished: Container[Key]) -> Iterator[Task]:
+def _missing_tasks(plans: Sequence[Plan], finished: Container[RunKey]) -> Iterator[Task]:
     """Yield what is left to play."""
     for plan in plans:
         env, instance, agent, runs, _ = plan.cell
@@ -351,7 +351,7 @@ def _play_tasks(
     workers: Literal["threads", "processes"],
     n_jobs: int,
     bar: Progress,
-) -> Iterator[Runs]:
+) -> Iterator[FinishedRuns]:
     """Yield the runs of each task when they are finished, and show their sessions."""
     stop, is_here = threading.Event(), _is_here(workers, n_jobs)
 
@@ -394,7 +394,7 @@ def _is_here(workers: str, n_jobs: int) -> bool:
 
 def play_runs_elsewhere(
     plan: Plan, numbers: Sequence[int], config: Config, users: Mapping[str, type[UserModel]]
-) -> Runs:
+) -> FinishedRuns:
     """Play some runs of a cell in a worker process, with the values that the caller has set.
 
     Args:
@@ -410,7 +410,7 @@ def play_runs_elsewhere(
 
 def play_runs(
     plan: Plan, numbers: Sequence[int], config: Config, on_chunk: OnChunk | None = None
-) -> Runs:
+) -> FinishedRuns:
     """Play some runs of a cell.
 
     Args:
@@ -421,7 +421,7 @@ def play_runs(
     """
     env, steps = make_env(plan.env, plan.instance), np.array(config.checkpoints)
     env_label, instance, agent_label = plan.cell[:3]
-    runs = Runs()
+    runs = FinishedRuns()
     for number in numbers:
         seed = run_seed(config.seed, instance, number, plan.n_queries)
         agent = make_agent(plan.agent, env, horizon=config.horizon, seed=seed)

@@ -6,12 +6,12 @@ import math
 
 from ...runner.console import Column, announce_compiling, errors, output, print_table, say
 from ..check_models import ROUNDS, check_models
-from .options import Columns, Log, sessions_of
+from .options import ColumnNames, LogFiles, sessions_of
 
 
 def check(
-    log: Log,
-    columns: Columns = "",
+    log: LogFiles,
+    columns: ColumnNames = "",
 ) -> None:
     """Find out whether you can trust simulated users made from your click log.
 

@@ -21,11 +21,11 @@ from ..estimation.em import ConvergenceWarning
 from ..estimation.estimator import MODEL_ESTIMATORS
 from ..fitting import Fitted, caution_of_positions, fit_models
 from ..reading import log_name
-from .options import Columns, Log, sessions_of
+from .options import ColumnNames, LogFiles, sessions_of
 
 
 def fit(
-    log: Log,
+    log: LogFiles,
     model: Annotated[
         list[str],
         typer.Option(
@@ -61,7 +61,7 @@ def fit(
             show_default="items shown in at least 1 % of sessions",
         ),
     ] = None,
-    columns: Columns = "",
+    columns: ColumnNames = "",
 ) -> None:
     """Make simulated users from your click log, and see which click model predicts it best.
 

@@ -10,7 +10,7 @@ from ...runner.console import errors, say
 from ..log import ClickLog
 from ..reading import read_log
 
-Log = Annotated[
+LogFiles = Annotated[
     list[str],
     typer.Argument(
         metavar="LOG",
@@ -19,7 +19,7 @@ Log = Annotated[
         "each session, and the columns session, query, position, item and clicked.",
     ),
 ]
-Columns = Annotated[
+ColumnNames = Annotated[
     str,
     typer.Option(
         metavar="NAME=COLUMN,...",

@@ -11,7 +11,7 @@ from ...core.errors import PACKAGE
 from ...envs import ENVIRONMENTS
 from ...envs.instances.instance import shipped_instances
 from ..make import resolve_agent, resolve_env
-from ..store import Column
+from ..store import LabelColumn
 
 if TYPE_CHECKING:
     from ..results import Results
@@ -25,7 +25,7 @@ def to_bibtex(results: Results) -> str:
     real queries, each below a comment that says who needs it.
     """
     users: dict[str, list[str]] = {}
-    columns: tuple[Column, ...] = "agent", "env"
+    columns: tuple[LabelColumn, ...] = "agent", "env"
     for column in columns:
         for label in results.names(column):
             with suppress(Exception):  # other people's modules may be gone

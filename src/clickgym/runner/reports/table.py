@@ -82,11 +82,11 @@ def in_words(
     }
     places, environments = _places(results), dict[str, list[list[str]]]()
     for row in table.to_dicts():
-        cells = [row["agent"], regret_text(*regret_of_row(row, results.horizon))]
-        cells += [text(row) or "–" for text in optional.values()]
-        cells += ["–" if row[name] is None else f"{row[name]:.4f}" for name in ("reward", *metrics)]
-        cells += [duration(row["ns_per_session"])] * with_time
-        environments.setdefault(places[row["env"]], []).append(cells)
+        texts = [row["agent"], regret_text(*regret_of_row(row, results.horizon))]
+        texts += [text(row) or "–" for text in optional.values()]
+        texts += ["–" if row[name] is None else f"{row[name]:.4f}" for name in ("reward", *metrics)]
+        texts += [duration(row["ns_per_session"])] * with_time
+        environments.setdefault(places[row["env"]], []).append(texts)
     *averaged, last_one = ["Reward", *filter(is_sum, metrics), *["time"] * with_time]
     are = f"{', '.join(averaged)} and {last_one} are" if averaged else f"{last_one} is"
     notes = [f"{are} per session{', and time is wall time' * with_time}."]
@@ -302,8 +302,8 @@ def to_latex(results: Results, reference: str | None = None) -> str:
     n_columns, lines = len(words.headings), []
     for env, rows in words.environments.items():
         lines += [r"\midrule", rf"\multicolumn{{{n_columns}}}{{l}}{{{escape_latex(env)}}} \\"]
-        for agent, *cells in rows:
-            lines.append(rf"{' & '.join([escape_latex(agent), *map(_mathematics, cells)])} \\")
+        for agent, *texts in rows:
+            lines.append(rf"{' & '.join([escape_latex(agent), *map(_mathematics, texts)])} \\")
     headings = [escape_latex(name).replace("±", r"$\pm$") for name in words.headings]
     caption = escape_latex(f"{words.title}. {' '.join(words.notes)}").replace("±", r"$\pm$")
     return "\n".join(
