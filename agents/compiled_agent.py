@@ -288,7 +288,7 @@ class ContextualAgent(CompiledAgent):
         return super().sizes() | {"d": self.n_features}
 
     def observed_arrays(self, observation: Any) -> tuple[NDArray[Any], ...]:
-        features = value_of(self, observation, "features")
+        features = observed_value(self, observation, "features")
         shape = (self.n_items, self.n_features)
         is_usual = type(features) is np.ndarray and features.dtype == np.float64
         is_usual = is_usual and features.shape == shape
@@ -340,7 +340,7 @@ class StateAgent(CompiledAgent):
         return super().sizes() | {"S": self.n_states}
 
     def observed_arrays(self, observation: Any) -> tuple[NDArray[Any], ...]:
-        state = value_of(self, observation, "state")
+        state = observed_value(self, observation, "state")
         self.user[0] = check_count("state", state, 0, self.n_states - 1)
         self.user[2] = observation.get("sessions_left", -1)
         return (self.user,)
@@ -364,7 +364,7 @@ def rates(clicks: NDArray[Any], sessions: NDArray[Any]) -> NDArray[np.float64]:
     return np.divide(clicks, sessions, out=np.zeros(sessions.shape), where=sessions > 0)
 
 
-def value_of(agent: Agent, observation: Any, key: str) -> Any:
+def observed_value(agent: Agent, observation: Any, key: str) -> Any:
     """Return an entry of an observation that an agent requires."""
     if not isinstance(observation, Mapping) or key not in observation:
         name = type(agent).__name__

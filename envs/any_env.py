@@ -117,7 +117,7 @@ def clicks_of(observation: Any) -> Any:
     return observation["clicks"] if isinstance(observation, dict) else observation
 
 
-def check_clicks(observation: Any, n_positions: int) -> NDArray[np.int8]:
+def read_clicks(observation: Any, n_positions: int) -> NDArray[np.int8]:
     """Return a copy of the clicks in an observation of an environment of another package, which
     may write into its own array.
 
@@ -206,7 +206,7 @@ class Measure:
         if self.users_env is not None and not self.users_env.regret_is_of(earned, info):
             regret = math.nan
         if self.has_clicks:
-            return check_clicks(observation, self.n_positions), earned, regret
+            return read_clicks(observation, self.n_positions), earned, regret
         return self.users_env.last_session()[1], earned, regret
 
 

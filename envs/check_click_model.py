@@ -171,8 +171,8 @@ def _weights(model: Any) -> None:
         what = "position_weights() is None, but the examination depends on no list; return it"
         expect(np.abs(first - second).max() > EXACT, what)
     else:
-        _same("position_weights()", weights, first)
-        _same("position_weights()", weights, second)
+        _expect_close("position_weights()", weights, first)
+        _expect_close("position_weights()", weights, second)
 
 
 def _files(model: Any) -> None:
@@ -181,9 +181,9 @@ def _files(model: Any) -> None:
     ranking, order = _lists(model)[0], np.roll(np.arange(model.n_items), 1)
     clicks = model.click_probabilities(ranking)
     fewer = model.with_positions(2).click_probabilities(ranking[:2])
-    _same("the click probability with_positions(2)", fewer, clicks[:2])
+    _expect_close("the click probability with_positions(2)", fewer, clicks[:2])
     renamed = model.relabelled(np.argsort(order)).click_probabilities(order[ranking])
-    _same("the click probability of relabelled items", renamed, clicks)
+    _expect_close("the click probability of relabelled items", renamed, clicks)
     env = ClickEnv(model)
     env.reset(seed=0)
     expect(env.step(ranking)[4]["regret"] >= -EXACT, f"the regret of {ranking.tolist()} is below 0")
@@ -212,7 +212,7 @@ def _draw_frequencies(model: Any, ranking: NDArray[np.int64]) -> tuple[NDArray[A
     return clicks, examined, places
 
 
-def _same(what: str, values: NDArray[np.float64], expected: NDArray[np.float64]) -> None:
+def _expect_close(what: str, values: NDArray[np.float64], expected: NDArray[np.float64]) -> None:
     is_same = np.allclose(values, expected, rtol=0, atol=EXACT)
     expect(is_same, f"{what} is {values}; expected {expected}")
 

@@ -102,12 +102,12 @@ def single_step(
     the optimal reward, the position at which the user left satisfied, and whether the user has left
     for good.
     """
-    play = play_session(session)
+    play_one = play_session(session)
 
     @kernel
     def single_step(constants, state, rng, shown):
         optimum = state.optimum[0]
-        is_list, realised, expectation, satisfied = play(
+        is_list, realised, expectation, satisfied = play_one(
             constants, state, rng, shown, shown.ranking
         )
         has_left = advance(constants, state, np.int64(0), rng) if is_list else False

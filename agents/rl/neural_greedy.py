@@ -23,7 +23,7 @@ from ...core.checks import (
 )
 from ...envs.spaces import check_ranking
 from ..agent import Agent, Seed
-from ..compiled_agent import check_clicks, check_features, value_of
+from ..compiled_agent import check_clicks, check_features, observed_value
 from .learner import one_thread
 
 SURELY_EXAMINED = 2.0
@@ -216,7 +216,7 @@ class NeuralGreedy(Agent):
         return np.argsort(-scores.numpy(), kind="stable")
 
     def _seen(self, observation: Any) -> NDArray[np.float64]:
-        features = value_of(self, observation, "features")
+        features = observed_value(self, observation, "features")
         return check_features(features, (self.n_items, self.n_features))
 
     def rank(self, observation: Any) -> NDArray[np.int64]:

@@ -2,7 +2,7 @@
 shipped real queries.
 """
 
-from . import families, queries, stateful, worlds  # noqa: F401 - they register their families
+from . import families, query_family, stateful, worlds  # noqa: F401 - they register their families
 from .instance import (
     DEFAULT_INSTANCE,
     AnyInstance,

@@ -44,7 +44,7 @@ from ..click_model import CLICK_MODELS
 from ..spaces import named_ranking
 from ..user_model import UserModel, user_model_from
 
-FORMAT, VERSION = "clickgym-instance", 1
+INSTANCE_FORMAT, INSTANCE_VERSION = "clickgym-instance", 1
 FOLDER = Path(__file__).parent
 
 DEFAULT_INSTANCE = "yandex-9982"
@@ -170,8 +170,8 @@ class Instance:
         """Return what `save` writes, as plain lists and numbers."""
         initial = self.initial_ranking
         return {
-            "format": FORMAT,
-            "version": VERSION,
+            "format": INSTANCE_FORMAT,
+            "version": INSTANCE_VERSION,
             "name": self.name,
             "description": self.description,
             "origin": self.origin,
@@ -274,7 +274,7 @@ def load_instance(name: AnyInstance) -> Instance:
     if not isinstance(name, str | PathLike):
         raise TypeError(f"instance is {short_repr(name)}; expected a name, path, dict or Instance")
     if not isinstance(name, str) or name.endswith(".json"):
-        return _read(Path(name))
+        return _read_file(Path(name))
     base = name.partition(":")[0]
     if base not in FAMILIES and base not in shipped_instances():
         raise ValueError(
@@ -295,7 +295,7 @@ def _make_named(name: str, base: str, make: Callable[..., Instance], models: obj
     values = {key: parameter.default for key, parameter in signature.items()}
     kinds = {key: type(default) for key, default in values.items()} | {"shuffle": int}
 
-    def value_of(key: str, text: str) -> Any:
+    def parse_argument(key: str, text: str) -> Any:
         if key not in kinds:
             raise ValueError(unknown_message("argument", key, kinds))
         try:
@@ -304,7 +304,7 @@ def _make_named(name: str, base: str, make: Callable[..., Instance], models: obj
             number = "an integer" if kinds[key] is int else "a number"
             raise ValueError(f"it is {text!r}; expected {number}") from None
 
-    before_arguments, given = parse_spec(name, value_of)
+    before_arguments, given = parse_spec(name, parse_argument)
     if before_arguments != base:
         raise ValueError(f"{name!r}: expected key=value after the colon")
     order = given.pop("shuffle", None)
@@ -346,7 +346,7 @@ def _shipped(name: str) -> Instance:
 # -------------------------------------------------------------------------------------------- files
 
 
-def _read(path: Path) -> Instance:
+def _read_file(path: Path) -> Instance:
     try:
         content = read_json(path)
     except FileNotFoundError:
@@ -362,10 +362,11 @@ def _from_content(name: str, content: Mapping[str, Any], where: object) -> Insta
             origin = "a user's click model"
             return Instance(name, {model.kind: model}, model.n_positions, origin=origin)
         fields = dict(content)
-        if (fields.pop("format", None), fields.pop("version", None)) != (FORMAT, VERSION):
+        header = fields.pop("format", None), fields.pop("version", None)
+        if header != (INSTANCE_FORMAT, INSTANCE_VERSION):
             raise ValueError(
-                f'it has neither a field "model", such as "PBM", nor the format {FORMAT!r} in '
-                f"version {VERSION}"
+                'it has neither a field "model", such as "PBM", nor the format '
+                f"{INSTANCE_FORMAT!r} in version {INSTANCE_VERSION}"
             )
         listed = as_list("models", fields.get("models"), "a list of click models")
         made = [user_model_from(f"models[{number}]", users) for number, users in enumerate(listed)]

@@ -45,7 +45,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Score: TypeAlias = Callable[[np.random.Generator, Floats, Floats], Floats]
 
 
-class Sizes(NamedTuple):
+class WorldSizes(NamedTuple):
     """The sizes of a world: the candidates of a session, its positions, the features of users and
     of items, and how many items and users there are.
     """
@@ -83,7 +83,7 @@ def _linear(
     theta = np.concatenate(parts)
     items = rng.dirichlet(np.full(n_features - n_user_features, 0.3), n_pool)
     share, scaled = 0.25 if n_user_features else 0.0, dict[str, Any]()
-    there = _split(users, n_users if n_user_features else 1)
+    there = _users_of_split(users, n_users if n_user_features else 1)
     if n_user_features:
         drawn = rng.dirichlet(np.full(n_user_features, 0.3), n_users)
         scaled["users"] = share * drawn[there]
@@ -93,7 +93,7 @@ def _linear(
     return instance_of(models, f"features and θ* drawn at random; examination: {origin}")
 
 
-def _split(users: str, n_users: int) -> slice:
+def _users_of_split(users: str, n_users: int) -> slice:
     """Return which users of a world a split has: ``"all"``, ``"train"`` (the first three quarters)
     or ``"test"`` (the others).
     """
@@ -150,7 +150,7 @@ def _personal(
         weights = rng.standard_normal((d_u, d_v)) if form == "bilinear" else np.eye(d_u)
         return products_of_rows(products_of_rows(users, weights.T), items)
 
-    sizes = Sizes(n_items, n_positions, d_u, d_v, n_pool, n_users)
+    sizes = WorldSizes(n_items, n_positions, d_u, d_v, n_pool, n_users)
     return _world(score, sizes, popularity, rate, features, users, query, seed)
 
 
@@ -186,13 +186,13 @@ def _network(
             total += weights[unit] * np.sin(angle)
         return total
 
-    sizes = Sizes(n_items, n_positions, d_u, d_v, n_pool, n_users)
+    sizes = WorldSizes(n_items, n_positions, d_u, d_v, n_pool, n_users)
     return _world(score, sizes, popularity, rate, features, users, query, seed)
 
 
 def _world(
     score: Score,
-    sizes: Sizes,
+    sizes: WorldSizes,
     popularity: float,
     rate: float,
     features: str,
@@ -230,7 +230,7 @@ def _world(
     if len(pairs):
         users = np.hstack([np.ones((n_users, 1)), users])
     scale = 1.0 / largest_norm(users, items, pairs)
-    there = _split(which, n_users)
+    there = _users_of_split(which, n_users)
     table: dict[str, Any] = {
         "items": scale * items,
         "users": scale * users[there],

@@ -28,18 +28,19 @@ except ImportError:
     pass
 else:
 
-    class Part(JITCodeLibrary):
+    class CalleeLibrary(JITCodeLibrary):
         """The code of a kernel in its callers, which is optimised where they inline it."""
 
         def _optimize_final_module(self) -> None:
             pass
 
-    class PartCompiler(Compiler):
-        """Compiles a kernel to a part."""
+    class CalleeCompiler(Compiler):
+        """Compiles a kernel that only other kernels call."""
 
         def compile_extra(self, func: Any) -> Any:
             with suppress(AttributeError, TypeError):
-                self.state.library = Part(self.state.targetctx.codegen(), func.__qualname__)
+                codegen = self.state.targetctx.codegen()
+                self.state.library = CalleeLibrary(codegen, func.__qualname__)
             return super().compile_extra(func)
 
     OPTIONS |= {
@@ -49,7 +50,7 @@ else:
         "no_cfunc_wrapper": True,
     }
     OPTIONS = {name: value for name, value in OPTIONS.items() if hasattr(DefaultOptions, name)}
-    OPTIONS["pipeline_class"] = PartCompiler
+    OPTIONS["pipeline_class"] = CalleeCompiler
 
 ALLOCATES = (
     "NRT required but not enabled",

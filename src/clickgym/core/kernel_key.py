@@ -46,13 +46,14 @@ def key_of(kernel: Any, arguments: tuple[Any, ...], text: str) -> str:
     try:
         for function in reached:
             content.append((*_name_of(function), _instructions(function.__code__)))
-            content += [(name, _content_of(value, reached)) for name, value in _read(function)]
+            values = _values_read(function)
+            content += [(name, _content_of(value, reached)) for name, value in values]
     except _UnknownContent:
         return ""
     return hashlib.sha256(repr(content).encode()).hexdigest()[:40]
 
 
-def _read(function: Any) -> Iterator[tuple[str, Any]]:
+def _values_read(function: Any) -> Iterator[tuple[str, Any]]:
     """Yield what numba compiles into a function beside its code: defaults, free variables of a
     closure and globals, with their names.
     """

@@ -96,7 +96,7 @@ def fit_models(
     check_number("test_share", test_share, 0, below=1)
     labels = check_labels("queries", queries) or frequent_queries(log)
     items = {label: _items_of(log, label, n_items) for label in labels}
-    train, test = _split(log, test_share, check_seed(seed)) if test_share else (log, log[:0])
+    train, test = _hold_out(log, test_share, check_seed(seed)) if test_share else (log, log[:0])
     scored = {name: MODEL_ESTIMATORS[name]().fit(train) for name in models}
     estimators = scored
     if test_share:
@@ -108,7 +108,7 @@ def fit_models(
     return Fitted(train, test, scored, estimators, instances)
 
 
-def _split(log: ClickLog, share: float, seed: int) -> tuple[ClickLog, ClickLog]:
+def _hold_out(log: ClickLog, share: float, seed: int) -> tuple[ClickLog, ClickLog]:
     """The sessions to learn from and those held out, at least one each, in the order of the log."""
     if len(log) < 2:
         raise ValueError(f"sessions of the log: {len(log)}; expected 2 or more, to hold some out")

@@ -10,7 +10,7 @@ import numpy as np
 from ..agents import Agent
 from ..core.checks import AN_ENV, check_count, check_kind
 from ..envs import ClickEnv
-from ..envs.any_env import check_clicks, clicks_shown, sizes_of
+from ..envs.any_env import clicks_shown, read_clicks, sizes_of
 from ..runner.play.play_run import run
 from .log import ClickLog
 
@@ -77,7 +77,7 @@ class _Recorder(gym.Wrapper[Any, Any, Any, Any]):
         if isinstance(core, ClickEnv) and clicks_shown(self.observation_space) != n_positions:
             clicks = core.last_session()[1]  # a wrapper hides them
         else:
-            clicks = check_clicks(result[0], n_positions)
+            clicks = read_clicks(result[0], n_positions)
         self.items[self.session], self.clicks[self.session] = action, clicks
         self.session += 1
         return result

@@ -355,11 +355,11 @@ def _outcome(agent: Any, env: gym.Env, engine: Any = "auto") -> dict[str, Any]:
 
 
 def _expect_equal(what: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> None:
-    differing = [name for name in first if not _same(first[name], second[name])]
+    differing = [name for name in first if not _are_equal(first[name], second[name])]
     expect(not differing, f"{what} differ in {', '.join(differing)}")
 
 
-def _same(first: Any, second: Any) -> bool:
+def _are_equal(first: Any, second: Any) -> bool:
     if isinstance(first, Mapping):
-        return all(_same(first[key], second[key]) for key in first)
+        return all(_are_equal(first[key], second[key]) for key in first)
     return np.array_equal(first, second, equal_nan=np.asarray(first).dtype.kind == "f")

@@ -357,8 +357,8 @@ class Results:
 
 # ------------------------------------------------------------------- of several folders and runs
 
-Part = Result | Results | str | os.PathLike[str]
-"""Of what `Results` are made."""
+ResultsLike = Result | Results | str | os.PathLike[str]
+"""What a user passes as results: a run, results, or their folder."""
 
 
 def _results_of(part: Results | str | os.PathLike[str]) -> Results:
@@ -369,7 +369,7 @@ def _results_of(part: Results | str | os.PathLike[str]) -> Results:
     return Results.of_rows(rows_of_sweep(runs, config), [config])
 
 
-def _join(parts: Sequence[Part]) -> tuple[polars.DataFrame, list[Config]]:
+def _join(parts: Sequence[ResultsLike]) -> tuple[polars.DataFrame, list[Config]]:
     """The rows of single runs, of other results and of folders, as `Results.rows` has them, and
     what the sweeps among them are of.
 
