@@ -30,7 +30,7 @@ from clickgym.bench.board import (
     save_line,
     scored_tasks,
 )
-from clickgym.bench.play import ANCHOR_SEED, play, playable_tasks
+from clickgym.bench.play_tasks import ANCHOR_SEED, play_tasks, playable_tasks
 from clickgym.bench.result_files import read_results, write_results
 from clickgym.bench.score import anchors_of
 from clickgym.bench.tasks import ScoredTask, all_tasks, quick_tasks
@@ -64,10 +64,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         out = options.out / name
         if name in bandits:
             folder = out / "anchors"
-            table = play(name, tasks, ANCHOR_RUNS, folder, seed=ANCHOR_SEED, n_jobs=options.jobs)
+            table = play_tasks(
+                name, tasks, ANCHOR_RUNS, folder, seed=ANCHOR_SEED, n_jobs=options.jobs
+            )
             write_results(line_file(OF_ANCHORS, name), table, made)
         runs = LEARNER_RUNS if learner else RUNS
-        table = play(name, tasks, runs, out / "board", n_jobs=options.jobs)
+        table = play_tasks(name, tasks, runs, out / "board", n_jobs=options.jobs)
         of_line = {"command": f"clickgym bench {name}", **made}
         save_line(DATA, name, requirements(name), table, of_line)
         print(name, len(tasks), "tasks", flush=True)

@@ -23,7 +23,7 @@ import numpy as np
 from play_scorecard import NETWORKS
 
 from clickgym.bench.board import DATA, line_file
-from clickgym.bench.play import ANCHOR_SEED, play
+from clickgym.bench.play_tasks import ANCHOR_SEED, play_tasks
 from clickgym.bench.result_files import read_results
 from clickgym.bench.tasks import all_tasks
 
@@ -47,7 +47,7 @@ def replay(path: Path, n_tasks: int = 3, seed: int = 0) -> list[str]:
             continue
         shipped, _ = read_results(file)
         with tempfile.TemporaryDirectory() as out:
-            again = play(agent, drawn, 1, Path(out), seed=run_seed, n_jobs=1)
+            again = play_tasks(agent, drawn, 1, Path(out), seed=run_seed, n_jobs=1)
         both = again.join(shipped, on=["task", "run"], suffix="_shipped")
         for task, loss, was in both.select("task", "loss", "loss_shipped").iter_rows():
             if loss != was:

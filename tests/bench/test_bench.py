@@ -14,7 +14,7 @@ from scipy.stats import ttest_1samp
 from clickgym.agents import AGENTS, PBMUCB, Agent, TopRank
 from clickgym.bench import board
 from clickgym.bench.board import DATA, ENDS, HEADER, Line, save_line
-from clickgym.bench.play import examination, make_informed_agent, play, playable_tasks
+from clickgym.bench.play_tasks import examination, make_informed_agent, play_tasks, playable_tasks
 from clickgym.bench.result_files import read_results, write_results
 from clickgym.bench.score import Anchor, anchors_of, is_scored, score, scores_of, summarize
 from clickgym.bench.tasks import (
@@ -116,18 +116,18 @@ def test_playable_tasks():
 def test_finished_tasks_are_kept_and_no_name_matters(tmp_path, monkeypatch):
     tasks = [task for task in quick_tasks() if task.ability in ("early sessions", "ties")]
     tasks = [task._replace(horizon=200) for task in tasks]
-    first = play("TopRank", tasks, 2, tmp_path / "a", n_jobs=1)
+    first = play_tasks("TopRank", tasks, 2, tmp_path / "a", n_jobs=1)
     assert first["loss"].n_unique() == 4
-    other = play(TopRank, tasks, 2, tmp_path / "b", n_jobs=1)
+    other = play_tasks(TopRank, tasks, 2, tmp_path / "b", n_jobs=1)
     assert first.drop("seconds").equals(other.drop("seconds"))
-    monkeypatch.setattr("clickgym.bench.play.run", None)
-    assert play("TopRank", tasks, 2, tmp_path / "a", n_jobs=1).equals(first)
+    monkeypatch.setattr("clickgym.bench.play_tasks.run", None)
+    assert play_tasks("TopRank", tasks, 2, tmp_path / "a", n_jobs=1).equals(first)
 
 
 def test_loss_is_the_measure_of_the_task(tmp_path):
     """Of bad lists in this one, and not of clicks."""
     task = next(task for task in all_tasks() if task.measure == "violations")
-    table = play("Random", [task._replace(horizon=100)], 2, tmp_path, n_jobs=1)
+    table = play_tasks("Random", [task._replace(horizon=100)], 2, tmp_path, n_jobs=1)
     assert 0 < table["loss"].max() <= 100
     assert (table["loss"] == table["loss"].round()).all()
 

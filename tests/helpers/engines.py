@@ -15,7 +15,7 @@ import clickgym
 from clickgym.agents import Agent, CompiledAgent
 from clickgym.envs.meter import checkpoint_steps
 from clickgym.runner.play.metrics import Metrics
-from clickgym.runner.play.play_run import engine_of, play
+from clickgym.runner.play.play_run import engine_of, play_run
 from tests.reference_agents import as_plain
 
 LOOP = importlib.import_module("clickgym.runner.play.compiled_loop")
@@ -45,7 +45,7 @@ def run_reporting(
     """Run an agent, and report after each chunk how many sessions it had."""
     played_by = engine_of(agent, env, engine)
     steps = checkpoint_steps(horizon, checkpoints)
-    return play(agent, env, played_by, steps, Metrics(), seed, on_chunk)
+    return play_run(agent, env, played_by, steps, Metrics(), seed, on_chunk)
 
 
 def run_compiled(

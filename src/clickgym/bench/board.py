@@ -11,8 +11,7 @@ from urllib.parse import quote
 import polars
 
 from ..agents.published import FAMILIES
-from ..runner.make import AgentLike, observed_sizes, resolve_agent
-from ..runner.make import requirements as required
+from ..runner.make import AgentLike, observed_sizes, requirements, resolve_agent
 from .result_files import read_results, write_results
 from .score import Anchor, Scores, Summary, is_scored, scores_of, summarize
 from .tasks import ABILITIES, ScoredTask, all_tasks
@@ -75,11 +74,11 @@ class Line(NamedTuple):
         return [self.agent, self.requires, *shown]
 
 
-def requirements(agent: AgentLike) -> str:
+def requirements_text(agent: AgentLike) -> str:
     """Say in words what an agent is given besides clicks."""
     maker, _ = resolve_agent(agent)
     observed = [size.removeprefix("n_") for size in observed_sizes(maker)]
-    names = [name.replace("_", " ") for name in (*required(maker), *observed)]
+    names = [name.replace("_", " ") for name in (*requirements(maker), *observed)]
     return ", ".join("production list" if name == "initial" else name for name in names)
 
 
@@ -108,7 +107,7 @@ def scored_tasks(features: bool | None = None, ability: str | None = None) -> li
 
 
 def line_of(agent: str, requires: str, table: polars.DataFrame) -> Line:
-    """The line of an agent, from the table of `play`."""
+    """The line of an agent, from the table of `play_tasks`."""
     horizons = {task.name: task.horizon for task in timed_tasks(table)}
     timed = table.filter(polars.col("task").is_in(list(horizons)))
     mean: Any = (timed["seconds"] / timed["task"].replace_strict(horizons)).mean()

@@ -15,11 +15,11 @@ from rich.progress import track
 from ..agents import AGENTS
 from ..core.checks import check_choice
 from ..core.files import make_folder
-from ..runner.commands.run import Jobs
+from ..runner.commands.run import JobCount
 from ..runner.console import Column, errors, output, print_table, say
 from ..runner.make import by_label
-from .board import OURS, Line, board, line_of, published_lines, requirements, save_line
-from .play import play, playable_tasks
+from .board import OURS, Line, board, line_of, published_lines, requirements_text, save_line
+from .play_tasks import play_tasks, playable_tasks
 from .tasks import ABILITIES, all_tasks, quick_tasks
 
 PLAYED, KEPT = "What to run", "Results"
@@ -62,7 +62,7 @@ def bench(
             help="Print the board of one kind of task.",
         ),
     ] = None,
-    jobs: Jobs = -1,
+    jobs: JobCount = -1,
 ) -> None:
     """Find out where an agent is strong and where it is weak.
 
@@ -83,7 +83,8 @@ def bench(
     continues where it stopped. If you have changed the agent since, delete the folder first. Once
     all tasks are finished, the same command runs them all anew.
     """
-    required = "" if agent is None else requirements(agent)  # the agent's module may add an ability
+    # Before abilities are looked up: the agent's module may add one.
+    required = "" if agent is None else requirements_text(agent)
     if ability is not None:
         check_choice("ability", ability, ABILITIES)
     if agent is None:
@@ -108,7 +109,7 @@ def bench(
         disable=not console.is_terminal,
     )
     plays = out / ("quick" if quick else "plays") / quote(label, safe="")
-    table = play(agent, tasks, 1 if quick else RUNS, plays, n_jobs=jobs, watch=watch)
+    table = play_tasks(agent, tasks, 1 if quick else RUNS, plays, n_jobs=jobs, watch=watch)
     line = line_of(label, required, table)
     command = f"clickgym bench {label}{' --quick' if quick else ''}"
     made = {"command": command, "clickgym": version("clickgym")}

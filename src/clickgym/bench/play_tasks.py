@@ -82,7 +82,7 @@ def _suits(agent: AgentLike, task: ScoredTask) -> bool:
     return True
 
 
-def play(
+def play_tasks(
     agent: AgentLike,
     tasks: Sequence[ScoredTask],
     runs: int,

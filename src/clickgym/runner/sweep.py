@@ -41,7 +41,7 @@ from .make import (
 from .meaning import meaning_of
 from .play.loop import OnChunk
 from .play.metrics import Metrics
-from .play.play_run import Engine, check_episode, engine_of, play, warn_of_features
+from .play.play_run import Engine, check_episode, engine_of, play_run, warn_of_features
 from .results import Results
 from .store import (
     Cell,
@@ -319,24 +319,24 @@ def _play_missing(
         n_jobs, progress: as in `sweep`.
     """
     file = None if folder is None else new_file(folder)
-    tasks = [*_missing_tasks(plans, finished)]
-    n_left = sum(len(numbers) for _, numbers in tasks)
+    jobs = [*_missing_jobs(plans, finished)]
+    n_left = sum(len(numbers) for _, numbers in jobs)
     n_runs = sum(plan.cell.runs for plan in plans)
     with Progress(progress, n_runs, n_runs - n_left, config.horizon) as bar:
-        for workers in dict.fromkeys(plan.workers for plan, _ in tasks):
-            some = [task for task in tasks if task[0].workers == workers]
-            for runs in _play_tasks(some, config, workers, n_jobs, bar):
+        for workers in dict.fromkeys(plan.workers for plan, _ in jobs):
+            some = [job for job in jobs if job[0].workers == workers]
+            for runs in _play_jobs(some, config, workers, n_jobs, bar):
                 finished.update(runs)
                 if file is not None:
                     add_runs(file, runs)
                 bar.finished(len(runs))
 
 
-Task = tuple[Plan, Sequence[int]]
+Job = tuple[Plan, Sequence[int]]
 """What a worker plays in one call: some runs of a cell, by their numbers."""
 
 
-def _missing_tasks(plans: Sequence[Plan], finished: Container[RunKey]) -> Iterator[Task]:
+def _missing_jobs(plans: Sequence[Plan], finished: Container[RunKey]) -> Iterator[Job]:
     """Yield what is left to play."""
     for plan in plans:
         env, instance, agent, runs, _ = plan.cell
@@ -345,14 +345,14 @@ def _missing_tasks(plans: Sequence[Plan], finished: Container[RunKey]) -> Iterat
             yield plan, left[start : start + plan.at_once]
 
 
-def _play_tasks(
-    tasks: Sequence[Task],
+def _play_jobs(
+    jobs: Sequence[Job],
     config: Config,
     workers: Literal["threads", "processes"],
     n_jobs: int,
     bar: Progress,
 ) -> Iterator[FinishedRuns]:
-    """Yield the runs of each task when they are finished, and show their sessions."""
+    """Yield the runs of each job when they are finished, and show their sessions."""
     stop, is_here = threading.Event(), _is_here(workers, n_jobs)
 
     def on_chunk(n_sessions: int) -> None:
@@ -362,14 +362,14 @@ def _play_tasks(
 
     calls: list[Any]
     if is_here:
-        calls = [(play_runs, *task, config, on_chunk) for task in tasks]
+        calls = [(play_runs, *job, config, on_chunk) for job in jobs]
     else:
         own = {
             name: it
             for name, it in UserModel.classes.items()
             if not it.__module__.startswith("clickgym.")
         }
-        calls = [(play_runs_elsewhere, *task, config, own) for task in tasks]
+        calls = [(play_runs_elsewhere, *job, config, own) for job in jobs]
     files = {name: it for one in config.meanings().values() for name, it in one.files.items()}
     try:
         for runs in in_parallel(calls, n_jobs, workers, files=files):
@@ -425,7 +425,7 @@ def play_runs(
     for number in numbers:
         seed = run_seed(config.seed, instance, number, plan.n_queries)
         agent = make_agent(plan.agent, env, horizon=config.horizon, seed=seed)
-        result = play(agent, env, plan.engine, steps, Metrics(config.metrics), seed, on_chunk)
+        result = play_run(agent, env, plan.engine, steps, Metrics(config.metrics), seed, on_chunk)
         runs[env_label, instance, agent_label, number] = replace(
             result, env=env_label, instance=instance, agent=agent_label, seed=seed
         )

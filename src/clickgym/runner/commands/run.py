@@ -14,14 +14,14 @@ from ..reports.table import print_results
 from ..results import FIGURE, ROWS, SUMMARY
 from ..sweep import sweep
 
-compared = partial(typer.Option, rich_help_panel="What to compare")
-kept = partial(typer.Option, rich_help_panel="Results")
-speed = partial(typer.Option, rich_help_panel="Speed")
+compare_option = partial(typer.Option, rich_help_panel="What to compare")
+result_option = partial(typer.Option, rich_help_panel="Results")
+speed_option = partial(typer.Option, rich_help_panel="Speed")
 """Options in the sections of the help text."""
 
-Jobs = Annotated[
+JobCount = Annotated[
     int,
-    speed(
+    speed_option(
         *("--n-jobs", "--jobs", "-j"),
         metavar="N",
         help="Worker processes, or -1 for one per CPU. Results do not depend on it.",
@@ -43,7 +43,7 @@ def run(
     ],
     agents: Annotated[
         list[str],
-        compared(
+        compare_option(
             *("--agents", "-a"),
             metavar="AGENT...",
             help="Agents: a name such as BatchRank, with arguments TopRank:delta=0.1, or your own "
@@ -51,12 +51,12 @@ def run(
         ),
     ],
     horizon: Annotated[
-        float, compared(metavar="T", help="Sessions per run, such as 100000 or 1e5.")
+        float, compare_option(metavar="T", help="Sessions per run, such as 100000 or 1e5.")
     ] = 10_000,
-    runs: Annotated[int, compared(metavar="N", help="Runs per agent and environment.")] = 10,
+    runs: Annotated[int, compare_option(metavar="N", help="Runs per agent and environment.")] = 10,
     instances: Annotated[
         list[str] | None,
-        compared(
+        compare_option(
             *("--instances", "-i"),
             metavar="NAME|FILE...",
             help="Instances: names, or your own JSON files. Every environment runs with each of "
@@ -66,39 +66,42 @@ def run(
     ] = None,
     metrics: Annotated[
         list[str] | None,
-        compared(
+        compare_option(
             *("--metrics", "-m"),
             metavar="METRIC...",
             help=f"Metrics besides regret and reward: {', '.join(METRICS)}.",
         ),
     ] = None,
-    seed: Annotated[int, kept(metavar="N", help="The same seed gives the same numbers.")] = 0,
+    seed: Annotated[
+        int, result_option(metavar="N", help="The same seed gives the same numbers.")
+    ] = 0,
     out: Annotated[
         Path | None,
-        kept(
+        result_option(
             metavar="DIR",
             help="Folder for the results, created if missing. If it holds the same sweep, only "
             "what is missing runs. Without --out, the table is printed and nothing is saved.",
         ),
     ] = None,
-    n_jobs: Jobs = -1,
+    n_jobs: JobCount = -1,
     checkpoints: Annotated[
         list[float] | None,
-        kept(
+        result_option(
             metavar="STEP...",
             help="Save totals after these sessions; by default, after about 150 of them.",
         ),
     ] = None,
     engine: Annotated[
         str,
-        speed(
+        speed_option(
             metavar="auto|compiled|python",
             help="Which engine runs the agents. Results do not depend on it.",
         ),
     ] = "auto",
-    progress: Annotated[bool, speed(help="Show the progress of the runs.")] = True,
+    progress: Annotated[bool, speed_option(help="Show the progress of the runs.")] = True,
     overwrite: Annotated[
-        bool, kept("--overwrite", help="Delete the runs that the folder has, and begin anew.")
+        bool,
+        result_option("--overwrite", help="Delete the runs that the folder has, and begin anew."),
     ] = False,
 ) -> None:
     """Run every agent in every environment, and print a table of their regret.

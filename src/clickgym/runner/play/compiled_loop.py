@@ -19,7 +19,7 @@ FIRST_CHUNK = 1000
 """Sessions before the first report of progress; later chunks last about `CHUNK`."""
 
 
-class Stage(NamedTuple):
+class ChunkData(NamedTuple):
     """The data that the sessions of a chunk read and write, besides the agent.
 
     Generators are passed separately: for a record that holds one, numba takes 0.2 ms in each call
@@ -51,17 +51,17 @@ def session_loop(
     - the reward of the last one;
     - the position at which its user left satisfied, or -1.
     """
-    play = play_session(session)
+    play_one = play_session(session)
 
     @kernel
-    def sessions(stage, env_rng, agent, agent_rng, ranking, n_sessions):  # type: ignore[no-untyped-def]
-        constants, state, shown, totals = stage.constants, stage.state, stage.shown, stage.totals
+    def sessions(data, env_rng, agent, agent_rng, ranking, n_sessions):  # type: ignore[no-untyped-def]
+        constants, state, shown, totals = data.constants, data.state, data.shown, data.totals
         regret, rewards, n_clicks = totals[0], totals[1], totals[2]
         last_reward, last_satisfied, played = 0.0, -1, np.int64(0)
         reached = 0
         while played < n_sessions:
-            rank(agent, agent_rng, ranking, *stage.observed)
-            is_list, reward, expectation, satisfied = play(
+            rank(agent, agent_rng, ranking, *data.observed)
+            is_list, reward, expectation, satisfied = play_one(
                 constants, state, env_rng, shown, ranking
             )
             if not is_list:
@@ -71,17 +71,17 @@ def session_loop(
             rewards += reward
             for k in range(len(ranking)):
                 n_clicks += shown.clicks[k]
-            measure(stage.contexts, ranking, shown.clicks, expectation, totals)
-            update(agent, ranking, shown.clicks, *stage.observed)
+            measure(data.contexts, ranking, shown.clicks, expectation, totals)
+            update(agent, ranking, shown.clicks, *data.observed)
             played += 1
             shown.draws[0] = True  # from here, an error is one of the users
             if advance(constants, state, np.int64(0), env_rng):
                 begin(constants, state, np.int64(0), env_rng)
             shown.draws[0] = False
-            if played == stage.checkpoints[reached]:
+            if played == data.checkpoints[reached]:
                 totals[0], totals[1], totals[2] = regret, rewards, n_clicks
                 for i in range(len(totals)):
-                    stage.at_checkpoints[reached, i] = totals[i]
+                    data.at_checkpoints[reached, i] = totals[i]
                 reached += 1
         totals[0], totals[1], totals[2] = regret, rewards, n_clicks
         return played, last_reward, last_satisfied
@@ -117,9 +117,9 @@ def play_compiled(run: Run) -> float:
         if metrics.held_out:
             size = min(size, meter.next_checkpoint - meter.step)
         agent.make_room(size)
-        stage = Stage(*fixed, *meter.ahead())
-        play = partial(loop, stage, env.np_random, agent.state, agent.rng, agent.ranking)
-        lasted = _play_chunk(run, play, size)
+        data = ChunkData(*fixed, *meter.ahead())
+        play_sessions = partial(loop, data, env.np_random, agent.state, agent.rng, agent.ranking)
+        lasted = _play_chunk(run, play_sessions, size)
         seconds += lasted
         if size == chunk:  # not cut short: its time tells the speed
             wanted = chunk * CHUNK / max(lasted, 1e-6)
@@ -131,14 +131,16 @@ def play_compiled(run: Run) -> float:
     return seconds
 
 
-def _play_chunk(run: Run, loop: Callable[[int], tuple[int, float, int]], size: int) -> float:
+def _play_chunk(
+    run: Run, play_sessions: Callable[[int], tuple[int, float, int]], size: int
+) -> float:
     """Play a chunk of sessions, and count it; return its seconds."""
     agent, meter = run.agent, run.meter
     env: Any = run.env.unwrapped
     n_lists = int(env.shown.n_lists[0])
     regret, before = meter.totals[0], clock()
     try:
-        played, reward, satisfied = loop(size)
+        played, reward, satisfied = play_sessions(size)
     except KernelError:
         raise
     except FAILURES as error:

@@ -99,7 +99,7 @@ def run(
         played_by = engine_of(agent, env, engine)
         check_episode(env, horizon)
         warn_of_features(agent, env)
-        result = play(agent, env, played_by, steps, measured, seed)
+        result = play_run(agent, env, played_by, steps, measured, seed)
     if np.isnan(result.regret[-1]):
         cause = "info has neither regret, nor expected_reward and optimal_reward"
         if own_step_of(env) is not None:
@@ -210,7 +210,7 @@ ROUNDING = 1e-9
 """The fall of regret per session that rounding may explain, in expected clicks."""
 
 
-def play(
+def play_run(
     agent: Any,
     env: gym.Env,
     engine: str,
