@@ -30,7 +30,7 @@ from polars import col
 
 import clickgym
 from clickgym.bench.result_files import read_results, write_results
-from clickgym.core.statistics import CONFIDENCE, holm, t_level, t_quantile
+from clickgym.core.statistics import CONFIDENCE, holm, p_value, t_quantile
 from clickgym.core.text import markdown_table, markdown_text
 from clickgym.envs import DEFAULT_INSTANCE, list_instances
 from clickgym.runner.make import make_env
@@ -226,7 +226,7 @@ class Estimate(NamedTuple):
     def _level(self, holds: bool, gap: float) -> float:
         if not holds or not math.isfinite(self.error):
             return 1.0
-        return t_level(gap, self.error, self.freedom)
+        return p_value(gap, self.error, self.freedom)
 
 
 def number(value: float, digits: int = 3) -> str:

@@ -1,4 +1,4 @@
-"""Student's t: intervals and levels of significance; Holm's procedure."""
+"""Student's t: intervals and p-values; Holm's procedure."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def half_width(n: int) -> float:
     return t_quantile(n - 1) / math.sqrt(n) if n > 1 else math.nan
 
 
-def t_level(mean: float, error: float, freedom: int) -> float:
-    """Return the level of significance at which a mean differs from zero, by the two-sided t test.
+def p_value(mean: float, error: float, freedom: int) -> float:
+    """Return the p-value of the two-sided t test of a mean against zero.
 
     Args:
         mean: the mean.
-        error: its standard error; if it is 0, all values are the same, and the level is 0.
+        error: its standard error; 0 if all values are the same, and then the result is 0.
         freedom: degrees of freedom.
     """
     from scipy.special import stdtr  # slow to load
@@ -49,9 +49,9 @@ def t_level(mean: float, error: float, freedom: int) -> float:
     return 2 * float(stdtr(freedom, -abs(mean) / error))
 
 
-def holm(levels: Sequence[float]) -> list[float]:
-    """Return the levels of significance of several tests, adjusted by Holm's procedure: of those
-    that are at most 5 % afterwards, any is false with a probability of at most 5 %.
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return the p-values of several tests, adjusted by Holm's procedure: if those of at most 5 %
+    count as significant, the probability of any false one is at most 5 %.
 
     Source: Holm, *A simple sequentially rejective multiple test procedure*, Scandinavian Journal of
     Statistics 1979.
@@ -60,8 +60,8 @@ def holm(levels: Sequence[float]) -> list[float]:
         >>> holm([0.01, 0.04, 0.03])
         [0.03, 0.06, 0.06]
     """
-    adjusted, least = [1.0] * len(levels), 0.0
-    for rank, place in enumerate(sorted(range(len(levels)), key=levels.__getitem__)):
-        least = max(least, min(1.0, levels[place] * (len(levels) - rank)))
+    adjusted, least = [1.0] * len(p_values), 0.0
+    for rank, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        least = max(least, min(1.0, p_values[place] * (len(p_values) - rank)))
         adjusted[place] = least
     return adjusted

@@ -15,7 +15,7 @@ import polars
 from polars import col
 
 from ..agents import FrozenPolicy
-from ..core.statistics import half_width, holm, t_level
+from ..core.statistics import half_width, holm, p_value
 from ..envs.result import FACTS, OWN_LOOP, TIMED, TOTALS
 from .play.metrics import is_sum
 from .play.play_run import ENGINES
@@ -175,8 +175,8 @@ def intervals_of_these(last: polars.DataFrame, by: Sequence[str]) -> polars.Data
     return these.select(*by, regret_ci95_runs="regret_ci95")
 
 
-def levels(gaps: polars.DataFrame, by: Sequence[str], measure: str) -> polars.DataFrame:
-    """The levels of paired t tests of `differences`, adjusted by Holm's procedure for the agents of
+def p_values(gaps: polars.DataFrame, by: Sequence[str], measure: str) -> polars.DataFrame:
+    """The p-values of paired t tests of `differences`, adjusted by Holm's procedure for the agents of
     an environment.
 
     Args:
@@ -193,11 +193,11 @@ def levels(gaps: polars.DataFrame, by: Sequence[str], measure: str) -> polars.Da
     )
     tested = tested.filter(col("n") > 2, (col("mean") != 0) | (col("spread") != 0)).sort("env")
     numbers = tested.select("env", "n", "mean", "spread").iter_rows()
-    raw = [(env, t_level(mean, spread / n**0.5, n - 1)) for env, n, mean, spread in numbers]
+    raw = [(env, p_value(mean, spread / n**0.5, n - 1)) for env, n, mean, spread in numbers]
     adjusted = [
-        level
+        p
         for _, of_env in groupby(raw, key=itemgetter(0))
-        for level in holm([level for _, level in of_env])
+        for p in holm([p for _, p in of_env])
     ]
     return tested.select(*by, p=polars.Series(adjusted, dtype=polars.Float64))
 
@@ -364,7 +364,7 @@ def final_table(rows: polars.DataFrame, reference: str | None = None) -> polars.
         count_runs(last, by),
         intervals_of_these(last, by),
         intervals(gaps, by, ["gap"]).select(*by, difference="gap", difference_ci95="gap_ci95"),
-        levels(gaps, by, "gap"),
+        p_values(gaps, by, "gap"),
         of_runs,
     ):
         table = table.join(more, on=by, how="left", maintain_order="left")
