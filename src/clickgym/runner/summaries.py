@@ -176,8 +176,8 @@ def intervals_of_these(last: polars.DataFrame, by: Sequence[str]) -> polars.Data
 
 
 def p_values(gaps: polars.DataFrame, by: Sequence[str], measure: str) -> polars.DataFrame:
-    """The p-values of paired t tests of `differences`, adjusted by Holm's procedure for the agents of
-    an environment.
+    """The p-values of paired t tests of `differences`, adjusted by Holm's procedure for the agents
+    of an environment.
 
     Args:
         gaps: of `differences`.
@@ -195,9 +195,7 @@ def p_values(gaps: polars.DataFrame, by: Sequence[str], measure: str) -> polars.
     numbers = tested.select("env", "n", "mean", "spread").iter_rows()
     raw = [(env, p_value(mean, spread / n**0.5, n - 1)) for env, n, mean, spread in numbers]
     adjusted = [
-        p
-        for _, of_env in groupby(raw, key=itemgetter(0))
-        for p in holm([p for _, p in of_env])
+        p for _, of_env in groupby(raw, key=itemgetter(0)) for p in holm([p for _, p in of_env])
     ]
     return tested.select(*by, p=polars.Series(adjusted, dtype=polars.Float64))
 
