@@ -102,33 +102,14 @@ class ContextualModel(UserModel):
     ) -> None:
         self.base = click_model_of("base", base)
         self.n_positions, self.rewards = self.base.n_positions, self.base.rewards
-        names = self.base.item_parameters()
-        if "attraction" not in names or {*names[1:]} != others.keys():
-            wanted = ", ".join(names[1:]) or "none"
-            raise ValueError(
-                f"a {self.base.kind} has the item parameters {', '.join(names)}; expected an "
-                f"attraction, and of others {wanted}; got {', '.join(others) or 'none'}"
-            )
+        self._check_item_parameters(others)
 
         # Users, items, and the candidates of each user.
         self.items = _features(items)
-        n_items = len(self.items)
         self.users = None if users is None else as_numbers("users", users, (None, None))
-        n_users = 1 if candidates is None else len(candidates)
-        n_users = n_users if self.users is None else len(self.users)
         self._names_all = candidates is None
-        if candidates is None:
-            self.candidates = [np.arange(n_items)] * n_users
-            self._check_candidates("items", self.candidates[0])
-        elif len(candidates) != n_users:
-            raise ValueError(f"candidates has {len(candidates)} entries; expected {n_users}")
-        else:
-            self.candidates = [
-                as_integers(f"candidates[{user}]", row, (None,), 0, n_items).copy()
-                for user, row in enumerate(candidates)
-            ]
-            for user, row in enumerate(self.candidates):
-                self._check_candidates(f"candidates[{user}]", row)
+        self.candidates = self._candidates_of_users(candidates)
+        n_users, n_items = len(self.candidates), len(self.items)
 
         # The entries of the pool. Users with neither candidates nor attractions of their own share
         # them: one for each item, instead of one for each pair.
@@ -145,44 +126,22 @@ class ContextualModel(UserModel):
         self.interactions = as_integers(
             "interactions", pairs, (None, 2), 0, width, empty=True
         ).copy()
-        if len(self.interactions):
-            first = (of_users if of_users.shape[1] else self.items)[:, 0]
-            if first[0] <= 0 or np.ptp(first) > 0:
-                raise ValueError("interactions require a first feature that is the same for all")
-            norm = largest_norm(of_users, self.items, self.interactions, self.candidates)
-        else:
-            of_items = np.maximum.reduceat(squared_norms(self.items)[entries], starts)
-            norm = float(((of_users**2).sum(axis=1) + of_items).max() ** 0.5)
-        if norm > 1 + ROUNDING:
-            raise ValueError(
-                f"the features of some user and item have the norm {norm:g}; expected at most 1"
-            )
+        self._check_norms(of_users, entries, starts)
 
         # Attraction and the other item parameters of the entries.
         self.theta = None if theta is None else as_numbers("theta", theta, (width,))
-        if (attraction is None) == (self.theta is None):
-            raise ValueError("expected either an attraction or a theta")
-        if self.theta is not None:
-            n_user = of_users.shape[1]
-            user_attraction = weighted_sums(of_users, self.theta[:n_user]).copy()
-            of_entries = weighted_sums(self.items, self.theta[n_user:])[entries]
-            least = (user_attraction + np.minimum.reduceat(of_entries, starts)).min()
-            most = (user_attraction + np.maximum.reduceat(of_entries, starts)).max()
-            if least < -ROUNDING or most > 1 + ROUNDING:
-                ends = f"from {least:g} to {most:g}"
-                raise ValueError(f"attractions theta @ x range {ends}; expected probabilities")
-        elif attraction is None or len(attraction) != n_users:
-            n_entries = 0 if attraction is None else len(attraction)
-            raise ValueError(f"attraction has {n_entries} entries; expected {n_users}")
-        else:
-            user_attraction = np.zeros(n_users)
-            of_entries = np.concatenate(
-                [
-                    probabilities(f"attraction[{user}]", row, (int(sizes[user]),))
-                    for user, row in enumerate(attraction)
-                ]
+        if self.theta is not None and attraction is None:
+            user_attraction, of_entries = _linear_attraction(
+                self.theta, of_users, self.items, entries, starts
             )
-        self.others = {name: probabilities(name, others[name], (n_items,)) for name in names[1:]}
+        elif self.theta is None and attraction is not None:
+            user_attraction, of_entries = np.zeros(n_users), _given_attraction(attraction, sizes)
+        else:
+            raise ValueError("expected either an attraction or a theta")
+        self.others = {
+            name: probabilities(name, others[name], (n_items,))
+            for name in self.base.item_parameters()[1:]
+        }
         of_others = [row[entries] for row in self.others.values()]
 
         # Metrics.
@@ -208,18 +167,80 @@ class ContextualModel(UserModel):
             values=np.array([of_entries, *of_others]),
             pairs=self.interactions,
         )
-        if shares:
-            means = [row.mean() for row in self.pool.values]
-            means[0] = (user_attraction.mean() + means[0]).clip(0.0, 1.0)
-        else:
-            rows = [np.concatenate(self.attraction), *of_others]
-            means = [(np.add.reduceat(row, starts) / sizes).mean() for row in rows]
-        self.mean = self._with_items([np.full(self.n_items, mean) for mean in means])
+        self.mean = self._mean_model(shares)
+
+    def _check_item_parameters(self, others: Mapping[str, ArrayLike]) -> None:
+        """Check that the base model has an attraction, and that all its other item parameters are
+        given.
+        """
+        names = self.base.item_parameters()
+        if "attraction" not in names or {*names[1:]} != others.keys():
+            wanted = ", ".join(names[1:]) or "none"
+            raise ValueError(
+                f"a {self.base.kind} has the item parameters {', '.join(names)}; expected an "
+                f"attraction, and of others {wanted}; got {', '.join(others) or 'none'}"
+            )
+
+    def _candidates_of_users(
+        self, candidates: Sequence[ArrayLike] | None
+    ) -> list[NDArray[np.int64]]:
+        """Return the checked candidates of each user; without any, all items for each."""
+        n_users = None if self.users is None else len(self.users)
+        if candidates is None:
+            all_items = np.arange(len(self.items))
+            self._check_candidates("items", all_items)
+            return [all_items] * (n_users or 1)
+        if n_users is not None and len(candidates) != n_users:
+            raise ValueError(f"candidates has {len(candidates)} entries; expected {n_users}")
+        rows = [
+            as_integers(f"candidates[{user}]", row, (None,), 0, len(self.items)).copy()
+            for user, row in enumerate(candidates)
+        ]
+        for user, row in enumerate(rows):
+            self._check_candidates(f"candidates[{user}]", row)
+        return rows
 
     def _check_candidates(self, name: str, row: NDArray[np.int64]) -> None:
         if not self.n_items <= len(np.unique(row)) == len(row):
             expected = f"expected at least n_items = {self.n_items}, all distinct"
             raise ValueError(f"{name} has {len(row)} items; {expected}")
+
+    def _check_norms(
+        self,
+        of_users: NDArray[np.float64],
+        entries: NDArray[np.int64],
+        starts: NDArray[np.int64],
+    ) -> None:
+        """Check that the features of each user with each candidate have a norm of at most 1, and
+        that interactions can be divided by the first feature.
+        """
+        if len(self.interactions):
+            first = (of_users if of_users.shape[1] else self.items)[:, 0]
+            if first[0] <= 0 or np.ptp(first) > 0:
+                raise ValueError("interactions require a first feature that is the same for all")
+            norm = largest_norm(of_users, self.items, self.interactions, self.candidates)
+        else:
+            of_items = np.maximum.reduceat(squared_norms(self.items)[entries], starts)
+            norm = float(((of_users**2).sum(axis=1) + of_items).max() ** 0.5)
+        if norm > 1 + ROUNDING:
+            raise ValueError(
+                f"the features of some user and item have the norm {norm:g}; expected at most 1"
+            )
+
+    def _mean_model(self, shares: bool) -> ClickModel:
+        """Return the click model of a session in which all candidates equal the mean candidate.
+
+        Args:
+            shares: whether all users have the same entries of the pool.
+        """
+        pool = self.pool
+        if shares:
+            means = [row.mean() for row in pool.values]
+            means[0] = (pool.user_attraction.mean() + means[0]).clip(0.0, 1.0)
+        else:
+            rows = [np.concatenate(self.attraction), *pool.values[1:]]
+            means = [(np.add.reduceat(row, pool.starts) / pool.sizes).mean() for row in rows]
+        return self._with_items([np.full(self.n_items, mean) for mean in means])
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ContextualModel:
         """Return a copy that shares features in float32, which are read-only: Gymnasium copies the
@@ -328,3 +349,40 @@ def _features(items: ArrayLike) -> NDArray[Any]:
     features = as_numbers("items", items, (None, None), copy=not is_shared, single=True)
     features.flags.writeable = not singles
     return features
+
+
+def _linear_attraction(
+    theta: NDArray[np.float64],
+    of_users: NDArray[np.float64],
+    items: NDArray[Any],
+    entries: NDArray[np.int64],
+    starts: NDArray[np.int64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the parts of ``θᵀ x`` that come from each user and from each entry of the pool.
+
+    Raises:
+        ValueError: some sum of both is not a probability.
+    """
+    n_user_features = of_users.shape[1]
+    user_attraction = weighted_sums(of_users, theta[:n_user_features]).copy()
+    of_entries = weighted_sums(items, theta[n_user_features:])[entries]
+    least = (user_attraction + np.minimum.reduceat(of_entries, starts)).min()
+    most = (user_attraction + np.maximum.reduceat(of_entries, starts)).max()
+    if least < -ROUNDING or most > 1 + ROUNDING:
+        ends = f"from {least:g} to {most:g}"
+        raise ValueError(f"attractions theta @ x range {ends}; expected probabilities")
+    return user_attraction, of_entries
+
+
+def _given_attraction(
+    attraction: Sequence[ArrayLike], sizes: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return the attraction of each entry of the pool, given the candidates' of each user."""
+    if len(attraction) != len(sizes):
+        raise ValueError(f"attraction has {len(attraction)} entries; expected {len(sizes)}")
+    return np.concatenate(
+        [
+            probabilities(f"attraction[{user}]", row, (int(sizes[user]),))
+            for user, row in enumerate(attraction)
+        ]
+    )
