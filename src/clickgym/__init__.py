@@ -12,8 +12,8 @@ from .envs.result import Result
 from .envs.wrappers.regret import RecordRegret, RecordVectorRegret
 from .runner.check_agent import check_agent
 from .runner.make import make_agent
-from .runner.play.loop import AgentError
 from .runner.play.play_run import run
+from .runner.play.run_errors import AgentError
 
 if TYPE_CHECKING:
     from .runner.results import Results

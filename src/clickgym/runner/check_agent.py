@@ -36,8 +36,8 @@ from .make import (
     parameters_of,
     resolve_agent,
 )
-from .play.loop import AgentError, check_list
 from .play.play_run import run
+from .play.run_errors import AgentError, check_list
 
 ATTRACTION = np.array([0.2, 0.7, 0.1, 0.5, 0.3])
 EXAMINATION = np.array([0.9, 0.6, 0.4])

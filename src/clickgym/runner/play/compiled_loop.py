@@ -13,7 +13,8 @@ from ...core.errors import FAILURES, SessionError, cause
 from ...core.kernels import KernelError, clock, entry, kernel
 from ...envs.base_env import name_of
 from ...envs.session import Shown, play_session
-from .loop import CHUNK, Run, check_list, session_error
+from .loop import CHUNK, Run
+from .run_errors import agent_error, check_list
 
 FIRST_CHUNK = 1000
 """Sessions before the first report of progress; later chunks last about `CHUNK`."""
@@ -125,7 +126,7 @@ def play_compiled(run: Run) -> float:
             wanted = chunk * CHUNK / max(lasted, 1e-6)
             chunk = int(min(max(wanted, chunk / 4), chunk * 4)) + 1
         if metrics.held_out:
-            metrics.ask(agent, env, meter)
+            metrics.measure_held_out(agent, env, meter)
         if run.on_chunk is not None:
             run.on_chunk(size)
     return seconds
@@ -169,4 +170,4 @@ def _name_error(
         what = f"{cause(error)}, in a {type(env.task.model).__name__}"
         error = SessionError(f"{name_of(env)}, step {steps + shown}: {what}")
     when = f"after the list of step {steps + shown}" if shown else f"step {steps + 1}"
-    return session_error(agent, env, when, error)
+    return agent_error(agent, env, when, error)

@@ -27,7 +27,7 @@ from ...core.sums import weighted_sums
 from ...envs import ClickEnv, ClickVectorEnv
 from ...envs.any_env import user_model_of
 from ...envs.meter import N_TOTALS, Meter
-from .loop import session_error
+from .run_errors import agent_error
 
 Env = ClickEnv | ClickVectorEnv
 
@@ -231,7 +231,7 @@ def is_sum(name: str) -> bool:
 
 
 @cache
-def chain(
+def add_metric(
     value: Callable[..., float], column: int, rest: Callable[..., None]
 ) -> Callable[..., None]:
     """The kernel that adds a metric to its column of the totals, and then those of ``rest``."""
@@ -245,7 +245,7 @@ def chain(
 
 
 @kernel
-def nothing(contexts, ranking, clicks, expectation, totals):  # type: ignore[no-untyped-def]
+def measure_nothing(contexts, ranking, clicks, expectation, totals):  # type: ignore[no-untyped-def]
     pass
 
 
@@ -258,8 +258,9 @@ class Metrics:
     Attributes:
         names: all of them, the columns of the table.
         summed: those that the kernel sums, in the totals after regret, reward and clicks.
-        held_out: those that ask the agent at each checkpoint, with their values so far.
-        seconds: how long it took to ask.
+        held_out: those for which the agent ranks held-out queries at each checkpoint, with their
+            values so far.
+        seconds: how long it took to measure them.
 
     Raises:
         ValueError: on an unknown name, or one named twice.
@@ -273,11 +274,11 @@ class Metrics:
             name: [] for name, metric in self._metrics.items() if not metric.kernel
         }
         self.seconds = 0.0
-        self.kernel = nothing
+        self.kernel = measure_nothing
         for column, name in reversed(list(enumerate(self.summed, N_TOTALS))):
             kernel = self._metrics[name].kernel
             assert kernel is not None
-            self.kernel = chain(kernel, column, self.kernel)
+            self.kernel = add_metric(kernel, column, self.kernel)
         self.measure = entry(self.kernel)
         self._state: Any = None
         self._contexts: list[tuple[Any, ...]] = []
@@ -311,7 +312,7 @@ class Metrics:
                 reason = f"cannot rank held-out queries for {name}: no best(features) in the class"
                 raise UnsuitedError(type(agent).__name__, reason) from None
 
-    def ask(self, agent: Any, env: Any, meter: Meter) -> None:
+    def measure_held_out(self, agent: Any, env: Any, meter: Meter) -> None:
         """Let the agent rank the held-out queries, if a checkpoint was reached.
 
         Raises:
@@ -326,7 +327,7 @@ class Metrics:
                     value = mean_ndcg(agent.best, queries, self._metrics[name].k)
                 except FAILURES as error:
                     when = f"{name} after step {meter.step}"
-                    raise session_error(agent, env, when, error) from error
+                    raise agent_error(agent, env, when, error) from error
                 values += [value] * n_new
                 self.seconds += clock() - before
 

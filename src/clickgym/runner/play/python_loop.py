@@ -23,15 +23,8 @@ from ...envs import ClickVectorEnv
 from ...envs.any_env import Measure, clicks_of, own_step_of, sizes_of
 from ...envs.registration import endless, without_own_wrappers
 from ...envs.vector_env import read_step
-from .loop import (
-    CHUNK,
-    AgentError,
-    Run,
-    check_list,
-    environment_error,
-    first_observation,
-    session_error,
-)
+from .loop import CHUNK, Run, first_observation
+from .run_errors import AgentError, agent_error, check_list, environment_error
 
 
 class Session(NamedTuple):
@@ -125,7 +118,7 @@ def play_python(run: Run) -> float:
                 ranking = agent.rank(observation)
                 check_list(agent, ranking, n_items, n_positions, "step", meter.step + 1)
             except FAILURES as error:
-                raise session_error(agent, env, f"step {meter.step + 1}", error) from error
+                raise agent_error(agent, env, f"step {meter.step + 1}", error) from error
             contexts = metrics.before_step(env.unwrapped)[0] if metrics.summed else ()
             try:
                 session = step(ranking)
@@ -135,13 +128,13 @@ def play_python(run: Run) -> float:
             try:
                 agent.update(observation, ranking, clicks.astype(np.int64), reward)
             except FAILURES as error:
-                raise session_error(agent, env, f"step {meter.step + 1}", error) from error
+                raise agent_error(agent, env, f"step {meter.step + 1}", error) from error
             if metrics.summed:
                 items, expectation = np.asarray(ranking, np.int64), session.expectation
                 metrics.measure(contexts, items, clicks, expectation, meter.totals)
             meter.add(session.regret, reward, int(clicks.sum()))
             if metrics.held_out:
-                metrics.ask(agent, env, meter)
+                metrics.measure_held_out(agent, env, meter)
             observation = session.observation
             if session.has_left or session.is_cut:
                 observation = _copy_observation(first_observation(agent, env), users_env)
@@ -173,7 +166,7 @@ def play_learner(run: Run) -> float:
     def on_step() -> bool:
         nonlocal reported
         if run.metrics.held_out:
-            run.metrics.ask(agent, run.env, meter)
+            run.metrics.measure_held_out(agent, run.env, meter)
         if run.on_chunk is not None and meter.step > reported:
             run.on_chunk(meter.step - reported)
         reported = meter.step
@@ -185,7 +178,7 @@ def play_learner(run: Run) -> float:
     except InterruptedError:  # raised by on_chunk
         raise
     except FAILURES as error:
-        raise session_error(agent, run.env, f"step {meter.step + 1}", error) from error
+        raise agent_error(agent, run.env, f"step {meter.step + 1}", error) from error
     if meter.step < meter.horizon:  # otherwise its regret would count as that of the whole horizon
         name = type(agent).__name__
         raise AgentError(f"{name} ended after {meter.step} of {meter.horizon} sessions")
