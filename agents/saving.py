@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 import numpy as np
 
 from ..core.checks import check_path
-from ..core.files import FORMAT, check_format, reading, write_whole
+from ..core.files import FORMAT, check_format, one_line_errors, write_whole
 from ..envs.spaces import check_ranking
 
 if TYPE_CHECKING:
@@ -47,14 +47,14 @@ def save_agent(agent: CompiledAgent, path: str | Path | BinaryIO) -> None:
 def load_agent(agent_class: type[Saved], path: str | Path | BinaryIO) -> Saved:
     """Read an agent of a class; see `CompiledAgent.load`."""
     fault = "is not a saved agent, or damaged", "restore it from a backup"
-    with reading(path, *fault), np.load(path, allow_pickle=False) as file:
+    with one_line_errors(path, *fault), np.load(path, allow_pickle=False) as file:
         arrays = dict(file)
         described = json.loads(str(arrays["description"]))
         name = str(described["agent"])
     check_format(path, described.get("format"))
     if name != agent_class.__qualname__:
         raise ValueError(f"{path} holds a {name}, not a {agent_class.__qualname__}")
-    with reading(path, *fault):
+    with one_line_errors(path, *fault):
         sizes = described["n_items"], described["n_positions"]
         agent = agent_class(*sizes, seed=0, **described["hyperparameters"])
         agent.rng.bit_generator.state = described["generator"]

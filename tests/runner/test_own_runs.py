@@ -11,7 +11,7 @@ import polars
 import pytest
 
 import clickgym
-from clickgym.runner.reports.table import in_words
+from clickgym.runner.reports.table import format_table
 
 pytestmark = pytest.mark.uncompiled
 
@@ -158,7 +158,7 @@ def test_worlds_that_one_agent_did_not_play_are_named():
         for world in worlds
     ]
     who = "LinearTS and TopRank did not play the same instances as Random"
-    assert any(note.startswith(who) for note in in_words(clickgym.Results(runs)).notes)
+    assert any(note.startswith(who) for note in format_table(clickgym.Results(runs)).notes)
     assert "did not play" not in clickgym.Results(runs[:2]).to_latex()
 
 

@@ -13,7 +13,7 @@ from clickgym.agents import FrozenPolicy
 from clickgym.core.text import regret_text
 from clickgym.envs import CascadeModel, PiecewiseStationaryModel
 from clickgym.runner.reports import figures
-from clickgym.runner.reports.table import in_words, to_latex
+from clickgym.runner.reports.table import format_table, to_latex
 from tests.runner.test_summaries import frame_of
 
 ENVS, INSTANCES = ["PBMRank-v0", "PBMRank-v0:reward=any_click"], ["yandex-9", "yandex-990"]
@@ -292,7 +292,7 @@ def test_numbers_of_the_table():
     differ.
     """
     regrets = {"a": [1.238, 1.5, 2.0], "b": [12.34, 13.0, 15.0], "c": [3123.4, 3130.0, 3150.0]}
-    words = in_words(clickgym.Results.of_rows(frame_of(regrets)), "a")
+    words = format_table(clickgym.Results.of_rows(frame_of(regrets)), "a")
     (rows,) = words.environments.values()
     cells = [dict(zip(words.headings, row, strict=True)) for row in rows]
     assert [row["median"] for row in cells] == ["1.50", "13.0", "3,130"]
@@ -303,9 +303,9 @@ def test_numbers_of_the_table():
         for kind, instance in (("PBM", "yandex-9"), ("CM", "yandex-990"))
         for seed in range(2)
     ]
-    places = list(in_words(clickgym.Results(two)).environments)
+    places = list(format_table(clickgym.Results(two)).environments)
     assert places == ["PBMRank-v0, yandex-9", "CMRank-v0, yandex-990"]
-    assert "median" not in in_words(clickgym.Results(two[:1])).headings
+    assert "median" not in format_table(clickgym.Results(two[:1])).headings
     assert words.title == "Regret after 10 sessions, i (mean ± 95 % interval over 3 runs)"
     assert any(note.startswith("± is for more runs with these users") for note in words.notes)
 
@@ -324,7 +324,7 @@ def test_notes_say_why_nothing_is_compared(apart, reason):
     frame = frame_of({name: [1.0, 2.0 + len(apart)] for name in "abcd"})
     of_its_own = polars.when(polars.col("agent").is_in([*apart])).then(polars.lit("sb3"))
     rows = frame.with_columns(engine=of_its_own.otherwise("engine"))
-    assert reason in " ".join(in_words(clickgym.Results.of_rows(rows)).notes)
+    assert reason in " ".join(format_table(clickgym.Results.of_rows(rows)).notes)
 
 
 def first_items(observation):
@@ -338,7 +338,7 @@ def test_policies_that_did_not_learn_are_named(tmp_path):
     one = replace(clickgym.run(agents["mine"], "PBMRank-v0", 100, seed=0), agent="its")
     alone = results.select(["mine"])
     for table in (results, clickgym.Results(tmp_path), clickgym.Results([one, results]), alone):
-        marked = {text.partition(":")[0] for text in in_words(table).notes if "learn" in text}
+        marked = {text.partition(":")[0] for text in format_table(table).notes if "learn" in text}
         assert marked == {*table.names("agent")} - {"TopRank"}
     assert results.table("TopRank").filter(agent="mine")["difference"].count() == 1
 
@@ -354,11 +354,11 @@ def test_facts_of_loops_are_shown_everywhere():
     results = clickgym.Results([*late, clickgym.run("TopRank", "PBMRank-v0", 100, seed=0)])
     facts = results.table().select("agent", "trained", "unrecorded").rows()
     assert sorted(facts) == [("TopRank", None, 0), ("late", 20_000, 3000)]
-    assert "1 to 2 runs" in in_words(results).title
+    assert "1 to 2 runs" in format_table(results).title
     legend = {text.get_text() for text in results.plot().legends[0].get_texts()}
     assert "TopRank" in legend
     [label] = {" ".join(text.split()) for text in legend if text.startswith("late")}
-    for words in (label, " ".join(in_words(results).notes), results.to_latex()):
+    for words in (label, " ".join(format_table(results).notes), results.to_latex()):
         assert "after 0 to 20,000 sessions of training" in words
         assert "0 to 3,000 sessions were not recorded" in words
         assert "a seed came again 0 to 7 times" in words

@@ -10,7 +10,7 @@ from scipy.stats import ttest_1samp, ttest_rel
 import clickgym
 from clickgym.core.statistics import half_width
 from clickgym.envs.result import FACTS, TIMED, TOTALS
-from clickgym.runner.reports.table import in_words, regret_of_row
+from clickgym.runner.reports.table import format_table, regret_of_row
 from clickgym.runner.summaries import by_window
 
 TABLE = ["env", "agent", "regret", "regret_ci95", "regret_ci95_runs", "median", "worst"]
@@ -187,7 +187,7 @@ def test_all_finished_runs_count_where_an_instance_lacks_some():
     """As in an interrupted sweep: each instance has the mean of its own runs."""
     frame = polars.concat([frame_of({"d": [1, 9]}), frame_of({"d": [3]}, instance="j")])
     results = clickgym.Results.of_rows(frame)
-    assert "over 2 instances with 1 to 2 runs each" in in_words(results).title
+    assert "over 2 instances with 1 to 2 runs each" in format_table(results).title
     (row,) = results.table().iter_rows(named=True)
     assert (row["regret"], row["median"], row["worst"], row["runs"]) == (4.0, 3.0, 9.0, 1)
     assert row["regret_ci95"] == pytest.approx(interval([5.0, 3.0]))

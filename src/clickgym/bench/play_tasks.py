@@ -25,7 +25,7 @@ from ..runner.make import (
 from ..runner.meaning import meaning_of
 from ..runner.play.play_run import engine_of, run
 from ..runner.sweep import resumable
-from ..runner.workers import in_parallel, say_resumed
+from ..runner.workers import run_in_parallel, say_resumed
 from .result_files import read_results, write_results
 from .tasks import ScoredTask
 
@@ -120,7 +120,7 @@ def play_tasks(
     finished: list[polars.DataFrame] = []
     with resumable(out, lambda: f"{len(finished)} of {len(tasks)} tasks"):
         prefer = "threads" if compiled else "processes"
-        for table in watch(in_parallel(calls, n_jobs, prefer, "generator", own_files)):
+        for table in watch(run_in_parallel(calls, n_jobs, prefer, "generator", own_files)):
             finished.append(table)
     return polars.concat(finished)
 

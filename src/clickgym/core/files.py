@@ -73,7 +73,7 @@ def make_folder(path: Path) -> None:
 
 
 @contextmanager
-def reading(path: object, what: str, cure: str) -> Iterator[None]:
+def one_line_errors(path: object, what: str, cure: str) -> Iterator[None]:
     """Context that turns any error into a ValueError of one line: the file, the fault, and what to
     do.
 

@@ -243,7 +243,7 @@ class _Entry:
         name = f"{re.sub('[^A-Za-z0-9]', '_', self.__name__)}_{key}"
         file = cache_folder() / f"{name}.py" if key else None
         told = [] if file is not None and os.path.exists(file) else [*_listeners]
-        is_kept = file is not None and _is_made(file)
+        is_kept = file is not None and _make_file(file)
         parameters = ", ".join(inspect.signature(self.kernel).parameters)
         text = self._text.format(name=name, arguments=parameters)
         scope: dict[str, Any] = {"kernel": self.kernel, "__name__": __name__}
@@ -295,7 +295,7 @@ def cache_folder() -> Path:
     return Path(base) / "clickgym" / "entries"
 
 
-def _is_made(file: Path) -> bool:
+def _make_file(file: Path) -> bool:
     """Make the file of an entry; return False, after a warning, if the folder is not writable."""
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -41,11 +41,11 @@ from ..core.checks import (
     short_repr,
     value_error,
 )
-from ..core.files import reading
+from ..core.files import one_line_errors
 from ..core.sums import weighted_sums
 from ..envs import ContextualModel, DynamicBayesianModel, Instance
 from ..runner.play.metrics import mean_ndcg
-from .reading import unzip
+from .reading import open_unzipped
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -195,7 +195,7 @@ def read_judgments(
     heads, blocks = list[pl.DataFrame](), list[Singles]()
     files: Any = paths if is_sequence(paths) else [paths]
     for path in map(Path, files):
-        with reading(path, "cannot be read", EXPECTED), unzip(path) as file:
+        with one_line_errors(path, "cannot be read", EXPECTED), open_unzipped(path) as file:
             line, n_blocks = 1, len(blocks)
             while block := file.readlines(BLOCK):
                 documents, features = _documents(block, line, most)

@@ -16,7 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..core.checks import check_choice, is_sequence, short_repr
-from ..core.files import reading
+from ..core.files import one_line_errors
 from .log import ClickLog
 
 Source = str | PathLike[str] | Sequence[str | PathLike[str]] | pl.DataFrame
@@ -115,7 +115,7 @@ def log_name(source: Any) -> str:
     return f"{name} and {len(others)} more" if others else name
 
 
-def unzip(path: Path) -> IO[bytes]:
+def open_unzipped(path: Path) -> IO[bytes]:
     """The content of a file, also of one that is gzipped."""
     with path.open("rb") as file:
         is_zipped = file.read(2) == b"\x1f\x8b"
@@ -125,7 +125,7 @@ def unzip(path: Path) -> IO[bytes]:
 def _rows_of_file(path: Path, names: Mapping[str, str]) -> pl.DataFrame:
     """The rows of a file by their roles, without a query if the file has none."""
     is_parquet = path.suffix == ".parquet"
-    with reading(path, "cannot be read", EXPECTED):
+    with one_line_errors(path, "cannot be read", EXPECTED):
         if is_parquet:
             found, rows = _columns(pl.scan_parquet(path, glob=False), names)
         else:
@@ -155,7 +155,7 @@ def _lines(path: Path, names: Mapping[str, str]) -> tuple[list[str], pl.DataFram
         ValueError: a row has several lines, or Polars cannot read it; names the first line in which
             a quotation does not end.
     """
-    with unzip(path) as file:
+    with open_unzipped(path) as file:
         content = file.read()
     head = content[: content.find(b"\n")]
     separator = max(",\t;|", key=lambda mark: head.count(mark.encode()))
@@ -203,7 +203,9 @@ def _rows(
                 f"{', '.join(map(short_repr, found[:30]))}, and --columns names others, as in "
                 "item=doc_id"
             )
-        with reading(f"{name}: the column {column}", "cannot be read", f"expected {ROLES[role]}"):
+        with one_line_errors(
+            f"{name}: the column {column}", "cannot be read", f"expected {ROLES[role]}"
+        ):
             rows[role] = table.select(_values(role, column, table.schema[column]))[column]
         gaps = rows[role].is_null()
         if gaps.any():

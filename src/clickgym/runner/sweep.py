@@ -55,7 +55,7 @@ from .store import (
     run_seed,
     versions,
 )
-from .workers import Progress, in_parallel, say_resumed, set_values, what_broke
+from .workers import Progress, broken_pool_message, run_in_parallel, say_resumed, set_values
 
 AT_ONCE = 20_000
 """Sessions of small compiled runs that are played in one call of a worker."""
@@ -372,14 +372,16 @@ def _play_jobs(
         calls = [(play_runs_elsewhere, *job, config, own) for job in jobs]
     files = {name: it for one in config.meanings().values() for name, it in one.files.items()}
     try:
-        for runs in in_parallel(calls, n_jobs, workers, files=files):
+        for runs in run_in_parallel(calls, n_jobs, workers, files=files):
             if not is_here:
                 bar.advance(len(runs) * config.horizon)
             yield runs
     except BrokenExecutor as error:
-        raise WorkerError(what_broke(error)) from None
+        raise WorkerError(broken_pool_message(error)) from None
     except PicklingError as error:
-        raise TypeError(f"{what_broke(error)}; pass a file, or play here with n_jobs=1") from None
+        raise TypeError(
+            f"{broken_pool_message(error)}; pass a file, or play here with n_jobs=1"
+        ) from None
     finally:
         stop.set()
 

@@ -28,7 +28,7 @@ from ..core.kernels import COMPILING, compiling
 from .console import errors, say
 
 
-def in_parallel(
+def run_in_parallel(
     calls: Iterable[tuple[Callable[..., Any], *tuple[Any, ...]]],
     n_jobs: int,
     prefer: str,
@@ -61,7 +61,7 @@ def in_parallel(
     yield from results
 
 
-def what_broke(error: BrokenExecutor | PicklingError) -> str:
+def broken_pool_message(error: BrokenExecutor | PicklingError) -> str:
     """Why a pool of worker processes broke, in a line: one died, or could not load its data."""
     if error.__cause__ is None or isinstance(error, TerminatedWorkerError):
         how = re.search(r"SIG[A-Z]+", str(error))

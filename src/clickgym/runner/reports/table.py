@@ -54,19 +54,19 @@ def print_results(console: Console, results: Results, reference: str | None = No
     """Print the final table of some results; agents are compared with the reference, or with the
     first.
     """
-    words = in_words(results, reference)
-    columns = [Column(name, right=name != "agent") for name in words.headings]
-    say(console, words.title, "bold")
+    table = format_table(results, reference)
+    columns = [Column(name, right=name != "agent") for name in table.headings]
+    say(console, table.title, "bold")
     console.print()
-    for place, rows in words.environments.items():
+    for place, rows in table.environments.items():
         print_table(console, columns, rows, title=place)
         console.print()
-    for note in words.notes:
+    for note in table.notes:
         say(console, note)
     console.print()
 
 
-def in_words(
+def format_table(
     results: Results, reference: str | None = None, *, with_time: bool = True
 ) -> FormattedTable:
     """Return the final table of some results in words; ``reference`` as in `Results.table`."""
@@ -98,7 +98,7 @@ def in_words(
             f"{why}, because info does not tell it for this reward. A higher total reward is "
             "better."
         )
-    notes += [*about_pairs(table), *about_users(results, table), *about_knowledge(results)]
+    notes += [*notes_on_pairs(table), *notes_on_users(results, table), *notes_on_knowledge(results)]
     instances = results.names("instance")
     where = f", {shorten(instances[0])}" if len(instances) == 1 else ""
     last = results.rows.filter(step=results.horizon)
@@ -156,7 +156,7 @@ def _p_text(row: Row) -> str:
     return "" if p is None else "<0.001" if p < 1e-3 else f"{p:.3f}"
 
 
-def _of_runs(column: str, row: Row) -> str:
+def _number_text(column: str, row: Row) -> str:
     """Return a number with three digits, or with all its digits before the point if these
     are more.
     """
@@ -169,8 +169,8 @@ OPTIONAL: dict[str, Callable[[Row], str]] = {
     "± these": _half_text,
     "difference": _difference_text,
     "p": _p_text,
-    "worst": partial(_of_runs, "worst"),
-    "median": partial(_of_runs, "median"),
+    "worst": partial(_number_text, "worst"),
+    "median": partial(_number_text, "median"),
 }
 """The columns that are left out if they are empty in all rows, each with the function that writes a
 row's text.
@@ -184,7 +184,7 @@ FEW = {
 }
 
 
-def about_pairs(table: polars.DataFrame) -> Iterator[str]:
+def notes_on_pairs(table: polars.DataFrame) -> Iterator[str]:
     """Say what the intervals cover, with which agents the others are compared and how, or why there
     is no p.
     """
@@ -220,7 +220,7 @@ def _join_names(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1])] * (len(names) > 1) + [names[-1]])
 
 
-def about_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
+def notes_on_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
     """Say which agents met different users: those that played in a user's own loop, and so have no
     difference over runs, and those that played other instances than the reference.
     """
@@ -256,7 +256,7 @@ def about_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
         )
 
 
-def about_knowledge(results: Results) -> Iterator[str]:
+def notes_on_knowledge(results: Results) -> Iterator[str]:
     """Say what agents were told besides clicks (if their classes can be imported), what they had
     learned before, and what was not recorded.
     """
@@ -298,14 +298,14 @@ def to_latex(results: Results, reference: str | None = None) -> str:
         results: those of a sweep, or a selection.
         reference: as in `Results.table`.
     """
-    words = in_words(results, reference, with_time=False)
-    n_columns, lines = len(words.headings), []
-    for env, rows in words.environments.items():
+    table = format_table(results, reference, with_time=False)
+    n_columns, lines = len(table.headings), []
+    for env, rows in table.environments.items():
         lines += [r"\midrule", rf"\multicolumn{{{n_columns}}}{{l}}{{{escape_latex(env)}}} \\"]
         for agent, *texts in rows:
             lines.append(rf"{' & '.join([escape_latex(agent), *map(_mathematics, texts)])} \\")
-    headings = [escape_latex(name).replace("±", r"$\pm$") for name in words.headings]
-    caption = escape_latex(f"{words.title}. {' '.join(words.notes)}").replace("±", r"$\pm$")
+    headings = [escape_latex(name).replace("±", r"$\pm$") for name in table.headings]
+    caption = escape_latex(f"{table.title}. {' '.join(table.notes)}").replace("±", r"$\pm$")
     return "\n".join(
         [
             r"\begin{table}",
