@@ -28,14 +28,22 @@ PLAIN = (type(None), bool, int, float, complex, str, bytes, np.dtype)
 
 
 class _UnknownContent(Exception):
-    """A kernel has a function within it, or reads what is neither a kernel nor a constant nor of a
-    library.
+    """Raised for a kernel that cannot be hashed: it has a function within it, or reads a value that
+    is neither a kernel, nor a constant, nor from a library.
     """
 
 
 def key_of(kernel: Any, arguments: tuple[Any, ...], text: str) -> str:
-    """Return a hash of what a kernel is compiled from for some arguments, in a function of this
-    text; empty if that is unknown, or if another process cannot import a class of named tuples.
+    """Return a hash of everything that a kernel is compiled from.
+
+    Args:
+        kernel: the function.
+        arguments: those of its first call, whose types decide what is compiled.
+        text: the source of the function that calls the kernel.
+
+    Returns:
+        The hash; empty if the kernel cannot be kept on disk, because something is unknown or
+        because another process cannot import the class of an argument.
     """
     config, records = numba.config, [*records_among(arguments)]
     versions = sys.version, numba.__version__, np.__version__, config.OPT, config.BOUNDSCHECK
@@ -66,8 +74,8 @@ def _values_read(function: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _content_of(value: Any, reached: list[Any]) -> Any:
-    """Return something whose ``repr`` differs for different values; add a kernel to those that are
-    reached.
+    """Return something whose ``repr`` differs for different values. A kernel is added to
+    ``reached``, so that its own content is hashed, too.
     """
     if isinstance(value, types.FunctionType) and hasattr(value, "is_kernel"):
         if value not in reached:

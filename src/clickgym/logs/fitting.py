@@ -109,7 +109,7 @@ def fit_models(
 
 
 def _hold_out(log: ClickLog, share: float, seed: int) -> tuple[ClickLog, ClickLog]:
-    """The sessions to learn from and those held out, at least one each, in the order of the log."""
+    """Return the sessions to learn from and a random share that is held out, at least one each."""
     if len(log) < 2:
         raise ValueError(f"sessions of the log: {len(log)}; expected 2 or more, to hold some out")
     size = min(max(round(share * len(log)), 1), len(log) - 1)
@@ -119,8 +119,9 @@ def _hold_out(log: ClickLog, share: float, seed: int) -> tuple[ClickLog, ClickLo
 
 
 def _items_of(log: ClickLog, query: str, n_items: int | None) -> list[str]:
-    """The labels of the items that a query displayed in most sessions, most first; without a
-    number, those in at least `SHOWN` of its sessions, and at least as many as there are positions.
+    """Return the labels of the ``n_items`` items that most sessions of a query displayed, most
+    first. Without a number, these are the items in at least `SHOWN` of its sessions, but at least
+    as many as there are positions.
     """
     if query not in log.query_labels:
         frequent = ", ".join(frequent_queries(log, 10))

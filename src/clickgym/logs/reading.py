@@ -116,14 +116,16 @@ def log_name(source: Any) -> str:
 
 
 def open_unzipped(path: Path) -> IO[bytes]:
-    """The content of a file, also of one that is gzipped."""
+    """Open a file for reading, and unzip it if it is gzipped."""
     with path.open("rb") as file:
         is_zipped = file.read(2) == b"\x1f\x8b"
     return gzip.open(path) if is_zipped else path.open("rb")  # type: ignore[return-value]
 
 
 def _rows_of_file(path: Path, names: Mapping[str, str]) -> pl.DataFrame:
-    """The rows of a file by their roles, without a query if the file has none."""
+    """Return the rows of a file with a column for each role; ``query`` is missing if the file has
+    no such column.
+    """
     is_parquet = path.suffix == ".parquet"
     with one_line_errors(path, "cannot be read", EXPECTED):
         if is_parquet:
@@ -183,8 +185,8 @@ def _rows(
     place: str = "row",
     first: int = 1,
 ) -> pl.DataFrame:
-    """The columns of a table by their roles, with the types that a log needs; without a query if
-    there is no column ``query``.
+    """Return the rows of a table with a column for each role, in the types that a log needs;
+    ``query`` is missing if the table has no such column.
 
     Args:
         name: of the table.

@@ -84,7 +84,9 @@ def meaning_of(thing: Any, resolved: Any) -> Meaning:
 
 
 def _as_json(value: Any) -> Any:
-    """A part of a spec as JSON, if there is a way: users and instances as a digest."""
+    """Return a part of a spec in a form that JSON can hold, if there is one; users and instances
+    become digests.
+    """
     if isinstance(value, UserModel | Instance):
         return f"{type(value).__name__} {_digest(json.dumps(value.to_dict()).encode())}"
     if isinstance(value, np.ndarray | np.generic):
@@ -93,8 +95,8 @@ def _as_json(value: Any) -> Any:
 
 
 def _code_of(part: Any) -> list[Any]:
-    """The classes, functions and modules of which a part of a spec is made."""
-    if isinstance(part, str):  # what a registered id or an instance names
+    """Return the classes, functions and modules whose code decides what a part of a spec does."""
+    if isinstance(part, str):  # module:name, a kind of users, or a family of instances
         module, _, name = part.partition(":")
         own = getattr(sys.modules.get(module), name, None)
         return [own, UserModel.classes.get(part), FAMILIES.get(module)]
@@ -106,8 +108,11 @@ def _code_of(part: Any) -> list[Any]:
 
 
 def _add_code(meaning: Meaning, left: list[Any]) -> None:
-    """Add your own modules behind some classes, functions and objects, with the modules that they
-    import. Of the script, only the classes and functions count that one of them names.
+    """Add to a meaning the digests and values of the user's own code.
+
+    This is the module of each class, function or object in ``left``, and the own modules that it
+    imports. Of the script itself, which often changes where no result depends on it, only those
+    classes and functions are added that are named in what was added before.
     """
     seen = set[int]()
     while left:
@@ -139,7 +144,9 @@ def _add_code(meaning: Meaning, left: list[Any]) -> None:
 
 
 def _plain_values(module: ModuleType, scope: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield constants in capitals, and attributes of classes, that JSON knows, with their names."""
+    """Yield the names and values of a module's constants in capitals, and of its classes'
+    attributes, that JSON can hold.
+    """
     found = {name: value for name, value in scope.items() if name.isupper()}
     for name, value in scope.items():
         if inspect.isclass(value) and value.__module__ == module.__name__:

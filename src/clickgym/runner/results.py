@@ -94,8 +94,8 @@ class Results:
 
     @classmethod
     def of_rows(cls, rows: polars.DataFrame, configs: Sequence[Config] = ()) -> Results:
-        """The results with these rows, which are those of one sweep or folder, or a part of those
-        of other results. They are not checked.
+        """Return results of rows that need no check: those of one sweep or folder, or a selection
+        of other results.
 
         Args:
             rows: as the attribute, at least one.
@@ -134,7 +134,7 @@ class Results:
     def n_missing(self) -> int:
         """How many runs of the sweeps are not finished."""
         keys = {(*key, config.seed) for config in self.configs for key in config.run_keys()}
-        last = self.rows.filter(step=self.horizon, sweep_seed=col("sweep_seed"))
+        last = self.rows.filter(col("step") == self.horizon, col("sweep_seed").is_not_null())
         there = last.select("env", "instance", "agent", "run", "sweep_seed").rows()
         return len(keys - {*there})
 
@@ -362,7 +362,7 @@ ResultsLike = Result | Results | str | os.PathLike[str]
 
 
 def _results_of(part: Results | str | os.PathLike[str]) -> Results:
-    """The results of a folder; other results stay as they are."""
+    """Return the results of a folder, or results as they are."""
     if isinstance(part, Results):
         return part
     config, runs = read_folder(check_path("source", part))
@@ -370,8 +370,8 @@ def _results_of(part: Results | str | os.PathLike[str]) -> Results:
 
 
 def _join(parts: Sequence[ResultsLike]) -> tuple[polars.DataFrame, list[Config]]:
-    """The rows of single runs, of other results and of folders, as `Results.rows` has them, and
-    what the sweeps among them are of.
+    """Join single runs, other results and folders. Return their rows as `Results.rows`, and the
+    configurations of their sweeps.
 
     Raises:
         ValueError: as `Results`.
@@ -392,7 +392,8 @@ def _join(parts: Sequence[ResultsLike]) -> tuple[polars.DataFrame, list[Config]]
         where = f"sweep {place} of the list" if isinstance(part, Results) else str(part)
         frames.append(whole.rows)
         named += [(where, config) for config in whole.configs]
-    # Equal sweeps are compared once. What cannot be compared is not even the same as itself.
+    # Each pair of different sweeps is compared. A sweep with a lambda or a class of a notebook
+    # differs even from itself, so it never counts as equal to another.
     unlike = {
         number if config.difference(config) else repr(replace(config, seed=0)): (where, config)
         for number, (where, config) in enumerate(named)

@@ -1,4 +1,4 @@
-"""A results folder: ``config.json`` says what its sweep is of, and ``runs`` has its finished runs.
+"""A results folder: ``config.json`` describes its sweep, and ``runs`` has the finished runs.
 
 Each process adds its runs to a file of its own, a line of JSON for each. A line that was cut short,
 by a full disk or the end of the process, is no finished run.
@@ -30,9 +30,9 @@ LABEL_COLUMNS: tuple[LabelColumn, ...] = ("env", "instance", "agent")
 CONFIG, RUNS = "config.json", "runs"
 """The file and the folder within a results folder."""
 RunKey = tuple[str, str, str, int]
-"""What a run of a sweep is known by: labels of environment, instance and agent, and its number."""
+"""What identifies a run: the labels of environment, instance and agent, and its number."""
 FinishedRuns = dict[RunKey, Result]
-"""Finished runs, in which environments, instances and agents have their labels."""
+"""Finished runs by their keys. Their results name environments, instances and agents by labels."""
 
 
 class Cell(NamedTuple):
@@ -53,7 +53,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """What a sweep is of.
+    """What a sweep plays and measures.
 
     Attributes:
         versions: of clickgym and of the packages that it computes with.
@@ -77,10 +77,14 @@ class Config:
 
     @classmethod
     def from_json(cls, where: object, content: Mapping[str, Any]) -> Self:
-        """The configuration in a JSON object, as `to_json` writes it; ``where`` is it from?
+        """Return the configuration that `to_json` wrote.
+
+        Args:
+            where: the folder or file, for messages.
+            content: the JSON object.
 
         Raises:
-            ValueError: it is of another version's format, or something is missing.
+            ValueError: another version wrote it in another format, or something is missing.
         """
         check_format(where, content.get("format"))
         try:
@@ -97,16 +101,16 @@ class Config:
             raise ValueError(f"{where} is not the configuration of a sweep ({error})") from None
 
     def to_json(self) -> dict[str, Any]:
-        """This configuration as a JSON object, with the format."""
+        """Return a JSON object with the format number and this configuration."""
         return {"format": FORMAT, **asdict(self)}
 
     def labels(self, column: LabelColumn) -> dict[str, Meaning]:
-        """The labels of a column, and what they stand for."""
+        """Return the labels of a column, and what they stand for."""
         found: dict[str, Meaning] = getattr(self, f"{column}s")
         return found
 
     def meanings(self) -> dict[tuple[LabelColumn, str], Meaning]:
-        """What all labels stand for, by column and label."""
+        """Return what each label stands for, by column and label."""
         return {
             (column, label): meaning
             for column in LABEL_COLUMNS
@@ -114,7 +118,7 @@ class Config:
         }
 
     def difference(self, other: Config) -> str | None:
-        """Why two sweeps cannot stand in one table, in words; None if they can."""
+        """Return why the two sweeps cannot stand in one table, in words; None if they can."""
         first, second = vars(self) | self.versions, vars(other) | other.versions
         packages = sorted(self.versions.keys() & other.versions.keys())
         for name in ("horizon", "checkpoints", "metrics", *packages):
@@ -127,20 +131,22 @@ class Config:
         return None
 
     def run_keys(self) -> Iterator[RunKey]:
-        """The keys of all its runs, in the order of the table."""
+        """Yield the keys of all runs, finished or not, in the order of the table."""
         for cell in self.cells:
             for run in range(cell.runs):
                 yield cell.env, cell.instance, cell.agent, run
 
     def select(self, column: LabelColumn, labels: Iterable[str]) -> Self:
-        """The same with some environments or agents only."""
+        """Return this configuration with only some labels of a column."""
         known = self.labels(column)
         kept = {label: known[label] for label in labels if label in known}
         cells = [cell for cell in self.cells if getattr(cell, column) in kept]
         return replace(self, **{f"{column}s": kept}, cells=cells)  # type: ignore[arg-type]
 
     def extended(self, other: Config) -> Self:
-        """The same with what another sweep has besides: agents, environments, instances, runs."""
+        """Return this configuration with the further agents, environments, instances and runs of
+        another sweep.
+        """
         envs, instances = self.envs | other.envs, self.instances | other.instances
         agents = self.agents | other.agents
         cells = {cell[:3]: cell for cell in self.cells}
@@ -176,13 +182,13 @@ def open_folder(
         folder: created if missing.
         config: of the sweep.
         out: what messages call the folder.
-        overwrite: begin anew.
+        overwrite: whether to delete the runs that the folder has.
 
     Returns:
-        What all sweeps of the folder are of together, and the runs that are finished.
+        The configuration of everything that the folder holds or will hold, and its finished runs.
 
     Raises:
-        ValueError: the folder holds something else.
+        ValueError: the folder holds another sweep, or something else.
     """
     make_folder(folder)
     file = folder / CONFIG
@@ -216,10 +222,10 @@ def _as_text(config: Config) -> str:
 
 
 def read_folder(folder: Path) -> tuple[Config, FinishedRuns]:
-    """What the sweep of a folder is of, and its finished runs.
+    """Return the configuration of a results folder, and its finished runs.
 
     Raises:
-        ValueError: it is no results folder, or of another version.
+        ValueError: it is not a results folder, or another version wrote it.
     """
     try:
         config = Config.from_json(folder, read_json(folder / CONFIG))
@@ -249,25 +255,25 @@ def read_runs(folder: Path, config: Config) -> FinishedRuns:
 
 
 def add_runs(file: Path, runs: FinishedRuns) -> None:
-    """Keep finished runs in a file of a results folder, each as its number and its `Result`.
+    """Append finished runs to a file of a results folder: a line with number and `Result` for each.
 
     Raises:
         OSError: nothing can be written.
     """
     for (*_, number), run in runs.items():
-        content = vars(run) | {"steps": None}  # the same for all
+        content = vars(run) | {"steps": None}  # they stand in the configuration
         line = json.dumps([number, content], default=lambda array: array.tolist())
         append(file, f"{line}\n")
 
 
 def new_file(folder: Path) -> Path:
-    """The file of one process in a results folder."""
+    """Return a new name in a results folder, for the file to which one process adds its runs."""
     return folder / RUNS / f"{token_hex(8)}.jsonl"
 
 
 def rows_of_sweep(runs: FinishedRuns, config: Config) -> polars.DataFrame:
-    """The rows of the finished runs of a sweep, in the order of its table, as `Results.rows` has
-    them; without a run, an empty frame.
+    """Return the finished runs of a sweep as `Results.rows`, in the order of its table; an empty
+    frame if there are none.
     """
     found = [(config.seed, key[-1], runs[key]) for key in config.run_keys() if key in runs]
     return rows_of_runs(found) if found else polars.DataFrame()

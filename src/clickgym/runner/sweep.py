@@ -234,7 +234,7 @@ def _make_plans(
     unsuited: dict[str, UnsuitedError] = {}
     for (env_label, of_this), instance in product(of_env.items(), all_instances(instances)):
         env = make_env(of_this, instance)
-        sizes_of(env)  # whatever is refused here is no agent's fault
+        sizes_of(env)  # refuses an unsuited environment before an agent is blamed for it
         Metrics(metrics).check_env(env.unwrapped)
         check_episode(env, horizon, env_label)
         place = env_label, getattr(env.unwrapped, "instance", "custom")
@@ -267,7 +267,7 @@ def _engine_of(
     metrics: Sequence[str],
     engine: Engine,
 ) -> str:
-    """The engine that plays an agent in an environment; errors name the label of the agent."""
+    """Return the engine that plays an agent in an environment; errors name the agent's label."""
     try:
         agent = make_agent(resolved, env, horizon=horizon, seed=0)
         chosen = engine_of(agent, env, engine)
@@ -285,7 +285,7 @@ def _engine_of(
 
 @contextmanager
 def resumable(out: object, finished: Callable[[], str]) -> Iterator[None]:
-    """Context in which a KeyboardInterrupt gets a message of what is kept.
+    """Context that adds to a KeyboardInterrupt what is saved and how to resume.
 
     Args:
         out: the folder; None if nothing is kept.

@@ -43,7 +43,7 @@ def run_in_parallel(
         n_jobs: as in joblib.
         prefer: ``"threads"`` or ``"processes"``; a ``joblib.parallel_config`` comes first.
         return_as: ``"generator"`` yields the results in the order of the calls,
-            ``"generator_unordered"`` each when it is there.
+            ``"generator_unordered"`` in the order in which they are finished.
         files: digests of your own modules; after an edit of one, new processes are started.
 
     Yields:
@@ -92,7 +92,9 @@ def set_values(values: Mapping[str, Any]) -> None:
 
 
 def start_worker(*_: object) -> None:
-    """Set up a worker process; the arguments say where it finds modules, and what is in yours."""
+    """Set up a worker process. It does not use its arguments: joblib starts new processes if the
+    module path or the files of your own modules differ from those of the last call.
+    """
     if "PYTHONFAULTHANDLER" not in os.environ:  # or joblib prints a page; the parent has a line
         faulthandler.enable(open(os.devnull, "w"))  # noqa: SIM115 (as long as the process)
 

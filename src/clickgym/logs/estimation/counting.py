@@ -133,11 +133,12 @@ def count_certain(
 
 
 def unique_rows(rows: NDArray[np.integer]) -> tuple[Long, Long, Long]:
-    """The distinct rows of integers, by 64 bits of each that are drawn at random; sorting whole
-    rows takes ten times as long.
+    """Find the distinct rows of an array of integers. Rows are compared by a random hash of 64
+    bits, because sorting whole rows takes ten times as long.
 
     Returns:
-        The first place of each, which of them every row is, and how many rows are alike.
+        The place where each distinct row first stands, for every row the number of its distinct
+        row, and how often each distinct row stands there.
     """
     rng, codes = np.random.default_rng(0), np.zeros(len(rows), np.uint64)
     with np.errstate(over="ignore"):
