@@ -26,7 +26,7 @@ from clickgym.bench.board import (
     DATA,
     OURS,
     line_file,
-    requirements,
+    requirements_text,
     save_line,
     scored_tasks,
 )
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         runs = LEARNER_RUNS if learner else RUNS
         table = play_tasks(name, tasks, runs, out / "board", n_jobs=options.jobs)
         of_line = {"command": f"clickgym bench {name}", **made}
-        save_line(DATA, name, requirements(name), table, of_line)
+        save_line(DATA, name, requirements_text(name), table, of_line)
         print(name, len(tasks), "tasks", flush=True)
     if all(line_file(DATA, name).exists() for name in bandits):
         write_results(DATA / "anchors.parquet", anchor_table(bandits), made)
