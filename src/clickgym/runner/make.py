@@ -121,7 +121,7 @@ def by_label(what: str, things: Iterable[Thing] | Mapping[str, Thing]) -> dict[s
     Raises:
         TypeError: it is neither.
         ValueError: nothing was named, or something twice; something has no spec and no label; a
-            label is no text on one line, or the name of something else.
+            label is not a text on one line.
 
     Example:
         >>> from clickgym.agents import TopRank
@@ -149,9 +149,6 @@ def by_label(what: str, things: Iterable[Thing] | Mapping[str, Thing]) -> dict[s
                 f"the label of {what} {short_repr(thing)} is {label!r}; expected a name in "
                 "plain text"
             )
-        is_name = ":" in label or label in AGENTS or label in gym.registry
-        if is_name and label != spec_of(thing):
-            raise ValueError(f"the label {label!r} is the name of something else; choose another")
         if label in labelled:
             raise ValueError(f"{what} {label!r} is named twice")
         labelled[label] = thing
