@@ -24,16 +24,6 @@ def regret_text(mean: float, half_width: float | None) -> str:
     return f"{mean:z,.{digits}f} ± {half_width:,.{digits}f}"
 
 
-def plural(count: int, one: str, several: str) -> str:
-    """Return a number with the words that fit it.
-
-    Example:
-        >>> plural(1, "run is", "runs are"), plural(2000, "run is", "runs are")
-        ('1 run is', '2,000 runs are')
-    """
-    return f"{count:,} {one if count == 1 else several}"
-
-
 def duration(nanoseconds: float) -> str:
     """Return a time per session as text.
 
