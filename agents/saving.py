@@ -13,7 +13,6 @@ import numpy as np
 
 from ..core.checks import check_path
 from ..core.files import FORMAT, check_format, one_line_errors, write_whole
-from ..envs.spaces import check_ranking
 
 if TYPE_CHECKING:
     from .compiled_agent import CompiledAgent
@@ -60,8 +59,6 @@ def load_agent(agent_class: type[Saved], path: str | Path | BinaryIO) -> Saved:
         agent.rng.bit_generator.state = described["generator"]
         for name in agent.session:
             getattr(agent, name)[:] = arrays[name]
-        if agent.ranking[0] >= 0:  # the list is pending
-            check_ranking(agent.ranking, agent.n_items, agent.n_positions)
         state: dict[str, Any] = {}
         for name, value in agent.arrays.items():
             state[name] = found = arrays[f"state_{name}"]
