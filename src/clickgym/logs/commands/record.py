@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,9 +9,8 @@ import polars as pl
 import typer
 
 from ...core.checks import check_horizon
-from ...envs.instances.instance import shipped_instances
 from ...runner.console import announce_compiling, errors, output, say
-from ...runner.make import SHIPPED, make_agent, make_env
+from ...runner.make import all_instances, make_agent, make_env
 from ..log import check_table, write_tidy
 from ..reading import read_log
 from ..record import record as record_
@@ -73,12 +71,9 @@ def record(
     """
     check_table(out)
     n = check_horizon(sessions, name="sessions")
-    names: Sequence[str | None] = instances or [None]
-    if instances == [SHIPPED]:
-        names = shipped_instances()
     parts = []
     with announce_compiling(errors()):
-        for number, name in enumerate(names):
+        for number, name in enumerate(all_instances(instances)):
             place = make_env(env, name)
             shop: Any = make_agent(agent, place, horizon=n, seed=seed + number)
             part = record_(shop, place, n, seed=seed + number).to_frame()
