@@ -323,16 +323,7 @@ def judged_instance(
         '2 queries, 3 documents, 2 features; perfect users, 3 grades; 25 % of the rows are blank'
     """
     check_kind("judgments", judgments, Judgments, "Judgments, as read_judgments returns them")
-    largest = int(judgments.grades.max())
-    if largest >= max(GRADED_USERS):
-        raise ValueError(
-            f"the largest grade is {largest}; expected at most {max(GRADED_USERS) - 1}"
-        )
-    numbers_of_grades = [n for n in GRADED_USERS if n > largest]
-    if n_grades is not None and n_grades not in numbers_of_grades:
-        raise value_error("n_grades", n_grades, f"one of {numbers_of_grades}")
-    table = GRADED_USERS[n_grades or numbers_of_grades[0]]
-    click, stop = table[check_choice("users", users, table)]
+    click, stop = _law_of_users(users, int(judgments.grades.max()), n_grades)
     sizes = np.diff(judgments.starts)
     n_rows = check_count("n_items", int(sizes.max()) if n_items is None else n_items)
     check_positions(n_positions, n_rows)
@@ -343,12 +334,7 @@ def judged_instance(
             f"the test queries have {test.features.shape[1]} features, and the judgments {d}; read "
             f"the test file with n_features={d}"
         )
-    n_test = 0 if test is None else len(test.grades)
-    items = np.zeros((n + n_blank + n_test, d), np.float32)
-    np.divide(judgments.features, np.float32(judgments.scale), out=items[:n])
-    if test is not None:
-        np.divide(test.features, np.float32(judgments.scale), out=items[n + n_blank :])
-    items.flags.writeable = False  # so that it is not copied
+    items = _scaled_features(judgments, n_blank, test)
     bounds = list(pairwise(judgments.starts))
     blanks = np.arange(n, n + n_blank)
     labels: dict[str, Any] = {
@@ -363,7 +349,7 @@ def judged_instance(
     grades = np.concatenate([judgments.grades, np.full(n_blank, len(click))])
     attraction, satisfaction = (np.array([*values, 0.0])[grades] for values in (click, stop))
     labels["attraction"] = [attraction[row] for row in labels["candidates"]]
-    labels["satisfaction"] = np.append(satisfaction, np.zeros(n_test))
+    labels["satisfaction"] = np.append(satisfaction, np.zeros(len(items) - n - n_blank))
     nothing = np.zeros(n_rows)
     base = DynamicBayesianModel(nothing, nothing, 1.0, n_positions=n_positions)
     model = ContextualModel(base, items, **labels)
@@ -381,6 +367,41 @@ def judged_instance(
         origin=origin,
         estimation={"scale": judgments.scale, "blank": round(share, 4)},
     )
+
+
+def _law_of_users(
+    users: str, largest: int, n_grades: int | None
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the probabilities, by grade, of a click and of leaving satisfied after it.
+
+    Args:
+        users: a name in `GRADED_USERS`.
+        largest: the largest grade of the judgments.
+        n_grades: as in `judged_instance`.
+    """
+    if largest >= max(GRADED_USERS):
+        raise ValueError(
+            f"the largest grade is {largest}; expected at most {max(GRADED_USERS) - 1}"
+        )
+    numbers_of_grades = [n for n in GRADED_USERS if n > largest]
+    if n_grades is not None and n_grades not in numbers_of_grades:
+        raise value_error("n_grades", n_grades, f"one of {numbers_of_grades}")
+    table = GRADED_USERS[n_grades or numbers_of_grades[0]]
+    return table[check_choice("users", users, table)]
+
+
+def _scaled_features(judgments: Judgments, n_blank: int, test: Judgments | None) -> Singles:
+    """Return the features of all items of an instance, divided by the scale: the documents, blank
+    rows, and the documents of the test queries.
+    """
+    n, d = judgments.features.shape
+    n_test = 0 if test is None else len(test.grades)
+    items = np.zeros((n + n_blank + n_test, d), np.float32)
+    np.divide(judgments.features, np.float32(judgments.scale), out=items[:n])
+    if test is not None:
+        np.divide(test.features, np.float32(judgments.scale), out=items[n + n_blank :])
+    items.flags.writeable = False  # so that it is not copied
+    return items
 
 
 # ----------------------------------------------------------------------------------------- held out
