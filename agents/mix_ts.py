@@ -295,7 +295,7 @@ def fit_examination(state, h, x, prior):
 
 
 @kernel
-def exploration(state):
+def exploration_share(state):
     return EXPLORATION * (state.t[0] + 1) ** (-2.0 / 3.0)
 
 
@@ -309,7 +309,7 @@ def weigh(state):
     state.leader[0], most = leader, state.evidence[leader]
     for h in range(len(state.share)):
         state.evidence[h] -= most
-        state.share[h] = max(math.exp(state.evidence[h]), exploration(state))
+        state.share[h] = max(math.exp(state.evidence[h]), exploration_share(state))
     total = state.share.sum()
     for h in range(len(state.share)):
         state.share[h] /= total
@@ -327,7 +327,7 @@ def choose(state, rng, ranking):
     state.model[0] = h
     n = len(ranking)
     arrange(state, h, n, 1.0, rng)
-    if n > 1 and rng.random() < exploration(state):
+    if n > 1 and rng.random() < exploration_share(state):
         x, y = int(n * rng.random()), int((n - 1) * rng.random())
         swap(state.row, x, y + (y >= x))
     for k in range(n):

@@ -267,7 +267,7 @@ def test_board_has_the_best_first():
 def test_the_best_and_the_worst_ability_of_an_agent():
     tasks = [task for task in all_tasks() if task.ability in ("ties", "early sessions")]
     scores = {task.name: np.full(2, float(task.ability == "ties")) for task in tasks}
-    assert Line("mine", "", scores, 1e-6).cells(tasks)[-2:] == ["ties", "early sessions"]
+    assert Line("mine", "", scores, 1e-6).board_row(tasks)[-2:] == ["ties", "early sessions"]
 
 
 @pytest.mark.parametrize("played", [["standard", "early sessions"], ["features"]])

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .tasks import ScoredTask
 
-DIFFER = 3.0
+LEAST_RATIO = 3.0
 """A task is scored if random lists lose at least this many times what the best anchor loses."""
 ALLOWANCE = 1e-3
 """The share of the sessions that is added to the violations of every agent before they are
@@ -64,7 +64,7 @@ def is_scored(anchor: Anchor | None, task: ScoredTask) -> bool:
     if anchor is None:
         return False
     more = 0.0 if task.measure == "regret" else ALLOWANCE * task.horizon
-    return anchor.random > 0 and anchor.random + more >= DIFFER * (anchor.best + more)
+    return anchor.random > 0 and anchor.random + more >= LEAST_RATIO * (anchor.best + more)
 
 
 def anchors_of(losses: Mapping[str, Mapping[str, float]]) -> dict[str, Anchor]:

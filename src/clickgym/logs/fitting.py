@@ -22,9 +22,9 @@ from .estimation.counting import by_query
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator
 from .log import ClickLog, frequent_queries
 
-SHOWN = 0.01
+LEAST_SHARE = 0.01
 """An item belongs to an instance if at least this share of the query's sessions show it."""
-ENOUGH = 30
+LEAST_CLICKS = 30
 """The fewest clicks on the same items at two positions with which these positions can be
 compared.
 """
@@ -120,8 +120,8 @@ def _hold_out(log: ClickLog, share: float, seed: int) -> tuple[ClickLog, ClickLo
 
 def _items_of(log: ClickLog, query: str, n_items: int | None) -> list[str]:
     """Return the labels of the ``n_items`` items that most sessions of a query displayed, most
-    first. Without a number, these are the items in at least `SHOWN` of its sessions, but at least
-    as many as there are positions.
+    first. Without a number, these are the items in at least `LEAST_SHARE` of its sessions, but at
+    least as many as there are positions.
     """
     if query not in log.query_labels:
         frequent = ", ".join(frequent_queries(log, 10))
@@ -139,7 +139,7 @@ def _items_of(log: ClickLog, query: str, n_items: int | None) -> list[str]:
             "positions"
         )
     if n_items is None:
-        often = sum(count >= SHOWN * len(sessions) for count in shown.values())
+        often = sum(count >= LEAST_SHARE * len(sessions) for count in shown.values())
         n_items = max(often, log.n_positions)
     return sorted(shown, key=lambda item: (-shown[item], item))[:n_items]
 
@@ -194,7 +194,7 @@ def positions_apart(log: ClickLog) -> list[list[int]]:
     clicks = np.zeros((len(codes), log.n_positions), np.int64)
     np.add.at(clicks, (pairs[sessions, positions], positions), 1)
     common = np.array([np.minimum(clicks, column[:, None]).sum(axis=0) for column in clicks.T])
-    n_groups, group = connected_components(common >= ENOUGH)
+    n_groups, group = connected_components(common >= LEAST_CLICKS)
     return [(np.flatnonzero(group == number) + 1).tolist() for number in range(n_groups)]
 
 

@@ -33,7 +33,7 @@ ROLES = {
 EXPECTED = "expected CSV, perhaps gzipped, or Parquet; see docs/fit.md"
 NO_LABEL = "__HIVE_DEFAULT_PARTITION__"
 """The name of a folder whose rows have no value, for all programs that write tables in folders."""
-FEW = 0.001
+MOST_DAMAGED = 0.001
 """The largest share of damaged sessions that is left out."""
 
 
@@ -281,7 +281,7 @@ def _find_damaged(
         what = list(faults)[wrong[:, session].argmax()]
         one = f"the session {rows['session'][int(starts[session])]!r} {what}"
         counts = f"{damaged.sum():,} of {len(starts):,} sessions"
-        if damaged.mean() > FEW:
+        if damaged.mean() > MOST_DAMAGED:
             raise ValueError(
                 f"{name}: {one}; {counts} are damaged, and at most one in a thousand is left out"
             )

@@ -50,12 +50,12 @@ FEATURES = np.stack([np.cos(ANGLES), np.sin(ANGLES)], axis=1) * NORMS[:, None]
 """``(5, 2)`` such that the attractions of items differ."""
 SIZES = ((5, 3), (2, 2), (1, 1))
 HOW_TO_DRAW = "draw only from numpy.random.default_rng(seed)"
-SHORT = 10
+TOLD_HORIZON = 10
 """The horizon that agents are told; a check goes on after it."""
 SESSIONS = 300
 SEEDS = 100
 """Runs of each order of the items."""
-FIRST = np.array([1, 4, 16])
+COMPARED_AT = np.array([1, 4, 16])
 """The numbers of sessions after which the regret of two orders of the items is compared."""
 SIGMAS = 5.0
 """A difference of two means is a fault if it exceeds this number of standard errors."""
@@ -214,7 +214,7 @@ class _Check:
     def lists(self) -> None:
         for n_items, n_positions in SIZES:
             env = self.env(n_items, n_positions)
-            [*_play_lists(self.make(env, SHORT), env, SESSIONS)]
+            [*_play_lists(self.make(env, TOLD_HORIZON), env, SESSIONS)]
 
     def seeds(self) -> None:
         first, second = (self.play(self.make(seed=3)) for _ in range(2))
@@ -233,19 +233,19 @@ class _Check:
         expect(together == [alone, alone], what)
 
     def item_ids(self) -> None:
-        regret = np.zeros((2, SEEDS, len(FIRST)))
+        regret = np.zeros((2, SEEDS, len(COMPARED_AT)))
         for block, order in enumerate((np.argsort(ATTRACTION), np.argsort(-ATTRACTION))):
             env = self.env(order=order)
             for i in range(SEEDS):
                 seed = block * SEEDS + i
-                agent = self.make(env, SHORT, seed)
-                result = run(agent, env, FIRST[-1], seed=seed, checkpoints=FIRST)
+                agent = self.make(env, TOLD_HORIZON, seed)
+                result = run(agent, env, COMPARED_AT[-1], seed=seed, checkpoints=COMPARED_AT)
                 regret[block, i] = result.regret
         (rising, falling), error = regret.mean(axis=1), np.sqrt(regret.var(axis=1).sum(0) / SEEDS)
         for i in np.flatnonzero(np.abs(rising - falling) > SIGMAS * error + 1e-9)[:1]:
             raise Fault(
-                f"the regret of the first {FIRST[i]} sessions is {rising[i]:.3g} with items of "
-                f"rising attraction and {falling[i]:.3g} with items of falling attraction; break "
+                f"the regret of the first {COMPARED_AT[i]} sessions is {rising[i]:.3g} with items "
+                f"of rising attraction and {falling[i]:.3g} with items of falling attraction; break "
                 "ties at random, because the id of an item must not tell how good it is"
             )
 
@@ -272,13 +272,13 @@ class _Check:
 
     def engines(self) -> None:
         outcomes = [
-            _outcome(self.make(horizon=SHORT), self.env(), engine)
+            _outcome(self.make(horizon=TOLD_HORIZON), self.env(), engine)
             for engine in ("compiled", "python")
         ]
         _expect_equal("the compiled engine and the Python engine", *outcomes)
 
     def saving(self) -> None:
-        agent = self.make(horizon=SHORT, seed=7)  # `load` makes an agent with seed 0
+        agent = self.make(horizon=TOLD_HORIZON, seed=7)  # `load` makes an agent with seed 0
         run(agent, self.env(), SESSIONS, seed=1)
         twin = _reload(agent)
         outcomes = _outcome(agent, self.env()), _outcome(twin, self.env())

@@ -57,7 +57,7 @@ from .store import (
 )
 from .workers import Progress, broken_pool_message, run_in_parallel, say_resumed, set_values
 
-AT_ONCE = 20_000
+SESSIONS_AT_ONCE = 20_000
 """Sessions of small compiled runs that are played in one call of a worker."""
 
 
@@ -162,12 +162,12 @@ def sweep(
         whole, finished = open_folder(folder, config, out, overwrite=overwrite)
     keys = [*config.run_keys()]
 
-    def count() -> str:
+    def finished_text() -> str:
         return f"{sum(key in finished for key in keys)} of {len(keys)} runs"
 
     if folder is not None and progress:
-        say_resumed(out, count())
-    with resumable(out, count):
+        say_resumed(out, finished_text())
+    with resumable(out, finished_text):
         _play_missing(plans, config, finished, folder, n_jobs, progress=progress)
         results = Results.of_rows(rows_of_sweep(finished, config), [config])
         if folder is not None:  # its files show all that it has
@@ -251,7 +251,7 @@ def _make_plans(
                 unsuited.setdefault(label, error)
                 continue
             starts_anew = chosen == "compiled" and type(env.unwrapped) is ClickEnv  # with each seed
-            at_once = max(AT_ONCE // horizon, 1) if starts_anew else 1
+            at_once = max(SESSIONS_AT_ONCE // horizon, 1) if starts_anew else 1
             cell = Cell(*place, label, runs, changes)
             plans.append(Plan(cell, of_this, resolved, instance, chosen, n_queries, at_once))
     if unsuited:

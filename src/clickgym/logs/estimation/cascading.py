@@ -15,7 +15,7 @@ import numpy as np
 
 from ...core.kernels import entry, kernel
 from ...envs import CascadeModel, ClickModel, DependentClickModel, DynamicBayesianModel
-from .counting import count, count_certain, last_clicks, list_length, merge_tails
+from .counting import count_certain, count_where, last_clicks, list_length, merge_tails
 from .em import EMEstimator, Others, mean_without
 from .estimator import Clicks, Estimator, Floats, Indices, fill_by
 from .priors import UNIFORM, Prior, fit_prior, log_prior, smooth
@@ -225,8 +225,8 @@ class CMEstimator(Estimator):
         n_positions, size = pairs.shape[1], len(self._codes) + 1
         first = np.where(clicks.any(axis=1), clicks.argmax(axis=1), n_positions)[:, None]
         positions = np.arange(n_positions)
-        examined = count(pairs, (pairs >= 0) & (positions <= first), size)
-        clicked = count(pairs, positions == first, size)
+        examined = count_where(pairs, (pairs >= 0) & (positions <= first), size)
+        clicked = count_where(pairs, positions == first, size)
         self.prior_ = self.prior or fit_prior(clicked[:-1], (examined - clicked)[:-1])
         self.attraction_ = smooth(clicked, examined, self.prior_)
 

@@ -103,7 +103,7 @@ def last_clicks_above(clicks: NDArray[np.int8]) -> Ints:
     return np.pad(np.maximum.accumulate(marks, axis=1)[:, :-1], ((0, 0), (1, 0)))
 
 
-def count(numbers: Ints, where: NDArray[np.bool_], size: int) -> Floats:
+def count_where(numbers: Ints, where: NDArray[np.bool_], size: int) -> Floats:
     """How often each number below ``size`` stands at the places ``where``."""
     return np.bincount(numbers[where], minlength=size).astype(np.float64)
 
@@ -127,8 +127,8 @@ def count_certain(
     of_pairs = (shown, clicked, shown & ~clicked & is_certain)
     of_groups = (clicked & ~is_last, clicked, is_last & is_end)
     return Certain(
-        *(count(pairs, where, n_pairs) for where in of_pairs),
-        *(count(groups, where, n_groups) for where in of_groups),
+        *(count_where(pairs, where, n_pairs) for where in of_pairs),
+        *(count_where(groups, where, n_groups) for where in of_groups),
     )
 
 

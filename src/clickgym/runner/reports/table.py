@@ -177,7 +177,7 @@ row's text.
 """
 
 
-FEW = {
+TOO_FEW = {
     "instances": ("One instance is", "Two instances are"),
     "queries": ("One query is", "Two queries are"),
     "runs": ("One run is", "Two runs are"),
@@ -213,7 +213,7 @@ def notes_on_pairs(table: polars.DataFrame) -> Iterator[str]:
             "Holm's procedure. The intervals of differences are not adjusted."
         )
     for units, over in sorted({*compared.filter(col("units") <= 2).select("units", "over").rows()}):
-        yield f"{FEW[over][units - 1]} too few for p."
+        yield f"{TOO_FEW[over][units - 1]} too few for p."
 
 
 def _join_names(names: Sequence[str]) -> str:
