@@ -32,9 +32,9 @@ class Line(NamedTuple):
 
     Attributes:
         agent: its name.
-        requires: what it is given beside clicks.
+        requires: what it is told besides clicks.
         scores: of its runs.
-        seconds_per_session: in the mean over `timed_tasks`.
+        seconds_per_session: on average over `timed_tasks`.
     """
 
     agent: str

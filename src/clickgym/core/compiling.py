@@ -29,7 +29,7 @@ except ImportError:
 else:
 
     class CalleeLibrary(JITCodeLibrary):
-        """The code of a kernel in its callers, which is optimised where they inline it."""
+        """The code of a kernel that only kernels call: optimised where they inline it, not here."""
 
         def _optimize_final_module(self) -> None:
             pass

@@ -145,7 +145,7 @@ def _play_chunk(
     except KernelError:
         raise
     except FAILURES as error:
-        raise _name_error(agent, env, meter.step, n_lists, error) from error
+        raise _chunk_error(agent, env, meter.step, n_lists, error) from error
     lasted = clock() - before
     if played < size:
         step = meter.step + played + 1
@@ -157,7 +157,7 @@ def _play_chunk(
     return lasted
 
 
-def _name_error(
+def _chunk_error(
     agent: Any, env: Any, steps: int, n_lists: int, error: BaseException
 ) -> BaseException:
     """Return the error to raise for a chunk that began after so many steps and lists. It blames the
