@@ -7,8 +7,8 @@ The way of a sweep, file by file:
   played in parallel (``workers``);
 - ``play``: one run. ``play.play_run``, which has `clickgym.run`, chooses a loop,
   ``play.compiled_loop`` or ``play.python_loop``; ``play.metrics`` has what is measured besides
-  regret, reward and clicks, and ``play.loop`` what a loop plays, and
-  ``play.run_errors`` says who failed;
+  regret, reward and clicks, ``play.loop`` what a loop gets, and ``play.run_errors`` the errors
+  that say who failed;
 - ``store``: a folder, with what its sweep is of, in text, and the finished runs, which are read as
   rows; ``meaning`` tells what stands behind a label;
 - ``results`` holds rows, also of single runs; ``summaries`` makes their table, and ``reports``
