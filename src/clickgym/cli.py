@@ -40,7 +40,7 @@ SECTIONS = {
             "Print the table of saved results, and draw their figure.",
         ),
         "list": (
-            "runner.commands.show:list_",
+            "runner.commands.list:list_",
             "List the environments, instances, agents and metrics.",
         ),
         "show": (

@@ -114,7 +114,7 @@ def test_an_error_of_a_command_is_a_line(error, code, words, monkeypatch, capsys
     def fail() -> None:
         raise error
 
-    monkeypatch.setattr("clickgym.runner.commands.show.list_", fail)
+    monkeypatch.setattr("clickgym.runner.commands.list.list_", fail)
     assert main(["list"]) == code
     out, err = capsys.readouterr()
     assert out == ""

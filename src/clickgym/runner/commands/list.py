@@ -1,0 +1,70 @@
+"""``clickgym list``: the environments, instances, agents and metrics, with a line about each."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from ...agents import AGENTS
+from ...core.checks import check_choice
+from ...envs import ENVIRONMENTS, list_instances
+from ..console import Column, output, print_table
+from ..play.metrics import METRICS
+
+WIDEST = 100
+"""Characters of a line, even if the output is a file or a pipe."""
+KINDS = ("environments", "instances", "agents", "metrics")
+
+
+def list_(
+    kinds: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="KIND", help=f"What to list: {', '.join(KINDS)}; by default, all of them."
+        ),
+    ] = None,
+) -> None:
+    """List the environments, instances, agents and metrics.
+
+    \b
+    clickgym list agents
+    clickgym list
+
+    clickgym show NAME describes one of them in detail.
+    """
+    chosen = [_kind(word) for word in kinds or KINDS]
+    console = output()
+    console.width = min(console.width, WIDEST)
+    for kind in chosen:
+        columns, rows = _rows_of(kind)
+        print_table(console, columns, rows, title=kind.capitalize(), headings=len(columns) > 2)
+        console.print()
+
+
+def _kind(word: str) -> str:
+    """Return the kind whose name starts with a word, such as ``env``, ``envs`` or
+    ``environment``.
+    """
+    beginning = word.rstrip("s")
+    return next((kind for kind in KINDS if kind.startswith(beginning)), "") or check_choice(
+        "kind", word, KINDS
+    )
+
+
+def _rows_of(kind: str) -> tuple[list[Column], list[list[str]]]:
+    columns = [Column("name"), Column("about")]
+    if kind == "environments":
+        ids = ENVIRONMENTS
+        return columns, [[name, environment.about] for name, environment in ids.items()]
+    if kind == "instances":
+        return columns, [[name, about] for name, about in list_instances().items()]
+    if kind == "metrics":
+        return columns, [[name, metric.description] for name, metric in METRICS.items()]
+    columns = [Column("name"), *(Column(name) for name in ("made for", "requires"))]
+    columns.append(Column("paper"))
+    agents: dict[str, Any] = dict(AGENTS)
+    return columns, [
+        [name, agent.click_models, ", ".join(getattr(agent, "requires", {})) or "–", agent.paper]
+        for name, agent in agents.items()
+    ]
