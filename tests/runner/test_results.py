@@ -51,7 +51,7 @@ def played(monkeypatch):
         played.count += 1
         return play(*arguments)
 
-    monkeypatch.setattr(module, "play", counted)
+    monkeypatch.setattr(module, "play_run", counted)
     return played
 
 
