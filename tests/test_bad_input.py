@@ -196,7 +196,6 @@ CALLS = {
     r"checkpoints\[0\] is 10": lambda: run(batch_rank(), ClickEnv(MODEL), 9, checkpoints=[10]),
     "but the environment has 10": lambda: run(batch_rank(), "PBMRank-v0", 9),
     "expected a list of environments": lambda: short("PBMRank-v0", ["Random"]),
-    "the label 'CMRank-v0' is the name of": lambda: short({"CMRank-v0": "PBMRank-v0"}, ["Random"]),
     "two instances have the same name": lambda: short(
         ["PBMRank-v0"], ["Random"], instances=["yandex-9", "yandex-9"]
     ),
