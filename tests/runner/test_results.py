@@ -43,13 +43,13 @@ def played(monkeypatch):
     """How many runs were played; ``played.at_most`` interrupts after so many."""
     played = SimpleNamespace(count=0, at_most=None)
     module = importlib.import_module("clickgym.runner.sweep")
-    play = module.play
+    play_run = module.play_run
 
     def counted(*arguments):
         if played.count == played.at_most:
             raise KeyboardInterrupt
         played.count += 1
-        return play(*arguments)
+        return play_run(*arguments)
 
     monkeypatch.setattr(module, "play_run", counted)
     return played
