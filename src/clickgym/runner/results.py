@@ -392,8 +392,7 @@ def _join(parts: Sequence[ResultsLike]) -> tuple[polars.DataFrame, list[Config]]
         where = f"sweep {place} of the list" if isinstance(part, Results) else str(part)
         frames.append(whole.rows)
         named += [(where, config) for config in whole.configs]
-    # Each pair of different sweeps is compared. A sweep with a lambda or a class of a notebook
-    # differs even from itself, so it never counts as equal to another.
+    # Equal sweeps are compared once. What cannot be compared is not even the same as itself.
     unlike = {
         number if config.difference(config) else repr(replace(config, seed=0)): (where, config)
         for number, (where, config) in enumerate(named)

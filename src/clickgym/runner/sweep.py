@@ -234,7 +234,7 @@ def _make_plans(
     unsuited: dict[str, UnsuitedError] = {}
     for (env_label, of_this), instance in product(of_env.items(), all_instances(instances)):
         env = make_env(of_this, instance)
-        sizes_of(env)  # refuses an unsuited environment before an agent is blamed for it
+        sizes_of(env)  # whatever is refused here is no agent's fault
         Metrics(metrics).check_env(env.unwrapped)
         check_episode(env, horizon, env_label)
         place = env_label, getattr(env.unwrapped, "instance", "custom")
