@@ -208,4 +208,4 @@ def test_a_log_that_does_not_tell_positions_apart_is_cautioned(tmp_path, printed
         write_tidy(log, tmp_path / "log.parquet")
         words = ["fit", str(tmp_path / "log.parquet"), "--model", "PBM"]
         text = " ".join(printed([*words, "--out", str(tmp_path / "q.json")]).split())
-        assert ("clicked both at the positions 1, 2 and 3, 4" in text) != is_told
+        assert ("positions: 1, 2 | 3, 4" in text) != is_told

@@ -77,7 +77,7 @@ def test_normalised_features_by_hand(log_file):
 )
 def test_bad_lines_are_named(line, named, log_file):
     path = log_file("a.txt", f"{TEXT}{line}\n2 qid:z 1:1\n")
-    message = rf"a\.txt .*line 8 has '{named}'.*; expected lines grade qid:Q feature:value"
+    message = rf"a\.txt .*line 8 has '{named}'.*.*grade qid:Q feature:value"
     with pytest.raises(ValueError, match=message) as refusal:
         read_judgments(path)
     assert "\n" not in str(refusal.value)

@@ -192,7 +192,7 @@ def test_a_quotation_of_several_lines_is_refused(log_file, separator, first, sec
     table = table.with_columns(item=pl.lit("a"), title=pl.lit("t"))
     table[40, column], table[60, column] = first, second
     text = table.write_csv(separator=separator, quote_style="never")
-    with pytest.raises(ValueError, match=r"log.txt cannot .* line 42 a quotation does not end"):
+    with pytest.raises(ValueError, match=r"log.txt cannot .* line 42 does not end"):
         read_log(log_file("log.txt", text))
 
 

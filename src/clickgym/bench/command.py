@@ -123,7 +123,7 @@ def bench(
         _print_boards(
             [*(other for other in published_lines() if other.agent != label), line], ability
         )
-    say(output(), f"In {out}: {path.name}")
+    say(output(), f"Results in {out}: {path.name}")
 
 
 def _print(title: str, table: list[list[str]], left: tuple[str, ...] = ("agent",)) -> None:

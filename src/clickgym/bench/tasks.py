@@ -124,7 +124,7 @@ ABILITIES = {
             quick=5,
         ),
         Group(
-            "users also click what is irrelevant, the more the higher it stands",
+            "users also click irrelevant items, more often at higher positions",
             ("TPBM",),
             [f"position-bias:eta={eta},seed={{seed}}" for eta in (0.5, 1) * 2],
             412,
@@ -132,7 +132,7 @@ ABILITIES = {
     ],
     "rare clicks": [
         Group(
-            "no item attracts with more than 0.02",
+            "no attraction is above 0.02",
             ("CM", "PBM", "UBM", "DBN"),
             4 * ["rare-clicks:seed={seed}"],
             500,
@@ -155,7 +155,7 @@ ABILITIES = {
     ],
     "drift": [
         Group(
-            "attractions move all the time",
+            "attractions drift all the time",
             CHANGING,
             [f"random-walk:step={step},seed={{seed}}" for step in (0.01, 0.02, 0.05)],
             700,
@@ -164,7 +164,7 @@ ABILITIES = {
     ],
     "ties": [
         Group(
-            "items attract almost alike",
+            "items are almost equally attractive",
             ("CM", "PBM"),
             [
                 "kveton2015:n_items=10,n_positions=5,p=0.3,delta=0.03",
@@ -175,7 +175,7 @@ ABILITIES = {
             quick=9,
         ),
         Group(
-            "few items attract at all",
+            "only a few items are attractive",
             ("CM", "PBM", "DBN"),
             2 * ["rare-clicks:most=0.5,n_items=20,seed={seed}"],
             806,
@@ -183,7 +183,7 @@ ABILITIES = {
     ],
     "clickbait": [
         Group(
-            "what attracts more satisfies less",
+            "the more an item attracts, the less it satisfies",
             (model,),
             [f"uniform:seed={seed}" for seed in seeds],
             first,
@@ -222,7 +222,7 @@ ABILITIES = {
             quick=14,
         ),
         Group(
-            "each user prefers other items",
+            "users prefer different items",
             ("ContextualPBM", "ContextualDBN"),
             [
                 f"{world}features={features},query={{query}},seed={{seed}}"

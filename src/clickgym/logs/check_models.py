@@ -102,8 +102,8 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
     n_lists = int((rounds >= 0).sum())
     if not n_lists:
         raise ValueError(
-            f"no query has two lists, one of them in {LEAST_SESSIONS} sessions or more; none can "
-            "be left out"
+            "no list can be left out; expected a query with two lists, one of them in "
+            f"{LEAST_SESSIONS} sessions or more"
         )
     # Columns: query, noise, noise of both rates, squared error of the others' rates, of each model.
     cells = []
@@ -116,7 +116,8 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
     labels, rows = np.unique(all_cells[:, 0], return_inverse=True)
     if not len(labels):
         raise ValueError(
-            "no item of a list that can be left out is in other lists of its query often enough"
+            "no list can be predicted; expected an item that other lists of its query show in "
+            f"{LEAST_DISPLAYS} sessions or more"
         )
     sums = np.zeros((len(labels), all_cells.shape[1]))
     np.add.at(sums, rows, np.column_stack([np.ones(len(all_cells)), all_cells[:, 1:]]))
@@ -217,7 +218,7 @@ def _verdict(table: pl.DataFrame, basis: str) -> tuple[str, str]:
     if low > TRUSTED:
         return "can", (
             f"Simulations of this log can be trusted to order lists like those of the log: {fact}. "
-            "How much a list gains they tell less well."
+            "They are less reliable about how much a list gains."
         )
     if high < TRUSTED:
         return "cannot", f"Simulations of this log cannot be trusted to order its lists: {fact}."

@@ -69,12 +69,13 @@ def fit_models(
         log: the sessions.
         models: short names of click models: CM, DCM, PBM, UBM, DBN, CCM, and those of other
             estimators with a ``model_class``.
-        queries: labels of the queries that become instances; without any, the most frequent one.
-        n_items: L, the number of items, those that were displayed most. None takes all items that
-            are in at least one of a hundred sessions of the query. The fit itself uses all items.
+        queries: labels of the queries that become instances; by default, the most frequent one.
+        n_items: L, the number of items to keep, those that were displayed most; by default, all
+            items that appear in at least one of a hundred sessions of the query. The fit itself
+            uses all items.
         test_share: the share of sessions that are held out; 0 for none.
         seed: of the split.
-        origin: where the instances say that they come from.
+        origin: a text that the instances give as their origin.
 
     Raises:
         ValueError: on wrong input, before any model is fitted.
@@ -111,7 +112,7 @@ def fit_models(
 def _hold_out(log: ClickLog, share: float, seed: int) -> tuple[ClickLog, ClickLog]:
     """Return the sessions to learn from and a random share that is held out, at least one each."""
     if len(log) < 2:
-        raise ValueError(f"sessions of the log: {len(log)}; expected 2 or more, to hold some out")
+        raise ValueError(f"the log has {len(log)} sessions; expected 2 or more, to hold some out")
     size = min(max(round(share * len(log)), 1), len(log) - 1)
     held_out = np.zeros(len(log), bool)
     held_out[np.random.default_rng(seed).choice(len(log), size, replace=False)] = True
@@ -203,8 +204,9 @@ def caution_of_positions(log: ClickLog) -> str:
     groups = positions_apart(log)
     if len(groups) == 1:
         return ""
-    words = " and ".join(", ".join(map(str, group)) for group in groups)
+    words = " | ".join(", ".join(map(str, group)) for group in groups)
     return (
-        f"Caution: hardly an item was clicked both at the positions {words}. Which items are "
-        "better across these, a click model only assumes: show 5 % of the sessions in random order."
+        "Caution: hardly any item was clicked in more than one of these groups of positions: "
+        f"{words}. Which items are better across groups is therefore only an assumption of the "
+        "click model. Show items in random order in 5 % of the sessions."
     )

@@ -4,9 +4,9 @@
 line for each document, those of a query one after another. Features count from 1; one that is
 absent is 0, and so is one with the largest double, which stands for a missing value in Istella.
 
-*Users* click an examined document with a probability by its grade, and a click satisfies them with
-another; then they leave. So they are those of a dynamic Bayesian network of perseverance 1. The
-numbers are those of the literature (`GRADED_USERS`).
+*Users* click an examined document with a probability that depends on its grade. A click satisfies
+them with another probability, and then they leave. This is a dynamic Bayesian network model with
+perseverance 1, and its numbers are those of the literature (`GRADED_USERS`).
 
 *Instance*: a user of the environment is a query, and its documents are the candidates. In a session
 with more candidates than L, L of them are drawn. A query with fewer gets **blank rows**, of which
@@ -51,7 +51,7 @@ Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 Ints = NDArray[np.int64]
 
-EXPECTED = "expected lines grade qid:Q feature:value ... # comment"
+EXPECTED = "expected lines of the form: grade qid:Q feature:value ... # comment"
 HEAD = r"^(\d{1,2})(?:\.0*)?\s+qid:(\S+)"
 """The beginning of a line. A query may have a # in its name: comments come later."""
 WIDEST = 10_000
@@ -165,18 +165,18 @@ def read_judgments(
             one after another, their features in any order. Empty lines and comments are skipped.
         normalize: move and scale each feature to [0, 1] within each query, with 0 for a feature
             that is constant there (all features of a query with one document).
-        n_features: d; None: the largest feature number of all files, at most 10,000. Files that are
-            used together, such as of training and test, must have the same: give that of the first
-            to the others.
+        n_features: d; by default the largest feature number of all files, at most 10,000. Training
+            and test files that are used together must have the same number: read the test files
+            with the number of the training files.
 
     Returns:
         The queries in the order of the files.
 
     Raises:
-        ValueError: naming the file, and the line but where there is no document: no qid; a grade
-            that is no integer from 0 to 99; a feature whose number is below 1 or above
-            ``n_features``, or whose value is no number of float32; a query whose documents are not
-            one after another.
+        ValueError: naming the file, and the line unless there is no document: no qid; a grade that
+            is not an integer from 0 to 99; a feature whose number is below 1 or above
+            ``n_features``, or whose value is not a number that fits in float32; a query whose
+            documents are not one after another.
         FileNotFoundError: there is no such file.
 
     Source: Qin, Liu, *Introducing LETOR 4.0 datasets*, 2013.
@@ -297,11 +297,11 @@ def judged_instance(
         test: held-out queries with the same features, which no user sees: those of the metric
             ``held_out_ndcg@k``. All their documents count.
         n_items: L, the number of rows of a session. From a query with more documents L are drawn. A
-            query with fewer gets blank rows, which are the items from N on. None takes the largest
+            query with fewer gets blank rows, which are the items from N on. By default, the largest
             number of documents of a query.
         n_positions: K.
         n_grades: 2, 3 or 5, the grades of the whole file, if these queries are a part of it without
-            its largest grades. None takes the least number that holds the largest grade.
+            its largest grades. By default, the smallest of them that allows the largest grade.
         name, origin: of the instance.
 
     Returns:
@@ -422,7 +422,8 @@ def held_out_ndcg(rank: Callable[[Floats], ArrayLike], judgments: Judgments, k: 
         k: the number of positions that count.
 
     Raises:
-        ValueError: it returned no order of the rows, or no query has a relevant document.
+        ValueError: ``rank`` did not return an order of the rows, or no query has a relevant
+            document.
 
     Source: Järvelin, Kekäläinen, *Cumulated gain-based evaluation of IR techniques*, TOIS 2002; the
         gain is that of Burges et al., ICML 2005.

@@ -97,7 +97,7 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
         table = pl.DataFrame(frame)
         rows = _rows(name, table, names, table.columns)
     if not rows.height:
-        raise ValueError(f"{name}: there is no row in the log")
+        raise ValueError(f"{name}: the log has no rows")
     if "query" not in rows:
         warnings.warn(
             f"{name} has no column query, so all sessions count as one query; if another column "
@@ -167,13 +167,13 @@ def _lines(path: Path, names: Mapping[str, str]) -> tuple[list[str], pl.DataFram
         found, rows = _columns(table, names)
         if rows.height == n_lines:
             return found, rows
-        fault = f"{n_lines:,} lines below the first have {rows.height:,} rows"
+        fault = f"the {n_lines:,} lines below the first hold {rows.height:,} rows"
     except pl.exceptions.ComputeError as error:
         fault = str(error)
     for number, line in enumerate(content.split(b"\n"), 1):
         if line.count(b'"') % 2:
             text = short_repr(line.decode(errors="replace"))
-            raise ValueError(f"in line {number} a quotation does not end: {text}")
+            raise ValueError(f"the quotation that begins in line {number} does not end: {text}")
     raise ValueError(fault)
 
 
@@ -202,7 +202,7 @@ def _rows(
                 continue
             raise ValueError(
                 f"{name}: no column {column}; the columns are "
-                f"{', '.join(map(short_repr, found[:30]))}, and --columns names others, as in "
+                f"{', '.join(map(short_repr, found[:30]))}; name another with --columns, as in "
                 "item=doc_id"
             )
         with one_line_errors(
@@ -283,7 +283,7 @@ def _find_damaged(
         counts = f"{damaged.sum():,} of {len(starts):,} sessions"
         if damaged.mean() > MOST_DAMAGED:
             raise ValueError(
-                f"{name}: {one}; {counts} are damaged, and at most one in a thousand is left out"
+                f"{name}: {one}; {counts} are damaged, but at most one in a thousand is left out"
             )
         warnings.warn(f"{name}: left out {counts}, which are damaged: {one}", stacklevel=4)
     return damaged

@@ -14,7 +14,7 @@ from ..envs.any_env import clicks_shown, read_clicks, sizes_of
 from ..runner.play.play_run import run
 from .log import ClickLog
 
-RANKS = "an agent that ranks session by session; RL algorithms have a loop of their own"
+RANKS = "an agent that ranks session by session; RL algorithms have their own loop"
 
 
 def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None) -> ClickLog:
@@ -22,7 +22,7 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
 
     Args:
         agent: any `Agent`, in its present state; it learns while it ranks.
-        env: an environment of this package, wrapped or not, or one of another origin, as in `run`;
+        env: an environment of this package, wrapped or not, or one of another package, as in `run`;
             without features. It is reset first.
         sessions: the number of sessions.
         seed: of ``env.reset``; the agent has its own.
@@ -32,7 +32,7 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
 
     Raises:
         ValueError: on a number of sessions below 1, or an environment whose items have features,
-            whose actions are no lists or whose observations are no clicks.
+            whose actions are not lists or whose observations are not clicks.
         AgentError: the agent proposed a bad list, or failed; the message names the step and the
             fault.
 
@@ -48,7 +48,7 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
     check_kind("env", env, gym.Env, AN_ENV)
     n_items, n_positions, n_features, _ = sizes_of(env)
     if n_features:
-        raise ValueError("the items of this environment have features, which a click log has not")
+        raise ValueError("this environment's items have features, which a click log cannot hold")
     core: Any = env.unwrapped
     recorder = _Recorder(env, sessions, n_positions)
     run(agent, recorder, sessions, seed=seed, engine="python")

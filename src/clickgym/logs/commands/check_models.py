@@ -32,7 +32,7 @@ def check(
     status = errors()
     with announce_compiling(status):
         sessions = sessions_of(log, columns)
-        say(status, f"each model is now fitted up to {ROUNDS} times")
+        say(status, f"fitting each model up to {ROUNDS} times")
         checked = check_models(sessions)
     rows = []
     for model, error, noise, predicted, low, high in checked.table.iter_rows():

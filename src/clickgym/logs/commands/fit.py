@@ -113,7 +113,10 @@ def fit(
     if caution := caution_of_positions(sessions):
         say(console, caution)
     n_train, n_test = len(fitted.train), len(fitted.test)
-    title = f"Fitted to {n_train:,} sessions; per session and by rank on {n_test:,} held out"
+    title = (
+        f"Fitted to {n_train:,} sessions and scored on {n_test:,} held out, per session and by "
+        "position"
+    )
     print_table(console, *_scores(fitted, scores), title=title)
     for label, file in files.items():
         say(console, f"{file}: {fitted.instances[label].description}")

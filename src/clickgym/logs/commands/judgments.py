@@ -31,7 +31,7 @@ def judgments(
         list[Path] | None,
         typer.Option(
             metavar="FILE...",
-            help="Files of queries that no user sees, for the metric held_out_ndcg@k.",
+            help="Files of held-out queries, which no user sees, for the metric held_out_ndcg@k.",
             show_default=False,
         ),
     ] = None,
@@ -43,7 +43,7 @@ def judgments(
         int | None,
         typer.Option(
             metavar="L",
-            help="Candidate documents per session. Queries with fewer get blank rows.",
+            help="Candidate documents per session. Queries with fewer documents get blank rows.",
             show_default="the largest query",
         ),
     ] = None,
@@ -73,12 +73,13 @@ def judgments(
         n += documents
     if n * d > LARGEST:
         raise ValueError(
-            f"a JSON instance would have {n * d:,} numbers: make it in Python with judged_instance"
+            f"the file would hold {n * d:,} numbers; expected at most {LARGEST:,}: make the "
+            "instance in Python, with judged_instance"
         )
     say(
         console,
-        f"features are divided by {judged.scale:.4g}: a learning rate of the literature, such as "
-        "0.1, is PDGD:eta=0.1",
+        f"features are divided by {judged.scale:.4g}; write a learning rate from a paper, such as "
+        "0.1, as PDGD:eta=0.1",
     )
     instance = judged_instance(
         judged,

@@ -48,7 +48,7 @@ def record(
             metavar="NAME|FILE...",
             show_default="a real search query",
             help="The queries of the log and their users: names, or your own JSON files. The "
-            "agent starts anew in each. 'shipped' stands for all real queries in the package.",
+            "agent starts anew for each. 'shipped' stands for all real queries in the package.",
         ),
     ] = None,
     seed: Annotated[
