@@ -247,11 +247,11 @@ CALLS = {
     "unknown query 'p' .available: q": lambda: LOG.of_query("p"),
     "PBMEstimator is not fitted; call fit": lambda: logs.PBMEstimator().log_likelihood(LOG),
     "expected 2 or more, to hold some out": lambda: logs.fit_models(LOG[[0]], ["PBM"]),
-    "there is no row in the log": lambda: logs.read_log({name: [] for name in ROW}),
+    "has no rows": lambda: logs.read_log({name: [] for name in ROW}),
     "the frame: no column item": lambda: logs.read_log({"session": ["a"], "position": [1]}),
     "the frame: no column topic": lambda: logs.read_log(ROW, columns={"query": "topic"}),
     "the first position is 2; expected 0 or 1": lambda: logs.read_log({**ROW, "query": ["q"]}),
-    "items of this environment have features": lambda: logs.record(
+    "items have features, which a click log": lambda: logs.record(
         linear(), ClickEnv(contextual()), 9
     ),
     "judgments is 5; expected Judgments": lambda: logs.judged_instance(5, "perfect"),

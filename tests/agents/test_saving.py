@@ -37,6 +37,6 @@ def test_files_of_another_class_and_damaged_ones(tmp_path):
         Fixed.load(path)
     path.write_bytes(path.read_bytes()[:-200])
     with pytest.raises(
-        ValueError, match=rf"^{re.escape(str(path))} is not a saved agent, or damaged "
+        ValueError, match=rf"^{re.escape(str(path))} is not a saved agent, or is damaged "
     ):
         TopRank.load(path)

@@ -144,9 +144,9 @@ PLAIN = {
     FailsWhereUsersLeave: "- lists: KeyError: 'user'",
     Repeats: "- lists: Repeats, session 1: bad ranking ",
     NeedsTwoItems: "- lists: IndexError: index -2 is out of bounds for axis 0 with size 1",
-    Unseeded: "- seeds: two agents of one seed show different lists",
+    Unseeded: "- seeds: the same seed gives different lists",
     GlobalDraws: "- agents side by side: it draws from the global generator",
-    Shared: "- agents side by side: two agents disturb one another",
+    Shared: "- agents side by side: two agents disturb each other",
     TiesById: "- item ids: the regret of the first 1 sessions is ",
     OftenById: "- item ids: the regret of the first ",
     WritesClicks: "- lists: update changes the clicks that it is given",
@@ -219,7 +219,7 @@ class WritesPastTheEnd(Shuffles):
 
 COMPILED = {
     WritesPastTheEnd: "- kernels: IndexError: index 5 is out of bounds for axis 0 with size 5 (",
-    KeepsIntegers: "- hyper-parameters: bonus=1 stays an integer, which kernels cut",
+    KeepsIntegers: "- hyper-parameters: bonus=1 stays an integer",
     LosesState: "- saving and loading: ",
 }
 

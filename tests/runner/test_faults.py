@@ -158,7 +158,7 @@ def test_click_model_that_fails():
         assert not isinstance(caught.value, clickgym.AgentError)
         told.append(str(caught.value))
     assert told[0] == told[1]
-    wanted = r"ClickEnv, step \d+: ZeroDivisionError: division by zero, in a Fragile, facing Random"
+    wanted = r"ClickEnv, step \d+: ZeroDivisionError: .*, in a Fragile \(agent: Random\)"
     assert re.fullmatch(wanted, told[0])
 
 
@@ -175,7 +175,7 @@ def test_users_who_fail_between_two_sessions_are_named(monkeypatch, engine):
         return advance(constants, state, b, rng) + 0 // int(rng.random() > 0.01)
 
     monkeypatch.setattr(type(env.task), "kernels", kernels._replace(advance=advance_or_fail))
-    told = r"^ClickEnv, step \d+: ZeroDivisionError: .*, in a PositionBasedModel, facing Random"
+    told = r"^ClickEnv, step \d+: ZeroDivisionError: .*, in a PositionBasedModel \(agent: Random\)"
     with pytest.raises(SessionError, match=told) as caught:
         clickgym.run(Random(2, 1, seed=1), env, 10_000, seed=0, engine=engine)
     assert not isinstance(caught.value, clickgym.AgentError)

@@ -170,7 +170,7 @@ def test_faults_of_an_environment_are_not_those_of_the_agent(name):
         (Broken(), f"step 7: .*{told}.*"),
         (TimeLimit(Broken(), 3), "reset: ZeroDivisionError: .*"),
     ):
-        with pytest.raises(SessionError, match=f"^Broken, {fault}, facing TopRank$") as caught:
+        with pytest.raises(SessionError, match=rf"^Broken, {fault} \(agent: TopRank\)$") as caught:
             clickgym.run(agent(), env, 100, seed=0)
         assert type(caught.value) is SessionError
 

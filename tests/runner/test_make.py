@@ -198,7 +198,7 @@ def test_an_agent_gets_what_its_paper_assumes_known():
         agent = clickgym.make_agent(name, gym.make(env_id), seed=0)
         assert [*agent.filled_in] == ["n_items", "n_positions", *known]
     for name, env_id, message in (
-        ("PBMUCB", "CascadeMDPRank-v0", "requires examination, which .* give examination="),
+        ("PBMUCB", "CascadeMDPRank-v0", "requires examination, which .* pass examination="),
         ("Fixed", "ContextualPBMRank-v0", "requires ranking, and .* other items in every session"),
     ):
         with pytest.raises(ValueError, match=f"^{name} {message}"):
@@ -287,7 +287,7 @@ def test_the_working_folder_hides_no_module_of_python(tmp_path, monkeypatch):
     (tmp_path / "zipapp.py").write_text("raise SystemExit\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.delitem(sys.modules, "zipapp", raising=False)
-    with pytest.raises(TypeError, match="makes no agents"):
+    with pytest.raises(TypeError, match="cannot make agents"):
         clickgym.sweep(["PBMRank-v0"], ["zipapp:create_archive"], 10, 1)
 
 

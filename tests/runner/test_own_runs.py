@@ -122,14 +122,14 @@ def test_what_would_count_twice_or_as_another_is_refused():
         ([run, short], r"different numbers of .*Random 100; .*env\.result\(name, 100\)"),
         ([run, again], f"Random in PBMRank-v0 has two runs with the seed {T}"),
         ([played(4), played(4)], "mine in PBMRank-v0 has two runs with the seed 4"),
-        ([run, run], "the same result is there twice"),
-        ([unseeded, unseeded], "the same result is there twice"),
-        ([mine, sweep], "in PBMRank-v0 Random is the name of two things"),
-        ([mine, run], "in PBMRank-v0 Random is the name of two things"),
-        ([run, sweep], "in PBMRank-v0 Random is the name of two things"),
+        ([run, run], "the same result is in the list twice"),
+        ([unseeded, unseeded], "the same result is in the list twice"),
+        ([mine, sweep], "in PBMRank-v0, Random names two things"),
+        ([mine, run], "in PBMRank-v0, Random names two things"),
+        ([run, sweep], "in PBMRank-v0, Random names two things"),
         ([one, changed], "sweep 2 of the list .* agent mine needs another label"),
         ([one, other], "env E needs another label"),
-        ([unknown, run], "in PBMRank-v0 the regret of TopRank is unknown, and that"),
+        ([unknown, run], "in PBMRank-v0, regret is unknown for TopRank"),
     ):
         with pytest.raises(ValueError, match=message):
             clickgym.Results(parts)

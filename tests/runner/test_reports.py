@@ -211,8 +211,8 @@ def test_report_says_table_metrics_and_files(returned, folder, printed):
     assert re.search(r"difference +worst +median +reward +ndcg +any_click +time", out)
     for note in ("Reward, ndcg, any_click and time are per session", "Differences to Random are"):
         assert note in out
-    assert "± is for instances like these. ± these is for exactly" in out
-    assert "± is for more runs" not in out
+    assert "± covers other instances like these. ± these covers" in out
+    assert "± covers more runs" not in out
     table = returned.table("Random")
     for row in table.iter_rows(named=True):
         regret, worst = regret_text(row["regret"], row["regret_ci95"]), f"{row['worst']:,.0f}"
@@ -232,7 +232,7 @@ def test_selection_never_overwrites_the_whole(returned, folder, tmp_path, printe
     words = ["report", str(folder), "-e", ENVS[1], "-a", *AGENTS[:2]]
     before = {path: path.read_bytes() for path in folder.rglob("*.*")}
     out = printed(words)
-    assert "No files of a selection" in out
+    assert "No files were written" in out
     assert "Oracle" not in out
     assert printed([*words, "--out", str(tmp_path / "new")])
     assert {path: path.read_bytes() for path in folder.rglob("*.*")} == before
@@ -307,7 +307,7 @@ def test_numbers_of_the_table():
     assert places == ["PBMRank-v0, yandex-9", "CMRank-v0, yandex-990"]
     assert "median" not in format_table(clickgym.Results(two[:1])).headings
     assert words.title == "Regret after 10 sessions, i (mean ± 95 % interval over 3 runs)"
-    assert any(note.startswith("± is for more runs with these users") for note in words.notes)
+    assert any(note.startswith("± covers more runs with these users") for note in words.notes)
 
 
 @pytest.mark.parametrize(

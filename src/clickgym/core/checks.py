@@ -215,7 +215,7 @@ def as_array(name: str, values: Any, numbers: str = "") -> NDArray[Any]:
     its entries where they must be numbers. NumPy would take the values below a mask.
     """
     if isinstance(values, np.ma.MaskedArray) and values.mask.any():
-        raise ValueError(f"{name} has masked entries; expected an array in which none is missing")
+        raise ValueError(f"{name} has masked entries; expected an array without missing entries")
     try:
         array = np.asarray(values)
     except (ValueError, TypeError) as error:  # rows of different lengths

@@ -79,7 +79,8 @@ def explanation(error: str) -> str:
             break
     if any(phrase in account for phrase in ALLOCATES):
         reason = (
-            "an array, list or string is made, but the working memory of kernels is an argument"
+            "it makes an array, list or string; kernels allocate nothing, so pass working memory "
+            "as an argument"
         )
     else:
         reason = account.rpartition("pipeline (step: nopython frontend)")[2]

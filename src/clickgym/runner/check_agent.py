@@ -218,7 +218,7 @@ class _Check:
 
     def seeds(self) -> None:
         first, second = (self.play(self.make(seed=3)) for _ in range(2))
-        expect(first == second, f"two agents of one seed show different lists; {HOW_TO_DRAW}")
+        expect(first == second, f"the same seed gives different lists; {HOW_TO_DRAW}")
 
     def no_shared_state(self) -> None:
         before = _global_generators()
@@ -228,7 +228,7 @@ class _Check:
         expect(untouched, f"{what}; {HOW_TO_DRAW}, or from a torch.Generator")
         together = self.play(self.make(), self.make())
         what = (
-            "two agents disturb one another; keep what changes in self, not in the class or module"
+            "two agents disturb each other; keep what changes in self, not in the class or module"
         )
         expect(together == [alone, alone], what)
 
@@ -244,16 +244,16 @@ class _Check:
         (rising, falling), error = regret.mean(axis=1), np.sqrt(regret.var(axis=1).sum(0) / SEEDS)
         for i in np.flatnonzero(np.abs(rising - falling) > SIGMAS * error + 1e-9)[:1]:
             raise Fault(
-                f"the regret of the first {COMPARED_AT[i]} sessions is {rising[i]:.3g} with items "
-                f"of rising attraction and {falling[i]:.3g} with items of falling attraction; "
-                "break ties at random, because the id of an item must not tell how good it is"
+                f"the regret of the first {COMPARED_AT[i]} sessions is {rising[i]:.3g} if "
+                f"attraction rises with the item id, and {falling[i]:.3g} if it falls; break ties at "
+                "random, because the id of an item must not tell how good it is"
             )
 
     # --------------------------------------------------------------------------- of compiled agents
 
     def hyperparameters(self) -> None:
         missing = ", ".join(name for name in self.own if name not in self.first.hyperparameters)
-        what = f"{missing} is not passed to the constructor of the base, so it is not saved"
+        what = f"{missing} is not passed to super().__init__, so it is not saved"
         expect(not missing, what)
         for name, value in self.first.hyperparameters.items():
             if type(value) is not float or name in self.passed:
@@ -263,7 +263,7 @@ class _Check:
                 agent: Any = make_agent(pair, self.env(), horizon=SESSIONS, seed=0)
             except (TypeError, ValueError):  # 1 is out of its range
                 continue
-            what = f"{name}=1 stays an integer, which kernels cut; make it a float"
+            what = f"{name}=1 stays an integer, and kernels then cut off decimals; make it a float"
             expect(type(agent.hyperparameters[name]) is float, what)
 
     def kernels(self) -> None:

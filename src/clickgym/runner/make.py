@@ -230,7 +230,7 @@ def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
             ``("PBMRank-v0", {"reward": "any_click"})``; ``"module:Id-v0"``, an id that a module
             registers; or the users of an environment, such as a click model. An environment is
             returned as it is.
-        instance: what ``gym.make`` takes as one; None takes the default.
+        instance: what ``gym.make`` takes as one; by default, the default of the id.
 
     Raises:
         ValueError, TypeError: on an unknown id or a bad argument.
@@ -340,9 +340,9 @@ def _check_maker(thing: Any, what: str) -> Callable[..., BaseAgent]:
         return thing if issubclass(thing, BaseAgent) else adopt(thing)  # type: ignore[arg-type]
     if not callable(thing) or isinstance(thing, BaseAgent) or not accepts(thing, "n_items"):
         raise TypeError(
-            f"{what} makes no agents; expected a name, a class, (class, arguments) or a function "
-            "that takes n_items; a trained model, or a function that returns lists, is played as "
-            "clickgym.agents.FrozenPolicy"
+            f"{what} cannot make agents; expected a name, a class, (class, arguments) or a "
+            "function that takes n_items. Play a trained model, or a function that returns lists, "
+            "as clickgym.agents.FrozenPolicy"
         )
     return thing
 
@@ -432,7 +432,7 @@ def make_agent(
     if not isinstance(result, BaseAgent):
         raise TypeError(f"{name} returned {short_repr(result)}; expected an agent")
     if result.has_played:
-        raise ValueError(f"{name} returned an agent that has played; expected one for each run")
+        raise ValueError(f"{name} returned an agent that has played; expected a new one each time")
     result.filled_in = filled_in
     return result
 
@@ -461,9 +461,9 @@ def _filled_in(
             found[key] = known
         elif key in required:
             if sizes.n_features and source.endswith("_ranking"):
-                reason = f"requires {key}, and {name_of(env)} has other items in every session"
+                reason = f"requires {key}, but {name_of(env)} has new items in every session"
             else:
-                reason = f"requires {key}, which {name_of(env)} does not have: give {key}=..."
+                reason = f"requires {key}, which {name_of(env)} does not have: pass {key}=..."
             raise UnsuitedError(name, reason)
 
     # The sizes of what it observes besides clicks.

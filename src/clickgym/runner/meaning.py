@@ -47,9 +47,9 @@ class Meaning:
     def difference(self, other: Meaning) -> str | None:
         """Why two meanings of a label are not the same, in words; None if they are."""
         if self.spec is None or None in self.files.values():
-            return "it has no name such as module:Class, or stands in a notebook"
+            return "it cannot be named as module:Class, or is defined in a notebook"
         if self.spec != other.spec:
-            return f"it is {self.spec} and {other.spec}"
+            return f"it stands for {self.spec} and for {other.spec}"
         mine, its = self.files | self.values, other.files | other.values
         for name in sorted(mine.keys() | its.keys()):
             if json.dumps(mine.get(name)) != json.dumps(its.get(name)):

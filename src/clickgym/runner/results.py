@@ -141,10 +141,10 @@ class Results:
     def select(
         self, agents: Iterable[str] | None = None, environments: Iterable[str] | None = None
     ) -> Results:
-        """The results of some agents and environments, in the order of the names.
+        """The results of some agents and environments, in the order in which you name them.
 
         Args:
-            agents, environments: labels; None takes all.
+            agents, environments: labels; by default all.
 
         Raises:
             ValueError: there is no such agent or environment, or none of the agents was run in any
@@ -170,14 +170,14 @@ class Results:
     def table(self, reference: str | None = None) -> polars.DataFrame:
         """The final results of every agent, lowest regret first.
 
-        What counts as one observation, a *unit*, is an instance, if an environment has several; or
-        else a query, if each run plays one of several; or else a run. Each unit is averaged over
-        its runs. Means are over the units, with intervals by Student's t, which tell about other
-        units of the kind.
+        One observation, a *unit*, is an instance if an environment has several instances; otherwise
+        a query, if each run plays one of several; and otherwise a run. Each unit is averaged over
+        its runs. Means are over the units, and their intervals (Student's t) cover other units of
+        the same kind.
 
         Args:
-            reference: the agent with which the others are compared; None takes the first that did
-                not play in a loop of your own, if any.
+            reference: the agent with which the others are compared; by default, the first one that
+                did not play in your own loop, if there is one.
 
         Returns:
             A row for each agent in each environment, with these columns:
@@ -185,22 +185,22 @@ class Results:
             - ``regret``, and ``regret_ci95``, half the width of its 95 % interval (null for a
               single unit);
             - ``regret_ci95_runs``, if units are instances: half the width of the interval over the
-              runs, each averaged over the instances, which is about these very instances; null for
-              a single run, or if an instance lacks some;
+              runs, each averaged over the instances, which covers only these instances; null for a
+              single run, or if an instance lacks some runs;
             - ``median`` and ``worst`` of all runs;
-            - ``difference`` of the regret to that of the ``reference`` over the units that both
-              have, and ``difference_ci95``. Runs with the same seed are the same unit. Null where
-              units are runs, and those of the agent or of the ``reference`` met users of their
-              own, as those of `PPO` do; and if one of the two played in a loop of your own;
+            - ``difference``: the regret of the agent minus that of the ``reference``, over the
+              units that both have, and ``difference_ci95``. Runs with the same seed are the same
+              unit. Null if units are runs and one of the two agents met its own users, as `PPO`
+              does; and if one of the two played in your own loop;
             - ``p`` of the paired t test, adjusted by Holm's procedure for the agents of the
               environment (null for two units or fewer, or if all differences are 0);
             - ``reward`` and each further metric, per session, with their intervals;
-            - ``runs`` (if there are several instances, of that with the fewest), ``units``, and
-              ``over``, what units are: ``"instances"``, ``"queries"`` or ``"runs"``;
+            - ``runs`` (with several instances, those of the instance with the fewest), ``units``,
+              and ``over``, what units are: ``"instances"``, ``"queries"`` or ``"runs"``;
             - ``ns_per_session``, the median over runs of the wall time, and ``engine``.
 
-            If some regret of an environment is unknown, it is null there. Then agents are ranked by
-            reward, and differences are of the total reward.
+            If some regret in an environment is unknown, ``regret`` is null for all its agents. They
+            are then ranked by reward, and differences are of the total reward.
 
         Raises:
             ValueError: there is no such agent.
@@ -227,20 +227,20 @@ class Results:
 
         Args:
             path: a file to write the figure to, in the format of its suffix: ``.pdf`` (with fonts
-                that a paper can embed), ``.svg``, ``.png``, or what else matplotlib writes.
+                that a paper can embed), ``.svg``, ``.png``, or another format of matplotlib.
             log: both axes of regret are logarithmic, or both linear; with ``reference`` they are
                 linear.
             by_instance: a panel for each instance of each environment, not their mean.
             reference: draw the differences to this agent in the same runs, without agents that have
                 none in the `table`.
             emphasis: the agent whose line is thick; the thin lines of the others are drawn over it.
-            names: other names for agents, environments, instances and metrics, by the names that
-                they replace. It may hold more than this figure shows.
+            names: a mapping from names of agents, environments, instances and metrics to the names
+                that the figure shows instead. It may hold more than this figure needs.
             width: the width of the figure in inches, such as 3.3 for a column of a paper. The
-                legend is below the panels, the letters are of eight points, and there is no title.
-                None makes a figure for a screen, whose title says what is averaged.
-            measures: the rows of panels, in this order: ``"regret"`` and names of metrics. None
-                takes all.
+                legend is below the panels, text has eight points, and there is no title. By
+                default, the figure is for a screen, and its title says what is averaged.
+            measures: the rows of panels, in this order: ``"regret"`` and names of metrics; by
+                default all.
 
         Returns:
             A matplotlib figure, which you can change and save. A notebook shows it. It does not
@@ -276,9 +276,9 @@ class Results:
         return figure
 
     def to_latex(self, reference: str | None = None) -> str:
-        """The `table` in LaTeX, with the rules of the package booktabs. Its caption says what
-        intervals are over, what p is, who met users of their own, what agents got beside clicks,
-        and what they learned before.
+        """The `table` in LaTeX, with the rules of the package booktabs. Its caption says what the
+        intervals cover, where p comes from, which agents met their own users, what agents were told
+        besides clicks, and what they had learned before.
 
         Args:
             reference: as in `table`.
@@ -378,7 +378,7 @@ def _join(parts: Sequence[ResultsLike]) -> tuple[polars.DataFrame, list[Config]]
     """
     singles = [id(part) for part in parts if isinstance(part, Result)]
     if len({*singles}) < len(singles):
-        raise ValueError("the same result is there twice, and would count as two runs")
+        raise ValueError("the same result is in the list twice, and would count as two runs")
     frames: list[polars.DataFrame] = []
     named: list[tuple[str, Config]] = []
     for place, part in enumerate(parts, 1):
@@ -427,28 +427,28 @@ def _check_runs(last: polars.DataFrame) -> None:
     seeded = last.filter(seed.is_not_null() & (polars.len().over(same) > 1))
     for env, _, agent, number in seeded[same].rows():
         raise ValueError(
-            f"{agent} in {env} has two runs with the seed {number}; play each run with another "
-            "seed, and name two agents differently: dataclasses.replace(result, agent=...)"
+            f"{agent} in {env} has two runs with the seed {number}; give each run its own seed, "
+            "or, if these are two agents, its own name: dataclasses.replace(result, agent=...)"
         )
     source = polars.struct(IS_OWN, col("sweep_seed").is_null())
     mixed = last.filter(source.n_unique().over("env", "agent") > 1)
     for env, agent in mixed["env", "agent"].rows():
         raise ValueError(
-            f"in {env} {agent} is the name of two things (of a sweep, of clickgym.run, or of a "
-            "loop of your own); give one another name: dataclasses.replace(result, agent=...)"
+            f"in {env}, {agent} names two things (from a sweep, from clickgym.run or from your own "
+            "loop); rename one of them: dataclasses.replace(result, agent=...)"
         )
     if last["step"].n_unique() > 1:
         ends = last.select("agent", "step").unique(maintain_order=True)
         listed = ", ".join(f"{agent} {step:,}" for agent, step in ends.iter_rows())
         raise ValueError(
-            f"runs have different numbers of sessions, and are not comparable: {listed}; play as "
-            "many in each, or take the first sessions of a longer loop of the same agent: "
+            f"runs have different numbers of sessions, so they cannot be compared: {listed}; play "
+            "the same number in each, or take only the first sessions of a longer loop: "
             f"env.result(name, {min(ends['step'])})"
         )
     partly = last.filter(unknown, unknown.n_unique().over("env") > 1)
     for env, agent in partly["env", "agent"].rows():
         raise ValueError(
-            f"in {env} the regret of {agent} is unknown, and that of others is known, so their "
-            "rewards differ; put the wrapper that changes the reward outside of RecordRegret, or "
+            f"in {env}, regret is unknown for {agent} but known for others, so their rewards "
+            "differ; put the wrapper that changes the reward around RecordRegret, or let it put "
             "its own regret into info"
         )

@@ -277,9 +277,9 @@ def remarks(rows: polars.DataFrame) -> dict[str, list[str]]:
         untold = of_agent.filter(IS_OWN)["trained"].null_count()
         texts = []
         if of_agent.select(IS_FROZEN.any()).item():
-            texts.append("did not learn in these runs; what was lost in training is not counted")
+            texts.append("did not learn in these runs; clicks lost in training are not counted")
         if trained.max():
-            told = ", as far as told" if trained.null_count() else ""
+            told = ", as far as known" if trained.null_count() else ""
             texts.append(f"after {span(trained.drop_nulls())} sessions of training{told}")
         elif untold:
             texts.append("trained= was not given, so it may have learned before")

@@ -86,9 +86,10 @@ def sweep(
     With ``out``, each run is saved as soon as it is finished (short compiled runs after about
     20,000 sessions). A folder holds one sweep. The same call again plays what is missing, and a
     call with other agents, environments or instances, or with more runs, adds them; it returns what
-    it was asked for. Refused are another seed, horizon, metric or version, and a label that stands
-    for something else, also because your own class has changed, or a module that it imports.
-    A lambda or a class in a notebook cannot be compared, so it needs a new folder each time.
+    it was asked for. A call with another seed, horizon, metric or version is refused. So is a label
+    that stands for something else than before, for example because you have edited your class or a
+    module that it imports. A lambda or a class in a notebook cannot be compared, so it needs a new
+    folder each time.
 
     Args:
         envs: ids, as ``"PBMRank-v0"``, ``"PBMRank-v0:reward=any_click"`` or
@@ -101,18 +102,18 @@ def sweep(
         horizon: T, sessions per run; ``1e6`` is accepted.
         runs: runs per pair.
         instances: names, files or `Instance` objects, each for every environment. ``"shipped"``,
-            alone or in the list, stands for all real queries of the package. None takes the default
-            instances, which for most ids are the same query.
+            alone or in the list, stands for all real queries of the package. By default, each id
+            has its own default instance, which is the same query for most ids.
         metrics: as in `run`.
         seed: the seed of the whole sweep.
-        out: the results folder, created if missing. None leaves no files.
+        out: the results folder, created if missing; by default, nothing is saved.
         n_jobs: the number of workers, as in joblib: -1 for all processors. Compiled pairs run in
             threads, others in processes. A ``joblib.parallel_config`` around the call can choose
             another backend.
         checkpoints, engine: as in `run`.
         progress: whether to show on stderr how far the sweep is and how long it will take: a bar in
             a terminal, and elsewhere a line after ten seconds and then one a minute.
-        overwrite: whether the folder is begun anew, without the runs that it has.
+        overwrite: whether to delete the runs in the folder and start again.
 
     Returns:
         The results. The folder has ``results.parquet``, ``summary.csv``, ``regret.png``,

@@ -67,7 +67,7 @@ def broken_pool_message(error: BrokenExecutor | PicklingError) -> str:
         how = re.search(r"SIG[A-Z]+", str(error))
         return (
             f"a worker process died{f' ({how[0]})' if how else ''}: memory ran out, or a kernel "
-            "wrote outside of its arrays, which check_agent and check_click_model notice"
+            "wrote outside of its arrays, which check_agent and check_click_model find"
         )
     lines = [line for line in str(error.__cause__).splitlines() if line.strip('" ')]
     return f"a worker process could not load what was sent to it: {lines[-1].strip()}"

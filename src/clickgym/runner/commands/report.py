@@ -88,7 +88,7 @@ def report(
         return
     print_results(console, results, reference)
     if out is None and (agents or environments or folders[1:]):
-        say(console, "No files of a selection were written. Name a folder for them with --out DIR.")
+        say(console, "No files were written for this selection. --out DIR names a folder for them.")
         return
     target = out or folders[0]
     say(console, f"Results in {target}: {', '.join(results.write(target, reference))}")

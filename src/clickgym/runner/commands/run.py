@@ -88,7 +88,7 @@ def run(
         list[float] | None,
         result_option(
             metavar="STEP...",
-            help="Save totals after these sessions; by default, after about 150 of them.",
+            help="Save totals after so many sessions; by default, at about 150 points of a run.",
         ),
     ] = None,
     engine: Annotated[
@@ -100,8 +100,7 @@ def run(
     ] = "auto",
     progress: Annotated[bool, speed_option(help="Show the progress of the runs.")] = True,
     overwrite: Annotated[
-        bool,
-        result_option("--overwrite", help="Delete the runs that the folder has, and begin anew."),
+        bool, result_option("--overwrite", help="Delete the runs in the folder, and start again.")
     ] = False,
 ) -> None:
     """Run every agent in every environment, and print a table of their regret.

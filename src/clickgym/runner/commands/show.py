@@ -59,7 +59,7 @@ def text_of(name: str) -> str:
         maker, _ = resolve_env(name)  # which imports a module first, so that it registers the id
         environment = ENVIRONMENTS.get(getattr(maker, "id", ""))
         if environment is None:
-            raise ValueError(f"{name} has no click model of clickgym")
+            raise ValueError(f"{name} has no click model of clickgym to describe")
         return f"{environment.about}\n\n{_docstring_of(environment.model_class)}"
     if name in AGENTS or re.fullmatch(r"[\w.]+:[\w.]+", name):
         agent: Any = resolve_agent(name)[0]
@@ -79,7 +79,7 @@ def text_of(name: str) -> str:
 def _docstring_of(thing: Any) -> str:
     """Return a docstring, or a line that says why there is none."""
     if sys.flags.optimize > 1:
-        return "Python removed the docstrings: run it without -OO to read a description"
+        return "Python was run with -OO and removed the docstrings; run it without -OO to read them"
     return inspect.getdoc(thing) or ""
 
 

@@ -53,7 +53,7 @@ class Metric(NamedTuple):
 def _varying_error(name: str, env: Env) -> ValueError:
     """Return the error for a metric that needs the same items and users in every session."""
     needs = "needs the same items and users in every session"
-    return ValueError(f"the metric {name!r} {needs}; {env} has others")
+    return ValueError(f"the metric {name!r} {needs}, which {env} does not have")
 
 
 # ---------------------------------------------------------------------------------------- any_click
@@ -137,8 +137,8 @@ def gain_context(env: Env, b: int = 0, k: int = 5) -> GainContext:
 def ndcg_at(k: int) -> Metric:
     """The metric ``ndcg@k``."""
     return Metric(
-        f"NDCG of the first {k} positions, also where candidates change; ndcg@K takes K positions. "
-        "Gains are those of the users' model, or else attractions",
+        f"NDCG of the first {k} positions, also where candidates change; ndcg@K counts K of them. "
+        "An item's gain is the one in the users' model, or its attraction if there is none",
         ndcg,
         partial(gain_context, k=k),
     )
@@ -196,13 +196,13 @@ def safety_context(env: Env, b: int = 0) -> SafetyContext:
 
 
 METRICS: dict[str, Metric] = {
-    "any_click": Metric("sessions with at least one click (CTR_set is their share)", any_click),
+    "any_click": Metric("sessions with at least one click (as a share: CTR_set)", any_click),
     "ndcg": ndcg_at(5),
     "ndcg@10": ndcg_at(10),
     "held_out_ndcg@10": held_out_ndcg_at(10),
     "violations": Metric(
-        "lists with more wrongly ordered pairs than the initial list, by more than K/2 "
-        "(Li et al. 2019, eq. 7)",
+        "lists with over K/2 more wrongly ordered pairs than the initial list (Li et al. 2019, "
+        "eq. 7)",
         violation,
         safety_context,
     ),
@@ -309,7 +309,7 @@ class Metrics:
             try:
                 inspect.signature(getattr(agent, "best", None)).bind(None)  # type: ignore[arg-type]
             except TypeError:
-                reason = f"cannot rank held-out queries for {name}: no best(features) in the class"
+                reason = f"cannot rank held-out queries for {name}: its class has no best(features)"
                 raise UnsuitedError(type(agent).__name__, reason) from None
 
     def measure_held_out(self, agent: Any, env: Any, meter: Meter) -> None:

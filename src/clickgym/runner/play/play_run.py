@@ -47,8 +47,8 @@ def run(
 
     Args:
         agent: a name or class as in `make_agent`, such as ``"TopRank"``, of which an agent is made
-            with ``seed``; or an agent, which continues from its present state and keeps the new one
-            (a second run is called ``"TopRank, continued"``).
+            with ``seed``; or an agent object, which continues from its present state and keeps what
+            it learns (a second run is called ``"TopRank, continued"``).
         env: what `sweep` takes, such as ``"PBMRank-v0"`` or a click model; or an environment, which
             is reset first. It may come from another package, if actions are ranked lists
             (`RankedList` or ``MultiDiscrete([L] * K)``) and observations are the clicks or a
@@ -156,8 +156,8 @@ def check_episode(env: gym.Env, horizon: int, name: str = "") -> None:
         return
     if model.n_queries > 1 and model.n_sessions is not None and horizon > model.n_sessions:
         raise ValueError(
-            f"horizon is {horizon:,}; a run plays one query of {name}, which has "
-            f"{model.n_sessions:,} sessions: expected at most these, or an instance with more "
+            f"horizon is {horizon:,}, but a run plays one query of {name}, which has "
+            f"{model.n_sessions:,} sessions; expected at most as many, or an instance with more "
             "n_sessions"
         )
     if model.starts[1:] and model.starts[1] >= horizon:
@@ -188,7 +188,7 @@ def traits_of(env: gym.Env) -> EnvTraits:
     elif not isinstance(layer, ClickEnv):
         obstacle = f"{name} is not a ClickEnv, so only its own step knows its users"
     elif type(layer).step is not ClickEnv.step:
-        obstacle = f"{name} has a step of its own"
+        obstacle = f"{name} has its own step"
     elif len(layer.model.starts) > 1:
         changing = type(layer.model).__name__
     space = env.observation_space

@@ -35,7 +35,7 @@ def agent_error(agent: Any, env: gym.Env, when: str, error: BaseException) -> Ba
     An error that already names its source is kept; a SessionError gets the agent's name.
     """
     if type(error) is SessionError:
-        return SessionError(f"{error}, facing {type(agent).__name__}")
+        return SessionError(f"{error} (agent: {type(agent).__name__})")
     if isinstance(error, AgentError | KernelError):
         return error
     return AgentError(f"{type(agent).__name__} in {name_of(env)}, {when}: {cause(error)}")
@@ -48,4 +48,4 @@ def environment_error(agent: Any, env: gym.Env, when: str, error: BaseException)
     text = str(error) if isinstance(error, Fault | SessionError) else cause(error)
     if not isinstance(error, SessionError):  # else it names the environment
         text = f"{name_of(env)}, {when}: {text}"
-    return SessionError(f"{text}, facing {type(agent).__name__}")
+    return SessionError(f"{text} (agent: {type(agent).__name__})")

@@ -174,7 +174,7 @@ def regret_figure(rows: polars.DataFrame, manner: PlotOptions) -> Figure:
                     titles.append(where)
                 axes.set_title("\n".join(textwrap.fill(title, letters) for title in titles))
         if not drawn:
-            raise ValueError(f"no other agent met the users of {manner.reference}: no differences")
+            raise ValueError(f"no differences: no other agent met the users of {manner.reference}")
         if manner.width is None:
             over = over_words(polars.concat(counts))
             is_one = over == "one run"
@@ -191,8 +191,8 @@ def _check_checkpoints(rows: polars.DataFrame) -> None:
     for (env, agent), of_agent in runs.group_by("env", "agent", maintain_order=True):
         if of_agent["step"].n_unique() > 1:
             raise ValueError(
-                f"runs of {agent} in {env} have different checkpoints, and a line cannot average "
-                "them; play them with the same checkpoints, or name the agent twice"
+                f"runs of {agent} in {env} have different checkpoints, so one line cannot average "
+                "them; play them with the same checkpoints, or give each group its own name"
             )
 
 

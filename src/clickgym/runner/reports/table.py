@@ -91,12 +91,11 @@ def format_table(
     are = f"{', '.join(averaged)} and {last_one} are" if averaged else f"{last_one} is"
     notes = [f"{are} per session{', and time is wall time' * with_time}."]
     if n_missing := results.n_missing:
-        notes.append(f"Runs not finished: {n_missing:,}. The same command resumes.")
+        notes.append(f"Runs not finished: {n_missing:,}. The same command resumes them.")
     if len(unknown):
         why = f"Regret is unknown in {', '.join(map(shorten, unknown))}"
         notes.append(
-            f"{why}, because info does not tell it for this reward. A higher total reward is "
-            "better."
+            f"{why}, because info has no regret for this reward. A higher total reward is better."
         )
     notes += [*notes_on_pairs(table), *notes_on_users(results, table), *notes_on_knowledge(results)]
     instances = results.names("instance")
@@ -191,10 +190,10 @@ def notes_on_pairs(table: polars.DataFrame) -> Iterator[str]:
     over = sorted({*table["over"]})
     if "instances" in over:
         has_these = table["regret_ci95_runs"].count() > 0
-        these = " ± these is for exactly these instances." * has_these
-        yield f"± is for instances like these.{these}"
+        these = " ± these covers more runs on exactly these instances." * has_these
+        yield f"± covers other instances like these.{these}"
     elif "runs" in over and table["reward_ci95"].count():
-        yield "± is for more runs with these users. It says nothing about other users."
+        yield "± covers more runs with these users. It says nothing about other users."
     compared = table.filter(col("difference").is_not_null())
     if len(compared):
         units, reference = " or ".join(over), table["reference"][0]
