@@ -96,8 +96,8 @@ class BaseAgent:
     """The keys of the agent's papers in ``references.bib``, for ``clickgym report --bib``."""
 
     has_played: bool = False
-    """Whether the agent has learned already, in `clickgym.run` or, if it is of this package, in a
-    loop of one's own: a further run goes on from there, and has another name.
+    """Whether the agent has already learned: in `clickgym.run`, or, for agents of this package, in
+    your own loop. A further run continues from there, under another name.
     """
 
     filled_in: Mapping[str, Any] = {}
@@ -125,7 +125,7 @@ class Agent(BaseAgent, ABC):
     ``clickgym run --agents module:Class``. It sees only the arguments of these methods: never the
     click model, the best list or ``info``.
 
-    If users come back and leave for good at some time, an agent that remembers them also has the
+    If users come back, and one day leave for good, an agent that remembers users also has the
     method `leave`.
 
     Example:
@@ -173,8 +173,7 @@ class Agent(BaseAgent, ABC):
         """
 
     def leave(self) -> None:
-        """Forget the user, who has left for good; the next session is the first one of another
-        user.
+        """Forget the user, who has left for good; the next session is another user's first.
 
         Called after `update` if ``env.step`` returned ``terminated`` or ``truncated``, and once
         before the first session. The observation of the next `rank` does not follow from the last

@@ -71,7 +71,7 @@ class Fixed(CompiledAgent):
     Raises:
         ValueError: fewer than K items, or a bad list.
 
-    Source: a baseline, the one of Li, Kveton, Lattimore, Markov, de Rijke, Szepesvári, Zoghi,
+    Source: a baseline, as in Li, Kveton, Lattimore, Markov, de Rijke, Szepesvári, Zoghi,
     *BubbleRank: safe online learning to re-rank via implicit click feedback*, UAI 2019, section
     5.1.
 
@@ -111,8 +111,8 @@ class Fixed(CompiledAgent):
 
 
 class Oracle(Fixed):
-    """Oracle: show the optimal list in every session, for tests and plots; ``make_agent`` fills it
-    in.
+    """Oracle: show the optimal list in every session, for tests and plots; ``make_agent`` fills in
+    this list.
 
     Idea:
         Oracle gets the best list before the first session and shows it in every session. It

@@ -165,11 +165,12 @@ class BubbleRank(CompiledAgent):
         n_positions: K; if K < L, items from below the list are sometimes tried at the last
             position.
         initial: R_0, the production ranking of K or of all L items; pass it in service. Items that
-            it leaves out follow in random order. None draws a random list, which is not safe.
-            ``make_agent`` fills in the production list of the instance if it has one.
-        delta: δ in ``(0, 1)``, the confidence; None takes ``T^{-4}``.
-        horizon: T, for the default of δ; None doubles an estimate of T, which starts at 2. Unused
-            if delta is given.
+            it leaves out follow in random order. ``make_agent`` fills in the production list of the
+            instance if it has one. Without a list the agent starts from a random one, which is not
+            safe.
+        delta: δ in ``(0, 1)``, the confidence; by default ``T^{-4}``.
+        horizon: T, for the default of δ; without it, the agent keeps doubling an estimate of T,
+            which starts at 2. Unused if delta is given.
         seed: seeds the agent's own generator.
 
     Raises:

@@ -121,11 +121,11 @@ class CascadeDUCB(CascadeAgent):
     Args:
         n_items: L.
         n_positions: K.
-        gamma: γ in ``(0, 1]``; None takes ``1 - 1/(4 sqrt(T))``, the paper's experiments' choice.
-        epsilon: ε > 0, the weight of exploration in the bonus. The paper has 0.5 in its
-            experiments; its theorem needs more than 0.5.
-        horizon: T, for the default of γ; None doubles an estimate of T and keeps the statistics:
-            ``γ = 1 - 1/(4·2^{k/2})`` for ``2^k ≤ t < 2^{k+1}``.
+        gamma: γ in ``(0, 1]``; by default ``1 - 1/(4 sqrt(T))``, as in the paper's experiments.
+        epsilon: ε > 0, the weight of exploration in the bonus. The paper's experiments use 0.5;
+            its theorem needs more.
+        horizon: T, for the default of γ; without it, the agent keeps doubling an estimate of T:
+            ``γ = 1 - 1/(4·2^{k/2})`` for ``2^k ≤ t < 2^{k+1}``. The statistics are kept.
         feedback: as in `CascadeUCB1`.
         seed: seeds the agent's own generator.
 
@@ -295,12 +295,12 @@ class CascadeSWUCB(CascadeAgent):
     Args:
         n_items: L.
         n_positions: K.
-        tau: τ ≥ 1, in sessions; None takes ``⌈2 sqrt(T ln T)⌉``, the paper's experiments' choice.
-        epsilon: ε > 0, the weight of exploration in the bonus. The paper has 0.5 in its
-            experiments; its theorem needs more than 0.5.
-        horizon: T, for the default of τ; None doubles an estimate of T: ``τ = ⌈2 sqrt(2^k ln
-            2^k)⌉`` for ``2^k ≤ t < 2^{k+1}``. The growing window keeps its old sessions; τ stays
-            constant from t = 2²⁶ on.
+        tau: τ ≥ 1, in sessions; by default ``⌈2 sqrt(T ln T)⌉``, as in the paper's experiments.
+        epsilon: ε > 0, the weight of exploration in the bonus. The paper's experiments use 0.5;
+            its theorem needs more.
+        horizon: T, for the default of τ; without it, the agent keeps doubling an estimate of T:
+            ``τ = ⌈2 sqrt(2^k ln 2^k)⌉`` for ``2^k ≤ t < 2^{k+1}``. The growing window keeps its old
+            sessions; τ stays constant from t = 2²⁶ on.
         feedback: as in `CascadeUCB1`.
         seed: seeds the agent's own generator.
 

@@ -228,8 +228,8 @@ class GLRCascadeKLUCB(CascadeAgent):
         horizon: T, for the defaults of δ and p.
         n_segments: M, the expected number of stretches without changes; it only sets the default of
             p.
-        delta: δ in ``(1e-300, 1)``, the confidence; None takes 1/T.
-        exploration: p in ``[0, 1]``, the share of forced sessions; None takes
+        delta: δ in ``(1e-300, 1)``, the confidence; by default 1/T.
+        exploration: p in ``[0, 1]``, the share of forced sessions; by default
             ``min(1, sqrt(M L log T / T))``; 0 forces none.
         n_vertices: the largest number of vertices of the convex hulls, two for each item, from
             which GLR is computed. A hull has about 30 after 10⁵ observations. If it would have more
@@ -238,8 +238,8 @@ class GLRCascadeKLUCB(CascadeAgent):
         seed: seeds the agent's own generator.
 
     Attributes:
-        state: contains ``n_restarts``, and ``restart_steps``, the sessions after which the agent
-            restarted, the last 1000 of them.
+        state: contains ``n_restarts``, and ``restart_steps``: after which sessions the agent
+            restarted, for the last 1000 restarts.
 
     Raises:
         ValueError: on a bad horizon, number, delta or share, or an unknown feedback rule.

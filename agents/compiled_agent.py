@@ -355,7 +355,7 @@ class StateAgent(CompiledAgent):
 
     def best(self) -> NDArray[np.int64]:
         raise ValueError(
-            f"{type(self).__name__} has no best list: each state of the user has another one"
+            f"{type(self).__name__} has no best list: each state of the user has its own"
         )
 
 

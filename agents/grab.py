@@ -254,10 +254,10 @@ class GRAB(LeaderAgent):
     Args:
         n_items: L.
         n_positions: K.
-        horizon: T, whose log is the level of the indices; None takes ``log s + 3 log log s``
-            instead, where s counts the sessions of this leader.
-        gamma: γ ≥ 1, how often the leader itself is shown; None takes L - 1. The authors also ran
-            10 and L - K.
+        horizon: T, whose log is the level of the indices; by default the level is ``log s + 3 log
+            log s``, where s counts the sessions of this leader.
+        gamma: γ ≥ 1; the leader itself is shown every γ-th time; by default L - 1. The authors also
+            ran 10 and L - K.
         seed: seeds the agent's own generator.
 
     Raises:

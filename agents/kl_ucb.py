@@ -247,11 +247,11 @@ class DCMKLUCB(IndexAgent):
         with a click, and computes the KL-UCB index of `CascadeKLUCB`. A session earns a reward if
         the user ends satisfied, so the best items belong to the positions where a click most likely
         ends the session. The item of the k-th largest index takes the position of the k-th largest
-        termination probability, of which only the order must be known. Where this order is from top
-        to bottom, it is `CascadeKLUCB` and shows the same lists: so in the real queries of this
-        package, and in all click models but the DCM. It loses observations below the last click,
-        its estimates are slightly biased because that position was always clicked, and under other
-        click models it fails like cascade agents.
+        termination probability, of which only the order must be known. If this order is from top to
+        bottom, as for the real queries of this package and in all click models but the DCM,
+        dcmKL-UCB shows the same lists as `CascadeKLUCB`. It loses observations below the last
+        click, its estimates are slightly biased because that position was always clicked, and under
+        other click models it fails like cascade agents.
 
     Algorithm:
         ::
@@ -275,8 +275,8 @@ class DCMKLUCB(IndexAgent):
         n_items: L.
         n_positions: K.
         position_order: ``(K,)`` positions, the one first at which a click most likely ends a
-            session; ``make_agent`` fills it in where users follow the DCM. None takes them from top
-            to bottom.
+            session; ``make_agent`` fills it in where users follow the DCM. By default they go from
+            top to bottom.
         c: as in `CascadeKLUCB`.
         seed: seeds the agent's own generator.
 

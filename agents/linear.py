@@ -269,9 +269,9 @@ class UBMLinUCB(RidgeAgent):
         examination: ``(K, K)`` known examination probabilities w as in `UserBrowsingModel`. Row k
             (from 0) is the position. Column 0 means that there was no click yet, column j that the
             last click was at the j-th position (counted from 1). ``make_agent`` fills them in.
-        alpha: replaces ``α_t``; None takes the theory's ``sqrt(d ln(1 + φ'_w t/(dλ)) + 2 ln(tK)) +
+        alpha: replaces ``α_t``; by default the theory's ``sqrt(d ln(1 + φ'_w t/(dλ)) + 2 ln(tK)) +
             sqrt(λd)``, ``φ'_w = Σ_k w_{k,k-1}²``, which explores for very long.
-        ridge: λ ≥ 1e-6; None takes ``max(1, φ'_w)``.
+        ridge: λ ≥ 1e-6; by default ``max(1, φ'_w)``.
         seed: seeds the agent's own generator.
 
     Raises:
@@ -358,8 +358,8 @@ class C2UCB(RidgeAgent):
         n_items: L, candidates in each session.
         n_positions: K.
         n_features: d; ``make_agent`` fills it in.
-        alpha: replaces ``α_t``; None takes that of `UBMLinUCB` with ``φ' = K``.
-        ridge: λ ≥ 1e-6; None takes K.
+        alpha: replaces ``α_t``; by default as in `UBMLinUCB`, with ``φ' = K``.
+        ridge: λ ≥ 1e-6; by default K.
         seed: seeds the agent's own generator.
 
     Raises:
@@ -421,8 +421,8 @@ class CMLinUCB(C2UCB):
         n_items: L, candidates in each session.
         n_positions: K.
         n_features: d; ``make_agent`` fills it in.
-        alpha: replaces ``α_t``; None takes that of `UBMLinUCB` with ``φ' = K``.
-        ridge: λ ≥ 1e-6; None takes K.
+        alpha: replaces ``α_t``; by default as in `UBMLinUCB`, with ``φ' = K``.
+        ridge: λ ≥ 1e-6; by default K.
         seed: seeds the agent's own generator.
 
     Raises:
@@ -474,8 +474,8 @@ class DCMLinUCB(C2UCB):
         n_items: L, candidates in each session.
         n_positions: K.
         n_features: d; ``make_agent`` fills it in.
-        alpha: replaces ``α_t``; None takes that of `UBMLinUCB` with ``φ' = K``.
-        ridge: λ ≥ 1e-6; None takes K.
+        alpha: replaces ``α_t``; by default as in `UBMLinUCB`, with ``φ' = K``.
+        ridge: λ ≥ 1e-6; by default K.
         seed: seeds the agent's own generator.
 
     Raises:
@@ -530,8 +530,8 @@ class PBMLinUCB(RidgeAgent):
         n_features: d; ``make_agent`` fills it in.
         examination: ``(K,)`` κ, the known examination probabilities, in ``(0, 1]``; ``make_agent``
             fills them in.
-        alpha: replaces ``α_t``; None takes that of `UBMLinUCB` with ``φ' = Σ κ²``.
-        ridge: λ ≥ 1e-6; None takes ``max(1, φ')``.
+        alpha: replaces ``α_t``; by default as in `UBMLinUCB`, with ``φ' = Σ κ²``.
+        ridge: λ ≥ 1e-6; by default ``max(1, φ')``.
         seed: seeds the agent's own generator.
 
     Raises:
@@ -613,7 +613,7 @@ class LinearTS(RidgeAgent):
         n_features: d; ``make_agent`` fills it in.
         alpha: scales the standard deviations of the posterior. The default is the largest standard
             deviation of a click.
-        ridge: λ ≥ 1e-6; None takes K.
+        ridge: λ ≥ 1e-6; by default K.
         seed: seeds the agent's own generator.
 
     Raises:

@@ -162,7 +162,7 @@ class RankedExp3(CompiledAgent):
         n_items: L.
         n_positions: K.
         horizon: T, for the default of γ.
-        gamma: γ in ``(0, 1]``, the share of uniform exploration; None takes ``min(1, sqrt(L log L /
+        gamma: γ in ``(0, 1]``, the share of uniform exploration; by default ``min(1, sqrt(L log L /
             ((e-1) T)))``.
         seed: seeds the agent's own generator.
 

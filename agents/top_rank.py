@@ -100,7 +100,7 @@ class TopRank(CompiledAgent):
                 while rest is not empty:
                     d ← d + 1
                     P_d ← block d: the items of rest that no item of rest beats
-                        (all of rest in a circle)
+                        (all of rest if they beat each other in a circle)
                     rest ← rest without P_d
                 A_t ← the list of the first K items of P_1, P_2, ..., each block in random order
                 show A_t; C_i ← 1 if item i was clicked, else 0 (also if it was not shown)
@@ -114,7 +114,7 @@ class TopRank(CompiledAgent):
         n_items: L.
         n_positions: K.
         horizon: T, for the default of δ.
-        delta: δ in ``(1e-300, 1)``, the confidence; None takes ``1 / T``.
+        delta: δ in ``(1e-300, 1)``, the confidence; by default ``1 / T``.
         seed: seeds the agent's own generator.
 
     Raises:

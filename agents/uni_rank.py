@@ -338,7 +338,7 @@ class UniRank(LeaderAgent):
     Args:
         n_items: L.
         n_positions: K.
-        horizon: T: ``log T`` replaces f(s); None, as in the paper, uses f(s).
+        horizon: T: ``log T`` replaces f(s); by default f(s) is used, as in the paper.
         seed: seeds the agent's own generator.
 
     Raises:

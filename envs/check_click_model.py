@@ -30,7 +30,7 @@ EXACT = 1e-9
 def check_click_model(model: type[ClickModel]) -> None:
     """Check that a click model is complete and consistent.
 
-    It returns nothing, or raises an error that lists all faults. These are the checks:
+    It returns nothing, or raises an error that names the first fault. These are the checks:
 
     - no kernel uses an index out of range;
     - ``sample`` draws with the probabilities of ``marginals`` and ``expected``, in 40,000 sessions,
@@ -43,8 +43,8 @@ def check_click_model(model: type[ClickModel]) -> None:
     hand.
 
     Args:
-        model: the class. Small models of it get random parameters of the shapes that it declares,
-            but for those whose default is None.
+        model: the class. The check makes small models with random parameters of the declared
+            shapes, except for parameters whose default is None.
 
     Raises:
         AssertionError: the model has a fault; the message names the first one.
@@ -168,7 +168,7 @@ def _weights(model: Any) -> None:
     first, second = map(model.examination_probabilities, _lists(model))
     weights = model.position_weights()
     if weights is None:
-        what = "position_weights() is None, but the examination depends on no list; return it"
+        what = "position_weights() is None, but examination does not depend on the list; return it"
         expect(np.abs(first - second).max() > EXACT, what)
     else:
         _expect_close("position_weights()", weights, first)

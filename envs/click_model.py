@@ -7,8 +7,8 @@ A model has three kernels, the only functions of it that environments and the ru
 
 ``sample(parameters, ranking, uniforms, clicks, examined) -> int``
     Draws one session, with one uniform number per position: each position has a few outcomes (not
-    examined, skipped, clicked, clicked and left, ...), and ``uniforms[k]`` chooses that of position
-    ``k`` (a model that draws more overrides `n_uniforms`). Writes the click and examination
+    examined, skipped, clicked, clicked and left, ...), and ``uniforms[k]`` chooses among those of
+    position ``k`` (override `n_uniforms` to draw more numbers). Writes the click and examination
     indicators and returns the position at which the user left satisfied, or -1.
 ``marginals(parameters, ranking, examination, clicks, scratch)``
     Writes the exact probabilities that each position is examined and that it is clicked.
@@ -200,7 +200,7 @@ class ClickModel(UserModel, abstract=True):
             ranking: ``(K,)`` distinct item ids.
             reward: ``"clicks"`` (their number), ``"any_click"`` (1 if the user clicked) or
                 ``"satisfaction"`` (1 if the user left satisfied; only some models define it).
-            cutoff: count only the first ``cutoff`` positions, in ``1..K``; None counts all.
+            cutoff: count only the first ``cutoff`` positions, in ``1..K``; by default all.
 
         Returns:
             The expectation over the user's behaviour.

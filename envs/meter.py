@@ -20,7 +20,7 @@ def checkpoint_steps(horizon: int, checkpoints: ArrayLike | None = None) -> NDAr
 
     Args:
         horizon: T.
-        checkpoints: steps in any order; None takes 60 in geometric and 100 in arithmetic
+        checkpoints: steps in any order; by default 60 in geometric and 100 in arithmetic
             progression.
 
     Raises:

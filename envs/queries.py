@@ -140,9 +140,9 @@ class QueryTask(Task):
 class QueryUsers(CompositeModel):
     """Users of many queries: every episode is another query, with random item ids.
 
-    An agent that learns from nothing meets a new problem in every episode. A policy that was
-    trained over many queries meets queries like those of its training. After ``n_sessions`` the
-    query ends (``terminated``), and the next session is one of another query.
+    For an agent that starts from nothing, every episode is a new problem. A policy that was trained
+    over many queries meets queries like those of its training. After ``n_sessions`` the query ends
+    (``terminated``), and the next session belongs to another query.
 
     ``reset(seed=s)`` begins with query s modulo Q, on stream b of a vector environment with query s
     + b modulo Q. So Q consecutive seeds, or Q streams, play each query once. Every other episode
@@ -160,8 +160,8 @@ class QueryUsers(CompositeModel):
             the same numbers of items and positions.
         n_sessions: T, the sessions of an episode.
         agent_knowledge: what agents may know, the same for all queries: ``"examination"`` ``(K,)``,
-            and ``"browsing"`` ``(K, K)`` by position and last click. None: their means over the
-            queries. Users of a test split have the means of the training split.
+            and ``"browsing"`` ``(K, K)`` by position and last click. By default, their means over
+            the queries. For users of a test split, agents know the means of the training split.
 
     Attributes:
         models, n_sessions, agent_knowledge: as the arguments.

@@ -89,9 +89,9 @@ def register_click_model(env_id: str, model: str | type[UserModel]) -> None:
     ``NonStationary``, ``Contextual`` and ``Queries``.
 
     A model without attraction has no contextual form, and users that are not a click model have
-    only the id. Episodes end after 1,000 sessions, with ``NonStationary`` after 100,000, or when a
-    user leaves who may. If ``model`` is a name, the class is imported only when an environment is
-    made, and ``gym.make`` then refuses a form that it does not have.
+    only the id. An episode ends after 1,000 sessions (``NonStationary``: 100,000), or when its user
+    leaves for good. If ``model`` is a name, the class is imported only when an environment is made,
+    and ``gym.make`` then refuses a form that the class does not have.
 
     Args:
         env_id: an id of Gymnasium with a version, such as ``"MyRank-v0"``.

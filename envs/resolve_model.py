@@ -62,7 +62,7 @@ def resolve_model(
             names = [*parameters, "instance", "form"]
             raise TypeError(
                 f"got an unexpected keyword argument {names[0]!r}: the model is an object, which "
-                "has its parameters"
+                "already has its parameters"
             )
         return _resolve_own(model, n_positions, name)
     click_model: Any = user_model_class(model, imports=True)
@@ -90,7 +90,7 @@ def resolve_model(
             raise ValueError(f"the parameters make a {made.kind}; expected a {kind}")
         return _resolve_own(made, n_positions, name)
     if name is not None:
-        raise ValueError(f"name is {name!r}; expected none: instances have names of their own")
+        raise ValueError(f"name is {name!r}; expected none, because an instance has its own name")
     if instance is None:
         instance = default_instance(form, click_model)
     if instance is None:

@@ -58,9 +58,9 @@ class Result:
             one, or several queries were played.
         trained: how many sessions the agent had learned from before the first measured one, as you
             said; None if you did not say.
-        unrecorded: how many sessions the environment played and nobody measured, up to the last
+        unrecorded: how many sessions the environment played without being measured, up to the last
             measured one.
-        reseeded: how often a seed came again between the sessions, and the same users with it.
+        reseeded: how often a seed was used again, which brings the same users back.
     """
 
     env: str

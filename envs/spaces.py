@@ -165,7 +165,8 @@ class RankedList(MultiDiscrete):
         n_items: L, at least 1.
         n_positions: K, from 1 to L.
         seed: seeds `sample`.
-        n_lists: n, for batches of n lists, the actions of a vector environment; None: single lists.
+        n_lists: n, for batches of n lists, the actions of a vector environment; by default, single
+            lists.
 
     Raises:
         ValueError: K is not in 1..L.

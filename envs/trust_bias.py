@@ -82,10 +82,10 @@ class TrustBiasModel(ClickModel):
     Args:
         attraction: ``(L,)`` probabilities α(i) that an item is relevant.
         examination: ``(K,)`` probabilities χ_k that a position is examined; they need not decrease.
-        trust_relevant: ``(K,)`` probabilities ε⁺_k that an examined relevant item is clicked; None
-            takes those of `standard_trust`.
+        trust_relevant: ``(K,)`` probabilities ε⁺_k that an examined relevant item is clicked; by
+            default as in `standard_trust`.
         trust_irrelevant: ``(K,)`` probabilities ε⁻_k that an examined item that is not relevant is
-            clicked, nowhere above ε⁺_k; None takes those of `standard_trust`.
+            clicked, nowhere above ε⁺_k; by default as in `standard_trust`.
 
     Raises:
         ValueError: naming the parameter, the entry and what was expected.

@@ -38,11 +38,11 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
     Args:
         model, reward, cutoff, instance, form, n_positions, reference, **parameters: as in
             `ClickEnv`.
-        render_mode: None; environments that ``gym.make_vec(..., vectorization_mode="sync")`` steps
-            one by one are rendered.
+        render_mode: None; to render, use ``gym.make_vec(..., vectorization_mode="sync")``, which
+            steps environments one by one.
         num_envs: B, the number of streams.
-        max_episode_steps: the number of sessions after which an episode is truncated; None and -1:
-            never.
+        max_episode_steps: the number of sessions after which an episode is truncated; None or -1
+            for never.
         autoreset_mode: how an episode that ended is reset: ``AutoresetMode.NEXT_STEP`` (the next
             ``step`` ignores the actions of these streams, and resets them) or
             ``AutoresetMode.SAME_STEP`` (the same ``step`` returns the first observation of the new

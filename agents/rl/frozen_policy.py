@@ -30,16 +30,16 @@ class FrozenPolicy(Agent):
     """An agent that ranks by a trained policy, and no longer learns.
 
     The policy is a model of stable-baselines3 or sb3-contrib, or any function that returns lists.
-    The action space of a model tells which lists its actions mean: those of `ScoresAction`,
-    `ItemByItem` and `clickgym.agents.vec_env` are understood. The state of a recurrent policy is
-    kept from session to session.
+    The agent reads from the model's action space how to turn its actions into lists; it understands
+    the action spaces of `ScoresAction`, `ItemByItem` and `clickgym.agents.vec_env`. A recurrent
+    policy keeps its state from session to session.
 
     The agent ranks in the environment itself. It flattens and normalises what it sees as in the
     training of the model (``FlattenObservation``, ``VecNormalize``). Put any other wrapper that
-    changes observations, such as `EpisodeCounts` and ``FrameStackObservation``, around the
-    environment in which the agent ranks. If a wrapper of your own changed lists, pass a function
-    that does the same. In your own loop that calls `rank`, flatten the states of users yourself
-    unless the model chooses item by item, because only the runner tells the agent how many there
+    changes observations, such as `EpisodeCounts` or ``FrameStackObservation``, around the
+    environment in which the agent ranks. If your own wrapper changed the lists, pass a function
+    that does the same. If your own loop calls `rank`, flatten the states of users yourself unless
+    the model chooses item by item, because only the runner tells the agent how many states there
     are.
 
     ⚠ A model that was loaded from a file alone does not know its normalisation, so load both:
@@ -47,7 +47,7 @@ class FrozenPolicy(Agent):
     that you trust.
 
     Args:
-        n_items, n_positions: L and K; by default those of the model's action space.
+        n_items, n_positions: L and K; by default from the model's action space.
         model: a model with a method ``predict``; or a function from observations to lists, in which
             a repeated item is shown once.
         deterministic: whether a model takes the most probable action; False draws an action.
@@ -95,7 +95,7 @@ class FrozenPolicy(Agent):
         sizes = _sizes_of(self._actions) or (n_items, n_positions)
         if None in sizes:
             raise TypeError(
-                f"the sizes of lists are not known from {short_repr(model)}: give n_items and "
+                f"cannot tell the sizes of lists from {short_repr(model)}: pass n_items and "
                 "n_positions, as in FrozenPolicy(10, 5, model=...)"
             )
         if (n_items or sizes[0], n_positions or sizes[1]) != sizes:

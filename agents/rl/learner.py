@@ -62,19 +62,20 @@ class Learner(BaseAgent):
        own session only, so rewards of later sessions would only add noise to its value. If a list
        is chosen item by item, the discount is 1: an episode is one list, with the reward at its
        end. For stateful users an episode is one user, the state is observed, and the discount γ is
-       the probability that another session of the user follows. The episode also continues with
-       this probability, so the future counts by γ²: learning is faster than with a discount of 1
-       (``PPO:gamma=1.0``), but the policy looks only half as far ahead (docs/stateful_users.md).
-    2. Regret is measured online, over all training sessions: the first of each stream, then the
-       second of each, and so on. There is no evaluation phase, and exploration counts.
+       the probability that another session of the user follows. The episode itself also continues
+       with this probability, so the future is discounted twice, by γ² per session: learning is
+       faster than with a discount of 1 (``PPO:gamma=1.0``), but the policy looks only half as far
+       ahead (docs/stateful_users.md).
+    2. Regret is measured online, over all training sessions: the first session of each stream, then
+       the second of each, and so on. There is no evaluation phase, and exploration counts.
     3. The last step runs on all streams; sessions beyond the horizon (fewer than ``n_envs``) are
        not counted.
     4. torch runs in one thread: the networks are too small for more.
     5. Actions number the items in a random order, so ids carry no information, even if an instance
        is stored in order of attraction. A policy that draws whole lists treats all ids alike.
-    6. If candidates change from session to session, their features are observed, and not the last
-       clicks, which belong to other candidates. A learner of ``scores`` then weighs the features,
-       because a place has another candidate in every session.
+    6. If candidates change from session to session, the learner observes their features instead of
+       the last clicks, which belong to other candidates. A learner of ``scores`` then learns a
+       weight for each feature, because each row holds another candidate in every session.
 
     The library draws from the global generators of Python, NumPy and torch, which `learn` therefore
     seeds: a seed determines the run if no other code in the process draws from them meanwhile.
@@ -124,8 +125,8 @@ class Learner(BaseAgent):
         if isinstance(n_items, str | type):
             name, library = type(self).__name__, self.algorithm().__module__.partition(".")[0]
             raise TypeError(
-                f"n_items is {short_repr(n_items)}; the agent {name} is made of n_items and "
-                f"n_positions, and the algorithm that takes a policy is {library}.{name}"
+                f"n_items is {short_repr(n_items)}; the agent {name} takes n_items and "
+                f"n_positions, while the algorithm that takes a policy is {library}.{name}"
             )
         self.n_items = check_count("n_items", n_items)
         self.n_positions = check_positions(n_positions, self.n_items)
@@ -146,10 +147,10 @@ class Learner(BaseAgent):
             reason = f"learns on its own streams, which would bypass {env.layer}"
         elif env.changing:
             changes = f"a {env.changing} changes at given steps"
-            reason = f"learns on streams with clocks of their own, and {changes}"
+            reason = f"learns on streams with their own clocks, and {changes}"
         elif env.n_queries > 1:
             cure = "train it with gym.make_vec, and play it as a FrozenPolicy"
-            reason = f"would train on the queries of the test; {cure} (docs/rl_results.md)"
+            reason = f"would train on the test queries; {cure} (docs/rl_results.md)"
         if reason:
             raise UnsuitedError(name, reason)
         if wanted != "auto":

@@ -78,12 +78,12 @@ class DQN(Learner):
     Idea:
         DQN chooses each list item by item. It observes the clicks of the last session and the items
         placed so far. A neural network estimates, for each item, the reward of the list if this
-        item comes next, and the best one is placed. In a share of the choices, which falls over
-        time, it is a random one. All choices go into a replay memory, and random batches of them
-        fit the network to targets from an older copy, which stabilises the fit. The library has no
-        masks, so an item that is already on the list is replaced by the next one, in a random
-        order, that is not. DQN learns values of choices and not a ranking, and its random choices
-        cost regret as long as it runs.
+        item comes next, and DQN places the best one; with a probability that falls over time, it
+        places a random one instead. All choices go into a replay memory. Random batches from it fit
+        the network to targets from an older copy of itself, which stabilises the fit. The library
+        has no masks, so an item that is already on the list is replaced by the next item, in a
+        random order, that is not. DQN learns values of choices and not a ranking, and its random
+        choices cost regret as long as it runs.
 
     Source: Mnih et al., *Human-level control through deep reinforcement learning*, Nature 2015;
     implemented as for `Learner`.
@@ -113,8 +113,8 @@ class SAC(Learner):
     weight for each feature.
 
     Idea:
-        SAC is made for actions that are real numbers. Its action is a score for each item, or where
-        items have features a weight for each feature, as in `ScoresAction`. Two neural networks,
+        SAC is made for actions that are real numbers. Its action is a score for each item, or, if
+        items have features, a weight for each feature, as in `ScoresAction`. Two neural networks,
         the critics, estimate the reward of an action from a memory of past sessions. A third one,
         the actor, draws actions that the more pessimistic critic rates highly, and explores because
         it is also rewarded for randomness. The reward jumps where two scores cross, and the critics

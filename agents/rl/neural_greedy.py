@@ -43,7 +43,7 @@ class NeuralGreedy(Agent):
         the attraction, a function of the score, times a factor of the position. Both are learned
         together from past sessions. Nearly always it shows the candidates with the highest scores,
         the best on top. In a small share of the sessions it shows a random list, so that it also
-        learns about candidates that it holds to be bad. It is a bandit: it plans nothing, and each
+        learns about candidates that it thinks are bad. It is a bandit: it plans nothing, and each
         session is one example of a regression. With ``feedback="reward"`` it learns from one bit,
         whether the session earned a reward, as reinforcement learning does. It keeps no measure of
         its uncertainty, so the random lists never stop and cost regret, and no bound of its regret
@@ -76,15 +76,15 @@ class NeuralGreedy(Agent):
         n_items: L, candidates in each session.
         n_positions: K.
         n_features: d; ``make_agent`` fills it in.
-        feedback: ``"clicks"``, a click or none at each position; or ``"reward"``, whether the
-            reward of the session is positive, which is whether there was a click. Clicks are then
-            unused.
+        feedback: ``"clicks"``, to learn from the click or skip at each position; or ``"reward"``,
+            to learn only whether the session's reward is positive, that is, whether there was a
+            click.
         epsilon: the share of random lists after the first sessions.
         decay: the number of sessions in which the share of random lists falls from 1 to 0.
         net_arch: the sizes of the hidden layers.
-        learning_rate: of Adam.
-        batch_size: sessions for a step.
-        train_freq: sessions between two steps.
+        learning_rate: the step size of Adam.
+        batch_size: the number of sessions in a step.
+        train_freq: the number of sessions between two steps.
         buffer_size: sessions in the memory.
         seed: seeds the agent's own generator, which also draws the weights; the global generators
             of torch and NumPy stay as they are.
@@ -93,11 +93,11 @@ class NeuralGreedy(Agent):
         ImportError: torch is not installed.
         ValueError: a bad argument.
 
-    ``pickle`` saves it, like any object of Python.
+    Save the agent with ``pickle``.
 
     Attributes:
-        factors: ``(K,)`` the factors σ(g_k) of the positions. Only their ratios mean something,
-            because attractions may be larger where all factors are smaller.
+        factors: ``(K,)`` the factors σ(g_k) of the positions. Only their ratios mean something:
+            smaller factors with larger attractions describe the same clicks.
 
     Source: Riquelme, Tucker, Snoek, *Deep Bayesian bandits showdown: an empirical comparison of
         Bayesian deep networks for Thompson sampling*, ICLR 2018: its baseline is a network that

@@ -13,7 +13,7 @@ class RegretCallback(BaseCallback):
     since the last line of the log.
 
     Returns contain the luck of the clicks; regret does not, because it is computed from the click
-    model. It is in the units of the users' own reward, also behind wrappers that change the reward.
+    model. Its unit is the users' own reward, even if wrappers change the reward.
     Environments may come from ``make_vec_env`` or from `vec_env`, also inside the wrappers of the
     library, such as ``VecNormalize``.
 
@@ -35,7 +35,7 @@ class RegretCallback(BaseCallback):
         if rollout > asked:
             warnings.warn(
                 f"{type(self.model).__name__} learns for the first time after n_steps * n_envs = "
-                f"{rollout:,} steps, and learn was asked for {asked:,}: set a smaller n_steps",
+                f"{rollout:,} steps, but learn was asked for only {asked:,}: set a smaller n_steps",
                 stacklevel=5,
             )
 

@@ -45,14 +45,14 @@ def vec_env(
         seed: the seed of the users. A model that has a seed sets its own.
         actions: ``"rankings"`` for lists; or ``"scores"`` or ``"items"``, from which lists are made
             as by `ScoresAction` and `ItemByItem`.
-        **arguments: arguments of the environment of an id, such as ``instance`` and
+        **arguments: with an id, arguments of the environment, such as ``instance`` and
             ``max_episode_steps``.
 
     Returns:
         A vector environment of stable-baselines3 with B environments, in its ``VecMonitor``.
 
     Raises:
-        TypeError: ``env`` is neither, or the arguments are those of the other.
+        TypeError: ``env`` is neither, or the arguments do not belong to it.
         ValueError: a vector environment has another autoreset mode.
 
     Example:
@@ -73,7 +73,9 @@ def vec_env(
     elif n_envs is None and not arguments:
         streams = env
     else:
-        raise TypeError("n_envs and the arguments of an environment belong to gym.make_vec")
+        raise TypeError(
+            "env is a vector environment: pass n_envs and its arguments to gym.make_vec instead"
+        )
     if isinstance(streams, ClickVectorEnv):
         streams = RecordVectorRegret(streams)
     envs = PicklableVecMonitor(StableBaselinesVecEnv(streams, actions))

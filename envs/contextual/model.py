@@ -44,21 +44,21 @@ class ContextualModel(UserModel):
     Args:
         base: the click model of the users, or its ``to_dict()``; only the number L of its items
             matters, because item parameters are replaced in every session.
-        items: ``(N, d_v)`` V, the features of the items. A float32 array stays one, and is not
-            copied if it is read-only: large sets need little memory.
+        items: ``(N, d_v)`` V, the features of the items. A float32 array stays float32, and is not
+            copied if it is read-only, so large sets need little memory.
         attraction: for each user the attraction probabilities of its candidates.
-        users: ``(M, d_u)`` U, the features of the users; None: users have no features.
-        candidates: for each user the numbers of its possible candidates, distinct, at least L;
-            None: all N items.
+        users: ``(M, d_u)`` U, the features of the users; by default, users have no features.
+        candidates: for each user the numbers of its possible candidates, distinct, at least L; by
+            default all N items.
         theta: ``(d,)`` θ*, the users' part first, instead of the attraction.
         interactions: ``(Q, 2)`` pairs (a, b) of indices into ``[U(i), V(j)]``, whose products are
             additional features: agents see ``x = [U(i), V(j), z]``, where ``z_q = x_a x_b / x_0``
             for the q-th pair. The first feature x_0 must be the same positive number for all.
             Clicks and attractions do not change. Products are computed in every session.
         gain: ``(N,)`` the gain of each item in the metric ``ndcg@k``, from 0, such as ``2^grade -
-            1``; None: its attraction. Neither clicks nor regret depend on it.
+            1``; by default its attraction. Neither clicks nor regret depend on it.
         held_out: for each held-out query the numbers of its items. The metric ``held_out_ndcg@k``
-            ranks them by their features and needs their ``gain``. None: no such queries.
+            ranks them by their features and needs their ``gain``.
         **others: ``(N,)`` the other item parameters of the base model, such as the satisfaction of
             a dynamic Bayesian network model.
 
@@ -177,8 +177,8 @@ class ContextualModel(UserModel):
         if "attraction" not in names or {*names[1:]} != others.keys():
             wanted = ", ".join(names[1:]) or "none"
             raise ValueError(
-                f"a {self.base.kind} has the item parameters {', '.join(names)}; expected an "
-                f"attraction, and of others {wanted}; got {', '.join(others) or 'none'}"
+                f"a {self.base.kind} has the item parameters {', '.join(names)}; expected "
+                f"attraction, and besides it {wanted}; got {', '.join(others) or 'none'}"
             )
 
     def _candidates_of_users(

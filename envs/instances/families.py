@@ -70,8 +70,8 @@ def _lagree2016_small() -> Instance:
 
 
 @family(
-    "The best of 10 items is last in the initial list, and the last positions are examined with "
-    "0.5^i, as in figure 3 of BubbleRank's paper, Li et al. 2019 (PBM)"
+    "The best of 10 items is last in the initial list, and the last two positions are examined "
+    "with probability 0.5^i, as in figure 3 of BubbleRank's paper, Li et al. 2019 (PBM)"
 )
 def _li2019_chi_min(i: Count = 1) -> Instance:
     model = PositionBasedModel([0.9] + [0.5] * 9, [0.9] * 8 + [0.5**i] * 2)
@@ -84,8 +84,8 @@ def _li2019_chi_min(i: Count = 1) -> Instance:
 
 
 @family(
-    "Position k is examined with 1/k^η, from mild (η = 0.25) to steep (2), and attractions are "
-    "like those of real queries (PBM, trust bias)"
+    "Position k is examined with probability 1/k^η, from mild (η = 0.25) to steep (2), and "
+    "attractions are like those of real queries (PBM, trust bias)"
 )
 def _position_bias(
     n_items: Count = 10, n_positions: Count = 5, eta: NotNegative = 1.0, seed: Seed = 0
@@ -97,8 +97,8 @@ def _position_bias(
 
 
 @family(
-    "No attraction is above 0.02 (most), few are above half of it, and all else is like real "
-    "queries (all click models)"
+    "No attraction is above 0.02 (most), few are above half of that, and everything else is like "
+    "real queries (all click models)"
 )
 def _rare_clicks(
     n_items: Count = 10, n_positions: Count = 5, most: Probability = 0.02, seed: Seed = 0
@@ -253,8 +253,8 @@ def _epochs(
 
 
 @family(
-    "In every second epoch three random items outside the top K attract with 0.9, as in Li and de "
-    "Rijke 2019 (all models, changing)"
+    "In every second epoch three random items outside the top K get the attraction 0.9, as in Li "
+    "and de Rijke 2019 (all models, changing)"
 )
 def _li2019_switching(
     query: str = DEFAULT_INSTANCE,
@@ -280,8 +280,8 @@ def _li2019_switching(
 
 
 @family(
-    "K of 2K items attract more than the others, by a gap, and both halves are exchanged twice, as "
-    "in theorem 3 of Li and de Rijke 2019 (all models, changing)"
+    "K of 2K items attract more than the others, by a gap, and the two halves change places twice, "
+    "as in theorem 3 of Li and de Rijke 2019 (all models, changing)"
 )
 def _li2019_two_changes(
     n_positions: Count = 3,

@@ -42,8 +42,8 @@ class LazyModels(Mapping[str, Any]):
 
 
 @family(
-    "Every episode of 100 sessions is another query, of 1,000 to train on, 100 to validate, 200 to "
-    "test, or of the 16 real ones (all click models but the mixture)"
+    "Every episode of 100 sessions is another query: one of 1,000 for training, 100 for validation "
+    "or 200 for testing, or one of the 16 real ones (all click models but the mixture)"
 )
 def _queries(
     split: str = "train",

@@ -74,12 +74,12 @@ class CascadeMDP(UserModel):
         attraction: ``(S, L)`` probabilities that an examined item is clicked, in each state.
         transition: ``(S, L + 1, S)`` probabilities of the next state. Entry i < L is for a click on
             item i, and the last entry for no click.
-        first: ``(S,)`` probabilities of a new user's first state; None: all states are equally
-            likely.
+        first: ``(S,)`` probabilities of a new user's first state; by default, all states are
+            equally likely.
         click_rewards: ``(S, L)`` the reward of a click on each item in each state, finite and at
-            least 0; None: all are 1.
+            least 0; by default 1.
         mean_sessions: H, the mean number of sessions of a user, at least 1; each session is the
-            last with probability 1/H.
+            user's last one with probability 1/H.
         n_sessions: the exact number of sessions of each user, instead of H.
         n_positions: K, the length of a list.
 

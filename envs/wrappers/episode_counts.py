@@ -72,10 +72,10 @@ class EpisodeCounts(gym.Wrapper, RecordConstructorArgs):
     """Wrapper that counts the displays and clicks of each item in the episode, for policies without
     memory.
 
-    The observation is a mapping of the ``clicks`` ``(K,)`` and of ``counts`` ``(L, 4K + 1)``. The
-    row of an item has log(1 + n) for the numbers of displays n at each position, and for those of
-    clicks. The same numbers as means over all items follow. The last entry is the part of the
-    episode that is left.
+    The observation is a mapping of the ``clicks`` ``(K,)`` and of ``counts`` ``(L, 4K + 1)``. An
+    item's row holds log(1 + n), where n is the number of its displays at each position, and then
+    the number of its clicks there. Then come the averages of these numbers over all items, and
+    last the part of the episode that is left.
 
     `PlackettLuceActorCritic` scores each item by its row.
 

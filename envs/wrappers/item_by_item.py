@@ -107,10 +107,10 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
     """Wrapper in which an episode is one list of K steps: each step chooses the item of the next
     position, from the top down.
 
-    Use it for a policy of discrete actions (DQN). A choice that is already on the list stands for
-    the next item, by number, that is not, so each item is shown once; ``placed`` says what was
-    placed. `action_masks` has the choices that are left, for a policy that supports masks
-    (MaskablePPO of sb3-contrib). The policy sees the items above when it chooses the next
+    Use it for a policy of discrete actions (DQN). If the chosen item is already on the list, the
+    next item by number that is not is placed instead, so each item is shown once; ``placed`` says
+    what was placed. `action_masks` returns the choices that are left, for a policy that supports
+    masks (MaskablePPO of sb3-contrib). The policy sees the items above when it chooses the next
     one. A session costs K passes through the network. The reward comes with the last item. Set the
     discount to 1, because a smaller discount would reduce the reward for the items at the top.
 
@@ -133,7 +133,7 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
 
     Raises:
         TypeError: the action space is not a `RankedList`.
-        ValueError: in ``step``, a number that is no item.
+        ValueError: in ``step``, a number that is not an item.
         gymnasium.error.ResetNeeded: in ``step``, before `reset` starts an episode of ``env``.
 
     Example:
@@ -179,7 +179,7 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         """Choose the item of the next position.
 
         Args:
-            action: an item, which stands for the next one that is left if it is on the list.
+            action: an item; if it is already on the list, the next item that is left is placed.
 
         Returns:
             The observation; the reward, 0 before the last item; whether the list is complete, or a

@@ -62,17 +62,17 @@ class _Recorded:
         It has the checkpoints of `clickgym.run`, and its seconds count from the first reset to the
         last step. ``unrecorded`` counts sessions that the environment played and that were not
         measured; an environment of another package has no such count. ``reseeded`` counts how often
-        `reset` got a seed again, after which the same users come.
+        `reset` got a seed again, which brings the same users back.
 
         Args:
             agent: a name for what chose the lists.
-            horizon: the result covers the first so many sessions; by default all. Measure another
-                model or agent in a new environment.
+            horizon: how many sessions the result covers, from the first; by default all. Measure
+                another model or agent in a new environment.
             trained: how many sessions the agent had learned from before, in other environments; 0
-                if it began here. Tables show it, or that it was not told (None).
+                if it began here. Tables show this number, or say that it was not given (None).
 
         Raises:
-            ValueError: there was no session, or not so many.
+            ValueError: no session was measured, or fewer than ``horizon``.
         """
         n_measured = self.meter.step
         last = n_measured if horizon is None else check_horizon(horizon)
@@ -106,9 +106,9 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
     """Wrapper that measures regret, reward and clicks of any code that calls ``env.step``.
 
     `result` returns what `clickgym.run` returns, so `clickgym.Results` can show your loop beside
-    other runs. What ``env.step`` returns counts as what happened. If the observation no longer
-    shows clicks, because it was stacked or flattened, the clicks of the users count. If one
-    training uses several streams, measure them together, with `clickgym.agents.vec_env` or
+    other runs. The wrapper measures what ``env.step`` returns; if the observation no longer shows
+    clicks, because it was stacked or flattened, it counts the users' own clicks. If one training
+    uses several streams, measure them together, with `clickgym.agents.vec_env` or
     `RecordVectorRegret`.
 
     Args:
@@ -189,9 +189,9 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
 
     def __init__(self, env: VectorEnv) -> None:
         expected = (
-            "what gym.make_vec(id, num_envs=4) returned, without vectorization_mode, or "
-            "clickgym.agents.vec_env(id, 4), which is measured; wrappers belong around "
-            "RecordVectorRegret"
+            "what gym.make_vec(id, num_envs=4) returns without vectorization_mode; put wrappers "
+            "around RecordVectorRegret, and call result of clickgym.agents.vec_env(id, 4) itself, "
+            "which measures already"
         )
         check_kind("env", env, ClickVectorEnv, expected)
         super().__init__(env)
