@@ -1,5 +1,5 @@
-"""PPO in a single file, in the style of CleanRL, on a native vector environment, with torch and
-Gymnasium's interface only.
+"""PPO in a single file, in the style of CleanRL: only torch and Gymnasium's interface, on a native
+vector environment.
 
     python examples/cleanrl_style_ppo.py --sessions 1e5 --seed 0
     python examples/cleanrl_style_ppo.py --env ContextualPBMRank-v0 --instance personal \\
@@ -24,10 +24,10 @@ GAE_LAMBDA, CLIP = 0.95, 0.2
 
 
 class Agent(nn.Module):
-    """An actor, whose outputs are scores of the items, and a critic. A list is drawn from the top:
-    each item in proportion to exp(score), among the items that are left (Plackett–Luce). Where
-    items have features, both networks read the row of each item; the value is the mean of the rows.
-    Else they read the clicks, and the state of a user who has one.
+    """An actor, whose outputs are scores of the items, and a critic. A list is drawn from the top
+    down: each item in proportion to exp(score), among the items that are left (Plackett–Luce). If
+    items have features, both networks read the row of each item, and the value is the mean over the
+    rows. Otherwise they read the clicks, and the state of the user if there is one.
     """
 
     def __init__(self, envs: gym.vector.VectorEnv) -> None:
@@ -80,7 +80,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--env", default="PBMRank-v0")
-    parser.add_argument("--instance", help="the users; by default those of the environment")
+    parser.add_argument("--instance", help="the users; by default, the environment's own")
     parser.add_argument("--sessions", type=float, default=1e5)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--epochs", type=int, default=4)
@@ -89,7 +89,7 @@ def main() -> None:
         "--gamma",
         type=float,
         default=0.0,
-        help="0 by default, because sessions are independent: not where users have a state",
+        help="0 by default, because sessions are independent; set it if users have a state",
     )
     args = parser.parse_args()
 

@@ -3,10 +3,10 @@
 python examples/convert_queries.py yandex60_clickmodels.json --out folder
 clickgym run PBMRank-v0 --instances folder/yandex60-401.json
 
-Their terms do not allow shipping the parameters with clickgym. A co-author of Zoghi et al. 2017
-fitted six click models to at least a million Yandex sessions of each query. The parameters are in
-the PyClickLambdas repository; the input file is ``{"origin": ..., "shared": {"PBM_examination":
-..., ...}, "queries": {"401": {"CM": [...], ...}, ...}}``.
+A co-author of Zoghi et al. 2017 fitted six click models to at least a million Yandex sessions of
+each query. The parameters are in the PyClickLambdas repository, whose terms do not allow clickgym
+to ship them. The input file is ``{"origin": ..., "shared": {"PBM_examination": ..., ...},
+"queries": {"401": {"CM": [...], ...}, ...}}``.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ CONTINUES = ("continue_after_skip", "continue_after_click", "continue_after_rele
 def converted(source: Path) -> list[Instance]:
     """Return the instances ``yandex60-<query>``, of five positions by default.
 
-    The items keep their order, that of a logged result page, so the identity is a production list:
-    the initial ranking. The file's UBM has "no click yet" in the last column; here it is column 0.
-    The file's perseverance of the DBN, 1 up to rounding, is an artefact of the fit: the models
-    become SDBNs.
+    The items keep the order of a logged result page, so items 0, 1, 2, ... in this order are the
+    production list and become the initial ranking. The file's UBM has "no click yet" in the last
+    column; here it is column 0. The file's perseverance of the DBN, 1 up to rounding, is an
+    artefact of the fit: the models become SDBNs.
     """
     content = json.loads(source.read_text(encoding="utf-8"))
     return [

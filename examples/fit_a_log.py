@@ -2,8 +2,8 @@
 
 python examples/fit_a_log.py
 
-Your own log is a CSV or Parquet file with a row for each item shown: docs/first_log.md goes
-through the same steps with more care, and docs/fit.md has the columns.
+Your own log is a CSV or Parquet file with a row for each item shown. docs/first_log.md goes through
+the same steps more carefully, and docs/fit.md lists the columns.
 """
 
 import gymnasium as gym

@@ -2,7 +2,7 @@
 
     python examples/from_scratch.py --out scratch.png
 
-It needs NumPy and matplotlib. Copy it, and change users or algorithm.
+It needs NumPy and matplotlib. Copy it, and change the users or the algorithm.
 """
 
 import argparse
@@ -21,7 +21,7 @@ def click(ranking, rng):
 
 
 def expected_clicks(ranking):
-    """The clicks that a user makes on a list on average. Regret follows from it, without luck."""
+    """How often a user clicks on a list on average; regret computed from it contains no luck."""
     return EXAMINATION @ ATTRACTION[ranking]
 
 
@@ -31,7 +31,7 @@ BEST = np.argsort(-ATTRACTION)[: len(EXAMINATION)]  # because examination decrea
 class ThompsonSampling:
     """Draw how attractive each item may be, given its clicks so far, and rank by the draws.
 
-    It knows how often each position is looked at, so a display lower down counts less. This is
+    It knows how often users look at each position, so a display lower down counts less. This is
     BC-MPTS (Lagrée et al. 2016, section 5).
     """
 

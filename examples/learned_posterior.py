@@ -1,6 +1,6 @@
 """A network that estimates how attractive each item is, trained on queries whose truth is known.
 
-It is supervised learning, no reinforcement learning: the network predicts the attraction of each
+It is supervised learning, not reinforcement learning: the network predicts the attraction of each
 item, and how uncertain it is, from the clicks of an episode so far. Items are shown in the order of
 estimate + bonus x uncertainty. The bonus is chosen on the validation queries.
 
@@ -46,12 +46,12 @@ def play(policy: Callable[[Any], Any], envs: VectorEnv, seed: int = 0) -> NDArra
 class Posterior(nn.Module):
     """The estimate and its standard deviation for each item, in the logit of its attraction.
 
-    One network reads each item, and the mean of what it finds in all items is what is known of the
-    query. It corrects a guess by hand: clicks, divided by displays weighted with the examination.
+    One network reads each item; the mean of its outputs over all items tells about the query. The
+    network corrects a simple guess: clicks, divided by displays weighted with the examination.
 
     Args:
         examination: ``(K,)`` the mean over the training queries.
-        width: of the hidden layers.
+        width: the width of the hidden layers.
     """
 
     examination: Tensor
@@ -92,7 +92,7 @@ class LearnedPosterior:
         bonus, power: how much an uncertain item is preferred, and how fast this fades with the part
             of the episode that is left.
         noise: the share of the deviation that is drawn at random, as in Thompson sampling.
-        seed: of the draws.
+        seed: the seed of these draws.
     """
 
     def __init__(
@@ -120,8 +120,8 @@ def train(
     Args:
         queries: the users of each training query, whose attractions are the targets.
         horizon: T, sessions of an episode.
-        rounds: of 256 episodes and 60 steps of Adam each.
-        seed: of everything.
+        rounds: the number of rounds, each with 256 episodes and 60 steps of Adam.
+        seed: the seed of everything.
     """
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)

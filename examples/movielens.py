@@ -3,7 +3,8 @@
     python examples/movielens.py ml-latest-small/ratings.csv --out movielens.json
 
 The candidates of a user are the films that the user rated, because nothing is known about others.
-Users with fewer than L ratings are left out; of more, L are drawn in each session.
+Users with fewer than L ratings are left out. If a user has more, L of them are drawn in each
+session.
 
 *Attraction* of a rating y: ``.05 + .95 (2^y - 1) / 2^y_max``, the gain of the expected reciprocal
 rank (Chapelle et al., CIKM 2009), raised by a floor. With ``--linear`` it is the least-squares fit

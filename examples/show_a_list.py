@@ -1,4 +1,4 @@
-"""Show three lists to a user who is simulated, and see the clicks and what each list loses.
+"""Show three lists to simulated users, and see the clicks and what each list loses.
 
 python examples/show_a_list.py
 """
@@ -10,7 +10,7 @@ import clickgym  # registers the environments; gym.make("clickgym:PBMRank-v0") n
 print(f"clickgym {clickgym.__version__}: a query with ten documents, and lists of five of them")
 env = gym.make("PBMRank-v0")
 observation, info = env.reset(seed=5)
-print("the best list, which nobody tells a learner:", info["optimal_ranking"])
+print("the best list, which an algorithm is never told:", info["optimal_ranking"])
 
 for ranking in ([0, 1, 2, 3, 4], [9, 8, 7, 4, 2], [2, 4, 7, 8, 9]):
     clicks, reward, terminated, truncated, info = env.step(ranking)

@@ -1,4 +1,4 @@
-"""Train PPO of stable-baselines3: evaluate and save on the way, load, and compare with bandits.
+"""Train PPO of stable-baselines3: evaluate and save as it trains, load it, compare with bandits.
 
 python examples/train_ppo.py
 
@@ -15,7 +15,7 @@ from clickgym.agents import FrozenPolicy, PlackettLuceActorCritic, RegretCallbac
 if __name__ == "__main__":
     torch.set_num_threads(1)  # small networks: more threads are slower
     envs = vec_env("PBMRank-v0", 64, seed=0)  # 64 users at a time
-    others = vec_env("PBMRank-v0", 10, seed=1000)  # to evaluate: not those of the training
+    others = vec_env("PBMRank-v0", 10, seed=1000)  # other users, for evaluation
     model = PPO(
         PlackettLuceActorCritic,  # draws whole lists
         envs,

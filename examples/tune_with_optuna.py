@@ -2,7 +2,7 @@
 
 python examples/tune_with_optuna.py
 
-The search sees other problems and seeds than the comparison at the end, which would else report
+The comparison at the end uses other problems and seeds than the search; otherwise it would report
 luck. A trial trains two policies in 5,000 sessions each, which takes about two seconds. Use more
 trials, runs and instances than here; docs/runner.md tunes a bandit in the same way.
 """

@@ -1,13 +1,13 @@
 """Do policies that were trained on other queries learn a new query faster than a bandit?
 
 PPO and a network (`learned_posterior.py`) train on 1,000 queries. Then they play queries that they
-have never seen, and no longer learn between them: they only read what was clicked in the episode so
-far. A bandit plays each episode as a new agent.
+have never seen. From then on they no longer learn, and only read what was clicked in the episode so
+far. A bandit starts each episode as a new agent.
 
     python examples/unseen_queries.py --horizon 100 --sessions 2e6 --rounds 60 --figure unseen.png
 
-Choose settings by the validation queries, which it plays. With --final it plays the test queries
-and the real ones instead.
+It plays the validation queries: choose settings by them. With --final it plays the test queries and
+the real ones instead.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ EPISODES = {"valid": 400, "test": 400, "real": 320}
 
 
 class RegretReward(VectorWrapper):
-    """The reward is minus the regret of the list: the same best policy, no luck of the clicks."""
+    """Minus the regret as the reward: the best policy is the same, without the luck of clicks."""
 
     def step(self, actions: Any) -> tuple[Any, ...]:
         observations, _, ends, cuts, infos = self.env.step(actions)
@@ -75,10 +75,10 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--horizon", type=int, default=100, help="sessions of an episode")
-    parser.add_argument("--sessions", type=float, default=2e6, help="of PPO's training; 0: no PPO")
-    parser.add_argument("--rounds", type=int, default=0, help="of the network's training")
+    parser.add_argument("--sessions", type=float, default=2e6, help="that PPO trains in; 0: no PPO")
+    parser.add_argument("--rounds", type=int, default=0, help="training rounds of the network")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--env", default="QueriesPBMRank-v0", help="whose users play at the end")
+    parser.add_argument("--env", default="QueriesPBMRank-v0", help="what to play at the end")
     parser.add_argument("--out", type=Path, default=Path("unseen.zip"), help="the trained PPO")
     parser.add_argument("--figure", type=Path, help="save the curves of an episode")
     parser.add_argument("--final", action="store_true", help="play the test and the real queries")

@@ -2,7 +2,7 @@
 
 python examples/users_who_change.py
 
-Any click models may follow one another. docs/environments.md has the shipped changes.
+Any click models may follow each other. docs/environments.md lists the changes that are shipped.
 """
 
 import clickgym

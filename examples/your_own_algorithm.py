@@ -2,7 +2,7 @@
 
 python examples/your_own_algorithm.py
 
-docs/own_agent.md has all that it may do, and docs/idea_to_table.md the way to a paper.
+docs/own_agent.md says what else it can do; docs/idea_to_table.md takes you from there to a paper.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ import clickgym
 
 
 class ClickShare(clickgym.agents.Agent):
-    """Shows the items with the largest shares of clicks so far, and now and then a random list."""
+    """Shows the items with the highest click rates so far, and now and then a random list."""
 
     def __init__(self, n_items, n_positions, *, epsilon=0.05, seed=None):
         self.rng = np.random.default_rng(seed)
