@@ -242,7 +242,7 @@ def label_of(env: Any) -> str:
         }
         limit = spec.kwargs.get("max_episode_steps", spec.max_episode_steps)
         if limit != usual.max_episode_steps and getattr(user_model_of(env), "may_leave", False):
-            arguments["max_episode_steps"] = limit  # users who leave earlier are other users
+            arguments["max_episode_steps"] = limit  # another limit means other users
         if label := format_spec(spec.id, arguments):
             return label
     if not isinstance(core, BaseClickEnv):

@@ -37,7 +37,7 @@ def marginals(parameters, ranking, examination, clicks, scratch):
 
 @kernel
 def expected(parameters, ranking, reward, cutoff, scratch):
-    # At most one click: the number of clicks is the indicator of any.
+    # There is at most one click, so the number of clicks and any click are the same reward.
     no_click = 1.0
     for k in range(cutoff):
         no_click *= 1.0 - parameters.attraction[ranking[k]]

@@ -121,5 +121,5 @@ class PositionBasedModel(ClickModel):
         return np.tril(np.tile(self.examination[:, None], self.n_positions))
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64]:
-        # Σ χα by the rearrangement inequality; Σ -log(1 - χα) too, supermodular.
+        # Clicks: Σ χα, by the rearrangement inequality. Any click: Σ -log(1 - χα) is supermodular.
         return match(self.parameters.examination[:cutoff])

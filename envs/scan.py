@@ -48,9 +48,9 @@ def weigh_items(gain, continuation, ratio):
     for item in range(len(gain)):
         if continuation[item] < 1.0:
             ratio[item] = gain[item] / (1.0 - continuation[item])
-        elif gain[item] == 0.0:  # has no effect: any position is the same
+        elif gain[item] == 0.0:  # changes nothing at any position
             ratio[item] = 0.0
-        else:  # does not end the scan: first if the gain is positive, last if it is negative
+        else:  # never ends the scan: first if the gain is positive, last if it is negative
             ratio[item] = np.inf if gain[item] > 0.0 else -np.inf
 
 

@@ -81,7 +81,7 @@ def play_session(session: Callable[..., Any]) -> Callable[..., tuple[bool, float
             return False, 0.0, 0.0, -1
         for k in range(len(shown.uniforms)):
             shown.uniforms[k] = rng.random()
-        first = np.int64(0)  # numba would compile again for the type of a constant
+        first = np.int64(0)  # a constant has another type, for which numba would compile again
         realised, expectation, satisfied = session(
             constants, state, first, ranking, shown.uniforms, shown.clicks, shown.examined
         )

@@ -148,12 +148,12 @@ class TrustBiasModel(ClickModel):
         _, χ, relevant, irrelevant = self.parameters
         weights = χ * (relevant - irrelevant)
         if reward != CLICKS:
-            # Position k stays unclicked with probability a_k - α b_k: b is these weights, a what
-            # follows. Of two items the better one belongs where b / a is larger, by exchanging
-            # them. If a is 0, some position is always clicked, and all lists are best.
+            # Position k stays unclicked with probability a_k - α b_k, where a is `unclicked` and b
+            # the weights so far. Exchanging two items shows that the better one belongs where b / a
+            # is larger. If a is 0, some position is always clicked, and all lists are best.
             unclicked = 1.0 - χ * irrelevant
             weights = np.divide(weights, unclicked, out=np.zeros_like(χ), where=unclicked > 0)
-        # Clicks: Σ χ ε⁻ does not depend on the list.
+        # The reward clicks also has the term Σ χ ε⁻, which does not depend on the list.
         return match(weights[:cutoff])
 
     def _click_bounds(self) -> NDArray[np.float64]:

@@ -182,11 +182,11 @@ def _seen(observation: Any, shown: gym.Space | None, wanted: Any) -> Any:
         return observation
     if isinstance(wanted, Dict):
         return {name: observation[name] for name in wanted.spaces}
-    if hasattr(wanted, "flat"):  # of the learners of this package
+    if hasattr(wanted, "flat"):  # the space of a learner of this package
         return wanted.flat(observation)
     if shown is not None:
         return flatten(shown, observation)  # as FlattenObservation
-    # in a user's own loop: the same for all but states
+    # in your own loop, where the space is unknown: equal to `flatten` except for states
     return np.concatenate([np.ravel(observation[name]) for name in sorted(observation)])
 
 

@@ -254,7 +254,7 @@ class Learner(BaseAgent):
                 "reset_num_timesteps": False,
             }
             self.model.learn(sessions * choices, **once)
-            # it stopped within the last lists
+            # the call above may stop in the middle of a list: finish the last lists
             self.model.learn(last - self.model.num_timesteps, **once)
 
     def _warn_of_late_updates(self, sessions: int) -> None:
@@ -305,7 +305,7 @@ def adopt(algorithm: type) -> type[Learner]:
         "actions": known[0] if known else "rankings",
         "packages": next(RL_LIBRARIES[name] for name in libraries if name in RL_LIBRARIES),
         "algorithm": lambda self: algorithm,
-        "adopted": algorithm,  # the runner uses its name
+        "adopted": algorithm,  # the runner labels the agent with its name
     }
     return type(algorithm.__name__, (Learner,), members)
 

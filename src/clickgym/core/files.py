@@ -44,7 +44,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
     except OSError as error:  # name the file, not the temporary one
         raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
-        with suppress(OSError):  # left over after a failure; otherwise it was renamed
+        with suppress(OSError):  # after a failure it is left over; otherwise it was renamed
             draft.unlink()
 
 

@@ -50,7 +50,7 @@ def key_of(kernel: Any, arguments: tuple[Any, ...], text: str) -> str:
     if any(kind.__module__ == "__main__" or "<" in kind.__qualname__ for kind in records):
         return ""
     content: list[Any] = [versions, text, [*OPTIONS], [*map(_fields_of, records)]]
-    reached = [kernel]  # it grows: kernels call kernels
+    reached = [kernel]  # grows in the loop, because kernels call kernels
     try:
         for function in reached:
             content.append((*_name_of(function), _instructions(function.__code__)))
@@ -108,7 +108,7 @@ def _name_of(value: Any) -> tuple[str, str]:
 def _instructions(code: types.CodeType) -> tuple[Any, ...]:
     """Return the instructions of a function, independent of its place in the file."""
     if any(isinstance(value, types.CodeType) for value in code.co_consts):
-        raise _UnknownContent  # a function within it, whose text would be an address in memory
+        raise _UnknownContent  # an inner function, whose text would contain a memory address
     names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
     return code.co_code, code.co_exceptiontable, names, code.co_argcount, code.co_consts
 

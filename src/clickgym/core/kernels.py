@@ -138,7 +138,7 @@ class Repeated:
         try:
             return next(calls)
         except BaseException:
-            del self._held[function]  # undocumented how it goes on after an error
+            del self._held[function]  # numba does not document how a generator goes on after errors
             raise
 
     def _close(self, function: Any) -> None:
@@ -252,7 +252,7 @@ class _Entry:
         for tell in told:
             tell(True)
         collects = gc.isenabled()
-        gc.disable()  # it would take a twelfth of the time of a cold command and free little
+        gc.disable()  # garbage collection would take a twelfth of a cold command, and free little
         try:
             compiled.compile((*map(numba.typeof, arguments),))
         except numba.core.errors.NumbaError as error:
@@ -301,7 +301,7 @@ def _make_file(file: Path) -> bool:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not file.exists():
             with suppress(FileExistsError):
-                file.open("x").close()  # stays empty: numba compares its size and its time
+                file.open("x").close()  # stays empty: numba compares only its size and time
     except OSError as error:
         warnings.warn(f"compiled kernels are not kept on disk: {error}", stacklevel=2)
         return False

@@ -105,7 +105,8 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
             "no list can be left out; expected a query with two lists, one of them in "
             f"{LEAST_SESSIONS} sessions or more"
         )
-    # Columns: query, noise, noise of both rates, squared error of the others' rates, of each model.
+    # Columns: the query; the noise of the list's rates; the noise of both rates; the squared errors
+    # of the other lists' rates, and of each model.
     cells = []
     for number in np.unique(rounds[rounds >= 0]):
         out = np.flatnonzero(rounds == number)

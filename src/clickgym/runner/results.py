@@ -320,7 +320,7 @@ class Results:
         }
         files[SUMMARY] = self.table(reference).write_csv()
         files[ROWS] = parquet(self.rows)
-        for name, content in files.items():  # the rows last: a stopped process writes all again
+        for name, content in files.items():  # the rows last, see `are_in`
             write_whole(out / name, content)
         return [*files]
 
@@ -392,7 +392,7 @@ def _join(parts: Sequence[ResultsLike]) -> tuple[polars.DataFrame, list[Config]]
         where = f"sweep {place} of the list" if isinstance(part, Results) else str(part)
         frames.append(whole.rows)
         named += [(where, config) for config in whole.configs]
-    # Equal sweeps are compared once. What cannot be compared is not even the same as itself.
+    # Equal sweeps are compared only once; one that cannot be compared differs even from itself.
     unlike = {
         number if config.difference(config) else repr(replace(config, seed=0)): (where, config)
         for number, (where, config) in enumerate(named)

@@ -193,7 +193,7 @@ def open_folder(
     make_folder(folder)
     file = folder / CONFIG
     text = file.read_text(encoding="utf-8") if file.exists() else None
-    # Others have a config.json, too; ours is empty if a disk was full as it was written.
+    # Other programs write a config.json, too; ours is empty if the disk was full.
     is_ours = text is not None and (not text or '"clickgym"' in text)
     if not is_ours and any(folder.glob("[!.]*")):
         raise ValueError(f"{out} is not a results folder; choose another (--out)")
@@ -201,7 +201,7 @@ def open_folder(
         for old in [file, *(folder / RUNS).glob("*.jsonl")]:
             old.unlink(missing_ok=True)
     try:
-        with open(file, "x", encoding="utf-8") as new:  # of several commands at once, one succeeds
+        with open(file, "x", encoding="utf-8") as new:  # only one of several commands
             new.write(_as_text(config))
     except FileExistsError:
         before = Config.from_json(out, read_json(file))

@@ -171,7 +171,7 @@ def sweep(
     with resumable(out, finished_text):
         _play_missing(plans, config, finished, folder, n_jobs, progress=progress)
         results = Results.of_rows(rows_of_sweep(finished, config), [config])
-        if folder is not None:  # its files show all that it has
+        if folder is not None:  # its files show everything that it holds
             shown = results
             if whole != config:
                 shown = Results.of_rows(rows_of_sweep(finished, whole), [whole])
@@ -235,7 +235,7 @@ def _make_plans(
     unsuited: dict[str, UnsuitedError] = {}
     for (env_label, of_this), instance in product(of_env.items(), all_instances(instances)):
         env = make_env(of_this, instance)
-        sizes_of(env)  # whatever is refused here is no agent's fault
+        sizes_of(env)  # an error here is not an agent's fault
         Metrics(metrics).check_env(env.unwrapped)
         check_episode(env, horizon, env_label)
         place = env_label, getattr(env.unwrapped, "instance", "custom")

@@ -51,7 +51,7 @@ def run_in_parallel(
     """
     backend, _ = get_active_backend(prefer=prefer)
     start: dict[str, Any] = {}
-    if isinstance(backend, LokyBackend):  # which keeps its processes for calls that start alike
+    if isinstance(backend, LokyBackend):  # reuses its processes if `start` is equal
         start = {"initializer": start_worker, "initargs": (*sys.path, files)}
     parallel = joblib.Parallel(
         n_jobs=n_jobs, prefer=prefer, return_as=return_as, batch_size=1, **start
@@ -95,7 +95,7 @@ def start_worker(*_: object) -> None:
     """Set up a worker process. It does not use its arguments: joblib starts new processes if the
     module path or the files of your own modules differ from those of the last call.
     """
-    if "PYTHONFAULTHANDLER" not in os.environ:  # or joblib prints a page; the parent has a line
+    if "PYTHONFAULTHANDLER" not in os.environ:  # otherwise joblib prints a page
         faulthandler.enable(open(os.devnull, "w"))  # noqa: SIM115 (as long as the process)
 
 

@@ -155,7 +155,7 @@ def scanning_step(tails, law, others, leaving, expected):
         no_clicks_below(tail, skip, certain, n_positions, g)
         end = p + (1.0 - p) * tail[certain + 1]
 
-        # The same as the other sessions say.
+        # The same probabilities, as estimated without this session.
         if others.explain:
             left = p / end
             reached = 1.0 - left
@@ -177,7 +177,7 @@ def scanning_step(tails, law, others, leaving, expected):
         likelihood += weight * np.log(end)
         if last[session] >= 0 and not (others.explain and certain == n_positions - 1):
             satisfied[group] += weight * (p / end)
-        reached = 1.0 - p / end  # that the user was at position k and had not left satisfied
+        reached = 1.0 - p / end  # the probability that the user came to position k, unsatisfied
         for k in range(certain + 1, n_positions):
             pair = pairs[session, k]
             could_go_on += weight * reached

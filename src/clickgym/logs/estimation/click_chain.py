@@ -145,7 +145,7 @@ def chain_step(tails, law, others, expected):
             skip[k] = 1.0 - α[pairs[session, k]]
         below = no_clicks_from(tail, skip, certain, end_of_list, after_skip)
 
-        # The same as the other sessions say.
+        # The same probabilities, as estimated without this session.
         if others.explain:
             on = after_skip
             if last[session] >= 0:
@@ -161,7 +161,7 @@ def chain_step(tails, law, others, expected):
                 reached *= further
             below = no_clicks_from(tail, skip, certain, end_of_list, after_skip)
 
-        # What followed the last click, or the first position, if nothing was clicked.
+        # What followed the last click, or the first position if nothing was clicked.
         if last[session] >= 0:
             pair = pairs[session, certain]
             went_on_relevant = α[pair] * after_relevant * below

@@ -145,12 +145,12 @@ class EMEstimator(Estimator):
                 earlier, priors = priors, refit(priors)
                 change = np.abs(np.log(np.array(priors) / np.array(earlier))).max()
                 self.converged_ = self.converged_ and bool(change <= np.log(SAME_PRIOR))
-            # the last step is a plain one
+            # the last step is not extrapolated
             if self.tol is not None and not self.converged_ and self.n_iter_ + 2 < self.iterations:
                 further = extrapolate(before, point, following)
                 reached, beyond = climb(further)
                 is_better = reached >= height
-                if leaves_out:  # no likelihood grows: nearer to a fixed point is better
+                if leaves_out:  # the likelihood need not grow: nearer to a fixed point is better
                     is_better = np.abs(beyond - further).max() <= np.abs(following - point).max()
                 if is_better:
                     point, height, following = further, reached, beyond

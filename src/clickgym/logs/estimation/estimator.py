@@ -165,7 +165,7 @@ class Estimator(ABC):
         """``(N, K)`` probabilities of a click at each position, whatever the clicks; undefined
         below the end of a list.
         """
-        # All pairs as the items of one model, which may need more items than there are pairs.
+        # One model has all pairs as its items; it may need more items than there are pairs.
         numbers = np.arange(max(len(self._codes) + 1, self.n_positions_), dtype=np.int32)
         model = self._click_model(np.minimum(numbers, len(self._codes)))
         result, scratch = np.zeros(pairs.shape), np.empty((2, pairs.shape[1] + 1))

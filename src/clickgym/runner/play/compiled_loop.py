@@ -75,7 +75,7 @@ def session_loop(
             measure(data.contexts, ranking, shown.clicks, expectation, totals)
             update(agent, ranking, shown.clicks, *data.observed)
             played += 1
-            shown.draws[0] = True  # from here, an error is one of the users
+            shown.draws[0] = True  # from here on, an error comes from the users
             if advance(constants, state, np.int64(0), env_rng):
                 begin(constants, state, np.int64(0), env_rng)
             shown.draws[0] = False
@@ -122,7 +122,7 @@ def play_compiled(run: Run) -> float:
         play_sessions = partial(loop, data, env.np_random, agent.state, agent.rng, agent.ranking)
         lasted = _play_chunk(run, play_sessions, size)
         seconds += lasted
-        if size == chunk:  # not cut short: its time tells the speed
+        if size == chunk:  # a whole chunk, whose time tells the speed
             wanted = chunk * CHUNK / max(lasted, 1e-6)
             chunk = int(min(max(wanted, chunk / 4), chunk * 4)) + 1
         if metrics.held_out:

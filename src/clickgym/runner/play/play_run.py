@@ -252,7 +252,7 @@ def play_run(
     query = query_of(env)
     agent.has_played = engine != FrozenPolicy.engine
     seconds = LOOPS.get(engine, play_learner)(run)
-    simulated = own.n_simulated - simulated_before if own else 0  # wrappers may play some, too
+    simulated = own.n_simulated - simulated_before if own else 0  # also those that wrappers played
     if own is without_own_wrappers(env):
         _check_best_list(agent, env, steps, meter.regret)
     return Result(

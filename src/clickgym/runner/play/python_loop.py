@@ -35,8 +35,8 @@ class Session(NamedTuple):
     reward: float
     regret: float  # nan if unknown
     expectation: float  # the expected reward of the list; nan if unknown
-    has_left: bool  # the user, for good
-    is_cut: bool  # the episode, otherwise
+    has_left: bool  # whether the user left for good
+    is_cut: bool  # whether the episode ended in another way
 
 
 Step = Callable[[Any], Session]

@@ -46,6 +46,6 @@ def environment_error(agent: Any, env: gym.Env, when: str, error: BaseException)
     if isinstance(error, KernelError):
         return error
     text = str(error) if isinstance(error, Fault | SessionError) else cause(error)
-    if not isinstance(error, SessionError):  # else it names the environment
+    if not isinstance(error, SessionError):  # which names the environment already
         text = f"{name_of(env)}, {when}: {text}"
     return SessionError(f"{text} (agent: {type(agent).__name__})")
