@@ -154,7 +154,7 @@ def toy(last):
 def test_users_are_told_apart_by_their_numbers(tmp_path):
     sweep(tmp_path, ["Random"], instances=[toy(0.1)])
     sweep(tmp_path, ["Random"], 2, instances=[toy(0.1)])
-    with pytest.raises(ValueError, match="instance toy needs another label, because .* Inst"):
+    with pytest.raises(ValueError, match=r"instance toy needs another label, because .* Inst"):
         sweep(tmp_path, ["Random"], instances=[toy(0.2)])
 
 

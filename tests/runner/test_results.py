@@ -150,7 +150,7 @@ def test_overwrite_leaves_other_files_alone(tmp_path, name):
 def test_a_label_that_stands_for_something_else(tmp_path):
     sweep(tmp_path, **FIRST | {"agents": {"mine": "EpsilonGreedy"}})
     other = {"mine": ("EpsilonGreedy", {"epsilon": 0.2})}
-    with pytest.raises(ValueError, match="mine needs another label, because .* Eps"):
+    with pytest.raises(ValueError, match=r"mine needs another label, because .* Eps"):
         sweep(tmp_path, **FIRST | {"agents": other})
 
 
@@ -158,7 +158,7 @@ def test_what_cannot_be_compared_needs_a_new_folder(tmp_path):
     unknown = {"mine": lambda **sizes: EpsilonGreedy(**sizes), "other": "Random"}
     sweep(tmp_path, **FIRST | {"agents": unknown})
     assert numbers(tmp_path).filter(step=300).height == 4
-    with pytest.raises(ValueError, match="mine needs another label, because .* module:Class"):
+    with pytest.raises(ValueError, match=r"mine needs another label, because .* module:Class"):
         sweep(tmp_path, **FIRST | {"agents": unknown})
 
 
