@@ -63,7 +63,7 @@ SECTIONS = {
         ),
         "judgments": (
             "logs.commands.judgments:judgments",
-            "Make simulated users who click better grades more often, from judged queries.",
+            "Make simulated users from judged queries, who click better grades more often.",
         ),
         "record": (
             "logs.commands.record:record",

@@ -43,7 +43,7 @@ def bench(
         typer.Option(
             rich_help_panel=KEPT,
             metavar="DIR",
-            help="Folder for the results. If it holds a stopped command, this one continues there.",
+            help="Folder for the results. If a command was stopped there, this one continues it.",
         ),
     ] = None,
     quick: Annotated[
@@ -51,7 +51,7 @@ def bench(
         typer.Option(
             "--quick",
             rich_help_panel=PLAYED,
-            help="Run one task of each kind once, for a first look or a slow agent.",
+            help="Run only one task of each kind, once: for a first look, or for a slow agent.",
         ),
     ] = False,
     ability: Annotated[
@@ -81,7 +81,7 @@ def bench(
 
     Each task is saved when it ends. You can stop the command with Ctrl-C. The same command then
     continues where it stopped. If you have changed the agent since, delete the folder first. Once
-    all tasks are finished, the same command runs them all anew.
+    all tasks are finished, the same command runs them all again.
     """
     # Before abilities are looked up: the agent's module may add one.
     required = "" if agent is None else requirements_text(agent)

@@ -20,7 +20,7 @@ def judgments(
         typer.Argument(
             metavar="DATA",
             show_default=False,
-            help="Files of documents with grades and features, in SVMlight format.",
+            help="Files of documents with grades and features, in the SVMlight format.",
         ),
     ],
     out: Annotated[
@@ -49,7 +49,7 @@ def judgments(
     ] = None,
     positions: Annotated[int, typer.Option(metavar="K", help="Positions of the list.")] = 10,
 ) -> None:
-    """Make simulated users who click better grades more often, from judged queries.
+    """Make simulated users from judged queries, who click better grades more often.
 
     Make the users, and then test how well two agents rank queries that no user has seen:
 
