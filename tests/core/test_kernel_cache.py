@@ -266,7 +266,7 @@ def undefined(x):
 ERRORS = [
     (undefined, "kernel undefined: NameError: name 'items' is not defined$"),
     (misspells, r"line \d+ of \S+, 'return halve\(x\).name': Unknown attribute 'name'"),
-    (calls, r"line \d+ of \S+, 'array = np.zeros\(3\)': an array, list or string is made"),
+    (calls, r"line \d+ of \S+, 'array = np.zeros\(3\)': it makes an array"),
 ]
 """A kernel, and what is said of it."""
 
