@@ -199,7 +199,7 @@ def test_an_agent_gets_what_its_paper_assumes_known():
         assert [*agent.filled_in] == ["n_items", "n_positions", *known]
     for name, env_id, message in (
         ("PBMUCB", "CascadeMDPRank-v0", "requires examination, which .* pass examination="),
-        ("Fixed", "ContextualPBMRank-v0", "requires ranking, and .* other items in every session"),
+        ("Fixed", "ContextualPBMRank-v0", "requires ranking, but .* new items in every session"),
     ):
         with pytest.raises(ValueError, match=f"^{name} {message}"):
             clickgym.make_agent(name, gym.make(env_id), seed=0)
