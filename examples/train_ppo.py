@@ -2,7 +2,7 @@
 
 python examples/train_ppo.py
 
-docs/rl.md explains the settings, and says when reinforcement learning pays.
+docs/rl.md explains the settings, evaluates without luck, and says when all this pays.
 """
 
 import torch
@@ -27,14 +27,14 @@ if __name__ == "__main__":
         seed=0,
         tensorboard_log=None,  # "ppo" after pip install tensorboard: tensorboard --logdir ppo
     )
-    evaluate = EvalCallback(others, best_model_save_path="ppo", eval_freq=100, verbose=0)
+    evaluate = EvalCallback(
+        others, best_model_save_path="ppo", n_eval_episodes=10, eval_freq=100, verbose=0
+    )
     model.learn(20_480, [RegretCallback(), evaluate, CheckpointCallback(160, "ppo")])
 
     best = PPO.load("ppo/best_model")  # load only files that you trust
     frozen = clickgym.run(FrozenPolicy(model=best), "PBMRank-v0", 10_000, seed=1)
-    print(
-        f"the best policy of the training loses {frozen.regret[-1]:.0f} clicks in 10,000 sessions"
-    )
+    print(f"the best policy loses {frozen.regret[-1]:.0f} clicks in 10,000 sessions")
 
     bandits = clickgym.sweep(["PBMRank-v0"], ["CascadeTS", "Random"], 20_480, runs=3)
     print(clickgym.Results([bandits, envs.result("PPO", trained=0)]))
