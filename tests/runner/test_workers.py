@@ -5,6 +5,7 @@ line, and what is finished is kept.
 from __future__ import annotations
 
 import importlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -71,6 +72,17 @@ def test_a_bar_of_sessions(write, monkeypatch, capsys, n_jobs):
     shown = capsys.readouterr().err
     assert "4 of 4 runs" in shown
     assert "100%" in shown
+
+
+def test_sessions_in_another_process_count_before_the_run_ends(write, monkeypatch, capsys):
+    """Here, of a single run of 2 seconds, in lines."""
+    for name, seconds in (("FIRST_LINE", 0.0), ("LOOK_EVERY", 0.1)):
+        monkeypatch.setattr(f"clickgym.runner.workers.{name}", seconds)
+    slow = AGENT.replace("self.ranking\n", "time.sleep(0.01) or self.ranking\n")
+    agent = imported(write, "slow_agent", f"import time\n{slow}").Forward
+    clickgym.sweep(["PBMRank-v0"], {"it": agent}, 200, 1, n_jobs=2)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(r"clickgym: 0 of 1 runs, \d+ % of the sessions, about \d+ s left", line)
 
 
 @pytest.mark.slow

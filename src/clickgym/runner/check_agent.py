@@ -245,8 +245,8 @@ class _Check:
         for i in np.flatnonzero(np.abs(rising - falling) > SIGMAS * error + 1e-9)[:1]:
             raise Fault(
                 f"the regret of the first {COMPARED_AT[i]} sessions is {rising[i]:.3g} if "
-                f"attraction rises with the item id, and {falling[i]:.3g} if it falls; break ties at "
-                "random, because the id of an item must not tell how good it is"
+                f"attraction rises with the item id, and {falling[i]:.3g} if it falls; break ties "
+                "at random, because the id of an item must not tell how good it is"
             )
 
     # --------------------------------------------------------------------------- of compiled agents

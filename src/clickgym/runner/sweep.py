@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 import joblib
 import numpy as np
 from joblib.parallel import LokyBackend, get_active_backend
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..agents.agent import UnsuitedError
 from ..core.checks import check_count, check_horizon, check_path, check_seed
@@ -361,22 +361,24 @@ def _play_jobs(
             raise InterruptedError
         bar.advance(n_sessions)
 
-    calls: list[Any]
-    if is_here:
-        calls = [(play_runs, *job, config, on_chunk) for job in jobs]
-    else:
-        own = {
-            name: it
-            for name, it in UserModel.classes.items()
-            if not it.__module__.startswith("clickgym.")
-        }
-        calls = [(play_runs_elsewhere, *job, config, own) for job in jobs]
+    own = {
+        name: it
+        for name, it in UserModel.classes.items()
+        if not it.__module__.startswith("clickgym.")
+    }
     files = {name: it for one in config.meanings().values() for name, it in one.files.items()}
+    calls: list[Any]
     try:
-        for runs in run_in_parallel(calls, n_jobs, workers, files=files):
-            if not is_here:
-                bar.advance(len(runs) * config.horizon)
-            yield runs
+        if is_here:
+            calls = [(play_runs, *job, config, on_chunk) for job in jobs]
+            yield from run_in_parallel(calls, n_jobs, workers, files=files)
+            return
+        with bar.counts(len(jobs)) as counts:
+            calls = [
+                (play_runs_elsewhere, *job, config, own, counts[i : i + 1])
+                for i, job in enumerate(jobs)
+            ]
+            yield from run_in_parallel(calls, n_jobs, workers, files=files)
     except BrokenExecutor as error:
         raise WorkerError(broken_pool_message(error)) from None
     except PicklingError as error:
@@ -396,7 +398,11 @@ def _is_here(workers: str, n_jobs: int) -> bool:
 
 
 def play_runs_elsewhere(
-    plan: Plan, numbers: Sequence[int], config: Config, users: Mapping[str, type[UserModel]]
+    plan: Plan,
+    numbers: Sequence[int],
+    config: Config,
+    users: Mapping[str, type[UserModel]],
+    count: NDArray[np.int64],
 ) -> FinishedRuns:
     """Play some runs of a cell in a worker process, with the values that the caller has set.
 
@@ -404,11 +410,16 @@ def play_runs_elsewhere(
         plan, numbers, config: as in `play_runs`.
         users: the classes of users that are not of the package, by name: this process does not
             know those of a script or a notebook.
+        count: ``(1,)``, shared with the caller: the sessions that were played are added to it.
     """
+
+    def on_chunk(n_sessions: int) -> None:
+        count[0] += n_sessions
+
     UserModel.classes.update(users)
     for meaning in config.meanings().values():
         set_values(meaning.values)
-    return play_runs(plan, numbers, config)
+    return play_runs(plan, numbers, config, on_chunk)
 
 
 def play_runs(

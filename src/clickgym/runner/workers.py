@@ -9,19 +9,23 @@ import os
 import re
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from pickle import PicklingError
 from typing import Any, Self
 
 import joblib
+import numpy as np
 import rich.progress
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from joblib.parallel import LokyBackend, get_active_backend
+from numpy.typing import NDArray
 from rich.console import Console
 
 from ..core.kernels import COMPILING, compiling
@@ -116,6 +120,8 @@ def ignoring_interrupts() -> Iterator[None]:
 
 FIRST_LINE, LINE_EVERY = 10.0, 60.0
 """Outside of a terminal, the seconds before the first line, and between two lines."""
+LOOK_EVERY = 0.5
+"""Seconds between two looks at what worker processes have counted."""
 
 
 def say_resumed(folder: object, kept: str) -> None:
@@ -142,7 +148,7 @@ class Progress:
 
     The lines say how long the other sessions will take if they last as long as those before,
     without the compilation of kernels. Sessions of a run that is not finished count, too, except
-    in worker processes, which tell of whole runs.
+    on other machines, which tell of whole runs.
 
     Args:
         is_shown: whether anything is shown.
@@ -187,6 +193,41 @@ class Progress:
         if n_sessions < self._horizon:  # `finished` follows whole runs, and then counts them
             self._print_if_due()
 
+    @contextmanager
+    def counts(self, n_calls: int) -> Iterator[NDArray[np.int64]]:
+        """Context of a zero for each call of worker processes, to which they add the sessions that
+        they play. It is in a file: joblib sends the name of the file to processes of this machine,
+        and a copy to other machines, of which only finished runs are known.
+        """
+        is_over, n_before, began = threading.Event(), self._n_finished, time.monotonic()
+        has_begun = False
+
+        def show() -> None:
+            nonlocal has_begun
+            n_here = int(counts.sum())
+            n_played = max(n_here, (self._n_finished - n_before) * self._horizon)
+            self._bar.update(self._task, completed=n_before * self._horizon + n_played)
+            if n_here and not has_begun:  # the start of processes tells nothing about what is left
+                self._started += time.monotonic() - began
+                has_begun = True
+            else:
+                self._print_if_due()
+
+        def watch() -> None:
+            while not is_over.wait(LOOK_EVERY):
+                show()
+
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            counts = np.memmap(Path(folder) / "counts", np.int64, "w+", shape=(n_calls,))
+            watcher = threading.Thread(target=watch, daemon=True)
+            watcher.start()
+            try:
+                yield counts
+            finally:
+                is_over.set()
+                watcher.join()
+            show()
+
     def finished(self, n_runs: int) -> None:
         """Note that runs are finished and kept."""
         self._n_finished += n_runs
@@ -195,13 +236,17 @@ class Progress:
 
     def _print_if_due(self) -> None:
         now, n_played = time.monotonic(), self._bar.tasks[0].completed
-        if not self._is_printed or now < self._due or n_played == self._n_sessions:
+        if not self._is_printed or now < self._due:
             return
-        self._due = now + LINE_EVERY
-        seconds = (now - self._started) / (n_played - self._n_before)
+        if n_played in (self._n_before, self._n_sessions):  # nothing to tell the speed, or all
+            return
+        if self._n_compiling:  # the time so far tells nothing about what is left
+            self._due, left = now + FIRST_LINE, COMPILING
+        else:
+            seconds = (now - self._started) / (n_played - self._n_before)
+            self._due, left = now + LINE_EVERY, time_left(seconds * (self._n_sessions - n_played))
         runs = f"{self._n_finished:,} of {self._n_runs:,} runs"
         share = f"{100 * n_played / self._n_sessions:.0f} % of the sessions"
-        left = time_left(seconds * (self._n_sessions - n_played))
         say(errors(), f"clickgym: {runs}, {share}, {left}")
 
     def _on_compiling(self, is_compiling: bool) -> None:
