@@ -93,15 +93,16 @@ def test_exit_in_a_worker(write):
 
 
 def test_lines_of_progress_tell_the_time_left(monkeypatch, capsys):
-    """The first after ten seconds, also within a run, then one a minute, without the four seconds
-    in which one thread or two compiled. Two of the ten runs were there before.
+    """The first after ten seconds, also within a run, then one a minute, without the three seconds
+    before the first session and the four in which one thread or two compiled. Two of the ten runs
+    were there before.
     """
-    times = iter([0.0, 1.0, 2.0, 4.0, 5.0, 9.0, 12.0, 60.0, 80.0, 90.0])
+    times = iter([0.0, 3.0, 3.0, 4.0, 5.0, 7.0, 8.0, 12.0, 60.0, 80.0, 90.0])
     monkeypatch.setattr("clickgym.runner.workers.time.monotonic", lambda: next(times))
     with Progress(True, n_runs=10, n_finished=2, horizon=100) as progress:
+        progress.advance(20)
         for is_compiling in (True, True, False, False):
             progress._on_compiling(is_compiling)
-        progress.advance(20)
         progress.advance(20)
         progress.advance(20)
         progress.advance(140)  # two runs, one of which was begun before

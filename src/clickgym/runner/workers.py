@@ -147,8 +147,8 @@ class Progress:
     line after ten seconds and then one a minute.
 
     The lines say how long the other sessions will take if they last as long as those before,
-    without the compilation of kernels. Sessions of a run that is not finished count, too, except
-    on other machines, which tell of whole runs.
+    without what is loaded at the start and the compilation of kernels. Sessions of a run that is
+    not finished count, too, except on other machines, which tell of whole runs.
 
     Args:
         is_shown: whether anything is shown.
@@ -170,6 +170,7 @@ class Progress:
         )
         self._horizon, self._n_runs, self._n_finished = horizon, n_runs, n_finished
         self._n_sessions, self._n_before = n_runs * horizon, n_finished * horizon
+        self._has_begun = False
         self._n_compiling, self._lock = 0, threading.Lock()  # threads that compile
         self._task = self._bar.add_task("", total=self._n_sessions, completed=self._n_before)
         self._compiling = compiling(self._on_compiling)
@@ -191,6 +192,7 @@ class Progress:
         """Note that sessions are played, also of runs that are not finished."""
         self._bar.advance(self._task, n_sessions)
         if n_sessions < self._horizon:  # `finished` follows whole runs, and then counts them
+            self._begin()
             self._print_if_due()
 
     @contextmanager
@@ -199,19 +201,15 @@ class Progress:
         they play. It is in a file: joblib sends the name of the file to processes of this machine,
         and a copy to other machines, of which only finished runs are known.
         """
-        is_over, n_before, began = threading.Event(), self._n_finished, time.monotonic()
-        has_begun = False
+        is_over, n_before = threading.Event(), self._n_finished
 
         def show() -> None:
-            nonlocal has_begun
             n_here = int(counts.sum())
             n_played = max(n_here, (self._n_finished - n_before) * self._horizon)
             self._bar.update(self._task, completed=n_before * self._horizon + n_played)
-            if n_here and not has_begun:  # the start of processes tells nothing about what is left
-                self._started += time.monotonic() - began
-                has_begun = True
-            else:
-                self._print_if_due()
+            if n_here:
+                self._begin()
+            self._print_if_due()
 
         def watch() -> None:
             while not is_over.wait(LOOK_EVERY):
@@ -234,19 +232,25 @@ class Progress:
         self._describe()
         self._print_if_due()
 
+    def _begin(self) -> None:
+        """Measure the speed from the first report within a run: what loads before it, such as
+        processes and kernels, tells nothing about what is left.
+        """
+        if not self._has_begun:
+            self._has_begun = True
+            self._started, self._n_before = time.monotonic(), int(self._bar.tasks[0].completed)
+
     def _print_if_due(self) -> None:
         now, n_played = time.monotonic(), self._bar.tasks[0].completed
         if not self._is_printed or now < self._due:
             return
         if n_played in (self._n_before, self._n_sessions):  # nothing to tell the speed, or all
             return
-        if self._n_compiling:  # the time so far tells nothing about what is left
-            self._due, left = now + FIRST_LINE, COMPILING
-        else:
-            seconds = (now - self._started) / (n_played - self._n_before)
-            self._due, left = now + LINE_EVERY, time_left(seconds * (self._n_sessions - n_played))
+        self._due = now + LINE_EVERY
+        seconds = (now - self._started) / (n_played - self._n_before)
         runs = f"{self._n_finished:,} of {self._n_runs:,} runs"
         share = f"{100 * n_played / self._n_sessions:.0f} % of the sessions"
+        left = time_left(seconds * (self._n_sessions - n_played))
         say(errors(), f"clickgym: {runs}, {share}, {left}")
 
     def _on_compiling(self, is_compiling: bool) -> None:
@@ -256,7 +260,7 @@ class Progress:
             if is_compiling and self._n_compiling == 1:
                 self._compiles_since = now
             elif not self._n_compiling:  # what is compiled once says nothing about what is left
-                self._started += now - self._compiles_since
+                self._started += now - max(self._compiles_since, self._started)
         self._describe()
 
     def _describe(self) -> None:
