@@ -137,19 +137,18 @@ def regret_figure(rows: polars.DataFrame, manner: PlotOptions) -> Figure:
     tallest = max(label.count("\n") for label in labels.values()) + 1
     if manner.width is None:
         n_columns = 2 if len(panels) == 4 else min(len(panels), 3)
-        size, below = (3.2 * n_columns + 0.8 + 0.075 * longest, 3.0), 0.4
-        legend: dict[str, Any] = {"loc": "outside right center"}
+        size, above, per_inch = (max(2.7 * n_columns + 0.6, 4.5), 2.6), 0.45, 1.2 * LETTERS
     else:
         n_columns = max(1, min(int(manner.width / NARROW), len(panels)))
-        size = (manner.width, max(0.75 * manner.width / n_columns, 1.9))
-        in_a_line = max(1, int(LETTERS * 1.4 * manner.width / (longest + 7)))
-        below = 0.16 * tallest * math.ceil(len(labels) / in_a_line)
-        legend = {"loc": "outside lower center", "ncols": in_a_line}
+        size, above = (manner.width, max(0.75 * manner.width / n_columns, 1.9)), 0.0
+        per_inch = 1.4 * LETTERS
+    in_a_line = max(1, int(per_inch * size[0] / (longest + 7)))  # of the legend
+    below = 0.16 * tallest * math.ceil(len(labels) / in_a_line)
     n_rows = math.ceil(len(panels) / n_columns)
     drawn: dict[str, Any] = {}  # the line of each agent, and where it ends
     counts = []
     with matplotlib.rc_context(PAGE if manner.width is None else PAPER):
-        height = size[1] * n_rows * len(manner.measures) + below
+        height = size[1] * n_rows * len(manner.measures) + below + above
         figure = NotebookFigure(figsize=(size[0], height), layout="constrained")
         grid = figure.subplots(n_rows * len(manner.measures), n_columns, squeeze=False)
         for measure, block in zip(
@@ -170,6 +169,8 @@ def regret_figure(rows: polars.DataFrame, manner: PlotOptions) -> Figure:
                 where = manner.text(instances[0]) if len(instances) == 1 else where
                 letters = int(1.1 * LETTERS * size[0] / n_columns)
                 titles = [manner.text(panel["env"][0])]
+                if len(titles[0]) > letters:  # first break after the id
+                    titles = titles[0].replace(":", ":\n", 1).splitlines()
                 if where != OWN_USERS:
                     titles.append(where)
                 axes.set_title("\n".join(textwrap.fill(title, letters) for title in titles))
@@ -181,7 +182,7 @@ def regret_figure(rows: polars.DataFrame, manner: PlotOptions) -> Figure:
             title = "One run" if is_one else f"Mean and 95 % confidence band over {over}"
             figure.suptitle(textwrap.fill(title, int(LETTERS * size[0])), fontsize=11)
         from_top = sorted(drawn.values(), key=lambda line: -np.max(line.get_ydata()))
-        figure.legend(handles=from_top, frameon=False, **legend)
+        figure.legend(handles=from_top, frameon=False, loc="outside lower center", ncols=in_a_line)
     return figure
 
 
