@@ -39,7 +39,7 @@ UNSHARED = ("DQN", "MaskablePPO", "RecurrentPPO")
 """Learners that choose row numbers, which mean other candidates in every session."""
 CLICKS, BIT = "NeuralGreedy", "NeuralGreedy:feedback=reward"
 """A bandit with a network, from clicks and from one bit."""
-UNDRAWN = ("PBMLinUCB", "TD3", *UNSHARED)
+UNDRAWN = ("PBMLinUCB", "BatchRank", "SAC", "TD3", *UNSHARED)
 """Agents that the figure leaves out, for lines that can be told apart; nor has it other settings
 than the defaults."""
 Rows = list[list[str]]
