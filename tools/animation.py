@@ -17,6 +17,7 @@ from clickgym.runner.reports.figures import line_styles
 
 SHOWN = (1, 2, 5, 20, 100, 1_000, 3_000)  # sessions, counted from 1
 SEED, RUNS = 10, 20
+PICTURE = Path(__file__).resolve().parents[1] / "docs" / "animation.gif"
 LOOK = line_styles(["CascadeTS"])["CascadeTS"]
 ORANGE, READ, UNREAD = "#ff7f0e", "#c8c8c8", "#ececec"
 CIRCLE = Outline.unit_circle()
@@ -95,7 +96,7 @@ def main():
     curve_data = curves(SHOWN[-1])
     figure, axes = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
     writer = PillowWriter(fps=4)
-    with writer.saving(figure, str(Path(__file__).with_name("animation.gif")), dpi=80):
+    with writer.saving(figure, str(PICTURE), dpi=80):
         # It begins with the end: the whole curve, and the list that was learned.
         for session in (SHOWN[-1], *SHOWN):
             ranking, clicks = sessions[session - 1]

@@ -1,8 +1,7 @@
 """Draw what 40 users of each click model do with the best list.
 
 A column is a user and a row is a position: blue was clicked, yellow was looked at, grey was not.
-Three models go into the README, all of them into the page of environments, and each by itself into
-the gallery of the website.
+All models go into the page of environments, and each by itself into the gallery of the website.
 
 python tools/crowd.py
 """
@@ -23,7 +22,7 @@ MODELS = {
     "PBMRank-v0": "each position has its own chance",
     "DBNRank-v0": "leave when satisfied",
     "DCMRank-v0": "may go on after a click",
-    "UBMRank-v0": "look where the last click above lets them",
+    "UBMRank-v0": "look where the last click lets them",
     "CCMRank-v0": "may leave after a skip or a click",
     "TPBMRank-v0": "trust the top",
     "MixtureRank-v0": "hidden groups",
@@ -69,10 +68,10 @@ def alone(name: str) -> NotebookFigure:
     return figure
 
 
-def picture(names: list[str]) -> NotebookFigure:
-    rows = len(names) // 3
-    figure = NotebookFigure(figsize=(11, 0.3 + 1.8 * rows), layout="constrained")
-    for axes, name in zip(figure.subplots(rows, 3).flat, names, strict=True):
+def picture() -> NotebookFigure:
+    """The picture of all environments."""
+    figure = NotebookFigure(figsize=(8.5, 5.7), layout="constrained")
+    for axes, name in zip(figure.subplots(3, 3).flat, MODELS, strict=True):
         draw(axes, name)
         axes.set_title(f"{name}\n{MODELS[name]}", fontsize=9.5, loc="left")
     figure.supylabel("position", fontsize=9)
@@ -81,5 +80,4 @@ def picture(names: list[str]) -> NotebookFigure:
 
 
 if __name__ == "__main__":
-    write_figure(picture(list(MODELS)[:3]), DOCS / "crowd.png")
-    write_figure(picture(list(MODELS)), DOCS / "crowds.png")
+    write_figure(picture(), DOCS / "crowds.png")
