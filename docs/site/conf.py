@@ -8,7 +8,7 @@ author = copyright = "the clickgym developers"
 version = release = version_of("clickgym")
 
 extensions = ["myst_nb", "notfound.extension", "sphinx_copybutton", "sphinx_design"]
-exclude_patterns = ["docs/README.md"]  # the list of pages for readers of the repository
+exclude_patterns = ["docs/README.md", "tools/README.md"]  # for readers of the repository
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
 nb_execution_mode = "force"
