@@ -55,13 +55,6 @@ def test_the_initial_list():
     assert BubbleRank(5, 3, initial=[4, 0, 2, 3, 1]).state.base.tolist() == [4, 0, 2, 3, 1]
 
 
-def test_a_single_position_is_in_a_pair_in_every_session():
-    """With an item below; of two positions or more the last one is in every second session."""
-    agent = BubbleRank(3, 1, initial=[0, 1, 2], delta=0.1, seed=0)
-    for agent.state.t[0] in (0, 1):
-        assert {drawn(agent) for _ in range(200)} == {(0,), (1,), (2,)}
-
-
 def test_make_agent_fills_in_the_production_list():
     env = gym.make("PBMRank-v0")
     agent = clickgym.make_agent(BubbleRank, env, horizon=100, seed=0)

@@ -8,13 +8,11 @@ import copy
 import inspect
 import io
 import itertools
-from collections import Counter
 
 import cloudpickle
 import gymnasium as gym
 import numpy as np
 import pytest
-from scipy.stats import chisquare
 
 import clickgym
 from clickgym.agents import (
@@ -26,6 +24,7 @@ from clickgym.agents import (
     RankedKLUCB,
 )
 from clickgym.envs import PositionBasedModel
+from tests.helpers.click_stories import assert_uniform
 from tests.helpers.registries import (
     CLICK_AGENTS,
     CONTEXTUAL_AGENTS,
@@ -40,27 +39,12 @@ pytestmark = pytest.mark.uncompiled
 L, K = 6, 3
 EVERY: dict[str, type[CompiledAgent]] = {**CLICK_AGENTS, **CONTEXTUAL_AGENTS, **STATE_AGENTS}
 LEARNING = [name for name in CLICK_AGENTS if name not in ("Fixed", "Random")]
-GIVEN = {
-    "horizon": 1000,
-    "n_features": 2,
-    "n_states": 2,
-    "examination": [1.0, 0.7, 0.4],
-    "ranking": [0, 1, 2],
-    "mean_sessions": 10,
-    "click_rewards": [[1.0] * L] * 2,
-}
-BROWSING = [[1.0, 0.0, 0.0], [0.6, 0.8, 0.0], [0.4, 0.5, 0.7]]
+USERS = PositionBasedModel([0.6, 0.5, 0.4, 0.3, 0.2, 0.1], [1.0, 0.7, 0.4])
 by_name = pytest.mark.parametrize("name", EVERY)
 
 
-def arguments_of(name):
-    parameters = inspect.signature(EVERY[name]).parameters
-    arguments = {key: value for key, value in GIVEN.items() if key in parameters}
-    return arguments | ({"examination": BROWSING} if name == "UBMLinUCB" else {})
-
-
-def made(name, seed=0, **others):
-    return EVERY[name](L, K, seed=seed, **arguments_of(name) | others)
+def made(name, **others):
+    return make(name, USERS, horizon=1000, **others)
 
 
 def observed(session=0):
@@ -84,8 +68,6 @@ def test_signature(name):
     assert kinds == {inspect.Parameter.KEYWORD_ONLY}
     assert set(EVERY[name].requires) <= set(parameters)
     assert {*parameters} == {*first, "seed", *made(name).hyperparameters}
-    with pytest.raises(TypeError, match="got an unexpected keyword argument 'colour'"):
-        made(name, colour="red")
 
 
 @by_name
@@ -187,5 +169,5 @@ def test_first_list_is_uniform(name):
     rate 1e-5 per agent.
     """
     model = PositionBasedModel([0.5, 0.4, 0.3, 0.2], [1.0, 0.5])
-    counts = Counter(tuple(make(name, model, seed=seed).rank(None).tolist()) for seed in range(600))
-    assert chisquare([counts[r] for r in itertools.permutations(range(4), 2)]).pvalue > 1e-5
+    lists = [tuple(make(name, model, seed=seed).rank(None).tolist()) for seed in range(600)]
+    assert_uniform(lists, itertools.permutations(range(4), 2))

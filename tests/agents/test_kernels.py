@@ -1,4 +1,4 @@
-"""Kernels that agents share: random choices and rankings, and bounds by KL divergence.
+"""Kernels that agents share: rankings with ties, and bounds by KL divergence.
 
 Random choices are tested by chi-square against the exact law. Null of each: the law stated in the
 test's docstring; each test has a fixed seed and a false-alarm rate of 1e-5.
@@ -21,28 +21,9 @@ from clickgym.agents.shared_kernels import (
     kl_upper,
     rank_by_draw,
     rank_by_index,
-    shuffle_front,
 )
 from tests.helpers.click_stories import assert_uniform
 from tests.reference_agents import bernoulli_kl, lower_bound, upper_bound
-
-
-@pytest.mark.parametrize(
-    ("start", "stop", "count"), [(0, 4, 4), (0, 4, 2), (1, 4, 2), (1, 4, 3), (2, 3, 1), (0, 4, 0)]
-)
-def test_shuffle_front(start, stop, count):
-    """Null: all ordered choices of ``count`` from the range are equally likely; 3000 draws."""
-    rng = np.random.default_rng(1)
-    draws = []
-    for _ in range(3000):
-        items = np.arange(5)
-        shuffle_front(rng, items, start, stop, count)
-        assert sorted(items[start:stop]) == list(range(start, stop))
-        np.testing.assert_array_equal(
-            np.delete(items, range(start, stop)), np.delete(np.arange(5), range(start, stop))
-        )
-        draws.append(tuple(items[start : start + count].tolist()))
-    assert_uniform(draws, itertools.permutations(range(start, stop), count))
 
 
 @pytest.mark.parametrize("rank", [rank_by_index, rank_by_draw])

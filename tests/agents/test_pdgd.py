@@ -1,6 +1,4 @@
-"""PDGD: the weight of a pair against products over whole lists, and its
-steps.
-"""
+"""PDGD: its learning rate. Its steps are those of its reference in `test_edges`."""
 
 from __future__ import annotations
 
@@ -11,16 +9,8 @@ import pytest
 import clickgym
 from clickgym.agents import PDGD
 from clickgym.envs import Instance
-from tests.reference_agents import MODELS, PDGDReference, follow
 
 pytestmark = pytest.mark.uncompiled
-
-
-@pytest.mark.parametrize("model", ["PBM", "CM"])
-def test_it_follows_the_reference(model):
-    follow(
-        PDGD(5, 3, n_features=3, seed=1), PDGDReference(5, 3, 3), MODELS[model], 150, n_features=3
-    )
 
 
 def test_eta_is_the_learning_rate_of_features_as_in_the_file():

@@ -19,6 +19,7 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from clickgym.agents import PlackettLuceActorCritic
 from clickgym.agents.rl.plackett_luce import PlackettLuceDistribution
 from clickgym.envs import RankedList
+from tests.helpers.click_stories import assert_sampled_from, assert_uniform
 
 SCORES = [1.0, 0.5, 0.0, -0.5, 2.0]
 LISTS = list(itertools.permutations(range(5), 3))
@@ -117,19 +118,12 @@ def test_entropy_along_the_list():
     np.testing.assert_allclose(leaf.grad.numpy(), expected, atol=1e-8)
 
 
-def test_samples_have_the_placement_probabilities():
-    """100,000 lists; null: each of the 15 frequencies is binomial; beyond 5 deviations by chance
-    with probability 1e-5.
-    """
+def test_samples_have_their_probabilities():
+    """Null: 100,000 lists are drawn by their probabilities."""
     torch.manual_seed(0)
-    n = 100_000
-    law, _ = distribution(SCORES, n, dtype=torch.float32)
-    lists = law.sample().numpy()
-    for position, item in itertools.product(range(3), range(5)):
-        p = math.fsum(
-            q for q, ranking in zip(PROBABILITIES, LISTS, strict=True) if ranking[position] == item
-        )
-        assert abs((lists[:, position] == item).mean() - p) < 5 * math.sqrt(p * (1 - p) / n)
+    law, _ = distribution(SCORES, 100_000, dtype=torch.float32)
+    expected = dict(zip(LISTS, PROBABILITIES, strict=True))
+    assert_sampled_from(expected, map(tuple, law.sample().tolist()))
 
 
 def test_the_mode_is_the_most_probable_list():
@@ -138,16 +132,12 @@ def test_the_mode_is_the_most_probable_list():
 
 
 def test_ties_are_broken_at_random():
-    """6,000 lists of 2 of 3 equal items; null: 1,000 of each of 6; beyond 5 deviations (145) with
-    probability 4e-6.
-    """
+    """Null: 6,000 lists of 2 of 3 equal items are uniform."""
     torch.manual_seed(0)
     law = PlackettLuceDistribution(2, 3).proba_distribution(
         torch.tensor([[1.0, 1.0, 1.0, -3.0]]).expand(6000, -1)
     )
-    _, counts = np.unique(law.mode().numpy() @ [10, 1], return_counts=True)
-    assert len(counts) == 6
-    assert (abs(counts - 1000) < 145).all()
+    assert_uniform(map(tuple, law.mode().tolist()), itertools.permutations(range(3), 2))
 
 
 # --------------------------------------------------------------------------------------- the policy

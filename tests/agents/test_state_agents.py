@@ -1,6 +1,4 @@
-"""Agents that see the state of stateful users, against slow references; saving, and what they
-refuse.
-"""
+"""Agents that see the state of stateful users, against slow references; saving."""
 
 from __future__ import annotations
 
@@ -94,15 +92,3 @@ def test_an_agent_that_is_saved_while_a_user_stays_goes_on_with_this_user(tmp_pa
     loaded = CascadeVI.load(tmp_path / "agent.npz")
     loaded.rank({"state": 1})
     assert loaded.state.moves[0, :, 1].sum() == 1
-
-
-def test_a_transition_across_two_users_is_no_transition():
-    agent = CascadeVI(3, 1, n_states=2, mean_sessions=5, click_rewards=np.ones((2, 3)), seed=0)
-    for leaves in (False, True, False):
-        ranking = agent.rank({"state": 0})
-        agent.update({"state": 0}, ranking, [1])
-        if leaves:
-            agent.leave()
-    agent.rank({"state": 1})
-    assert agent.state.moves.sum() == 2
-    assert agent.state.moves[0, :, 1].sum() == 1

@@ -250,6 +250,7 @@ def assert_sampled_from(law, samples, false_alarm=FALSE_ALARM):
     Rare outcomes are pooled into cells that expect at least 25 draws, so that the chi-square law
     holds far out in its tail.
     """
+    samples = list(samples)
     counts = Counter(samples)
     assert set(counts) <= set(law), "an impossible outcome was drawn"
     cells, pool = [], np.zeros(2)

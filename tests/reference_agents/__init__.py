@@ -124,6 +124,9 @@ def make(
     if "ranking" in accepted:
         best = model.optimal_ranking()
         arguments["ranking"] = best if name == "Oracle" else best[::-1]
+    if "n_states" in accepted:
+        arguments |= {"n_states": 2, "mean_sessions": 10}
+        arguments["click_rewards"] = np.ones((2, model.n_items))
     if "examination" in accepted:
         known = isinstance(model, PositionBasedModel)
         arguments["examination"] = (
