@@ -80,6 +80,11 @@ def report(
     clickgym report results/first --reference TopRank --latex > table.tex
     clickgym report results/first --bib > references.bib
     clickgym report results/first results/mine --out results/both
+
+    The figure is for a screen. Python draws the one for a paper or slides, of a given width and
+    with names of your own; see docs/runner.md, "Numbers for a paper":
+
+    clickgym.Results("results/first").plot("figure.pdf", width=3.3)
     """
     results, console = Results(folders).select(agents, environments), output()
     if latex or bib:
