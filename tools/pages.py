@@ -208,20 +208,23 @@ def _fenced(block: re.Match[str]) -> str:
 
 
 def package_page(module: str) -> str:
-    """Return the page of a package's public names; agents and click models have separate pages."""
+    """Return the page of a package's public names; agents and click models have separate pages, and
+    the links to them come first.
+    """
     package = importlib.import_module(module)
     pages = {model.__name__: f"environments/{name}.md" for name, model in models().items()}
     pages |= {name: f"agents/{name}.md" for name in AGENTS}
-    parts = [f"# API of {module}", (inspect.getdoc(package) or "").partition("\n\n")[0]]
+    names, sections = [], []
     for name in package.__all__:
         thing = getattr(package, name)
         if name in pages and module != "clickgym.logs":
-            parts.append(f"- [`{name}`](../{pages[name]})")
+            names.append(f"- [`{name}`](../{pages[name]})")
         elif callable(thing):
-            parts.append(f"## {name}\n\n{described(thing)}")
+            sections.append(f"## {name}\n\n{described(thing)}")
         elif not inspect.ismodule(thing):
-            parts.append(f"- `{name}`, a {type(thing).__name__}")
-    return "\n\n".join(parts) + "\n"
+            names.append(f"- `{name}`, a {type(thing).__name__}")
+    about = (inspect.getdoc(package) or "").partition("\n\n")[0]
+    return "\n\n".join([f"# API of {module}", about, *names, *sections]) + "\n"
 
 
 def described(thing: Any, heading: str = "**{}**") -> str:
