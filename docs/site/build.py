@@ -67,11 +67,13 @@ def collect() -> None:
             shutil.copy(file, target)
 
 
-def gallery(title: str, lead: str, cards: dict[str, tuple[str, str]]) -> str:
-    """A page of cards: by the address of each, its title and its text; its picture is beside it."""
+def gallery(title: str, lead: str, shown: str, cards: dict[str, tuple[str, str]]) -> str:
+    """A page of cards: by the address of each, its title and its text. Its picture is beside
+    it; a screen reader says what is shown, and the title.
+    """
     parts = [f"# {title}\n\n{lead}\n\n::::{{grid}} 1 2 3 3\n:gutter: 3\n"]
     for address, (name, text) in cards.items():
-        picture = f":img-top: {address}.png\n:img-alt: {name}"
+        picture = f":img-top: {address}.png\n:img-alt: {shown} {name.strip('`')}"
         link = f":link: {address}\n:link-type: doc\n{picture}"
         parts.append(f":::{{grid-item-card}} {name}\n{link}\n\n{text}\n:::\n")
     return "\n".join([*parts, "::::\n"])
@@ -98,12 +100,14 @@ def write_galleries() -> None:
             "Each picture shows what 40 users do with the best list. A column is a user, and a row "
             "is a position. Blue was clicked, yellow was only looked at, and grey was not looked "
             "at. A card leads to the click model, with its parameters and its ids.",
+            "Clicks and looks of 40 users of",
             users,
         ),
         "gallery_agents": gallery(
             "Gallery of algorithms",
             "Each picture shows the clicks that an algorithm lost, beside random lists and a known "
             "algorithm, from the first session to the last on logarithmic axes. Lower is better.",
+            "Clicks lost by random lists, a known algorithm and",
             agents,
         ),
     }
