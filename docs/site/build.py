@@ -132,7 +132,7 @@ def write_made_pages() -> None:
         for name, text in texts.items():
             (SOURCE / "docs" / folder / f"{name}.md").write_text(text, encoding="utf-8")
     write_galleries()
-    folders[f"../{RESULTS}"] = {file.stem: "" for file in (SOURCE / RESULTS).glob("*.md")}
+    folders[f"../{RESULTS}"] = {file.stem: "" for file in sorted((SOURCE / RESULTS).glob("*.md"))}
     for page, folder in {
         "agents": "agents",
         "environments": "environments",
@@ -144,7 +144,7 @@ def write_made_pages() -> None:
             lambda match: f"[`{match[1]}`]({links[match[1]]})",
             file.read_text(encoding="utf-8"),
         )
-        contents = "\n".join(f"{folder}/{name}" for name in sorted(folders[folder]))
+        contents = "\n".join(f"{folder}/{name}" for name in folders[folder])
         file.write_text(f"{text}\n```{{toctree}}\n:hidden:\n\n{contents}\n```\n", encoding="utf-8")
 
 
