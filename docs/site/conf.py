@@ -22,6 +22,7 @@ html_theme = "furo"
 html_title = f"clickgym {version}"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_js_files = [("site.js", {"defer": "defer"})]
 html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#0a58a6", "color-brand-content": "#0a58a6"},
     "dark_css_variables": {"color-brand-primary": "#7ab8f5", "color-brand-content": "#7ab8f5"},
