@@ -8,18 +8,49 @@ from pathlib import Path
 
 import pytest
 
-WRONG = [
-    (1, 3, "ratio = examination[1] / examination[0]"),
-    (2, 2, "loss_per_session = 0.04"),  # the square of ε
-    (3, 3, "cascade_estimate = attraction"),
-    (4, 4, "regret_from_worst = 16_101"),  # the last five in reverse
-    (5, 7, "price_of_detection = 0.61"),  # of the window to detection
-    (6, 3, "refused = proposed"),
-    (7, 2, "orders = np.argsort(-(two_users @ three_items.T))"),
-]
-"""A plausible answer to one exercise of each lesson, which its check refuses: lesson, exercise,
-code.
+DETECTOR = """
+def detect(clicks, n, threshold):
+    for t in range({begin}, len(clicks) + 1):
+        change = clicks[: t - n].mean() - clicks[t - n : t].mean()
+        if {change} > threshold:
+            return t
 """
+UCB, BONUS = (
+    "UCB.index = lambda self:",
+    "np.sqrt(self.factor * np.log(self.shown.sum()) / self.shown)",
+)
+DRAWN = "self.rng.beta(1 + self.clicked, 1 + self.shown - self.clicked, (200, 2))"
+THOMPSON = "Thompson.index = lambda self:"
+WRONG = [
+    (1, 2, "ctr_of_positions = lambda log: random_log.clicks.mean(axis=0)"),
+    (1, 3, "ratio = examination[1] / examination[0]"),
+    (1, 4, "corrected = lambda log, chi: solution_4(log, examination)"),
+    (2, 2, "loss_per_session = 0.04"),  # the square of ε
+    (2, 3, f"{UCB} np.where(self.shown > 0, self.click_rate() + {BONUS}, math.inf) / 2"),
+    (2, 3, f"{UCB} self.click_rate() + {BONUS}"),  # not a number in the first session
+    (2, 4, f"{THOMPSON} self.rng.beta(self.clicked, 1 + self.shown - self.clicked)"),
+    (2, 4, f"{THOMPSON} np.quantile({DRAWN}, self.rng.random(), axis=0)"),  # not independent
+    (3, 2, "examined = lambda clicks: np.arange(3) <= (clicks.argmax() if clicks.any() else 2)"),
+    (3, 3, "cascade_estimate = attraction"),
+    (3, 4, "estimates_of_best = [0.903, 0.666, 0.464]"),  # of the list 0, 1, 3
+    (3, 5, "share_of_several, share_in_cascade = 0.137, 0.137"),
+    (4, 1, "require_examination = ['PBMUCB', 'PBMPIE', 'PBMTS', 'BCMPTS']"),
+    (4, 2, "estimated_examination = examination"),
+    (4, 3, "regret_with_estimate = of_power['γ = 1.0']"),
+    (4, 4, "regret_from_worst = 16_101"),  # the last five in reverse
+    (5, 4, DETECTOR.format(begin="2 * n", change="change")),  # falls alone
+    (5, 4, DETECTOR.format(begin="3 * n", change="abs(change)")),
+    (5, 5, "epsilon, gamma = 0.125, 0.99"),
+    (5, 7, "price_of_detection = 0.61"),  # of the window to detection
+    (6, 1, "earned = 0.84"),
+    (6, 3, "refused = proposed"),
+    (6, 4, "ratio = 0.95"),
+    (7, 2, "orders = np.argsort(-(two_users @ three_items.T))"),
+    (7, 2, "orders = np.argsort(-(two_users @ weights.T @ three_items.T))"),
+    (7, 3, "late_plain, late_outer = 0.287, 0.052"),  # of all sessions
+    (7, 4, "cost_of_products = 0.18"),  # of the users who differ
+]
+"""Plausible answers to exercises, which their checks refuse: lesson, exercise, code."""
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
