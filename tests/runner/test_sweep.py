@@ -1,7 +1,6 @@
 """Sweeps: the same numbers whatever the order, the workers, the chunks and the interruptions."""
 
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -17,34 +16,10 @@ from clickgym.agents.agent import UnsuitedError
 from clickgym.envs import CascadeModel, ClickEnv, QueryUsers, list_instances
 from clickgym.runner.store import run_seed
 from tests.helpers.slow import slow
+from tests.runner.conftest import AGENT
 
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
 pytestmark = pytest.mark.usefixtures("undrawn")
-
-# An agent of a user's own: a plain Python class in a module that sweeps find in the working folder.
-ROTATE = """
-import numpy as np
-from clickgym.agents import Agent
-
-class Rotate(Agent):
-    def __init__(self, n_items, n_positions, *, seed=None):
-        self.items = np.random.default_rng(seed).permutation(n_items)
-        self.n_positions = n_positions
-
-    def rank(self, observation):
-        return self.items[: self.n_positions]
-
-    def update(self, observation, ranking, clicks, reward):
-        self.items = np.roll(self.items, 1)
-"""
-
-
-@pytest.fixture
-def own_agent(tmp_path, monkeypatch):
-    """Work in a folder with that module; the name of the agent."""
-    (tmp_path / "rotating.py").write_text(ROTATE)
-    monkeypatch.chdir(tmp_path)
-    return "rotating:Rotate"
 
 
 def numbers(*arguments, **options):
@@ -106,28 +81,28 @@ def test_a_run_is_repeated_by_its_seed(engine):
 SWEEP = """
 import sys
 import clickgym
-clickgym.sweep(["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random", "rotating:Rotate"], 200, 30,
+clickgym.sweep(["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random", "own:Forward"], 200, 30,
                seed=5, n_jobs=int(sys.argv[2]), out=sys.argv[1], progress=False)
 """
 
 
-@pytest.mark.parametrize("n_jobs", [2, *slow(1)])
-def test_a_sweep_that_is_killed_at_any_time_resumes(tmp_path, own_agent, n_jobs):
+@pytest.mark.parametrize(("n_jobs", "n_finished"), [(2, 1), *slow((1, 1), (1, 50), (2, 90))])
+def test_a_sweep_that_is_killed_resumes(tmp_path, monkeypatch, n_jobs, n_finished):
     """What is there stays, and all is as if undisturbed, in one process."""
-    wait, out = random.random() * 0.4, tmp_path / "killed[1]*"
+    (tmp_path / "own.py").write_text(AGENT)
+    monkeypatch.chdir(tmp_path)
+    out = tmp_path / "killed[1]*"
     command = [sys.executable, "-c", SWEEP, str(out), str(n_jobs)]
     process = subprocess.Popen(command, start_new_session=True)
-    while not sum(file.read_bytes().count(b"\n") > 0 for file in out.glob("runs/*.jsonl")):
+    while sum(file.read_bytes().count(b"\n") for file in out.glob("runs/*.jsonl")) < n_finished:
         assert process.poll() is None
-        time.sleep(0.02)
-    time.sleep(wait)
+        time.sleep(0.01)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     before = {file: file.read_bytes() for file in out.glob("runs/*.jsonl")}
     finished = clickgym.Results(out).frame
-    assert finished.height, f"{wait} s"
     resumed, undisturbed = (
-        numbers(ENVS, [*AGENTS, own_agent], 200, 30, seed=5, n_jobs=1, out=folder)
+        numbers(ENVS, [*AGENTS, "own:Forward"], 200, 30, seed=5, n_jobs=1, out=folder)
         for folder in (out, None)
     )
     assert_frame_equal(resumed, undisturbed)
