@@ -13,9 +13,10 @@ import rl_page
 from make_pages import pages
 from scipy import stats
 
+import clickgym
 from clickgym.agents import AGENTS, Learner
 from clickgym.envs import UserModel
-from clickgym.runner.reports.bibliography import bibliography, papers
+from clickgym.runner.reports.bibliography import papers
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -25,17 +26,6 @@ def test_made_pages_are_up_to_date():
     """The shipped results of all studies, judged again, give what the pages say."""
     for file, text in pages().items():
         assert file.read_text(encoding="utf-8") == text, f"{file.name}: run make pages"
-
-
-@pytest.mark.recipe
-def test_every_paper_is_named():
-    """A class or the paper about the package names each entry of the bibliography."""
-    folders = ("agents", "envs", "src", "examples/papers")
-    files = [file for folder in folders for file in (ROOT / folder).rglob("*.py")]
-    text = plain(" ".join(" ".join(file.read_text(encoding="utf-8").split()) for file in files))
-    cited = re.findall(r"@(\w+)", (ROOT / "paper.md").read_text(encoding="utf-8"))
-    for key, entry in bibliography().items():
-        assert plain(title_of(entry)) in text or key in cited, key
 
 
 @pytest.mark.recipe
@@ -59,12 +49,6 @@ def plain(title):
     return "".join(letter for letter in letters if not unicodedata.combining(letter))
 
 
-def test_each_page_is_in_the_contents_of_the_site():
-    contents = (ROOT / "docs" / "site" / "index.md").read_text(encoding="utf-8").splitlines()
-    for file in (ROOT / "docs").glob("*.md"):
-        assert f"docs/{file.stem}" in contents or file.stem == "README", file.name
-
-
 @pytest.mark.recipe
 def test_readme_lists_every_agent_but_learners():
     """Those that are told more than clicks have a dagger; the first author and the year follow."""
@@ -86,7 +70,11 @@ def test_shares_of_the_readme():
         (world, agent): 100 * part["share"].to_numpy()
         for (world, agent), part in rl_page.runs().group_by("world", "agent")
     }
-    planned = {name: lost / 318.69 for name, lost in rl_page.stateful()["clickbait"].items()}
+    random = clickgym.sweep(
+        ["CascadeMDPRank-v0"], ["Random"], 100_000, 5, instances=["clickbait"], n_jobs=1
+    )
+    of_random = random.table()["regret"].item() / 100
+    planned = {name: lost / of_random for name, lost in rl_page.stateful()["clickbait"].items()}
     expected = [
         shares["PBMRank-v0", "CascadeKLUCB"],
         shares["PBMRank-v0", "A2C"],
