@@ -1,7 +1,6 @@
 """Every example runs at a small size, and so does the Python code of the pages."""
 
 import re
-import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -10,10 +9,9 @@ import numpy as np
 import pytest
 
 import clickgym
-import clickgym.logs
 from clickgym.bench import tasks
 from clickgym.envs import load_instance
-from tests.helpers.made_judgments import write_judgments
+from tests.helpers.judged import write_judgments
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -97,14 +95,6 @@ def test_first_programs(name, is_short, program, tmp_path):
         code = re.sub(full, short, code)
     (tmp_path / name).write_text(code, encoding="utf-8")
     assert FIRST[name] in program(tmp_path / name, folder=tmp_path)
-
-
-def test_first_programs_are_listed():
-    """The page has each program, the first ones at the top."""
-    page = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
-    listed = list(dict.fromkeys(re.findall(r"\((\w+\.py)\)", page)))
-    assert listed[: len(FIRST)] == [*FIRST]
-    assert {*listed} == {file.name for file in (ROOT / "examples").glob("*.py")}
 
 
 @pytest.mark.uncompiled
@@ -208,42 +198,15 @@ def test_search_of_the_page_on_rl_learns():
 # ------------------------------------------------------------ the code of pages
 
 
-@pytest.fixture(scope="module")
-def reader(tmp_path_factory):
-    """The folder of a reader: a log, ratings, an instance and results."""
-    folder = tmp_path_factory.mktemp("reader")
-    rng = np.random.default_rng(0)
-    env = gym.make("PBMRank-v0")
-    log = clickgym.logs.record(clickgym.make_agent("Random", env, seed=0), env, 2000, seed=0)
-    queries = np.zeros(len(log.items), int)
-    shoes = clickgym.logs.ClickLog(log.items, log.clicks, queries, log.item_labels, ("shoes",))
-    clickgym.logs.write_tidy(log, folder / "log.csv")
-    clickgym.logs.write_tidy(shoes, folder / "shoes.csv")
-    ratings = [f"{user},{film},{rng.integers(1, 6)}" for user in range(30) for film in range(40)]
-    (folder / "ratings.csv").write_text("\n".join(["userId,movieId,rating", *ratings]) + "\n")
-    load_instance("linear:n_items=4,n_positions=4,n_pool=50").save(folder / "four.json")
-    for name in ("train.txt", "test.txt"):
-        write_judgments(folder / name, 10)
-    out = folder / "results" / "first"
-    clickgym.sweep(["PBMRank-v0"], ["BatchRank", "TopRank"], 1000, 2, out=out, progress=False)
-    return folder
-
-
 SMALLER = {
     '("PDGD:eta=0.1", "DBGD", "LinearTS", "C2UCB:alpha=0.1")': '("PDGD:eta=0.1",)',
     "agents, 1000, 10, instances": "agents, 100, 2, instances",
-    "log.tsv.gz": "shoes.csv",
-    "horizon=100_000": "horizon=1000",
-    "20_480, RegretCallback": "512, RegretCallback",
-    "horizon=20_000, runs=5": "horizon=300, runs=2",
     "20_000, seed=0": "2_000, seed=0",
-    "(50_000, 1)": "(5_000, 1)",
     "n_trials=30": "n_trials=2",
     "10_000, runs, instances": "100, runs, instances",
     "runs=100, seed": "runs=3, seed",
     "100_000,\n    5,": "1_000, 2,",
     "10**4,\n    5,": "100, 2,",
-    "agent, env, 500": "agent, env, 50",
 }
 
 
@@ -281,21 +244,22 @@ PAGES = [
     "page",
     [pytest.param(page, marks=[pytest.mark.compiled] * (page in LONG)) for page in PAGES],
 )
-def test_code_of_a_page_runs(page, reader, program, tmp_path, monkeypatch):
+def test_code_of_a_page_runs(page, program, tmp_path, monkeypatch):
     """Code that begins with the name of a file is that file; the rest is a script."""
     monkeypatch.setattr(tasks, "ABILITIES", dict(tasks.ABILITIES))  # a page adds one
-    folder = shutil.copytree(reader, tmp_path / "reader")
+    for name in ("train.txt", "test.txt"):
+        write_judgments(tmp_path / name, 10)
     script = []
     for code in code_of(page):
         code = smaller(code)
         file = re.match(r"# (\w+\.py)\n", code)
         if file:
-            (folder / file[1]).write_text(code, encoding="utf-8")
+            (tmp_path / file[1]).write_text(code, encoding="utf-8")
         else:
             script.append(code)
     main = f"if __name__ == '__main__':\n    exec({''.join(script)!r})\n"
-    (folder / "page.py").write_text(main, encoding="utf-8")
-    printed = program(folder / "page.py", folder=folder)
+    (tmp_path / "page.py").write_text(main, encoding="utf-8")
+    printed = program(tmp_path / "page.py", folder=tmp_path)
     if page in EXACT:
         for shown in shown_by(page):
             assert shown in printed

@@ -1,4 +1,4 @@
-"""Judged queries, at random, and nDCG by its definition."""
+"""Judged queries, at random and in files, and nDCG by its definition."""
 
 import math
 
@@ -36,3 +36,15 @@ def with_test(folder):
     instance = judged_instance(judged(), test=test, n_items=5, n_positions=3)
     instance.save(folder / "judged.json")
     return gym.make("ContextualDBNRank-v0", instance=folder / "judged.json"), test
+
+
+def write_judgments(path, n_queries, seed=0):
+    """Write queries with 5 to 14 documents, of which the first feature is the grade, with noise."""
+    rng, lines = np.random.default_rng(seed), []
+    for query in range(n_queries):
+        for _ in range(rng.integers(5, 15)):
+            grade = rng.integers(5)
+            good, *noise = 0.2 * rng.random(4) + [grade / 5, 0, 0, 0]
+            features = " ".join(f"{i}:{x:.3f}" for i, x in enumerate([good, *noise], 1))
+            lines.append(f"{grade} qid:{query} {features}\n")
+    path.write_text("".join(lines), encoding="utf-8")
