@@ -24,23 +24,6 @@ SIZES = {"n_items": 4, "n_positions": 2}
 
 # ------------------------------------------------------------ commands
 
-OWN_AGENT = """
-from clickgym.agents import Agent
-
-class Clumsy(Agent):
-    def __init__(self, n_items, n_positions, *, at=50, seed=None):
-        self.n_items, self.n_positions, self.at, self.step = n_items, n_positions, at, 0
-
-    def rank(self, observation):
-        self.step += 1
-        return [0, 1, 2, 3, self.n_items if self.step == self.at else 4]
-
-    def update(self, observation, ranking, clicks, reward):
-        pass
-
-class NoAgent:
-    pass
-"""
 LONG = '{"model": "CM", "attraction": [0.5, 0.4], "n_positions": 3}'
 
 
@@ -52,7 +35,7 @@ def prepared(tmp_path_factory):
     (folder / "other").mkdir()
     (folder / "other" / "thesis.txt").write_text("precious")
     (folder / "file").write_text("")
-    (folder / "clumsy.py").write_text(OWN_AGENT)
+    (folder / "clumsy.py").write_text("class NoAgent: ...")
     (folder / "lacks.py").write_text("import not_installed")
     (folder / "ends.py").write_text("import sys\nsys.exit('usage: ends FILE')\n")
     (folder / "long.json").write_text(LONG)
@@ -102,7 +85,6 @@ INSTANCE none.json                the instance file none.json does not exist
 INSTANCE uniform:n_item=3         unknown argument 'n_item'; did you mean 'n_items'?
 INSTANCE long.json                n_positions is 3, but there are only n_items = 2 items
 OUT file                          file is a file, or lies below a file; expected a folder
-OUT other                         other is not a results folder; choose another
 """.strip().splitlines()
 
 
@@ -129,21 +111,11 @@ def files_of(folder):
     }
 
 
-def test_error_of_an_agent(workplace, capsys):
-    """It is named with its step, and what is finished is kept."""
-    words = RUNS["AGENT"].format("Random clumsy:Clumsy --jobs 1")
-    assert main(words.split()) == 1
-    _, err = capsys.readouterr()
-    assert err.splitlines()[-1].startswith("clickgym: Clumsy, step 50: ")
-    assert clickgym.Results("new").rows["run"].unique().to_list() == [0, 1]
-    assert "Traceback" not in err
-
-
 # ------------------------------------------------------------ calls
 
 
-def batch_rank(**arguments):
-    return clickgym.make_agent("BatchRank", ClickEnv(MODEL), horizon=100, seed=0, **arguments)
+def batch_rank():
+    return clickgym.make_agent("BatchRank", ClickEnv(MODEL), horizon=100, seed=0)
 
 
 def waiting(agent):
@@ -185,12 +157,10 @@ ROW = {"session": ["a"], "position": [2], "item": ["x"], "clicked": [0]}
 make_agent, run, sweep = clickgym.make_agent, clickgym.run, clickgym.sweep
 short = partial(sweep, horizon=9, runs=1, out="new")
 CALLS = {
-    "did you mean 'BatchRank'": lambda: make_agent("BatchRnk", ClickEnv(MODEL)),
     "BatchRank needs a horizon": lambda: make_agent("BatchRank", ClickEnv(MODEL)),
     "delta is 1; expected a finite number > 0 and < 1": lambda: make_agent(
         "BubbleRank", ClickEnv(MODEL), delta=1, initial=[2, 1, 0, 3]
     ),
-    "unknown hyper-parameter 'delta'": lambda: batch_rank(delta=0.1),
     "did you mean 'learning_rate'": lambda: agents.PPO(4, 3, learing_rate=0.1),
     "takes a policy is stable_baselines3.PPO": lambda: agents.PPO("MlpPolicy", ClickEnv(MODEL)),
     r"checkpoints\[0\] is 10": lambda: run(batch_rank(), ClickEnv(MODEL), 9, checkpoints=[10]),
@@ -234,9 +204,6 @@ CALLS = {
     "render_mode is 'ansi'; expected None": lambda: ClickVectorEnv(MODEL, 2, render_mode="ansi"),
     r"shape \(2,\); expected \(num_envs, n_positions\) = \(2, 2\)": lambda: step_of_streams([0, 1]),
     "dtype float64; expected integer item ids": lambda: step_of_streams([[0.0, 1.0]] * 2),
-    "an observation with 'features', got None": lambda: envs.ScoresAction(
-        ClickEnv(contextual())
-    ).action_space.lists([0.1]),
     "expected clicks, and episodes of a fixed": lambda: envs.EpisodeCounts(ClickEnv(contextual())),
     "attraction has masked entries": lambda: envs.PositionBasedModel(
         np.ma.array([0.2, 0.9], mask=[False, True]), [1.0]
@@ -248,7 +215,6 @@ CALLS = {
     "PBMEstimator is not fitted; call fit": lambda: logs.PBMEstimator().log_likelihood(LOG),
     "expected 2 or more, to hold some out": lambda: logs.fit_models(LOG[[0]], ["PBM"]),
     "has no rows": lambda: logs.read_log({name: [] for name in ROW}),
-    "the frame: no column item": lambda: logs.read_log({"session": ["a"], "position": [1]}),
     "the frame: no column topic": lambda: logs.read_log(ROW, columns={"query": "topic"}),
     "the first position is 2; expected 0 or 1": lambda: logs.read_log({**ROW, "query": ["q"]}),
     "items have features, which a click log": lambda: logs.record(
@@ -278,14 +244,12 @@ HYPERPARAMETERS = {
     "initial": [2, 1],
     "n_features": 3,
     "position_order": [1, 0],
-    "inflation": 0.5,
     "alpha": 0.01,
     "delta": 0.1,
     "exploration": 0.1,
     "gamma": 0.9,
     "ridge": 0.01,
     "tau": 50,
-    "max_batches": 2,
 }
 
 

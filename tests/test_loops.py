@@ -4,9 +4,7 @@ episodes, and what they print is right.
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 import sys
 
 import gymnasium as gym
@@ -14,6 +12,7 @@ import pytest
 
 import clickgym
 from tests.helpers.pages import blocks, page
+from tests.helpers.programs import output
 
 CODE = blocks(page("docs/wrappers").partition("## Other libraries")[2], "python")
 LOOPS = "needs the libraries of make test-slow"
@@ -26,21 +25,8 @@ def program(library):
 
 
 def printed(*arguments, folder):
-    """What Python prints, in a process of its own, for libraries set global things; the networks
-    are too small for threads.
-    """
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    """What Python prints, in a process of its own, for libraries set global things."""
+    return output(sys.executable, *arguments, cwd=folder)
 
 
 def numbers(text):

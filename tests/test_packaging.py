@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import sys
 import tomllib
 import venv
@@ -16,17 +15,11 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tests.helpers.programs import output
+
 ROOT = Path(__file__).resolve().parents[1]
 FILE = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = FILE["project"]
-
-
-def output(*command, cwd=None):
-    done = subprocess.run(
-        [*map(str, command)], cwd=cwd, capture_output=True, text=True, timeout=900, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 SESSION = """

@@ -15,7 +15,6 @@ import clickgym
 
 pytest.importorskip("stable_baselines3")
 
-import stable_baselines3
 from stable_baselines3 import PPO, SAC
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
@@ -33,47 +32,32 @@ from clickgym.envs import (
 pytestmark = pytest.mark.uncompiled
 
 SMALL = PositionBasedModel([0.6, 0.5, 0.3, 0.1], [1.0, 0.7, 0.4])
+FEW = {"n_steps": 64, "n_epochs": 2}
+OF_LISTS = {"policy": PlackettLuceActorCritic, "n_steps": 16, "batch_size": 16}
+CLICKS = np.random.default_rng(0).integers(0, 2, (30, 3)).astype(np.int8)
 
 
-class Stream:
-    """Clicks that no list had a part in."""
-
-    def __init__(self, n):
-        self.clicks = np.random.default_rng(0).integers(0, 2, (n, 3)).astype(np.int8)
-
-
-def trained(name, env, **arguments):
-    """A model of a few hundred steps."""
-    library = stable_baselines3 if name == "PPO" else pytest.importorskip("sb3_contrib")
-    is_dict = isinstance(env.observation_space, spaces.Dict)
-    settings = {
-        "PPO": {"n_steps": 64, "n_epochs": 2},
-        "MaskablePPO": {"n_steps": 66, "batch_size": 33, "n_epochs": 2},
-    }[name]
+def trained(algorithm, envs, policy=None, **settings):
+    """A model of 200 steps."""
+    is_dict = isinstance(envs.observation_space, spaces.Dict)
+    policy = policy or ("MultiInputPolicy" if is_dict else "MlpPolicy")
     with one_thread():
-        kind = "MultiInputPolicy" if is_dict else "MlpPolicy"
-        made = getattr(library, name)(kind, env, seed=0, device="cpu", **settings, **arguments)
-        return made.learn(200)
+        return algorithm(policy, envs, seed=0, device="cpu", **settings).learn(200)
 
 
 def test_a_saved_model_knows_its_lists(tmp_path):
     """By its action space."""
     env = ScoresAction(ClickEnv(SMALL))
-    model = trained("PPO", env)
+    model = trained(PPO, env, **FEW)
     model.save(tmp_path / "model.zip")
     agents = [FrozenPolicy(model=it) for it in (model, PPO.load(tmp_path / "model.zip"))]
-    for clicks in Stream(20).clicks:
+    for clicks in CLICKS:
         action, _ = model.predict(clicks, deterministic=True)
         for agent in agents:
             assert (agent.n_items, agent.n_positions) == (4, 3)
             np.testing.assert_array_equal(agent.rank(clicks), env.action(action))
-
-
-def test_sizes():
-    agent = FrozenPolicy(model=trained("PPO", ClickEnv(SMALL)))
-    assert (agent.n_items, agent.n_positions) == (4, 3)
     with pytest.raises(ValueError, match="lists of 3 out of 4 items; expected lists of 3 out of 5"):
-        FrozenPolicy(5, 3, model=agent.model)
+        FrozenPolicy(5, 3, model=model)
 
 
 class Remembers:
@@ -99,7 +83,9 @@ def test_the_state_of_a_policy_ends_with_the_episode():
 
 def test_masked_policy():
     """It builds its list item by item within one session."""
-    model = trained("MaskablePPO", ItemByItem(ClickEnv(SMALL)))
+    contrib = pytest.importorskip("sb3_contrib")
+    env = ItemByItem(ClickEnv(SMALL))
+    model = trained(contrib.MaskablePPO, env, n_steps=66, batch_size=33, n_epochs=2)
     agent = FrozenPolicy(4, 3, model=model)
     env = ItemByItem(clickgym.RecordRegret(ClickEnv(SMALL)))
     observation, _ = env.reset(seed=0)
@@ -158,31 +144,20 @@ def envs_of_training(wrap, normalised, actions="rankings", users=FEATURES):
     return VecNormalize(envs, norm_reward=False, norm_obs_keys=keys) if normalised else envs
 
 
-def policy(name, envs):
-    """A model of a few updates."""
-    if name == "SAC":
-        kind = (
-            "MultiInputPolicy" if isinstance(envs.observation_space, spaces.Dict) else "MlpPolicy"
-        )
-        return SAC(kind, envs, learning_starts=20, seed=0, device="cpu").learn(60)
-    few = {"n_steps": 16, "batch_size": 16, "learning_rate": 1e-3}
-    return PPO(PlackettLuceActorCritic, envs, **few, seed=0, device="cpu").learn(96)
-
-
 @pytest.mark.parametrize(
     ("wrap", "normalised"),
     [(lambda env: env, False), (FlattenObservation, True)],
     ids=["dict", "flattened, VecNormalize"],
 )
 @pytest.mark.parametrize(
-    ("name", "actions"),
-    [("PPO", "rankings"), ("SAC", "scores")],
+    ("algorithm", "actions", "settings"),
+    [(PPO, "rankings", OF_LISTS), (SAC, "scores", {"learning_starts": 140})],
 )
-def test_lists_of_a_policy_behind_wrappers(name, actions, wrap, normalised):
+def test_lists_of_a_policy_behind_wrappers(algorithm, actions, settings, wrap, normalised):
     """They are those of the trained policy; the agent ranks in the environment itself."""
     with one_thread():
         envs = envs_of_training(wrap, normalised, actions)
-        model = policy(name, envs)
+        model = trained(algorithm, envs, **settings)
         agent = FrozenPolicy(4, 2, model=model)
         env, lists = wrap(ClickEnv(FEATURES)), []
         observation, _ = env.reset(seed=1)
@@ -212,7 +187,7 @@ def test_a_flattened_state_is_one_hot(wrap):
     )
     env = FlattenObservation(wrap(ClickEnv(users)))
     with one_thread():
-        model = PPO("MlpPolicy", env, n_steps=64, n_epochs=2, seed=0, device="cpu").learn(64)
+        model = trained(PPO, env, **FEW)
         result = clickgym.run(FrozenPolicy(model=model), env.unwrapped, 30, seed=1)
         regret = []
         seen, _ = env.reset(seed=1)
@@ -230,7 +205,7 @@ def test_a_model_loaded_with_its_normalisation(tmp_path):
     """Alone it does not know of any; in another process it has no environment."""
     with one_thread():
         envs = envs_of_training(FlattenObservation, True)
-        model = policy("PPO", envs)
+        model = trained(PPO, envs, **OF_LISTS)
         model.save(tmp_path / "model.zip")
         envs.save(str(tmp_path / "statistics.pkl"))
         fresh = envs_of_training(FlattenObservation, False)
@@ -251,12 +226,12 @@ def test_drawn_actions_repeat_with_the_seed_and_disturb_no_training():
     """A training that goes on after they were played ends in the policy of one without."""
     weights = []
     for is_evaluated in (False, True):
-        model = trained("PPO", ClickEnv(SMALL))
+        model = trained(PPO, ClickEnv(SMALL), **FEW)
         if is_evaluated:
             lists = []
             for seed in (1, 1, 2):
                 agent = FrozenPolicy(4, 3, model=model, deterministic=False, seed=seed)
-                lists.append([agent.rank(clicks).tolist() for clicks in Stream(30).clicks])
+                lists.append([agent.rank(clicks).tolist() for clicks in CLICKS])
             assert lists[0] == lists[1] != lists[2]
         model.learn(200, reset_num_timesteps=False)
         weights.append([p.tolist() for p in model.policy.parameters()])
@@ -265,7 +240,7 @@ def test_drawn_actions_repeat_with_the_seed_and_disturb_no_training():
 
 def test_a_model_trained_in_vec_env_goes_to_worker_processes():
     """With its environment, which is pickled with it."""
-    model = trained("PPO", vec_env("PBMRank-v0", 2))
+    model = trained(PPO, vec_env("PBMRank-v0", 2), **FEW)
     agents = {"frozen": (FrozenPolicy, {"model": model})}
     regret = [
         clickgym.sweep(["PBMRank-v0"], agents, 50, 2, n_jobs=n_jobs, progress=False).frame["regret"]

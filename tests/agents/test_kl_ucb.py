@@ -1,5 +1,5 @@
-"""CascadeKL-UCB, dcmKL-UCB and RankedKL-UCB: lists bit for bit those of the plain definition, in
-which all indices are solved in every session, and ties of equal counts.
+"""CascadeKL-UCB: lists bit for bit those of the plain definition, in which all indices are solved
+in every session; and what dcmKL-UCB is told.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import clickgym
-from clickgym.agents import CascadeKLUCB, RankedKLUCB
-from clickgym.agents.ranked_bandits import rank_by_choices
+from clickgym.agents import CascadeKLUCB
 from clickgym.agents.shared_kernels import exploration, kl_upper, rank_by_index
 from clickgym.core.kernels import kernel
 from clickgym.envs import ClickEnv, PositionBasedModel
@@ -18,39 +17,24 @@ from tests.helpers.slow import slow
 
 
 @kernel
-def solve(examined, clicks, indices, bound):
-    for item in range(len(indices)):
-        n = examined[item]
-        indices[item] = kl_upper(clicks[item] / n, bound / n) if n > 0 else np.inf
-
-
-@kernel
 def rank_plainly(state, rng, ranking):
-    solve(state.examined, state.clicks, state.indices, exploration(state.t[0] + 1, state.c))
+    bound = exploration(state.t[0] + 1, state.c)
+    for item in range(len(state.indices)):
+        n = state.examined[item]
+        state.indices[item] = kl_upper(state.clicks[item] / n, bound / n) if n > 0 else np.inf
     rank_by_index(state.indices, state.order, rng, len(ranking))
     for k in range(len(ranking)):
         ranking[k] = state.order[k]
-
-
-@kernel
-def choose_plainly(state, k, rng):
-    bound = exploration(state.t[0] + 1, 3.0)
-    solve(state.examined[k], state.clicks[k], state.indices[k], bound)
-    rank_by_index(state.indices[k], state.order[k], rng, 1)
-    return state.order[k, 0]
 
 
 class CascadePlain(CascadeKLUCB):
     rank_kernel = rank_plainly
 
 
-class RankedPlain(RankedKLUCB):
-    rank_kernel = rank_by_choices(choose_plainly)
-
-
-def assert_same_run(kinds, model, n, seed, **given):
+def assert_same_run(model, n, seed, **given):
     """The agents learn and click alike in every session, and draw the same random numbers."""
-    agents = [kind(model.n_items, model.n_positions, seed=seed, **given) for kind in kinds]
+    sizes = model.n_items, model.n_positions
+    agents = [kind(*sizes, seed=seed, **given) for kind in (CascadeKLUCB, CascadePlain)]
     env, every = ClickEnv(model), np.arange(1, n + 1, max(n // 1000, 1))
     plain, other = (clickgym.run(agent, env, n, seed=seed, checkpoints=every) for agent in agents)
     np.testing.assert_array_equal(plain.regret, other.regret)
@@ -70,7 +54,7 @@ SMALL = {
     ("name", "n"), [*((name, 100_000) for name in SMALL), *slow(*((n, 3_000_000) for n in SMALL))]
 )
 def test_lists_in_small_models(name, n):
-    assert_same_run((CascadeKLUCB, CascadePlain), SMALL[name], n, 1)
+    assert_same_run(SMALL[name], n, 1)
 
 
 def test_lists_in_random_small_models():
@@ -84,12 +68,7 @@ def test_lists_in_random_small_models():
         attraction = rng.choice([0.0, 0.01, 0.3, 0.3, 0.7, 1.0], n_items)
         model = PositionBasedModel(attraction, np.ones(n_positions))
         feedback = ["first_click", "last_click"][seed % 2]
-        assert_same_run((CascadeKLUCB, CascadePlain), model, 1000, seed, feedback=feedback)
-
-
-@pytest.mark.parametrize("name", ["all 1", *slow("usual")])
-def test_lists_of_ranked_bandits(name):
-    assert_same_run((RankedKLUCB, RankedPlain), SMALL[name], 40_000, 5)
+        assert_same_run(model, 1000, seed, feedback=feedback)
 
 
 @pytest.mark.uncompiled

@@ -11,10 +11,16 @@ import pytest
 from scipy.stats import ks_1samp, truncnorm, uniform
 
 from clickgym.agents import PBMHB, pbmhb
+from clickgym.core.kernels import kernel
 from clickgym.envs import PositionBasedModel
-from tests.reference_agents.plain import draw_steps
 
 pytestmark = pytest.mark.uncompiled
+
+
+@kernel
+def draw_steps(rng, x, sigma, draws):
+    for n in range(len(draws)):
+        draws[n] = pbmhb.step_within(rng, x, sigma)
 
 
 @pytest.mark.parametrize("sigma", [0.01, pbmhb.WIDE - 1e-9, pbmhb.WIDE, 1000.0])

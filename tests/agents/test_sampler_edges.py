@@ -16,8 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chi2, kstest, norm
 
 from clickgym.agents import PBMTS, LinearTS
+from clickgym.agents.attraction_posterior import draw_posterior
+from clickgym.core.kernels import kernel
 from tests.helpers.slow import slow
-from tests.reference_agents.plain import draw_posteriors
 
 FALSE_ALARM = 1e-5
 BELOW_ONE = math.nextafter(1.0, 0.0)
@@ -39,14 +40,6 @@ EDGES = {  # Σ S_l, N_l - S_l, κ_l
     "κ tiny": (5, [100, 10**7], [1e-100, 1e-13]),
     "10⁷ of both": (10**7, [2 * 10**7, 10**7], [1.0, 0.4]),
 }
-
-
-def pbmts(clicks: int, misses: ArrayLike, kappa: ArrayLike, warm_start: float = 0.5) -> PBMTS:
-    """An agent whose item 0 has these counts and last had this mode."""
-    n = len(list(kappa))
-    agent = PBMTS(n, n, examination=kappa, seed=1)
-    agent.state.clicks[0], agent.state.misses[0], agent.state.mode[0] = clicks, misses, warm_start
-    return agent
 
 
 def log_posterior(
@@ -78,12 +71,20 @@ def posterior_cdf(clicks: ArrayLike, displays: ArrayLike, kappa: ArrayLike) -> A
     return lambda x: np.interp(x, grid, integral / integral[-1])
 
 
+@kernel
+def draw_posteriors(state, item, rng, draws):
+    for n in range(len(draws)):
+        draws[n] = draw_posterior(state, item, rng)
+
+
 @pytest.mark.parametrize("name", EDGES)
 def test_pbmts_draws_from_the_exact_posterior(name):
     """20,000 draws against the integrated density, where the last mode was next to 1."""
     clicks, misses, kappa = EDGES[name]
-    agent = pbmts(clicks, misses, kappa, BELOW_ONE)
-    draw_posteriors(agent.state, 0, agent.rng, draws := np.empty(20_000))
+    agent = PBMTS(len(kappa), len(kappa), examination=kappa, seed=1)
+    state = agent.state
+    state.clicks[0], state.misses[0], state.mode[0] = clicks, misses, BELOW_ONE
+    draw_posteriors(state, 0, agent.rng, draws := np.empty(20_000))
     assert 0 < draws.min() < draws.max() < 1
     cdf = posterior_cdf([clicks, *np.zeros_like(misses)], [clicks, *misses], [0.5, *kappa])
     assert kstest(draws, cdf).pvalue > FALSE_ALARM

@@ -1,4 +1,4 @@
-"""Agents that see the state of stateful users, against slow references; saving."""
+"""Agents that see the state of stateful users, against slow references."""
 
 from __future__ import annotations
 
@@ -83,12 +83,3 @@ def test_the_planner_hopes_what_its_docstring_says(bonus):
         seen[-1][3] = int(observation["state"])
     expected = plan_slowly(seen, 3001, 8, users.click_rewards, bonus, 2)
     np.testing.assert_allclose(agent.state.values, expected, atol=1e-4 * 8 * 8)
-
-
-def test_an_agent_that_is_saved_while_a_user_stays_goes_on_with_this_user(tmp_path):
-    agent = CascadeVI(3, 1, n_states=2, mean_sessions=5, click_rewards=np.ones((2, 3)), seed=0)
-    agent.update({"state": 0}, agent.rank({"state": 0}), [1])
-    agent.save(tmp_path / "agent.npz")
-    loaded = CascadeVI.load(tmp_path / "agent.npz")
-    loaded.rank({"state": 1})
-    assert loaded.state.moves[0, :, 1].sum() == 1

@@ -26,5 +26,6 @@ def test_environment_draws_from_the_generator_that_is_set(bits):
             env = pickle.loads(pickle.dumps(copy.deepcopy(env)))
         with pytest.raises(ValueError, match="items are 0 to 2"):
             env.step([1, 3])
+        assert env.n_simulated == t + 1
         clicks, *_ = env.step([0, 1])
         assert clicks.tolist() == [row[0] < 0.5, row[0] >= 0.5 and row[1] < 0.4]

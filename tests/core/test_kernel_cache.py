@@ -2,7 +2,6 @@
 
 import importlib
 import itertools
-import subprocess
 import sys
 import time
 from textwrap import dedent
@@ -21,6 +20,7 @@ from clickgym.core.kernels import (
     kernel,
     uncompiled,
 )
+from tests.helpers.programs import output
 
 numba = pytest.importorskip("numba")
 
@@ -215,10 +215,9 @@ print(len(compiled.buffer))
 
 def test_second_process_compiles_nothing():
     """Steps, vectors, spaces and runs of all kinds of environments find their kernels on disk."""
-    command = [sys.executable, "-c", STEPS_OF_ALL_KINDS]
-    first, second = (subprocess.run(command, stdout=-1, check=True) for _ in range(2))
-    assert first.stdout
-    assert second.stdout == b"0\n"
+    first, second = (output(sys.executable, "-c", STEPS_OF_ALL_KINDS) for _ in range(2))
+    assert first
+    assert second == "0\n"
 
 
 WITHOUT_NUMBA = """
@@ -232,8 +231,7 @@ print(clickgym.run("TopRank", "PBMRank-v0", 300, seed=0).regret[-1].hex())
 
 
 def test_without_numba_kernels_run_as_python_to_the_same_digits():
-    command = [sys.executable, "-c", WITHOUT_NUMBA]
-    plain = subprocess.run(command, stdout=-1, check=True, text=True).stdout.strip()
+    plain = output(sys.executable, "-c", WITHOUT_NUMBA).strip()
     assert plain == clickgym.run("TopRank", "PBMRank-v0", 300, seed=0).regret[-1].hex()
 
 

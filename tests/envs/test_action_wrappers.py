@@ -10,7 +10,7 @@ import warnings
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.spaces import MultiBinary
+from gymnasium.spaces import Box, MultiBinary
 from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import TimeLimit
 from hypothesis import given
@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from clickgym.envs import (
     ClickEnv,
+    ContextualModel,
     ItemByItem,
     PositionBasedModel,
     RankedList,
@@ -53,6 +54,38 @@ def test_scores_sort_items_and_ties_fall_in_the_order_of_items(scores):
     assert ScoresAction(env).action(scores).tolist() == by_definition
     space = Scores(env.action_space, env.observation_space, order)
     assert space.lists(scores).tolist() == order[by_definition].tolist()
+
+
+ITEMS = np.random.default_rng(0).uniform(0, 0.5, (9, 3))
+USERS = ContextualModel(PositionBasedModel([0] * 4, [1.0, 0.5]), ITEMS, theta=[0.9, 0.1, 0.3])
+
+
+def by_hand(weights, features, n_positions=2):
+    """Rows by decreasing sum; of equal sums the lower row first."""
+    sums = [sum(float(w) * float(x) for w, x in zip(weights, row, strict=True)) for row in features]
+    return sorted(range(len(sums)), key=lambda row: (-sums[row], row))[:n_positions]
+
+
+def test_lists_chosen_by_weights_of_features():
+    """Each is that of the features which were returned last, also after a reset; lists that are
+    only asked for change nothing.
+    """
+    env = ScoresAction(TimeLimit(ClickEnv(USERS), 3))
+    assert env.action_space == Box(-1, 1, (3,), np.float32)
+    rng, lists = np.random.default_rng(1), set()
+    observation, _ = env.reset(seed=5)
+    for _ in range(30):
+        weights, features = rng.normal(0, 3, 3), observation["features"]
+        expected = by_hand(weights, features)
+        assert env.action(weights).tolist() == expected
+        env.action(-weights)
+        assert env.action([0, 0, 0]).tolist() == [0, 1]  # equal ones in the order of rows
+        observation, _, _, truncated, _ = env.step(weights)
+        assert env.unwrapped.last_session()[0].tolist() == expected
+        lists.add(tuple(expected))
+        if truncated:
+            observation, _ = env.reset()
+    assert len(lists) > 6
 
 
 # spaces, steps and construction

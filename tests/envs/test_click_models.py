@@ -202,12 +202,6 @@ def test_standard_trust():
     )
 
 
-def test_dcm_tells_where_users_leave_most():
-    """Agents may know the order of positions by termination, and not the probabilities."""
-    users = DependentClickModel([0.5, 0.4, 0.3, 0.2], [0.1, 0.9, 0.5])
-    assert users.knowledge("termination_order").tolist() == [1, 2, 0]
-
-
 def test_ubm_ignores_whatever_lies_above_the_used_triangle():
     clean = UserBrowsingModel([0.5, 0.4, 0.3], [[1, 0, 0], [0.5, 0.9, 0], [0.2, 0.6, 0.7]])
     other = UserBrowsingModel([0.5, 0.4, 0.3], [[1, np.nan, 7], [0.5, 0.9, -1], [0.2, 0.6, 0.7]])

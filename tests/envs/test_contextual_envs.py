@@ -22,6 +22,7 @@ from clickgym.envs import (
     DynamicBayesianModel,
     PositionBasedModel,
     UserBrowsingModel,
+    load_instance,
 )
 from tests.helpers import pairs
 from tests.helpers.click_stories import assert_sampled_from, realised_reward
@@ -50,8 +51,6 @@ LABELLED = {
     name: ContextualModel(base, ITEMS, ATTRACTION, USERS, CANDIDATES)
     for name, base in BASES.items()
 }
-by_id = pytest.mark.parametrize("env_id", default_ids("Contextual"))
-by_model = pytest.mark.parametrize("name", MODELS)
 
 
 def session_of(model, now):
@@ -68,7 +67,15 @@ def optimum(model, reward, cutoff):
 # ---------------------------------------------------------------------------------------- the model
 
 
-@by_model
+def test_description_of_products():
+    instance = load_instance("personal:features=outer,popularity=0.2,n_pool=25,n_users=3")
+    for model in instance.models.values():
+        again = ClickModel.from_dict(model.to_dict())
+        assert again == model
+        assert again.n_features == again.with_positions(2).n_features == model.n_features
+
+
+@pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("models", [MODELS, LABELLED], ids=["linear", "labels"])
 def test_description(name, models):
     model = models[name]

@@ -144,18 +144,3 @@ def test_features_of_each_user_and_candidate_have_a_norm_of_at_most_one(pairs):
             items[item] = ((1.01**2 - first**2 - second**2) / factor) ** 0.5
             with pytest.raises(ValueError, match=r"have the norm 1\.01; expected at most 1"):
                 ContextualModel(base, items, **given)
-
-
-@pytest.mark.parametrize(
-    "name", ["personal:features=outer,popularity=0.2", "network:features=products", "network"]
-)
-def test_instance_file(name, tmp_path):
-    instance = load_instance(f"{name}{',' if ':' in name else ':'}n_pool=25,n_users=3")
-    instance.save(tmp_path / "world.json")
-    again = load_instance(tmp_path / "world.json")
-    for kind, model in instance.models.items():
-        assert again.models[kind] == model
-        assert again.models[kind].n_features == model.n_features
-        np.testing.assert_array_equal(again.models[kind].pool.pairs, model.interactions)
-        shorter = again.model(kind, 2)
-        assert (shorter.n_positions, shorter.n_features) == (2, model.n_features)

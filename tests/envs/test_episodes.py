@@ -13,7 +13,6 @@ from clickgym.envs import ENVIRONMENTS
 
 pytestmark = pytest.mark.uncompiled
 
-IDS = [*ENVIRONMENTS]
 STATIONARY, CHANGING, FEATURES, USERS = (
     "PBMRank-v0",
     "NonStationaryCMRank-v0",
@@ -48,7 +47,7 @@ def play(env, n_sessions, ranking=None):
     return regrets, lengths
 
 
-@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize("env_id", ENVIRONMENTS)
 def test_every_id_ends_after_a_thousand_sessions(env_id):
     """But those whose users change later, or tell how long an episode is."""
     limits = {"NonStationary": 100_000, "Queries": None, "Memory": None}
@@ -66,24 +65,6 @@ def test_episodes_cut_one_stream(env_id):
     assert lengths == [1000, 1000, 500]
     assert play(endless, 2500) == (regrets, [2500])
     assert state_of(env) == state_of(endless)
-
-
-@pytest.mark.parametrize("env_id", [STATIONARY, CHANGING, FEATURES])
-def test_reset_without_a_seed(env_id):
-    """It draws nothing, and keeps candidates and regret."""
-    env = gym.make(env_id, render_mode="ansi")
-    env.reset(seed=0)
-    observation, *_ = env.step(first_list(env))
-    before = state_of(env)
-    fresh, info = env.reset()
-    assert state_of(env) == before
-    assert "session 1 " in env.render()
-    names = {"next_user", "next_candidates"} if env_id == FEATURES else set()
-    assert info.keys() == {"optimal_ranking", "optimal_reward"} | names
-    if env_id == FEATURES:
-        np.testing.assert_array_equal(fresh["features"], observation["features"])
-        fresh = fresh["clicks"]
-    assert not fresh.any()
 
 
 def test_a_user_who_left_or_was_cut_off_is_followed_by_a_new_one():

@@ -13,7 +13,7 @@ from scipy.stats import kendalltau, kstest
 
 import clickgym  # noqa: F401 - registers the environments
 from clickgym.envs import CascadeModel, PositionBasedModel
-from clickgym.envs.instances import Instance, list_instances, load_instance
+from clickgym.envs.instances import Instance, load_instance
 from clickgym.envs.instances.instance import FAMILIES, FOLDER
 
 KINDS = ["CM", "PBM", "DCM", "UBM", "DBN", "CCM", "TPBM"]
@@ -36,13 +36,6 @@ def test_real_queries():
 
 
 # ------------------------------------------------------------------ the papers' and the random ones
-
-
-def test_listed_instances():
-    for name, line in list_instances().items():
-        assert load_instance(name).name == name
-        assert line
-        assert "\n" not in line
 
 
 def test_instances_of_the_papers():

@@ -78,8 +78,6 @@ def test_models_and_starts_as_arguments():
         ValueError, match=r"make a PiecewiseStationaryModel of CM; expected a .* of PBM"
     ):
         gym.make("NonStationaryPBMRank-v0", models=[FIRST, SECOND], starts=[0, 2])
-    with pytest.raises(TypeError, match="missing 1 required positional argument: 'starts'"):
-        gym.make("NonStationaryCMRank-v0", models=[FIRST])
 
 
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])

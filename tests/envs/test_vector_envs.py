@@ -20,14 +20,8 @@ OF_IDS = [(env_id, "clicks", None) for env_id in SAME_ITEMS]
 OF_IDS += [("DCMRank-v0", "any_click", 2), ("NonStationaryUBMRank-v0", "any_click", None)]
 
 
-def arguments(env_id):
-    """Random parameters of an id's click model, as keyword arguments."""
-    rng = np.random.default_rng(0)
-    return arguments_of(env_id, L, K, lambda shape: rng.uniform(0.2, 0.8, shape))
-
-
 def make(env_id, num_envs=B, **options):
-    return gym.make_vec(env_id, num_envs=num_envs, **arguments(env_id), **options)
+    return gym.make_vec(env_id, num_envs=num_envs, **arguments_of(env_id, L, K), **options)
 
 
 def structure(value):
@@ -161,7 +155,7 @@ def test_single_stream_is_the_scalar_environment(env_id, reward, cutoff):
     a list repeats an item, which stays as the caller gave it.
     """
     kind = ENVIRONMENTS[env_id].kind
-    given = {"instance": FEW[kind]} if kind else arguments(env_id)
+    given = {"instance": FEW[kind]} if kind else arguments_of(env_id, L, K)
     one = gym.make(env_id, **given, reward=reward, cutoff=cutoff)
     many = ClickVectorEnv(one.unwrapped.model, 1, reward, cutoff, autoreset_mode="SameStep")
     (seen, info), (of_streams, infos) = one.reset(seed=3), many.reset(seed=3)

@@ -168,12 +168,14 @@ def make_model(model_class, n_items, n_positions, probabilities):
     return model_class(**values)
 
 
-def arguments_of(env_id, n_items, n_positions, probabilities):
-    """Parameters of a registered environment as keyword arguments; users who may change have a
-    single epoch.
+def arguments_of(env_id, n_items, n_positions):
+    """Random parameters of a registered environment as keyword arguments; users who may change
+    have a single epoch.
     """
-    environment = ENVIRONMENTS[env_id]
-    description = make_model(environment.click_model, n_items, n_positions, probabilities).to_dict()
+    environment, rng = ENVIRONMENTS[env_id], np.random.default_rng(0)
+    description = make_model(
+        environment.click_model, n_items, n_positions, lambda shape: rng.uniform(0.2, 0.8, shape)
+    ).to_dict()
     if environment.form:
         return {"models": [description], "starts": [0]}
     return {name: value for name, value in description.items() if name != "model"}

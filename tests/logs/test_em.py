@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import betaln
 
-from clickgym.logs import ClickLog, CMEstimator, PBMEstimator, UBMEstimator, fit_models
-from clickgym.logs.estimation.estimator import MODEL_ESTIMATORS
+from clickgym.logs import ClickLog, CMEstimator, PBMEstimator, UBMEstimator
 from clickgym.logs.estimation.priors import fit_prior
 from tests.helpers.reference_estimators import BruteForce, LeaveOut
 from tests.logs.test_offline import (
@@ -170,16 +169,3 @@ def test_an_examination_that_nothing_was_seen_of_is_one_half():
     log = small_log(0, 80)
     log = ClickLog(log.items, log.clicks * [0, 1, 1], log.queries, tuple("abcde"), ("p", "q"))
     assert UBMEstimator().fit(log).examination_[1, 1] == 0.5
-
-
-# ------------------------------------------------------------------------------------------------
-# ------------ one door
-
-
-@pytest.mark.parametrize("name", MODEL_ESTIMATORS)
-def test_all_ways_to_fit_give_equal_parameters(name):
-    log = small_log(4, 300)
-    estimator = MODEL_ESTIMATORS[name]().fit(log)
-    instance = fit_models(log, [name], ["q"], test_share=0.3).instances["q"]
-    model = instance.model(estimator.model_class.short)
-    assert model == estimator.click_model("q", list(instance.labels))

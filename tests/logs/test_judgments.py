@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import clickgym
-from clickgym.cli import main
 from clickgym.logs import (
     GRADED_USERS,
     Judgments,
@@ -213,4 +212,3 @@ def test_the_command_makes_an_instance_that_runs(log_file, tmp_path, printed):
     command = "run ContextualDBNRank-v0 --agents PDGD --horizon 30 --runs 1 --metrics"
     table = printed([*command.split(), "ndcg@2", "held_out_ndcg@10", "--instances", out])
     assert "held_out_ndcg@10" in table
-    assert main(["show", "ndcg@7"]) == 0

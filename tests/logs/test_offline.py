@@ -136,12 +136,6 @@ def test_a_new_item_of_a_known_query_has_the_mean_of_the_prior():
     assert estimator.predict_proba(new)[0, 0] == pytest.approx(expected)
 
 
-def test_the_last_position_ends_like_the_one_above():
-    """No log tells whether users would have gone on after it."""
-    leaving = MODEL_ESTIMATORS["DCM"]().fit(small_log(1)).termination_
-    assert leaving[-1] == leaving[-2]
-
-
 # ------------------------------------------------------------------------------------------------
 # ----------------- EM
 

@@ -83,25 +83,21 @@ class GLRReference(CascadeReference):
             for item, x in zip(ranking[1:], best[: self.n_positions - 1], strict=True)
         )
 
-    def threshold(self, n: int) -> float:
-        """log(3 n^{3/2} / δ)"""
-        return math.log(3) + 1.5 * math.log(n) - self.log_delta
-
     def has_changed(self, item: int) -> bool:
+        """Whether the largest statistic is at least log(3 n^{3/2} / δ)."""
         n = len(self.observations[item])
-        return n > 1 and bool(glr_statistics(self.observations[item]).max() >= self.threshold(n))
+        if n < 2:
+            return False
+        threshold = math.log(3) + 1.5 * math.log(n) - self.log_delta
+        return bool(glr_statistics(self.observations[item]).max() >= threshold)
 
     def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
         self.finished += 1
         self.u += 1
-        self.observe([(ranking[k], clicks[k]) for k in self.examined(clicks)])
-
-    def observe(self, examined: Sequence[tuple[int, int]]) -> None:
-        """The items of a session that were examined, each with its click."""
-        for item, click in examined:
-            self.observations[item].append(click)
-        restarted = any(self.has_changed(item) for item, _ in examined)
-        if restarted:
+        examined = self.examined(clicks)
+        for k in examined:
+            self.observations[ranking[k]].append(clicks[k])
+        if any(self.has_changed(ranking[k]) for k in examined):
             self.observations = [[] for _ in range(self.n_items)]
             self.restarts.append(self.finished)
             self.u = 0

@@ -48,20 +48,14 @@ class PBMHBReference(Reference):
         misses = self.shown - self.clicks
         return np.sum(xlogy(self.clicks, hit) + xlog1py(misses, -hit), axis=(1, 2))
 
-    def coordinates(self) -> list[int]:
-        """The coordinates of a sweep, in its order."""
-        first = self.n_items + (1 if self.fix_first else 0)
-        return [*range(self.n_items), *range(first, self.n_items + self.n_positions)]
-
-    def sigma(self) -> float:
-        """c / sqrt(t), t the coming session."""
-        return self.c / math.sqrt(self.t)
-
     def lists(self, rng: np.random.Generator, n: int, agent: Any, features: Any) -> np.ndarray:
         """After Metropolis-Hastings steps from the point that the agent holds."""
         points = np.tile([*agent.state.theta, *agent.state.kappa], (n, 1))
-        for coordinate in self.n_sweeps * self.coordinates():
-            old, proposed, sigma = points[:, coordinate], points.copy(), self.sigma()
+        first = self.n_items + (1 if self.fix_first else 0)
+        sweep = [*range(self.n_items), *range(first, self.n_items + self.n_positions)]
+        sigma = self.c / math.sqrt(self.t)  # t is the coming session
+        for coordinate in self.n_sweeps * sweep:
+            old, proposed = points[:, coordinate], points.copy()
             step = truncnorm(-old / sigma, (1 - old) / sigma, old, sigma)
             new = proposed[:, coordinate] = step.rvs(random_state=rng)
             log_ratio = self.log_likelihood(proposed) - self.log_likelihood(points)

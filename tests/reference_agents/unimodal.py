@@ -59,24 +59,17 @@ class GRABReference(Remembering):
         self.clicks = np.zeros((n_items, n_positions), int)
         self.shown = np.zeros((n_items, n_positions), int)
         self.led: Counter[Ranking] = Counter()
-        self.gamma = self.default_gamma() if gamma is None else gamma
-
-    def default_gamma(self) -> int:
-        return max(self.n_items - 1, 1)
+        self.gamma = max(n_items - 1, 1) if gamma is None else gamma
 
     def means(self) -> np.ndarray:
         """(L, K)"""
         return np.where(self.shown > 0, self.clicks / np.maximum(self.shown, 1), 0.0)
 
-    def value(self, ranking: Sequence[int]) -> float:
-        """The sum of the list's means."""
-        return float(self.means()[list(ranking), range(self.n_positions)].sum())
-
     def may_lead(self, ranking: Sequence[int]) -> bool:
+        """Whether no list has a larger sum of means."""
         means = self.means()
-        return is_close(
-            self.value(ranking), float(means[linear_sum_assignment(means, maximize=True)].sum())
-        )
+        value = means[list(ranking), range(self.n_positions)].sum()
+        return is_close(value, means[linear_sum_assignment(means, maximize=True)].sum())
 
     def orders(self, leader: Sequence[int]) -> Iterator[Ranking]:
         """π, and every other one where means are equal."""
@@ -94,10 +87,6 @@ class GRABReference(Remembering):
             _replaced(leader, last, item) for item in range(self.n_items) if item not in leader
         ]
 
-    def n_led(self, leader: Ranking) -> int:
-        """s, the present session included."""
-        return self.led[leader] + 1
-
     def is_leaders_turn(self, leader: Ranking) -> bool:
         return self.led[leader] % self.gamma == 0
 
@@ -113,7 +102,7 @@ class GRABReference(Remembering):
 
     def best_lists(self, leader: Ranking, order: Sequence[int]) -> list[Ranking]:
         """Those of the largest sum of indices: of the leader and its neighbours under an order."""
-        s = self.n_led(leader)
+        s = self.led[leader] + 1  # the present session included
 
         @lru_cache(None)
         def total(ranking: Ranking) -> float:

@@ -111,13 +111,6 @@ class Shared(Sampling):
         return np.roll(super().rank(observation), len(self.sessions) // 40)
 
 
-class TiesById(Sampling):
-    def rank(self, observation):
-        return np.argsort(-self.clicked / (self.clicked + self.skipped), kind="stable")[
-            : self.n_positions
-        ]
-
-
 class OftenById(Sampling):
     """Shows the last items, from the last one on, in half of the sessions."""
 
@@ -147,7 +140,6 @@ PLAIN = {
     Unseeded: "- seeds: the same seed gives different lists",
     GlobalDraws: "- agents side by side: it draws from the global generator",
     Shared: "- agents side by side: two agents disturb each other",
-    TiesById: "- item ids: the regret of the first 1 sessions is ",
     OftenById: "- item ids: the regret of the first ",
     WritesClicks: "- lists: update changes the clicks that it is given",
     ForgetsToLoad: "- saving and loading: a saved agent and the loaded one differ in regret",

@@ -5,7 +5,6 @@ and why, in one line.
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -111,14 +110,15 @@ class Mine(Random):
 
 
 def test_command_ends_in_a_line_that_names_the_users_own(tmp_path, monkeypatch, capsys):
-    """Where a call of NumPy failed, too."""
+    """Where a call of NumPy failed, too; what is finished is kept."""
     (tmp_path / "faulty_agent.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
-    words = "run PBMRank-v0 --agents faulty_agent:Mine --horizon 10 --runs 1 --jobs 1"
-    assert main(words.split()) == 1
-    [line] = capsys.readouterr().err.splitlines()
+    words = "run PBMRank-v0 --agents Random faulty_agent:Mine --horizon 10 --runs 1"
+    assert main(f"{words} --jobs 1 --out out".split()) == 1
+    *_, line = capsys.readouterr().err.splitlines()
     for part in ("Mine", "PBMRank-v0", "step 1", "ValueError", "faulty_agent.py:6 in helper"):
         assert part in line
+    assert clickgym.Results("out").names("agent") == ["Random"]
 
 
 @pytest.mark.parametrize("error", [ValueError("one\ntwo"), StopIteration(), SystemExit(3)])
@@ -141,17 +141,12 @@ def sample_or_fail(parameters, ranking, uniforms, clicks, examined):
     return sample_pbm(parameters, ranking, uniforms, clicks, examined)
 
 
-@cache
-def fragile() -> type[PositionBasedModel]:
-    class Fragile(PositionBasedModel):
-        short = "FRAGILE"
-        sample_kernel = sample_or_fail
-
-    return Fragile
+class Fragile(PositionBasedModel):
+    sample_kernel = sample_or_fail
 
 
 def test_click_model_that_fails():
-    env, told = ClickEnv(fragile()([0.2, 0.7, 0.1, 0.5], [0.9, 0.4])), []
+    env, told = ClickEnv(Fragile([0.2, 0.7, 0.1, 0.5], [0.9, 0.4])), []
     for engine in ("compiled", "python"):
         with pytest.raises(SessionError) as caught:
             clickgym.run(Random(4, 2, seed=1), env, 10_000, seed=3, engine=engine)

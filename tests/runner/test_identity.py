@@ -84,17 +84,6 @@ def test_values_that_a_program_sets_make_another_sweep(write, tmp_path, name):
     assert clickgym.Results(out).names("agent") == ["mine", "other"]
 
 
-def test_a_label_whose_code_differs_is_not_pooled(write, tmp_path):
-    write(own=AGENT)
-    own = importlib.import_module("own")
-    folders = [tmp_path / "a", tmp_path / "b"]
-    sweep(folders[0], {"mine": own.Forward})
-    write(own=f"{AGENT}\n# edited")
-    sweep(folders[1], {"mine": own.Forward}, seed=1)
-    with pytest.raises(ValueError, match=r"agent mine needs another label, because own has"):
-        clickgym.Results(folders)
-
-
 SCRIPT = """
 import clickgym
 from clickgym.agents import Random

@@ -301,9 +301,6 @@ def test_held_out_queries_of_streams():
     assert values.tolist() == [values[0]] * len(result.steps)
 
 
-CONTEXTUAL = "ContextualPBMRank-v0"
-
-
 @pytest.mark.parametrize(
     ("name", "given", "used"),
     [("A2C", {}, 5e-3), ("PPO", {}, 3e-3), ("PPO", {"learning_rate": 0.01}, 0.01)],

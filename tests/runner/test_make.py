@@ -3,7 +3,6 @@ the object behind it.
 """
 
 import importlib
-import subprocess
 import sys
 import warnings
 
@@ -17,7 +16,7 @@ from clickgym.agents import BatchRank, CascadeKLUCB, Fixed, Random, TopRank
 from clickgym.core.specs import parse_spec
 from clickgym.envs import PiecewiseStationaryModel, PositionBasedModel, load_instance
 from clickgym.runner.make import by_label, resolve_agent, spec_of, split_label
-from tests.helpers.registries import restored
+from tests.helpers.programs import output
 from tests.helpers.slow import slow
 
 pytestmark = pytest.mark.uncompiled
@@ -25,7 +24,6 @@ pytestmark = pytest.mark.uncompiled
 MODEL = PositionBasedModel([0.5, 0.4, 0.3], [1.0, 0.5])
 
 MINE = """
-import gymnasium as gym
 import numpy as np
 import clickgym
 from clickgym.agents import Agent
@@ -45,36 +43,16 @@ class Outer:
     class Inner(TopRank):
         pass
 
-class MineModel(clickgym.envs.PositionBasedModel):
-    \"\"\"Users of a test.\"\"\"
-    short = "MINE"
-    title = "model of a test"
-    default_instance = None
-
-clickgym.register_click_model("MineRank-v0", MineModel)
 """
 
 
-@pytest.fixture(scope="module", autouse=True)
-def imported(tmp_path_factory):
-    """A module of agents, models and environments: imported once, for the short name of its model
-    is that of one class.
-    """
-    folder = tmp_path_factory.mktemp("module")
-    (folder / "label_mine.py").write_text(MINE)
-    with restored(), pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(folder)
-        yield importlib.import_module("label_mine")
-        del sys.modules["label_mine"]
-
-
 @pytest.fixture
-def mine(tmp_path, monkeypatch, imported):
+def mine(tmp_path, monkeypatch):
     """Work in a folder with that module; the module."""
     (tmp_path / "label_mine.py").write_text(MINE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    return imported
+    return importlib.import_module("label_mine")
 
 
 def sweep(envs, agents, out, **arguments):
@@ -139,8 +117,11 @@ def test_objects_and_names_give_the_same_table(mine, tmp_path, n_jobs):
 SCRIPT = (
     MINE
     + """
-import sys
-import warnings
+class MineModel(clickgym.envs.PositionBasedModel):
+    short = "MINE"
+    default_instance = None
+
+clickgym.register_click_model("MineRank-v0", MineModel)
 
 if __name__ == "__main__":
     envs = ["PBMRank-v0", "MineRank-v0:attraction=[0.5,0.4,0.3],examination=[1.0,0.5]"]
@@ -159,10 +140,7 @@ def test_classes_of_a_script(tmp_path, with_source):
     words = ["script.py"] if with_source else ["-c", SCRIPT]
     # the second goes on with finished folders: what has a file is the same in another process
     for _ in range(1 + with_source):
-        done = subprocess.run(
-            [sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, timeout=900
-        )
-        assert done.returncode == 0, done.stderr
+        output(sys.executable, *words, cwd=tmp_path)
     one, two, three = (clickgym.Results(tmp_path / out) for out in ("one", "two", "three"))
     assert_frame_equal(one.frame, two.frame)
     names = "__main__:TopRank __main__:TopRank:shift=2 __main__:Outer.Inner Random"
@@ -209,16 +187,6 @@ def test_refusal_of_an_argument_names_the_agent():
     agents = ["Random", "GLRCascadeKLUCB"]
     with pytest.raises(ValueError, match=r"^GLRCascadeKLUCB: horizon is 1; expected .* from 2 "):
         clickgym.sweep(["PBMRank-v0"], agents, 1, 1, n_jobs=1)
-
-
-@pytest.mark.parametrize("horizon", [0, -5, 0.5, "many"])
-def test_the_horizon_of_an_own_agent_is_checked(horizon):
-    class Scheduled(Random):
-        def __init__(self, n_items, n_positions, *, horizon, seed=None):
-            super().__init__(n_items, n_positions, seed=seed)
-
-    with pytest.raises((ValueError, TypeError), match=r"^horizon is .*; expected"):
-        clickgym.make_agent(Scheduled, gym.make("PBMRank-v0"), horizon=horizon)
 
 
 # ------------------------------------------------------------------------------------------ grammar

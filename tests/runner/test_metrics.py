@@ -30,21 +30,15 @@ HORIZON = 150
 ALL = [name for name, metric in METRICS.items() if metric.kernel]
 
 
-def changing() -> PiecewiseStationaryModel:
-    """Equal attractions in the second epoch, so that a tie is not a wrong pair; none at all in the
-    third.
-    """
-    examination = [0.9, 0.4, 0.6]
-    return PiecewiseStationaryModel(
-        [
-            PositionBasedModel(attraction, examination)
-            for attraction in ([0.2, 0.7, 0.1, 0.5, 0.3], [0.5, 0.5, 0.1, 0.1, 0.5], [0.0] * 5)
-        ],
-        starts=[0, 41, 100],
-    )
-
-
-PROBLEMS: dict[str, ClickModel] = {**MODELS, "changing": changing()}
+CHANGING = [
+    PositionBasedModel(attraction, [0.9, 0.4, 0.6])
+    for attraction in ([0.2, 0.7, 0.1, 0.5, 0.3], [0.5, 0.5, 0.1, 0.1, 0.5], [0.0] * 5)
+]
+"""Equal attractions in the second epoch, so that a tie is not a wrong pair; none in the third."""
+PROBLEMS: dict[str, ClickModel] = {
+    **MODELS,
+    "changing": PiecewiseStationaryModel(CHANGING, starts=[0, 41, 100]),
+}
 
 
 def with_initial(model: ClickModel, **arguments: Any) -> ClickEnv:
@@ -86,16 +80,9 @@ def test_metrics_are_their_definitions_on_both_engines(kind):
     model = PROBLEMS[kind]
     steps = np.arange(1, HORIZON + 1)
     recorder = Recorder(with_initial(model))
+    options = {"seed": 3, "checkpoints": steps, "metrics": ALL}
     python, compiled = (
-        clickgym.run(
-            make("Random", model),
-            env,
-            HORIZON,
-            seed=3,
-            checkpoints=steps,
-            engine=engine,
-            metrics=ALL,
-        )
+        clickgym.run(make("Random", model), env, HORIZON, engine=engine, **options)
         for engine, env in (("python", recorder), ("auto", with_initial(model)))
     )
     assert (python.engine, compiled.engine) == ("python", "compiled")

@@ -155,13 +155,6 @@ def test_bands_of_metrics_stay_between_0_and_1():
         assert (min(heights), max(heights)) == pytest.approx(ends, abs=1e-3)
 
 
-def test_a_figure_is_written_in_the_format_of_its_suffix(tmp_path):
-    results = clickgym.Results.of_rows(frame_of({"a": [1, 2]}))
-    for name, beginning in {"a.pdf": b"%PDF", "a.svg": b"<?xml", "a.png": b"\x89PNG"}.items():
-        results.plot(tmp_path / name)
-        assert (tmp_path / name).read_bytes().startswith(beginning)
-
-
 def test_the_legend_is_in_the_order_of_the_lines(returned):
     """From the top at the end, as they leave the panel."""
     figure = returned.select(AGENTS[:3], ENVS[1:]).plot(measures=["regret"])

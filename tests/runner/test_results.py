@@ -21,8 +21,7 @@ from clickgym.envs.result import TIMED
 
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
 INSTANCES = ["yandex-9", "yandex-990"]
-LISTED = {"envs": ENVS, "agents": AGENTS, "instances": INSTANCES}
-ALL = LISTED | {"runs": 3}
+ALL = {"envs": ENVS, "agents": AGENTS, "instances": INSTANCES, "runs": 3}
 FIRST = {"envs": ENVS[:1], "agents": AGENTS[:1], "runs": 2, "instances": INSTANCES[:1]}
 pytestmark = [pytest.mark.uncompiled, pytest.mark.usefixtures("undrawn")]
 

@@ -18,19 +18,15 @@ TABLE += ["reference", "difference", "difference_ci95", "p", "reward", "reward_c
 TABLE += ["units", "over", "trained", "unrecorded", "reseeded", "ns_per_session", "engine"]
 
 
-def frame_of(regrets, env="E", instance="i", step=10, **facts):
+ABOUT = {"env": "E", "instance": "i", "sweep_seed": 0, "step": 10, "engine": "python"}
+ABOUT |= {"trained": 0, "unrecorded": 0, "reseeded": 0}
+ABOUT |= {"reward": 1.0, "clicks": 1, "seconds": 0.1}
+
+
+def frame_of(regrets, **facts):
     """A frame with nothing but regrets at a step, by agent."""
-    about = {"env": env, "instance": instance, "sweep_seed": 0, "step": step, "trained": 0}
-    about |= {
-        "unrecorded": 0,
-        "reseeded": 0,
-        "reward": 1.0,
-        "clicks": 1,
-        "engine": "python",
-        "seconds": 0.1,
-    }
     rows = [
-        {**about, "agent": agent, "run": run, "seed": run, "regret": r, **facts}
+        {**ABOUT, "agent": agent, "run": run, "seed": run, "regret": r, **facts}
         for agent, values in regrets.items()
         for run, r in enumerate(values)
     ]
@@ -63,16 +59,7 @@ def drawn():
         rows.append({"env": "single", "run": 0, "seed": 0, "agent": agent, "engine": engine})
         for row in rows:
             row.setdefault("regret", float(rng.normal(10 + shift, 2)))
-    about = {
-        "instance": "x",
-        "trained": 0,
-        "unrecorded": 0,
-        "reseeded": 0,
-        "step": 10,
-        "reward": 1.0,
-        "clicks": 1,
-    }
-    rows = [{**about, "seconds": 0.1, **row} for row in rows]
+    rows = [{**ABOUT, **row} for row in rows]
     return polars.DataFrame(rows, {**FACTS, **TOTALS, **TIMED})
 
 

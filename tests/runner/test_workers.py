@@ -85,13 +85,6 @@ def test_sessions_in_another_process_count_before_the_run_ends(write, monkeypatc
     assert re.fullmatch(r"clickgym: 0 of 1 runs, \d+ % of the sessions, about \d+ s left", line)
 
 
-@pytest.mark.slow
-def test_exit_in_a_worker(write):
-    agent = imported(write, "edited_agent", AGENT.replace("self.ranking\n", "exit(3)\n")).Forward
-    with pytest.raises(clickgym.AgentError, match="Forward in PBMRank-v0, step 1: SystemExit: 3"):
-        clickgym.sweep(["PBMRank-v0"], {"it": agent}, 50, 2, n_jobs=2)
-
-
 def test_lines_of_progress_tell_the_time_left(monkeypatch, capsys):
     """The first after ten seconds, also within a run, then one a minute, without the three seconds
     before the first session and the four in which one thread or two compiled. Two of the ten runs
@@ -118,38 +111,20 @@ def test_lines_of_progress_tell_the_time_left(monkeypatch, capsys):
 
 # -------------------------------------------------------------------- full disks and dying workers
 
-RUN = "run PBMRank-v0 --agents Random --horizon 100 --runs 2 --jobs 1 --out out"
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
 KILLED = """
-import os, signal
-import numpy as np
-from clickgym.agents import Agent
-
-class Victim(Agent):
-    def __init__(self, n_items, n_positions, *, seed=None):
-        self.items = np.arange(n_positions)
-
-    def rank(self, observation):
-        return self.items
-
-    def update(self, observation, ranking, clicks, reward):
         if not os.path.exists("spared"):
-            os.kill(os.getpid(), signal.{signal})
+            os.kill(os.getpid(), signal.SIGNAL)
 """
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("signal", ["SIGKILL", "SIGSEGV"])
-def test_a_worker_that_dies(here, signal):
+def test_a_worker_that_dies(tmp_path, monkeypatch, signal):
     """One line says so, and the sweep goes on."""
-    Path("victim.py").write_text(KILLED.format(signal=signal))
-    words = RUN.replace("Random", "Random victim:Victim").replace("2 --jobs 1", "4 --jobs 2")
+    monkeypatch.chdir(tmp_path)
+    killed = AGENT.replace("reward): ...", f"reward):{KILLED.replace('SIGNAL', signal)}")
+    Path("victim.py").write_text(f"import os, signal\n{killed}")
+    words = "run PBMRank-v0 -a Random victim:Forward --horizon 100 --runs 4 --jobs 2 --out out"
     command = [sys.executable, "-m", "clickgym", *words.split()]
     first = subprocess.run(command, capture_output=True, text=True, check=False)
     assert first.returncode == 1
