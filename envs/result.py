@@ -27,7 +27,7 @@ FACTS = {
 """The columns of rows that say what a run was; what is unknown, or does not apply, is null."""
 TOTALS = {"step": int, "regret": float, "reward": float, "clicks": int}
 """The columns of a run's checkpoints; further metrics follow."""
-TIMED = {"engine": str, "seconds": float}
+HOW_PLAYED = {"engine": str, "seconds": float}
 """The columns that may differ when a run is repeated."""
 
 
@@ -35,7 +35,7 @@ OWN_LOOP = "own loop"
 """The engine of a program that steps an environment, or a vector environment, itself."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Result:
     """The measurements of one run at its checkpoints.
 
@@ -106,13 +106,15 @@ def rows_of_runs(runs: Sequence[tuple[int | None, int, Result]]) -> polars.DataF
     """
     import polars  # data frames are slow to load
 
-    known = (vars(one) | {"sweep_seed": seed, "run": number} for seed, number, one in runs)
-    facts = [[of_run[name] for name in (*FACTS, *TIMED)] for of_run in known]
+    known = [vars(one) | {"sweep_seed": seed, "run": number} for seed, number, one in runs]
+    for of_run in known:
+        if (of_run["seed"] or 0) >= 2**63:  # the column has 64 bits
+            of_run["seed"] = None
+    facts = [[of_run[name] for name in (*FACTS, *HOW_PLAYED)] for of_run in known]
     totals = [[one.regret, one.reward, one.clicks, *one.metrics.values()] for *_, one in runs]
     measured = np.array(totals, np.float64).swapaxes(0, 1)
     steps, metrics = runs[0][-1].steps, [*runs[0][-1].metrics]
-    # Null where the seed of a single run does not fit into 64 bits.
-    about = polars.DataFrame(facts, {**FACTS, **TIMED}, orient="row", strict=False)
+    about = polars.DataFrame(facts, {**FACTS, **HOW_PLAYED}, orient="row")
     columns = zip(["regret", "reward", "clicks", *metrics], measured, strict=True)
     return (
         about[np.repeat(np.arange(len(runs)), len(steps))]
@@ -121,5 +123,5 @@ def rows_of_runs(runs: Sequence[tuple[int | None, int, Result]]) -> polars.DataF
         .with_columns(
             polars.col("regret", *metrics).fill_nan(None), polars.col("clicks").cast(polars.Int64)
         )
-        .select(*FACTS, *TOTALS, *metrics, *TIMED)
+        .select(*FACTS, *TOTALS, *metrics, *HOW_PLAYED)
     )

@@ -165,6 +165,10 @@ CALLS = {
     "takes a policy is stable_baselines3.PPO": lambda: agents.PPO("MlpPolicy", ClickEnv(MODEL)),
     r"checkpoints\[0\] is 10": lambda: run(batch_rank(), ClickEnv(MODEL), 9, checkpoints=[10]),
     "but the environment has 10": lambda: run(batch_rank(), "PBMRank-v0", 9),
+    "n_jobs is 0; expected a number of": lambda: short(["PBMRank-v0"], ["Random"], n_jobs=0),
+    "seed is 9223372036854775808; expected": lambda: short(["PBMRank-v0"], ["Random"], seed=2**63),
+    "UniRank: the run sets horizon": lambda: run("UniRank:horizon=9", "PBMRank-v0", 9),
+    "expected folders or results; got none": lambda: clickgym.Results([]),
     "expected a list of environments": lambda: short("PBMRank-v0", ["Random"]),
     "two instances have the same name": lambda: short(
         ["PBMRank-v0"], ["Random"], instances=["yandex-9", "yandex-9"]
@@ -215,6 +219,9 @@ CALLS = {
     "PBMEstimator is not fitted; call fit": lambda: logs.PBMEstimator().log_likelihood(LOG),
     "expected 2 or more, to hold some out": lambda: logs.fit_models(LOG[[0]], ["PBM"]),
     "has no rows": lambda: logs.read_log({name: [] for name in ROW}),
+    "item and query are both read from the column 'query'": lambda: logs.read_log(
+        ROW, columns={"item": "query"}
+    ),
     "the frame: no column topic": lambda: logs.read_log(ROW, columns={"query": "topic"}),
     "the first position is 2; expected 0 or 1": lambda: logs.read_log({**ROW, "query": ["q"]}),
     "items have features, which a click log": lambda: logs.record(

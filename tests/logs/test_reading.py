@@ -116,8 +116,9 @@ def test_what_is_written_is_read_back(tmp_path, ending):
         gzip.compress(LINES.encode()),
         # rows in any order, positions from 0, clicks as true and false
         HEAD + "s1,q,1,a,true\ns2,r,0,007,true\ns1,q,0,b,false\n",
+        LINES + "\r\n\n",
     ],
-    ids=["commas", "tabs", "semicolons", "gzip", "any order"],
+    ids=["commas", "tabs", "semicolons", "gzip", "any order", "empty lines at the end"],
 )
 def test_tables_as_text(log_file, content):
     assert rows(read_log(log_file("log.txt", content))) == ROWS

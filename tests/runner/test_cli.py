@@ -158,7 +158,7 @@ def test_ctrl_c_leaves_no_traceback(tmp_path):
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=600)
     assert process.returncode == 130, err
-    _, line = err.splitlines()
+    *_, line = err.splitlines()
     assert line.startswith("clickgym: stopped")
     assert "0 of 2 runs" in line
     assert sorted(os.listdir(tmp_path / "out")) == ["config.json", "runs"]

@@ -4,10 +4,12 @@ not asked for or unknown.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+from polars.testing import assert_frame_equal
 
 import clickgym
 from clickgym.agents import Agent, Oracle
@@ -218,6 +220,20 @@ def test_an_agent_that_cannot_rank_held_out_queries(tmp_path):
         with pytest.raises(error, match=message):
             clickgym.sweep(["ContextualDBNRank-v0"], {"PDGD": "PDGD", "mine": agent}, **judged)
         assert (tmp_path / "out").exists() == (agent is Repeats)
+
+
+def test_a_metric_of_ones_own_in_a_later_process(tmp_path, monkeypatch):
+    """Its module is not imported there; a metric cannot have the name of a column."""
+    monkeypatch.setitem(METRICS, "clicked", METRICS["any_click"])
+    monkeypatch.setitem(METRICS, "step", METRICS["any_click"])
+    sweep = partial(clickgym.sweep, ["CMRank-v0"], ["Random"], 100, 2, n_jobs=1)
+    table = sweep(metrics=["clicked"], out=tmp_path / "out").table()
+    monkeypatch.delitem(METRICS, "clicked")
+    later = clickgym.Results(tmp_path / "out")
+    assert_frame_equal(later.table(), table)
+    later.report(tmp_path / "again")
+    with pytest.raises(ValueError, match="the metric 'step' has the name of a column"):
+        sweep(metrics=["step"])
 
 
 def test_metrics_in_a_sweep(tmp_path):

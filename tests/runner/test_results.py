@@ -17,7 +17,7 @@ from polars.testing import assert_frame_equal
 import clickgym
 from clickgym.agents import EpsilonGreedy
 from clickgym.envs import load_instance
-from clickgym.envs.result import TIMED
+from clickgym.envs.result import HOW_PLAYED
 
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
 INSTANCES = ["yandex-9", "yandex-990"]
@@ -78,7 +78,7 @@ def test_grown_folder_equals_one_sweep(whole, tmp_path, played, key):
     assert played.count == 24
     assert_frame_equal(numbers(tmp_path), numbers(whole))
     assert_frame_equal(
-        polars.read_parquet(tmp_path / "results.parquet").drop(TIMED), numbers(whole)
+        polars.read_parquet(tmp_path / "results.parquet").drop(HOW_PLAYED), numbers(whole)
     )
     assert {path.name for path in tmp_path.iterdir()} == {
         *("config.json", "runs", "results.parquet", "summary.csv", "regret.png", "regret.svg")
@@ -181,6 +181,14 @@ def test_line_that_is_cut_short_is_played_again(whole, tmp_path, played):
     assert numbers(folder).filter(step=300).height == 23
     assert_frame_equal(sweep(folder), numbers(whole))
     assert played.count == 1
+
+
+def test_runs_of_other_fields_are_named_in_a_line(whole, tmp_path):
+    folder = shutil.copytree(whole, tmp_path / "out")
+    [file] = files_of(folder)
+    file.write_text(file.read_text().replace('"engine"', '"motor"'))
+    with pytest.raises(ValueError, match=f"{file} is not a file of runs of this version"):
+        clickgym.Results(folder)
 
 
 def test_a_report_joins_folders(whole, tmp_path, printed):

@@ -75,6 +75,12 @@ def test_a_run_is_repeated_by_its_seed(engine):
     assert_frame_equal(still, fixed)
 
 
+def test_a_seed_of_more_than_64_bits_is_null_in_the_rows():
+    result = clickgym.run("Random", "PBMRank-v0", 9, seed=2**200)
+    assert result.seed == 2**200
+    assert result.to_frame()["seed"].null_count() == 9
+
+
 # ----------------------------------------------------------------------------------------- resuming
 
 

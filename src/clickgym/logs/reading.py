@@ -6,6 +6,7 @@ import gzip
 import warnings
 from collections.abc import Mapping, Sequence
 from glob import glob
+from itertools import combinations
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any
@@ -72,14 +73,13 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
     names = {role: role for role in ROLES}
     for role, column in (columns or {}).items():
         names[check_choice("column", role, ROLES)] = column
+    for one, other in combinations(names, 2):
+        if names[one] == names[other]:
+            raise ValueError(f"{one} and {other} are both read from the column {names[one]!r}")
     if isinstance(source, str | PathLike) or is_sequence(source):
         name = log_name(source)
         sources: Any = source if is_sequence(source) else [source]
-        files = [
-            Path(file)
-            for one in sources
-            for file in sorted(glob(str(one), recursive=True)) or [str(one)]
-        ]
+        files = [file for one in sources for file in _files_of(str(one))]
         tables = [_rows_of_file(file, names) for file in files]
         without = [file for file, one in zip(files, tables, strict=True) if "query" not in one]
         if 0 < len(without) < len(files):
@@ -106,6 +106,12 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
         )
         rows = rows.with_columns(query=pl.lit("all"))
     return _log_of(name, rows)
+
+
+def _files_of(name: str) -> list[Path]:
+    """Return a file, or the files of a glob. A file may have brackets in its name."""
+    matches = [] if Path(name).exists() else sorted(glob(name, recursive=True))
+    return [Path(match) for match in matches] or [Path(name)]
 
 
 def log_name(source: Any) -> str:
@@ -158,10 +164,10 @@ def _lines(path: Path, names: Mapping[str, str]) -> tuple[list[str], pl.DataFram
             a quotation does not end.
     """
     with open_unzipped(path) as file:
-        content = file.read()
+        content = file.read().rstrip(b"\r\n")  # many programs end a file with an empty line
     head = content[: content.find(b"\n")]
     separator = max(",\t;|", key=lambda mark: head.count(mark.encode()))
-    n_lines = content.count(b"\n") + (not content.endswith(b"\n")) - 1  # below the first
+    n_lines = content.count(b"\n")  # below the first
     try:
         table = pl.scan_csv(content, separator=separator, infer_schema=False)
         found, rows = _columns(table, names)

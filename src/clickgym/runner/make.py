@@ -420,7 +420,9 @@ def make_agent(
     passed = {**passed, **hyperparameters}
     name = maker_name(maker)
     for key in passed:
-        if key in SET_BY_THE_RUN or not accepts(maker, key):
+        if key in SET_BY_THE_RUN:
+            raise TypeError(f"{name}: the run sets {key}; leave it out")
+        if not accepts(maker, key):
             names = [other for other in parameters_of(maker) if other not in SET_BY_THE_RUN]
             raise TypeError(f"{name}: " + unknown_message("hyper-parameter", key, names))
     filled_in = {  # copied, because an agent may write into its arguments

@@ -21,7 +21,7 @@ from ..core.checks import (
     is_sequence,
 )
 from ..core.files import make_folder, parquet, write_whole
-from ..envs.result import TIMED, Result
+from ..envs.result import HOW_PLAYED, Result
 from .store import Config, LabelColumn, read_folder, rows_of_sweep
 from .summaries import IS_OWN, RUN, final_table, metrics_of
 
@@ -110,7 +110,7 @@ class Results:
         """The measurements: `rows` without engine and seconds. On every x86-64 processor tried,
         clicks and rewards are equal, and regret is equal to twelve digits.
         """
-        return self.rows.drop(TIMED)
+        return self.rows.drop(HOW_PLAYED)
 
     @property
     def horizon(self) -> int:
@@ -400,14 +400,16 @@ def _join(parts: Sequence[ResultsLike]) -> tuple[polars.DataFrame, list[Config]]
     for (first, one), (second, other) in combinations(unlike.values(), 2):
         if fault := one.difference(other):
             raise ValueError(f"{second} cannot be shown with {first}: {fault}")
+    if not parts:
+        raise ValueError("expected folders or results; got none")
     if not frames:
         raise ValueError(f"{', '.join(map(str, parts))} hold no finished run yet")
     each = polars.struct("env", "instance", "agent", "run")
     frames = [rows.with_columns(begins=each.rle_id().diff().fill_null(1) > 0) for rows in frames]
-    rows = polars.concat(frames, how="diagonal").select(polars.exclude(TIMED), *TIMED)
+    rows = polars.concat(frames, how="diagonal").select(polars.exclude(HOW_PLAYED), *HOW_PLAYED)
     is_single = col("sweep_seed").is_null()
     # A run that several folders have, with the same numbers, counts once.
-    measured = polars.struct(polars.exclude("run", "sweep_seed", "begins", *TIMED))
+    measured = polars.struct(polars.exclude("run", "sweep_seed", "begins", *HOW_PLAYED))
     rows = rows.filter(is_single | measured.is_first_distinct())
     # Single runs are numbered in their order.
     number = col("begins").cum_sum().over("env", "instance", "agent").cast(polars.Int64) - 1

@@ -21,7 +21,15 @@ import polars
 
 from ..core.checks import short_repr
 from ..core.compiling import numba
-from ..core.files import FORMAT, append, check_format, make_folder, read_json, write_whole
+from ..core.files import (
+    FORMAT,
+    append,
+    check_format,
+    make_folder,
+    one_line_errors,
+    read_json,
+    write_whole,
+)
 from ..envs.result import Result, rows_of_runs
 from .meaning import Meaning
 
@@ -235,22 +243,24 @@ def read_folder(folder: Path) -> tuple[Config, FinishedRuns]:
     return config, read_runs(folder, config)
 
 
-TOTALS = ("regret", "reward", "clicks")
-
-
 def read_runs(folder: Path, config: Config) -> FinishedRuns:
-    """The finished runs of a folder."""
+    """The finished runs of a folder.
+
+    Raises:
+        ValueError: a file has a run that this version cannot read.
+    """
     runs, steps = FinishedRuns(), np.array(config.checkpoints)
     for file in sorted((folder / RUNS).glob("[!.]*.jsonl")):
         for line in file.read_bytes().splitlines():
             try:
                 number, run = json.loads(line)
-                run |= {name: np.array(run[name]) for name in TOTALS}
+            except ValueError:  # the line was cut short, and its run is played again
+                continue
+            with one_line_errors(file, "is not a file of runs of this version", "remove it"):
+                run |= {name: np.array(run[name]) for name in ("regret", "reward", "clicks")}
                 metrics = {name: np.array(run["metrics"][name]) for name in config.metrics}
                 result = Result(**run | {"steps": steps, "metrics": metrics})
                 runs[result.env, result.instance, result.agent, number] = result
-            except (ValueError, TypeError, KeyError):  # it was cut short
-                continue
     return runs
 
 

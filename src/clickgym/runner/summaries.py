@@ -16,12 +16,12 @@ from polars import col
 
 from ..agents import FrozenPolicy
 from ..core.statistics import half_width, holm, p_value
-from ..envs.result import FACTS, OWN_LOOP, TIMED, TOTALS
+from ..envs.result import FACTS, HOW_PLAYED, OWN_LOOP, TOTALS
 from .play.metrics import is_sum
 from .play.play_run import ENGINES
 
-FIXED = (*FACTS, *TOTALS, *TIMED)
-"""The columns that all rows have; further metrics stand before `TIMED`."""
+FIXED = (*FACTS, *TOTALS, *HOW_PLAYED)
+"""The columns that all rows have; further metrics stand before `HOW_PLAYED`."""
 UNIT = ("over", "unit")
 """The columns that `with_units` adds."""
 RUN = ("env", "instance", "agent", "sweep_seed", "run")

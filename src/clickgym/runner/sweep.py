@@ -21,7 +21,7 @@ from joblib.parallel import LokyBackend, get_active_backend
 from numpy.typing import ArrayLike, NDArray
 
 from ..agents.agent import UnsuitedError
-from ..core.checks import check_count, check_horizon, check_path, check_seed
+from ..core.checks import check_count, check_horizon, check_path, is_integer, value_error
 from ..core.errors import WorkerError
 from ..envs import ClickEnv, UserModel
 from ..envs.any_env import sizes_of, user_model_of
@@ -138,8 +138,11 @@ def sweep(
     """
     # An agent may change the working folder.
     folder = None if out is None else check_path("out", out).absolute()
-    horizon, runs, seed = check_horizon(horizon), check_count("runs", runs), check_seed(seed)
+    horizon, runs = check_horizon(horizon), check_count("runs", runs)
+    seed = check_count("seed", seed, 0, 2**63 - 1)  # a column of the results has 64 bits
     metrics, steps = Metrics(metrics).names, checkpoint_steps(horizon, checkpoints).tolist()
+    if n_jobs == 0 or not (n_jobs is None or is_integer(n_jobs)):
+        raise value_error("n_jobs", n_jobs, "a number of workers, or -1 for all processors")
     envs, agents = by_label("environment", envs), by_label("agent", agents)
     plans = _make_plans(envs, agents, instances, horizon, runs, metrics, engine)
     env_of = {plan.cell.env: plan.env for plan in plans}
@@ -166,7 +169,7 @@ def sweep(
     def finished_text() -> str:
         return f"{sum(key in finished for key in keys)} of {len(keys)} runs"
 
-    if folder is not None and progress:
+    if progress and any(key in finished for key in keys):
         say_resumed(out, finished_text())
     with resumable(out, finished_text):
         _play_missing(plans, config, finished, folder, n_jobs, progress=progress)

@@ -46,7 +46,7 @@ def _kind(word: str) -> str:
     """Return the kind whose name starts with a word, such as ``env``, ``envs`` or
     ``environment``.
     """
-    beginning = word.rstrip("s")
+    beginning = word.removesuffix("s")
     return next((kind for kind in KINDS if kind.startswith(beginning)), "") or check_choice(
         "kind", word, KINDS
     )

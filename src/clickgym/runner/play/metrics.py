@@ -27,9 +27,13 @@ from ...core.sums import weighted_sums
 from ...envs import ClickEnv, ClickVectorEnv
 from ...envs.any_env import user_model_of
 from ...envs.meter import N_TOTALS, Meter
+from ...envs.result import FACTS, HOW_PLAYED, TOTALS
 from .run_errors import agent_error
 
 Env = ClickEnv | ClickVectorEnv
+
+COLUMNS = {*FACTS, *TOTALS, *HOW_PLAYED, "unit", "over"}
+"""The columns of results and of their summaries, which are not names of metrics."""
 
 
 class Metric(NamedTuple):
@@ -226,8 +230,10 @@ def metric_of(name: str) -> Metric:
 
 
 def is_sum(name: str) -> bool:
-    """Whether a metric of results is a running sum over the sessions."""
-    return metric_of(name).kernel is not None
+    """Whether a metric of results is a running sum over the sessions; a metric of your own is one,
+    also where its module is not imported.
+    """
+    return name.partition("@")[0] != "held_out_ndcg"
 
 
 @cache
@@ -263,11 +269,17 @@ class Metrics:
         seconds: how long it took to measure them.
 
     Raises:
-        ValueError: on an unknown name, or one named twice.
+        ValueError: on an unknown name, one named twice, or the name of a column of the results.
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self.names = check_labels("metrics", names)
+        for name in self.names:
+            if name in COLUMNS:
+                raise ValueError(
+                    f"the metric {name!r} has the name of a column of the results; add it to "
+                    "METRICS under another name"
+                )
         self._metrics = {name: metric_of(name) for name in self.names}
         self.summed = tuple(name for name, metric in self._metrics.items() if metric.kernel)
         self.held_out: dict[str, list[float]] = {

@@ -47,6 +47,8 @@ FLOOR = 1e-3
 """Regret below this value is not drawn on a logarithmic axis: it is rounding error, or the
 Oracle's.
 """
+SHARES = ("any_click", "violations", "ndcg", "held_out_ndcg")
+"""Metrics between 0 and 1, and so are their bands; named by what stands before ``@``."""
 OWN_USERS = "custom"
 """The instance of click models of one's own, which tells a reader nothing."""
 FILES: dict[Any, Any] = {"svg.hashsalt": "clickgym", "pdf.fonttype": 42, "ps.fonttype": 42}
@@ -261,8 +263,8 @@ def _draw(
             look |= {"marker": "o", "clip_on": False}
         [lines[agent]] = axes.plot(step, mean, label=manner.text(agent), **look)
         low, high = np.maximum(mean - half, floor), mean + half
-        if not is_regret and manner.reference is None and 0 <= mean.min() <= mean.max() <= 1:
-            low, high = np.clip([low, high], 0.0, 1.0)  # metrics are shares, and so is their band
+        if measure.partition("@")[0] in SHARES and manner.reference is None:
+            low, high = np.clip([low, high], 0.0, 1.0)
         axes.fill_between(step, low, high, color=look["color"], alpha=0.2, linewidth=0)
     missing = [name for name in curves["agent"].unique(maintain_order=True) if name not in agents]
     if missing:
