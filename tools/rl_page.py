@@ -122,7 +122,7 @@ def searched(env: str) -> polars.DataFrame:
 
 def search_table(env: str) -> Rows:
     """Return the shares of the settings that played both instances of a search."""
-    rows = [["agent", "first", "second", "mean"]]
+    rows = [["agent", "first run", "second run", "mean"]]
     for _, agent, *shares in searched(env).drop_nulls().sort("algorithm", "mean").iter_rows():
         rows.append([f"`{agent}`", *map(number, shares)])
     return rows
@@ -154,7 +154,7 @@ def plain_table() -> Rows:
 
 def defaults_table() -> Rows:
     """Return the defaults of the learners."""
-    rows = [["name", "actions", "defaults", "where items have features"]]
+    rows = [["name", "actions", "defaults", "defaults that differ if items have features"]]
     for name, agent in AGENTS.items():
         if issubclass(agent, Learner):
             discount = {"gamma": float(agent.actions == "items")}
