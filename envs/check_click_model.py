@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import short_repr
+from ..core.checks import is_integer, short_repr
 from ..core.errors import Fault, expect, kernels_in_python
 from ..core.kernels import entry, uncompiled
 from .click_env import ClickEnv
@@ -81,6 +81,10 @@ def _draw_checked_model(model_class: type[ClickModel], n_items: int, n_positions
     model = draw_model(model_class, {}, n_items, n_positions, seed=0)
     made, sizes = (model.n_items, model.n_positions), (n_items, n_positions)
     expect(made == sizes, f"n_items, n_positions are {made}; expected {sizes}")
+    is_number = is_integer(model.n_uniforms)
+    expect(
+        is_number, f"n_uniforms is {short_repr(model.n_uniforms)}; expected a number (@property)"
+    )
     return model
 
 

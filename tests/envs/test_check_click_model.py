@@ -85,10 +85,16 @@ class WrongExamination(PositionBasedModel):
         return self.examination / 2
 
 
+class CountsByMethod(PositionBasedModel):
+    def n_uniforms(self):
+        return self.n_positions
+
+
 LINE = sample_too_far.__code__.co_firstlineno + 2
 FAULTS = {
     ReturnsNoPlace: "sample returned None; expected a position or -1",
     WritesTooFar: f"IndexError: .*test_check_click_model.py:{LINE} in sample_too_far: ",
+    CountsByMethod: "n_uniforms is <bound method ",
     ForgetsExamined: "clicks or examined is not 0 or 1 at every",
     WrongMarginals: r"the click probability of \[2, 0, 3\] is ",
     ExpectsAnyClickLess: "for any_click, cutoff 2 the expectation is ",

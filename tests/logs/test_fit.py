@@ -10,6 +10,7 @@ from clickgym.envs import PositionBasedModel, load_instance
 from clickgym.logs import (
     ClickLog,
     PBMEstimator,
+    check_models,
     fit_models,
     read_log,
     write_tidy,
@@ -197,9 +198,9 @@ def test_clicks_of_one_query_compare_no_positions_of_another():
     assert positions_apart(log) == [[1], [2]]
 
 
-def test_a_log_that_does_not_tell_positions_apart_is_cautioned(tmp_path, printed):
-    """As an agent leaves it that has found its list: in three of a hundred sessions it shows a
-    random one, which tells enough, or in none.
+def test_cautions_about_a_log(tmp_path, printed):
+    """An agent that has found its list shows a random one in three of a hundred sessions, which
+    tells positions apart, or in none. Or the sessions without a click are missing.
     """
     rng = np.random.default_rng(0)
     lists = rng.permuted(np.tile(np.arange(6), (20_000, 1)), axis=1)[:, :4]
@@ -209,3 +210,6 @@ def test_a_log_that_does_not_tell_positions_apart_is_cautioned(tmp_path, printed
         words = ["fit", str(tmp_path / "log.parquet"), "--model", "PBM"]
         text = " ".join(printed([*words, "--out", str(tmp_path / "q.json")]).split())
         assert ("positions: 1, 2 | 3, 4" in text) != is_told
+        assert "every session has a click" not in text
+    clicked = log[log.clicks.any(axis=1)]
+    assert "every session has a click" in check_models(clicked, ["PBM"]).sentence

@@ -21,7 +21,7 @@ from ..core.checks import check_choice, check_kind, check_labels
 from .estimation.counting import unique_rows
 from .estimation.em import fit_quietly
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator
-from .fitting import caution_of_positions
+from .fitting import cautions
 from .log import ClickLog
 
 MODELS = ("CM", "DCM", "PBM", "UBM", "DBN", "CCM")
@@ -139,7 +139,7 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
     )
     basis = f"{n_lists:,} lists of {len(labels):,} queries, each left out once"
     verdict, sentence = _verdict(table, basis)
-    return Simulability(table, verdict, f"{sentence} {caution_of_positions(log)}".strip())
+    return Simulability(table, verdict, f"{sentence} {cautions(log)}".strip())
 
 
 def _rounds(queries: Indices, counts: Indices) -> Indices:

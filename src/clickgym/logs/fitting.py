@@ -199,14 +199,21 @@ def positions_apart(log: ClickLog) -> list[list[int]]:
     return [(np.flatnonzero(group == number) + 1).tolist() for number in range(n_groups)]
 
 
-def caution_of_positions(log: ClickLog) -> str:
-    """Return a sentence on positions that the log does not compare; empty if it compares all."""
-    groups = positions_apart(log)
-    if len(groups) == 1:
-        return ""
-    words = " | ".join(", ".join(map(str, group)) for group in groups)
-    return (
-        "Caution: hardly any item was clicked in more than one of these groups of positions: "
-        f"{words}. Which items are better across groups is therefore only an assumption of the "
-        "click model. Show items in random order in 5 % of the sessions."
-    )
+def cautions(log: ClickLog) -> str:
+    """Return sentences on positions that the log does not compare, and on sessions without a click
+    that it may lack; empty if there is no reason for either.
+    """
+    sentences, groups = [], positions_apart(log)
+    if len(groups) > 1:
+        words = " | ".join(", ".join(map(str, group)) for group in groups)
+        sentences.append(
+            "Caution: hardly any item was clicked in more than one of these groups of positions: "
+            f"{words}. Which items are better across groups is therefore only an assumption of the "
+            "click model. Show items in random order in 5 % of the sessions."
+        )
+    if log.clicks.any(axis=1).all():
+        sentences.append(
+            "Caution: every session has a click. If the sessions without a click were left out of "
+            "the log, all estimates are too high, and the wrong click model may fit best."
+        )
+    return " ".join(sentences)

@@ -19,7 +19,7 @@ from ...envs import MAX_SEARCH, ClickModel, Instance
 from ...runner.console import Column, announce_compiling, errors, output, print_table, say
 from ..estimation.em import ConvergenceWarning
 from ..estimation.estimator import MODEL_ESTIMATORS
-from ..fitting import Fitted, caution_of_positions, fit_models
+from ..fitting import Fitted, cautions, fit_models
 from ..reading import log_name
 from .options import ColumnNames, LogFiles, sessions_of
 
@@ -110,7 +110,7 @@ def fit(
     )
     console.print(Text(command), soft_wrap=True)  # so that it can be pasted
     console.print()
-    if caution := caution_of_positions(sessions):
+    if caution := cautions(sessions):
         say(console, caution)
     n_train, n_test = len(fitted.train), len(fitted.test)
     title = (

@@ -42,6 +42,10 @@ def show(
     console.print(text, markup=False, highlight=False)
 
 
+DEFAULTS = {"defaults": "Defaults", "with_features": "Other defaults where items have features"}
+"""The attributes of RL algorithms that have hyper-parameters, and how these are announced."""
+
+
 def text_of(name: str) -> str:
     """The description of a name.
 
@@ -70,8 +74,11 @@ def text_of(name: str) -> str:
             text,
             *(f"{base.__name__}\n{_docstring_of(base)}" for base in bases),
         ]
-        settings = [getattr(agent, name, {}) for name in ("defaults", "with_features")]
-        return "\n\n".join([*texts, *map(repr, filter(None, settings))])
+        for attribute, heading in DEFAULTS.items():
+            if values := getattr(agent, attribute, None):
+                settings = ", ".join(f"{name}={value!r}" for name, value in values.items())
+                texts.append(f"{heading}: {settings}")
+        return "\n\n".join(texts)
     names = [*AGENTS, *ENVIRONMENTS, *list_instances(), *METRICS]
     raise ValueError(unknown_message("name", name, names))
 

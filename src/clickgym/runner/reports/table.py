@@ -255,6 +255,18 @@ def notes_on_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
         )
 
 
+SOURCES = {
+    "examination": "how often each position is looked at",
+    "browsing": "how often each position is looked at, given the last click above it",
+    "termination_order": "which positions end a session most often",
+    "initial_ranking": "the production list",
+    "optimal_ranking": "the best list",
+    "mean_sessions": "how long users stay",
+    "click_rewards": "what a click is worth",
+}
+"""What an agent may be told, by the sources that `Agent.requires` names."""
+
+
 def notes_on_knowledge(results: Results) -> Iterator[str]:
     """Say what agents were told besides clicks (if their classes can be imported), what they had
     learned before, and what was not recorded.
@@ -264,9 +276,8 @@ def notes_on_knowledge(results: Results) -> Iterator[str]:
         maker: Any = None
         with suppress(Exception):  # a user's module may be gone, or fail
             maker, _ = resolve_agent(results.spec("agent", label))
-        names = [name for name in requirements(maker) if name != "ranking"]  # of baselines
-        if names:
-            given.append(f"{label} was told {', '.join(names)}")
+        if names := [SOURCES.get(source, source) for source in requirements(maker).values()]:
+            given.append(f"{label} was told {' and '.join(names)}")
     if given:
         yield f"Besides clicks, {'; '.join(given)}."
     for agent, texts in remarks(results.rows).items():
