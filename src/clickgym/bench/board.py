@@ -17,10 +17,12 @@ from .score import Anchor, Scores, Summary, is_scored, scores_of, summarize
 from .tasks import ABILITIES, ScoredTask, all_tasks
 
 DATA = Path(__file__).parent / "data"
-"""A file of each agent, and ``anchors.parquet``, from ``anchor_runs``."""
+"""The folder of one results file for each agent, and of ``anchors.parquet``, which is computed from
+the runs in ``anchor_runs``.
+"""
 OURS = [agent.__name__ for agent in FAMILIES["our own"]]
-"""Our own agents, which are neither anchors nor recommended: the score 1 belongs to an agent that
-others published.
+"""clickgym's own agents. They are neither anchors nor recommended, so the score 1 always belongs to
+an agent that others published.
 """
 HEADER = ("agent", "requires", "score", "95 % interval", "worst run", "µs per session")
 ENDS = ("best at", "worst at")
@@ -31,10 +33,10 @@ class Line(NamedTuple):
     """An agent on the board.
 
     Attributes:
-        agent: its name.
-        requires: what it is told besides clicks.
-        scores: of its runs.
-        seconds_per_session: on average over `timed_tasks`.
+        agent: the agent's name.
+        requires: what the agent is told besides clicks.
+        scores: the scores of the agent's runs.
+        seconds_per_session: the average time over `timed_tasks`.
     """
 
     agent: str
@@ -62,7 +64,7 @@ class Line(NamedTuple):
         return summaries
 
     def board_row(self, tasks: Sequence[ScoredTask]) -> list[str]:
-        """Return the agent's row of a board over some tasks, of which it played at least half."""
+        """Return the agent's row on a board over some tasks; it must have played half of them."""
         summary = summarize(self.scores, tasks)
         micros = 1e6 * self.seconds_per_session
         time = f"{micros:.2g}" if micros < 10 else f"{micros:,.0f}"
@@ -75,7 +77,7 @@ class Line(NamedTuple):
 
 
 def requirements_text(agent: AgentLike) -> str:
-    """Say in words what an agent is given besides clicks."""
+    """Return, in words, what an agent is told besides clicks."""
     maker, _ = resolve_agent(agent)
     observed = [size.removeprefix("n_") for size in observed_sizes(maker)]
     names = [name.replace("_", " ") for name in (*requirements(maker), *observed)]
@@ -84,7 +86,7 @@ def requirements_text(agent: AgentLike) -> str:
 
 @cache
 def anchors() -> dict[str, Anchor]:
-    """The anchors of each task by its name."""
+    """The anchors of each task, by the task's name."""
     table, _ = read_results(DATA / "anchors.parquet")
     columns = table.select("task", "random", "best", "agent")
     return {task: Anchor(*values) for task, *values in columns.iter_rows()}
@@ -94,7 +96,7 @@ def scored_tasks(features: bool | None = None, ability: str | None = None) -> li
     """The tasks whose anchors differ enough.
 
     Args:
-        features: only tasks with features, or only those without.
+        features: True for only the tasks with features, False for only the tasks without.
         ability: only tasks of this ability.
     """
     return [
@@ -107,7 +109,7 @@ def scored_tasks(features: bool | None = None, ability: str | None = None) -> li
 
 
 def line_of(agent: str, requires: str, table: polars.DataFrame) -> Line:
-    """The line of an agent, from the table of `play_tasks`."""
+    """The line of an agent, from the table that `play_tasks` returned."""
     horizons = {task.name: task.horizon for task in timed_tasks(table)}
     timed = table.filter(polars.col("task").is_in(list(horizons)))
     mean: Any = (timed["seconds"] / timed["task"].replace_strict(horizons)).mean()
@@ -115,7 +117,7 @@ def line_of(agent: str, requires: str, table: polars.DataFrame) -> Line:
 
 
 def timed_tasks(table: polars.DataFrame) -> list[ScoredTask]:
-    """The tasks on which an agent is timed: those of the first ability that it plays."""
+    """The tasks on which an agent is timed: the tasks that it played of its first ability."""
     played = set(table["task"])
     tasks = [task for task in all_tasks() if task.name in played]
     return [task for task in tasks if task.ability == tasks[0].ability]
@@ -132,11 +134,11 @@ def published_lines() -> list[Line]:
 def board(
     lines: Sequence[Line], features: bool = False, ability: str | None = None
 ) -> list[list[str]]:
-    """A table of the board, the best agents first; those without a score are left out.
+    """A table of the board, best agents first; agents without a score are left out.
 
     Args:
         lines: the agents.
-        features: the table of agents that rank by features, or that of all others.
+        features: True for the tasks with features, False for the tasks without.
         ability: only tasks of this ability.
     """
     tasks = scored_tasks(features, ability)
@@ -155,7 +157,7 @@ def line_file(folder: Path, agent: str) -> Path:
 def save_line(
     folder: Path, agent: str, requires: str, table: polars.DataFrame, made: dict[str, Any]
 ) -> Path:
-    """Write the file of an agent, by which it enters the board."""
+    """Write the results file with which an agent enters the board, and return its path."""
     path = line_file(folder, agent)
     write_results(path, table, {"agent": agent, "requires": requires, **made})
     return path

@@ -83,7 +83,7 @@ def bench(
     continues where it stopped. If you have changed the agent since, delete the folder first. Once
     all tasks are finished, the same command runs them all again.
     """
-    # Before abilities are looked up: the agent's module may add one.
+    # The agent is imported before the ability is checked, because its module may add an ability.
     required = "" if agent is None else requirements_text(agent)
     if ability is not None:
         check_choice("ability", ability, ABILITIES)
@@ -114,7 +114,7 @@ def bench(
     command = f"clickgym bench {label}{' --quick' if quick else ''}"
     made = {"command": command, "clickgym": version("clickgym")}
     path = save_line(out, label, required, table, made)
-    rmtree(plays)  # the next play may be of another version of the agent
+    rmtree(plays)  # the next command may run another version of the agent
     _print_line(line, quick)
     alike = {task.ability for task in wanted if task.has_features == tasks[0].has_features}
     if left := alike - {task.ability for task in tasks}:
@@ -127,7 +127,7 @@ def bench(
 
 
 def _print(title: str, table: list[list[str]], left: tuple[str, ...] = ("agent",)) -> None:
-    """Print a table, numbers to the right."""
+    """Print a table; all columns but those in ``left`` are right-aligned."""
     header, *rows = table
     columns = [Column(name, right=name not in left) for name in header]
     print_table(output(), columns, rows, title=title)
@@ -147,7 +147,9 @@ def _print_boards(lines: list[Line], ability: str | None) -> None:
 
 
 def _print_line(line: Line, quick: bool) -> None:
-    """The scores of an agent in each ability, beside the best published agent in the same tasks."""
+    """Print an agent's score in each ability next to the best published agent's score in the same
+    tasks.
+    """
     tasks = [task for task in all_tasks() if task.name in line.scores]
     named = AGENTS.keys() - {line.agent, *OURS}
     others = {one.agent: one.abilities(tasks) for one in published_lines() if one.agent in named}

@@ -1,4 +1,4 @@
-"""Runs of the scorecard's tasks, and the knowledge that an agent gets before its first session."""
+"""Runs of the scorecard's tasks, and what an agent is told before its first session."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from .result_files import read_results, write_results
 from .tasks import ScoredTask
 
 ANCHOR_SEED = 1
-"""The seed of the runs that make the anchors; the runs of the board have seed 0."""
+"""The seed of the runs from which the anchors are computed; the runs of the board have seed 0."""
 RANDOM_LISTS = 200
 
 
 def make_informed_agent(agent: AgentLike, env: gym.Env, horizon: int, seed: int) -> Any:
-    """Make an agent for the first session. An agent that requires the examination of positions,
-    where the environment does not have it, gets the users' examination, if they stay and have no
-    memory.
+    """Make an agent. An agent that requires examination probabilities, and was given none, is told
+    those that `examination` returns. Environments whose items or users' states change between
+    sessions have none.
     """
     known, (maker, passed) = {}, resolve_agent(agent)
     stay = hasattr(getattr(env.unwrapped, "model", None), "epochs")
@@ -47,8 +47,8 @@ def make_informed_agent(agent: AgentLike, env: gym.Env, horizon: int, seed: int)
 
 
 def examination(env: gym.Env) -> NDArray[np.float64]:
-    """Return the examination probability of each position: the model's, or the average over random
-    lists where it depends on the items.
+    """Return the examination probability of each position. Where this probability depends on the
+    items shown, return its average over random lists.
     """
     model: Any = env.unwrapped.model.epochs[0]  # type: ignore[attr-defined]
     weights = model.position_weights()
@@ -62,9 +62,9 @@ def examination(env: gym.Env) -> NDArray[np.float64]:
 def playable_tasks(agent: AgentLike, tasks: Iterable[ScoredTask]) -> list[ScoredTask]:
     """The tasks that an agent can play.
 
-    Only agents that rank by features, learners and random lists play tasks whose candidates have
-    features; an agent that needs what the environment does not know does not play. Other errors of
-    an agent are raised.
+    Agents that rank by features play only tasks with features, and other agents only tasks without;
+    RL algorithms and `Random` play both kinds. An agent does not play a task whose environment
+    lacks what the agent requires. Any other error of an agent is raised.
     """
     maker: Any = resolve_agent(agent)[0]
     by_features = "n_features" in observed_sizes(maker)
@@ -96,13 +96,13 @@ def play_tasks(
 
     Args:
         agent: as `clickgym.run` takes it.
-        tasks: that it can play.
-        runs: of each.
-        out: a folder for these tasks, runs and this agent, with a file of each task that is
-            finished; the same call resumes.
-        seed: of all runs.
-        n_jobs: workers: threads for compiled agents, else processes.
-        watch: iterates over the tables of the tasks as they are finished.
+        tasks: tasks that the agent can play.
+        runs: the number of runs of each task.
+        out: a folder for this agent, these tasks and this number of runs. It holds one file for
+            each finished task, so that the same call can resume.
+        seed: the seed of all runs.
+        n_jobs: the number of workers: threads for compiled agents, processes for others.
+        watch: wraps the iterator over the tables of finished tasks, for example in a progress bar.
 
     Returns:
         One row for each task and run: ``task``, ``run``, ``loss`` and ``seconds``.
@@ -128,10 +128,10 @@ def play_tasks(
 def play_task(
     agent: AgentLike, task: ScoredTask, runs: int, seed: int, file: Path
 ) -> polars.DataFrame:
-    """Play the runs of a task, or read them if they are there.
+    """Play the runs of a task, or load them if they are already saved.
 
-    The seeds of a run depend on the name of the task and the number of the run, so that all agents
-    meet the same users.
+    The seeds of a run depend on the task's name and the run's number, so that all agents meet the
+    same users.
     """
     if file.exists():
         return read_results(file)[0]

@@ -1,5 +1,5 @@
-"""Result files that ship: one Parquet file with the version, the commit and the command that made
-it.
+"""Shipped result files: Parquet files whose metadata names the version, the commit and the command
+that made them.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import polars
 from ..core.files import write_whole
 
 MADE = "clickgym"
-"""The key of the metadata."""
+"""The key of clickgym's metadata in a Parquet file."""
 
 
 def write_results(path: Path, table: polars.DataFrame, made: Mapping[str, Any]) -> None:
-    """Write a table whole, or not at all.
+    """Write a table atomically.
 
     Args:
         path: the file.
-        table: its numbers.
-        made: what made it, as JSON can hold it.
+        table: the results.
+        made: what made the results, such as a command and a version; must fit into JSON.
     """
     content = io.BytesIO()
     metadata = {MADE: json.dumps(made)}
@@ -33,11 +33,11 @@ def write_results(path: Path, table: polars.DataFrame, made: Mapping[str, Any]) 
 
 
 def read_results(path: Path) -> tuple[polars.DataFrame, dict[str, Any]]:
-    """The table of a file that `write_results` wrote, and what made it.
+    """Return the table and the metadata in a file that `write_results` wrote.
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: it holds something else, or is damaged.
+        ValueError: the file holds something else, or is damaged.
     """
     try:
         made = polars.read_parquet_metadata(path)[MADE]

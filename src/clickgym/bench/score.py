@@ -1,7 +1,8 @@
 """Scores between two anchors, their interquartile mean over tasks, and its bootstrap interval.
 
-The statistics are those of rliable (Agarwal et al. 2021). The package itself is not used: it brings
-a deep-learning framework and a plotting library for what are twenty lines here.
+The statistics are those of rliable (Agarwal et al. 2021). clickgym does not depend on the rliable
+package, which would install a deep-learning framework and a plotting library to replace twenty
+lines of code.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from .tasks import ScoredTask
 LEAST_RATIO = 3.0
 """A task is scored if random lists lose at least this many times what the best anchor loses."""
 ALLOWANCE = 1e-3
-"""The share of the sessions that is added to the violations of every agent before they are
-compared.
+"""Before agents are compared, this fraction of the number of sessions is added to every agent's
+number of violations.
 """
 REPLICATES = 1000
 
@@ -33,9 +34,9 @@ class Anchor(NamedTuple):
     """The two losses between which a task is scored.
 
     Attributes:
-        random: of random lists.
-        best: of the published agent with the least mean loss.
-        agent: who that is.
+        random: the mean loss of random lists.
+        best: the mean loss of the best published agent.
+        agent: the name of the best published agent.
     """
 
     random: float
@@ -44,8 +45,9 @@ class Anchor(NamedTuple):
 
 
 def score(losses: ArrayLike, anchor: Anchor, task: ScoredTask) -> Values:
-    """Scores of losses: 0 is the loss of random lists, 1 that of the best anchor, on a logarithmic
-    scale. No loss counts as less than that of one session of random lists.
+    """Return the scores of losses on a logarithmic scale: the loss of random lists scores 0, and
+    the loss of the best published agent 1. A loss below the loss of random lists in one session
+    counts as that loss.
 
     Example:
         >>> task = ScoredTask("standard-1", "standard", "CMRank-v0", "yandex-9", 1000)
@@ -71,7 +73,7 @@ def anchors_of(losses: Mapping[str, Mapping[str, float]]) -> dict[str, Anchor]:
     """The anchors of each task.
 
     Args:
-        losses: of each task the mean losses of agents, ``Random`` among them.
+        losses: for each task, the mean loss of each agent; the agents include ``Random``.
     """
     anchors = {}
     for task, by_agent in losses.items():
@@ -83,12 +85,12 @@ def anchors_of(losses: Mapping[str, Mapping[str, float]]) -> dict[str, Anchor]:
 def scores_of(
     table: polars.DataFrame, anchors: Mapping[str, Anchor], tasks: Sequence[ScoredTask]
 ) -> dict[str, Values]:
-    """The scores of an agent's runs in the tasks that are scored.
+    """The scores of an agent's runs in each task that the agent played and that is scored.
 
     Args:
-        table: with ``task``, ``run`` and ``loss``.
-        anchors: of the tasks.
-        tasks: those that count.
+        table: a frame with the columns ``task``, ``run`` and ``loss``.
+        anchors: the anchors of each task.
+        tasks: the tasks to score.
     """
     losses = dict(table.sort("run").group_by("task").agg("loss").iter_rows())
     played = [task for task in tasks if task.name in losses]
@@ -103,9 +105,9 @@ class Summary(NamedTuple):
     """The interquartile mean of scores over tasks.
 
     Attributes:
-        value: of the means over runs.
-        low, high: its 95 % interval; nan with a single run.
-        worst_run: of the worst run of each task.
+        value: the interquartile mean of each task's mean score over its runs.
+        low, high: the 95 % interval of ``value``; nan with a single run.
+        worst_run: the interquartile mean of each task's worst score.
     """
 
     value: float
@@ -125,7 +127,7 @@ class Summary(NamedTuple):
 
 
 def iqm(values: Values) -> float:
-    """The interquartile mean: without the lowest and the highest quarter.
+    """The interquartile mean: the mean without the lowest and the highest quarter of the values.
 
     Example:
         >>> iqm(np.array([0.0, 1.0, 3.0, 100.0]))
@@ -136,14 +138,14 @@ def iqm(values: Values) -> float:
 
 
 def summarize(scores: Scores, tasks: Sequence[ScoredTask], intervals: bool = True) -> Summary:
-    """Return the interquartile mean over tasks; a task that was not played counts 0.
+    """Return the interquartile mean over tasks; a task that was not played scores 0.
 
-    In every replicate of the bootstrap the users are drawn anew, with all tasks in which they
-    return, and the runs of every task.
+    Each replicate of the bootstrap resamples the users, together with all tasks that have the same
+    users, and then the runs of every task.
 
     Args:
-        scores: of the runs of tasks.
-        tasks: all that count.
+        scores: the scores of each task's runs.
+        tasks: all tasks that count.
         intervals: whether to compute the interval.
     """
     n_runs = max((len(values) for values in scores.values()), default=1)

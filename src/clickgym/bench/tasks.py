@@ -1,12 +1,14 @@
 """Tasks of the scorecard: one table, from public seeds.
 
-The rule by which they are chosen was written before any was played. An ability is a way in which
-users or problems differ that a paper names, each by its own family of instances, at most 18 tasks
-(27 with features) so that no ability outweighs the others. Click models are those that the family
-has. Real queries are taken in turn from the 16 that ship. The seed of a task seeds its family and
-the order of the item ids, so that an id carries no information. No task is left out for its result,
-but that a task without a difference measures nothing: one whose best anchor loses more than a third
-of what random lists lose is not scored.
+The rule for choosing the tasks was written before any task was played. An *ability* is a way in
+which users or problems differ, named by a paper. Each ability has its own family of instances, in
+the click models for which the family is defined. It has at most 18 tasks (27 with features), so
+that no ability outweighs the others. Real queries are taken in turn from the 16 that ship. A task's
+seed determines its instance and the order of its item ids, so that an id carries no information.
+
+No task is left out because of a result that we did not like. But a task in which agents hardly
+differ measures nothing. So a task is not scored if its best published agent loses more than a third
+of what random lists lose.
 """
 
 from __future__ import annotations
@@ -26,11 +28,11 @@ class ScoredTask(NamedTuple):
     """A problem that agents play.
 
     Attributes:
-        name: its seeds derive from it.
-        ability: what it belongs to.
-        env, instance: as ``clickgym run`` takes them.
+        name: the task's name, from which the seeds of its runs derive.
+        ability: the ability that the task tests.
+        env, instance: the environment and the instance, as for ``clickgym run``.
         horizon: T, the sessions of a run.
-        measure: the loss: ``"regret"``, or another metric.
+        measure: what counts as loss: ``"regret"`` or another metric.
     """
 
     name: str
@@ -47,7 +49,7 @@ class ScoredTask(NamedTuple):
 
     @property
     def users(self) -> str:
-        """The instance without the order of its ids: tasks that share it are not independent.
+        """The instance without the order of its ids. Tasks with the same users are not independent.
 
         Example:
             >>> ScoredTask("standard-01", "standard", "CMRank-v0", "yandex-9:shuffle=1", 1000).users
@@ -62,16 +64,16 @@ class ScoredTask(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Tasks of one kind: each click model at each place.
+    """Tasks of one kind: each click model with each instance.
 
     Attributes:
-        about: what differs, in words.
-        models: by the ids of their environments, without ``Rank-v0``.
-        places: instances with places for a ``{query}`` and a ``{seed}``.
+        about: what the tasks have in common, in words.
+        models: the ids of the click models' environments, without ``Rank-v0``.
+        places: instances, in which ``{query}`` and ``{seed}`` are replaced for each task.
         seed: the n-th task of the group has the seed ``seed + n``; no other group has these seeds.
         horizon, measure: as in `ScoredTask`.
-        quick: in the first group of an ability the number of its task in ``--quick``, counted
-            round if there are fewer; 0 for none.
+        quick: used in the first group of an ability: the number of the task that ``--quick`` runs,
+            modulo the ability's number of tasks; 0 for no task.
     """
 
     about: str
@@ -87,9 +89,10 @@ SIX = ("CM", "PBM", "DCM", "UBM", "DBN", "CCM")
 CHANGING = tuple(f"NonStationary{model}" for model in ("CM", "PBM", "UBM", "DBN"))
 QUERY, LIKE = "{query}", "yandex-like:seed={seed}"
 DISAPPOINTING = {"DBN": (1, 9, 61, 69, 74, 84), "CCM": (1, 6, 11, 13, 19, 24)}
-"""The first six seeds of the family ``uniform`` whose attractive items disappoint. In the DBN, the
-attraction and the satisfaction of the items have a correlation of at most -0.5; in the CCM, the
-probability that users go on is higher by 0.5 after a relevant page than after another page.
+"""For each click model, the first six seeds of the family ``uniform`` whose attractive items
+disappoint. In the DBN, the correlation between the items' attraction and satisfaction is at most
+-0.5; in the CCM, users are more likely, by 0.5, to continue after a relevant page than after
+another page.
 """
 
 ABILITIES = {
@@ -234,7 +237,7 @@ ABILITIES = {
         ),
     ],
 }
-"""The abilities in the order of the tables; tasks with features have a table of their own."""
+"""The abilities in the order of the tables; tasks with features have their own table."""
 
 
 def all_tasks() -> tuple[ScoredTask, ...]:
@@ -248,7 +251,7 @@ def all_tasks() -> tuple[ScoredTask, ...]:
 
 
 def quick_tasks() -> tuple[ScoredTask, ...]:
-    """One task of each ability that names one: for slow agents."""
+    """One task of each ability, except those with ``quick=0``: for slow agents."""
     chosen = [(tasks_of(name), groups[0].quick) for name, groups in ABILITIES.items()]
     return tuple(tasks[(number - 1) % len(tasks)] for tasks, number in chosen if number)
 

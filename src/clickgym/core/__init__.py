@@ -1,1 +1,1 @@
-"""What all rooms use: kernels, checks, files, statistics, text, tables."""
+"""Shared foundations: kernels, argument checks, files, statistics, text and tables."""

@@ -1,5 +1,5 @@
-"""Checks of arguments. Each raises an error of one line: the argument, its value, what was
-expected.
+"""Argument checks. Each check raises a one-line error that names the argument, its value and what
+was expected.
 """
 
 from __future__ import annotations
@@ -15,14 +15,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 MOST_SESSIONS = 10**15
-"""The largest number of sessions of a command: at 10 ns a session, four months of a processor."""
+"""The largest number of sessions that a command accepts. At 10 ns a session, they take one
+processor four months.
+"""
 LARGEST = 1e100
-"""The largest number that may scale others: their products stay within the range of floats."""
+"""The largest absolute value of a number: products of such numbers stay within the range of floats.
+"""
 
 AN_ENV = "an environment, as gym.make returns it"
 
 Shape = tuple[int | str | None, ...]
-"""A size is a number; a name or None allows any positive length."""
+"""An expected shape. An integer is an exact length; a name or None allows any positive length."""
 
 
 def short_repr(thing: object) -> str:
@@ -32,12 +35,12 @@ def short_repr(thing: object) -> str:
 
 
 def value_error(name: str, value: object, expected: str) -> ValueError:
-    """Return the error about an argument."""
+    """Return the ValueError for an argument: its name, its value and what was expected."""
     return ValueError(f"{name} is {short_repr(value)}; expected {expected}")
 
 
 def as_call(thing: object, **arguments: object) -> str:
-    """Return the ``repr`` of an object: the call that makes it, without arguments that are None.
+    """Return the call that makes an object, without arguments that are None, for its ``repr``.
 
     Example:
         >>> as_call(range(3), n_items=3, seed=None)
@@ -58,8 +61,8 @@ def unknown_message(what: str, name: object, names: Iterable[str]) -> str:
 
 
 def suggestions(name: object, names: Iterable[str]) -> str:
-    """Return the end of a message about a wrong name: a suggestion if a name is similar, and the
-    existing names, the five nearest ones if there are more.
+    """Return the end of a message about an unknown name: a suggestion, if a similar name exists,
+    and the available names. Of more than five names, only the five most similar are listed.
     """
     by_letters = {known.casefold(): known for known in names}
     word = str(name).casefold()
@@ -72,14 +75,14 @@ def suggestions(name: object, names: Iterable[str]) -> str:
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
-    """Check that an argument is one of ``choices``; the ValueError names both."""
+    """Check that an argument is one of ``choices``; the ValueError lists the choices."""
     if not isinstance(value, str) or value not in choices:
         raise ValueError(unknown_message(name, value, choices))
     return value
 
 
 def as_list(name: str, values: Any, expected: str) -> list[Any]:
-    """Return an iterable that has an order as a list; the ValueError names the argument."""
+    """Return an ordered iterable as a list; the ValueError names the argument."""
     if isinstance(values, str | bytes | Mapping | Set) or not np.iterable(values):
         raise value_error(name, values, expected)
     return list(values)
@@ -134,8 +137,8 @@ def check_count(name: str, value: Any, least: int = 1, most: int | None = None) 
 
 
 def check_horizon(horizon: Any, least: int = 1, name: str = "horizon") -> int:
-    """Return a horizon as an int. It is an integer, or a float without a fraction such as ``1e6``,
-    of at least ``least``.
+    """Return a horizon as an int. The horizon must be an integer, or a float without a fraction
+    such as ``1e6``, and at least ``least``.
     """
     is_whole_float = isinstance(horizon, float | np.floating) and horizon.is_integer()
     whole = is_integer(horizon) or is_whole_float
@@ -145,9 +148,7 @@ def check_horizon(horizon: Any, least: int = 1, name: str = "horizon") -> int:
 
 
 def check_positions(n_positions: Any, n_items: int, available: int | None = None) -> int:
-    """Check a number of positions: at most the number of items, and at most the number of
-    positions that the parameters cover.
-    """
+    """Check that there are no more positions than items, and no more than the parameters cover."""
     check_count("n_positions", n_positions)
     if n_positions > n_items:
         raise ValueError(
@@ -186,8 +187,8 @@ def check_number(
 
     Args:
         name, value: the argument.
-        least, most: the range.
-        above, below: bounds that the number does not reach.
+        least, most: bounds that the number may reach.
+        above, below: bounds that the number must not reach.
     """
     is_number = isinstance(value, float | np.floating) or is_integer(value)
     number = float(value) if is_number else math.nan
@@ -211,8 +212,10 @@ def is_sequence(values: Any) -> bool:
 
 
 def as_array(name: str, values: Any, numbers: str = "") -> NDArray[Any]:
-    """Return ``values`` as an array; the ValueError names the argument. ``numbers`` is a word for
-    its entries where they must be numbers. NumPy would take the values below a mask.
+    """Return ``values`` as an array; the ValueError names the argument.
+
+    If the entries must be numbers, ``numbers`` is the word for them in messages. Masked entries
+    raise an error, because NumPy would use the values that the mask hides.
     """
     if isinstance(values, np.ma.MaskedArray) and values.mask.any():
         raise ValueError(f"{name} has masked entries; expected an array without missing entries")
@@ -259,8 +262,8 @@ def as_integers(
         name: the argument's name, for messages.
         values: integers, in an array of any integer type or in sequences.
         shape: the expected shape.
-        least, below: the range; None for what ``dtype`` can hold.
-        dtype: of the result; ``values`` itself is returned if it has this dtype.
+        least, below: the range, without ``below``; by default, up to what ``dtype`` can hold.
+        dtype: the result's dtype; ``values`` itself is returned if it has this dtype.
         empty: whether the first dimension may be 0.
         whole: whether floats without a fraction, such as 1e6, are accepted.
 
@@ -293,7 +296,7 @@ def as_numbers(
     copy: bool = True,
     single: bool = False,
 ) -> NDArray[Any]:
-    """Return ``values`` as an array of finite floats, float64; as `as_integers`.
+    """Return ``values`` as a float64 array of finite numbers; errors are those of `as_integers`.
 
     Args:
         name, values, shape, empty: as in `as_integers`.
@@ -335,8 +338,8 @@ def probabilities(
 
 
 def browsing_probabilities(examination: ArrayLike, size: int | None = None) -> NDArray[np.float64]:
-    """Return `probabilities` of examination by position and last click, ``(K, K)``; entries above
-    the used triangle become 0.
+    """Return the `probabilities` of examination by position and last click, ``(K, K)``. Entries
+    above the diagonal are not used and become 0.
     """
     array = as_array("examination", examination, "numbers").astype(np.float64)
     if array.ndim == 2:

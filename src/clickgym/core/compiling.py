@@ -1,5 +1,5 @@
-"""numba, where it is installed: how it compiles kernels, and what it says of those that it refuses.
-The rest of the package reaches it through this file.
+"""numba, if it is installed: its options for kernels, and readable versions of its error messages.
+The rest of the package imports numba from this file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ except ImportError:  # kernels run as Python
 COMPILES = numba is not None and not numba.config.DISABLE_JIT
 
 OPTIONS: dict[str, Any] = {}
-"""How numba compiles a kernel that other kernels call."""
+"""numba's options for a kernel that other kernels call."""
 try:  # undocumented parts of numba, without which a cold start takes 50 % longer
     from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import Compiler
@@ -29,13 +29,15 @@ except ImportError:
 else:
 
     class CalleeLibrary(JITCodeLibrary):
-        """The code of a kernel that only kernels call: optimised where they inline it, not here."""
+        """The machine code of a kernel that only other kernels call. It is not optimised here,
+        because the callers inline it and are optimised themselves.
+        """
 
         def _optimize_final_module(self) -> None:
             pass
 
     class CalleeCompiler(Compiler):
-        """Compiles a kernel that only other kernels call."""
+        """The compiler of a kernel that only other kernels call."""
 
         def compile_extra(self, func: Any) -> Any:
             with suppress(AttributeError, TypeError):
@@ -56,7 +58,7 @@ ALLOCATES = (
     "NRT required but not enabled",
     "Only accept returning of array passed into the function as argument",
 )
-"""Messages of numba about a function without reference counts that allocates an array."""
+"""numba's messages if a function compiled without reference counting allocates an array."""
 
 
 class KernelError(TypeError):
@@ -64,11 +66,11 @@ class KernelError(TypeError):
 
 
 def explanation(error: str) -> str:
-    """Return in one line where a kernel does not compile, and why.
+    """Return one line that says where a kernel does not compile, and why.
 
     Args:
-        error: the message of numba. It reports all its attempts, the innermost first, and names no
-            line where a name does not exist.
+        error: numba's message. It lists all of numba's attempts, the innermost first. If a name is
+            undefined, the message gives no line.
     """
     *_, kernel = re.findall(r"<function (\S+) at", error) or ["?"]
     where, account = f"kernel {kernel}", error

@@ -16,8 +16,8 @@ PACKAGE = Path(__file__).parents[1]
 LIBRARIES = (str(PACKAGE), "<frozen", *map(sysconfig.get_path, ("stdlib", "purelib", "platlib")))
 """The folders of files that are not the user's own."""
 FAILURES = (Exception, SystemExit)
-"""The exceptions by which a user's code fails: it may also call `sys.exit`. Ctrl-C is not a
-failure.
+"""The exceptions that count as a failure of user code, which may also call `sys.exit`. Ctrl-C does
+not count.
 """
 
 
@@ -41,7 +41,7 @@ def cause(error: BaseException) -> str:
     """Return a short description of an error: its class, its message, and the line in the user's
     own files, if known.
 
-    Compiled code has the line of a ``raise`` statement of a kernel, but not of a division by zero.
+    In compiled code, the line is known for a ``raise`` statement, but not for a division by zero.
     """
     frames = traceback.extract_tb(error.__traceback__)
     # NumPy's compiled files have no folder in their names.
@@ -67,8 +67,9 @@ def expect(condition: object, fault: str) -> None:
 
 @contextmanager
 def kernels_in_python() -> Iterator[None]:
-    """Context in which kernels are called as Python functions, which notice an index out of range
-    where compiled code writes over other memory; a `Fault` names the line.
+    """Context manager for calling kernels as Python functions. Python detects an index out of
+    range, where compiled code would overwrite other memory. Any error is re-raised as a `Fault`
+    that names the line.
     """
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # as in compiled code

@@ -12,22 +12,24 @@ from pathlib import Path
 from typing import Any
 
 FORMAT = 9
-"""Format number of results folders and saved agents: the first version that writes it."""
+"""Format number of results folders and saved agents: the first major version of clickgym that
+writes this format.
+"""
 
 
 # ------------------------------------------------------------ writing
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file atomically, also if several threads or processes write it: under another name,
-    from which it is renamed.
+    """Write a file atomically, even if several threads or processes write the same file: write a
+    temporary file, and then rename it.
 
     Args:
-        path: the file; an existing one is replaced, and so is a symbolic link.
+        path: the file; an existing file or symbolic link is replaced.
         content: bytes, or text, which is written as UTF-8.
 
     Raises:
-        OSError: nothing can be written; it names the file.
+        OSError: the file cannot be written; the error names it.
 
     Example:
         >>> import tempfile
@@ -41,18 +43,18 @@ def write_whole(path: Path, content: str | bytes) -> None:
     try:
         draft.write_bytes(content.encode() if isinstance(content, str) else content)
         os.replace(draft, path)
-    except OSError as error:  # name the file, not the temporary one
+    except OSError as error:  # name the file, not the temporary file
         raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
-        with suppress(OSError):  # after a failure it is left over; otherwise it was renamed
+        with suppress(OSError):  # the temporary file is left after a failure; otherwise renamed
             draft.unlink()
 
 
 def append(path: Path, lines: str) -> None:
-    """Add lines to a file, also if several threads or processes add lines to it.
+    """Add lines to a file, even if several threads or processes add lines to the same file.
 
     Raises:
-        OSError: nothing can be written, for example on a full disk; it names the file.
+        OSError: the lines cannot be written, for example on a full disk; the error names the file.
     """
     try:
         with open(path, "ab") as file:
@@ -62,7 +64,7 @@ def append(path: Path, lines: str) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and its parents if they are missing; a file of this name is a ValueError."""
+    """Make a folder and its parents if they are missing; raise a ValueError if a file is there."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
@@ -74,11 +76,11 @@ def make_folder(path: Path) -> None:
 
 @contextmanager
 def one_line_errors(path: object, what: str, cure: str) -> Iterator[None]:
-    """Context that turns any error into a ValueError of one line: the file, the fault, and what to
-    do.
+    """Context manager that turns any error into a one-line ValueError: the file, the fault, and
+    what to do.
 
-    This includes a panic of Polars, which is not an `Exception`, and a MemoryError that a damaged
-    size causes. A FileNotFoundError is raised as it is.
+    This includes a panic in Polars, which is not an `Exception`, and a MemoryError that a damaged
+    size field causes. A FileNotFoundError passes through unchanged.
 
     Args:
         path: the file.
@@ -95,7 +97,7 @@ def one_line_errors(path: object, what: str, cure: str) -> Iterator[None]:
 
 
 def check_format(where: object, number: object) -> None:
-    """Raise a ValueError for a file of another version; it says which version reads the file."""
+    """Raise a ValueError if a file has another format; the message says which version reads it."""
     if number != FORMAT:
         raise ValueError(
             f"{where} was written by another version of clickgym (its format is {number!r}, and "
@@ -108,8 +110,8 @@ def read_json(path: Path) -> dict[str, Any]:
     """Read the object in a JSON file.
 
     Raises:
-        FileNotFoundError: there is no file.
-        ValueError: naming the file and what is wrong.
+        FileNotFoundError: the file does not exist.
+        ValueError: the file is not a JSON object; the message says what is wrong.
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))

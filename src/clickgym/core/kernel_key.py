@@ -1,13 +1,13 @@
 """The key of a compiled kernel: a hash of everything it is compiled from.
 
-The problem: numba keeps machine code until the file of its function changes, and detects neither an
-edit in another file nor changed fields of a named tuple; it would run old code. This file may go
-when numba's own cache depends on all that a function calls and reads.
+numba's own cache keeps a function's machine code until the function's file changes. It detects
+neither an edit in another file nor changed fields of a named tuple, and would run old code. This
+module can be deleted once numba's cache depends on everything that a function calls and reads.
 
-The key is made of the code of the functions that the kernel calls, directly or not, and of the
-values that they read; of the fields of the named tuples among its arguments; and of the versions of
-Python, numba and NumPy. A kernel that reads anything else, or has a function within it, is not kept
-on disk.
+The key is a hash of the kernel's code; the code of all functions that the kernel calls, directly or
+indirectly; the values that these functions read; the fields of the named tuples among the kernel's
+arguments; and the versions of Python, numba and NumPy. A kernel that reads anything else, or that
+contains an inner function, is not kept on disk.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ import numpy as np
 from .compiling import OPTIONS, numba
 
 LIBRARIES = ("_operator", "builtins", "cmath", "math", "numba", "numpy")
-"""Modules that change with the versions of Python, numba and NumPy only."""
+"""Modules that change only with the versions of Python, numba and NumPy."""
 PLAIN = (type(None), bool, int, float, complex, str, bytes, np.dtype)
 
 
 class _UnknownContent(Exception):
-    """Raised for a kernel that cannot be hashed: it has a function within it, or reads a value that
-    is neither a kernel, nor a constant, nor from a library.
+    """Raised for a kernel that cannot be hashed, because it contains an inner function, or reads a
+    value that is neither a kernel, nor a constant, nor part of one of the `LIBRARIES`.
     """
 
 
@@ -38,12 +38,12 @@ def key_of(kernel: Any, arguments: tuple[Any, ...], text: str) -> str:
 
     Args:
         kernel: the function.
-        arguments: those of its first call, whose types decide what is compiled.
+        arguments: the arguments of the kernel's first call; their types decide what is compiled.
         text: the source of the function that calls the kernel.
 
     Returns:
-        The hash; empty if the kernel cannot be kept on disk, because something is unknown or
-        because another process cannot import the class of an argument.
+        The hash, or an empty string if the kernel cannot be kept on disk: the kernel reads
+        something that cannot be hashed, or another process cannot import an argument's class.
     """
     config, records = numba.config, [*records_among(arguments)]
     versions = sys.version, numba.__version__, np.__version__, config.OPT, config.BOUNDSCHECK
@@ -62,8 +62,8 @@ def key_of(kernel: Any, arguments: tuple[Any, ...], text: str) -> str:
 
 
 def _values_read(function: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what numba compiles into a function beside its code: defaults, free variables of a
-    closure and globals, with their names.
+    """Yield, with their names, the values that numba compiles into a function besides its code:
+    defaults, free variables of a closure, and globals.
     """
     yield "defaults", function.__defaults__
     code = function.__code__
@@ -74,8 +74,8 @@ def _values_read(function: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _content_of(value: Any, reached: list[Any]) -> Any:
-    """Return something whose ``repr`` differs for different values. A kernel is added to
-    ``reached``, so that its own content is hashed, too.
+    """Return something whose ``repr`` differs for different values. If the value is a kernel, add
+    the kernel to ``reached``, so that its own content is hashed, too.
     """
     if isinstance(value, types.FunctionType) and hasattr(value, "is_kernel"):
         if value not in reached:
@@ -108,13 +108,13 @@ def _name_of(value: Any) -> tuple[str, str]:
 def _instructions(code: types.CodeType) -> tuple[Any, ...]:
     """Return the instructions of a function, independent of its place in the file."""
     if any(isinstance(value, types.CodeType) for value in code.co_consts):
-        raise _UnknownContent  # an inner function, whose text would contain a memory address
+        raise _UnknownContent  # an inner function, whose repr would contain a memory address
     names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
     return code.co_code, code.co_exceptiontable, names, code.co_argcount, code.co_consts
 
 
 def _fields_of(record: Any) -> Any:
-    """Return what numba uses of a class of named tuples: the order of its fields, and their
+    """Return what numba reads from a class of named tuples: its fields in order, and their
     defaults.
     """
     return *_name_of(record), getattr(record, "_fields", ()), getattr(record, "_field_defaults", {})

@@ -1,20 +1,20 @@
-"""Kernels, small functions in numba's subset of Python; their entries, which Python calls; their
-cache.
+"""Kernels (small functions in numba's subset of Python), the entries through which Python calls
+them, and their cache on disk.
 
-A *kernel* stays a plain function: a debugger steps through it, and compiled code that calls it
-inlines it. It allocates no array, list or string (its working memory is an argument), so no
-references are counted. An *entry* is the compiled version of a kernel that Python calls; it is
-compiled at its first call. `Repeated` calls kernels with the same arguments again and again, as the
-steps of an environment. A *factory* is a function that takes kernels and returns a closure that
-calls them.
+A *kernel* stays a plain function: a debugger can step through it, and compiled code that calls the
+kernel inlines it. A kernel allocates no array, list or string (its working memory is an argument),
+so numba need not count references. An *entry* is the compiled version of a kernel that Python
+calls; it is compiled at its first call. `Repeated` calls kernels again and again with the same
+arguments, for example for the steps of an environment. A *factory* is a function that takes kernels
+and returns a closure that calls them.
 
-The cache on disk is that of numba, but each entry lies in a file that is named by a hash of
-everything it is compiled from (`kernel_key`). So an edit of a kernel never runs old code, an edit
-elsewhere compiles nothing, and a warm process compiles nothing. The folder can be deleted at any
-time.
+The cache on disk is numba's own, but each entry has its own file, named by a hash of everything
+that the entry is compiled from (`kernel_key`). So after an edit of a kernel, old code never runs;
+an edit elsewhere causes no compilation; and a process that finds all its entries on disk compiles
+nothing. You can delete the folder at any time.
 
-Where numba is not installed, with ``NUMBA_DISABLE_JIT=1``, and within `uncompiled`, kernels run as
-Python, to the same digits.
+If numba is not installed, with ``NUMBA_DISABLE_JIT=1``, and within `uncompiled`, kernels run as
+plain Python and return the same digits.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from .kernel_key import key_of, records_among
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let compiled code call a function; Python still calls it as it is.
+    """Mark a function as a kernel, which compiled code can call. Python still calls it unchanged.
 
     Args:
         function: a function in numba's subset of Python that allocates no array, list or string.
@@ -75,14 +75,14 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @cache
 def entry(function: Callable[..., Any]) -> Any:
-    """Return a kernel as Python calls it: compiled without the GIL at its first call, and kept on
-    disk.
+    """Return the compiled version of a kernel for calls from Python. It is compiled at its first
+    call, kept on disk, and runs without the GIL.
 
     Args:
         function: a kernel.
 
     Returns:
-        A function with the same positional arguments; the same object for the same kernel.
+        A function with the same positional arguments; always the same object for a kernel.
 
     Raises:
         KernelError: ``function`` is not a Python function.
@@ -104,28 +104,27 @@ def {name}(is_open, {arguments}):
     while is_open[0]:
         yield kernel({arguments})
 """
-"""What numba compiles for Python: a function, and a generator that calls the kernel at each
-``next``."""
+"""The sources that numba compiles for Python: a function that calls the kernel, and a generator
+that calls the kernel at each ``next``."""
 
 
 class Repeated:
-    """Calls of kernels with the same arguments again and again, such as the steps of an
-    environment.
+    """Repeated calls of kernels with the same arguments, such as the steps of an environment.
 
-    At each call of an entry, numba looks at the types of all arguments and unpacks them, which
-    takes longer than most kernels run: seven microseconds for a random generator alone. A function
-    with ``yield``, which numba compiles too, unpacks them once and keeps them. This object holds
-    one for each kernel that it repeats, as long as the arguments are the same objects. A copy is
-    empty.
+    At each call of an entry, numba checks the types of all arguments and unpacks the arguments.
+    This takes longer than most kernels run: seven microseconds for a random generator alone. A
+    compiled generator unpacks its arguments only once. So this object keeps a generator for each
+    kernel, as long as the kernel is called with the same argument objects. A copy of this object
+    starts without generators.
     """
 
     def __init__(self) -> None:
         self._held: dict[Any, tuple[Any, ...]] = {}
-        """By kernel: the arguments, the compiled generator, and the array that keeps it open."""
+        """For each kernel: its arguments, its generator, and the array that keeps that open."""
 
     def __call__(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return what the kernel ``function`` returns. What changes from call to call should be the
-        content of arrays: other objects are unpacked anew.
+        """Return what the kernel ``function`` returns. Between two calls, change the contents of
+        array arguments rather than pass other objects, which must be unpacked again.
         """
         if not _is_compiled:
             return function(*arguments)
@@ -138,11 +137,11 @@ class Repeated:
         try:
             return next(calls)
         except BaseException:
-            del self._held[function]  # numba does not document how a generator goes on after errors
+            del self._held[function]  # numba does not document what a generator does after an error
             raise
 
     def _close(self, function: Any) -> None:
-        """Let a generator end, because numba never frees the arguments of one that is left open."""
+        """Let a generator end, because numba never frees the arguments of an unfinished one."""
         _, calls, is_open = self._held.pop(function, NOTHING)
         if calls:
             is_open[0] = False
@@ -161,8 +160,8 @@ NOTHING: tuple[Any, ...] = (), None, None
 
 @contextmanager
 def uncompiled() -> Iterator[None]:
-    """Context in which kernels run as Python, in all threads: for debuggers, and for tests that
-    are shorter than the time of compilation.
+    """Context manager within which kernels run as Python, in all threads: for debuggers, and for
+    tests that take less time than compilation.
     """
     global _is_compiled
     before, _is_compiled = _is_compiled, False
@@ -183,7 +182,7 @@ _first_calls = _FirstCalls()
 
 
 def clock() -> float:
-    """Return seconds of wall time, without the time in which this thread compiled kernels."""
+    """Return the wall time in seconds, minus the time that this thread spent compiling kernels."""
     return time.perf_counter() - _first_calls.seconds
 
 
@@ -193,10 +192,11 @@ _listeners: list[Callable[[bool], object]] = []
 
 @contextmanager
 def compiling(callback: Callable[[bool], object]) -> Iterator[None]:
-    """Context that reports when a kernel is compiled that is not on disk.
+    """Context manager that reports the compilation of kernels that are not on disk.
 
     Args:
-        callback: called with True at the start and with False at the end, from any thread.
+        callback: called, from any thread, with True when the compilation of a kernel starts and
+            with False when it ends.
     """
     _listeners.append(callback)
     try:
@@ -207,8 +207,8 @@ def compiling(callback: Callable[[bool], object]) -> Iterator[None]:
 
 @contextmanager
 def compilation_note() -> Iterator[None]:
-    """Context that prints a note on stderr, if it is a terminal, when compilation first starts,
-    unless another context reports it already.
+    """Context manager that prints a note on stderr when compilation first starts. It prints nothing
+    if stderr is not a terminal, or if a `compiling` context is already active.
     """
     notes = [] if _listeners or not sys.stderr.isatty() else [COMPILING]
     with compiling(lambda _: notes and print(notes.pop(), file=sys.stderr)):
@@ -216,14 +216,14 @@ def compilation_note() -> Iterator[None]:
 
 
 class _Entry:
-    """A kernel as Python calls it, by a function or a generator."""
+    """A kernel, and the compiled functions or generators through which Python calls it."""
 
     def __init__(self, function: Callable[..., Any], text: str) -> None:
         self.kernel, self._text = function, text
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self._compiled: dict[Any, Any] = {}
-        """The compiled versions by the named tuples among the arguments, whose fields determine the
-        file.
+        """The compiled versions, by the classes of the named tuples among the arguments, whose
+        fields determine the file.
         """
 
     def __call__(self, *arguments: Any) -> Any:
@@ -236,8 +236,11 @@ class _Entry:
         return compiled(*arguments)
 
     def _compile(self, arguments: tuple[Any, ...]) -> Any:
-        """Return numba's version of the kernel, compiled for these arguments or read from disk: a
-        function in a file of its own, beside which numba keeps the machine code.
+        """Return numba's version of the kernel, compiled for these arguments or loaded from disk.
+
+        numba keeps the machine code of a function next to the function's source file. So the
+        function that calls the kernel is given its own file, which has the kernel's key in its
+        name.
         """
         before, key = time.perf_counter(), key_of(self.kernel, arguments, self._text)
         name = f"{re.sub('[^A-Za-z0-9]', '_', self.__name__)}_{key}"
@@ -252,7 +255,7 @@ class _Entry:
         for tell in told:
             tell(True)
         collects = gc.isenabled()
-        gc.disable()  # garbage collection would take a twelfth of a cold command, and free little
+        gc.disable()  # collection would take a twelfth of a cold command's time, and free little
         try:
             compiled.compile((*map(numba.typeof, arguments),))
         except numba.core.errors.NumbaError as error:
@@ -272,11 +275,12 @@ def static_kernels(cls: type, names: Iterable[str]) -> None:
 
     Args:
         cls: the class.
-        names: the attributes that are kernels; those that are missing from the body, None or a
-            property stay as they are.
+        names: the attributes that are kernels. An attribute that the body lacks, or that is None
+            or a property, stays as it is.
 
     Raises:
-        KernelError: an attribute is not a function, but for example one of `numba.njit`.
+        KernelError: an attribute is not a plain function, for example because `numba.njit` has
+            compiled it.
     """
     for name in names:
         member = vars(cls).get(name)
@@ -288,7 +292,9 @@ def static_kernels(cls: type, names: Iterable[str]) -> None:
 
 
 def cache_folder() -> Path:
-    """Return the folder of compiled kernels, of all versions of the sources; it need not exist."""
+    """Return the folder of compiled kernels, from all versions of the sources. The folder may not
+    exist yet.
+    """
     base = (
         os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or Path.home() / ".cache"
     )
@@ -296,7 +302,7 @@ def cache_folder() -> Path:
 
 
 def _make_file(file: Path) -> bool:
-    """Make the file of an entry; return False, after a warning, if the folder is not writable."""
+    """Make the file of an entry. If the folder is not writable, warn and return False."""
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not file.exists():

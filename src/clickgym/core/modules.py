@@ -1,4 +1,6 @@
-"""Your own modules, imported by name: ``module:Name``. Names in files are never imported."""
+"""Imports of your own modules by name: ``module:Name``. Names that clickgym reads from files are
+never imported.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,10 @@ from .errors import FAILURES, cause
 def module_of(what: str, name: str) -> ModuleType:
     """Import the module of ``"module:Name"``; errors begin with ``what``.
 
-    The working folder is appended to ``sys.path``, which worker processes get, too.
+    The working folder is appended to ``sys.path``, which worker processes receive, too.
     """
     module, here = name.partition(":")[0], str(Path.cwd())
-    is_path = name.partition(":")[2][:1] in ("\\", "/")  # of Windows
+    is_path = name.partition(":")[2][:1] in ("\\", "/")  # such as C:\agent.py
     if is_path or not all(part.isidentifier() for part in module.split(".")):
         raise ValueError(
             f"{what} {name!r}: {module!r} is not the name of a module; "

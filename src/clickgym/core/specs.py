@@ -1,4 +1,4 @@
-"""Specs: a name with arguments, ``NAME[:KEY=VALUE,...]``, of agents, environments and instances."""
+"""Specs of agents, environments and instances: a name with arguments, ``NAME[:KEY=VALUE,...]``."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 from .checks import short_repr
 
 SEPARATOR = re.compile(r',(?=[^",=]+=(?:[^"]*"[^"]*")*[^"]*$)')
-"""Arguments are separated by commas before ``key=``, but within double quotes."""
+"""The commas that separate arguments: those before ``key=``, unless they are in double quotes."""
 OPENS = re.compile(r"(dict|list|tuple)?[\[({]")
-"""The start of a text that was meant as a value with parts."""
+"""The start of a text that was meant as a list, a tuple or a dictionary."""
 
 
 def parse_value(text: str) -> Any:
-    """Return what a text says in JSON or as a constant of Python; other text as it is.
+    """Parse a text as JSON or as a Python literal; return any other text unchanged.
 
     Example:
         >>> [parse_value(text) for text in ("[1, 2]", "false", "False", "None", ".5", "word")]
@@ -36,14 +36,14 @@ def parse_spec(
     """Split a spec into the name and its arguments.
 
     Args:
-        spec: ``"Name"`` or ``"Name:key=value,key=value"``. A value is as
-            `parse_value` reads it. The name may itself be ``module:Class``.
-        value_of: called with each key and the text of its value; its ValueError gets the spec in
-            front. None takes `parse_value`.
+        spec: ``"Name"`` or ``"Name:key=value,key=value"``. The name may itself be
+            ``module:Class``.
+        value_of: called with each key and the text of its value; the spec is put in front of the
+            message if this raises a ValueError. By default, `parse_value` reads the values.
 
     Raises:
-        ValueError: what follows the name is not ``key=value``, has a key twice, or a colon for a
-            comma; or a value in brackets cannot be read.
+        ValueError: an argument is not ``key=value``, a key occurs twice, a colon stands where a
+            comma belongs, or a value in brackets cannot be read.
 
     Example:
         >>> parse_spec("CascadeKLUCB:feedback=first_click")
@@ -55,7 +55,7 @@ def parse_spec(
         >>> parse_spec("PBMRank-v0:instance=uniform:seed=3")
         ('PBMRank-v0', {'instance': 'uniform:seed=3'})
     """
-    # At the first colon before a key: what follows may have colons of its own.
+    # Split at the first colon before a key, because values may contain colons.
     parts = re.fullmatch(r"([^=]*?):([^:=]*=.*)", spec)
     if parts is None:
         return spec, {}
@@ -78,8 +78,8 @@ def parse_spec(
 
 
 def format_spec(name: str, arguments: Mapping[str, Any]) -> str | None:
-    """Return a name and its arguments in the form that `parse_spec` reads; None if an argument is
-    no JSON, or cannot stand among others.
+    """Return the spec from which `parse_spec` reads this name and these arguments. Return None if
+    there is no such spec, for example because an argument cannot be written as JSON.
 
     Example:
         >>> format_spec("PBMRank-v0", {"reward": "any_click", "cutoff": 3})
@@ -97,7 +97,9 @@ def format_spec(name: str, arguments: Mapping[str, Any]) -> str | None:
 
 
 def _format_value(value: Any) -> str:
-    """An argument as text; a text with commas is quoted."""
+    """Return an argument's value as text. A string is quoted if it contains a comma, or if
+    `parse_value` would read it as another value.
+    """
     if isinstance(value, str) and "," not in value and parse_value(value) == value:
         return value
     return json.dumps(value, separators=(",", ":"))

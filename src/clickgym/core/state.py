@@ -1,5 +1,5 @@
-"""Initial states of agents and environments: the fields declare dtype, shape and first value of
-their arrays.
+"""Initial states of agents and environments: each field declares the dtype, the shape and the
+first value of its array.
 
 ::
 
@@ -11,8 +11,8 @@ their arrays.
         epsilon: float  # no declaration: the hyper-parameter of this name, or the value that
             `first_values` returns
 
-Letters are sizes. For agents: L items, K positions, d features, S states of users, and those that
-the agent adds in `sizes`.
+Letters are sizes. For agents, they are L items, K positions, d features, S states of users, and the
+letters that the agent adds in `sizes`.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ Flags = NDArray[np.bool_]
 
 @cache
 def _arrays_of(state: type) -> list[tuple[str, np.dtype[Any], list[Any]]]:
-    """Return the fields of a named tuple that are arrays: name, dtype, and what they declare, which
-    is nothing, a shape, or a shape and a first value.
+    """Return the name, the dtype and the declaration of each field of a named tuple that is an
+    array. A declaration is empty, a shape, or a shape and a first value.
     """
     arrays = []
     for name, hint in get_type_hints(state, include_extras=True).items():
@@ -47,8 +47,8 @@ def _arrays_of(state: type) -> list[tuple[str, np.dtype[Any], list[Any]]]:
 
 
 def check_dtypes(state: tuple[Any, ...]) -> None:
-    """Raise a ValueError if an array of a state has another dtype than its field says: in an array
-    of integers, kernels would silently lose fractions.
+    """Raise a ValueError if the dtype of an array in a state differs from the dtype that its field
+    declares. Kernels that write to an integer array, for example, would silently drop fractions.
     """
     for name, expected, _ in _arrays_of(type(state)):
         dtype = getattr(getattr(state, name), "dtype", expected)
@@ -60,11 +60,11 @@ def check_dtypes(state: tuple[Any, ...]) -> None:
 
 
 def first_arrays(state: type, sizes: Mapping[str, int]) -> dict[str, NDArray[Any]]:
-    """Return by name the arrays that a named tuple declares, with their values before the first
+    """Return the arrays that a named tuple declares, by name, with their values before the first
     session.
 
     Raises:
-        ValueError: a shape is none, or has a letter that ``sizes`` lacks.
+        ValueError: a shape is malformed, or has a letter that ``sizes`` lacks.
     """
     arrays = {}
     for name, dtype, declared in _arrays_of(state):

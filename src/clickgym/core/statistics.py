@@ -1,4 +1,4 @@
-"""Student's t: intervals and p-values; Holm's procedure."""
+"""Intervals and p-values from Student's t distribution, and Holm's procedure."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ CONFIDENCE = 0.95
 
 
 def t_quantile(freedom: int) -> float:
-    """Return a quantile of Student's t distribution: half the width of a 95 % confidence
-    interval, in standard errors.
+    """Return the quantile of Student's t distribution that is half the width, in standard errors,
+    of a 95 % confidence interval.
 
     Args:
         freedom: degrees of freedom.
@@ -21,11 +21,11 @@ def t_quantile(freedom: int) -> float:
 
 
 def half_width(n: int) -> float:
-    """Return half the width of the 95 % confidence interval of a mean of n independent values,
-    in standard deviations.
+    """Return half the width, in standard deviations, of the 95 % confidence interval of a mean of
+    n independent values.
 
     Args:
-        n: the number of values; a single value has no interval, and the result is nan.
+        n: the number of values. A single value has no interval, so the result is then nan.
 
     Example:
         >>> round(half_width(3), 4)
@@ -39,7 +39,8 @@ def p_value(mean: float, error: float, freedom: int) -> float:
 
     Args:
         mean: the mean.
-        error: its standard error; 0 if all values are the same, and then the result is 0.
+        error: the standard error of the mean. If all values are equal, the standard error and the
+            result are 0.
         freedom: degrees of freedom.
     """
     from scipy.special import stdtr  # slow to load
@@ -50,8 +51,8 @@ def p_value(mean: float, error: float, freedom: int) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return the p-values of several tests, adjusted by Holm's procedure: if those of at most 5 %
-    count as significant, the probability of any false one is at most 5 %.
+    """Return the p-values of several tests, adjusted by Holm's procedure: if adjusted p-values of
+    at most 5 % count as significant, the probability of any false positive is at most 5 %.
 
     Source: Holm, *A simple sequentially rejective multiple test procedure*, Scandinavian Journal of
     Statistics 1979.

@@ -1,7 +1,8 @@
-"""Sums of products in one order on every processor, which BLAS and LAPACK do not have.
+"""Sums of products whose terms are added in the same order on every processor.
 
-They decide lists, clicks and rewards, so ``@``, ``dot``, ``einsum`` and ``linalg`` are not used in
-environments and agents. Each sum goes from its first term to its last.
+BLAS and LAPACK do not guarantee such an order. Because sums decide lists, clicks and rewards,
+environments and agents do not use ``@``, ``dot``, ``einsum`` or ``linalg``. Each sum here goes from
+its first term to its last.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ def weighted_sums(rows: ArrayLike, weights: ArrayLike) -> Floats:
         array([1. , 2.5])
     """
     terms = np.multiply(rows, weights, dtype=np.float64)
-    # `sum` chooses an order by the layout in memory; `cumsum` has only one.
+    # The order in which `sum` adds depends on the layout in memory; the order of `cumsum` does not.
     return terms.cumsum(axis=-1)[..., -1] if terms.shape[-1] else terms.sum(axis=-1)
 
 
 def products_of_rows(first: Floats, second: Floats) -> Floats:
-    """Return ``(n, m)`` products ``Σ_j a_j b_j`` of all pairs of rows of two arrays, ``(n, k)`` and
-    ``(m, k)``.
+    """Return the products ``Σ_j a_j b_j`` of each row of an ``(n, k)`` array with each row of an
+    ``(m, k)`` array, as an ``(n, m)`` array.
 
     Example:
         >>> products_of_rows(np.eye(2), np.array([[1.0, 2.0]]))

@@ -1,4 +1,4 @@
-"""Formats of numbers, times, regret with its interval, and tables in Markdown."""
+"""Text for numbers, times, regret with its interval, and tables in Markdown."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def one_line(text: str) -> str:
 
 
 def shorten(text: str, width: int = 60) -> str:
-    """Return the text in at most so many characters, without its middle if it is longer.
+    """Return the text in at most ``width`` characters; a longer text loses its middle.
 
     Example:
         >>> shorten("PBMRank-v0:attraction=[0.5,0.4,0.3],reward=any_click", 30)
