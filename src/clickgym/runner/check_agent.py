@@ -47,14 +47,14 @@ THETA = np.array([0.7, 0.2])
 ANGLES = np.array([0.2, 0.9, 0.5, 1.4, 1.1])
 NORMS = np.array([0.6, 0.9, 0.4, 0.8, 0.5])
 FEATURES = np.stack([np.cos(ANGLES), np.sin(ANGLES)], axis=1) * NORMS[:, None]
-"""``(5, 2)`` such that the attractions of items differ."""
+"""``(5, 2)``: features for which the attractions of the items differ."""
 SIZES = ((5, 3), (2, 2), (1, 1))
 HOW_TO_DRAW = "draw only from numpy.random.default_rng(seed)"
 TOLD_HORIZON = 10
-"""The horizon that agents are told; a check goes on after it."""
+"""The horizon that agents are told; checks continue beyond it."""
 SESSIONS = 300
 SEEDS = 100
-"""Runs of each order of the items."""
+"""The number of runs for each order of the items."""
 COMPARED_AT = np.array([1, 4, 16])
 """The numbers of sessions after which the regret of two orders of the items is compared."""
 SIGMAS = 5.0
@@ -64,20 +64,21 @@ SIGMAS = 5.0
 def check_agent(agent: AgentLike) -> None:
     """Check that an agent keeps to the interface of `clickgym.agents.Agent`.
 
-    It returns nothing, or raises an error that lists all faults. The agent plays small problems.
-    With ``n_features`` in its constructor they have candidates with features, and with ``n_states``
-    users with a memory. These are the checks:
+    The agent plays small problems. If its constructor takes ``n_features``, the items have
+    features; if its constructor takes ``n_states``, the users have memory. The function returns
+    nothing if the agent passes, and otherwise raises one error that lists all faults. These are
+    the checks:
 
     - the constructor works;
-    - a list has different items, as many as positions, also with a single item and after the
-      horizon;
+    - a list has as many items as positions, and no item twice, even if there is only one item, and
+      after the horizon;
     - the same seed gives the same lists;
-    - agents do not change one another, or the arrays that they get;
-    - the order of items does not depend on their numbers;
+    - agents do not affect one another, and do not change the arrays that they are given;
+    - the agent does not prefer items because of their numbers;
     - for a `CompiledAgent`, both engines agree, saving, loading and hyper-parameters work, and no
       kernel uses an index out of range.
 
-    It does not check whether the agent learns.
+    The function does not check whether the agent learns.
 
     Args:
         agent: as for `clickgym.make_agent`: a class, ``"module:Class"`` or the name of an agent;
@@ -121,7 +122,7 @@ def check_agent(agent: AgentLike) -> None:
 
 
 Checks = Mapping[str, Callable[[], None]]
-"""Checks by the names that a report gives them; a check raises a `Fault`."""
+"""Checks by their names in the report; a check that finds a fault raises a `Fault`."""
 
 
 def _run_checks(what: str, first: Checks, others: Checks) -> None:
@@ -176,8 +177,8 @@ class _Check:
     # ------------------------------------------------------------------------------------- problems
 
     def env(self, n_items: int = 5, n_positions: int = 3, order: ArrayLike = range(5)) -> gym.Env:
-        """An environment that shows what the agent needs; ``order`` says which item has each
-        number.
+        """Return an environment with the features or user states that the agent needs. The item
+        with number i has the properties at index ``order[i]`` of the constants above.
         """
         items = np.asarray(order)[:n_items]
         users = PositionBasedModel(ATTRACTION[items], EXAMINATION[:n_positions])
@@ -195,8 +196,8 @@ class _Check:
         return make_agent((self.maker, self.passed), env or self.env(), horizon=horizon, seed=seed)
 
     def play(self, *agents: Any, n_sessions: int = 100) -> list[list[list[int]]]:
-        """Return the lists of agents that take turns, each in its own environment; all environments
-        have the same seed.
+        """Return the lists of agents that take turns, each agent in its own environment. All
+        environments have the same seed.
         """
         shown = (_play_lists(agent, self.env(), n_sessions) for agent in agents)
         return [[*lists] for lists in zip(*zip(*shown, strict=True), strict=True)]
@@ -293,8 +294,8 @@ def _global_generators() -> tuple[Any, ...]:
 
 
 def _play_lists(agent: Any, env: gym.Env, n_sessions: int) -> Iterator[list[int]]:
-    """Yield the list of each session before the agent learns from it; check the lists, and that the
-    agent does not change what it is given.
+    """Yield the list of each session before the agent learns from the session. Check the lists, and
+    check that the agent does not change its arguments.
     """
     core: Any = env.unwrapped
     (observation, _), users = env.reset(seed=0), core.model
@@ -305,7 +306,7 @@ def _play_lists(agent: Any, env: gym.Env, n_sessions: int) -> Iterator[list[int]
             check_list(agent, ranking, users.n_items, users.n_positions, "session", number)
         except AgentError as error:
             raise Fault(str(error)) from None
-        except StopIteration:  # a generator cannot raise it
+        except StopIteration:  # a generator cannot raise StopIteration
             raise Fault("StopIteration") from None
         following, reward, terminated, truncated, _ = env.step(ranking)
         clicks = np.array(clicks_of(following), np.int64)
@@ -320,7 +321,7 @@ def _play_lists(agent: Any, env: gym.Env, n_sessions: int) -> Iterator[list[int]
 
 @contextmanager
 def _checking_arguments(method: str, **given: Any) -> Iterator[None]:
-    """Context that checks that a method does not change its arguments."""
+    """Context manager that checks that a method does not change its arguments."""
     before = {name: pickle.dumps(value) for name, value in given.items()}
     yield
     for name, value in given.items():
@@ -329,7 +330,7 @@ def _checking_arguments(method: str, **given: Any) -> Iterator[None]:
 
 
 def _reload(agent: Any) -> Any:
-    """Return a copy of the agent that was saved and loaded."""
+    """Save an agent, load it, and return the loaded agent."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "agent.npz"
         agent.save(path)

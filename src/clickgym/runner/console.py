@@ -25,14 +25,12 @@ def errors() -> Console:
 
 
 def as_text() -> Console:
-    """Return a console as wide as that for results, whose captured text has no colours."""
+    """Return a console whose captured text has no colours. It is as wide as `output`."""
     return Console(width=output().width, force_terminal=False, force_jupyter=False)
 
 
 def _widen(console: Console) -> Console:
-    """Do not break lines in files and pipes, which have no width, unless ``COLUMNS`` sets one; 0
-    sets none.
-    """
+    """Do not break lines in files and pipes, unless ``COLUMNS`` sets a width other than 0."""
     if not console.width or not (console.is_terminal or "COLUMNS" in os.environ):
         console.width = 1000
     return console
@@ -40,7 +38,7 @@ def _widen(console: Console) -> Console:
 
 @contextmanager
 def announce_compiling(console: Console) -> Iterator[None]:
-    """Context that shows in a terminal that kernels are being compiled."""
+    """Context manager that shows in a terminal when kernels are being compiled."""
     status = console.status(COMPILING, spinner="line" if console.options.ascii_only else "dots")
     with compiling(lambda going_on: status.start() if going_on else status.stop()):
         yield
@@ -72,7 +70,7 @@ def print_table(
     title: str = "",
     headings: bool = True,
 ) -> None:
-    """Print a table. Where it is wider than the console, cells are wrapped.
+    """Print a table. If the table is wider than the console, its cells are wrapped.
 
     Args:
         console: the console.

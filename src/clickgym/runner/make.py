@@ -50,7 +50,7 @@ Thing = TypeVar("Thing")
 
 
 def split_label(text: str) -> tuple[str | None, str]:
-    """Split what is typed into its label, None if there is none, and the spec.
+    """Split a typed argument into its label, which is None if there is none, and its spec.
 
     Example:
         >>> split_label("mine=my_module:MyAgent:alpha=0.1"), split_label("TopRank:delta=0.1")
@@ -61,7 +61,7 @@ def split_label(text: str) -> tuple[str | None, str]:
 
 
 def split(thing: Any) -> tuple[Any, dict[str, Any]]:
-    """Split an agent or environment into what makes it (an object or its name) and its arguments.
+    """Split an agent or environment into its maker (an object or a name) and its arguments.
 
     Example:
         >>> from clickgym.agents import TopRank
@@ -78,8 +78,8 @@ def split(thing: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def spec_of(thing: Any) -> str | None:
-    """The spec of an agent or environment, in the form that `parse_spec` reads; None if it has
-    none.
+    """The spec of an agent or environment, in the form that `parse_spec` reads; None if there is no
+    spec, for example for a lambda.
 
     Example:
         >>> from clickgym.agents import CascadeKLUCB
@@ -94,7 +94,7 @@ def spec_of(thing: Any) -> str | None:
 
 def import_name(maker: Any) -> str | None:
     """The name by which a class or a function can be imported."""
-    maker = getattr(maker, "adopted", maker)  # a learner goes by its library's class
+    maker = getattr(maker, "adopted", maker)  # an adopted RL algorithm has its own class's name
     name, module = getattr(maker, "__qualname__", None), getattr(maker, "__module__", None)
     if name is None or module is None:
         return None
@@ -111,17 +111,18 @@ def import_name(maker: Any) -> str | None:
 
 
 def by_label(what: str, things: Iterable[Thing] | Mapping[str, Thing]) -> dict[str, Thing]:
-    """Agents or environments by label: their spec, or the label that a mapping or ``LABEL=`` gives
-    them.
+    """Return agents or environments by label. The label is the spec, unless a mapping or ``LABEL=``
+    gives another label.
 
     Args:
         what: ``"agent"`` or ``"environment"``.
-        things: a list, in which names may have labels, as they are typed; or a mapping from labels.
+        things: a list, in which a typed name may begin with ``LABEL=``; or a mapping from labels
+            to agents or environments.
 
     Raises:
-        TypeError: it is neither.
-        ValueError: nothing was named, or something twice; something has no spec and no label; a
-            label is not a text on one line.
+        TypeError: ``things`` is neither a list nor a mapping.
+        ValueError: ``things`` is empty, a label occurs twice, an agent or environment has neither
+            a spec nor a label, or a label is not printable text on one line.
 
     Example:
         >>> from clickgym.agents import TopRank
@@ -159,17 +160,17 @@ def by_label(what: str, things: Iterable[Thing] | Mapping[str, Thing]) -> dict[s
 
 Arguments = dict[str, Any]
 ResolvedEnv = tuple[EnvSpec | UserModel | Callable[..., gym.Env], Arguments]
-"""The maker of an environment, a registered id, the users of a `ClickEnv` or a function, and its
+"""The maker of an environment (a registered id, the users of a `ClickEnv`, or a function), and its
 arguments.
 """
 ResolvedAgent = tuple[Callable[..., BaseAgent], Arguments]
-"""The maker of an agent, a class or a function, and its hyper-parameters."""
+"""The maker of an agent (a class or a function), and its hyper-parameters."""
 
 OBSERVED = {
     "n_features": ("features", "contextual environments"),
     "n_states": ("the user's state", "stateful users"),
 }
-"""Sizes that some agents need, each with what it counts and where that is observed."""
+"""Sizes that some agents need: what each size counts, and who has what is counted."""
 OTHERS = "others are named module:Class, as my_module:MyAgent or stable_baselines3:TD3"
 """The end of a message about an unknown agent: how to name agents that have no short name."""
 SET_BY_THE_RUN = ("n_items", "n_positions", "horizon", "seed")
@@ -180,14 +181,14 @@ SET_BY_THE_RUN = ("n_items", "n_positions", "horizon", "seed")
 
 
 def resolve_env(env: EnvLike) -> ResolvedEnv:
-    """Resolve what was passed as an environment; a `ResolvedEnv` stays as it is.
+    """Resolve what a user passed as an environment; return a `ResolvedEnv` unchanged.
 
     Args:
-        env: as for `make_env`, but no environment that exists already.
+        env: as for `make_env`, except an environment object.
 
     Raises:
-        ValueError: an unknown id, or a module that cannot be imported.
-        TypeError: it makes no environments.
+        ValueError: the id is unknown, or its module cannot be imported.
+        TypeError: ``env`` cannot make environments.
     """
     if isinstance(env, gym.Env):
         raise TypeError(
@@ -206,9 +207,7 @@ def resolve_env(env: EnvLike) -> ResolvedEnv:
 
 
 def _find_spec(env_id: str) -> EnvSpec:
-    """Return the registration of an id, after importing the module before its colon, if there is
-    one.
-    """
+    """Return the registration of an id. If the id is ``module:Id-v0``, import the module first."""
     module, colon, name = env_id.rpartition(":")
     if colon:
         module_of("environment", env_id)
@@ -226,14 +225,14 @@ def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
     """Make an environment.
 
     Args:
-        env: an id, with arguments of ``gym.make`` if any, ``"PBMRank-v0:reward=any_click"`` or
-            ``("PBMRank-v0", {"reward": "any_click"})``; ``"module:Id-v0"``, an id that a module
-            registers; or the users of an environment, such as a click model. An environment is
-            returned as it is.
-        instance: what ``gym.make`` takes as one; by default, the default of the id.
+        env: an id such as ``"PBMRank-v0"``; an id with arguments for ``gym.make``, as
+            ``"PBMRank-v0:reward=any_click"`` or ``("PBMRank-v0", {"reward": "any_click"})``;
+            ``"module:Id-v0"``, an id that a module registers; or the users of an environment, such
+            as a click model. An environment object is returned unchanged.
+        instance: an instance, as ``gym.make`` takes it; by default, the default of the id.
 
     Raises:
-        ValueError, TypeError: on an unknown id or a bad argument.
+        ValueError, TypeError: the id is unknown, or an argument is invalid.
 
     Example:
         >>> make_env("PBMRank-v0:cutoff=3").action_space
@@ -264,8 +263,8 @@ def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
 
 @contextmanager
 def _naming_errors(what: str, error_class: type[SessionError]) -> Iterator[None]:
-    """Context in which ``what`` is made. Refusals are passed on; other errors become one that names
-    it.
+    """Context manager for creating ``what``. Validation errors pass through unchanged; any other
+    exception is re-raised as an error that names ``what``.
     """
     try:
         yield
@@ -283,7 +282,9 @@ SHIPPED: Literal["shipped"] = "shipped"
 
 
 def all_instances(instances: Any) -> Sequence[Any]:
-    """The instances of a sweep; None is the default of each environment."""
+    """Return the list of a sweep's instances, in which ``"shipped"`` is replaced by all shipped
+    instances. None stands for each environment's default instance.
+    """
     if instances is None:
         return [None]
     listed = [SHIPPED] if isinstance(instances, str) and instances == SHIPPED else instances
@@ -302,9 +303,10 @@ def all_instances(instances: Any) -> Sequence[Any]:
 
 
 def resolve_agent(agent: AgentLike) -> ResolvedAgent:
-    """Resolve what was passed as an agent; a `ResolvedAgent` stays as it is.
+    """Resolve what a user passed as an agent; return a `ResolvedAgent` unchanged.
 
-    A class with a training loop of its own, such as ``"stable_baselines3:PPO"``, is adopted.
+    A class with its own training loop, such as ``"stable_baselines3:PPO"``, becomes an agent class
+    by `adopt`.
 
     Args:
         agent: as for `make_agent`.
@@ -313,7 +315,7 @@ def resolve_agent(agent: AgentLike) -> ResolvedAgent:
         The class or function, and the hyper-parameters that were passed.
 
     Raises:
-        ValueError, TypeError: there is no such agent, or it is none.
+        ValueError, TypeError: there is no such agent, or ``agent`` cannot make agents.
 
     Example:
         >>> resolve_agent("TopRank:delta=0.1")
@@ -335,7 +337,7 @@ def resolve_agent(agent: AgentLike) -> ResolvedAgent:
 
 
 def _check_maker(thing: Any, what: str) -> Callable[..., BaseAgent]:
-    """Return the class or function that makes the agent; refuse what cannot make one."""
+    """Return the class or function that makes the agent; raise an error for any other object."""
     if isinstance(thing, type):
         return thing if issubclass(thing, BaseAgent) else adopt(thing)  # type: ignore[arg-type]
     if not callable(thing) or isinstance(thing, BaseAgent) or not accepts(thing, "n_items"):
@@ -369,12 +371,12 @@ def accepts(maker: Callable[..., Any], name: str) -> bool:
 
 
 def requirements(maker: Callable[..., Any]) -> dict[str, str]:
-    """The parameters for knowledge that a paper assumes, each with its source."""
+    """The parameters for knowledge that a paper assumes, each with the knowledge's source."""
     return dict(getattr(maker, "requires", {}))
 
 
 def observed_sizes(maker: Callable[..., Any]) -> list[str]:
-    """The sizes of what an agent ranks by beside clicks: keys of `OBSERVED`."""
+    """The sizes of what an agent ranks by besides clicks, as keys of `OBSERVED`."""
     return [size for size in OBSERVED if size in parameters_of(maker)]
 
 
@@ -388,26 +390,28 @@ def make_agent(
 ) -> BaseAgent:
     """Build an agent for an environment.
 
-    Sizes come from the environment, and so does what a paper assumes known, unless you pass it: the
-    examination probabilities of PBM-UCB, the production list of `Fixed`, the best list of `Oracle`.
-    Everything else about the users stays hidden.
+    The numbers of items and positions come from the environment. So does the knowledge that the
+    agent's paper assumes, unless you pass it: the examination probabilities for PBM-UCB, the
+    production list for `Fixed`, the best list for `Oracle`. Everything else about the users stays
+    hidden.
 
     Args:
         agent: a name, as on the command line: ``"CascadeKLUCB:feedback=first_click"`` or
             ``"my_module:MyAgent"``; a class of `Agent` or stable-baselines3; or
             ``(class, arguments)``.
         env: the environment that the agent will play.
-        horizon: T, the number of sessions, for agents that take it.
+        horizon: T, the number of sessions, for agents that take a horizon.
         seed: the seed of the agent's own generator.
         **hyperparameters: hyper-parameters of the agent.
 
     Returns:
-        The agent. Its attribute ``filled_in`` has what came from the environment and the horizon.
+        The agent. Its attribute ``filled_in`` holds the arguments that came from the environment,
+        and the horizon.
 
     Raises:
         ValueError: the agent is unknown; it needs a horizon, or knowledge that the environment does
             not have; or a function returned an agent that has already played.
-        TypeError: the agent does not take a hyper-parameter.
+        TypeError: the agent has no such hyper-parameter.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -445,8 +449,8 @@ def _filled_in(
     """Return the arguments that `make_agent` fills in from the environment and the horizon.
 
     Args:
-        maker: of the agent.
-        passed: its hyper-parameters, which come first.
+        maker: the agent's class or function.
+        passed: the hyper-parameters that the user passed, which take precedence.
         env, horizon: as in `make_agent`.
     """
     name, parameters, sizes = maker_name(maker), parameters_of(maker), sizes_of(env)
@@ -468,7 +472,7 @@ def _filled_in(
                 reason = f"requires {key}, which {name_of(env)} does not have: pass {key}=..."
             raise UnsuitedError(name, reason)
 
-    # The sizes of what it observes besides clicks.
+    # The sizes of what the agent observes besides clicks.
     for key, (what, where) in OBSERVED.items():
         if key in parameters and key not in passed:
             found[key] = getattr(sizes, key)

@@ -1,5 +1,5 @@
-"""What a label of a sweep stands for, so that two sweeps can be compared: a spec, and the code of
-your own behind it.
+"""The meaning of a sweep's label: its spec, and your own code behind the spec. By these meanings,
+clickgym recognises whether two sweeps can be compared.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from ..envs.instances.instance import FAMILIES
 from .make import spec_of, split
 
 INSTALLED = (os.path.dirname(os.__file__), "site-packages", "dist-packages")
-"""Parts of the paths of modules that are not your own: of Python and of installed packages."""
+"""Parts of a path that mark a module of Python or of an installed package, which is not your own.
+"""
 
 
 @dataclass(frozen=True)
@@ -33,11 +34,13 @@ class Meaning:
     """What a label of a sweep stands for.
 
     Attributes:
-        spec: as you could type it; None if it has none, such as a lambda.
-        files: digests of your own modules behind it, by name; of its class, if that is defined in
-            the script; and of files that its arguments name. In a notebook, the digest is None.
-        values: the numbers, texts, lists and dictionaries that those modules have as constants in
-            capitals, ``"module:NAME"``, and their classes as attributes, ``"module:Class.name"``.
+        spec: the spec as you could type it; None if there is no spec, as for a lambda.
+        files: digests, by name, of your own modules behind the label; of the label's class, if the
+            script defines it; and of files that the spec's arguments name. The digest of a class
+            in a notebook is None.
+        values: the numbers, texts, lists and dictionaries among these modules' constants in
+            capitals, ``"module:NAME"``, and among their classes' attributes,
+            ``"module:Class.name"``.
     """
 
     spec: str | None
@@ -45,7 +48,7 @@ class Meaning:
     values: dict[str, Any] = field(default_factory=dict)
 
     def difference(self, other: Meaning) -> str | None:
-        """Why two meanings of a label are not the same, in words; None if they are."""
+        """Return, in words, why two meanings of a label differ; None if they are the same."""
         if self.spec is None or None in self.files.values():
             return "it cannot be named as module:Class, or is defined in a notebook"
         if self.spec != other.spec:
@@ -58,11 +61,11 @@ class Meaning:
 
 
 def meaning_of(thing: Any, resolved: Any) -> Meaning:
-    """What an agent, an environment or an instance is at this moment.
+    """Return the present meaning of an agent, an environment or an instance.
 
     Args:
-        thing: as it was passed to a sweep.
-        resolved: the same, as `make` resolves it.
+        thing: the agent, environment or instance as it was passed to a sweep.
+        resolved: the same agent, environment or instance as the module `make` resolves it.
 
     Example:
         >>> from clickgym.agents import TopRank
@@ -84,8 +87,8 @@ def meaning_of(thing: Any, resolved: Any) -> Meaning:
 
 
 def _as_json(value: Any) -> Any:
-    """Return a part of a spec in a form that JSON can hold, if there is one; users and instances
-    become digests.
+    """Return a part of a spec in a form that JSON can hold, if there is such a form; users and
+    instances become digests.
     """
     if isinstance(value, UserModel | Instance):
         return f"{type(value).__name__} {_digest(json.dumps(value.to_dict()).encode())}"
@@ -110,9 +113,10 @@ def _code_of(part: Any) -> list[Any]:
 def _add_code(meaning: Meaning, left: list[Any]) -> None:
     """Add to a meaning the digests and values of the user's own code.
 
-    This is the module of each class, function or object in ``left``, and the own modules that it
-    imports. Of the script itself, which often changes where no result depends on it, only those
-    classes and functions are added that are named in what was added before.
+    This code is the module of each class, function or object in ``left``, and the user's own
+    modules that it imports. The script itself often changes in places on which no result depends.
+    So instead of the whole script, only those of its classes and functions are added that the code
+    added before mentions.
     """
     seen = set[int]()
     while left:
@@ -144,8 +148,8 @@ def _add_code(meaning: Meaning, left: list[Any]) -> None:
 
 
 def _plain_values(module: ModuleType, scope: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the names and values of a module's constants in capitals, and of its classes'
-    attributes, that JSON can hold.
+    """Yield the names and values of a module's constants in capitals and of its classes'
+    attributes, unless JSON cannot hold the value.
     """
     found = {name: value for name, value in scope.items() if name.isupper()}
     for name, value in scope.items():

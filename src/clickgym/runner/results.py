@@ -1,4 +1,4 @@
-"""The `Results` of a sweep: what can be asked of rows, such as their table and figure."""
+"""The `Results` of a sweep: its rows, and the table and the figure that are computed from them."""
 
 from __future__ import annotations
 
@@ -30,35 +30,38 @@ if TYPE_CHECKING:
 
 
 SUMMARY, FIGURE, ROWS = "summary.csv", "regret", "results.parquet"
-"""The files of a report; the figure with a suffix."""
+"""The files of a report; the figure's name gets a suffix."""
 LINES = 30
-"""The most lines of a report that `print` shows."""
+"""The largest number of a report's lines that `print` shows."""
 
 
 class Results:
     """The results of runs: rows, a table and a figure. ``print(results)`` shows the table.
 
-    `sweep` returns them. You can also read them from a folder, or put single results together.
+    `sweep` returns a `Results` object. You can also load one from a folder, or combine the results
+    of single runs.
 
     Args:
         source: the folder of a `sweep` or of ``clickgym run``, finished or not; what
-            `clickgym.run`, `RecordRegret.result` or `sweep` returned; or a list of these, which
-            then stand in one table. A run that is in two folders counts once. Runs of
-            `clickgym.run` and `sweep` with the same seed are compared with each other.
+            `clickgym.run`, `RecordRegret.result` or `sweep` returned; or a list of these, to be
+            shown in one table. A run that is in two folders counts once. Runs of `clickgym.run`
+            and `sweep` with the same seed are compared with each other.
 
     Attributes:
-        rows: a polars frame with a row for each run and checkpoint. Columns that do not apply are
-            null: env, instance, query (of several), agent, sweep_seed, run, seed (of the users;
-            `clickgym.run` with it repeats a run), trained (sessions from which the agent had
-            learned before), unrecorded (sessions that were played and not recorded) and reseeded
-            (how often a seed came again). Then come step, regret, reward, clicks, further metrics,
-            engine and seconds (wall time of the run).
+        rows: a polars frame with a row for each run and checkpoint. The first columns describe the
+            run: env, instance, query (if there are several), agent, sweep_seed, run, seed (the
+            users' seed, with which `clickgym.run` repeats the run), trained (the sessions from
+            which the agent had learned before the run), unrecorded (sessions that were played but
+            not recorded) and reseeded (how often a seed was used again). They are null where they
+            do not apply. Then come step, regret, reward, clicks, further metrics, engine and
+            seconds (the run's wall time).
         configs: a `Config` for each sweep; single runs have none.
 
     Raises:
-        ValueError: the folder has no results; sweeps have other checkpoints, metrics or versions,
-            or one label for two things, such as your class before and after an edit; single
-            runs have different numbers of sessions, different rewards, or one name for two agents.
+        ValueError: the folder has no results; sweeps have different checkpoints, metrics or
+            versions, or one label for two things, such as your class before and after an edit; or
+            single runs have different numbers of sessions, different rewards, or one name for two
+            agents.
 
     Warns:
         UserWarning: a folder has no finished run yet.
@@ -94,12 +97,12 @@ class Results:
 
     @classmethod
     def of_rows(cls, rows: polars.DataFrame, configs: Sequence[Config] = ()) -> Results:
-        """Return results of rows that need no check: those of one sweep or folder, or a selection
-        of other results.
+        """Return `Results` with rows that need no check, because they come from one sweep or
+        folder, or were selected from other results.
 
         Args:
-            rows: as the attribute, at least one.
-            configs: as the attribute.
+            rows: as in the attribute `rows`; at least one row.
+            configs: as in the attribute `configs`.
         """
         results = cls.__new__(cls)
         results.rows, results.configs = rows, list(configs)
@@ -126,13 +129,13 @@ class Results:
         return self.rows[column].unique(maintain_order=True).to_list()
 
     def spec(self, column: LabelColumn, label: str) -> str:
-        """What stands behind a label, as it could be typed; the label itself if that is unknown."""
+        """The spec that a label stands for; the label itself if its spec is unknown."""
         labels = [config.labels(column) for config in self.configs]
         return next((known[label].spec for known in labels if label in known), None) or label
 
     @property
     def n_missing(self) -> int:
-        """How many runs of the sweeps are not finished."""
+        """The number of the sweeps' runs that are not finished."""
         keys = {(*key, config.seed) for config in self.configs for key in config.run_keys()}
         last = self.rows.filter(col("step") == self.horizon, col("sweep_seed").is_not_null())
         there = last.select("env", "instance", "agent", "run", "sweep_seed").rows()
@@ -170,37 +173,41 @@ class Results:
     def table(self, reference: str | None = None) -> polars.DataFrame:
         """The final results of every agent, lowest regret first.
 
-        One observation, a *unit*, is an instance if an environment has several instances; otherwise
-        a query, if each run plays one of several; and otherwise a run. Each unit is averaged over
-        its runs. Means are over the units, and their intervals (Student's t) cover other units of
-        the same kind.
+        One observation is called a *unit*. If an environment has several instances, each instance
+        is a unit; otherwise, if each run plays one of several queries, each query is a unit;
+        otherwise, each run is a unit. Each unit is averaged over its runs. Means are over the
+        units, and their intervals (Student's t) cover other units of the same kind.
 
         Args:
-            reference: the agent with which the others are compared; by default, the first one that
-                did not play in your own loop, if there is one.
+            reference: the agent with which the others are compared; by default, the first agent
+                that did not play in your own loop, or the first agent if all did.
 
         Returns:
             A row for each agent in each environment, with these columns:
 
             - ``regret``, and ``regret_ci95``, half the width of its 95 % interval (null for a
               single unit);
-            - ``regret_ci95_runs``, if units are instances: half the width of the interval over the
-              runs, each averaged over the instances, which covers only these instances; null for a
-              single run, or if an instance lacks some runs;
-            - ``median`` and ``worst`` of all runs;
-            - ``difference``: the regret of the agent minus that of the ``reference``, over the
-              units that both have, and ``difference_ci95``. Runs with the same seed are the same
-              unit. Null if units are runs and one of the two agents met its own users, as `PPO`
-              does; and if one of the two played in your own loop;
-            - ``p`` of the paired t test, adjusted by Holm's procedure for the agents of the
-              environment (null for two units or fewer, or if all differences are 0);
+            - ``regret_ci95_runs``, if units are instances: half the width of an interval that
+              covers only these instances. It is computed over the runs, each averaged over the
+              instances, and is null for a single run, or if an instance lacks some runs;
+            - ``median`` and ``worst``: the median and the largest regret of all runs;
+            - ``difference``: the agent's regret minus the regret of the ``reference``, over the
+              units that both agents have, and ``difference_ci95``, half the width of its interval.
+              Runs with the same seed are the same unit. The difference is null if one of the two
+              agents played in your own loop, or if units are runs and one of the two agents met
+              its own users, as `PPO` does;
+            - ``p``: the p-value of the paired t test, adjusted by Holm's procedure for the number
+              of agents in the environment (null for two units or fewer, or if all differences
+              are 0);
             - ``reward`` and each further metric, per session, with their intervals;
-            - ``runs`` (with several instances, those of the instance with the fewest), ``units``,
-              and ``over``, what units are: ``"instances"``, ``"queries"`` or ``"runs"``;
-            - ``ns_per_session``, the median over runs of the wall time, and ``engine``.
+            - ``runs``, the number of runs (of the instance with the fewest runs, if there are
+              several), ``units``, the number of units, and ``over``, the kind of unit:
+              ``"instances"``, ``"queries"`` or ``"runs"``;
+            - ``ns_per_session``, the median wall time over the runs, and ``engine``.
 
-            If some regret in an environment is unknown, ``regret`` is null for all its agents. They
-            are then ranked by reward, and differences are of the total reward.
+            If the regret of any agent in an environment is unknown, ``regret`` is null for all
+            agents in this environment. These agents are then ranked by reward, and their
+            differences are differences in total reward.
 
         Raises:
             ValueError: there is no such agent.
@@ -221,34 +228,36 @@ class Results:
         width: float | None = None,
         measures: Sequence[str] | None = None,
     ) -> Figure:
-        """Draw the cumulative regret with its 95 % band, one panel for each environment, and a row
-        of panels for each further metric, per session within windows of the run. Dashed vertical
-        lines show where the users of a sweep change.
+        """Draw the cumulative regret with its 95 % band, in one panel for each environment.
+
+        A further row of panels for each further metric shows its mean per session within windows of
+        the run. Dashed vertical lines show where the users of a sweep change.
 
         Args:
             path: a file to write the figure to, in the format of its suffix: ``.pdf`` (with fonts
                 that a paper can embed), ``.svg``, ``.png``, or another format of matplotlib.
-            log: both axes of regret are logarithmic, or both linear; with ``reference`` they are
-                linear.
-            by_instance: a panel for each instance of each environment, not their mean.
-            reference: draw the differences to this agent in the same runs, without agents that have
-                none in the `table`.
+            log: whether both axes of the regret panels are logarithmic, rather than linear; with a
+                ``reference``, they are always linear.
+            by_instance: whether each instance of an environment has its own panel, rather than all
+                instances being averaged in one panel.
+            reference: draw the differences to this agent in the same runs, and leave out agents
+                that have no difference in the `table`.
             emphasis: the agent whose line is thick; the thin lines of the others are drawn over it.
             names: a mapping from names of agents, environments, instances and metrics to the names
                 that the figure shows instead. It may hold more than this figure needs.
-            width: the width of the figure in inches, such as 3.3 for a column of a paper. The
-                legend is below the panels, text has eight points, and there is no title. By
-                default, the figure is for a screen, and its title says what is averaged.
+            width: the width of the figure in inches, such as 3.3 for a column of a paper. With a
+                width, text has a size of eight points, and there is no title. By default, the
+                figure is made for a screen, and its title says what is averaged.
             measures: the rows of panels, in this order: ``"regret"`` and names of metrics; by
                 default all.
 
         Returns:
-            A matplotlib figure, which you can change and save. A notebook shows it. It does not
-            belong to pyplot.
+            A matplotlib figure, which you can change and save. Notebooks display the figure, which
+            is not registered with pyplot.
 
         Raises:
-            ValueError: matplotlib writes no files of this suffix, there is no such agent or
-                measure, or no agent that met the users of the ``reference``; or runs of an agent
+            ValueError: matplotlib cannot write files with this suffix; there is no such agent or
+                measure; no other agent met the users of the ``reference``; or the runs of an agent
                 in an environment have different checkpoints.
         """
         from .reports.figures import PlotOptions, regret_figure, write_figure  # slow to load
@@ -276,9 +285,9 @@ class Results:
         return figure
 
     def to_latex(self, reference: str | None = None) -> str:
-        """The `table` in LaTeX, with the rules of the package booktabs. Its caption says what the
-        intervals cover, where p comes from, which agents met their own users, what agents were told
-        besides clicks, and what they had learned before.
+        """The `table` in LaTeX, with the rules of the package booktabs. The caption says what the
+        intervals cover, which test p comes from, which agents met their own users, what the agents
+        were told besides clicks, and what they had learned before these runs.
 
         Args:
             reference: as in `table`.
@@ -290,10 +299,10 @@ class Results:
     def report(
         self, out: str | os.PathLike[str] | None = None, reference: str | None = None
     ) -> None:
-        """Print the `table`, and write it with the figure, as ``clickgym report`` does.
+        """Print the `table`, and write the table and the figure, as ``clickgym report`` does.
 
         Args:
-            out: a folder, created if missing; by default, no files are written.
+            out: the folder for the files, created if missing; by default, no files are written.
             reference: as in `table`.
         """
         from .console import output
@@ -358,11 +367,11 @@ class Results:
 # ------------------------------------------------------------------- of several folders and runs
 
 ResultsLike = Result | Results | str | os.PathLike[str]
-"""What a user passes as results: a run, results, or their folder."""
+"""What a user passes as results: the result of a run, `Results`, or a results folder."""
 
 
 def _results_of(part: Results | str | os.PathLike[str]) -> Results:
-    """Return the results of a folder, or results as they are."""
+    """Return the results in a folder; return `Results` unchanged."""
     if isinstance(part, Results):
         return part
     config, runs = read_folder(check_path("source", part))
@@ -370,7 +379,7 @@ def _results_of(part: Results | str | os.PathLike[str]) -> Results:
 
 
 def _join(parts: Sequence[ResultsLike]) -> tuple[polars.DataFrame, list[Config]]:
-    """Join single runs, other results and folders. Return their rows as `Results.rows`, and the
+    """Join single runs, other results and folders. Return their rows, as in `Results.rows`, and the
     configurations of their sweeps.
 
     Raises:
@@ -392,7 +401,8 @@ def _join(parts: Sequence[ResultsLike]) -> tuple[polars.DataFrame, list[Config]]
         where = f"sweep {place} of the list" if isinstance(part, Results) else str(part)
         frames.append(whole.rows)
         named += [(where, config) for config in whole.configs]
-    # Equal sweeps are compared only once; one that cannot be compared differs even from itself.
+    # Of equal sweeps, only one is compared with the others. A sweep that cannot be compared, such
+    # as one with a lambda, differs even from itself.
     unlike = {
         number if config.difference(config) else repr(replace(config, seed=0)): (where, config)
         for number, (where, config) in enumerate(named)
@@ -408,7 +418,7 @@ def _join(parts: Sequence[ResultsLike]) -> tuple[polars.DataFrame, list[Config]]
     frames = [rows.with_columns(begins=each.rle_id().diff().fill_null(1) > 0) for rows in frames]
     rows = polars.concat(frames, how="diagonal").select(polars.exclude(HOW_PLAYED), *HOW_PLAYED)
     is_single = col("sweep_seed").is_null()
-    # A run that several folders have, with the same numbers, counts once.
+    # A run that is in several folders, with the same numbers, counts once.
     measured = polars.struct(polars.exclude("run", "sweep_seed", "begins", *HOW_PLAYED))
     rows = rows.filter(is_single | measured.is_first_distinct())
     # Single runs are numbered in their order.
@@ -420,7 +430,7 @@ def _join(parts: Sequence[ResultsLike]) -> tuple[polars.DataFrame, list[Config]]
 
 
 def _check_runs(last: polars.DataFrame) -> None:
-    """Check that runs can stand in one table, by their last rows.
+    """Check, by the last row of each run, that the runs can stand in one table.
 
     Raises:
         ValueError: as `Results`.

@@ -1,7 +1,7 @@
 """A results folder: ``config.json`` describes its sweep, and ``runs`` has the finished runs.
 
-Each process adds its runs to a file of its own, a line of JSON for each. A line that was cut short,
-by a full disk or the end of the process, is no finished run.
+Each process appends its finished runs to its own file, one line of JSON for each run. A line that
+was cut short, because the disk was full or the process ended, does not count as a finished run.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CONFIG, RUNS = "config.json", "runs"
 RunKey = tuple[str, str, str, int]
 """What identifies a run: the labels of environment, instance and agent, and its number."""
 FinishedRuns = dict[RunKey, Result]
-"""Finished runs by their keys. Their results name environments, instances and agents by labels."""
+"""Finished runs by their keys. Their results name environments, instances and agents by label."""
 
 
 class Cell(NamedTuple):
@@ -48,7 +48,7 @@ class Cell(NamedTuple):
 
     Attributes:
         env, instance, agent: the labels.
-        runs: their number.
+        runs: the number of runs.
         changes: the sessions, counted from 0, at which the users change.
     """
 
@@ -64,13 +64,13 @@ class Config:
     """What a sweep plays and measures.
 
     Attributes:
-        versions: of clickgym and of the packages that it computes with.
+        versions: the versions of clickgym and of the packages on which results depend.
         horizon: T, sessions per run.
         checkpoints: the steps at which results are kept.
-        metrics: their names.
-        seed: of the sweep.
+        metrics: the names of the metrics.
+        seed: the seed of the sweep.
         envs, instances, agents: what each label stands for.
-        cells: in the order of the table.
+        cells: the cells, in the order of the table.
     """
 
     versions: dict[str, str]
@@ -92,7 +92,8 @@ class Config:
             content: the JSON object.
 
         Raises:
-            ValueError: another version wrote it in another format, or something is missing.
+            ValueError: another version of clickgym wrote the object in another format, or the
+                object is incomplete.
         """
         check_format(where, content.get("format"))
         try:
@@ -113,7 +114,7 @@ class Config:
         return {"format": FORMAT, **asdict(self)}
 
     def labels(self, column: LabelColumn) -> dict[str, Meaning]:
-        """Return the labels of a column, and what they stand for."""
+        """Return the labels of a column, with what each label stands for."""
         found: dict[str, Meaning] = getattr(self, f"{column}s")
         return found
 
@@ -126,7 +127,7 @@ class Config:
         }
 
     def difference(self, other: Config) -> str | None:
-        """Return why the two sweeps cannot stand in one table, in words; None if they can."""
+        """Return, in words, why the two sweeps cannot stand in one table; None if they can."""
         first, second = vars(self) | self.versions, vars(other) | other.versions
         packages = sorted(self.versions.keys() & other.versions.keys())
         for name in ("horizon", "checkpoints", "metrics", *packages):
@@ -173,7 +174,7 @@ class Config:
 
 
 def versions(packages: Iterable[str] = ()) -> dict[str, str]:
-    """The versions of what digits depend on: clickgym, numpy, numba and further packages."""
+    """The versions of the packages on which results depend: clickgym, numpy, numba and others."""
     found = {name: version(name) for name in ("clickgym", "numpy", *packages)}
     return found | {"numba": numba.__version__ if numba else "not installed"}
 
@@ -184,13 +185,13 @@ def versions(packages: Iterable[str] = ()) -> dict[str, str]:
 def open_folder(
     folder: Path, config: Config, out: object, *, overwrite: bool = False
 ) -> tuple[Config, FinishedRuns]:
-    """Begin a results folder, or add to one of the same sweep.
+    """Create a results folder, or open the folder of the same sweep to add runs.
 
     Args:
-        folder: created if missing.
-        config: of the sweep.
-        out: what messages call the folder.
-        overwrite: whether to delete the runs that the folder has.
+        folder: the folder, created if missing.
+        config: the configuration of the sweep.
+        out: the folder's name in messages.
+        overwrite: whether to delete the runs in the folder.
 
     Returns:
         The configuration of everything that the folder holds or will hold, and its finished runs.
@@ -209,7 +210,7 @@ def open_folder(
         for old in [file, *(folder / RUNS).glob("*.jsonl")]:
             old.unlink(missing_ok=True)
     try:
-        with open(file, "x", encoding="utf-8") as new:  # only one of several commands
+        with open(file, "x", encoding="utf-8") as new:  # succeeds for one of several commands
             new.write(_as_text(config))
     except FileExistsError:
         before = Config.from_json(out, read_json(file))
@@ -233,7 +234,7 @@ def read_folder(folder: Path) -> tuple[Config, FinishedRuns]:
     """Return the configuration of a results folder, and its finished runs.
 
     Raises:
-        ValueError: it is not a results folder, or another version wrote it.
+        ValueError: the folder is not a results folder, or another version wrote it.
     """
     try:
         config = Config.from_json(folder, read_json(folder / CONFIG))
@@ -265,25 +266,26 @@ def read_runs(folder: Path, config: Config) -> FinishedRuns:
 
 
 def add_runs(file: Path, runs: FinishedRuns) -> None:
-    """Append finished runs to a file of a results folder: a line with number and `Result` for each.
+    """Append finished runs to a file of a results folder. Each line holds a run's number and its
+    `Result`.
 
     Raises:
-        OSError: nothing can be written.
+        OSError: the file cannot be written.
     """
     for (*_, number), run in runs.items():
-        content = vars(run) | {"steps": None}  # they stand in the configuration
+        content = vars(run) | {"steps": None}  # the steps are in the configuration
         line = json.dumps([number, content], default=lambda array: array.tolist())
         append(file, f"{line}\n")
 
 
 def new_file(folder: Path) -> Path:
-    """Return a new name in a results folder, for the file to which one process adds its runs."""
+    """Return the path of a new file in a results folder, to which one process adds its runs."""
     return folder / RUNS / f"{token_hex(8)}.jsonl"
 
 
 def rows_of_sweep(runs: FinishedRuns, config: Config) -> polars.DataFrame:
-    """Return the finished runs of a sweep as `Results.rows`, in the order of its table; an empty
-    frame if there are none.
+    """Return the finished runs of a sweep as in `Results.rows`, in the order of the sweep's table;
+    an empty frame if there are none.
     """
     found = [(config.seed, key[-1], runs[key]) for key in config.run_keys() if key in runs]
     return rows_of_runs(found) if found else polars.DataFrame()
@@ -291,17 +293,18 @@ def rows_of_sweep(runs: FinishedRuns, config: Config) -> polars.DataFrame:
 
 @lru_cache(maxsize=2**16)
 def run_seed(seed: int, instance: str, run: int, n_queries: int = 1) -> int:
-    """The seed of a run of a sweep, which its users and its agent get.
+    """The seed of a sweep's run, for both the users and the agent.
 
-    All agents have the same seed, so that they meet the same users. The instance is in the key, so
-    that instances are independent; the environment is not. Where a run plays one of several
-    queries, run r plays query r modulo their number, because the seed names the query.
+    The seed does not depend on the agent, so all agents meet the same users. It depends on the
+    instance, so that instances are independent, but not on the environment. If an instance has
+    several queries, the seed also chooses the query: run r plays query r modulo the number of
+    queries.
 
     Args:
-        seed: of the sweep.
-        instance: its name in the results.
-        run: its number, from 0.
-        n_queries: Q, of the instance.
+        seed: the seed of the sweep.
+        instance: the name of the instance in the results.
+        run: the number of the run, from 0.
+        n_queries: the number of queries of the instance.
 
     Returns:
         An integer, with which `clickgym.run` repeats the run.

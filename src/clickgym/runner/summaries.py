@@ -1,8 +1,9 @@
 """Summaries of rows: what counts as one observation, means with intervals, differences.
 
-A table, its LaTeX, a figure and ``summary.csv`` are made in the same steps: `with_units` says what
-counts as one observation, `unit_means` averages within each, `differences` subtracts those of one
-agent, and `intervals` averages over the units.
+Printed tables, tables in LaTeX, figures and ``summary.csv`` are computed in the same steps:
+`with_units` determines what counts as one observation (a unit), `unit_means` averages within each
+unit, `differences` subtracts the unit means of one agent from those of the others, and `intervals`
+averages over the units.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ IS_OWN = col("engine") == OWN_LOOP
 MET_OTHERS = ~IS_OWN & (
     ~col("engine").is_in([*ENGINES, FrozenPolicy.engine]) | col("seed").is_null()
 )
-"""Whether a run of clickgym met different users than other agents with its seed, because it trained
-on its own streams or because its seed is unknown.
+"""Whether the agent of a run met different users than other agents with the same seed, because the
+agent trained on its own streams, or because the seed is unknown. False for a user's own loop.
 """
 
 
@@ -55,19 +56,20 @@ def metrics_of(rows: polars.DataFrame) -> list[str]:
 
 
 def with_units(rows: polars.DataFrame) -> polars.DataFrame:
-    """The rows of a table or panel with the columns ``unit``, what counts as one observation, and
-    ``over``, its kind.
+    """Return the rows of a table or panel with two more columns: ``unit`` names the observation to
+    which a row belongs, and ``over`` is the kind of unit.
 
-    - *instances*, in an environment with several: more runs say nothing about other instances.
-    - *queries*, if all runs of an agent play one of several: more runs of a query say nothing about
-      other queries.
-    - *runs* elsewhere. Runs of two agents with the same seed met the same users, and are the same
-      unit. An agent has units of its own if any of its runs met other users, because the remaining
-      runs would be a choice among them.
+    - *instances*, if an environment has several: more runs say nothing about other instances.
+    - *queries*, if every run of an agent plays one of several queries: more runs of a query say
+      nothing about other queries.
+    - *runs* otherwise. Runs of two agents with the same seed met the same users, so they are the
+      same unit. But if any run of an agent met other users, the agent shares no unit with other
+      agents, because its remaining runs would be a selection.
 
-    Units of an agent that played in a loop of one's own are always its own.
+    An agent that played in a user's own loop never shares a unit with other agents.
 
-    Regret is null in environments in which that of some run is unknown.
+    If the regret of any run in an environment is unknown, regret is null in all rows of this
+    environment.
     """
     of_agent = ["env", "agent"]
     regret = polars.when(col("regret").null_count().over("env") == 0).then("regret")
@@ -94,7 +96,7 @@ def with_units(rows: polars.DataFrame) -> polars.DataFrame:
 
 
 def _means(measures: Sequence[str]) -> list[polars.Expr]:
-    """Return expressions for means, which are null where any value is null."""
+    """Return expressions for means; a mean is null if any of its values is null."""
     return [
         polars.when(col(name).null_count() == 0).then(col(name).mean()).alias(name)
         for name in measures
@@ -104,12 +106,12 @@ def _means(measures: Sequence[str]) -> list[polars.Expr]:
 def unit_means(
     rows: polars.DataFrame, by: Sequence[str], measures: Sequence[str]
 ) -> polars.DataFrame:
-    """Measures averaged within each unit of a group, a row for each.
+    """Average measures within each unit of a group, and return one row for each unit.
 
     Args:
-        rows: of `with_units`.
+        rows: rows that `with_units` returned.
         by: the columns that tell groups apart, such as ``env``, ``agent`` and ``step``.
-        measures: names of columns; null in a unit where any value is.
+        measures: names of columns. A mean is null if any value in the unit is null.
     """
     return rows.group_by(*by, *UNIT, maintain_order=True).agg(_means(measures))
 
@@ -117,7 +119,9 @@ def unit_means(
 def differences(
     units: polars.DataFrame, reference: str, by: Sequence[str], measures: Sequence[str]
 ) -> polars.DataFrame:
-    """The `unit_means` of the other agents minus those of one, over the units that both have."""
+    """Subtract the `unit_means` of the reference from those of each other agent, in the units that
+    both agents have.
+    """
     same = [*(name for name in by if name != "agent"), "unit"]
     of_reference = units.filter(agent=reference).select(*same, *measures)
     both = units.filter(col("agent") != reference).join(
@@ -133,13 +137,13 @@ def intervals(
     """Means over units with their 95 % intervals (Student's t).
 
     Args:
-        units: of `unit_means` or `differences`.
-        by, measures: as there.
+        units: rows that `unit_means` or `differences` returned.
+        by, measures: as in `unit_means`.
 
     Returns:
-        One row per group in the order of the units: the columns of ``by``, ``units``, their number,
-        each measure, and as ``<measure>_ci95`` half the width of its interval, null for a single
-        unit. A measure is null where any unit of the group is.
+        One row per group, in the order of the units. Its columns are those in ``by``; ``units``,
+        the number of units; each measure; and ``<measure>_ci95``, half the width of the measure's
+        interval, null for a single unit. A measure is null if it is null in any unit of the group.
     """
     spreads = (
         polars.when(col(name).null_count() == 0).then(col(name).std()).alias(f"{name}_ci95")
@@ -154,17 +158,18 @@ def intervals(
 
 
 def intervals_of_these(last: polars.DataFrame, by: Sequence[str]) -> polars.DataFrame:
-    """Return half the width of intervals of regret that hold for exactly these instances.
+    """Return half the width of regret intervals that hold for exactly these instances.
 
-    The intervals cover the runs of each instance, or its queries, averaged over the instances.
+    Each run (or each query, if runs play queries) is averaged over the instances; the intervals are
+    over these averages.
 
     Args:
-        last: rows of `with_units` at one step.
+        last: rows that `with_units` returned, at one step.
         by: as in `unit_means`.
 
     Returns:
-        A row per group with ``regret_ci95_runs``; none where units are not instances, or some
-        instance lacks a run.
+        A row per group with ``regret_ci95_runs``. A group has no row if its units are not
+        instances, or if an instance lacks a run.
     """
     run = polars.coalesce(_name_unit("query"), RUN_NAME)
     cells = last.filter(over="instances").with_columns(unit=run)
@@ -176,17 +181,17 @@ def intervals_of_these(last: polars.DataFrame, by: Sequence[str]) -> polars.Data
 
 
 def p_values(gaps: polars.DataFrame, by: Sequence[str], measure: str) -> polars.DataFrame:
-    """The p-values of paired t tests of `differences`, adjusted by Holm's procedure for the agents
-    of an environment.
+    """The p-values of paired t tests of `differences`, adjusted by Holm's procedure for the number
+    of agents in an environment.
 
     Args:
-        gaps: of `differences`.
+        gaps: rows that `differences` returned.
         by: the columns ``env`` and ``agent``.
         measure: the name of a column.
 
     Returns:
-        A row per group with ``p``; none for two units or fewer, or where two agents have the same
-        in all units.
+        A row per group with ``p``. A group has no row if it has two units or fewer, or if the
+        difference is 0 in all units.
     """
     tested = gaps.group_by(by, maintain_order=True).agg(
         n=polars.len(), mean=col(measure).mean(), spread=col(measure).std()
@@ -201,12 +206,12 @@ def p_values(gaps: polars.DataFrame, by: Sequence[str], measure: str) -> polars.
 
 
 def count_runs(last: polars.DataFrame, by: Sequence[str]) -> polars.DataFrame:
-    """Return what the means of a group average over: the number of ``units`` and their kind,
-    ``over``, and the number of ``runs``. Where units are instances, ``runs`` and ``most_runs`` are
-    the smallest and the largest number of runs of an instance.
+    """Return what the means of a group average over: the number of ``units``, the kind of unit in
+    the column ``over``, and the number of ``runs``. If units are instances, ``runs`` and
+    ``most_runs`` are the smallest and the largest number of runs of an instance.
 
     Args:
-        last: rows of `with_units` at one step.
+        last: rows that `with_units` returned, at one step.
         by: as in `unit_means`.
     """
     runs = last.select(*by, *UNIT, "instance", "sweep_seed", "run").unique(maintain_order=True)
@@ -221,7 +226,7 @@ def count_runs(last: polars.DataFrame, by: Sequence[str]) -> polars.DataFrame:
 
 
 def over_words(counts: polars.DataFrame) -> str:
-    """Say in words what the means of a table or figure average over.
+    """Return, in words, what the means of a table or figure average over.
 
     Args:
         counts: rows with the columns of `count_runs`.
@@ -265,8 +270,9 @@ def span(counts: polars.Series) -> str:
 
 
 def remarks(rows: polars.DataFrame) -> dict[str, list[str]]:
-    """Return remarks on the runs of some agents, by agent: they learned before, or may have, do not
-    learn, were not recorded as a whole, or met the same users again.
+    """Return remarks on agents' runs, by agent. A remark says that the agent learned before the
+    runs, or may have; that it does not learn; that some of its sessions were not recorded; or that
+    it met the same users again.
     """
     found: dict[str, list[str]] = {}
     runs = rows.select("agent", "trained", "unrecorded", "reseeded", "engine").unique(
@@ -294,8 +300,8 @@ def remarks(rows: polars.DataFrame) -> dict[str, list[str]]:
 
 
 def per_session(rows: polars.DataFrame) -> polars.DataFrame:
-    """Return the rows with further metrics per session so far; metrics that are not sums stay as
-    they are.
+    """Return the rows with further metrics divided by the number of sessions so far. Metrics that
+    are not sums stay unchanged.
     """
     sums = [name for name in metrics_of(rows) if is_sum(name)]
     return rows.with_columns(col(name) / col("step") for name in sums)
@@ -306,8 +312,8 @@ WINDOWS = 50
 
 
 def by_window(rows: polars.DataFrame) -> polars.DataFrame:
-    """Return the rows at the ends of windows of about equal length. Further metrics are means per
-    session of the window; those of held-out queries are the values at its end.
+    """Return the rows at the ends of windows of about equal length. Further metrics become means
+    per session within the window; metrics of held-out queries keep their values at its end.
 
     Example:
         >>> columns = {"env": "E", "instance": "i", "agent": "A", "sweep_seed": 0, "run": 0}
@@ -326,12 +332,11 @@ def by_window(rows: polars.DataFrame) -> polars.DataFrame:
 
 
 def final_table(rows: polars.DataFrame, reference: str | None = None) -> polars.DataFrame:
-    """The final results of every agent, lowest regret first, as `Results.table` says.
+    """The final results of every agent, lowest regret first, as `Results.table` returns them.
 
     Args:
-        rows: of `Results`.
-        reference: the agent with which the others are compared; None takes the first that did not
-            play in a loop of one's own, if any.
+        rows: the rows of `Results`.
+        reference: as in `Results.table`.
 
     Example:
         >>> import clickgym

@@ -58,7 +58,8 @@ from .store import (
 from .workers import Progress, broken_pool_message, run_in_parallel, say_resumed, set_values
 
 SESSIONS_AT_ONCE = 20_000
-"""Sessions of small compiled runs that are played in one call of a worker."""
+"""One call of a worker plays several short compiled runs, with about this many sessions in total.
+"""
 
 
 def sweep(
@@ -80,30 +81,30 @@ def sweep(
     """Run every agent in every environment several times, and return the results as a table.
 
     All agents meet the same users: the seed of a run depends only on ``seed``, the instance and the
-    number of the run. Results do not depend on the order of runs, on ``n_jobs`` or on the engine,
-    and `run` with the ``seed`` in the rows of a run repeats it.
+    run's number. Results do not depend on the order of runs, on ``n_jobs`` or on the engine. To
+    repeat a run, pass the ``seed`` from its rows to `run`.
 
     With ``out``, each run is saved as soon as it is finished (short compiled runs after about
-    20,000 sessions). A folder holds one sweep. The same call again plays what is missing, and a
-    call with other agents, environments or instances, or with more runs, adds them; it returns what
-    it was asked for. A call with another seed, horizon, metric or version is refused. So is a label
-    that stands for something else than before, for example because you have edited your class or a
-    module that it imports. A lambda or a class in a notebook cannot be compared, so it needs a new
-    folder each time.
+    20,000 sessions). A folder holds one sweep. If you repeat a call, only the missing runs are
+    played. A call with other agents, environments or instances, or with more runs, adds them to the
+    folder, and returns only what you asked for. A call with another seed, horizon, metric or
+    version raises an error. So does a label that stands for something else than before, for example
+    because you have edited your class or a module that the class imports. A lambda, or a class in a
+    notebook, cannot be compared with an earlier one, so it needs a new folder each time.
 
     Args:
-        envs: ids, as ``"PBMRank-v0"``, ``"PBMRank-v0:reward=any_click"`` or
-            ``"my_module:MyRank-v0"``; ``(id, arguments)``; a click model; or a mapping from labels
+        envs: ids such as ``"PBMRank-v0"``, ``"PBMRank-v0:reward=any_click"`` or
+            ``"my_module:MyRank-v0"``; ``(id, arguments)``; click models; or a mapping from labels
             to these.
-        agents: names, as ``"BatchRank"``, ``"CascadeKLUCB:feedback=first_click"`` or
+        agents: names such as ``"BatchRank"``, ``"CascadeKLUCB:feedback=first_click"`` or
             ``"my_module:MyAgent"``; classes or ``(class, arguments)``; or a mapping from labels to
-            these. What has no name of its own (a click model, arguments with an array) needs a
-            label.
+            these. An agent or environment that cannot be named, such as a click model, or a class
+            with an array among its arguments, needs a label.
         horizon: T, sessions per run; ``1e6`` is accepted.
         runs: runs per pair.
-        instances: names, files or `Instance` objects, each for every environment. ``"shipped"``,
-            alone or in the list, stands for all real queries of the package. By default, each id
-            has its own default instance, which is the same query for most ids.
+        instances: names, files or `Instance` objects; every environment is run with each instance.
+            ``"shipped"``, alone or in the list, stands for all real queries of the package. By
+            default, each id has its own default instance, which is the same query for most ids.
         metrics: as in `run`.
         seed: the seed of the whole sweep.
         out: the results folder, created if missing; by default, nothing is saved.
@@ -111,21 +112,21 @@ def sweep(
             threads, others in processes. A ``joblib.parallel_config`` around the call can choose
             another backend.
         checkpoints, engine: as in `run`.
-        progress: whether to show on stderr how far the sweep is and how long it will take: a bar in
-            a terminal, and elsewhere a line after ten seconds and then one a minute.
+        progress: whether to show the progress of the sweep and the time left on stderr: as a bar in
+            a terminal, and elsewhere as a line after ten seconds and then one line a minute.
         overwrite: whether to delete the runs in the folder and start again.
 
     Returns:
-        The results. The folder has ``results.parquet``, ``summary.csv``, ``regret.png``,
-        ``regret.svg``, ``config.json`` and the folder ``runs``.
+        The results. With ``out``, the folder then has ``results.parquet``, ``summary.csv``,
+        ``regret.png``, ``regret.svg``, ``config.json`` and the folder ``runs``.
 
     Raises:
         ValueError, TypeError: bad arguments, before any work starts; or a folder that holds another
             sweep or something else.
-        UnsuitedError: agents do not suit the environments; all are named.
+        UnsuitedError: some agents do not suit the environments; the message names all of them.
         AgentError, SessionError: an agent or an environment failed. Runs saved before are kept.
-        WorkerError, OSError: a worker process died, or nothing more can be written. Runs saved
-            before are kept.
+        WorkerError, OSError: a worker process died, or a file cannot be written. Runs saved before
+            are kept.
 
     Example:
         >>> import clickgym
@@ -136,7 +137,7 @@ def sweep(
         >>> results.frame.shape
         (8, 14)
     """
-    # An agent may change the working folder.
+    # The path is made absolute, because an agent may change the working folder.
     folder = None if out is None else check_path("out", out).absolute()
     horizon, runs = check_horizon(horizon), check_count("runs", runs)
     seed = check_count("seed", seed, 0, 2**63 - 1)  # a column of the results has 64 bits
@@ -174,7 +175,7 @@ def sweep(
     with resumable(out, finished_text):
         _play_missing(plans, config, finished, folder, n_jobs, progress=progress)
         results = Results.of_rows(rows_of_sweep(finished, config), [config])
-        if folder is not None:  # its files show everything that it holds
+        if folder is not None:  # the folder's table and figure cover all runs in the folder
             shown = results
             if whole != config:
                 shown = Results.of_rows(rows_of_sweep(finished, whole), [whole])
@@ -190,12 +191,12 @@ class Plan(NamedTuple):
     """How the runs of a cell are played.
 
     Attributes:
-        cell: its labels and the number of its runs.
+        cell: the labels and the number of runs.
         env, agent: resolved specs.
-        instance: what ``gym.make`` takes as one.
-        engine: as `engine_of` returns it.
-        n_queries: of the instance; a run plays one of them.
-        at_once: the runs that a worker plays in one call.
+        instance: the instance, as ``gym.make`` takes it.
+        engine: the engine, as `engine_of` returns it.
+        n_queries: the number of queries of the instance; a run plays one query.
+        at_once: the number of runs that a worker plays in one call.
     """
 
     cell: Cell
@@ -208,7 +209,7 @@ class Plan(NamedTuple):
 
     @property
     def workers(self) -> Literal["threads", "processes"]:
-        """Threads for compiled runs, which do not hold Python's lock."""
+        """Threads for compiled runs, which do not hold the GIL; processes for other runs."""
         return "threads" if self.engine == "compiled" else "processes"
 
 
@@ -221,7 +222,7 @@ def _make_plans(
     metrics: Sequence[str],
     engine: Engine,
 ) -> list[Plan]:
-    """Try every agent in every environment, so that whatever is refused is refused before a run.
+    """Try every agent in every environment, so that errors are raised before the first run.
 
     Args:
         envs, agents: by label.
@@ -229,7 +230,7 @@ def _make_plans(
 
     Raises:
         ValueError: two instances have one name.
-        UnsuitedError: naming all agents that cannot play.
+        UnsuitedError: some agents cannot play; the message names all of them.
     """
     of_env = {label: resolve_env(env) for label, env in envs.items()}
     of_agent = {label: resolve_agent(agent) for label, agent in agents.items()}
@@ -289,11 +290,11 @@ def _engine_of(
 
 @contextmanager
 def resumable(out: object, finished: Callable[[], str]) -> Iterator[None]:
-    """Context that adds to a KeyboardInterrupt what is saved and how to resume.
+    """Context manager that adds to a KeyboardInterrupt what is saved, and how to resume.
 
     Args:
-        out: the folder; None if nothing is kept.
-        finished: returns what is finished, in words.
+        out: the folder; None if nothing is saved.
+        finished: returns, in words, what is finished.
     """
     try:
         yield
@@ -313,13 +314,13 @@ def _play_missing(
     *,
     progress: bool,
 ) -> None:
-    """Play the runs of a sweep that are not finished, and add them to those that are.
+    """Play the runs of a sweep that are not finished, and add them to the finished runs.
 
     Args:
-        plans: of `_make_plans`.
-        config: of the sweep.
-        finished: runs.
-        folder: where each run is kept when it is finished; None keeps none.
+        plans: the plans that `_make_plans` returned.
+        config: the configuration of the sweep.
+        finished: the finished runs.
+        folder: the folder in which each finished run is saved; None to save no run.
         n_jobs, progress: as in `sweep`.
     """
     file = None if folder is None else new_file(folder)
@@ -341,7 +342,7 @@ Job = tuple[Plan, Sequence[int]]
 
 
 def _missing_jobs(plans: Sequence[Plan], finished: Container[RunKey]) -> Iterator[Job]:
-    """Yield what is left to play."""
+    """Yield the jobs that are left to play."""
     for plan in plans:
         env, instance, agent, runs, _ = plan.cell
         left = [run for run in range(runs) if (env, instance, agent, run) not in finished]
@@ -356,7 +357,7 @@ def _play_jobs(
     n_jobs: int,
     bar: Progress,
 ) -> Iterator[FinishedRuns]:
-    """Yield the runs of each job when they are finished, and show their sessions."""
+    """Yield the runs of each job when they are finished, and show their sessions on the bar."""
     stop, is_here = threading.Event(), _is_here(workers, n_jobs)
 
     def on_chunk(n_sessions: int) -> None:
@@ -393,7 +394,7 @@ def _play_jobs(
 
 
 def _is_here(workers: str, n_jobs: int) -> bool:
-    """Whether workers of a kind play in this process."""
+    """Whether workers of this kind play in the current process."""
     backend, _ = get_active_backend(prefer=workers)
     if isinstance(backend, LokyBackend) and joblib.effective_n_jobs(n_jobs) == 1:
         return True  # joblib starts no process for one job
@@ -407,13 +408,14 @@ def play_runs_elsewhere(
     users: Mapping[str, type[UserModel]],
     count: NDArray[np.int64],
 ) -> FinishedRuns:
-    """Play some runs of a cell in a worker process, with the values that the caller has set.
+    """Play some runs of a cell in a worker process, after giving constants and class attributes
+    the values that they have in the calling process.
 
     Args:
         plan, numbers, config: as in `play_runs`.
-        users: the classes of users that are not of the package, by name: this process does not
-            know those of a script or a notebook.
-        count: ``(1,)``, shared with the caller: the sessions that were played are added to it.
+        users: the classes of users that are defined outside clickgym, by name; without them, this
+            process would not know the classes of a script or a notebook.
+        count: ``(1,)``, shared with the caller; the number of played sessions is added to it.
     """
 
     def on_chunk(n_sessions: int) -> None:
@@ -431,9 +433,9 @@ def play_runs(
     """Play some runs of a cell.
 
     Args:
-        plan: how.
-        numbers: of the runs.
-        config: of the sweep.
+        plan: how the runs are played.
+        numbers: the numbers of the runs.
+        config: the configuration of the sweep.
         on_chunk: as in `Run`.
     """
     env, steps = make_env(plan.env, plan.instance), np.array(config.checkpoints)

@@ -1,5 +1,5 @@
-"""Workers: their number, their progress and their end. They ignore Ctrl-C, on which
-the process that started them ends them.
+"""Parallel workers and their progress. Worker processes ignore Ctrl-C; the process that started
+them handles Ctrl-C and ends them.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ def run_in_parallel(
     return_as: str = "generator_unordered",
     files: Mapping[str, str | None] | None = None,
 ) -> Iterator[Any]:
-    """Run functions in workers. Worker processes import modules from their files, as joblib always
-    does, and joblib keeps these processes for the next call.
+    """Run functions in workers. Worker processes import modules from files, and joblib keeps these
+    processes for the next call.
 
     Args:
         calls: functions, each with its arguments.
         n_jobs: as in joblib.
-        prefer: ``"threads"`` or ``"processes"``; a ``joblib.parallel_config`` comes first.
+        prefer: ``"threads"`` or ``"processes"``; a ``joblib.parallel_config`` takes precedence.
         return_as: ``"generator"`` yields the results in the order of the calls,
             ``"generator_unordered"`` in the order in which they are finished.
-        files: digests of your own modules; after an edit of one, new processes are started.
+        files: digests of your own modules; if a digest has changed, new processes are started.
 
     Yields:
         The results.
@@ -66,7 +66,9 @@ def run_in_parallel(
 
 
 def broken_pool_message(error: BrokenExecutor | PicklingError) -> str:
-    """Why a pool of worker processes broke, in a line: one died, or could not load its data."""
+    """Return one line that says why a pool of worker processes broke: a process died, or could not
+    load its data.
+    """
     if error.__cause__ is None or isinstance(error, TerminatedWorkerError):
         how = re.search(r"SIG[A-Z]+", str(error))
         return (
@@ -78,10 +80,12 @@ def broken_pool_message(error: BrokenExecutor | PicklingError) -> str:
 
 
 def set_values(values: Mapping[str, Any]) -> None:
-    """Set constants of modules and attributes of classes to the values that the caller has.
+    """Give constants of modules and attributes of classes the values that they have in the calling
+    process.
 
     Args:
-        values: as in `Meaning`; those of the script are sent with its classes.
+        values: as in `Meaning`. Values of the script are skipped, because they are sent with the
+            script's classes.
     """
     for name, value in values.items():
         module, _, path = name.partition(":")
@@ -90,14 +94,15 @@ def set_values(values: Mapping[str, Any]) -> None:
             owner: Any = import_module(module)
             for one in classes:
                 owner = getattr(owner, one)
-            # As text: an array in place of the value would be compared entry by entry.
+            # Compared as text, because an array would be compared entry by entry.
             if repr(getattr(owner, attribute, None)) != repr(value):
                 setattr(owner, attribute, value)
 
 
 def start_worker(*_: object) -> None:
-    """Set up a worker process. It does not use its arguments: joblib starts new processes if the
-    module path or the files of your own modules differ from those of the last call.
+    """Set up a worker process. The arguments are the module path and the digests of your own
+    modules. They are not used here, but joblib starts new processes if they differ from the
+    arguments of the last call.
     """
     if "PYTHONFAULTHANDLER" not in os.environ:  # otherwise joblib prints a page
         faulthandler.enable(open(os.devnull, "w"))  # noqa: SIM115 (as long as the process)
@@ -105,8 +110,8 @@ def start_worker(*_: object) -> None:
 
 @contextmanager
 def ignoring_interrupts() -> Iterator[None]:
-    """Context in which started processes ignore Ctrl-C, which a terminal sends to all of them; this
-    process handles it and ends them.
+    """Context manager within which started processes ignore Ctrl-C, which a terminal sends to all
+    processes. The current process handles Ctrl-C and ends the started processes.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
@@ -119,18 +124,18 @@ def ignoring_interrupts() -> Iterator[None]:
 
 
 FIRST_LINE, LINE_EVERY = 10.0, 60.0
-"""Outside of a terminal, the seconds before the first line, and between two lines."""
+"""Outside a terminal, the seconds before the first line of progress, and between two lines."""
 LOOK_EVERY = 0.5
-"""Seconds between two looks at what worker processes have counted."""
+"""Seconds between two readings of the counts of worker processes."""
 
 
 def say_resumed(folder: object, kept: str) -> None:
-    """Say on stderr what a results folder has already, as in "6 of 6 runs"."""
+    """Report on stderr what a results folder already holds, such as "6 of 6 runs"."""
     say(errors(), f"clickgym: {kept} were in {folder} already")
 
 
 def time_left(seconds: float) -> str:
-    """Return a time in words.
+    """Return the remaining time in words.
 
     Example:
         >>> time_left(70.2), time_left(1000), time_left(9000)
@@ -143,17 +148,17 @@ def time_left(seconds: float) -> str:
 
 
 class Progress:
-    """Context that shows how far a sweep is: a bar of its sessions in a terminal, and elsewhere a
-    line after ten seconds and then one a minute.
+    """Context manager that shows the progress of a sweep: a bar in a terminal, and elsewhere a line
+    after ten seconds and then one line a minute.
 
-    The lines say how long the other sessions will take if they last as long as those before,
-    without what is loaded at the start and the compilation of kernels. Sessions of a run that is
-    not finished count, too, except on other machines, which tell of whole runs.
+    The lines estimate the time left from the average time of the sessions so far, without the time
+    for loading modules and compiling kernels. Sessions of an unfinished run count, too, unless the
+    run is played on another machine, which reports only finished runs.
 
     Args:
         is_shown: whether anything is shown.
-        n_runs: the runs of the sweep.
-        n_finished: those that are there already.
+        n_runs: the number of runs of the sweep.
+        n_finished: the number of runs that are already finished.
         horizon: T, sessions per run.
     """
 
@@ -189,17 +194,19 @@ class Progress:
         self._bar.stop()
 
     def advance(self, n_sessions: int) -> None:
-        """Note that sessions are played, also of runs that are not finished."""
+        """Count played sessions, including sessions of unfinished runs."""
         self._bar.advance(self._task, n_sessions)
-        if n_sessions < self._horizon:  # `finished` follows whole runs, and then counts them
+        if n_sessions < self._horizon:  # a whole run is reported by `finished`, called next
             self._begin()
             self._print_if_due()
 
     @contextmanager
     def counts(self, n_calls: int) -> Iterator[NDArray[np.int64]]:
-        """Context of a zero for each call of worker processes, to which they add the sessions that
-        they play. It is in a file: joblib sends the name of the file to processes of this machine,
-        and a copy to other machines, of which only finished runs are known.
+        """Context manager that provides an array of counters, one for each call of a worker
+        process, to which the process adds the sessions that it plays.
+
+        The array is in a file. joblib sends the file's name to processes of this machine, but a
+        copy of the array to other machines, so that only finished runs of other machines are known.
         """
         is_over, n_before = threading.Event(), self._n_finished
 
@@ -227,14 +234,14 @@ class Progress:
             show()
 
     def finished(self, n_runs: int) -> None:
-        """Note that runs are finished and kept."""
+        """Count runs that are finished and saved."""
         self._n_finished += n_runs
         self._describe()
         self._print_if_due()
 
     def _begin(self) -> None:
-        """Measure the speed from the first report within a run: what loads before it, such as
-        processes and kernels, tells nothing about what is left.
+        """Measure the speed from the first report within a run on. The time before, in which
+        processes start and kernels load, says nothing about the time left.
         """
         if not self._has_begun:
             self._has_begun = True
@@ -244,7 +251,7 @@ class Progress:
         now, n_played = time.monotonic(), self._bar.tasks[0].completed
         if not self._is_printed or now < self._due:
             return
-        if n_played in (self._n_before, self._n_sessions):  # nothing to tell the speed, or all
+        if n_played in (self._n_before, self._n_sessions):  # speed unknown, or all played
             return
         self._due = now + LINE_EVERY
         seconds = (now - self._started) / (n_played - self._n_before)
@@ -259,7 +266,7 @@ class Progress:
             self._n_compiling += 1 if is_compiling else -1
             if is_compiling and self._n_compiling == 1:
                 self._compiles_since = now
-            elif not self._n_compiling:  # what is compiled once says nothing about what is left
+            elif not self._n_compiling:  # kernels compile once, which says nothing of the time left
                 self._started += now - max(self._compiles_since, self._started)
         self._describe()
 
