@@ -1,1 +1,3 @@
-"""Commands of the command line: each parses, calls one Python function, and prints."""
+"""Commands of the command line. Each command parses its arguments, calls one Python function, and
+prints the result.
+"""

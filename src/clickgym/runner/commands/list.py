@@ -13,7 +13,7 @@ from ..console import Column, output, print_table
 from ..play.metrics import METRICS
 
 WIDEST = 100
-"""Characters of a line, even if the output is a file or a pipe."""
+"""The largest width of a line in characters, even if the output is a file or a pipe."""
 KINDS = ("environments", "instances", "agents", "metrics")
 
 

@@ -30,13 +30,16 @@ def report(
             "--agents",
             "-a",
             metavar="AGENT...",
-            help="Only these agents. The others are compared with the first.",
+            help="Show only these agents, and compare the others with the first.",
         ),
     ] = None,
     environments: Annotated[
         list[str] | None,
         typer.Option(
-            "--environments", "-e", metavar="ENV...", help="Only these environments, in this order."
+            "--environments",
+            "-e",
+            metavar="ENV...",
+            help="Show only these environments, in this order.",
         ),
     ] = None,
     out: Annotated[
@@ -81,8 +84,8 @@ def report(
     clickgym report results/first --bib > references.bib
     clickgym report results/first results/mine --out results/both
 
-    The figure is for a screen. Python draws the one for a paper or slides, of a given width and
-    with names of your own; see docs/runner.md, "Numbers for a paper":
+    The figure is made for a screen. For a paper or slides, draw a figure in Python, with a given
+    width and your own names; see docs/runner.md, "Numbers for a paper":
 
     clickgym.Results("results/first").plot("figure.pdf", width=3.3)
     """

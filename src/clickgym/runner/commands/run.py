@@ -17,14 +17,14 @@ from ..sweep import sweep
 compare_option = partial(typer.Option, rich_help_panel="What to compare")
 result_option = partial(typer.Option, rich_help_panel="Results")
 speed_option = partial(typer.Option, rich_help_panel="Speed")
-"""Options in the sections of the help text."""
+"""The options in each section of the help text."""
 
 JobCount = Annotated[
     int,
     speed_option(
         *("--n-jobs", "--jobs", "-j"),
         metavar="N",
-        help="Worker processes, or -1 for one per CPU. Results do not depend on it.",
+        help="Worker processes, or -1 for one per CPU. Results do not depend on this number.",
     ),
 ]
 
@@ -36,9 +36,9 @@ def run(
             rich_help_panel="What to compare",
             metavar="ENV",
             show_default=False,
-            help="Environments, before the options: an id such as PBMRank-v0, with arguments "
-            "PBMRank-v0:reward=any_click, or your own, module:MyRank-v0, which the module "
-            "registers.",
+            help="Environments, before the options: an id such as PBMRank-v0; an id with "
+            "arguments, such as PBMRank-v0:reward=any_click; or your own module:MyRank-v0, an id "
+            "that the module registers.",
         ),
     ],
     agents: Annotated[
@@ -46,8 +46,9 @@ def run(
         compare_option(
             *("--agents", "-a"),
             metavar="AGENT...",
-            help="Agents: a name such as BatchRank, with arguments TopRank:delta=0.1, or your own "
-            "module:Class. A label for tables and figures goes first: mine=module:Class:alpha=0.1.",
+            help="Agents: a name such as BatchRank; a name with arguments, such as "
+            "TopRank:delta=0.1; or your own module:Class. A label for tables and figures goes "
+            "first: mine=module:Class:alpha=0.1.",
         ),
     ],
     horizon: Annotated[
@@ -88,14 +89,15 @@ def run(
         list[float] | None,
         result_option(
             metavar="STEP...",
-            help="Save totals after so many sessions; by default, at about 150 points of a run.",
+            help="Save totals after these numbers of sessions; by default, at about 150 points of "
+            "a run.",
         ),
     ] = None,
     engine: Annotated[
         str,
         speed_option(
             metavar="auto|compiled|python",
-            help="Which engine runs the agents. Results do not depend on it.",
+            help="Which engine runs the agents. Results do not depend on the engine.",
         ),
     ] = "auto",
     progress: Annotated[bool, speed_option(help="Show the progress of the runs.")] = True,

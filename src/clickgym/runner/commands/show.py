@@ -47,7 +47,7 @@ DEFAULTS = {"defaults": "Defaults", "with_features": "Other defaults where items
 
 
 def text_of(name: str) -> str:
-    """The description of a name.
+    """The description of the agent, environment, instance or metric with a name.
 
     Raises:
         ValueError: there is no such name.
@@ -60,7 +60,7 @@ def text_of(name: str) -> str:
         instance = load_instance(name)
         return instance.description or repr(instance)
     if name in ENVIRONMENTS or re.fullmatch(r"[\w.]+:[\w.-]+-v\d+", name):
-        maker, _ = resolve_env(name)  # which imports a module first, so that it registers the id
+        maker, _ = resolve_env(name)  # imports the module, which registers the id
         environment = ENVIRONMENTS.get(getattr(maker, "id", ""))
         if environment is None:
             raise ValueError(f"{name} has no click model of clickgym to describe")

@@ -1,5 +1,6 @@
 """One run: an agent object plays in an environment object, and is measured.
 
-Nothing here knows names, specs, labels, logs or folders: what is passed was made and checked
-before. `play_run.play_run` lets one of three loops play: ``compiled``, ``python`` or ``learner``.
+Except for `clickgym.run`, nothing here knows names, specs, labels, logs or folders: agents and
+environments were made and checked before. `play_run.play_run` chooses one of three loops: the
+compiled loop, the Python loop, or the loop of an RL algorithm.
 """

@@ -23,8 +23,8 @@ FIRST_CHUNK = 1000
 class ChunkData(NamedTuple):
     """The data that the sessions of a chunk read and write, besides the agent.
 
-    Generators are passed separately: for a record that holds one, numba takes 0.2 ms in each call
-    to find the type.
+    Generators are passed separately, because numba takes 0.2 ms in each call to find the type of a
+    record that holds a generator.
     """
 
     constants: Any  # as in `clickgym.envs.task`, like the state
@@ -33,8 +33,8 @@ class ChunkData(NamedTuple):
     shown: Shown
     contexts: tuple[Any, ...]  # the data of the metrics
     totals: NDArray[np.float64]
-    checkpoints: NDArray[np.int64]  # those ahead, in sessions from the start of the chunk
-    at_checkpoints: NDArray[np.float64]  # the totals there
+    checkpoints: NDArray[np.int64]  # the coming ones, in sessions from the start of the chunk
+    at_checkpoints: NDArray[np.float64]  # the totals at these checkpoints
 
 
 @cache
@@ -46,11 +46,11 @@ def session_loop(
     begin: Callable[..., Any],
     advance: Callable[..., bool],
 ) -> Callable[..., tuple[int, float, int]]:
-    """The kernel that plays sessions. It returns
+    """Return the kernel that plays sessions. The kernel returns
 
-    - how many it played, fewer than asked if a list was bad;
-    - the reward of the last one;
-    - the position at which its user left satisfied, or -1.
+    - the number of sessions that it played, which is smaller than requested if a list was bad;
+    - the reward of the last session;
+    - the position at which the user of the last session left satisfied, or -1.
     """
     play_one = play_session(session)
 
@@ -93,11 +93,11 @@ def session_loop(
 def play_compiled(run: Run) -> float:
     """Play up to the meter's horizon in compiled code, in chunks of about 50 ms.
 
-    The agent's kernels are called; its state, generator and last list are advanced in place, and
-    the environment's generator as by ``step``.
+    The agent's state, generator and last list are updated in place. The environment's generator
+    advances as in ``step``.
 
     Returns:
-        The seconds of the sessions, without the compilation of kernels.
+        The seconds that the sessions took, without the compilation of kernels.
 
     Raises:
         AgentError: the agent proposed a bad list, or failed.
@@ -122,7 +122,7 @@ def play_compiled(run: Run) -> float:
         play_sessions = partial(loop, data, env.np_random, agent.state, agent.rng, agent.ranking)
         lasted = _play_chunk(run, play_sessions, size)
         seconds += lasted
-        if size == chunk:  # a whole chunk, whose time tells the speed
+        if size == chunk:  # only a whole chunk shows the speed
             wanted = chunk * CHUNK / max(lasted, 1e-6)
             chunk = int(min(max(wanted, chunk / 4), chunk * 4)) + 1
         if metrics.held_out:
@@ -135,7 +135,7 @@ def play_compiled(run: Run) -> float:
 def _play_chunk(
     run: Run, play_sessions: Callable[[int], tuple[int, float, int]], size: int
 ) -> float:
-    """Play a chunk of sessions, and count it; return its seconds."""
+    """Play a chunk of sessions, add them to the meter, and return the seconds that they took."""
     agent, meter = run.agent, run.meter
     env: Any = run.env.unwrapped
     n_lists = int(env.shown.n_lists[0])
@@ -160,8 +160,9 @@ def _play_chunk(
 def _chunk_error(
     agent: Any, env: Any, steps: int, n_lists: int, error: BaseException
 ) -> BaseException:
-    """Return the error to raise for a chunk that began after so many steps and lists. It blames the
-    users if the last list has no clicks yet or the users were drawing, and otherwise the agent.
+    """Return the error to raise for a chunk that began after ``steps`` steps and ``n_lists`` lists.
+    The error blames the users if the last list has no clicks yet, or if the users were drawing;
+    otherwise it blames the agent.
     """
     lists = env.shown.n_lists[0]
     shown = int(lists) - n_lists

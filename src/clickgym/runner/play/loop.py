@@ -1,4 +1,4 @@
-"""What each loop plays: a run, whose environment was reset."""
+"""The run that a loop plays, and the reset of its environment."""
 
 from __future__ import annotations
 
@@ -20,16 +20,19 @@ OnChunk = Callable[[int], object]
 
 
 class Run(NamedTuple):
-    """One run. A loop, ``(Run) -> seconds``, plays it up to the meter's horizon: it continues from
-    the agent's present state, and the environment has been reset.
+    """One run, as a loop receives it.
+
+    A loop is a function ``(Run) -> seconds`` that plays the run up to the meter's horizon. The
+    environment has already been reset, and the agent continues from its present state.
 
     Attributes:
-        agent, env: who plays where.
-        observation: what ``env.reset`` returned.
-        meter: receives the totals.
-        metrics: what is measured besides.
-        on_chunk: called from time to time with the number of sessions since its last call; an
-            InterruptedError that it raises ends the run.
+        agent: the agent that plays.
+        env: the environment in which the agent plays.
+        observation: the observation that ``env.reset`` returned.
+        meter: the meter, which receives the totals.
+        metrics: the metrics besides regret, reward and clicks.
+        on_chunk: called from time to time with the number of sessions since its last call. It can
+            end the run by raising an InterruptedError.
     """
 
     agent: Any
@@ -41,7 +44,7 @@ class Run(NamedTuple):
 
 
 def first_observation(agent: Any, env: gym.Env, seed: int | None = None) -> Any:
-    """Reset an environment for an agent; return the observation.
+    """Reset an environment for an agent, and return the first observation.
 
     Raises:
         SessionError: the environment failed.

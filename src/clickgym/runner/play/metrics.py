@@ -1,10 +1,11 @@
 """Metrics besides regret, reward and clicks: most are sums over sessions.
 
-A metric is one kernel, ``value(context, ranking, clicks, expectation) -> float``, summed over the
-sessions, and one function that builds its context, a named tuple of arrays, from the environment
-whenever the users change. To add one, write the two and enter them in `METRICS`; both engines, the
-table and the command line then know it. A metric that is not asked for is not compiled. Metrics of
-held-out queries are not sums: the agent ranks these queries at each checkpoint.
+A metric consists of a kernel and a function. The kernel, ``value(context, ranking, clicks,
+expectation) -> float``, computes the value of a session; the values are summed over the sessions.
+The function builds the kernel's context, a named tuple of arrays, from the environment whenever the
+users change. To add a metric, write its kernel and its function, and enter them in `METRICS`; both
+engines, the table and the command line then know the metric. Only requested metrics are compiled.
+Metrics of held-out queries are not sums: the agent ranks these queries at each checkpoint.
 """
 
 from __future__ import annotations
@@ -41,11 +42,12 @@ class Metric(NamedTuple):
 
     Attributes:
         description: one line, for the command line.
-        kernel: the value of a session, which is summed over the sessions (a ratio of two sums is no
-            such metric). None if the agent ranks held-out queries at each checkpoint.
+        kernel: computes the value of a session. The values are summed over the sessions, so a ratio
+            of two sums cannot be a metric. None if the agent ranks held-out queries at each
+            checkpoint instead.
         context: builds the kernel's context from an environment and the number of a stream; None
-            if it needs none.
-        k: the positions that count on held-out queries.
+            if the kernel needs no context.
+        k: the number of positions that count on held-out queries.
     """
 
     description: str
@@ -91,7 +93,8 @@ class GainContext(NamedTuple):
 
 @kernel
 def ideal_gain(context):  # type: ignore[no-untyped-def]
-    """The discounted gain of the candidates with the largest gains, in falling order."""
+    """The discounted gain of the ideal list: the candidates with the largest gains, largest first.
+    """
     largest, size = context.largest, len(context.largest)
     largest[:] = 0.0
     for a in range(len(context.items)):
@@ -122,7 +125,7 @@ def ndcg(context, ranking, clicks, expectation):  # type: ignore[no-untyped-def]
 
 
 def gain_context(env: Env, b: int = 0, k: int = 5) -> GainContext:
-    """The gains and discounts of NDCG of the first k positions."""
+    """The gains and discounts for the NDCG of the first k positions."""
     discount = 1.0 / np.log2(np.arange(2, min(k, env.model.n_positions) + 2))
     largest = np.zeros(len(discount))
     if not env.model.iid_sessions:
@@ -159,7 +162,7 @@ def held_out_ndcg_at(k: int) -> Metric:
 
 
 AT_K: dict[str, Callable[[int], Metric]] = {"ndcg": ndcg_at, "held_out_ndcg": held_out_ndcg_at}
-"""The metrics of the first k positions, by what stands before ``@k``."""
+"""The metrics of the first k positions, by the part of their names before ``@k``."""
 
 
 # --------------------------------------------------------------------------------------- violations
@@ -188,7 +191,7 @@ def violation(context, ranking, clicks, expectation):  # type: ignore[no-untyped
 
 
 def safety_context(env: Env, b: int = 0) -> SafetyContext:
-    """The initial list, against which violations are counted."""
+    """The attractions, and the number of wrong pairs that the initial list allows."""
     if not env.model.iid_sessions:
         raise _varying_error("violations", env)
     if env.initial_ranking is None:
@@ -211,14 +214,14 @@ METRICS: dict[str, Metric] = {
         safety_context,
     ),
 }
-"""The metrics by name; `metric_of` also knows those of `AT_K` for other k."""
+"""The metrics by name; `metric_of` also accepts the metrics of `AT_K` with any other k."""
 
 
 def metric_of(name: str) -> Metric:
-    """The metric of a name.
+    """The metric with a name.
 
     Raises:
-        ValueError: there is none.
+        ValueError: there is no such metric.
     """
     family, at, k = name.partition("@")
     if not at or family not in AT_K:
@@ -240,7 +243,9 @@ def is_sum(name: str) -> bool:
 def add_metric(
     value: Callable[..., float], column: int, rest: Callable[..., None]
 ) -> Callable[..., None]:
-    """The kernel that adds a metric to its column of the totals, and then those of ``rest``."""
+    """Return a kernel that adds a metric to its column of the totals, and then calls ``rest`` for
+    the other metrics.
+    """
 
     @kernel
     def measure(contexts, ranking, clicks, expectation, totals):  # type: ignore[no-untyped-def]
@@ -259,17 +264,18 @@ class Metrics:
     """The chosen metrics as one kernel, ``kernel(contexts, ranking, clicks, expectation, totals)``.
 
     Args:
-        names: of `METRICS`.
+        names: names of metrics, as `metric_of` takes them.
 
     Attributes:
-        names: all of them, the columns of the table.
-        summed: those that the kernel sums, in the totals after regret, reward and clicks.
-        held_out: those for which the agent ranks held-out queries at each checkpoint, with their
-            values so far.
-        seconds: how long it took to measure them.
+        names: the names of all chosen metrics, which are columns of the table.
+        summed: the names of the metrics that the kernel sums. In the totals, they follow regret,
+            reward and clicks.
+        held_out: the metrics for which the agent ranks held-out queries at each checkpoint, with
+            their values so far.
+        seconds: the time spent on ranking held-out queries.
 
     Raises:
-        ValueError: on an unknown name, one named twice, or the name of a column of the results.
+        ValueError: a name is unknown, is given twice, or is the name of a column of the results.
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:
@@ -296,7 +302,7 @@ class Metrics:
         self._contexts: list[tuple[Any, ...]] = []
 
     def columns(self, meter: Meter) -> dict[str, NDArray[np.float64]]:
-        """The values at the checkpoints, by name."""
+        """The values of each metric at the checkpoints, by name."""
         columns = dict(zip(self.summed, meter.metrics.T, strict=True))
         columns |= {name: np.array(values) for name, values in self.held_out.items()}
         return {name: columns[name] for name in self.names}
@@ -305,17 +311,17 @@ class Metrics:
         """Check that an environment has what the metrics need.
 
         Raises:
-            ValueError: it lacks something.
+            ValueError: the environment lacks what a metric needs.
         """
         self.contexts(env)
         for name in self.held_out:
             held_out_queries(env, name)
 
     def check_agent(self, agent: Any) -> None:
-        """Check that an agent can do what the metrics ask.
+        """Check that an agent can do what the metrics require.
 
         Raises:
-            UnsuitedError: its class has no ``best`` that takes features.
+            UnsuitedError: the agent's class has no method ``best`` that takes features.
         """
         for name in self.held_out:
             try:
@@ -328,10 +334,10 @@ class Metrics:
         """Let the agent rank the held-out queries, if a checkpoint was reached.
 
         Raises:
-            AgentError: it failed, or returned no order of their documents.
+            AgentError: the agent failed, or did not return an order of a query's documents.
         """
         for name, values in self.held_out.items():
-            n_new = len(meter.steps) - len(values)  # parallel streams may pass several
+            n_new = len(meter.steps) - len(values)  # streams may pass several checkpoints
             if n_new:
                 before = clock()
                 queries = held_out_queries(env, name)
@@ -358,8 +364,8 @@ class Metrics:
         return tuple(None if build is None else build(env, b) for _, build in builders)
 
     def before_step(self, env: Any, n_streams: int = 1) -> list[tuple[Any, ...]]:
-        """Return the contexts of the coming session of each stream. They stay valid when the step
-        draws the next candidates.
+        """Return the contexts for the coming session of each stream. The contexts stay valid when
+        the step draws the next candidates.
         """
         state = getattr(env, "state", None)
         if not self._contexts or state is not self._state:  # at the start, and when users change
@@ -384,11 +390,12 @@ def mean_ndcg(rank: Callable[[Floats], ArrayLike], queries: Iterable[Query], k: 
 
     Args:
         rank: maps features ``(n, d)`` float64 to the order of the n rows, the best first.
-        queries: those without a document of some gain are left out of the mean.
+        queries: the queries. Queries in which no document has any gain are left out of the mean.
         k: the number of positions that count.
 
     Raises:
-        ValueError: ``rank`` returned no order of the rows; no query has a relevant document.
+        ValueError: ``rank`` did not return an order of the rows, or no query has a relevant
+            document.
     """
     values = []
     for name, features, gain in queries:
@@ -413,7 +420,7 @@ def held_out_queries(env: Any, metric: str) -> Iterator[Query]:
     """Return the held-out queries of an environment's users.
 
     Raises:
-        ValueError: they have none; the message names the metric that needs them.
+        ValueError: there are no held-out queries; the message names the metric that needs them.
     """
     model: Any = user_model_of(env)
     if getattr(model, "held_out", None) is None:

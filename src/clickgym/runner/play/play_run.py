@@ -1,4 +1,4 @@
-"""`clickgym.run`: one run, played by one of three loops and measured; whether it can be played."""
+"""`clickgym.run`: check that an agent can play in an environment, and play one run."""
 
 from __future__ import annotations
 
@@ -46,38 +46,41 @@ def run(
     clicks.
 
     Args:
-        agent: a name or class as in `make_agent`, such as ``"TopRank"``, of which an agent is made
-            with ``seed``; or an agent object, which continues from its present state and keeps what
-            it learns (a second run is called ``"TopRank, continued"``).
-        env: what `sweep` takes, such as ``"PBMRank-v0"`` or a click model; or an environment, which
-            is reset first. It may come from another package, if actions are ranked lists
-            (`RankedList` or ``MultiDiscrete([L] * K)``) and observations are the clicks or a
-            mapping with ``clicks``. Its regret is known if ``info`` has ``regret``, or
-            ``expected_reward`` and ``optimal_reward``.
+        agent: a name or class as in `make_agent`, such as ``"TopRank"``, from which an agent is
+            made with ``seed``; or an agent object, which continues from its present state and keeps
+            what it learns (in the result of a second run, the agent is called
+            ``"TopRank, continued"``).
+        env: an environment as in `sweep`, such as ``"PBMRank-v0"`` or a click model; or an
+            environment object, which is reset first. The object may come from another package if
+            its actions are ranked lists (`RankedList` or ``MultiDiscrete([L] * K)``) and its
+            observations are the clicks, or a mapping with ``clicks``. The regret is then known if
+            ``info`` has ``regret``, or ``expected_reward`` and ``optimal_reward``.
         horizon: T, the number of sessions; ``1e6`` is accepted.
-        seed: the seed of the users (an agent object has its own). With None the environment goes on
-            with its generator. To repeat a run of a sweep, pass its ``seed``.
+        seed: the seed of the users (an agent object has its own seed). By default, the environment
+            continues with its present generator. To repeat a run of a sweep, pass the run's
+            ``seed``.
         checkpoints: the steps at which totals are kept, in ``1..T``; by default about 150, dense at
-            the start. The last is always T.
+            the start. The last checkpoint is always T.
         engine: ``"compiled"``, ``"python"`` (one ``env.step`` at a time), or ``"auto"``, the
-            compiled engine if possible. Both give the same lists, clicks and regret, bit for bit.
-            A `Learner` takes only ``"auto"``.
-        metrics: names of further metrics, keys of `clickgym.runner.METRICS`. Those that need one
-            best or production list are refused if candidates or states change.
+            compiled engine if possible. Both engines give the same lists, clicks and regret, bit
+            for bit. A `Learner` takes only ``"auto"``.
+        metrics: names of further metrics, from `clickgym.runner.METRICS`. A metric that needs one
+            best list or one production list raises an error if candidates or users' states change.
 
     Returns:
         The measured run. ``result.engine`` says which engine ran.
 
     Raises:
-        ValueError: a bad horizon, checkpoint or engine; ``engine="compiled"`` cannot play this
-            pair; a query ends before the horizon; and as `clickgym.make_agent`.
+        ValueError: the horizon, a checkpoint or the engine is invalid; ``engine="compiled"`` cannot
+            run this agent in this environment; a query ends before the horizon; or
+            `clickgym.make_agent` raised the error.
         AgentError: the agent proposed a bad list, or failed; the message names the step and the
             cause.
-        SessionError: the environment failed, or lists were better than its best list; the message
-            names it, the step and the cause.
+        SessionError: the environment failed, or the agent's lists were better than the
+            environment's best list; the message names the environment, the step and the cause.
 
     Warns:
-        UserWarning: regret is unknown, with the reason.
+        UserWarning: regret is unknown; the message gives the reason.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -109,16 +112,16 @@ def run(
 
 
 def engine_of(agent: BaseAgent, env: gym.Env, engine: str = "auto") -> str:
-    """The engine that plays an agent in an environment, as `Result.engine` names it. A pair that
-    passes here can play.
+    """The engine that runs an agent in an environment, as `Result.engine` names it. If no error is
+    raised, the agent can play in the environment.
 
     Args:
-        agent, env: who and where.
+        agent, env: the agent and the environment.
         engine: as in `clickgym.run`.
 
     Raises:
-        ValueError: on an unknown engine, or one that cannot serve the pair; an agent that was built
-            for other sizes.
+        ValueError: the engine is unknown, or cannot run this agent in this environment; or the
+            agent was built for other sizes.
         UnsuitedError: the agent cannot play the environment.
     """
     check_choice("engine", engine, ENGINES)
@@ -137,16 +140,16 @@ def engine_of(agent: BaseAgent, env: gym.Env, engine: str = "auto") -> str:
 
 
 def check_episode(env: gym.Env, horizon: int, name: str = "") -> None:
-    """Check that a run in an environment of many queries ends with its query, and that users who
-    change do so within the run.
+    """Check that a run ends no later than its query, if the environment has several queries, and
+    that users who change do so within the run.
 
     Args:
         env: the environment.
         horizon: T.
-        name: what messages call the environment; empty: its own.
+        name: the environment's name in messages; by default, its own name.
 
     Raises:
-        ValueError: the query ends first; the agent would learn from another one.
+        ValueError: the query ends before the run, so the agent would go on with another query.
 
     Warns:
         UserWarning: the users first change after the horizon.
@@ -169,8 +172,9 @@ def check_episode(env: gym.Env, horizon: int, name: str = "") -> None:
 
 
 def warn_of_features(agent: BaseAgent, env: gym.Env) -> None:
-    """Warn of an agent that does not use the features that an environment shows. This is known of
-    compiled agents only, and random lists need no features.
+    """Warn if an agent does not use the features that an environment shows. Only compiled agents
+    declare what they use, so there is no warning about other agents, nor about `Random`, which
+    needs no features.
     """
     is_known = isinstance(agent, CompiledAgent) and not isinstance(agent, Random)
     if is_known and "features" not in agent.observes and sizes_of(env).n_features:
@@ -205,9 +209,11 @@ LOOPS: dict[str, Callable[[Run], float]] = {
     "python": play_python,
     FrozenPolicy.engine: play_python,
 }
-"""The loop of each engine; every other engine is the library of a learner."""
+"""The loop of each engine. Any other engine is the library of an RL algorithm, whose loop is
+`play_learner`.
+"""
 ROUNDING = 1e-9
-"""The fall of regret per session that rounding may explain, in expected clicks."""
+"""The largest decrease of regret per session, in expected clicks, that rounding may explain."""
 
 
 def play_run(
@@ -219,23 +225,23 @@ def play_run(
     seed: int | None = None,
     on_chunk: OnChunk | None = None,
 ) -> Result:
-    """Let an agent play in an environment, and measure it; the arguments were checked before.
+    """Let an agent play in an environment, and measure the run. The arguments were checked before.
 
     Args:
-        agent, env: who plays where.
-        engine: as `engine_of` returns it.
+        agent, env: the agent, and the environment in which it plays.
+        engine: the engine, as `engine_of` returns it.
         steps: the checkpoints, the last of which is the horizon.
-        metrics: what is measured besides; of this run alone.
-        seed: of ``env.reset``.
+        metrics: further metrics; the object must not be used for another run.
+        seed: the seed for ``env.reset``.
         on_chunk: as in `Run`.
 
     Raises:
-        AgentError, SessionError: as the loops; if lists were better than the best list; or if a
-            wrapper does not pass the seed on.
+        AgentError, SessionError: the loop raised the error, lists were better than the best list,
+            or a wrapper does not pass the seed on.
     """
     metrics = metrics or Metrics()
     core: Any = env.unwrapped
-    metrics.check_env(core)  # refused before anything is drawn
+    metrics.check_env(core)  # raises its errors before any random number is drawn
     metrics.check_agent(agent)
     meter = Meter(steps, len(metrics.summed))
     own = own_step_of(env)
@@ -252,7 +258,7 @@ def play_run(
     query = query_of(env)
     agent.has_played = engine != FrozenPolicy.engine
     seconds = LOOPS.get(engine, play_learner)(run)
-    simulated = own.n_simulated - simulated_before if own else 0  # also those that wrappers played
+    simulated = own.n_simulated - simulated_before if own else 0  # including wrappers' sessions
     if own is without_own_wrappers(env):
         _check_best_list(agent, env, steps, meter.regret)
     return Result(
@@ -275,11 +281,11 @@ def play_run(
 def _check_best_list(
     agent: Any, env: gym.Env, steps: NDArray[np.int64], regret: NDArray[np.float64]
 ) -> None:
-    """Check that regret does not fall from checkpoint to checkpoint, for users without a memory. If
-    regret is measured against a given list, it may.
+    """Check, for users without memory, that regret does not fall from checkpoint to checkpoint.
+    Regret that is measured against a given list is not checked, because it may fall.
 
     Raises:
-        SessionError: it falls.
+        SessionError: regret falls.
     """
     core: Any = env.unwrapped
     if not core.model.iid_sessions or core.reference is not None:

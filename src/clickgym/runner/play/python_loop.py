@@ -1,5 +1,5 @@
-"""The loops in Python: one ``env.step`` at a time, in environments of any origin; and agents that
-train by themselves, on parallel streams of sessions.
+"""The loops in Python: `play_python` plays one ``env.step`` at a time, in any environment;
+`play_learner` lets an RL algorithm run its own training loop, on parallel streams of sessions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .run_errors import AgentError, agent_error, check_list, environment_error
 class Session(NamedTuple):
     """The result of ``env.step`` for a session."""
 
-    observation: Any  # the next one
+    observation: Any  # the next observation
     clicks: NDArray[np.int8]
     reward: float
     regret: float  # nan if unknown
@@ -40,11 +40,12 @@ class Session(NamedTuple):
 
 
 Step = Callable[[Any], Session]
-"""A function that shows a list."""
+"""A function that shows a list to a user, and returns the session."""
 
 
 def trusted_step(env: gym.Env, ranking: Any) -> Session:
-    """Show a list in a `ClickEnv` below the wrappers of its id, whose results need no check."""
+    """Show a list in a `ClickEnv` that has only the wrappers of its id. The results need no check.
+    """
     following, reward, has_left, is_cut, info = env.step(ranking)
     regret, expectation = info["regret"], info["expected_reward"]
     clicks = clicks_of(following)
@@ -52,11 +53,11 @@ def trusted_step(env: gym.Env, ranking: Any) -> Session:
 
 
 def step_of(env: gym.Env) -> Step:
-    """Return the step of an environment of another package or behind wrappers. It returns the
-    results of the outermost wrapper, checked as by `Measure`.
+    """Return the step of an environment that comes from another package or has wrappers. The step
+    returns the results of the outermost wrapper, which `Measure` checks.
 
-    The step raises a Fault for clicks that are not 0 or 1, a reward or regret that is not finite,
-    or a wrapper that showed another list.
+    The step raises a Fault if clicks are not 0 or 1, if a reward or regret is not finite, or if a
+    wrapper showed another list.
     """
     users_env, measure = own_step_of(env), Measure(env)
 
@@ -85,14 +86,14 @@ def step_of(env: gym.Env) -> Step:
 
 
 def _copy_observation(observation: Any, users_env: Any) -> Any:
-    """Return an observation that the environment does not change: a copy if the environment is of
-    another package, which may reuse its arrays.
+    """Return an observation that the environment will not change: a copy if the environment comes
+    from another package, because such an environment may reuse its arrays.
     """
     return observation if users_env is not None else copy.deepcopy(observation)
 
 
 def play_python(run: Run) -> float:
-    """Play up to the meter's horizon through ``env.step``; any agent in any environment.
+    """Play up to the meter's horizon through ``env.step``. Any agent can play in any environment.
 
     Returns:
         As `play_compiled`.
@@ -110,7 +111,7 @@ def play_python(run: Run) -> float:
     before = clock()
     reported, next_report = meter.step, before + CHUNK
     agent.leave()
-    # The limit of an id would make stateful users leave after 1000 sessions.
+    # The step limit of a registered id would make users with memory leave after 1000 sessions.
     with endless(env):
         observation = _copy_observation(run.observation, users_env)
         while meter.step < meter.horizon:
@@ -146,20 +147,20 @@ def play_python(run: Run) -> float:
 
 
 def play_learner(run: Run) -> float:
-    """Let a learner train up to the meter's horizon, on `RecordedStreams` of its own.
+    """Let an RL algorithm train up to the meter's horizon, on its own `RecordedStreams`.
 
     Sessions are counted step by step, and within a step stream by stream. The last step may play up
     to ``n_envs - 1`` sessions beyond the horizon, which do not count.
 
     Returns:
-        The seconds of the sessions.
+        The seconds that the sessions took.
 
     Raises:
-        AgentError: the learner failed, or ended before the horizon.
+        AgentError: the RL algorithm failed, or ended before the horizon.
     """
     agent, meter, core = run.agent, run.meter, run.env.unwrapped
     users = core.task.model  # type: ignore[attr-defined]
-    import_module("stable_baselines3")  # takes seconds, which are not a part of the run
+    import_module("stable_baselines3")  # takes seconds, which do not count as time of the run
     before, streams = clock(), RecordedStreams(run)
     reported = 0
 
@@ -186,11 +187,12 @@ def play_learner(run: Run) -> float:
 
 
 class RecordedStreams(VectorWrapper):
-    """The streams of a run's users on which a learner trains: the run's meter and metrics count
-    their sessions, and the run's seed determines the users, whatever seeds `reset` gets.
+    """Parallel streams of a run's users, on which an RL algorithm trains. The run's meter and
+    metrics record the sessions of all streams. The run's seed determines the users, whatever seed
+    `reset` receives.
 
     Args:
-        run: whose agent has ``n_envs``, the number of streams.
+        run: the run, whose agent has ``n_envs``, the number of streams.
     """
 
     def __init__(self, run: Run) -> None:

@@ -1,4 +1,4 @@
-"""The errors of a run, which say who failed in it: the agent or the environment."""
+"""The errors of a run, which say whether the agent or the environment failed."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class AgentError(SessionError):
 def check_list(
     agent: Any, ranking: Any, n_items: int, n_positions: int, what: str, number: int
 ) -> None:
-    """Raise an `AgentError` for a bad list; ``what`` and ``number`` say when, such as ``"step",
-    7``.
+    """Raise an `AgentError` for a bad list; ``what`` and ``number`` say when the agent proposed the
+    list, such as ``"step", 7``.
     """
     try:
         check_ranking(ranking, n_items, n_positions)
@@ -29,10 +29,11 @@ def check_list(
 
 
 def agent_error(agent: Any, env: gym.Env, when: str, error: BaseException) -> BaseException:
-    """Return the error to raise for a fault of an agent in an environment; ``when`` is a text such
-    as ``"step 7"``.
+    """Return the error to raise if an agent fails in an environment; ``when`` is a text such as
+    ``"step 7"``.
 
-    An error that already names its source is kept; a SessionError gets the agent's name.
+    An error that already names its source stays unchanged, except that the agent's name is added to
+    a SessionError.
     """
     if type(error) is SessionError:
         return SessionError(f"{error} (agent: {type(agent).__name__})")
@@ -42,10 +43,10 @@ def agent_error(agent: Any, env: gym.Env, when: str, error: BaseException) -> Ba
 
 
 def environment_error(agent: Any, env: gym.Env, when: str, error: BaseException) -> BaseException:
-    """Return the error to raise for a fault of an environment; arguments as in `agent_error`."""
+    """Return the error to raise if an environment fails; the arguments are as in `agent_error`."""
     if isinstance(error, KernelError):
         return error
     text = str(error) if isinstance(error, Fault | SessionError) else cause(error)
-    if not isinstance(error, SessionError):  # which names the environment already
+    if not isinstance(error, SessionError):  # a SessionError already names the environment
         text = f"{name_of(env)}, {when}: {text}"
     return SessionError(f"{text} (agent: {type(agent).__name__})")

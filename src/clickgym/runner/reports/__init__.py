@@ -1,1 +1,1 @@
-"""The table, the figure and the page of a sweep."""
+"""The table, the figure and the bibliography of a sweep."""

@@ -21,14 +21,15 @@ REAL_QUERIES = "wscd2012"
 
 
 def to_bibtex(results: Results) -> str:
-    """Return the entries of all agents and environments of some results, and of the data behind
-    real queries, each below a comment that says who needs it.
+    """Return the entries for all agents and environments in some results, and for the data behind
+    real queries. A comment above each entry names the agents, environments or instances that cite
+    it.
     """
     users: dict[str, list[str]] = {}
     columns: tuple[LabelColumn, ...] = "agent", "env"
     for column in columns:
         for label in results.names(column):
-            with suppress(Exception):  # other people's modules may be gone
+            with suppress(Exception):  # a user's module may be gone
                 for entry in _entries(column, results.spec(column, label)):
                     users.setdefault(entry, []).append(label)
     names = results.names("instance")
@@ -57,10 +58,10 @@ def bibliography() -> dict[str, str]:
 
 
 def papers(thing: Any) -> list[str]:
-    """The entries of an agent or of users, by their ``bibtex_keys``.
+    """The entries for the ``bibtex_keys`` of an agent or of users.
 
     Raises:
-        LookupError: the bibliography does not have a key.
+        LookupError: the bibliography lacks a key.
     """
     keys = getattr(thing, "bibtex_keys", ())
     for key in keys:

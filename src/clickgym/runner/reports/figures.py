@@ -40,20 +40,20 @@ NARROW = 2.5  # inches of a panel, if the figure has a given width
 PAGE: dict[Any, Any] = {"axes.titlesize": 10, "legend.fontsize": 9}
 PAPER: dict[Any, Any] = {"font.size": 8, "axes.titlesize": 8, "legend.fontsize": 8}
 ZOOM = 1000
-"""On logarithmic axes the first thousandth of the sessions, where all agents still explore, is left
-out.
+"""On logarithmic axes, the first thousandth of the sessions is left out, because all agents still
+explore there.
 """
 FLOOR = 1e-3
-"""Regret below this value is not drawn on a logarithmic axis: it is rounding error, or the
-Oracle's.
+"""Regret below this value is not drawn on a logarithmic axis, because it is a rounding error or the
+regret of the `Oracle`.
 """
 SHARES = ("any_click", "violations", "ndcg", "held_out_ndcg")
-"""Metrics between 0 and 1, and so are their bands; named by what stands before ``@``."""
+"""Metrics whose values lie between 0 and 1, so their bands end there; without ``@k``."""
 OWN_USERS = "custom"
-"""The instance of click models of one's own, which tells a reader nothing."""
+"""The instance's name if users pass their own click model. Titles omit this uninformative name."""
 FILES: dict[Any, Any] = {"svg.hashsalt": "clickgym", "pdf.fonttype": 42, "ps.fonttype": 42}
-"""How files are written: the same names in every SVG, and fonts embedded as TrueType (publishers
-refuse Type 3, the choice of matplotlib).
+"""Settings for written files: reproducible element names in SVG, and fonts embedded as TrueType,
+because publishers reject Type 3, matplotlib's default.
 """
 
 
@@ -86,7 +86,7 @@ class NotebookFigure(Figure):
 
 
 def line_styles(agents: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """The colour and the dashes of each agent: they take the looks in turn, and `Random` is grey.
+    """The colour and the dashes of each agent. Agents take the `LOOKS` in turn; `Random` is grey.
 
     Example:
         >>> styles = line_styles(["TopRank", "Random", "CascadeTS"])
@@ -98,7 +98,7 @@ def line_styles(agents: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 
 class PlotOptions(NamedTuple):
-    """How a figure is drawn, as `Results.plot` says; ``cells`` say when users change."""
+    """The options of a figure, as in `Results.plot`; ``cells`` tell when users change."""
 
     log: bool
     by_instance: bool
@@ -110,8 +110,8 @@ class PlotOptions(NamedTuple):
     cells: Sequence[Cell]
 
     def text(self, name: str) -> str:
-        """Return a name as the figure shows it; matplotlib would read a formula between two
-        dollars.
+        """Return a name as the figure shows it. Dollar signs are escaped, because matplotlib would
+        read the text between two dollar signs as a formula.
         """
         return self.names.get(name, shorten(name)).replace("$", r"\$")
 
@@ -119,13 +119,13 @@ class PlotOptions(NamedTuple):
 def regret_figure(rows: polars.DataFrame, manner: PlotOptions) -> Figure:
     """Draw the mean cumulative regret with its 95 % band, and the further metrics per session.
 
-    On logarithmic axes the slope tells linear regret (1) from learning (below 1), and agents a
-    thousand times apart share a panel. Several instances are averaged, or have a panel each. A
-    panel shows reward where regret is unknown.
+    On logarithmic axes, a slope of 1 means linear regret, and a smaller slope means that the agent
+    learns; and agents whose regrets differ by a factor of a thousand fit into one panel. Several
+    instances are averaged, or each has its own panel. If regret is unknown, a panel shows reward.
 
     Args:
-        rows: of `Results`.
-        manner: how.
+        rows: the rows of `Results`.
+        manner: the options of the figure.
 
     Raises:
         ValueError: no other agent met the users of the reference, or runs of an agent have
@@ -144,7 +144,7 @@ def regret_figure(rows: polars.DataFrame, manner: PlotOptions) -> Figure:
         n_columns = max(1, min(int(manner.width / NARROW), len(panels)))
         size, above = (manner.width, max(0.75 * manner.width / n_columns, 1.9)), 0.0
         per_inch = 1.4 * LETTERS
-    in_a_line = max(1, int(per_inch * size[0] / (longest + 7)))  # of the legend
+    in_a_line = max(1, int(per_inch * size[0] / (longest + 7)))  # entries of the legend
     below = 0.16 * tallest * math.ceil(len(labels) / in_a_line)
     n_rows = math.ceil(len(panels) / n_columns)
     drawn: dict[str, Any] = {}  # the line of each agent, and where it ends
@@ -171,7 +171,7 @@ def regret_figure(rows: polars.DataFrame, manner: PlotOptions) -> Figure:
                 where = manner.text(instances[0]) if len(instances) == 1 else where
                 letters = int(1.1 * LETTERS * size[0] / n_columns)
                 titles = [manner.text(panel["env"][0])]
-                if len(titles[0]) > letters:  # first break after the id
+                if len(titles[0]) > letters:  # break a long title after the id first
                     titles = titles[0].replace(":", ":\n", 1).splitlines()
                 if where != OWN_USERS:
                     titles.append(where)
@@ -189,7 +189,7 @@ def regret_figure(rows: polars.DataFrame, manner: PlotOptions) -> Figure:
 
 
 def _check_checkpoints(rows: polars.DataFrame) -> None:
-    """Check that the runs that a line averages have the same checkpoints."""
+    """Check that the runs that one line averages have the same checkpoints."""
     runs = rows.group_by(*RUN, maintain_order=True).agg(col("step").sort())
     for (env, agent), of_agent in runs.group_by("env", "agent", maintain_order=True):
         if of_agent["step"].n_unique() > 1:
@@ -200,7 +200,7 @@ def _check_checkpoints(rows: polars.DataFrame) -> None:
 
 
 def _labels(rows: polars.DataFrame, manner: PlotOptions) -> dict[str, str]:
-    """Return the text of the legend for each agent: its name, and a remark on its runs."""
+    """Return each agent's text in the legend: the agent's name, and a remark on its runs."""
     known = remarks(rows)
     return {
         agent: textwrap.fill(f"{manner.text(agent)} ({'; '.join(known[agent])})", 30)
@@ -214,9 +214,9 @@ def _labels(rows: polars.DataFrame, manner: PlotOptions) -> dict[str, str]:
 
 
 def curves_of(rows: polars.DataFrame, measure: str, manner: PlotOptions) -> polars.DataFrame:
-    """Return the curves of a panel: for each agent and step the mean of a measure, or of its
-    differences to the reference, with half the width of its interval, as `intervals` returns them.
-    Curves of regret also have the reward.
+    """Return the curves of a panel: for each agent and step, the mean of a measure (or of its
+    differences to the reference) and half the width of the mean's interval, as `intervals` returns
+    them. Curves of regret also include the reward.
     """
     measures = ["regret", "reward"] if measure == "regret" else [measure]
     if measure != "regret":
@@ -237,7 +237,7 @@ def _draw(
     styles: Mapping[str, dict[str, Any]],
     manner: PlotOptions,
 ) -> dict[str, Any]:
-    """Draw the curves of a measure, or of reward where regret is unknown; return the line of each
+    """Draw the curves of a measure, or of reward if regret is unknown. Return the line of each
     agent.
     """
     is_regret, floor = measure == "regret", -math.inf
@@ -293,24 +293,24 @@ def _mark_changes(axes: Axes, env: str, instances: Container[str], cells: Sequen
 
 
 def write_figure(figure: Figure, path: Path) -> None:
-    """Write a figure in the format that its suffix names, whole or not at all.
+    """Write a figure atomically, in the format that the suffix of its path names.
 
     Args:
         figure: any figure.
-        path: ``.png``, ``.svg``, ``.pdf``, or what else matplotlib writes.
+        path: a file with the suffix ``.png``, ``.svg``, ``.pdf``, or another format of matplotlib.
 
     Raises:
-        ValueError: matplotlib writes no such files.
+        ValueError: matplotlib cannot write files with this suffix.
     """
     write_whole(path, figure_bytes(figure, path.suffix[1:].lower()))
 
 
 def figure_bytes(figure: Figure, kind: str) -> bytes:
-    """A figure as the content of a file; the same figure gives the same bytes.
+    """Return a figure as the content of a file. The same figure always gives the same bytes.
 
     Args:
         figure: any figure.
-        kind: ``"png"``, ``"svg"``, ``"pdf"``, or what else matplotlib writes.
+        kind: ``"png"``, ``"svg"``, ``"pdf"``, or another format of matplotlib.
     """
     changing = {"svg": "Date", "pdf": "CreationDate"}
     metadata = {changing[kind]: None} if kind in changing else None

@@ -1,4 +1,4 @@
-"""The final table of a report, in words and in LaTeX."""
+"""The final table of a report, as plain text and in LaTeX."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class FormattedTable(NamedTuple):
     """The final table as texts.
 
     Attributes:
-        title: the measure, horizon, instances and runs, and what intervals are over.
-        headings: of the columns; the agent first.
+        title: the measure, the horizon, the instances and runs, and what the intervals cover.
+        headings: the headings of the columns, the agent first.
         environments: the rows of each environment, by its name.
         notes: sentences about unfinished runs, unknown regret, and what agents were told besides
             clicks.
@@ -51,8 +51,8 @@ class FormattedTable(NamedTuple):
 
 
 def print_results(console: Console, results: Results, reference: str | None = None) -> None:
-    """Print the final table of some results; agents are compared with the reference, or with the
-    first.
+    """Print the final table of some results. Agents are compared with the reference, as in
+    `Results.table`.
     """
     table = format_table(results, reference)
     columns = [Column(name, right=name != "agent") for name in table.headings]
@@ -69,7 +69,7 @@ def print_results(console: Console, results: Results, reference: str | None = No
 def format_table(
     results: Results, reference: str | None = None, *, with_time: bool = True
 ) -> FormattedTable:
-    """Return the final table of some results in words; ``reference`` as in `Results.table`."""
+    """Return the final table of some results as text; ``reference`` is as in `Results.table`."""
     table, metrics = results.table(reference), metrics_of(results.rows)
     unknown = table.filter(col("regret").is_null())["env"].unique(maintain_order=True)
     measure = measure_of(table)
@@ -123,7 +123,7 @@ def _places(results: Results) -> dict[str, str]:
 
 
 def measure_of(table: polars.DataFrame) -> str:
-    """Say in words what the rows of a table show: regret, or the total reward where regret is
+    """Return, in words, what the rows of a table show: regret, or the total reward where regret is
     unknown.
     """
     known, rows = table["regret"].count(), len(table)
@@ -156,8 +156,8 @@ def _p_text(row: Row) -> str:
 
 
 def _number_text(column: str, row: Row) -> str:
-    """Return a number with three digits, or with all its digits before the point if these
-    are more.
+    """Return a number with three digits, or with all digits before the decimal point if there are
+    more than three.
     """
     value = row[column]
     digits = 0 if value is None or value >= 100 else 1 if value >= 10 else 2
@@ -171,8 +171,8 @@ OPTIONAL: dict[str, Callable[[Row], str]] = {
     "worst": partial(_number_text, "worst"),
     "median": partial(_number_text, "median"),
 }
-"""The columns that are left out if they are empty in all rows, each with the function that writes a
-row's text.
+"""The columns that are left out if they are empty in all rows, each with the function that formats
+the cell of a row.
 """
 
 
@@ -184,8 +184,8 @@ TOO_FEW = {
 
 
 def notes_on_pairs(table: polars.DataFrame) -> Iterator[str]:
-    """Say what the intervals cover, with which agents the others are compared and how, or why there
-    is no p.
+    """Yield sentences that say what the intervals cover, with which agent the others are compared,
+    and which test p comes from, or why there is no p.
     """
     over = sorted({*table["over"]})
     if "instances" in over:
@@ -220,8 +220,8 @@ def _join_names(names: Sequence[str]) -> str:
 
 
 def notes_on_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
-    """Say which agents met different users: those that played in a user's own loop, and so have no
-    difference over runs, and those that played other instances than the reference.
+    """Yield sentences that name agents which met different users than the reference: because they
+    trained on their own users, played in a user's own loop, or played other instances.
     """
     reference = table["reference"][0]
     if results.rows["agent"].n_unique() > 1:
@@ -268,8 +268,8 @@ SOURCES = {
 
 
 def notes_on_knowledge(results: Results) -> Iterator[str]:
-    """Say what agents were told besides clicks (if their classes can be imported), what they had
-    learned before, and what was not recorded.
+    """Yield sentences that say what agents were told besides clicks (if their classes can be
+    imported), what they had learned before these runs, and what was not recorded.
     """
     given = []
     for label in results.names("agent"):
@@ -301,11 +301,11 @@ def escape_latex(text: str) -> str:
 
 
 def to_latex(results: Results, reference: str | None = None) -> str:
-    """The final table of some results as it is printed, without the time: a row for each agent,
-    lowest regret first. Its caption has the title and the notes.
+    """Return the final table of some results in LaTeX, without the time: a row for each agent,
+    lowest regret first. The caption has the title and the notes of the printed table.
 
     Args:
-        results: those of a sweep, or a selection.
+        results: the results of a sweep, or a selection of them.
         reference: as in `Results.table`.
     """
     table = format_table(results, reference, with_time=False)
