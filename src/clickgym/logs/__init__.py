@@ -1,4 +1,4 @@
-"""Click logs: read them, and fit click models to them; and judged queries.
+"""Click logs and judged queries: read them, and fit click models to click logs.
 
 Example:
     >>> from clickgym.logs import ClickLog, CMEstimator

@@ -1,11 +1,12 @@
 """Check whether the users of a log can be simulated: lists are left out, and click models predict
-the clicks on them from the other lists.
+the clicks on the left-out lists from the other lists.
 
-At most five lists of a query are left out, one at a time. Their click rates by position are
-predicted by click models that were fitted to the sessions of all other lists, and by the rates that
-the other lists of the query had at these positions, as if all items were equally good. What a model
-predicts better than these rates is what it knows about the order of lists. Squared errors also
-contain the noise of the clicks, which is known and is subtracted.
+At most five lists of a query are left out, one at a time. Click models are fitted to the sessions
+of all other lists, and predict the click rates of the left-out list by position. They are compared
+with a baseline, which predicts the rates that the query's other lists had at these positions, as if
+all items were equally good. A model that predicts better than the baseline knows something about
+the order of lists. Squared errors also contain the noise of the clicks; the expected size of this
+noise is known, and is subtracted.
 """
 
 from __future__ import annotations
@@ -26,19 +27,20 @@ from .log import ClickLog
 
 MODELS = ("CM", "DCM", "PBM", "UBM", "DBN", "CCM")
 MOST_LISTS = 5
-"""The most lists that a query leaves out, one after the other."""
+"""The largest number of a query's lists that are left out, one after another."""
 ROUNDS = 10
-"""The rounds; in each of them some of the queries leave out a list. If all queries did so at once,
-those of two lists would have one each, and no model could tell attraction from examination.
+"""The number of rounds. In each round, only some of the queries leave out a list. If all queries
+left out a list at once, each query with two lists would have only one list left, and no model could
+tell attraction from examination.
 """
 LEAST_SESSIONS = 100
-"""The fewest sessions of a list that is left out."""
+"""The smallest number of sessions of a list that is left out."""
 LEAST_DISPLAYS = 30
-"""The fewest sessions with other lists that must show an item for its clicks to be predicted."""
+"""Clicks on an item are predicted only if the query's other lists show it in this many sessions."""
 TRUSTED = 0.5
-"""The share of the differences between lists that a model must predict."""
+"""The share of the differences between lists that a model must predict to be trusted."""
 LEAST_QUERIES = 5
-"""The fewest queries for which there are intervals."""
+"""The smallest number of queries for which intervals are computed."""
 RESAMPLES = 1000
 """The number of times that the queries are resampled for an interval."""
 
@@ -50,15 +52,16 @@ class Simulability(NamedTuple):
     """The answer whether click models predict the clicks on lists that were left out.
 
     Attributes:
-        table: a row per model: ``error`` of its click rates by position (root of the mean square);
-            ``noise``, the error of a model that knows the truth; ``predicted``, the share of the
-            squared differences between a list and the others that it predicts, both without noise
-            (1 is all, and of a model whose error is below the noise; 0 is what click rates of
-            positions predict); its interval, ``low`` and ``high`` (0.95, bootstrap over queries),
-            which is NaN below 5 queries.
-        verdict: ``"can"``, ``"cannot"``, or ``"unknown"`` where the interval of the best model
+        table: a row per model with these columns. ``error`` is the root mean squared error of the
+            predicted click rates by position, and ``noise`` is the error of a model that knows the
+            truth. ``predicted`` is the share of the squared differences between a list and the
+            query's other lists that the model predicts, after the noise is subtracted from errors
+            and differences: 1 is all of them (also for a model whose error is below the noise), and
+            0 is no better than the click rates of positions. ``low`` and ``high`` are the 95 %
+            interval of ``predicted`` (bootstrap over queries), NaN for fewer than 5 queries.
+        verdict: ``"can"``, ``"cannot"``, or ``"unknown"`` if the interval of the best model
             contains one half.
-        sentence: the same in words.
+        sentence: the verdict in words.
     """
 
     table: pl.DataFrame
@@ -69,21 +72,21 @@ class Simulability(NamedTuple):
 def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
     """Check whether simulations of a log can be trusted to order lists like those of the log.
 
-    ⚠ Only lists of the log are left out. If these are swaps of each other, the answer is about such
-    swaps, and other lists may be ordered wrongly.
+    ⚠ Only lists in the log can be left out. If these lists are swaps of each other, the answer
+    holds for such swaps only, and other lists may be ordered wrongly.
 
-    ⚠ Each query counts with at most five of its own lists. All lists and positions count alike,
-    however often they were shown. Items that other lists of the query showed in fewer than 30
-    sessions are left out.
+    ⚠ At most five lists of each query are left out. All of them, and all their positions, have the
+    same weight, however often they were shown. Items that the query's other lists showed in fewer
+    than 30 sessions are not counted.
 
     Args:
-        log: sessions of any queries, of which some have two lists or more.
-        models: short names of click models. ⚠ The answer is about the best of them. If you leave
-            out the right ones, a wrong one may predict the rates of lists that are swaps of each
-            other, and order them wrongly.
+        log: sessions of any queries; some queries must have two lists or more.
+        models: short names of click models. ⚠ The answer is about the best of these models. If you
+            leave out the right model, a wrong model may predict the rates of lists that are swaps
+            of each other, and yet order lists wrongly.
 
     Raises:
-        ValueError: on wrong input, and if no query has two lists, one of them in 100 sessions.
+        ValueError: an argument is invalid, or no query has two lists, one of them in 100 sessions.
 
     Example:
         >>> import gymnasium as gym, clickgym, clickgym.logs
@@ -143,8 +146,8 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
 
 
 def _rounds(queries: Indices, counts: Indices) -> Indices:
-    """Return the round in which each list is left out. The most frequent lists of a query have
-    different rounds; the other lists are never left out and have -1.
+    """Return the round in which each list is left out. The most frequent lists of a query get
+    different rounds; the other lists are never left out and get -1.
     """
     order = np.lexsort((-counts, queries))
     _, starts, sizes = np.unique(queries[order], return_index=True, return_counts=True)
@@ -165,8 +168,8 @@ def _errors(
     first: Indices,
     lists: Indices,
 ) -> Floats:
-    """Return a row for each position of the lists that are left out at once; `check_models` adds
-    the rows up.
+    """Return a row for each position of the lists that are left out in the same round;
+    `check_models` adds the rows up.
     """
     out = np.isin(index, lists)
     shown, n_items = log[first[lists]], np.int64(len(log.item_labels))
@@ -197,8 +200,8 @@ def _rates(log: ClickLog, groups: Indices, n: int) -> tuple[Floats, Floats]:
 
 
 def _figures(sums: Floats) -> tuple[Floats, Floats]:
-    """Return each model's error, and the share of the differences that it predicts, from rows of
-    sums over positions.
+    """Return each model's error, and the share of the differences that the model predicts, from
+    rows of sums over positions.
     """
     cells, noise, both, others = (column[:, None] for column in sums.T[:4])
     differences = np.where(others > both, others - both, np.nan)
@@ -207,7 +210,7 @@ def _figures(sums: Floats) -> tuple[Floats, Floats]:
 
 
 def _verdict(table: pl.DataFrame, basis: str) -> tuple[str, str]:
-    """Whether simulations can be trusted to order lists, and a sentence that says so."""
+    """Return whether simulations can be trusted to order lists, and a sentence that says so."""
     best = table.sort("error").select("model", "predicted", "low", "high")
     model, share, low, high = best.row(0)
     unknown = "This log cannot tell whether simulations can be trusted to order lists like its own"

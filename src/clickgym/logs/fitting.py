@@ -25,8 +25,7 @@ from .log import ClickLog, frequent_queries
 LEAST_SHARE = 0.01
 """An item belongs to an instance if at least this share of the query's sessions show it."""
 LEAST_CLICKS = 30
-"""The fewest clicks on the same items at two positions with which these positions can be
-compared.
+"""Two positions can be compared if the same items have at least this many clicks at both positions.
 """
 ORIGIN = "estimated by clickgym from a click log"
 
@@ -36,11 +35,12 @@ class Fitted:
     """Click models fitted to a log.
 
     Attributes:
-        train, test: the sessions that the models to be scored were fitted to, and those held out
-            for their scores; all sessions and none, if none are held out.
+        train, test: the sessions to which the scored models were fitted, and the sessions held out
+            for their scores. If no sessions are held out, ``train`` has all sessions.
         scored: the estimators fitted to ``train``, by the short names of their models.
-        estimators: those fitted to the whole log.
-        instances: what the latter say of each query, by its label.
+        estimators: the estimators fitted to the whole log, by the same names.
+        instances: the instance of each query, by the query's label, with the click models of
+            ``estimators``.
     """
 
     train: ClickLog
@@ -62,23 +62,23 @@ def fit_models(
 ) -> Fitted:
     """Fit click models to a log, score them on held-out sessions, and make instances of queries.
 
-    The instances contain parameters estimated from all sessions, equal to those that the estimator
-    finds by itself. The scores come from estimators that were fitted without the held-out sessions.
+    The parameters in the instances are estimated from all sessions, as by `Estimator.fit`. The
+    scores come from estimators that were fitted without the held-out sessions.
 
     Args:
         log: the sessions.
         models: short names of click models: CM, DCM, PBM, UBM, DBN, CCM, and those of other
             estimators with a ``model_class``.
         queries: labels of the queries that become instances; by default, the most frequent one.
-        n_items: L, the number of items to keep, those that were displayed most; by default, all
-            items that appear in at least one of a hundred sessions of the query. The fit itself
+        n_items: L, the number of items to keep: the items that were displayed most often. By
+            default, all items that appear in at least 1 % of the query's sessions. The fit itself
             uses all items.
         test_share: the share of sessions that are held out; 0 for none.
-        seed: of the split.
-        origin: a text that the instances give as their origin.
+        seed: the seed of the random split.
+        origin: the text that the instances state as their origin.
 
     Raises:
-        ValueError: on wrong input, before any model is fitted.
+        ValueError: an argument is invalid; raised before any model is fitted.
 
     Warns:
         ConvergenceWarning: as `Estimator.fit`.
@@ -110,7 +110,7 @@ def fit_models(
 
 
 def _hold_out(log: ClickLog, share: float, seed: int) -> tuple[ClickLog, ClickLog]:
-    """Return the sessions to learn from and a random share that is held out, at least one each."""
+    """Split a log at random into training sessions and held-out sessions, at least one each."""
     if len(log) < 2:
         raise ValueError(f"the log has {len(log)} sessions; expected 2 or more, to hold some out")
     size = min(max(round(share * len(log)), 1), len(log) - 1)
@@ -120,9 +120,9 @@ def _hold_out(log: ClickLog, share: float, seed: int) -> tuple[ClickLog, ClickLo
 
 
 def _items_of(log: ClickLog, query: str, n_items: int | None) -> list[str]:
-    """Return the labels of the ``n_items`` items that most sessions of a query displayed, most
-    first. Without a number, these are the items in at least `LEAST_SHARE` of its sessions, but at
-    least as many as there are positions.
+    """Return the labels of the ``n_items`` items that a query displayed most often, most displayed
+    first. By default, return the items in at least `LEAST_SHARE` of the query's sessions, but at
+    least as many items as there are positions.
     """
     if query not in log.query_labels:
         frequent = ", ".join(frequent_queries(log, 10))
@@ -148,11 +148,11 @@ def _items_of(log: ClickLog, query: str, n_items: int | None) -> list[str]:
 def _instance(
     log: ClickLog, query: str, items: Sequence[str], models: Sequence[ClickModel], origin: str
 ) -> Instance:
-    """The instance of one query, from models over the items in the order of their labels.
+    """Return the instance of one query, from models over the items in the order of their labels.
 
-    Its items are numbered in this order, so the numbers say nothing about positions and clicks. The
-    initial ranking is the most frequent list, without documents that are not items. Items that this
-    list lacks follow, most displayed first.
+    The instance's items are numbered in the order of their labels, so the numbers say nothing about
+    positions and clicks. The initial ranking is the most frequent list, without documents that are
+    not among the items, followed by the items that this list lacks, most displayed first.
     """
     labels = sorted(items)
     sessions = log.of_query(query).items
@@ -177,12 +177,12 @@ def _instance(
 
 
 def positions_apart(log: ClickLog) -> list[list[int]]:
-    """Return the groups of positions, counted from 1, that the log compares with each other; one
-    group if it compares all.
+    """Return the groups of positions, counted from 1, that the log compares with each other. If the
+    log compares all positions, there is one group.
 
-    It compares two positions by the clicks on items that it shows at both, for the same query, and
-    others by positions between them. Across groups, a click model that knows no order of reading
-    (PBM, UBM) cannot tell attractive items from positions that users look at.
+    A log compares two positions directly if the same items were clicked at both, for the same
+    query, and indirectly through other positions. Across groups, a click model without a reading
+    order (PBM, UBM) cannot tell attractive items from positions that users look at.
 
     Example:
         >>> exchanged = ClickLog([[0, 1, 2], [1, 0, 2]] * 40, [[1] * 3] * 80, [0] * 80,

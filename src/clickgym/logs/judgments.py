@@ -1,17 +1,19 @@
 """Judged queries: documents with relevance grades and features, and users who click by grades.
 
-*File*, the SVMlight format of LETOR, MSLR, Yahoo and Istella: ``grade qid:Q i:v ... # comment``, a
-line for each document, those of a query one after another. Features count from 1; one that is
-absent is 0, and so is one with the largest double, which stands for a missing value in Istella.
+*Files* have the SVMlight format of LETOR, MSLR, Yahoo and Istella, ``grade qid:Q i:v ... #
+comment``: one line for each document, and the documents of a query one after another. Features are
+numbered from 1. An absent feature is 0, and so is a feature whose value is the largest double,
+which stands for a missing value in Istella.
 
-*Users* click an examined document with a probability that depends on its grade. A click satisfies
-them with another probability, and then they leave. This is a dynamic Bayesian network model with
-perseverance 1, and its numbers are those of the literature (`GRADED_USERS`).
+*Users* click an examined document with a probability that depends on its grade. After a click, they
+leave satisfied with another probability, which also depends on the grade. This is a dynamic
+Bayesian network model with perseverance 1. Its probabilities come from the literature
+(`GRADED_USERS`).
 
-*Instance*: a user of the environment is a query, and its documents are the candidates. In a session
-with more candidates than L, L of them are drawn. A query with fewer gets **blank rows**, of which
-features, attraction, satisfaction and gain are 0. In the cascade a blank row changes nothing for
-the documents below it, and the ideal list stays the same.
+*Instance*: each user of the environment is a query, whose documents are the candidates. If a query
+has more than L documents, L of them are drawn for each session. If it has fewer, it gets **blank
+rows**, whose features, attraction, satisfaction and gain are 0. Because users read from the top, a
+blank row changes nothing for the documents below it, and the ideal list stays the same.
 """
 
 from __future__ import annotations
@@ -53,19 +55,21 @@ Ints = NDArray[np.int64]
 
 EXPECTED = "expected lines of the form: grade qid:Q feature:value ... # comment"
 HEAD = r"^(\d{1,2})(?:\.0*)?\s+qid:(\S+)"
-"""The beginning of a line. A query may have a # in its name: comments come later."""
+"""The beginning of a line. The name of a query may contain #, because comments come later."""
 WIDEST = 10_000
-"""The largest number of a feature, unless ``n_features`` says more: features fill a table."""
+"""The largest feature number, unless ``n_features`` is larger. There is a limit because features
+fill a dense table.
+"""
 MISSING = 1.79e308
-"""The smallest value that stands for a missing one: Istella writes the largest double,
-1.797...e308.
+"""The smallest value that is read as missing: for a missing value, Istella writes the largest
+double, 1.797...e308.
 """
 LARGEST = float(np.finfo(np.float32).max)
 """The largest value of a feature, because features are kept as float32."""
 BLOCK = 2**22
-"""Bytes of a file that are read at once."""
+"""The number of bytes of a file that are read at once."""
 ROWS = 4096
-"""Documents whose features are worked on at once."""
+"""The number of documents whose features are processed at once."""
 GRADED_USERS: Mapping[int, Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]]] = {
     2: {
         "perfect": ((0, 1), (0, 0)),
@@ -93,21 +97,22 @@ document, and of leaving satisfied after a click (Hofmann et al. 2013, Oosterhui
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Judgments:
-    """Judged queries with N documents of d features; those of query i are ``starts[i]`` to
+    """Judged queries with N documents of d features. Query i has the documents ``starts[i]`` to
     ``starts[i + 1] - 1``.
 
     Args:
         queries: the names of the queries, distinct texts.
-        starts: ``(Q+1,)`` the first document of each query, then N. Each query has at least one
-            document.
+        starts: ``(Q+1,)`` the index of each query's first document, followed by N. Each query has
+            at least one document.
         grades: ``(N,)`` integers from 0.
         features: ``(N, d)`` finite numbers, kept as float32.
 
     Attributes:
-        scale: c, by which features are divided in an environment, so that no norm exceeds 1.
+        scale: c, the number by which features are divided in an environment, so that the norm of
+            no document's features exceeds 1.
 
     Raises:
-        ValueError: naming the field and what was expected.
+        ValueError: a field is invalid; the message names the field and what was expected.
 
     Example:
         >>> judged = Judgments(("a", "b"), [0, 2, 3], [2, 0, 1], [[3, 4], [0, 1], [0, 0]])
@@ -160,23 +165,25 @@ def read_judgments(
     """Read judged queries from files in SVMlight format.
 
     Args:
-        paths: a text file, perhaps gzipped, or several that are one set. A line is ``grade qid:Q
-            feature:value ... # comment``, separated by blanks or tabs; the documents of a query are
-            one after another, their features in any order. Empty lines and comments are skipped.
-        normalize: move and scale each feature to [0, 1] within each query, with 0 for a feature
-            that is constant there (all features of a query with one document).
-        n_features: d; by default the largest feature number of all files, at most 10,000. Training
-            and test files that are used together must have the same number: read the test files
-            with the number of the training files.
+        paths: a text file, which may be gzipped, or several files that form one set. A line is
+            ``grade qid:Q feature:value ... # comment``, separated by spaces or tabs. The documents
+            of a query come one after another, the features of a document in any order. Empty lines
+            and comments are skipped.
+        normalize: whether to shift and scale each feature to [0, 1] within each query. A feature
+            that is constant within a query becomes 0, as do all features of a query with one
+            document.
+        n_features: d; by default, the largest feature number in the files, at most 10,000. Training
+            and test files that are used together must have the same d, so pass the d of the
+            training files when you read the test files.
 
     Returns:
         The queries in the order of the files.
 
     Raises:
-        ValueError: naming the file, and the line unless there is no document: no qid; a grade that
-            is not an integer from 0 to 99; a feature whose number is below 1 or above
-            ``n_features``, or whose value is not a number that fits in float32; a query whose
-            documents are not one after another.
+        ValueError: a file has no documents; or a line has no qid, a grade that is not an integer
+            from 0 to 99, a feature whose number is below 1 or above ``n_features``, a value that
+            is not a number that fits in float32, or a document that is separated from the others of
+            its query. The message names the file and the line.
         FileNotFoundError: there is no such file.
 
     Source: Qin, Liu, *Introducing LETOR 4.0 datasets*, 2013.
@@ -229,12 +236,13 @@ def read_judgments(
 
 
 def _documents(lines: list[bytes], first: int, most: int) -> tuple[pl.DataFrame, Singles]:
-    """The documents of some lines of a file: line, query and grade of each, and their features.
+    """Return the documents in some lines of a file: the line, query and grade of each document, and
+    the documents' features.
 
     Args:
-        lines: with their ends.
+        lines: the lines, with their line ends.
         first: the number of the first line.
-        most: the largest number of a feature.
+        most: the largest allowed feature number.
     """
     text, head = pl.col("text"), pl.col("text").str.extract_groups(HEAD).struct
     documents = (
@@ -269,7 +277,7 @@ def _documents(lines: list[bytes], first: int, most: int) -> tuple[pl.DataFrame,
 
 
 def _refuse(wrong: pl.DataFrame, column: str) -> None:
-    """Raise the ValueError for the first of some wrong lines or pairs."""
+    """Raise a ValueError for the first of some invalid lines or pairs, if there are any."""
     for line, text in wrong.head(1).select("line", column).rows():
         raise ValueError(f"line {line} has {short_repr(text)}")
 
@@ -294,24 +302,26 @@ def judged_instance(
         judgments: the queries; one is drawn for each session, all with the same probability.
         users: who clicks: ``"perfect"``, ``"navigational"``, ``"informational"`` or
             ``"near_random"``, as in `GRADED_USERS`.
-        test: held-out queries with the same features, which no user sees: those of the metric
-            ``held_out_ndcg@k``. All their documents count.
-        n_items: L, the number of rows of a session. From a query with more documents L are drawn. A
-            query with fewer gets blank rows, which are the items from N on. By default, the largest
-            number of documents of a query.
-        n_positions: K.
-        n_grades: 2, 3 or 5, the grades of the whole file, if these queries are a part of it without
-            its largest grades. By default, the smallest of them that allows the largest grade.
-        name, origin: of the instance.
+        test: held-out queries with the same features, for the metric ``held_out_ndcg@k``. No user
+            sees these queries, and all their documents count.
+        n_items: L, the number of rows of a session; by default, the number of documents of the
+            largest query. From a query with more documents, L documents are drawn. A query with
+            fewer documents gets blank rows, which are the items from number N on.
+        n_positions: K, the number of positions.
+        n_grades: the number of grades, 2, 3 or 5. Pass this number if the queries are a part of a
+            data set and lack its largest grades. By default, the smallest of the three numbers that
+            allows the largest grade.
+        name, origin: the name and the origin of the instance.
 
     Returns:
-        The instance, whose features are ``x / c``, c the ``scale`` of the judgments. A learning
-        rate η of the literature, for x itself, is ``PDGD:learning_rate=`` η c². Its
-        ``estimation`` has c (``"scale"``) and the share of rows that are blank (``"blank"``).
+        The instance. Its features are ``x / c``, where c is the ``scale`` of the judgments. A
+        learning rate η from the literature, which is meant for x itself, therefore becomes
+        ``PDGD:learning_rate=`` η c². The instance's ``estimation`` has c (``"scale"``) and the
+        share of rows that are blank (``"blank"``).
 
     Raises:
-        ValueError: unknown users; a grade above 4 or ``n_grades - 1``; fewer items than positions;
-            test queries with another number of features.
+        ValueError: the users are unknown; a grade is above 4 or above ``n_grades - 1``; there are
+            fewer items than positions; or the test queries have another number of features.
 
     Source: Oosterhuis, de Rijke, *Differentiable unbiased online learning to rank*, CIKM 2018,
         section 5.
@@ -372,7 +382,7 @@ def judged_instance(
 def _law_of_users(
     users: str, largest: int, n_grades: int | None
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return the probabilities, by grade, of a click and of leaving satisfied after it.
+    """Return the probabilities, by grade, of a click and of leaving satisfied after a click.
 
     Args:
         users: a name in `GRADED_USERS`.
@@ -391,8 +401,8 @@ def _law_of_users(
 
 
 def _scaled_features(judgments: Judgments, n_blank: int, test: Judgments | None) -> Singles:
-    """Return the features of all items of an instance, divided by the scale: the documents, blank
-    rows, and the documents of the test queries.
+    """Return the features of all items of an instance, divided by the scale. The items are the
+    documents, the blank rows, and the documents of the test queries.
     """
     n, d = judgments.features.shape
     n_test = 0 if test is None else len(test.grades)
@@ -400,7 +410,7 @@ def _scaled_features(judgments: Judgments, n_blank: int, test: Judgments | None)
     np.divide(judgments.features, np.float32(judgments.scale), out=items[:n])
     if test is not None:
         np.divide(test.features, np.float32(judgments.scale), out=items[n + n_blank :])
-    items.flags.writeable = False  # so that it is not copied
+    items.flags.writeable = False  # so that the array is not copied
     return items
 
 
@@ -408,16 +418,16 @@ def _scaled_features(judgments: Judgments, n_blank: int, test: Judgments | None)
 
 
 def held_out_ndcg(rank: Callable[[Floats], ArrayLike], judgments: Judgments, k: int = 10) -> float:
-    """Return the mean nDCG@k of a ranking function over judged queries, over all their documents.
+    """Return the mean nDCG@k of a ranking function that ranks all documents of judged queries.
 
-    The gain of a document is ``2^grade - 1``, the discount of position p ``1 / log2(p + 1)``.
-    Queries without a relevant document are left out of the mean.
+    The gain of a document is ``2^grade - 1``, and the discount of position p is
+    ``1 / log2(p + 1)``. Queries without a relevant document are left out of the mean.
 
     Args:
-        rank: maps features ``(n, d)`` float64 to the order of the n rows, the best first; such as
-            ``agent.best`` of an agent with features. They are the features x of the file. Linear
-            agents give the same order for x / c; others need x divided by the ``scale`` of the
-            training set, as in the environment.
+        rank: maps features ``(n, d)`` float64 to the order of the n rows, best first; for example
+            ``agent.best`` of an agent that ranks by features. The function gets the features x of
+            the file. Linear agents give the same order for x as for x / c; for other agents, divide
+            x by c, the ``scale`` of the training set, as the environment does.
         judgments: the queries, such as a test fold.
         k: the number of positions that count.
 
@@ -426,7 +436,7 @@ def held_out_ndcg(rank: Callable[[Floats], ArrayLike], judgments: Judgments, k: 
             document.
 
     Source: Järvelin, Kekäläinen, *Cumulated gain-based evaluation of IR techniques*, TOIS 2002; the
-        gain is that of Burges et al., ICML 2005.
+        gain comes from Burges et al., ICML 2005.
 
     Example:
         >>> judged = Judgments(("a", "b"), [0, 2, 3], [0, 1, 0], [[3, 4], [0, 1], [1, 0]])

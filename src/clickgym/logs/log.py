@@ -20,19 +20,19 @@ from ..core.files import parquet, write_whole
 class ClickLog:
     """A click log: the ranked lists of many sessions, and which positions were clicked.
 
-    A click vector says *which* positions were clicked. The log does not keep how often or in which
-    order. If a list has fewer than K items, nothing is examined below its end.
+    A click vector says *which* positions were clicked. The log does not record how often or in
+    which order. If a list has fewer than K items, nothing is examined below its end.
 
     Args:
         items: ``(N, K)`` integers, the list of each session as distinct indices into
-            ``item_labels``, at least one; below its end -1.
+            ``item_labels``. A list has at least one item, and -1 below its end.
         clicks: ``(N, K)`` 0 or 1, 1 where the position was clicked.
         queries: ``(N,)`` integers, the query of each session as an index into ``query_labels``.
-        item_labels, query_labels: what the indices stand for, distinct strings. Logs are matched by
-            these labels, so a model fitted to one log can be scored on another.
+        item_labels, query_labels: what the indices stand for, as distinct strings. Logs are matched
+            by these labels, so a model fitted to one log can be scored on another.
 
     Raises:
-        ValueError: naming the array and what was expected.
+        ValueError: an array is invalid; the message names the array and what was expected.
 
     Example:
         >>> log = ClickLog([[0, 1], [1, -1]], [[1, 0], [0, 0]], [0, 0], ("a", "b"), ("q",))
@@ -66,7 +66,7 @@ class ClickLog:
         self._check_lists()
 
     def _check_lists(self) -> None:
-        """Refuse a list that has an item twice, a gap, or a click below its end."""
+        """Raise an error for a list that has an item twice, a gap, or a click below its end."""
         ended, ranked = self.items < 0, np.sort(self.items, axis=1)
         twice = (ranked[:, 1:] == ranked[:, :-1]) & (ranked[:, 1:] >= 0)
         gap = ended[:, :1] | (ended[:, :-1] & ~ended[:, 1:]).any(axis=1, keepdims=True)
@@ -103,7 +103,7 @@ class ClickLog:
         return (self.items >= 0).sum(axis=1)
 
     def of_query(self, query: str) -> ClickLog:
-        """The log of the sessions of a query, which is named by its label."""
+        """The log of the sessions of one query, given by its label."""
         check_choice("query", query, self.query_labels)
         return self[self.queries == self.query_labels.index(query)]
 
@@ -140,20 +140,20 @@ class ClickLog:
 
 
 def frequent_queries(log: ClickLog, most: int = 1) -> list[str]:
-    """The labels of the most frequent queries, the most frequent one first."""
+    """The labels of the most frequent queries, most frequent first."""
     order = np.argsort(-np.bincount(log.queries, minlength=1), kind="stable")[:most]
     return [log.query_labels[query] for query in order]
 
 
 def write_tidy(log: ClickLog, path: str | PathLike[str]) -> None:
-    """Write a log as a table, which `read_log` reads back; no half-written file is left.
+    """Write a log atomically, as a table that `read_log` can read.
 
     Args:
         log: the sessions; see `ClickLog.to_frame` for the columns.
         path: a file whose name ends with ``.csv`` or ``.parquet``.
 
     Raises:
-        ValueError: the name ends otherwise.
+        ValueError: the name has another ending.
     """
     path = check_table(path)
     check_kind("log", log, ClickLog, "a ClickLog")
@@ -162,7 +162,7 @@ def write_tidy(log: ClickLog, path: str | PathLike[str]) -> None:
 
 
 def check_table(path: str | PathLike[str]) -> Path:
-    """Return the path of a table to write, whose name tells its format."""
+    """Return the path of a table to write; raise a ValueError if its suffix names no format."""
     path = check_path("path", path)
     if path.suffix not in (".csv", ".parquet"):
         raise ValueError(f"{path}: expected a file that ends with .csv or .parquet")

@@ -1,4 +1,4 @@
-"""Click logs from tables: columns by their roles, rows by session."""
+"""Click logs read from tables: each column has a role, and rows are grouped by session."""
 
 from __future__ import annotations
 
@@ -30,27 +30,28 @@ ROLES = {
     "clicked": "0 or 1",
     "query": "a label",
 }
-"""What the columns of a log contain."""
+"""What the column of each role contains."""
 EXPECTED = "expected CSV, perhaps gzipped, or Parquet; see docs/fit.md"
 NO_LABEL = "__HIVE_DEFAULT_PARTITION__"
-"""The name of a folder whose rows have no value, for all programs that write tables in folders."""
+"""The folder name that stands for a missing value in tables that are partitioned into folders."""
 MOST_DAMAGED = 0.001
-"""The largest share of damaged sessions that is left out."""
+"""Damaged sessions are left out up to this share of all sessions; more of them raise an error."""
 
 
 def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> ClickLog:
     """Read a click log: a table with one row per session and position.
 
-    The columns are ``session``, ``position`` (from 0 or 1), ``item`` and ``clicked`` (0 or 1); and
-    ``query``, without which all sessions are of the query ``"all"``. The sessions of the log stand
-    in the order of their first rows.
+    The columns are ``session``, ``position`` (from 0 or 1), ``item``, ``clicked`` (0 or 1) and,
+    optionally, ``query``. Without a column ``query``, all sessions belong to the query ``"all"``.
+    The sessions of the log are in the order of their first rows.
 
     Args:
         source: a data frame of Polars, pandas (with the named levels of its index) or pyarrow; or
-            files: Parquet, named ``*.parquet``, or CSV with commas, tabs, semicolons or bars,
-            perhaps gzipped. Several files, or a glob, are one table. A column that a file lacks is
+            files: Parquet, named ``*.parquet``, or CSV with commas, tabs, semicolons or bars, which
+            may be gzipped. Several files, or a glob, form one table. A column that a file lacks is
             taken from the names of its folders, as in ``query=shoes/part.parquet``.
-        columns: names of columns that differ, such as ``{"item": "doc_id"}``.
+        columns: the names of columns that your table calls differently, such as
+            ``{"item": "doc_id"}``.
 
     Raises:
         ValueError: Polars cannot read a file, a row of a CSV file has several lines, a column is
@@ -115,7 +116,7 @@ def _files_of(name: str) -> list[Path]:
 
 
 def log_name(source: Any) -> str:
-    """Return the name of a log: its file, or the first of several files."""
+    """Return the name of a log: the name of its file, or of the first of several files."""
     first, *others = source if is_sequence(source) else [source]
     name = Path(first).name
     return f"{name} and {len(others)} more" if others else name
@@ -148,20 +149,20 @@ def _rows_of_file(path: Path, names: Mapping[str, str]) -> pl.DataFrame:
 
 
 def _columns(table: pl.LazyFrame, names: Mapping[str, str]) -> tuple[list[str], pl.DataFrame]:
-    """The names of all columns of a table, and those columns that a log needs."""
+    """Return the names of all columns of a table, and a frame of the columns that a log needs."""
     found = table.collect_schema().names()
-    # With the last column Polars reads whole lines, and notices one with too many fields.
+    # Reading the last column, too, lets Polars notice a line with too many fields.
     used = [name for name in found if name in {*names.values(), found[-1]}]
     return found, table.select(used).collect()
 
 
 def _lines(path: Path, names: Mapping[str, str]) -> tuple[list[str], pl.DataFrame]:
-    """The columns of a CSV file, each row of which must be a line: a stray quotation mark joins all
-    lines up to the next mark, and their sessions would be lost.
+    """Return the columns of a CSV file, as `_columns` does. Each row must be a single line, because
+    a stray quotation mark would join all lines up to the next mark, and lose their sessions.
 
     Raises:
-        ValueError: a row has several lines, or Polars cannot read it; names the first line in which
-            a quotation does not end.
+        ValueError: a row has several lines, or Polars cannot read the file; the message names the
+            first line in which a quotation does not end.
     """
     with open_unzipped(path) as file:
         content = file.read().rstrip(b"\r\n")  # many programs end a file with an empty line
@@ -195,11 +196,11 @@ def _rows(
     ``query`` is missing if the table has no such column.
 
     Args:
-        name: of the table.
-        table: at least the columns that are read.
-        names: of the columns, by their roles.
-        found: all columns that there are.
-        place, first: what a row is called in a message, and the number of the first one.
+        name: the name of the table.
+        table: a frame with at least the columns that are read.
+        names: the names of the columns, by their roles.
+        found: the names of all columns.
+        place, first: what messages call a row, and the number of the first row.
     """
     rows = {}
     for role, column in names.items():
@@ -226,7 +227,7 @@ def _rows(
 
 
 def _values(role: str, column: str, type_: pl.DataType) -> pl.Expr:
-    """Return a column as a log needs it, as text or as finite numbers; other entries become
+    """Return a column in the type that a log needs, text or finite numbers; other entries become
     null.
     """
     values = pl.col(column)
@@ -262,12 +263,12 @@ def _find_damaged(
     name: str, rows: pl.DataFrame, starts: NDArray[np.int64], lengths: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
     """Return which sessions lack a position, have a position or an item twice, or have two queries.
-    A few of them cause a warning, more are refused.
+    Damaged sessions cause a warning, or an error if their share exceeds `MOST_DAMAGED`.
 
     Args:
-        name: of the log.
-        rows: by session and position.
-        starts, lengths: ``(N,)`` the first row of each session, and how many it has.
+        name: the name of the log.
+        rows: the rows, sorted by session and position.
+        starts, lengths: ``(N,)`` the first row of each session, and its number of rows.
     """
     positions = rows["position"].to_numpy()
     first = int(np.median(positions[starts]))
@@ -296,7 +297,7 @@ def _find_damaged(
 
 
 def encode_labels(values: pl.Series) -> tuple[NDArray[np.int32], tuple[str, ...]]:
-    """The number of each label, and the distinct labels, in order of appearance.
+    """Return the number of each label, and the distinct labels in order of appearance.
 
     Example:
         >>> encode_labels(pl.Series(["b", "a", "b"]))

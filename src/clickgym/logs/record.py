@@ -18,21 +18,21 @@ RANKS = "an agent that ranks session by session; RL algorithms have their own lo
 
 
 def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None) -> ClickLog:
-    """Let an agent rank in an environment, and return its lists and clicks as a log.
+    """Let an agent rank in an environment, and return its lists and the clicks on them as a log.
 
     Args:
         agent: any `Agent`, in its present state; it learns while it ranks.
-        env: an environment of this package, wrapped or not, or one of another package, as in `run`;
-            without features. It is reset first.
+        env: an environment without features, from this package (wrapped or not) or from another
+            package, as in `run`. The environment is reset first.
         sessions: the number of sessions.
-        seed: of ``env.reset``; the agent has its own.
+        seed: the seed for ``env.reset``; the agent has its own seed.
 
     Returns:
-        The log: the items labelled by their ids, the query by the environment's instance.
+        The log. Items are labelled by their ids, and the query by the environment's instance.
 
     Raises:
-        ValueError: on a number of sessions below 1, or an environment whose items have features,
-            whose actions are not lists or whose observations are not clicks.
+        ValueError: the number of sessions is below 1; or the environment's items have features, its
+            actions are not lists, or its observations are not clicks.
         AgentError: the agent proposed a bad list, or failed; the message names the step and the
             fault.
 
@@ -75,7 +75,7 @@ class _Recorder(gym.Wrapper[Any, Any, Any, Any]):
         result = self.env.step(action)
         core, n_positions = self.unwrapped, self.clicks.shape[1]
         if isinstance(core, ClickEnv) and clicks_shown(self.observation_space) != n_positions:
-            clicks = core.last_session()[1]  # a wrapper hides them
+            clicks = core.last_session()[1]  # a wrapper hides the clicks
         else:
             clicks = read_clicks(result[0], n_positions)
         self.items[self.session], self.clicks[self.session] = action, clicks

@@ -85,7 +85,7 @@ def fit(
     make_folder(out.parent if is_file else out)
     console, status = output(), errors()
     with announce_compiling(status), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the table shows it
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the table says so
         sessions = sessions_of(log, columns)
         fitted = fit_models(
             sessions,
@@ -125,9 +125,9 @@ def fit(
 
 
 def _searchable(model: ClickModel) -> int:
-    """Return the largest number of positions for which the best list is known: all of them, unless
-    a search would take too long. Environments of these users then require a ``cutoff`` that is no
-    larger.
+    """Return the largest number of positions for which the best list can be computed: all
+    positions, unless the search would take too long. In that case, environments with these users
+    require a ``cutoff`` that does not exceed this number.
     """
     try:
         model.optimal_ranking()
@@ -138,7 +138,9 @@ def _searchable(model: ClickModel) -> int:
 
 
 def _scores(fitted: Fitted, scores: Mapping[str, float]) -> tuple[list[Column], list[list[str]]]:
-    """Return for each model the steps of EM and the figures on the held-out sessions."""
+    """Return the columns and rows of the table of scores: for each model, the number of EM steps
+    and the scores on the held-out sessions.
+    """
     ranks = range(fitted.test.n_positions)
     heads = [Column("model"), Column("EM steps", right=True)]
     heads += [Column(name, right=True) for name in ("log likelihood", "perplexity")]
@@ -156,7 +158,7 @@ def _scores(fitted: Fitted, scores: Mapping[str, float]) -> tuple[list[Column], 
 
 
 def _estimates(instance: Instance) -> Iterator[str]:
-    """Return the parameters of each click model; those of items are by label."""
+    """Yield lines with the parameters of each click model; item parameters are listed by label."""
     models: Any = instance.models.values()
     for model in models:
         yield f"{model.short}, {instance.name}:"

@@ -11,7 +11,7 @@ from ...runner.console import output, say
 from ..judgments import GRADED_USERS, judged_instance, read_judgments
 
 LARGEST = 5_000_000
-"""The most numbers in an instance file."""
+"""The largest number of feature values in an instance file."""
 
 
 def judgments(

@@ -30,7 +30,7 @@ ColumnNames = Annotated[
 
 
 def names(columns: str) -> dict[str, str]:
-    """Parse ``--columns``: from the standard name of each column to its name in the log."""
+    """Parse ``--columns`` into a mapping from standard column names to the names in the log."""
     parts = [part.partition("=") for part in columns.split(",") if part]
     if not all(equals for _, equals, _ in parts):
         raise ValueError(f"--columns is {columns!r}; expected NAME=COLUMN,... as in item=doc_id")
@@ -38,7 +38,7 @@ def names(columns: str) -> dict[str, str]:
 
 
 def sessions_of(log: list[str], columns: str) -> ClickLog:
-    """Read a log, and say how many sessions it has, and which share of them has a click."""
+    """Read a log, and report its number of sessions and the fraction with at least one click."""
     sessions = read_log(log, columns=names(columns))
     share = sessions.clicks.any(axis=1).mean()
     say(errors(), f"read {len(sessions):,} sessions, {share:.1%} of them with a click")

@@ -1,15 +1,17 @@
-"""Estimators of models in which only positions and clicks decide what is examined: position-based
-and user browsing model.
+"""Estimators of models in which only positions and clicks decide what is examined: the
+position-based model and the user browsing model.
 
-Both say ``P(c(k) = 1 | clicks above) = γ(x) α(i)``, where the context ``x`` is the position (PBM),
-or the position together with that of the last click above it (UBM). So a log enters only as the
-displays and clicks of each (pair, context) cell, and one EM algorithm serves both.
+Both models say ``P(c(k) = 1 | clicks above) = γ(x) α(i)``, where the context ``x`` is the position
+(PBM), or the position together with the position of the last click above it (UBM). So the
+estimators need only the displays and clicks of each (pair, context) cell of a log, and one EM
+algorithm serves both models.
 
-Without a given prior, contexts are compared within pairs. ``E[c] = γ(x) α(i)``, so the clicks of a
-pair, divided by the sum of γ over its displays, have the mean α(i), whatever it is; and γ(x) is the
-ratio of the clicks in x to the displays there, each times this rate of its pair. No prior and no
-order of the lists biases this ratio, however few the sessions of a pair are. Clicks do not tell the
-common factor of all γ: that is where EM has it under the prior of attraction.
+Without a given prior, contexts are compared within pairs. Because ``E[c] = γ(x) α(i)``, the clicks
+of a pair, divided by the sum of γ over the pair's displays, have the mean α(i), whatever α(i) is.
+Call this ratio the pair's rate. Then γ(x) is the number of clicks in context x, divided by the sum
+over all displays in x of the displayed pair's rate. Neither a prior nor the order of the lists
+biases this estimate of γ(x), however few sessions a pair has. Clicks do not determine the common
+factor of all γ, so EM determines this factor under the prior of attraction.
 
 Source of the ratio: Hausman, Hall, Griliches, *Econometric models for count data with an
 application to the patents-R&D relationship*, Econometrica 1984 (fixed effects of Poisson counts).
@@ -50,7 +52,7 @@ class _BrowsingEstimator(EMEstimator):
             examined, weighed = sums = np.zeros((2, n_contexts))
             likelihood = browsing_step(cells, (α, γ), prior, within, α_next, sums)
             γ_next[:] = smooth(examined, trials)
-            if within:  # contexts relative to each other by clicks; their scale by EM
+            if within:  # clicks determine the ratios between contexts, and EM their scale
                 # A prior click weighs less than an examination, by the mean attraction.
                 mean = smooth(weighed.sum(), trials.sum())
                 shape = (mean + clicks_of) / (2.0 * mean + weighed)
@@ -62,7 +64,7 @@ class _BrowsingEstimator(EMEstimator):
         self.examination_ = self._layout(γ)
 
     def _layout(self, γ: Floats) -> Floats:
-        """The context probabilities as the click model holds them."""
+        """Return the examination probabilities of contexts in the click model's layout."""
         return γ
 
     def _conditional(self, pairs: Indices, clicks: Clicks) -> Floats:
@@ -76,9 +78,11 @@ class _BrowsingEstimator(EMEstimator):
 
 @entry
 def browsing_step(cells, law, prior, within, α_next, sums):
-    """One EM step: writes the new attractions of pairs, adds their expected examinations and,
-    ``within`` pairs, their displays times the attraction that their own clicks tell, and returns
-    the log-likelihood before the step.
+    """Compute one EM step, and return the log-likelihood before the step.
+
+    The step writes the new attractions of pairs to ``α_next``, and adds to ``sums`` for each
+    context the expected examinations and, if contexts are compared ``within`` pairs, the displays,
+    each weighted by the rate of its pair.
     """
     first_cell, context, clicked, skipped = cells
     α, γ = law
@@ -154,12 +158,13 @@ class UBMEstimator(_BrowsingEstimator):
 
     Attributes:
         attraction_: ``(P + 1,)``, see `Estimator`.
-        examination_: ``(K, K)`` as in `UserBrowsingModel`: row k is the position, column 0 no click
-            yet, column j last click at the j-th position counted from 1; 0 above the diagonal.
+        examination_: ``(K, K)`` as in `UserBrowsingModel`: row k is the position; column 0 means no
+            click yet, and column j a last click at the j-th position, counted from 1. Entries above
+            the diagonal are 0.
         n_iter_, log_posterior_, converged_: the course of EM, see `EMEstimator`.
 
     Source: Dupret, Piwowarski, *A user browsing model to predict search engine click data from past
-    observations*, SIGIR 2008, in the EM form of Chuklin, Markov, de Rijke, *Click models for web
+    observations*, SIGIR 2008, with EM as in Chuklin, Markov, de Rijke, *Click models for web
     search*, Morgan & Claypool 2015, section 4.
 
     Example:

@@ -1,12 +1,12 @@
-"""Estimators of models whose users read from the top: cascade, dependent click, and dynamic
-Bayesian network model.
+"""Estimators of models whose users read from the top: the cascade model, the dependent click model
+(DCM) and the dynamic Bayesian network model (DBN).
 
-All are special cases of one model. The user examines position 1, and clicks an examined item if it
-attracts. After a click the user leaves satisfied with a certain probability: 1 in the cascade
-model, that of the position in the DCM, that of the item in the DBN. A user who has not left
-satisfied goes on to the next position with probability g, which is 1 except in the DBN. So all
-positions down to the last click were examined for certain. Only the positions below it are
-uncertain.
+All three are special cases of one model. The user examines position 1, and clicks an examined item
+if it attracts. After a click, the user leaves satisfied with a probability that is 1 in the cascade
+model, depends on the position in the DCM, and depends on the item in the DBN. A user who has not
+left satisfied goes on to the next position with probability g, which is 1 except in the DBN. So all
+positions down to the last click were certainly examined, and only the positions below the last
+click are uncertain.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def clicks_given_above(
 
     Args:
         pairs, clicks: ``(N, K)``.
-        attraction: of each pair.
-        after_click: the probability of going on below a click, of each pair or at each position.
-        of_pairs: whether it is that of pairs.
+        attraction: the attraction of each pair.
+        after_click: the probability of going on below a click, for each pair or for each position.
+        of_pairs: whether ``after_click`` has a value for each pair, rather than for each position.
         after_skip: the probability of going on below an examined item without a click.
     """
     law = attraction, after_click, of_pairs, after_skip
@@ -56,7 +56,7 @@ def cascading_conditional(pairs, clicks, law, result):
                 looking = after_click[pair if of_pairs else k]
             elif click < 1.0:  # the share of users who examined, among those who have not clicked
                 looking = after_skip * (looking - click) / (1.0 - click)
-            else:  # nobody is left where a skip was impossible
+            else:  # a skip was impossible, so no user is left
                 looking = 0.0
 
 
@@ -69,15 +69,15 @@ class ScanningEstimator(EMEstimator):
 
         Args:
             pairs, clicks: ``(N, K)``.
-            of_pairs: whether the probability of leaving after a click belongs to the pair (DBN),
-                with a perseverance beside it, or to the position (DCM).
+            of_pairs: whether the probability of leaving after a click belongs to the pair (DBN,
+                which also has a perseverance) or to the position (DCM).
         """
         leaves_out = self.prior is None
         last = last_clicks(clicks)
         n_went_on = int(np.maximum(last, 0).sum())  # positions below the first, surely examined
         counts = count_certain(pairs, clicks, last, len(self._codes) + 1, of_pairs)
         displays, clicked, trials = counts.displays, counts.clicked, counts.group_clicks
-        if leaves_out:  # nothing tells who leaves after a click at the end of a list
+        if leaves_out:  # the log does not tell who leaves after a click at the end of a list
             trials = trials - counts.at_end
         tails = merge_tails(pairs, last)
         attracted, satisfied = np.empty(len(displays)), np.empty(len(trials))
@@ -97,7 +97,7 @@ class ScanningEstimator(EMEstimator):
             if leaves_out:  # items that were not examined do not count, so EM is faster
                 examined = displays - attracted / α
                 following[0][:] = smooth(clicked, examined, prior)
-            else:  # Every shown item attracts or not, also where the log does not tell.
+            else:  # Every shown item counts, even if the log does not tell whether it attracts.
                 following[0][:] = smooth(clicked + attracted, displays, prior)
             following[1][:] = smooth(satisfied, trials, leaving_prior)
             likelihood, could_go_on, went_on = map(float, sums)
@@ -120,20 +120,21 @@ class ScanningEstimator(EMEstimator):
 
 @entry
 def scanning_step(tails, law, others, leaving, expected):
-    """The expectations of one EM step.
+    """Compute the expectations of one EM step.
 
     Args:
-        tails: as from `merge_tails`.
-        law: the attraction of each pair; the probability that a user leaves satisfied after a
-            click, of each group, which is a pair (DBN) or a position (DCM); whether a group is a
-            pair; and the probability that a user who has not left goes on.
-        others: what other sessions say of attraction.
-        leaving: the clicks of each group after which users may have left, with those of the prior;
-            and this prior.
-        expected: what is written. Of the items not examined, how many attract is added for each
-            pair; last clicks after which the user left are added for each group; then come the
-            log-likelihood of what follows the last clicks, the users below the part surely examined
-            who could go on, and those who did; and ``(2, K + 1)`` working memory.
+        tails: what `merge_tails` returned.
+        law: the attraction of each pair; for each group, which is a pair (DBN) or a position (DCM),
+            the probability that a user leaves satisfied after a click; whether a group is a pair;
+            and the probability that a user who has not left goes on.
+        others: what other sessions say about attraction, as `Others`.
+        leaving: for each group, the number of clicks after which users may have left, including the
+            trials of the prior; and this prior.
+        expected: the arrays that are written. The first gets, for each pair, the expected number of
+            unexamined displays that attract; the second, for each group, the expected number of
+            last clicks after which the user left. The third gets the log-likelihood of what follows
+            the last clicks, the number of users below the certainly examined part who could go on,
+            and the number who did. The fourth is ``(2, K + 1)`` working memory.
     """
     likelihood = could_go_on = went_on = 0.0
     pairs, last, weights = tails
@@ -198,10 +199,10 @@ def no_clicks_below(tail, skip, certain, n_positions, g):
 
 
 class CMEstimator(Estimator):
-    """Estimator of the cascade model, in closed form: it uses the positions down to the first
-    click, which were examined.
+    """Estimator of the cascade model, in closed form. It uses only the positions down to the first
+    click, because these were certainly examined.
 
-    The model excludes sessions with several clicks: their log-likelihood is minus infinity.
+    The model excludes sessions with several clicks, so their log-likelihood is minus infinity.
 
     Args:
         prior: see `Estimator`.
@@ -241,8 +242,9 @@ class CMEstimator(Estimator):
 class DCMEstimator(ScanningEstimator):
     """Estimator of the dependent click model, by exact EM.
 
-    The paper takes the last click of a session for its end. This is biased, because a user may go
-    on and click nothing more, so here the users who do count, too.
+    The paper assumes that the user leaves after the last click of a session. This biases the
+    estimates, because a user may go on and click nothing more. Here, such users are taken into
+    account.
 
     Args:
         iterations, tol, prior: see `EMEstimator`.
@@ -250,7 +252,8 @@ class DCMEstimator(ScanningEstimator):
     Attributes:
         attraction_: ``(P + 1,)``, see `Estimator`.
         termination_: ``(K,)`` probability of leaving satisfied after a click at each position. No
-            log tells it for the last position, so the last entry repeats the one above.
+            log determines this probability at the last position, so the last entry repeats the
+            entry before it.
         n_iter_, log_posterior_, converged_: the course of EM, see `EMEstimator`.
 
     Source: the model of Guo, Liu, Wang, *Efficient multiple-click models in web search*, WSDM 2009.

@@ -1,10 +1,10 @@
 """The estimator of the click chain model.
 
-After a click on item i the user goes on with probability ``(1 - α(i)) τ2 + α(i) τ3``. This is the
-same as a second coin: the clicked item is relevant with probability α(i), independently of the
-click, and the user goes on with τ3 if it is and with τ2 if not. Then all that is unknown are
-successes and failures of α, τ1, τ2 and τ3, and EM has a closed form in which both coins count for
-α.
+After a click on item i, the user goes on with probability ``(1 - α(i)) τ2 + α(i) τ3``. This is
+equivalent to flipping a second coin: the clicked item is relevant with probability α(i),
+independently of the click, and the user goes on with probability τ3 if the item is relevant, and τ2
+if not. The log then hides only the outcomes of coins with the probabilities α, τ1, τ2 and τ3. So EM
+has a closed form, in which both the click and the second coin count as trials of α.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from .priors import Prior, fit_prior, log_prior, smooth
 class CCMEstimator(EMEstimator):
     """Estimator of the click chain model, by exact EM.
 
-    The log distinguishes τ2 and τ3 only if attraction differs between items, and with it the share
-    of users who go on after a click. If all attractions are equal, the log determines only ``(1 -
-    α) τ2 + α τ3``. If no item attracts nearly always, τ3 is uncertain. If no item attracts nearly
-    never, τ2 is uncertain. The prior then keeps them inside (0, 1).
+    A log distinguishes τ2 from τ3 only if items differ in attraction, and therefore in the share of
+    users who go on after a click. If all attractions are equal, the log determines only ``(1 - α)
+    τ2 + α τ3``. If no item attracts nearly always, τ3 is uncertain. If every item attracts often,
+    τ2 is uncertain. The prior then keeps the estimates inside (0, 1).
 
     Args:
         iterations, tol, prior: see `EMEstimator`.
@@ -62,7 +62,7 @@ class CCMEstimator(EMEstimator):
         last, n_pairs = last_clicks(clicks), len(self._codes) + 1
         counts = count_certain(pairs, clicks, last, n_pairs, by_pair=True)
         clicked, skipped, not_last = counts.clicked, counts.skipped, counts.not_last
-        # positions above the last click without one
+        # positions above the last click that have no click
         passed_skips = np.maximum(last, 0).sum() - not_last.sum()
         # The log does not tell whether a click at the end of a list was relevant.
         coins = counts.group_clicks - counts.at_end
@@ -80,7 +80,7 @@ class CCMEstimator(EMEstimator):
             after_click = (1.0 - α) * τ[1] + α * τ[2]
             passed_relevant = not_last * α * τ[2] / after_click
 
-            # The attraction: clicks and skips, and a second coin of each click.
+            # The attraction: clicks and skips, and the second coin of each click.
             successes = clicked + relevant + passed_relevant
             following[0][:] = smooth(successes, clicked + skipped + examined + coins, prior)
 
@@ -119,13 +119,14 @@ def chain_step(tails, law, others, expected):
     """Compute the expectations of one EM step for the positions from the last click down.
 
     Args:
-        tails: as from `merge_tails`.
-        law: attraction, and τ1, τ2 and τ3.
-        others: what `Others` say of attraction.
-        expected: what is written. Of the displays below the part surely examined, the expected
-            number examined is added for each pair; last clicks that were relevant are added for
-            each pair; then come the log-likelihood of what follows the last clicks, the users who
-            could go on with τ1, τ2 and τ3, and those who did; and ``(2, K)`` working memory.
+        tails: what `merge_tails` returned.
+        law: the attraction of each pair; and τ1, τ2 and τ3.
+        others: what other sessions say about attraction, as `Others`.
+        expected: the arrays that are written. The first gets, for each pair, the expected number of
+            examined displays below the certainly examined part; the second, for each pair, the
+            expected number of relevant last clicks. The third gets the log-likelihood of what
+            follows the last clicks, the numbers of users who could go on with probabilities τ1, τ2
+            and τ3, and the numbers who did. The fourth is ``(2, K)`` working memory.
     """
     α, τ = law
     examined, relevant, sums, work = expected
@@ -197,8 +198,8 @@ def chain_step(tails, law, others, expected):
 
 @kernel
 def no_clicks_from(tail, skip, certain, end_of_list, after_skip):
-    """Set ``tail[k]`` to the probability of no click at k and below, given that k is examined;
-    return that of the first position below ``certain``.
+    """Set ``tail[k]`` to the probability of no click at k and below, given that k is examined.
+    Return ``tail`` at the first position below ``certain``.
     """
     tail[end_of_list] = skip[end_of_list]
     for k in range(end_of_list - 1, certain, -1):

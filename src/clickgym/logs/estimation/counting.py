@@ -1,8 +1,8 @@
-"""Passes over the sessions of a log: numbering its (query, item) pairs, and what the estimators
-count.
+"""Passes over the sessions of a log, which number its (query, item) pairs and count what the
+estimators need.
 
-Where a list ends before the last position, its items are followed by -1, and so are the numbers of
-its pairs: nothing is counted there. The sessions are taken in the order of their queries.
+If a list ends before the last position, -1 follows its items and the numbers of its pairs, and
+nothing is counted there. Sessions are in the order of their queries.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ class Certain(NamedTuple):
     or a position).
 
     Attributes:
-        displays, clicked: of each pair.
-        skipped: of each pair, displays without a click above a last click or on the first position.
-        not_last: of each group, the clicks that were not the last.
-        group_clicks: of each group, all clicks.
-        at_end: of each group, the clicks at the end of a list.
+        displays, clicked: for each pair, the displays and the clicks.
+        skipped: for each pair, the displays without a click that are above a last click or on the
+            first position.
+        not_last: for each group, the clicks that were not the last click of a session.
+        group_clicks: for each group, all clicks.
+        at_end: for each group, the clicks at the end of a list.
     """
 
     displays: Floats
@@ -41,12 +42,12 @@ class Certain(NamedTuple):
 
 
 class Cells(NamedTuple):
-    """Displays of pairs of query and item in the contexts in which they stood.
+    """Displays of (query, item) pairs, counted separately for each context.
 
     Attributes:
-        first: ``(P + 1,)`` the first cell of each pair.
-        context, clicked, skipped: of each cell the context, the clicks, and the displays without
-            click.
+        first: ``(P + 1,)`` the first cell of each pair, followed by the number of cells.
+        context, clicked, skipped: for each cell, the context, the clicks, and the displays without
+            a click.
     """
 
     first: Long
@@ -61,12 +62,12 @@ def by_query(queries: Ints, items: Ints, n_items: int) -> tuple[Long, Long, Ints
     Args:
         queries: ``(N,)``.
         items: ``(N, K)``, -1 below the end of a list.
-        n_items: items are numbered below this.
+        n_items: the number of items.
 
     Returns:
         ``(N,)`` the sessions in the order of their queries; ``(P,)`` the code ``query * n_items +
-        item`` of each pair, ascending; ``(N, K)`` int32 the number of the pair at each position, -1
-        where there is none, sessions in that order.
+        item`` of each pair, ascending; ``(N, K)`` int32 the number of the pair at each position, or
+        -1 below the end of a list, for the sessions in the order of their queries.
     """
     order = np.argsort(queries, kind="stable")
     shown = items[order]
@@ -104,7 +105,7 @@ def last_clicks_above(clicks: NDArray[np.int8]) -> Ints:
 
 
 def count_where(numbers: Ints, where: NDArray[np.bool_], size: int) -> Floats:
-    """How often each number below ``size`` stands at the places ``where``."""
+    """Count how often each number below ``size`` occurs where the mask ``where`` is True."""
     return np.bincount(numbers[where], minlength=size).astype(np.float64)
 
 
@@ -115,9 +116,9 @@ def count_certain(
 
     Args:
         pairs, clicks: ``(N, K)``.
-        last: ``(N,)`` as from `last_clicks`.
-        n_pairs: pairs are numbered below this.
-        by_pair: whether a group is a pair, or a position.
+        last: ``(N,)``, as `last_clicks` returns it.
+        n_pairs: the number of pairs.
+        by_pair: whether a group is a pair, rather than a position.
     """
     positions = np.broadcast_to(np.arange(pairs.shape[1], dtype=np.int32), pairs.shape)
     groups, n_groups = (pairs, n_pairs) if by_pair else (positions, pairs.shape[1])
@@ -137,8 +138,8 @@ def unique_rows(rows: NDArray[np.integer]) -> tuple[Long, Long, Long]:
     bits, because sorting whole rows takes ten times as long.
 
     Returns:
-        The place where each distinct row first stands, for every row the number of its distinct
-        row, and how often each distinct row stands there.
+        The index at which each distinct row first occurs; for every row, the number of its distinct
+        row; and how often each distinct row occurs.
     """
     rng, codes = np.random.default_rng(0), np.zeros(len(rows), np.uint64)
     with np.errstate(over="ignore"):
@@ -157,13 +158,14 @@ def merge_tails(pairs: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:
 
     Args:
         pairs: ``(N, K)``, sorted by query.
-        last: ``(N,)`` as from `last_clicks`.
+        last: ``(N,)``, as `last_clicks` returns it.
 
     Returns:
-        Of each kind, in the order of their first sessions: ``(M, K)`` the pairs of the first
-        session, ``(M,)`` the position of the last click, and ``(M,)`` how many sessions there are.
+        For each group of merged sessions, in the order of their first sessions: ``(M, K)`` the
+        pairs of the first session, ``(M,)`` the position of the last click, and ``(M,)`` the number
+        of sessions.
     """
-    # Without a click everything is known about the first position.
+    # Without a click, everything is known about the first position: it was examined and skipped.
     start = np.where(last < 0, 1, last)
     tails = np.where(np.arange(pairs.shape[1]) < start[:, None], -1, pairs)
     first, _, counts = unique_rows(np.column_stack([last, tails]))
@@ -173,14 +175,15 @@ def merge_tails(pairs: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def count_cells(pairs: Ints, clicks: NDArray[np.int8], n_pairs: int, after_click: bool) -> Cells:
-    """Displays and clicks of each pair in each context, without the contexts in which it never
-    stood.
+    """Count the displays and clicks of each pair in each context. A context in which the pair was
+    never displayed has no cell.
 
     Args:
         pairs, clicks: ``(N, K)``.
-        n_pairs: P.
-        after_click: the context is the position k and the last click above it, numbered ``k * K +
-            last`` with ``last`` as in `UserBrowsingModel`; else it is the position alone.
+        n_pairs: P, the number of pairs.
+        after_click: whether the context is the position k together with the last click above it,
+            numbered ``k * K + last`` with ``last`` as in `UserBrowsingModel`, rather than the
+            position alone.
     """
     n_positions = pairs.shape[1]
     context = np.broadcast_to(np.arange(n_positions, dtype=np.int32), pairs.shape)

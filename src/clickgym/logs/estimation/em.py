@@ -17,16 +17,16 @@ from .estimator import Estimator, Floats
 from .priors import UNIFORM, Prior
 
 Step = Callable[[list[Floats], list[Prior], list[Floats]], float]
-"""An EM step. It takes parameters, the priors of the parameters of pairs, and arrays for the next
-parameters, in which it writes. It returns the penalised log-likelihood of the given parameters.
-Entries that it does not write stay.
+"""An EM step. It takes parameters, the priors of the parameters of pairs, and arrays to which it
+writes the next parameters. It returns the penalised log-likelihood of the given parameters. Entries
+that the step does not write keep their values.
 """
 Refit = Callable[[list[Prior]], list[Prior]]
 """A function that takes the priors of the last step and returns those that fit the expectations of
 this step.
 """
 SAME_PRIOR = 1.01
-"""A fitted prior counts as unchanged if a and b change by a smaller factor."""
+"""A fitted prior counts as unchanged if a and b change by at most this factor."""
 
 
 class ConvergenceWarning(UserWarning):
@@ -34,7 +34,7 @@ class ConvergenceWarning(UserWarning):
 
 
 def fit_quietly(kind: type[Estimator], log: ClickLog) -> Estimator:
-    """An estimator with its default settings, fitted to a log, without a warning on convergence."""
+    """Fit an estimator with default settings to a log, without a warning about convergence."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return kind().fit(log)
@@ -44,33 +44,36 @@ class EMEstimator(Estimator):
     """Base class of the EM estimators: the start, the stopping rule, extrapolated steps, and the
     record of the steps.
 
-    With a given ``prior`` this is EM as published: it climbs the likelihood times the prior of all
-    parameters at once. Pairs with few sessions bias what such an estimate says of all (Neyman,
-    Scott 1948). Without one, steps are taken that have no such bias, or less: examinations (PBM,
-    UBM) are compared within pairs; in the other models the prior is fitted, and the expectations of
-    a session are those under what the other sessions say of its items.
+    With a given ``prior``, this is EM as published: it maximises the likelihood times the prior
+    over all parameters at once. Pairs with few sessions then bias the estimates of the parameters
+    that all pairs share (Neyman, Scott 1948). Without a given prior, the steps avoid or reduce this
+    bias. In PBM and UBM, examinations are compared within pairs. In the other models, the prior is
+    fitted, and the expectations for a session are computed from what the other sessions say about
+    its items.
 
-    Without ``tol`` all steps are plain EM steps. With ``tol``, every second step starts from an
-    extrapolation of the last two steps (SQUAREM). If that is no better than the plain step before,
-    it is discarded.
+    Without ``tol``, all steps are plain EM steps. With ``tol``, every second step starts from an
+    extrapolation of the last two steps (SQUAREM). If such a step is no better than the plain step
+    before it, it is discarded.
 
     Args:
-        iterations: the most EM steps.
-        tol: stop once a plain EM step, with the extrapolation before it, changes the penalised
-            log-likelihood by less than this per session, and warn if that never happens; None takes
-            all the steps and judges nothing.
+        iterations: the largest number of EM steps.
+        tol: stop once a plain EM step, together with the extrapolation before it, changes the
+            penalised log-likelihood per session by less than ``tol``; warn if this never happens.
+            With None, all steps are taken, and convergence is not checked.
         prior: as in `Estimator`.
 
     Attributes:
-        n_iter_: the EM steps computed, also those that counted for nothing.
-        log_posterior_: the highest penalised log-likelihood so far, before each step and after the
-            last; with a given prior it never falls.
-        converged_: whether the last step, a plain one, changed so little; None without ``tol``.
+        n_iter_: the number of EM steps computed, including discarded steps.
+        log_posterior_: the penalised log-likelihood reached before each step and after the last
+            step; with a given prior, it never falls.
+        converged_: whether the last step, which is a plain EM step, met the condition of ``tol``;
+            None without ``tol``.
 
     Source: Varadhan, Roland, *Simple and globally convergent methods for accelerating the
-    convergence of any EM algorithm*, Scandinavian Journal of Statistics 2008, scheme S3, kept
-    inside (0, 1) and from falling. What a session says itself is left out as in Opper, Winther,
-    *Gaussian processes for classification: mean-field algorithms*, Neural Computation 2000.
+    convergence of any EM algorithm*, Scandinavian Journal of Statistics 2008, scheme S3, with
+    parameters kept inside (0, 1), and without steps that lower the objective. A session's own
+    evidence is left out as in Opper, Winther, *Gaussian processes for classification: mean-field
+    algorithms*, Neural Computation 2000.
     """
 
     n_iter_: int
@@ -98,27 +101,28 @@ class EMEstimator(Estimator):
         return self
 
     def _last_change(self) -> float:
-        """Return the change of the log-posterior in the last two steps, or in the only one. The
-        last step alone may be short although the way is long.
+        """Return the change of the log-posterior in the last two steps, or in the only step. One
+        step alone may be short although the maximum is still far away.
         """
         return float(np.abs(np.diff(self.log_posterior_[-3:])).sum())
 
     def _climb(
         self, step: Step, of_pairs: int, n_shared: int, n_sessions: int, refit: Refit | None = None
     ) -> list[Floats]:
-        """Take the steps, and return the parameters where they end: some of each pair, ``(P + 1,)``
-        each, and some that all share, ``(n_shared,)``. They start at the means of the priors, and
-        at one half.
+        """Take the EM steps, and return the final parameters: ``of_pairs`` arrays ``(P + 1,)`` with
+        a value for each pair, and one array ``(n_shared,)`` of parameters that all pairs share. The
+        parameters of pairs start at the means of their priors, the shared parameters at one half.
 
-        Computing a step also tells how high the point is from which it goes, so that the guard
-        costs nothing more.
+        A step also computes the log-posterior of the point from which it starts, so it costs
+        nothing more to check whether the previous step was an improvement.
 
         Args:
-            step: what a step computes.
-            of_pairs, n_shared: how many parameters there are.
+            step: the function that computes a step.
+            of_pairs, n_shared: the number of parameters of each pair, and of shared parameters.
             n_sessions: N.
-            refit: fits the priors, attraction first, if none is given. Where clicks do not tell the
-                scale of attraction, the prior sets it, and stays.
+            refit: the function that fits the priors, attraction first, if no prior is given. Models
+                in which clicks do not determine the scale of attraction have no such function,
+                because there the prior sets this scale.
         """
         leaves_out = self.prior is None
         priors = [self.prior or UNIFORM] * of_pairs
@@ -161,8 +165,8 @@ class EMEstimator(Estimator):
 
 
 def extrapolate(first: Floats, second: Floats, third: Floats) -> Floats:
-    """Return the point to which three successive points lead (SQUAREM), at most half-way from the
-    third to 0 or 1.
+    """Extrapolate three successive points (SQUAREM). The result is at most half-way from the third
+    point to 0 or 1.
     """
     step = second - first
     change = third - second - step
@@ -176,13 +180,13 @@ def extrapolate(first: Floats, second: Floats, third: Floats) -> Floats:
 
 
 class Others(NamedTuple):
-    """What other sessions say about the attraction of items, by which EM without a given prior
-    explains a session.
+    """What other sessions say about the attraction of items. Without a given prior, EM explains
+    each session by this evidence.
 
     Attributes:
-        explain: whether they do.
-        successes: ``(P + 1,)`` of each pair, with those of the prior.
-        failures: those of the prior.
+        explain: whether sessions are explained by other sessions.
+        successes: ``(P + 1,)`` the successes of each pair, including the successes of the prior.
+        failures: the failures of the prior.
     """
 
     explain: bool
@@ -192,8 +196,8 @@ class Others(NamedTuple):
 
 @kernel
 def mean_without(failures, mean, successes, least):
-    """The mean of a probability after some of its failures are taken away; at least ``least`` of
-    them, those of the prior, stay.
+    """The mean of a probability after some of its failures are taken away. At least ``least``
+    failures, those of the prior, remain.
     """
     rest = max(successes * (1.0 - mean) / mean - failures, least)
     return successes / (successes + rest)

@@ -23,8 +23,8 @@ Clicks = NDArray[np.int8]
 Law = Callable[[Indices, Clicks], Floats]
 
 MODEL_ESTIMATORS: dict[str, type[Estimator]] = {}
-"""The estimators by the short names of their models; a subclass that sets ``model_class`` is
-entered here.
+"""The estimators by the short names of their models. Each subclass that sets ``model_class`` is
+registered here.
 """
 
 
@@ -36,14 +36,15 @@ class Estimator(ABC):
     position parameters are shared by all queries.
 
     Args:
-        prior: a and b of the Beta prior of the parameters of a pair. None fits the prior to the
-            log. In PBM and UBM it sets the scale of attraction, so there Beta(1, 1) stays.
+        prior: a and b of the Beta prior of a pair's parameters. By default, the prior is fitted to
+            the log, except in PBM and UBM: there, the prior sets the scale of attraction, so it
+            stays Beta(1, 1).
 
     Attributes:
         pairs_: the (query, item) labels of the fitted log.
-        n_positions_: K, the length of its lists.
-        attraction_: ``(P + 1,)`` attraction of each pair, in models that have it; the last entry,
-            the mean of the prior, stands for all pairs never shown.
+        n_positions_: K, the length of the lists in the fitted log.
+        attraction_: ``(P + 1,)`` attraction of each pair, in models that have attraction. The last
+            entry, the mean of the prior, stands for all pairs that were never shown.
         prior_: a and b of the prior of attraction.
     """
 
@@ -76,7 +77,7 @@ class Estimator(ABC):
             The estimator itself.
 
         Raises:
-            ValueError: on a log without sessions.
+            ValueError: the log has no sessions.
 
         Warns:
             ConvergenceWarning: EM with a ``tol`` had not converged after its last step.
@@ -98,8 +99,8 @@ class Estimator(ABC):
         return [(queries[query], items[item]) for query, item in pairs]
 
     def log_likelihood(self, log: ClickLog) -> Floats:
-        """The log-probability of each session's clicks, ``(N,)``; minus infinity where the model
-        excludes them.
+        """The log-probability of each session's clicks, ``(N,)``; minus infinity for clicks that
+        the model excludes.
         """
         return self._logs(log, self._conditional).sum(axis=1)
 
@@ -111,7 +112,8 @@ class Estimator(ABC):
         """``exp(-E[log P(c(k))])`` at each position k, from the marginal click probabilities,
         ``(K,)``; 1 is perfect.
 
-        A list that ends above a position does not count there. If all lists do, the value is NaN.
+        A list that ends above a position does not count at that position. If all lists end above
+        it, the value is NaN.
         """
         logs = self._logs(log, lambda pairs, clicks: self._marginals(pairs))
         with np.errstate(invalid="ignore"):
@@ -119,9 +121,9 @@ class Estimator(ABC):
 
     def predict_proba(self, log: ClickLog) -> Floats:
         """The probability of a click at each position of each session's list, ``(N, K)``; 0 below
-        its end.
+        the end of a list.
 
-        Its clicks are not used.
+        The clicks in the log are not used.
         """
         check_kind("log", log, ClickLog, "a ClickLog")
         return np.where(log.items < 0, 0.0, self._marginals(self._pairs_of(log)))
@@ -135,8 +137,8 @@ class Estimator(ABC):
             items: labels of at least K items, which the fitted log showed for the query.
 
         Raises:
-            KeyError: it never showed one of them.
-            TypeError, ValueError: a label is no text, or an item is named twice.
+            KeyError: the fitted log never showed one of the items for the query.
+            TypeError, ValueError: a label is not a string, or an item is named twice.
         """
         check_kind("query", query, str, "a label")
         items = list(check_labels("items", items))
@@ -153,8 +155,8 @@ class Estimator(ABC):
 
     @abstractmethod
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
-        """Estimate from ``(N, K)`` indices of pairs, -1 below the end of a list, and clicks, the
-        sessions sorted by query.
+        """Estimate the parameters from ``(N, K)`` indices of pairs, -1 below the end of a list, and
+        ``(N, K)`` clicks. Sessions are sorted by query.
         """
 
     @abstractmethod
@@ -162,8 +164,8 @@ class Estimator(ABC):
         """``(N, K)`` probabilities of a click at each position given the clicks above it."""
 
     def _marginals(self, pairs: Indices) -> Floats:
-        """``(N, K)`` probabilities of a click at each position, whatever the clicks; undefined
-        below the end of a list.
+        """``(N, K)`` probabilities of a click at each position, whatever is clicked above it;
+        undefined below the end of a list.
         """
         # One model has all pairs as its items; it may need more items than there are pairs.
         numbers = np.arange(max(len(self._codes) + 1, self.n_positions_), dtype=np.int32)
@@ -182,11 +184,11 @@ class Estimator(ABC):
         return np.where(self._codes[index] == codes, index, len(self._codes)).astype(np.int32)
 
     def _pairs_of(self, log: ClickLog) -> Indices:
-        """Return the numbers of a log's pairs among the fitted ones, ``(N, K)``: P where nothing
-        was fitted, -1 below the end of a list.
+        """Return the indices of a log's pairs among the fitted pairs, ``(N, K)``: P for a pair that
+        was not fitted, -1 below the end of a list.
 
         Raises:
-            ValueError: nothing was fitted.
+            ValueError: the estimator is not fitted.
         """
         if not hasattr(self, "_codes"):
             raise ValueError(f"this {type(self).__name__} is not fitted; call fit(log) first")
@@ -202,13 +204,13 @@ class Estimator(ABC):
         return pairs
 
     def _logs(self, log: ClickLog, law: Law) -> Floats:
-        """Return the logarithms of the probabilities of what happened, ``(N, K)``; 0 below the end
-        of a list.
+        """Return the logarithms of the probabilities of the observed clicks and skips, ``(N, K)``;
+        0 below the end of a list.
 
         Args:
             log: the sessions to score.
-            law: the probability of a click at each position, ``(N, K)``. Below the end of a list
-                it may say anything.
+            law: returns the probability of a click at each position, ``(N, K)``. Its values below
+                the end of a list are ignored.
         """
         check_kind("log", log, ClickLog, "a ClickLog")
         pairs = self._pairs_of(log)
@@ -225,7 +227,9 @@ class Estimator(ABC):
 
 @cache
 def marginals_of_lists(marginals: Callable[..., None]) -> Callable[..., None]:
-    """The kernel that computes the click probabilities of many lists by that of one list."""
+    """Return a kernel that computes the click probabilities of many lists, by calling the kernel
+    ``marginals`` for each list.
+    """
 
     @kernel
     def of_lists(parameters, lists, scratch, result):

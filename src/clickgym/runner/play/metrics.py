@@ -93,8 +93,7 @@ class GainContext(NamedTuple):
 
 @kernel
 def ideal_gain(context):  # type: ignore[no-untyped-def]
-    """The discounted gain of the ideal list: the candidates with the largest gains, largest first.
-    """
+    """The discounted gain of the ideal list: the candidates by falling gain."""
     largest, size = context.largest, len(context.largest)
     largest[:] = 0.0
     for a in range(len(context.items)):

@@ -44,8 +44,7 @@ Step = Callable[[Any], Session]
 
 
 def trusted_step(env: gym.Env, ranking: Any) -> Session:
-    """Show a list in a `ClickEnv` that has only the wrappers of its id. The results need no check.
-    """
+    """Show a list in a `ClickEnv` with no wrappers but those of its id; results need no check."""
     following, reward, has_left, is_cut, info = env.step(ranking)
     regret, expectation = info["regret"], info["expected_reward"]
     clicks = clicks_of(following)
