@@ -1,4 +1,4 @@
-"""What all tests share: property tests that try the same examples every time, and fixtures."""
+"""Settings and fixtures for all tests; property tests try the same examples every time."""
 
 import gc
 import os
@@ -15,12 +15,14 @@ settings.load_profile("clickgym")
 os.environ.pop("COLUMNS", None)  # pytest-xdist sets it, and commands follow it
 os.environ.update(LOKY_MAX_CPU_COUNT="1", OMP_NUM_THREADS="1")  # workers where a test asks for some
 EXAMPLES = os.path.join(os.path.dirname(os.path.dirname(__file__)), "examples", "")
-gc.set_threshold(1_000_000, 20, 20)  # looking for garbage took a tenth of the time
+gc.set_threshold(1_000_000, 20, 20)  # garbage collection took a tenth of the time
 
 
 @pytest.fixture(autouse=True)
 def kernels_as_python(request):
-    """Compiling takes longer than most tests play: those marked so run kernels as Python."""
+    """Run kernels as Python in the tests marked so, because compiling takes longer than most tests
+    run.
+    """
     from clickgym.core.kernels import uncompiled
 
     marks = [mark.name for mark in request.node.iter_markers()]
@@ -30,11 +32,11 @@ def kernels_as_python(request):
 
 @pytest.fixture(autouse=True)
 def restored(tmp_path_factory):
-    """What a test registers is gone after it, and so are examples and modules that it wrote."""
+    """Remove what a test registered, and the examples and modules that it wrote."""
     from tests.helpers.registries import restored
 
     written, paths = (str(tmp_path_factory.getbasetemp()), EXAMPLES), list(sys.path)
-    before = set(sys.modules)  # with the modules that fixtures of a whole file wrote
+    before = set(sys.modules)  # together with the modules that fixtures of a whole file wrote
     with restored():
         yield
     for name, module in [*sys.modules.items()]:
@@ -45,13 +47,13 @@ def restored(tmp_path_factory):
 
 @pytest.fixture
 def undrawn(monkeypatch):
-    """Files of figures are empty: for tests that say nothing of pictures."""
+    """Write empty figure files, for tests that do not check pictures."""
     monkeypatch.setattr("clickgym.runner.reports.figures.figure_bytes", lambda *_, **__: b"")
 
 
 @pytest.fixture
 def printed(monkeypatch, capsys):
-    """What a command prints: in a terminal of some columns, or where there is none."""
+    """What a command prints, in a terminal with a given number of columns or without a terminal."""
     from clickgym.cli import main
 
     def run(words, width=None):
@@ -67,7 +69,7 @@ def printed(monkeypatch, capsys):
 
 @pytest.fixture
 def refused(capsys):
-    """What a command says that refuses its words."""
+    """The error message of a command with invalid arguments."""
     from clickgym.cli import main
 
     def run(words):
@@ -79,7 +81,9 @@ def refused(capsys):
 
 @pytest.fixture
 def program(monkeypatch, capsys):
-    """What a Python program prints, run in a folder and in this process, which has all imports."""
+    """The output of a Python program that runs in a folder, within this process, which has already
+    imported everything.
+    """
 
     def run(file, *words, folder):
         monkeypatch.chdir(folder)

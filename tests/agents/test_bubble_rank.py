@@ -1,5 +1,5 @@
-"""BubbleRank: its threshold, its initial list, and its promise: no list much worse than the initial
-one.
+"""Tests of BubbleRank: its threshold, its initial list, and its promise never to show a list much
+worse than the initial one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.uncompiled
 
 
 def drawn(agent: BubbleRank) -> tuple[int, ...]:
-    """A list of the next session, which stays the next one."""
+    """Return the list of the next session, leaving the agent's state unchanged."""
     t = agent.state.t[0]
     ranking = agent.rank(None)
     agent.state.t[0] = t
@@ -32,7 +32,9 @@ def drawn(agent: BubbleRank) -> tuple[int, ...]:
 
 
 def test_a_threshold_that_is_met_exactly():
-    """s = 2 sqrt(n log 1/δ) with log 1/δ = 4, n = s = 16: undecided; only beyond is i better."""
+    """With log 1/δ = 4 and n = s = 16, s equals 2 sqrt(n log 1/δ): the pair is undecided. Item i
+    beats j only above this threshold.
+    """
     agent = BubbleRank(2, 2, initial=[0, 1], delta=0.5, seed=11)
     agent.state.log_delta[0] = 4.0
     agent.state.s[:], agent.state.n[:] = [[0, 16], [-16, 0]], [[0, 16], [16, 0]]
@@ -42,7 +44,9 @@ def test_a_threshold_that_is_met_exactly():
 
 
 def test_the_initial_list():
-    """None: uniform over all lists; K ids: the others below in random order; L ids: as given."""
+    """Without an initial list, all lists are equally likely; K ids are completed by the other items
+    in random order; L ids are used as given.
+    """
     assert_uniform(
         (tuple(BubbleRank(3, 2, seed=seed).state.base.tolist()) for seed in range(3000)),
         itertools.permutations(range(3)),
@@ -74,7 +78,7 @@ SAFE = {
 
 
 def violations(agent, model, initial, n, **options):
-    """In a run of n sessions."""
+    """Return the number of violations in a run of n sessions."""
     env = ClickEnv(model)
     env.initial_ranking = initial
     result = clickgym.run(agent, env, n, checkpoints=[], metrics=["violations"], **options)
@@ -86,7 +90,7 @@ def violations(agent, model, initial, n, **options):
     [("CM", 2, 1000), ("PBM", 2, 1000), *slow(*((kind, 20, 20_000) for kind in SAFE))],
 )
 def test_it_never_violates_the_safety_constraint(kind, n_runs, horizon):
-    """K = L, from random lists R_0."""
+    """With K = L, starting from random lists R_0."""
     for seed in range(n_runs):
         initial = np.random.default_rng(seed).permutation(8)
         agent = BubbleRank(8, 8, initial=initial, horizon=horizon, seed=seed)

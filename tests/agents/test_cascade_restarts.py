@@ -1,5 +1,5 @@
-"""GLR-CascadeKLUCB: the statistic by hulls against a scan of all splits, restarts, and forced
-items.
+"""Tests of GLR-CascadeKLUCB: its statistic, computed from convex hulls, against a scan of all
+splits; its restarts; and its forced items.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ pytestmark = pytest.mark.uncompiled
 
 
 def of_all_slopes(most):
-    """As many vertices as there can be: stretches with the means of all quotients p / q, q <
-    ``most``, in their order.
+    """Observations whose hull has as many vertices as possible: consecutive stretches whose means
+    are all the quotients p / q with q < ``most``, in increasing order.
     """
     slopes = sorted(
         (p / q, p, q) for q in range(1, most) for p in range(q + 1) if math.gcd(p, q) == 1
@@ -31,8 +31,8 @@ def of_all_slopes(most):
 
 
 def sequences():
-    """Observations at random, and those that make hulls large, restart their sides, or put the best
-    split at an end.
+    """Random observations, and observations that make the hulls large, restart their sides, or put
+    the best split at an end.
     """
     rng = np.random.default_rng(1)
     yield from ((rng.random(250) < p).astype(int).tolist() for p in (0.0, 0.02, 0.3, 0.5, 0.9, 1.0))
@@ -80,7 +80,7 @@ def test_restarts_follow_the_reference_where_users_change(feedback):
 
 
 def test_the_order_in_which_items_are_forced_is_drawn():
-    """Null: all orders are equally likely; 600 seeds."""
+    """Null: all orders are equally likely. The test uses 600 seeds."""
     assert_uniform(
         (
             tuple(GLRCascadeKLUCB(3, 1, horizon=9, seed=seed).state.drawn_order.tolist())

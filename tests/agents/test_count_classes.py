@@ -1,4 +1,6 @@
-"""Classes of items of equal counts: against the references, their invariants, saving, and ties."""
+"""Tests of classes of items with equal counts: agreement with the references, invariants, saving,
+and ties.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,14 @@ KINDS = [CascadeUCB1, CascadeKLUCB, DCMKLUCB]
 
 @pytest.fixture
 def classes(monkeypatch):
-    """Classes in any catalogue."""
+    """Use classes of equal counts for catalogues of any size."""
     monkeypatch.setattr(count_classes, "LARGE", 1)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("model", ["CM", "PBM"])
 def test_lists_and_counts_of_the_reference(kind, model, classes):
-    """And a saved agent goes on alike."""
+    """Lists and counts agree with the reference, also after the agent is saved and loaded."""
     agent, file = kind(5, 3, seed=1), io.BytesIO()
     assert isinstance(agent.state, count_classes.ClassState)
     follow(agent, reference_of(agent), MODELS[model], 400)
@@ -39,8 +41,8 @@ def test_lists_and_counts_of_the_reference(kind, model, classes):
 
 
 def test_ties_are_uniform_between_classes(classes):
-    """Null: items with 1 of 1 and 2 of 2 clicks have the index 1, and the 12 ordered pairs of four
-    such items are shown equally often; 6,000 sessions.
+    """Null: items with 1 click in 1 examination and items with 2 in 2 both have the index 1, so the
+    12 ordered pairs of four such items are shown equally often in 6,000 sessions.
     """
     agent = CascadeKLUCB(4, 2, seed=5)
     for items in ([0, 1], [0, 1], [2, 3]):
@@ -52,7 +54,7 @@ def test_ties_are_uniform_between_classes(classes):
 
 
 def test_an_item_may_be_shown_again_where_all_indices_are_equal():
-    """All clicked items have the index 1, also those in classes that are left out at first."""
+    """All clicked items have the index 1, including those in classes that are left out at first."""
     agent, shown = CascadeKLUCB(1000, 1, seed=0), []
     for _ in range(1300):
         ranking = agent.rank(None)
@@ -63,7 +65,9 @@ def test_an_item_may_be_shown_again_where_all_indices_are_equal():
 
 
 def test_what_would_be_lost_in_classes_keeps_every_index(classes):
-    """Kernels of one's own, further hyper-parameters, and other first values."""
+    """An agent with a custom kernel, additional hyperparameters or different initial values keeps
+    an index for every item.
+    """
 
     class Own(CascadeUCB1):
         def rank_kernel(state, rng, ranking):

@@ -1,4 +1,4 @@
-"""DBGD: its reference, which follows drafts and steps."""
+"""Tests of DBGD against a reference that follows its team drafts and its update steps."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ NO_TEAM = -1
 
 
 class DBGDReference(Reference):
-    """Yue and Joachims 2009, Algorithm 1, with team draft: whether a list and its teams are a draft
-    of two rankings, of which ties may be in any order.
+    """Yue and Joachims 2009, Algorithm 1, with team draft. Checks whether a list and its teams are
+    a possible draft of two rankings whose ties may be in any order.
     """
 
     edges = {"delta": (0.1, 1e-9, 1.0, 1e6), "gamma": (0.9, 1e-9, 0.01, 1e6)}
@@ -60,7 +60,7 @@ class DBGDReference(Reference):
         return [self.draw(rng, features) for _ in range(n)]
 
     def draw(self, rng, features):
-        """Both rankings interleaved: from the end of what they have in common, by teams."""
+        """Interleave two rankings by team draft, starting after their common first items."""
         direction = rng.standard_normal(len(self.weights))
         challenger = self.weights + self.delta * direction / np.linalg.norm(direction)
         orders = [np.argsort(-features @ w).tolist() for w in (self.weights, challenger)]
@@ -83,14 +83,16 @@ class DBGDReference(Reference):
         super().learn(ranking, clicks)
 
     def agrees(self, state):
-        """Rounding does not add up over sessions: weights that agree are taken over."""
+        """Take over weights that agree up to rounding, so that rounding errors do not add up over
+        sessions.
+        """
         agreed = np.allclose(state.weights, self.weights, rtol=1e-12, atol=1e-12 * self.gamma)
         self.weights = state.weights.copy()
         return bool(agreed)
 
 
 class CoinUsers:
-    """Click each position with probability 1/2."""
+    """Users who click each position with probability 1/2."""
 
     def sample(self, ranking, rng):
         return rng.integers(0, 2, len(ranking)).astype(np.int8)

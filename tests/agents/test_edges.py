@@ -1,5 +1,5 @@
-"""Every agent at the edges, against its reference: sizes, probabilities of 0 and 1, and the values
-of hyper-parameters that references name in ``edges``.
+"""Tests of every agent against its reference in edge cases: extreme sizes, probabilities of 0 and
+1, and the hyperparameter values that the reference lists in ``edges``.
 """
 
 from __future__ import annotations

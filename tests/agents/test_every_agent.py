@@ -1,5 +1,5 @@
-"""What every published agent does beyond the interface, which `tests/runner/test_check_agent.py`
-checks: each agent in a world of six items and three positions.
+"""Tests of what every published agent does beyond the interface, in a world of six items and three
+positions. `tests/runner/test_check_agent.py` checks the interface itself.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def made(name, **others):
 
 
 def observed(session=0):
-    """What is seen in a session."""
+    """Return what an agent observes in a session."""
     return {"features": np.random.default_rng(session).random((L, 2)), "state": session % 2}
 
 
@@ -60,7 +60,9 @@ def test_registries():
 
 @by_name
 def test_signature(name):
-    """Sizes, hyper-parameters by keyword, the seed; what is required is among them."""
+    """Constructors take the sizes, then hyperparameters by keyword, among them the seed and
+    everything the agent requires.
+    """
     parameters = inspect.signature(EVERY[name]).parameters
     first, last, *_ = [*parameters][:2], [*parameters][-1]
     assert (first, last) == (["n_items", "n_positions"], "seed")
@@ -72,7 +74,7 @@ def test_signature(name):
 
 @by_name
 def test_impossible_clicks_and_lists(name):
-    """They are refused, and teach nothing."""
+    """Impossible clicks and lists are rejected, and the agent learns nothing from them."""
     agent, seen = made(name), observed()
     ranking = agent.rank(seen)
     before = as_plain(agent.state)
@@ -88,7 +90,9 @@ def test_impossible_clicks_and_lists(name):
 
 @by_name
 def test_copies_in_the_middle_of_a_run(name):
-    """Saved and loaded, copied, or pickled between a list and its clicks, it continues exactly."""
+    """An agent that is saved and loaded, copied, or pickled between a list and its clicks continues
+    exactly like the original.
+    """
     agent, rng = made(name), np.random.default_rng(0)
     for session in range(100):
         seen = observed(session)
@@ -116,7 +120,9 @@ def test_copies_in_the_middle_of_a_run(name):
 
 @pytest.mark.parametrize("name", LEARNING)
 def test_best(name):
-    """It is found, it is the caller's own, and the agent stays as it is."""
+    """The agent finds the best list, returns a copy that the caller may change, and does not change
+    its own state.
+    """
     env = gym.make("PBMRank-v0", attraction=[0.6, 0.2, 0.9, 0.05], examination=[1.0, 0.6])
     agent = clickgym.make_agent(name, env, horizon=3000, seed=0)
     assert sorted(set(agent.best())) == sorted(agent.best())
@@ -132,7 +138,7 @@ def test_best(name):
 
 @pytest.mark.parametrize("name", sorted({*LEARNING} - {"BubbleRank", "Oracle"}))
 def test_best_before_anything_is_proven(name):
-    """First the only item that was clicked. BubbleRank exchanges neighbours when it is sure."""
+    """The only clicked item comes first. BubbleRank exchanges neighbours only once it is sure."""
     agent = made(name, seed=1)
     for _ in range(30):
         ranking = agent.rank(None)
@@ -141,8 +147,9 @@ def test_best_before_anything_is_proven(name):
 
 
 def test_best_of_special_agents():
-    """Of Fixed its list; equal estimates in the order of ids; at the agent's positions; of ranked
-    bandits the second choice where the first is shown above.
+    """Fixed returns its own list; items with equal estimates are in the order of their ids; items
+    go to the agent's own order of positions; a ranked bandit takes its second choice if its first
+    already stands above.
     """
     assert Fixed(4, 2, ranking=[3, 1]).best().tolist() == [3, 1]
     assert CascadeUCB1(4, 2, seed=0).best().tolist() == [0, 1]
@@ -165,8 +172,8 @@ def test_best_of_special_agents():
 
 @pytest.mark.parametrize("name", RANDOMISED)
 def test_first_list_is_uniform(name):
-    """Null: the first list is uniform on the 12 lists of 2 out of 4 items. 600 seeds, false-alarm
-    rate 1e-5 per agent.
+    """Null: the first list is uniform on the 12 lists of 2 out of 4 items. The test uses 600 seeds
+    and has a false-alarm rate of 1e-5 per agent.
     """
     model = PositionBasedModel([0.5, 0.4, 0.3, 0.2], [1.0, 0.5])
     lists = [tuple(make(name, model, seed=seed).rank(None).tolist()) for seed in range(600)]

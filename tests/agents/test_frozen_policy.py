@@ -1,4 +1,4 @@
-"""Trained policies as agents: their lists are those that the wrapper they were trained under makes
+"""Tests of trained policies used as agents: they show the lists that their training wrapper makes
 of their predictions.
 """
 
@@ -38,7 +38,7 @@ CLICKS = np.random.default_rng(0).integers(0, 2, (30, 3)).astype(np.int8)
 
 
 def trained(algorithm, envs, policy=None, **settings):
-    """A model of 200 steps."""
+    """Return a model trained for 200 steps."""
     is_dict = isinstance(envs.observation_space, spaces.Dict)
     policy = policy or ("MultiInputPolicy" if is_dict else "MlpPolicy")
     with one_thread():
@@ -46,7 +46,7 @@ def trained(algorithm, envs, policy=None, **settings):
 
 
 def test_a_saved_model_knows_its_lists(tmp_path):
-    """By its action space."""
+    """The action space of a saved model tells how its actions become lists."""
     env = ScoresAction(ClickEnv(SMALL))
     model = trained(PPO, env, **FEW)
     model.save(tmp_path / "model.zip")
@@ -61,7 +61,7 @@ def test_a_saved_model_knows_its_lists(tmp_path):
 
 
 class Remembers:
-    """A recurrent policy: its state counts the sessions of an episode."""
+    """A recurrent policy whose state counts the sessions of an episode."""
 
     def __init__(self):
         self.seen = []
@@ -82,7 +82,7 @@ def test_the_state_of_a_policy_ends_with_the_episode():
 
 
 def test_masked_policy():
-    """It builds its list item by item within one session."""
+    """A masked policy builds its list item by item within one session."""
     contrib = pytest.importorskip("sb3_contrib")
     env = ItemByItem(ClickEnv(SMALL))
     model = trained(contrib.MaskablePPO, env, n_steps=66, batch_size=33, n_epochs=2)
@@ -123,17 +123,19 @@ FEATURES = ContextualModel(
     theta=[0.9, 0.1, 0.3],
     items=np.random.default_rng(0).uniform(size=(9, 3)) / 2,
 )
-"""Candidates that change: four out of nine items with three features."""
+"""Candidates that change in every session: four out of nine items, with three features."""
 
 
 def test_a_repeated_item_is_shown_once_as_in_the_environment():
-    """At its first place, and the items that are not listed at the free ones."""
+    """A repeated item stays at its first position; items that are not in the list fill the
+    positions that become free.
+    """
     agent = FrozenPolicy(6, 3, model=lambda observation: [4, 0, 4])
     assert agent.rank(np.zeros(3)).tolist() == [4, 0, 1]
 
 
 def envs_of_training(wrap, normalised, actions="rankings", users=FEATURES):
-    """Environments of stable-baselines3 with wrappers of observations, behind `VecNormalize`."""
+    """Environments for stable-baselines3 with observation wrappers, behind `VecNormalize`."""
 
     def make():
         env = ClickEnv(users)
@@ -154,7 +156,7 @@ def envs_of_training(wrap, normalised, actions="rankings", users=FEATURES):
     [(PPO, "rankings", OF_LISTS), (SAC, "scores", {"learning_starts": 140})],
 )
 def test_lists_of_a_policy_behind_wrappers(algorithm, actions, settings, wrap, normalised):
-    """They are those of the trained policy; the agent ranks in the environment itself."""
+    """The agent shows the lists of the trained policy, but ranks in the unwrapped environment."""
     with one_thread():
         envs = envs_of_training(wrap, normalised, actions)
         model = trained(algorithm, envs, **settings)
@@ -181,7 +183,9 @@ def test_lists_of_a_policy_behind_wrappers(algorithm, actions, settings, wrap, n
     [lambda env: env, ItemByItem, ScoresAction, lambda env: ItemByItem(FlattenObservation(env))],
 )
 def test_a_flattened_state_is_one_hot(wrap):
-    """And so are the sessions left: the lists are those behind FlattenObservation."""
+    """The state and the number of sessions left are one-hot encoded, so the lists equal those
+    chosen behind FlattenObservation.
+    """
     users = CascadeMDP(
         [[0.9, 0.1, 0.5], [0.1, 0.9, 0.5]], np.full((2, 4, 2), 0.5), n_positions=2, n_sessions=4
     )
@@ -202,7 +206,9 @@ def test_a_flattened_state_is_one_hot(wrap):
 
 
 def test_a_model_loaded_with_its_normalisation(tmp_path):
-    """Alone it does not know of any; in another process it has no environment."""
+    """A model that is loaded together with its `VecNormalize`, and a model that was pickled and so
+    has lost its environment, play like the original model.
+    """
     with one_thread():
         envs = envs_of_training(FlattenObservation, True)
         model = trained(PPO, envs, **OF_LISTS)
@@ -223,7 +229,9 @@ def test_a_model_loaded_with_its_normalisation(tmp_path):
 
 
 def test_drawn_actions_repeat_with_the_seed_and_disturb_no_training():
-    """A training that goes on after they were played ends in the policy of one without."""
+    """Training that continues after drawn actions were played ends in the same policy as training
+    without an interruption.
+    """
     weights = []
     for is_evaluated in (False, True):
         model = trained(PPO, ClickEnv(SMALL), **FEW)
@@ -239,7 +247,7 @@ def test_drawn_actions_repeat_with_the_seed_and_disturb_no_training():
 
 
 def test_a_model_trained_in_vec_env_goes_to_worker_processes():
-    """With its environment, which is pickled with it."""
+    """The model's environment is pickled together with it."""
     model = trained(PPO, vec_env("PBMRank-v0", 2), **FEW)
     agents = {"frozen": (FrozenPolicy, {"model": model})}
     regret = [

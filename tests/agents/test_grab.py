@@ -1,5 +1,5 @@
-"""GRAB and S-GRAB: the assignment problem against SciPy, the leader and its counts, and
-indices.
+"""Tests of GRAB and S-GRAB: the assignment problem against SciPy, the leader and its counts, and
+the indices.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def assigned(weight, order):
 
 
 def matrices(n, seed, most=7):
-    """Random weights, of which a half are quotients of small numbers, so that there are ties."""
+    """Random weights; half of them are quotients of small numbers, which produces ties."""
     rng = np.random.default_rng(seed)
     for _ in range(n):
         n_items = int(rng.integers(1, most + 1))
@@ -56,7 +56,7 @@ def test_assignments_are_as_good_as_those_of_scipy():
 
 @pytest.mark.parametrize("horizon", [None, *slow(1000)])
 def test_lists_are_the_same_without_the_certificate(horizon):
-    """A leader that is never certain is solved for in each session, from the same random
+    """If the leader is never certified, it is solved for in every session, with the same random
     numbers.
     """
     certain = 0
@@ -83,8 +83,8 @@ def test_lists_are_the_same_without_the_certificate(horizon):
 
 @pytest.mark.compiled
 def test_counts_of_leaders_survive_growth():
-    """Clicks that tell nothing, so that more lists lead than there is room for at first; in chunks
-    and one by one.
+    """Uninformative clicks make more lists lead than the initial arrays can hold. The counts
+    survive, whether sessions are played in chunks or one by one.
     """
     model, counts = PositionBasedModel([0.02] * 7, [1.0] * 5), Counter()
 
@@ -110,7 +110,7 @@ def test_counts_of_leaders_survive_growth():
 
 
 def test_indices_from_a_value_near_them():
-    """They are those of bisection."""
+    """Indices that start from a value near the solution equal those found by bisection."""
     rng = np.random.default_rng(13)
     edges = [(2 / 3, math.log(1e7) / 6), (0.5, 1e-6), (0.999, 5.0), (1e-9, 1e-3)]
     drawn = zip(rng.random(3000), rng.exponential(0.1, 3000), strict=True)

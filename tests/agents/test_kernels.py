@@ -1,7 +1,7 @@
-"""Kernels that agents share: rankings with ties, and bounds by KL divergence.
+"""Tests of kernels that agents share: rankings with ties, and bounds by KL divergence.
 
-Random choices are tested by chi-square against the exact law. Null of each: the law stated in the
-test's docstring; each test has a fixed seed and a false-alarm rate of 1e-5.
+Random choices are compared with the exact law by chi-square tests. The null hypothesis of each test
+is the law in its docstring; each test has a fixed seed and a false-alarm rate of 1e-5.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ from tests.reference_agents import bernoulli_kl, lower_bound, upper_bound
     [([1, 2, 1, 1], 2), ([1, 1, 1, 1], 4), ([0, 3, 3, 0], 3), ([1, 1, 2, 2], 1), ([1, 1, 0, 0], 1)],
 )
 def test_ties(rank, values, count):
-    """Null: all lists in decreasing order of index are equally likely; 6000 draws."""
+    """Null: all lists in decreasing order of index are equally likely. The test draws 6,000
+    lists.
+    """
     rng, index = np.random.default_rng(2), np.array(values, float)
     order = np.arange(4)
     draws = []
@@ -73,7 +75,9 @@ def test_kl_bounds(p, bound):
 
 
 def test_exploration():
-    """log t + 3 log log t, natural logarithms: 0 (not NaN) at t = 1, 0 (not -0.41) at t = 2."""
+    """log t + 3 log log t, with natural logarithms, is set to 0 at t = 1 (where it is undefined)
+    and at t = 2 (where it would be -0.41).
+    """
     assert exploration(1, 3.0) == 0.0
     assert exploration(2, 3.0) == 0.0
     assert exploration(3, 3.0) == pytest.approx(math.log(3) + 3 * math.log(math.log(3)), rel=1e-14)

@@ -1,5 +1,5 @@
-"""CascadeKL-UCB: lists bit for bit those of the plain definition, in which all indices are solved
-in every session; and what dcmKL-UCB is told.
+"""Tests of CascadeKL-UCB, whose lists equal, bit for bit, those of the plain definition that solves
+all indices in every session; and of the knowledge that dcmKL-UCB receives.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ class CascadePlain(CascadeKLUCB):
 
 
 def assert_same_run(model, n, seed, **given):
-    """The agents learn and click alike in every session, and draw the same random numbers."""
+    """Check that both agents learn alike, get the same clicks in every session and draw the same
+    random numbers.
+    """
     sizes = model.n_items, model.n_positions
     agents = [kind(*sizes, seed=seed, **given) for kind in (CascadeKLUCB, CascadePlain)]
     env, every = ClickEnv(model), np.arange(1, n + 1, max(n // 1000, 1))
@@ -58,8 +60,8 @@ def test_lists_in_small_models(name, n):
 
 
 def test_lists_in_random_small_models():
-    """300 short runs with random sizes and coarse attractions, where ties and early sessions are
-    most of the run.
+    """300 short runs with random sizes and coarse attractions, so that ties and early sessions make
+    up most of each run.
     """
     rng = np.random.default_rng(7)
     for seed in range(300):
@@ -73,8 +75,9 @@ def test_lists_in_random_small_models():
 
 @pytest.mark.uncompiled
 def test_dcm_klucb_is_told_where_sessions_end():
-    """The best items come to the positions where a click most likely ends the session, so regret
-    in satisfied users is less than from top to bottom; other users do not have this order.
+    """The best items go to the positions where a click most likely ends the session. For these
+    users, the regret in satisfied users is lower than with items sorted from top to bottom; other
+    users do not have such an order.
     """
     users = {"attraction": [0.5, 0.3, 0.2, 0.1], "termination": [0.1, 0.9, 0.5]}
     env = gym.make("DCMRank-v0", **users, reward="satisfaction")

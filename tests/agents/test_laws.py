@@ -1,5 +1,5 @@
-"""The law of the lists of every agent: the lists that it draws in one state, against those that its
-reference draws as the docstring says.
+"""Tests of the distribution of every agent's lists: the lists that the agent draws in one state,
+against those that its reference draws as the docstring describes.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from tests.reference_agents import MODELS, make, reference_of
 pytestmark = pytest.mark.uncompiled
 
 SESSIONS = {"UniRank": 16, "GRAB": 12, "RankedKLUCB": 78, "BatchRank": 61}
-"""What these agents learn from before their lists are drawn, until ties, replacements or fillers
-occur; others from 60.
+"""Numbers of sessions that an agent learns from before its lists are drawn: enough for ties,
+replacements or fillers to occur. Other agents learn from 60.
 """
 DRAWS = {"NeuralGreedy": 500, "PBMTS": 3000}
-"""Lists of slow agents; of others 5,000."""
+"""Numbers of lists drawn from slow agents. Other agents draw 5,000."""
 FALSE_ALARM = 1e-4
 USERS = MODELS["PBM"]
 ARGUMENTS: dict[str, dict[str, Any]] = {
@@ -31,12 +31,13 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "DBGD": {"gamma": 0.5},
     "PDGD": {"learning_rate": 30.0},
 }
-"""Where the default leaves little to chance, or one part of the law unused."""
+"""Arguments of agents whose defaults would leave little to chance or never use one part of the law.
+"""
 
 
 def p_value(lists: Any, others: Any) -> float:
-    """Of a chi-square test that both are drawn from one law; lists that are rare in both are one
-    cell.
+    """Return the p-value of a chi-square test that both samples come from one law. Lists that are
+    rare in both samples share one cell.
     """
     counts = [Counter(map(tuple, np.asarray(each).tolist())) for each in (lists, others)]
     table = np.array([[count[key] for count in counts] for key in counts[0] | counts[1]])
@@ -48,8 +49,8 @@ def p_value(lists: Any, others: Any) -> float:
 
 @pytest.mark.parametrize("name", [*CLICK_AGENTS, *CONTEXTUAL_AGENTS, *NETWORK_AGENTS])
 def test_law(name):
-    """Null: agent and reference draw from one law. An agent that draws nothing but the order of
-    ties shows one list, and its reference needs no law.
+    """Null: agent and reference draw from one law. An agent whose only random choice is the order
+    of ties shows a single list here, and its reference needs no law.
     """
     if name in NETWORK_AGENTS:
         pytest.importorskip("torch")
@@ -71,7 +72,7 @@ def test_law(name):
     lists = []
     for _ in range(300 if expected is None else DRAWS.get(name, 5000)):
         lists.append(agent.rank({"features": features}))
-        for key, array in arrays.items():  # each list is drawn in the same state
+        for key, array in arrays.items():  # all lists are drawn in the same state
             agent.arrays[key][...] = array
     if expected is None:
         assert len(set(map(tuple, np.array(lists).tolist()))) == 1, (

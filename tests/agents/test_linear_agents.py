@@ -1,5 +1,5 @@
-"""The contextual agents against plain NumPy: samples and weights, indices, α_t, ties, drift of the
-inverse, and regret.
+"""Tests of the contextual agents against plain NumPy: samples and weights, indices, α_t, ties,
+drift of the inverse, and regret.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def test_lists_are_those_of_the_largest_indices(name, alpha):
 
 
 def drift(n, n_features, ridge=None):
-    """The relative error of the inverse against a fresh solve, in the spectral norm, after n
-    sessions.
+    """Return the relative error of the inverse after n sessions, compared with a fresh solve, in
+    the spectral norm.
     """
     env = gym.make("ContextualUBMRank-v0", instance=f"linear:n_features={n_features},seed=1")
     agent = clickgym.make_agent("UBMLinUCB", env, seed=0, alpha=0.5, ridge=ridge)
@@ -65,12 +65,12 @@ def drift(n, n_features, ridge=None):
     ],
 )
 def test_the_inverse_does_not_drift(n, n_features, ridge, tolerance):
-    """Just before a factorisation, when the error is largest."""
+    """The drift is measured just before a new factorisation, when it is largest."""
     assert drift(n, n_features, ridge) < tolerance
 
 
 def test_large_features_are_solved_exactly():
-    """Where an update by rank one would lose all digits, the inverse is computed anew."""
+    """The inverse is recomputed where a rank-one update would lose all digits."""
     agent, rng = make("C2UCB", ridge=1.0), np.random.default_rng(0)
     for _ in range(5):
         seen = {"features": 50 * rng.normal(size=(L, D))}
@@ -84,8 +84,8 @@ def test_large_features_are_solved_exactly():
 
 @pytest.mark.parametrize("name", [name for name in CONTEXTUAL_AGENTS if name != "LinearTS"])
 def test_a_cold_start_shows_every_list_of_equal_norms_alike(name):
-    """Norms equal up to rounding: each ordered pair of items is equally likely, whatever their
-    numbers and features.
+    """If norms are equal up to rounding, each ordered pair of items is equally likely, whatever the
+    items' ids and features.
     """
     rng = np.random.default_rng(1)
     features = rng.normal(size=(4, 6))

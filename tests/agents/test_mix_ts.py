@@ -1,4 +1,6 @@
-"""MixTS: its reference in plain Python, what it draws, changes, and the lists that it finds."""
+"""Tests of MixTS: its reference in plain Python, its draws, its handling of changes, and the lists
+it finds.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,8 @@ def clip(p):
 
 
 class MixTSReference(Reference):
-    """Written from the pseudo-code: whole lists of (position, context, item, click), and arrays by
-    context and item, as one table for each model.
+    """MixTS, written from the pseudo-code: it works with whole lists of (position, context, item,
+    click), and with arrays by context and item that serve as one table per model.
     """
 
     def __init__(self, L: int, K: int) -> None:
@@ -54,13 +56,17 @@ class MixTSReference(Reference):
         self.odds, self.calm = np.ones(self.L), np.zeros(self.L)
 
     def context(self, h: int, k: int, j: int, item: int) -> int:
-        """Of position k, after a click on an item at position j, counted from 1 (0: none)."""
+        """The context of position k, after a click on an item at position j, counted from 1 (0: no
+        click).
+        """
         return {PBM: k, UBM: k * (k + 1) // 2 + j, DBN: 1 + item if j else 0, DCM: j}[h]
 
     # ----------------------------------------------------------------------------------- the list
 
     def allows(self, ranking, drawn: Any = None, features: Any = None) -> bool:
-        """Whether it is the list for what was drawn; or two of its positions are exchanged."""
+        """Check whether the list fits what was drawn, or differs from the fitting list by one
+        exchange of two positions.
+        """
         h, a = drawn.model[0], drawn.drawn_attraction
         begin = sum(self.sizes[other] for other in range(h))
         c = drawn.drawn_examination[begin : begin + self.sizes[h]]
@@ -69,7 +75,7 @@ class MixTSReference(Reference):
         return len(differ) in (0, 2) and set(ranking) == set(row)
 
     def best_row(self, h: int, a, c) -> list[int]:
-        """The list for these attractions and c, after the exchanges that gain clicks."""
+        """The list for these attractions and c, after all exchanges that gain clicks."""
         row = np.argsort(-a, kind="stable")[: 2 * self.K if h in SCANS else self.K].tolist()
         best = self.expected_clicks(h, row[: self.K], a, c)
         pairs = [(x, y) for x in range(self.K) for y in range(x + 1, len(row))]
@@ -245,10 +251,11 @@ def test_in_every_click_model(kind):
 
 
 def test_chance_where_all_is_known():
-    """Null: two positions are exchanged in 0.3 (t + 1)^(-2/3) of the lists; and items that nobody
-    saw for half of the time, whose clicks make a change 30 times as likely as none, are drawn as
-    new with odds of 0.001 / 2 times 30; and log c is drawn with half the standard deviation of its
-    posterior. Of 8 sessions; binomial and Kolmogorov-Smirnov, false alarms of 1e-5.
+    """Null: (1) two positions are exchanged in a fraction 0.3 (t + 1)^(-2/3) of the lists; (2)
+    items that nobody saw for half of the time, and whose clicks make a change 30 times as likely as
+    no change, are drawn as new with odds of 0.001 / 2 times 30; (3) log c is drawn with half the
+    standard deviation of its posterior. The test plays 8 sessions and uses binomial and
+    Kolmogorov-Smirnov tests with false-alarm rates of 1e-5.
     """
     agent, attraction = MixTS(5, 3, seed=4), np.array([0.9, 0.7, 0.5, 0.3, 0.1])
     state, n, n_new, n_same, n_exchanged = agent.state, 3000, 0, 0, 0
@@ -271,7 +278,7 @@ def test_chance_where_all_is_known():
 
 
 def test_users_who_change():
-    """Their clicks are forgotten after the change, once."""
+    """The clicks of users who change are forgotten once, after the change."""
     before = PositionBasedModel([0.05, 0.95, 0.1, 0.6, 0.3], [1.0, 0.6, 0.3])
     after = PositionBasedModel([0.95, 0.05, 0.9, 0.4, 0.7], [1.0, 0.6, 0.3])
     agent, reference = MixTS(5, 3, seed=3), MixTSReference(5, 3)
@@ -282,8 +289,8 @@ def test_users_who_change():
 @pytest.mark.slow
 @pytest.mark.compiled
 def test_is_not_locked():
-    """Where the most attractive items satisfy least, the list has in the end 98 % of the clicks of
-    the best one. Fixed seeds.
+    """Where the most attractive items satisfy least, the final list still gets 98 % of the clicks
+    of the best list. Fixed seeds.
     """
     a = np.array([0.9, 0.15, 0.7, 0.35, 0.55, 0.8, 0.25, 0.45, 0.6, 0.1])
     model = DynamicBayesianModel(a, 0.95 - 0.9 * a, 0.9, n_positions=5)
@@ -297,8 +304,8 @@ def test_is_not_locked():
 @pytest.mark.compiled
 @pytest.mark.parametrize("kind", ["PBM", *slow("UBM", "DBN", "DCM")])
 def test_beliefs(kind):
-    """The model of the users has the largest share, and where they stay nothing is forgotten. Fixed
-    seed.
+    """The users' true model gets the largest weight, and nothing is forgotten as long as the users
+    stay the same. Fixed seed.
     """
     agent = MixTS(10, 5, seed=2)
     clickgym.run(agent, f"{kind}Rank-v0", 10_000, seed=2)

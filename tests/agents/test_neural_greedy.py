@@ -1,4 +1,6 @@
-"""NeuralGreedy: what a network learns and a linear bandit cannot, and equal digits."""
+"""Tests of NeuralGreedy: it learns what a linear bandit cannot, and equal seeds give equal
+digits.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ WORLD = "ContextualPBMRank-v0:instance=personal"
 
 
 class NeuralGreedyReference(Reference):
-    """Its lists; what the network learns is tested below."""
+    """Lists of NeuralGreedy. Other tests below check what the network learns."""
 
     def __init__(self, n_items, n_positions, n_features, epsilon, decay, **others):
         super().__init__(n_items, n_positions)
@@ -32,8 +34,8 @@ class NeuralGreedyReference(Reference):
 
 
 def sessions(n):
-    """Candidates with two features, attractive if these have the same sign: a linear function of
-    them is right for half of the candidates.
+    """Candidates with two features, attractive if both features have the same sign. A linear
+    function gets only half of the candidates right.
     """
     rng = np.random.default_rng(0)
     for _ in range(n):
@@ -43,8 +45,8 @@ def sessions(n):
 
 
 def played(agent, n=6000):
-    """Return the mean attraction of the candidates shown in the last third of n sessions, as a
-    share of the way from random lists (0) to the best (1).
+    """Return the mean attraction of the candidates shown in the last third of n sessions, on a
+    scale from 0 (random lists) to 1 (the best lists).
     """
     shares = []
     for observation, attraction, rng in sessions(n):
@@ -58,7 +60,7 @@ def played(agent, n=6000):
 
 
 def test_it_learns_what_a_linear_bandit_cannot():
-    """And recovers the factors of positions from clicks on its own lists."""
+    """The agent also recovers the factors of positions from clicks on its own lists."""
     agent = NeuralGreedy(L, K, n_features=2, seed=0)
     assert played(agent) > 0.9
     assert played(LinearTS(L, K, n_features=2, seed=0), 2000) < 0.2
@@ -72,7 +74,7 @@ def test_it_learns_from_one_bit_a_session():
 
 
 def test_factors_from_one_bit_a_session():
-    """Of three candidates one attracts, and the second position halves its reward."""
+    """One of three candidates attracts users, and the second position halves its reward."""
     agent = NeuralGreedy(
         3, 3, n_features=2, feedback="reward", net_arch=[], learning_rate=0.01, train_freq=1, seed=0
     )
@@ -102,7 +104,7 @@ def test_clicks_are_unused_with_rewards():
 
 
 def test_the_oldest_sessions_are_forgotten():
-    """A first step of learning knows only the last 64."""
+    """The first learning step uses only the last 64 sessions."""
     agents = [NeuralGreedy(L, K, n_features=2, seed=0, **SMALL, train_freq=128) for _ in "ab"]
     untrained = agents[0].factors
     for t, (observation, _, rng) in enumerate(sessions(128)):
@@ -117,7 +119,9 @@ def test_interface():
 
 
 def test_equal_seeds_give_equal_digits():
-    """Also where another network draws from torch's generator, which stays as it is."""
+    """The digits are equal even if another network draws from torch's generator, whose state the
+    agent does not change.
+    """
     state = torch.random.get_rng_state()
     first = clickgym.run("NeuralGreedy", WORLD, 600, seed=3)
     assert torch.equal(torch.random.get_rng_state(), state)

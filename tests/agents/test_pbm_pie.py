@@ -1,4 +1,4 @@
-"""PBM-PIE: which items it tries, in any state."""
+"""Tests of PBM-PIE: the items it explores, in any state."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ pytestmark = pytest.mark.uncompiled
 
 SHOWN = [[33, 64, 50], [77, 51, 60], [33, 77, 72], [32, 57, 76], [14, 10, 1]]
 CLICKED = [[33, 39, 2], [51, 27, 1], [29, 25, 3], [32, 36, 5], [9, 2, 0]]
-"""Counts that fit no attraction: where their likelihood is largest, Φ is beyond the bound."""
+"""Counts that fit no attraction: even where their likelihood is largest, Φ exceeds the bound."""
 
 
 def states():
-    """Clicks everywhere and nowhere, and estimates above 1 among them."""
+    """States of the agent, among them clicks everywhere, clicks nowhere, and estimates above 1."""
     yield np.array([1.0, 0.6, 0.05]), np.array(SHOWN), np.array(CLICKED)
     rng = np.random.default_rng(2)
     for trial in range(200):
@@ -51,7 +51,7 @@ def test_every_item_that_may_be_better_is_tried(horizon):
 
 
 def test_largest_likelihoods_are_those_of_the_counts():
-    """Of the items outside of the leaders, whenever they were shown last."""
+    """Holds for the items outside the leaders, whenever they were last shown."""
     users, rng = PositionBasedModel([0.6, 0.5, 0.4, 0.3], [1.0, 0.5]), np.random.default_rng(0)
     agent = PBMPIE(4, 2, examination=users.examination, horizon=1000, seed=0)
     for _ in range(300):

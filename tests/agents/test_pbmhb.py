@@ -1,5 +1,5 @@
-"""PB-MHB: its steps on both sides of where they are drawn otherwise, impossible steps, and what it
-learns from the first position.
+"""Tests of PB-MHB: steps on both sides of the point where the sampling method changes, impossible
+steps, and what the agent learns from the first position.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ def draw_steps(rng, x, sigma, draws):
 @pytest.mark.parametrize("sigma", [0.01, pbmhb.WIDE - 1e-9, pbmhb.WIDE, 1000.0])
 @pytest.mark.parametrize("x", [0.0, 0.7])
 def test_a_step_has_the_law_of_the_truncated_gaussian(sigma, x):
-    """Null: Kolmogorov-Smirnov against SciPy's, 4,000 steps."""
+    """Null: the steps follow SciPy's truncated Gaussian. Kolmogorov-Smirnov test, 4,000 steps."""
     draw_steps(np.random.default_rng(1), x, sigma, steps := np.empty(4000))
     law = truncnorm(-x / sigma, (1 - x) / sigma, x, sigma)
     assert ks_1samp(steps, law.cdf).pvalue > 1e-5
 
 
 def test_a_step_to_a_click_that_is_impossible_or_certain():
-    """θ = 0 cannot have been clicked; θ κ = 1 cannot have been missed."""
+    """θ = 0 is impossible after a click; θ κ = 1 is impossible after a missing click."""
     log_miss, proposed = np.log1p([-0.5]), np.empty(1)
     change = pbmhb.log_likelihood_change
     assert change(0, np.array([1]), 0.5, 1.0, np.array([1.0]), log_miss, proposed) == -math.inf
@@ -41,14 +41,16 @@ def test_a_step_to_a_click_that_is_impossible_or_certain():
 
 
 def test_without_data_the_posterior_stays_uniform():
-    """Null: Kolmogorov-Smirnov against the prior, 3,000 items after 20 sweeps."""
+    """Null: the draws follow the prior. Kolmogorov-Smirnov test, 3,000 items after 20 sweeps."""
     agent = PBMHB(3000, 1, c=0.5, n_sweeps=20, seed=3)
     agent.rank(None)
     assert ks_1samp(agent.state.theta, uniform.cdf).pvalue > 1e-5
 
 
 def test_the_best_list_has_half_a_click_and_half_a_miss_beforehand():
-    """0 clicks in 1 display are worth 0.5 / 2, and 4 in 10 are 4.5 / 11."""
+    """The estimate of an item with 0 clicks in 1 display is 0.5 / 2, with 4 clicks in 10 displays
+    4.5 / 11.
+    """
     agent = PBMHB(2, 1, seed=0)
     agent.state.clicks[:], agent.state.misses[:] = [[0], [4]], [[1], [6]]
     assert agent.best().tolist() == [1]
@@ -56,7 +58,7 @@ def test_the_best_list_has_half_a_click_and_half_a_miss_beforehand():
 
 @pytest.mark.parametrize("fix_first", [True, False])
 def test_first_position_that_is_not_the_best(fix_first):
-    """Only where the first examination is free the agent learns."""
+    """The agent learns only if the examination of the first position is a free parameter."""
     model, rng = PositionBasedModel([0.1, 0.8, 0.5], [0.3, 1.0]), np.random.default_rng(7)
     agent, best = PBMHB(3, 2, fix_first=fix_first, seed=8), 0
     for session in range(3000):

@@ -1,4 +1,4 @@
-"""PDGD: its learning rate. Its steps are those of its reference in `test_edges`."""
+"""Tests of PDGD's learning rate. `test_edges` compares its steps with its reference."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ pytestmark = pytest.mark.uncompiled
 
 
 def test_eta_is_the_learning_rate_of_features_as_in_the_file():
-    """The weights of x are those of x / c divided by c; where nothing was divided, c is 1."""
+    """The weights for features x equal the weights for x / c, divided by c. If the features were
+    not divided, c is 1.
+    """
     model = gym.make("ContextualPBMRank-v0", instance="linear:n_items=5").unwrapped.model
     instance = Instance("divided", {model.kind: model}, 5, estimation={"scale": 3.0})
     env = gym.make("ContextualPBMRank-v0", instance=instance)

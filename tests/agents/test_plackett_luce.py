@@ -1,4 +1,4 @@
-"""The policy that draws lists by the Plackett–Luce law, against enumeration in plain loops."""
+"""Tests of the Plackett–Luce policy against enumeration in plain loops."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ QUICK = {"n_steps": 8, "gamma": 0.0, "device": "cpu", "seed": 0}
 
 
 def choices(scores, ranking):
-    """The laws of the choices of a list: for each position the probability of each item that is
-    left there.
+    """The laws of a list's choices: for each position, the probability of each item that is still
+    available.
     """
     laws, left = [], list(range(len(scores)))
     for item in ranking:
@@ -55,7 +55,7 @@ def entropy_of(law):
 
 
 def gradient(function, scores, step=1e-5):
-    """Central differences."""
+    """The gradient by central differences."""
     slopes = []
     for item in range(len(scores)):
         up, down = list(scores), list(scores)
@@ -85,7 +85,7 @@ def test_log_probabilities_are_those_of_the_enumeration():
 
 
 def test_nearly_certain_scores():
-    """A list keeps its digits in single precision."""
+    """Probabilities of lists keep their digits in single precision."""
     law, leaf = distribution(SURE, dtype=torch.float32)
     found = law.log_prob(torch.tensor([[0, 1, 2]])).sum()
     found.backward()
@@ -96,12 +96,12 @@ def test_nearly_certain_scores():
 
 
 def entropy_along(scores, ranking):
-    """The sum of the entropies of the choices of a list."""
+    """The sum of the entropies of a list's choices."""
     return math.fsum(entropy_of(law.values()) for law in choices(scores, ranking))
 
 
 def test_entropy_along_the_list():
-    """Its mean is the entropy of lists."""
+    """The mean of the entropies along a list is the entropy of the distribution of lists."""
     law, leaf = distribution(SCORES, 60)
     law.log_prob(torch.tensor(LISTS))
     entropies = law.entropy()
@@ -114,7 +114,7 @@ def test_entropy_along_the_list():
 
 
 def test_samples_have_their_probabilities():
-    """Null: 100,000 lists are drawn by their probabilities."""
+    """Null: the 100,000 lists are drawn with their probabilities."""
     torch.manual_seed(0)
     law, _ = distribution(SCORES, 100_000, dtype=torch.float32)
     expected = dict(zip(LISTS, PROBABILITIES, strict=True))
@@ -127,7 +127,7 @@ def test_the_mode_is_the_most_probable_list():
 
 
 def test_ties_are_broken_at_random():
-    """Null: 6,000 lists of 2 of 3 equal items are uniform."""
+    """Null: 6,000 lists of 2 out of 3 equal items are uniform."""
     torch.manual_seed(0)
     law = PlackettLuceDistribution(2, 3).proba_distribution(
         torch.tensor([[1.0, 1.0, 1.0, -3.0]]).expand(6000, -1)
@@ -148,8 +148,8 @@ def features_space():
 
 @pytest.mark.parametrize("key", ["features", "counts"])
 def test_order_of_candidates(key):
-    """Another order permutes scores and leaves the value, by features and by what was counted. So
-    does a list of all candidates twice.
+    """Reordering the candidates permutes their scores and leaves the value unchanged, both with
+    features and with counts. Listing all candidates twice leaves the value unchanged, too.
     """
     torch.manual_seed(0)
     space = Dict({"clicks": MultiBinary(3), key: Box(-1.0, 1.0, (6, 4))})
@@ -167,7 +167,7 @@ def test_order_of_candidates(key):
 
 
 class Own(BaseFeaturesExtractor):
-    """A row for each candidate, or one for all."""
+    """A feature extractor that returns one row for each candidate, or one row for all of them."""
 
     def __init__(self, observation_space, mean):
         super().__init__(observation_space, 5)

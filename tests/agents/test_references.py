@@ -1,4 +1,6 @@
-"""Agents against their references, session by session: the paper's pseudo-code in plain Python."""
+"""Tests of agents against their references, session by session. The references follow the papers'
+pseudo-code in plain Python.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,7 @@ IN_THREE_MODELS = [
 
 
 def test_weights_of_cascadeucbv():
-    """4 of the variance and 6 of the bias, as in the paper."""
+    """The weight is 4 for the variance and 6 for the bias, as in the paper."""
     reference = VarianceReference(5, 3, variance=4.0, bias=6.0, feedback="last_click")
     follow(CascadeUCBV(5, 3, seed=1), reference, MODELS["CM"], 400)
 
@@ -73,14 +75,14 @@ def test_weights_of_cascadeucbv():
 @each_model
 @pytest.mark.parametrize(("kind", "arguments"), IN_THREE_MODELS)
 def test_five_items_on_three_positions(kind, arguments, model):
-    """In the CM, the PBM and the UBM."""
+    """Users follow the CM, the PBM or the UBM."""
     agent = kind(5, 3, seed=1, **arguments)
     follow(agent, reference_of(agent), model, 400)
 
 
 @pytest.mark.parametrize("name", CLICK_AGENTS)
 def test_every_agent_in_the_cm(name):
-    """Long enough for an index that stays at its bound for hundreds of sessions."""
+    """The run is long enough for an index to stay at its bound for hundreds of sessions."""
     agent = make(name, MODELS["CM"], horizon=800)
     follow(agent, reference_of(agent), MODELS["CM"], 800)
 
@@ -98,10 +100,12 @@ IN_THE_CM = [
 
 @pytest.mark.parametrize(("kind", "arguments", "sessions"), IN_THE_CM)
 def test_other_discounts_and_windows(kind, arguments, sessions):
-    """τ = 1 counts the last session alone, τ = 1000 exceeds the run. Counts of CascadeDUCB are
-    stored over γ^t, which is renewed below 1e-100: after 333 sessions at γ = 0.5, 26 at 1e-4; at
-    1e-200, what is not examined again leaves the range of floats, and counts as never seen.
-    Without them, γ and τ follow the session number, doubled.
+    """τ = 1 uses only the last session, and τ = 1000 exceeds the run.
+
+    CascadeDUCB stores its counts divided by γ^t and rescales them when γ^t falls below 1e-100:
+    after 333 sessions at γ = 0.5, after 26 at γ = 1e-4. At γ = 1e-200, an item that is not examined
+    again underflows and counts as never seen. If γ and τ are not given, they follow the session
+    number as it doubles.
     """
     agent = kind(5, 3, seed=2, **arguments)
     follow(agent, reference_of(agent), MODELS["CM"], sessions)
@@ -164,8 +168,8 @@ SORTED = {
 
 @pytest.mark.parametrize("name", BATCHED)
 def test_batchrank(name):
-    """Batches, stages, items, counts and clicks after each of 1800 sessions; the short horizon
-    makes the stages short.
+    """Compares batches, stages, items, counts and clicks after each of 1800 sessions. The short
+    horizon makes the stages short.
     """
     model, horizon = BATCHED[name]
     agent = BatchRank(model.n_items, model.n_positions, horizon=horizon, seed=1)
@@ -176,7 +180,7 @@ def test_batchrank(name):
 
 @pytest.mark.parametrize("name", SORTED)
 def test_toprank(name):
-    """Relation, blocks, S and N after each of 900 sessions."""
+    """Compares the relation, the blocks, S and N after each of 900 sessions."""
     model, delta = SORTED[name]
     agent = TopRank(model.n_items, model.n_positions, horizon=100, delta=delta, seed=1)
     reference = reference_of(agent)
@@ -195,8 +199,8 @@ def test_bubblerank_from_the_worst_list(n_items, n_positions):
 
 
 def test_bubblerank_with_the_doubling_trick():
-    """Base lists go back to R_0 at time n + 1, n = 2, 4, 8, ...; s and n stay, and δ = n^-4
-    shrinks.
+    """The base list returns to R_0 at time n + 1 for n = 2, 4, 8, ...; s and n are kept, and δ =
+    n^-4 shrinks.
     """
     agent = BubbleRank(4, 3, initial=[0, 1, 2, 3], seed=3)
     reference = reference_of(agent)

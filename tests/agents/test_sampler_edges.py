@@ -1,8 +1,8 @@
-"""The samplers where they are easily wrong: nothing or everything clicked, huge counts, modes next
-to 0 and 1, extreme weights. Their usual laws are in `test_laws.py`.
+"""Tests of the samplers where errors are likely: nothing or everything clicked, huge counts, modes
+close to 0 and 1, extreme weights. `test_laws.py` tests the ordinary cases.
 
-Null of every test: the exact law, by Kolmogorov-Smirnov; fixed seeds and a false-alarm rate of 1e-5
-each.
+Null of every test: the draws follow the exact law. Kolmogorov-Smirnov tests with fixed seeds, each
+with a false-alarm rate of 1e-5.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.helpers.slow import slow
 
 FALSE_ALARM = 1e-5
 BELOW_ONE = math.nextafter(1.0, 0.0)
-"""A mode that an earlier session may have left."""
+"""A mode that may remain from an earlier session."""
 
 # ------------------------------------------------------------------------------------------- PBM-TS
 
@@ -45,7 +45,7 @@ EDGES = {  # Σ S_l, N_l - S_l, κ_l
 def log_posterior(
     theta: NDArray, clicks: ArrayLike, displays: ArrayLike, kappa: ArrayLike
 ) -> NDArray:
-    """log of θ^S Π (1 - κ_l θ)^(N_l - S_l), up to a constant."""
+    """The log of θ^S Π (1 - κ_l θ)^(N_l - S_l), up to a constant."""
     result = np.zeros_like(theta)
     with np.errstate(divide="ignore"):
         for s, n, w in zip(clicks, displays, kappa, strict=True):
@@ -56,8 +56,8 @@ def log_posterior(
 
 
 def posterior_cdf(clicks: ArrayLike, displays: ArrayLike, kappa: ArrayLike) -> Any:
-    """The posterior's distribution function, integrated on a grid that is refined where the mass
-    is.
+    """The posterior's distribution function, integrated on a grid that is finer where the
+    mass is.
     """
     low, high = 0.0, 1.0
     for _ in range(6):
@@ -79,7 +79,9 @@ def draw_posteriors(state, item, rng, draws):
 
 @pytest.mark.parametrize("name", EDGES)
 def test_pbmts_draws_from_the_exact_posterior(name):
-    """20,000 draws against the integrated density, where the last mode was next to 1."""
+    """20,000 draws against the integrated density, after a session in which the mode was close to
+    1.
+    """
     clicks, misses, kappa = EDGES[name]
     agent = PBMTS(len(kappa), len(kappa), examination=kappa, seed=1)
     state = agent.state
@@ -96,8 +98,8 @@ def test_pbmts_draws_from_the_exact_posterior(name):
 @pytest.mark.parametrize("ridge", [1e-6, *slow(1.0), 1e6])
 @pytest.mark.parametrize(("samples", "clicked"), [(0, 0), (1, 0), (1, 1), (10**7, 0), (10**7, 1)])
 def test_linear_ts_draws_from_the_posterior_at_the_edges(ridge, samples, clicked):
-    """One candidate seen in all samples: 5000 draws along it and across it are independent normals
-    of the right widths.
+    """One candidate was seen in all samples. 5000 draws of θ, along the candidate's features and
+    orthogonal to them, are independent normals with the right standard deviations.
     """
     d, x = 3, np.array([0.6, 0.0, 0.8])
     agent = LinearTS(2, 1, n_features=d, alpha=0.5, ridge=ridge, seed=7)

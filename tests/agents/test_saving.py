@@ -1,4 +1,4 @@
-"""Saved agents: arguments of NumPy, and files that cannot be loaded."""
+"""Tests of saved agents: NumPy arguments, and files that cannot be loaded."""
 
 from __future__ import annotations
 

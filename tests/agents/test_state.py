@@ -1,4 +1,4 @@
-"""First states: what fields declare, and what agents add."""
+"""Tests of initial states: what the fields declare, and what agents add."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents that see the state of stateful users, against slow references."""
+"""Tests of agents that see the state of stateful users, against slow references."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.reference_agents import upper_bound
 
 
 def plan_slowly(seen, t, mean_sessions, rewards, bonus, n_positions):
-    """Optimistic value iteration from the sessions seen, written from the docstring."""
+    """Optimistic value iteration on the sessions seen so far, written from the docstring."""
     n_states, n_items = rewards.shape
     level = math.log(t) + 3 * math.log(max(math.log(max(t, 1)), 1e-300)) if t > 2 else None
     examined, clicks = np.zeros((n_states, n_items)), np.zeros((n_states, n_items))
@@ -54,7 +54,9 @@ def plan_slowly(seen, t, mean_sessions, rewards, bonus, n_positions):
 
 @pytest.mark.parametrize("bonus", [0.1, *slow(0.5)])
 def test_the_planner_hopes_what_its_docstring_says(bonus):
-    """After 3,000 sessions: V of a plan made then, to the tolerance of value iteration."""
+    """After 3,000 sessions, V equals the value of a plan made at that moment, up to the tolerance
+    of value iteration.
+    """
     env = ClickEnv(
         load_instance("clickbait:n_items=6,n_positions=2,n_states=3,mean_sessions=8").model(
             "CascadeMDP"

@@ -1,4 +1,4 @@
-"""UniRank: the partition that leads, the parts that are merged, and the further item."""
+"""Tests of UniRank: the leading partition, the merged parts, and the further item."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.uncompiled
 
 
 def told(agent, reference, sums, t=1000, led=100):
-    """Give an agent and a reference what was compared, of (i, j): (Σ c_i - c_j, n_ij); and let
+    """Give an agent and a reference the same comparisons, (i, j): (Σ c_i - c_j, n_ij), and let
     every leader have led.
     """
     state = agent.state
@@ -41,7 +41,7 @@ def told(agent, reference, sums, t=1000, led=100):
 
 @given(st.integers(1, 7), st.integers(0, 2**32 - 1), st.integers(1, 10**6))
 def test_partition_and_exploration(n_items, seed, t):
-    """Of any numbers of comparisons, circles among them."""
+    """The results agree for any comparison counts, including cyclic preferences."""
     rng = np.random.default_rng(seed)
     n_positions = int(rng.integers(1, n_items + 1))
     horizon = [None, 10, 10**6][rng.integers(3)]

@@ -1,4 +1,4 @@
-"""The scorecard: its tasks, its scores, its board."""
+"""Tests of the scorecard: its tasks, scores and board."""
 
 import inspect
 import re
@@ -45,7 +45,7 @@ def test_tasks_are_few_and_share_no_seed():
 
 @pytest.fixture
 def abilities():
-    """The abilities, which are put back in their order after the test."""
+    """The kinds of task, which are restored after the test."""
     shipped = dict(ABILITIES)
     yield ABILITIES
     ABILITIES.clear()
@@ -53,10 +53,11 @@ def abilities():
 
 
 def test_item_ids_tell_nothing():
-    """Two agents that always show the first ids, and the last, lose as much as each other.
+    """An agent that always shows the first ids and one that always shows the last ids lose equally
+    many clicks.
 
-    Null: ids are in random order, so that the relative difference of the two losses is symmetric
-    about 0. Student's t test over the tasks without features or states; false-alarm rate 1 %.
+    Null: ids are in random order, so the relative difference of the two losses is symmetric about
+    0. Student's t test over the tasks without features or states, with a false-alarm rate of 1 %.
     """
     differences = []
     for task in all_tasks():
@@ -74,7 +75,7 @@ def test_item_ids_tell_nothing():
 
 
 class Plain(Agent):
-    """Shows the items in the order of their mean clicks, with ties in random order."""
+    """An agent that shows the items in order of their mean clicks, with ties in random order."""
 
     def __init__(self, n_items, n_positions, seed=None):
         self.n_items, self.n_positions = n_items, n_positions
@@ -125,7 +126,7 @@ def test_finished_tasks_are_kept_and_no_name_matters(tmp_path, monkeypatch):
 
 
 def test_loss_is_the_measure_of_the_task(tmp_path):
-    """Of bad lists in this one, and not of clicks."""
+    """The loss of this task is measured in bad lists, not in clicks."""
     task = next(task for task in all_tasks() if task.measure == "violations")
     table = play_tasks("Random", [task._replace(horizon=100)], 2, tmp_path, n_jobs=1)
     assert 0 < table["loss"].max() <= 100
@@ -133,8 +134,8 @@ def test_loss_is_the_measure_of_the_task(tmp_path):
 
 
 def test_examination_is_the_mean_over_random_lists():
-    """Of two items the first one stops all users: half of the lists lead to the second position.
-    Of users who change it is that of the first ones.
+    """The first of two items ends every user's search, so the second position is examined in half
+    of the lists. If users change, the examination is that of the first users.
     """
     first, second = CascadeModel([1.0, 0.0], 2), CascadeModel([0.0, 0.0], 2)
     for env in (
@@ -175,7 +176,7 @@ def made_tasks(n, users=None):
 
 
 def test_interquartile_mean_over_tasks():
-    """Of eight tasks the four in the middle; a task that was not played counts 0."""
+    """The mean over the middle four of eight tasks. A task that was not played counts 0."""
     tasks = made_tasks(8)
     scores = {f"t{i}": np.array([i**2 / 100, i**2 / 100 + 0.2]) for i in range(1, 8)}
     summary = summarize(scores, tasks)
@@ -187,9 +188,9 @@ def test_interquartile_mean_over_tasks():
 
 
 def test_bootstrap_draws_users_with_all_their_tasks():
-    """If the tasks are of two users, good and bad, half of all replicates have a single user, so
-    that the interval is from 0 to 1; with as many users as tasks it is narrower. The order of the
-    ids makes no other users.
+    """If all tasks belong to two users, one good and one bad, half of all replicates draw the same
+    user twice, so the interval extends from 0 to 1. With as many users as tasks, the interval is
+    narrower. A different order of ids does not make a different user.
     """
     scores = {f"t{i}": np.full(3, float(i % 2)) for i in range(32)}
     two = [f"yandex-{(9, 990)[i % 2]}:shuffle={i}" for i in range(32)]
@@ -206,8 +207,8 @@ def test_an_agent_with_fewer_than_half_of_the_tasks_has_no_score():
 
 
 def test_bootstrap_draws_the_runs_of_each_task_anew():
-    """Of three runs with one good, P(all three drawn are good) is 1 / 27, more than 2.5 %. Two
-    tasks of one user, whose runs are opposite, have a mean of 0 and one of 1.
+    """If one of three runs is good, P(all three drawn runs are good) is 1 / 27, more than 2.5 %.
+    Two tasks of one user whose runs are opposite have one replicate mean of 0 and one of 1.
     """
     [task] = made_tasks(1)
     assert summarize({"t0": np.array([0.0, 0.0, 1.0])}, [task]).high == 1
@@ -238,7 +239,7 @@ def runs_of(names, n_runs, loss):
 
 @pytest.fixture
 def small(monkeypatch, tmp_path):
-    """A board of two agents, whose anchors are the same in every task."""
+    """A board of two agents, with the same anchors in every task."""
     rows = [(task.name, 1000.0, 10.0, "TopRank") for task in all_tasks()]
     table = polars.DataFrame(rows, ["task", "random", "best", "agent"], orient="row")
     write_results(tmp_path / "anchors.parquet", table, {})
@@ -272,7 +273,7 @@ def test_the_best_and_the_worst_ability_of_an_agent():
 
 @pytest.mark.parametrize("played", [["standard", "early sessions"], ["features"]])
 def test_sessions_are_timed_in_the_first_ability_that_was_played(played):
-    """In the mean over its tasks, whatever their horizons."""
+    """The time per session is the mean over the tasks of that kind, whatever their horizons."""
     times = {played[0]: 1e-6}
     rows = [
         (task.name, 0, 10.0, times.get(task.ability, 5e-6) * task.horizon)
@@ -285,8 +286,8 @@ def test_sessions_are_timed_in_the_first_ability_that_was_played(played):
 
 @pytest.mark.usefixtures("undrawn")
 def test_bench_command(small, printed, tmp_path, monkeypatch, abilities):
-    """An agent of one's own, in plain Python, from a module in the working folder, which adds an
-    ability as well, beside the best agent of other people.
+    """The user's agent is in plain Python, in a module in the working folder that also adds a kind
+    of task. It is compared with the best published agent.
     """
     save_line(small, "MixTS", "", runs_of([task.name for task in all_tasks()], 1, 1.0), {})
     source = [
@@ -322,7 +323,7 @@ def test_a_table_of_something_else_holds_no_results(tmp_path):
 
 
 def test_shipped_runs_are_played_again():
-    """A sample, digit by digit."""
+    """A sample of the shipped runs is reproduced digit by digit."""
     assert replay(DATA / "TopRank.parquet", n_tasks=1) == []
 
 

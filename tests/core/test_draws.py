@@ -1,4 +1,4 @@
-"""Environments draw from the generator that they are given."""
+"""Tests that environments draw from the generator that they are given."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BIT_GENERATORS = (np.random.PCG64, np.random.MT19937, np.random.Philox, np.rando
 
 @pytest.mark.parametrize("bits", BIT_GENERATORS)
 def test_environment_draws_from_the_generator_that_is_set(bits):
-    """Also after copies and after a refused list, for which nothing is drawn."""
+    """This also holds after copies, and after an invalid list, for which nothing is drawn."""
     model = CascadeModel([0.5, 0.4, 0.3], 2)
     env, uniforms = ClickEnv(model), np.random.Generator(bits(3)).random((20, 2))
     env.reset(seed=0)

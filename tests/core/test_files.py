@@ -1,5 +1,5 @@
-"""Files are written atomically, the first error is the one that is reported, and damaged files are
-refused.
+"""Tests that files are written atomically, that the first error is the one reported, and that
+damaged files are rejected.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def files_of(folder):
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 def test_failure_leaves_the_old_file(tmp_path, monkeypatch, error):
-    """No draft is left."""
+    """A failed write leaves no temporary file behind."""
     file = tmp_path / "a.txt"
     file.write_text("before")
 
@@ -35,7 +35,7 @@ def test_failure_leaves_the_old_file(tmp_path, monkeypatch, error):
 
 
 def test_threads_write_one_file(tmp_path):
-    """No write fails, and a reader finds one of the contents as a whole."""
+    """No write fails, and a reader always finds the complete content of one of the writers."""
     file, contents = tmp_path / "a.txt", [letter * 5000 for letter in "abcd"]
     write_whole(file, contents[0])
     with ThreadPoolExecutor(4) as pool:

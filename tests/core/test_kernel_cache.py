@@ -1,4 +1,4 @@
-"""The cache of kernels keeps its promises, and an error in a kernel names the line."""
+"""Tests of the kernel cache, and that an error in a kernel names its line."""
 
 import importlib
 import itertools
@@ -81,14 +81,14 @@ FILES = {
             return entry(bound(scaled))(Outer(State(np.ones(4), np.zeros(4))), 4)
     """,
 }
-"""Modules of a user: a kernel that reaches others through a closure and through other files."""
+"""A user's modules: a kernel that calls others through a closure and through other files."""
 RULES = "package_of_it/rules"
 
 
 @pytest.fixture
 def play(tmp_path, monkeypatch):
-    """Write the modules, with edits, and import them anew; the result, and how many functions were
-    compiled for it.
+    """Write the modules, with edits, and import them anew; return the result, and how many
+    functions were compiled for it.
     """
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(numba.config, "CACHE_DIR", "")
@@ -142,8 +142,9 @@ ELSEWHERE = {
 
 
 def test_edits(play, monkeypatch):
-    """An edit of anything that a kernel reaches is seen, what was compiled before is found again,
-    and an edit elsewhere compiles nothing; `NUMBA_BOUNDSCHECK=1` compiles anew.
+    """An edit to anything that a kernel calls triggers compilation, undoing the edit finds the old
+    version again, and an edit elsewhere compiles nothing. `NUMBA_BOUNDSCHECK=1` compiles
+    separately.
     """
     assert play() == (12.0, 1)
     for name, (*edit, result) in EDITS.items():
@@ -155,7 +156,7 @@ def test_edits(play, monkeypatch):
 
 
 def test_folder_that_cannot_be_written(play, tmp_path):
-    """Kernels are compiled all the same, and one warning says what it costs."""
+    """Kernels still compile, and one warning tells what the missing cache costs."""
     (tmp_path / "cache").write_text("a file")
     with pytest.warns(UserWarning, match="not kept on disk"):
         assert play() == (12.0, 0)
@@ -187,8 +188,8 @@ def has_a_function_within(x):
     [(calls_numba, 2.0), (reads_a_module, 1.95), (has_a_function_within, 2.0)],
 )
 def test_code_of_unknown_content_is_not_kept(monkeypatch, tmp_path, function, result):
-    """It calls a function of numba alone, reads an attribute of a module that is no library, or has
-    a function within it.
+    """The kernel calls a function that only numba knows, reads an attribute of a module outside any
+    library, or defines a function within itself.
     """
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(numba.config, "CACHE_DIR", "")
@@ -214,7 +215,9 @@ print(len(compiled.buffer))
 
 
 def test_second_process_compiles_nothing():
-    """Steps, vectors, spaces and runs of all kinds of environments find their kernels on disk."""
+    """Steps, vector environments, spaces and runs of all kinds of environments load their kernels
+    from disk.
+    """
     first, second = (output(sys.executable, "-c", STEPS_OF_ALL_KINDS) for _ in range(2))
     assert first
     assert second == "0\n"
@@ -266,7 +269,7 @@ ERRORS = [
     (misspells, r"line \d+ of \S+, 'return halve\(x\).name': Unknown attribute 'name'"),
     (calls, r"line \d+ of \S+, 'array = np.zeros\(3\)': it makes an array"),
 ]
-"""A kernel, and what is said of it."""
+"""A kernel, and the error message it causes."""
 
 
 @pytest.mark.parametrize(("function", "message"), ERRORS)
@@ -285,7 +288,9 @@ def adds(total, rng):
 
 
 def test_time_without_compilation(monkeypatch):
-    """That of each kernel is left out; here every look at the time takes a second."""
+    """The compilation time of every kernel is subtracted. In this test, every reading of the clock
+    takes one second.
+    """
     ticks = map(float, itertools.count())
     monkeypatch.setattr("time.perf_counter", lambda: next(ticks))
     left_out = []
@@ -301,8 +306,8 @@ def test_time_without_compilation(monkeypatch):
 
 
 def test_repeated_calls():
-    """They see the content of arrays and other arguments, go on after an error, and keep no
-    arguments but the last ones.
+    """Repeated calls compare the content of arrays and other arguments, continue after an error,
+    and store only the last arguments.
     """
     calls, uniforms = Repeated(), np.random.default_rng(0).random(4)
     rng, one, other = np.random.default_rng(0), np.zeros(1), np.ones(1)
@@ -324,7 +329,9 @@ def sees(x):
 
 
 def test_kernels_run_uncompiled():
-    """Compiled, they return another object of the same value; entries, too, that were compiled."""
+    """The uncompiled kernels return the same values as the compiled ones, though in other objects;
+    this includes entry points that were compiled before.
+    """
     calls, x = Repeated(), np.float64(1.0)
     for _ in range(2):
         with uncompiled():
