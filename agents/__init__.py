@@ -1,4 +1,4 @@
-"""The interface of agents, and the published algorithms; click models are in `clickgym.envs`."""
+"""The interface of agents, and the published algorithms. Click models are in `clickgym.envs`."""
 
 from importlib import import_module
 from importlib.util import find_spec
@@ -32,7 +32,9 @@ _OF_TORCH = {
     "RegretCallback": "regret_callback",
     "vec_env": "vec_env",
 }
-"""Names that are imported at their first use, because they import torch, and their modules."""
+"""Names whose modules import torch, with these modules; they are imported when a name is first
+used.
+"""
 
 if find_spec("stable_baselines3"):  # otherwise a star import would fail
     __all__ += _OF_TORCH

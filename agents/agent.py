@@ -1,4 +1,6 @@
-"""`Agent`, the interface of agents, and `BaseAgent`, what the runner asks agents of all kinds."""
+"""`Agent`, the interface of agents, and `BaseAgent`, which tells the runner what it must know about
+agents of any kind.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ class UnsuitedError(ValueError):
 
     Args:
         name: the agent.
-        reason: the rest of the sentence, "cannot ..." or another verb.
+        reason: the rest of the sentence that begins with the name, such as "cannot ...".
     """
 
     def __init__(self, name: str, reason: str) -> None:
@@ -32,8 +34,8 @@ class UnsuitedError(ValueError):
 
     @classmethod
     def of_all(cls, errors: Mapping[str, UnsuitedError]) -> UnsuitedError:
-        """Return one error for several agents by label, in which agents with the same reason stand
-        together.
+        """Combine the errors of several agents, given by label, into one error. Agents with the
+        same reason are named together.
         """
         names: dict[str, list[str]] = {}
         for label, error in errors.items():
@@ -73,7 +75,7 @@ class EnvTraits(NamedTuple):
 
 class BaseAgent:
     """Base class of agents of all kinds: `Agent`, which ranks session by session, and `Learner`,
-    which steps parallel streams. They answer what the runner must know before the first session.
+    which steps parallel streams. Both tell the runner what it must know before the first session.
     """
 
     observes: ClassVar[tuple[str, ...]] = ()
@@ -111,8 +113,8 @@ class BaseAgent:
             wanted: ``"auto"``, ``"compiled"`` or ``"python"``.
 
         Raises:
-            UnsuitedError: no engine can.
-            ValueError: the wanted one cannot.
+            UnsuitedError: no engine can run the agent in this environment.
+            ValueError: the requested engine cannot run the agent in this environment.
         """
         raise NotImplementedError
 
@@ -122,11 +124,11 @@ class Agent(BaseAgent, ABC):
 
     Write a constructor ``(n_items, n_positions, *, ..., seed=None)`` and the methods `rank` and
     `update`, in plain Python. The class then works in `clickgym.run`, in `clickgym.sweep` and as
-    ``clickgym run --agents module:Class``. It sees only the arguments of these methods: never the
-    click model, the best list or ``info``.
+    ``clickgym run --agents module:Class``. An agent sees only the arguments of these methods, never
+    the click model, the best list or ``info``.
 
-    If users come back, and one day leave for good, an agent that remembers users also has the
-    method `leave`.
+    If users come back for several sessions and then leave for good, an agent that remembers users
+    also needs the method `leave`.
 
     Example:
         >>> class Rotate(Agent):

@@ -229,7 +229,8 @@ class EpsilonGreedy(CompiledAgent):
         With probability ε it shows a uniformly random list instead, which lets a good item with few
         early clicks recover. This exploration never stops, and therefore its regret grows linearly,
         by about ε times the regret of random lists. Users look less often at low positions, but
-        each display counts the same, which confuses low attraction with a low position.
+        every display counts the same, so EpsilonGreedy cannot tell an unattractive item from an
+        item at a low position.
 
     Algorithm:
         ::
@@ -259,8 +260,8 @@ class EpsilonGreedy(CompiledAgent):
 
     ⚠ Ties are broken uniformly at random.
 
-    Source: a baseline; Sutton, Barto, *Reinforcement learning: an introduction*, MIT Press 2018,
-        section 2.2, for each item.
+    Source: a baseline: the ε-greedy method of Sutton, Barto, *Reinforcement learning: an
+        introduction*, MIT Press 2018, section 2.2, applied to each item.
 
     Example:
         >>> agent = EpsilonGreedy(4, 2, epsilon=0.0, seed=1)

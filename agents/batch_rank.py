@@ -70,8 +70,8 @@ def display_batch(state, rng, b, ranking):
 
 @kernel
 def take_turns(state, b):
-    """Count a display of the batch: move the pending items that were shown, at the front of
-    ``items``, behind the other pending items.
+    """Count a display of the batch: move the pending items that were shown from the front of
+    ``items`` to behind the other pending items.
     """
     first, pending = state.first[b], state.pending[b]
     counted = min(state.first[b + 1] - first, pending)
@@ -86,8 +86,8 @@ def take_turns(state, b):
 
 @kernel
 def collect_clicks(state, b, ranking, clicks, n):
-    """Algorithm 3: count the first n displays of each item, without fillers; return whether all
-    items have n displays.
+    """Algorithm 3: count the first n displays of each item, except displays as a filler; return
+    whether all items have n displays.
     """
     complete = False
     for k in range(state.first[b], state.first[b + 1]):
@@ -115,8 +115,8 @@ def restart(state, b, stage):
 
 @kernel
 def update_batch(state, b, n):
-    """Algorithm 4: after n observations of each item split the batch, or eliminate items and start
-    the next stage.
+    """Algorithm 4: after n observations of each item, either split the batch, or eliminate items
+    and start the next stage.
     """
     first, size = state.first[b], state.size[b]
     length = state.first[b + 1] - first

@@ -81,8 +81,8 @@ def rank(state, rng, ranking):
 
 @kernel
 def learn(state, i, j, difference):
-    """Count a session in which exactly one of i and j was clicked: i if ``difference`` is 1, j if
-    it is -1.
+    """Count a session in which exactly one of i and j was clicked: ``difference`` is 1 for a click
+    on i, and -1 for a click on j.
     """
     state.s[i, j] += difference
     state.s[j, i] -= difference
@@ -113,7 +113,7 @@ def update(state, ranking, clicks):
 
 
 def check_initial(initial: ArrayLike, n_items: int, n_positions: int) -> NDArray[np.int64]:
-    """Return the checked production list, of K or of all L items."""
+    """Check and return the production list, of K or of all L items."""
     check_positions(n_positions, check_count("n_items", n_items))
     shape = as_array("initial", initial).shape
     length = n_positions if shape == (n_positions,) else n_items
@@ -128,12 +128,13 @@ class BubbleRank(CompiledAgent):
         BubbleRank is for systems that have a production ranking and must, with high probability,
         never show users a much worse list while it learns. It needs this ranking as its first base
         list (argument `initial`), because without one it starts from a random list, which is not
-        safe. In each session it exchanges every second pair of neighbours, each with probability
-        1/2, and if K < L the last item with one from below. Both neighbours of a pair get both
-        positions equally often, and it counts n, the sessions in which exactly one of them was
-        clicked. Once the difference s of their clicks is large enough for n, the pair is decided,
-        and the better item moves up in the base list. An item rises only one position at a time, so
-        the regret is high if the production ranking is bad.
+        safe. In each session it takes every second pair of neighbours and exchanges each pair with
+        probability 1/2; if K < L, it may also exchange the last item with an item from below the
+        list. Both neighbours of a pair get both positions equally often, and it counts n, the
+        sessions in which exactly one of them was clicked. Once the difference s of their clicks is
+        large enough for n, the pair is decided, and the better item moves up in the base list. An
+        item rises only one position at a time, so the regret is high if the production ranking is
+        bad.
 
     Algorithm:
         ::

@@ -25,7 +25,7 @@ from .shared_kernels import (
 
 
 class CascadeAgent(CompiledAgent):
-    """Base class of the cascade agents: the argument ``feedback`` says which positions count as
+    """Base class of the cascade agents, whose argument ``feedback`` says which positions count as
     examined.
     """
 

@@ -88,15 +88,15 @@ class CascadeDUCB(CascadeAgent):
     who change.
 
     Idea:
-        CascadeDUCB is made for users of the cascade model (scan from the top, click one item,
-        leave) who change abruptly and without notice. It keeps the examinations N and the clicks X
-        of each item, and multiplies all of them by γ < 1 in every session. It shows the K items
-        with the largest sum of the discounted mean X / N and a bonus. The bonus of an item grows
-        while the item is not examined, so the agent tries every item again and notices changes. The
-        memory of about 1 / (1 - γ) sessions is a compromise: a longer one follows changes slowly, a
-        shorter one gives rough estimates. Exploration never stops, so with its default ε it loses
-        much more than `CascadeKLUCB` if users do not change. Items at positions that users skip
-        count as not attractive.
+        CascadeDUCB is made for users who follow the cascade model (they scan from the top, click
+        one item and leave) but change abruptly and without notice. It keeps the examinations N and
+        the clicks X of each item, and multiplies all of them by γ < 1 in every session. It shows
+        the K items with the largest sum of the discounted mean X / N and a bonus. The bonus of an
+        item grows while the item is not examined, so the agent tries every item again and notices
+        changes. The memory of about 1 / (1 - γ) sessions is a compromise: a longer one follows
+        changes slowly, a shorter one gives rough estimates. Exploration never stops, so with its
+        default ε it loses much more than `CascadeKLUCB` if users do not change. Items at positions
+        that users skip count as not attractive.
 
     Algorithm:
         ::

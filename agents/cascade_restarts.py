@@ -5,11 +5,12 @@ maximum over s of
 
     s KL(m_{1:s}, m_{1:n}) + (n - s) KL(m_{s+1:n}, m_{1:n}).
 
-It is computed exactly, with a few operations per session. For fixed n and sum it is a convex
-function of the point ``(s, x_1 + .. + x_s)``, and therefore largest at a vertex of the convex hull
-of these points. The hull is updated: a new point removes the vertices that are no longer on it. The
-ratio is computed only if it may reach the threshold: one more observation raises it by at most the
-decrease of the log-likelihood of all n observations under their mean.
+This ratio is computed exactly, with a few operations per session. For fixed n and a fixed sum of
+the clicks, it is a convex function of the point ``(s, x_1 + .. + x_s)``, so it is largest at a
+vertex of the convex hull of these points. The hull is updated with each observation: a new point
+removes the vertices that are no longer on the hull. The ratio is computed only if it may reach the
+threshold: one more observation raises it by at most the decrease of the log-likelihood of all n
+observations under their mean.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class State(NamedTuple):
 
 @kernel
 def add_point(state, item, side, s, total):
-    """Add a point on the right of one part of an item's hull."""
+    """Add a point at the right end of one part (lower or upper) of an item's hull."""
     hull_s, hull_sum = state.hull_s[item, side], state.hull_sum[item, side]
     n = state.n_vertices[item, side]
     sign = 1 if side == 0 else -1
@@ -102,7 +103,7 @@ def statistic(state, item, n, total):
 
 @kernel
 def has_changed(state, item, n, total):
-    """Whether the observations of an item, with a new last one, show a change."""
+    """Whether an item's observations, including a new last one, show a change."""
     for side in range(2):
         if n == 1:
             add_point(state, item, side, 0, 0)
@@ -120,8 +121,8 @@ def has_changed(state, item, n, total):
 
 @kernel
 def must_restart(state, ranking, clicks):
-    """Add the observations of a session to the tests, after the update of the index; return whether
-    some item changed.
+    """Add the observations of a session to the tests, after the indices were updated; return
+    whether some item changed.
     """
     changed = False
     for k in range(examined_positions(clicks, state.feedback)):
@@ -144,9 +145,7 @@ def restart(state):
 
 @kernel
 def force(state, ranking):
-    """In the first L sessions of each period, put one item at the top of the list, each item
-    once.
-    """
+    """In each of the first L sessions of a period, put a different item at the top of the list."""
     if state.period == 0:
         return
     turn = state.t[0] % state.period
@@ -191,7 +190,8 @@ class GLRCascadeKLUCB(CascadeAgent):
         for one item, the agent forgets the clicks on all items and learns again. To notice changes
         of items outside the list, it shows each item at the top once in ⌊L/p⌋ sessions, where p is
         the share of these forced sessions. It detects abrupt changes, such as the end of a bot
-        attack, but no slow changes or bots that never stop, and forced sessions always cost regret.
+        attack, but neither slow changes nor bots that never stop. The forced sessions always cost
+        regret.
 
     Algorithm:
         ::
@@ -250,8 +250,9 @@ class GLRCascadeKLUCB(CascadeAgent):
     Deviations from the paper:
         1. ⚠ Below a forced item the others follow by index, not at random, which would double the
            regret of these sessions.
-        2. ⚠ The items take their turns in an order drawn once, not by id.
-        3. ⚠ All items are tested once all observations of a session are added, and restart
+        2. ⚠ Items are forced to the top in an order that is drawn once, not in the order of their
+           ids.
+        3. ⚠ Items are tested only after all observations of a session are added. All items restart
            together, at most once a session.
         4. ⚠ Ties, items not examined yet, several clicks and the exploration term are treated as
            in `CascadeKLUCB`.

@@ -64,9 +64,9 @@ class CascadeUCBV(CascadeAgent):
         Bernstein's inequality: the term that shrinks with the root of N is in proportion to the
         empirical deviation sqrt(ŵ (1 - ŵ)), which is small where clicks are rare. The paper proves
         that its regret is minimax optimal up to logarithms, and that agents with bounds of
-        Hoeffding's kind, such as CascadeUCB1, are not. It loses where clicks are frequent: an item
-        without clicks has a wider interval than in CascadeUCB1 until N > 24 log t; and where users
-        skip positions, unexamined items count as not attractive.
+        Hoeffding's kind, such as CascadeUCB1, are not. It explores more than CascadeUCB1 where
+        clicks are frequent: the interval of an item without clicks is wider until N > 24 log t.
+        Where users skip positions, unexamined items count as not attractive.
 
     Algorithm:
         ::
@@ -107,8 +107,8 @@ class CascadeUCBV(CascadeAgent):
         1. ⚠ Ties, and items not examined yet (which rank first), are ordered uniformly at random,
            so there is no separate initialisation.
         2. ⚠ Several clicks are read as in `CascadeUCB1`.
-        3. ⚠ The bound is not cut at 1, as it is in that code, where all items are equal until N > 6
-           log t: 55 examinations at t = 10⁴.
+        3. ⚠ The bound is not capped at 1. The authors' code caps it, so all items stay tied until N
+           > 6 log t, which is 55 examinations at t = 10⁴.
 
     Example:
         >>> CascadeUCBV(4, 2, seed=0).rank(None).shape

@@ -54,8 +54,8 @@ class State(NamedTuple):
 
 @kernel
 def optimistic_value(moves, values, best, level, bonus):
-    """Return the optimistic expected value of the next state after an outcome: a share of the
-    weight goes to the best state.
+    """Return the optimistic expected value of the next state after an outcome: part of the
+    probability goes to the best state.
     """
     n, total = 0, 0.0
     for state in range(len(values)):
@@ -69,7 +69,9 @@ def optimistic_value(moves, values, best, level, bonus):
 
 @kernel
 def improve(state, s, best, level):
-    """Write the optimistically best list of a state, and return its value."""
+    """Write the list that is best under the optimistic estimates in a state, and return its
+    value.
+    """
     n_items = len(state.labels)
     for outcome in range(n_items + 1):
         earned = state.click_rewards[s, outcome] if outcome < n_items else 0.0
@@ -96,7 +98,7 @@ def improve(state, s, best, level):
 
 @kernel
 def plan(state, rng):
-    """Optimistic value iteration, which starts from the values of the previous plan."""
+    """Run optimistic value iteration, starting from the values of the previous plan."""
     n_states, n_items = state.upper.shape
     level = exploration(state.t[0], C)
     for i in range(n_items):
@@ -149,13 +151,13 @@ class CascadeVI(StateAgent):
     Idea:
         A list can do more than earn a click: it can move the user to a state in which later lists
         earn more, or less. For each state of the user, CascadeVI counts the clicks on each item and
-        the next states after each click or after no click. It
-        plans optimistically: attractions are upper confidence bounds, and a part of each transition
-        probability, larger with fewer observations, goes to the best state. Value iteration then
-        finds for each state the list, including its order, that earns most over all sessions of the
-        user, not only in this one. This optimism makes the agent try unknown items and transitions,
-        and fades as data arrive. It must observe the state, requires the mean number of sessions of
-        users and the click rewards, and with S states its S² (L + 1) transition counts fill slowly.
+        the next states after each click or after no click. It plans optimistically: attractions are
+        upper confidence bounds, and a part of each transition probability, larger with fewer
+        observations, goes to the best state. For each state, value iteration then finds the ordered
+        list that earns most over all sessions of the user, not only in the current one. This
+        optimism makes the agent try unknown items and transitions, and fades as data arrive. It
+        must observe the state, requires the mean number of sessions of users and the click rewards,
+        and with S states its S² (L + 1) transition counts fill slowly.
 
     Algorithm:
         ::
@@ -208,7 +210,8 @@ class CascadeVI(StateAgent):
            inequality. The optimism of transitions is a share of the weight, and not a bonus.
            All constants are ours: the level, ``bonus``, and a new plan after 1.01 times as many
            sessions.
-        2. ⚠ Exactly K items are shown. Users leave at random, so one plan holds for all sessions.
+        2. ⚠ Exactly K items are shown. Users leave with a fixed probability, so one plan is valid
+           for all sessions.
         3. ⚠ Ties are broken by a random order drawn for each plan.
 
     Example:

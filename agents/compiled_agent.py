@@ -27,8 +27,8 @@ from .agent import Agent, EnvTraits, Seed
 from .saving import load_agent, save_agent
 
 LARGEST_FEATURE = 1e6
-"""The largest value of a feature. Norms should be at most 1; in sums of squares with very large
-values, small values are lost to rounding.
+"""The largest value of a feature. Norms should be at most 1: if values are very large, their sums
+of squares lose small values to rounding.
 """
 
 
@@ -39,9 +39,9 @@ class CompiledAgent(Agent):
 
     - ``rank_kernel(state, rng, ranking)``, which writes the list into ``ranking``;
     - ``update_kernel(state, ranking, clicks)``, which learns from the clicks;
-    - ``state_type``, the named tuple of the state. Its fields declare their first values (see
-      `clickgym.core.state`); a field without a declaration starts with the hyper-parameter of its
-      name, or with what `first_values` returns for it;
+    - ``state_type``, the named tuple of the state. Its fields declare their initial values (see
+      `clickgym.core.state`); a field without a declaration starts with the hyper-parameter of the
+      same name, or with the value that `first_values` returns for it;
     - a constructor ``(n_items, n_positions, *, ..., seed=None)``, which checks the hyper-parameters
       and passes them by name to ``super().__init__(n_items, n_positions, seed, ...)``.
 
@@ -53,7 +53,7 @@ class CompiledAgent(Agent):
         state: the named tuple of arrays, which change in place, and constants.
         rng: the agent's own generator.
         hyperparameters: the hyper-parameters by name.
-        ranking: ``(K,)`` the last list until `update`; then its first entry is -1.
+        ranking: ``(K,)`` the list that `rank` returned last; after `update`, its first entry is -1.
     """
 
     paper: ClassVar[str]
@@ -66,15 +66,17 @@ class CompiledAgent(Agent):
     update_kernel: ClassVar[Callable[..., None]]
 
     kernels_suffice: ClassVar[bool] = True
-    """Whether the kernels do all that the agent does. A class that overrides `rank`, `update` or
-    `leave`, or `observed_arrays` without its own ``observes``, is played in Python, unless it also
-    sets ``kernels_suffice = True``.
+    """Whether the kernels do everything that the agent does. If a class overrides `rank`, `update`
+    or `leave`, or overrides `observed_arrays` without its own ``observes``, its agents run in
+    Python, unless the class also sets ``kernels_suffice = True``.
     """
 
     growing: ClassVar[frozenset[str]] = frozenset()
     """Names of the state arrays that grow: `make_room` replaces them by longer ones."""
     session: ClassVar[tuple[str, ...]] = ("ranking",)
-    """Names of the arrays of the current session, which are saved with those of the state."""
+    """Names of the arrays of the current session, which are saved together with the state's
+    arrays.
+    """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -105,8 +107,8 @@ class CompiledAgent(Agent):
         return {"L": self.n_items, "K": self.n_positions}
 
     def first_values(self) -> dict[str, Any]:
-        """Return the first values of fields that are neither hyper-parameters nor declared with
-        them.
+        """Return the initial values of fields that are not hyper-parameters and do not declare an
+        initial value.
         """
         return {}
 
@@ -121,7 +123,7 @@ class CompiledAgent(Agent):
         return state
 
     def make_room(self, n_sessions: int) -> None:
-        """Enlarge the arrays that grow before the next sessions: kernels allocate no memory.
+        """Enlarge the growing arrays before the next sessions, because kernels allocate no memory.
 
         Args:
             n_sessions: the largest number of sessions before the next call.
@@ -146,7 +148,7 @@ class CompiledAgent(Agent):
     # --------------------------------------------------------------------------------- the sessions
 
     def observed_arrays(self, observation: Any) -> tuple[NDArray[Any], ...]:
-        """Return the checked arrays of an observation that the kernels get."""
+        """Check the observation and return the arrays of it that the kernels read."""
         return ()
 
     def rank(self, observation: Any = None) -> NDArray[np.int64]:
@@ -174,12 +176,13 @@ class CompiledAgent(Agent):
 
         Args:
             observation: the observation that was passed to `rank` for this list.
-            ranking: ``(K,)`` the list that was shown, the last one of `rank`.
+            ranking: ``(K,)`` the list that was shown, which is the last list from `rank`.
             clicks: ``(K,)`` 0 or 1 for each position.
             reward: unused.
 
         Raises:
-            ValueError: bad clicks, or a list other than the last one. Then nothing is learned.
+            ValueError: bad clicks, or a list other than the last one. The agent then learns
+                nothing.
         """
         self._clicks[:] = check_clicks(clicks, self.n_positions)
         observed = self.observed_arrays(observation)
@@ -192,8 +195,8 @@ class CompiledAgent(Agent):
         self.ranking[0], self.has_played = -1, True
 
     def best(self) -> NDArray[np.int64]:
-        """Return the list that the agent would show without exploration, by its current estimates;
-        the agent does not change.
+        """Return the list that the agent would show without exploration, by its current estimates.
+        Calling this method does not change the agent.
 
         Returns:
             ``(K,)`` distinct item ids, the top of the list first. Items with equal estimates are in
@@ -238,7 +241,8 @@ class CompiledAgent(Agent):
 
     @classmethod
     def load(cls, path: str | Path | BinaryIO) -> Self:
-        """Read an agent of this class that `save` wrote; it continues exactly.
+        """Load an agent of this class from a file that `save` wrote. The agent continues exactly
+        where it was saved.
 
         Args:
             path: the file; or a binary file that is open for reading, such as
@@ -298,8 +302,8 @@ class ContextualAgent(CompiledAgent):
         return (self._features,)
 
     def best(self, features: ArrayLike) -> NDArray[np.int64]:  # type: ignore[override]
-        """Return the order of candidates by the current estimates, without exploration; the agent
-        does not change.
+        """Return the order of candidates by the current estimates, without exploration. Calling
+        this method does not change the agent.
 
         Args:
             features: ``(n, d)`` the features of any number of candidates.
@@ -360,12 +364,12 @@ class StateAgent(CompiledAgent):
 
 
 def rates(clicks: NDArray[Any], sessions: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the clicks per session, 0 without a session."""
+    """Return the clicks per session, or 0 before the first session."""
     return np.divide(clicks, sessions, out=np.zeros(sessions.shape), where=sessions > 0)
 
 
 def observed_value(agent: Agent, observation: Any, key: str) -> Any:
-    """Return an entry of an observation that an agent requires."""
+    """Return the entry of an observation that an agent requires."""
     if not isinstance(observation, Mapping) or key not in observation:
         name = type(agent).__name__
         raise ValueError(
@@ -375,7 +379,9 @@ def observed_value(agent: Agent, observation: Any, key: str) -> Any:
 
 
 def check_features(features: Any, shape: tuple[int | None, int | None]) -> NDArray[np.float64]:
-    """Return features as an array of a shape, with finite numbers that can be squared."""
+    """Return features as an array of the given shape, whose numbers are finite and small enough to
+    be squared.
+    """
     expected = f"a finite number from {-LARGEST_FEATURE:g} to {LARGEST_FEATURE:g}"
     return as_numbers(
         "features", features, shape, -LARGEST_FEATURE, LARGEST_FEATURE, expected=expected

@@ -1,17 +1,17 @@
 """⚠ A second implementation of `CascadeUCB1`, `CascadeKLUCB` and `DCMKLUCB` for `LARGE` items or
-more. Their own kernels compute an index for each item, which takes up to four times as long there,
-and a hundred times as long with ten thousand items.
+more. The agents' own kernels compute an index for each item. For `LARGE` items this takes up to
+four times as long as the kernels here, and for ten thousand items a hundred times as long.
 
-If you change the index, the feedback or the first counts of one of these agents, change them here,
-too. A subclass with its own kernels or first values, or with a hyper-parameter that `READ` does not
-name, keeps an index for each item.
+If you change the index, the feedback or the initial counts of one of these agents, make the same
+change here. A subclass with its own kernels or initial values, or with a hyper-parameter that
+`READ` does not name, keeps an index for each item.
 
-The index of an item depends on its clicks c, its examinations N, and the session alone, and in a
-large catalogue few pairs (N, c) occur: items of equal counts are one class, with one index. The
-items stand in `order` class by class, by N and then by c, so that an item whose counts have grown
-passes only the classes between its old and its new one. The law of the lists is that of the agent:
-the largest indices in decreasing order, ties uniformly at random, also between classes. Only the
-draws are others.
+The index of an item depends only on its clicks c, its examinations N and the session. A large
+catalogue has few different pairs (N, c), so all items with equal counts form one class and share
+one index. The items stand in `order` class by class, by N and then by c, so that an item whose
+counts have grown passes only the classes between its old and its new one. Lists have the same
+distribution as with the agent's own kernels: the largest indices in decreasing order, ties
+uniformly at random, also between classes. Only the individual draws differ.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .compiled_agent import CompiledAgent
 from .shared_kernels import choose_largest, examined_positions, exploration, kl_upper, sort_by_index
 
 LARGE = 1000
-"""The number of items from which classes pay: below it, an index for each item takes less time."""
+"""The number of items from which classes are faster than an index for each item."""
 READ = {"feedback", "c", "position_order"}
 """The hyper-parameters that the kernels here read."""
 
@@ -115,8 +115,8 @@ def class_at(state, place):
 
 @kernel
 def order_of_counts(state, item, other):
-    """Return which item has more examinations, or as many examinations and more clicks: -1 for
-    ``other``, 0 for neither, 1 for ``item``.
+    """Compare two items by their examinations, then by their clicks: return -1 if ``other`` has
+    more, 0 if they are equal, 1 if ``item`` has more.
     """
     more = state.examined[item] - state.examined[other]
     return np.sign(more if more != 0 else state.clicks[item] - state.clicks[other])
@@ -158,8 +158,9 @@ def update_classes(state, ranking, clicks):
 
 
 class IndexAgent(CompiledAgent):
-    """Base class of agents that keep classes of items from `LARGE` items on. A subclass with other
-    kernels, other first values or further hyper-parameters keeps an index for each item.
+    """Base class of agents that keep classes of items when there are `LARGE` items or more. A
+    subclass with other kernels, other initial values or further hyper-parameters keeps an index for
+    each item.
     """
 
     def _has_classes(self) -> bool:

@@ -14,7 +14,7 @@ from .compiled_agent import ContextualAgent
 from .shared_kernels import rank_by_draw
 
 NO_TEAM = -1
-"""The team of a candidate that both rankers put at the same place of the top."""
+"""The team of a candidate at the top that both rankers put at the same position."""
 
 
 class State(NamedTuple):
@@ -49,8 +49,8 @@ def is_among(item, ranking, n_shown):
 
 @kernel
 def draft(state, rng, ranking):
-    """Interleave both lists: below what they have in common at the top, each in turn chooses its
-    best candidate that is left, and a fair coin says who goes first in each round of two.
+    """Interleave both lists. Below their common first items, the lists take turns: each chooses its
+    best remaining candidate, and a fair coin decides which list goes first in each round of two.
     """
     orders, teams, k = state.orders, state.teams, 0
     while k < len(ranking) and orders[0, k] == orders[1, k]:
@@ -100,8 +100,9 @@ class DBGD(ContextualAgent):
         draws a direction at random, and makes a challenger by a step of the weights in this
         direction. The user sees both rankings interleaved. If the challenger's candidates get more
         clicks, the weights move a little in its direction; on average this follows the gradient of
-        the probability to win. It needs no click model, but most random directions tell little
-        where features are many, so it learns slowly. It is the baseline of online learning to rank.
+        the probability to win. It needs no click model. It learns slowly, because with many
+        features most random directions carry little information. It is the baseline of online
+        learning to rank.
 
     Algorithm:
         ::
@@ -140,8 +141,8 @@ class DBGD(ContextualAgent):
            quality?*, CIKM 2008), usual in later experiments. Clicks on what both lists have in
            common at the top count for neither, and a tie changes nothing.
         2. The weights are not projected to a bounded set.
-        3. ⚠ δ = 1 and γ = 0.01 are usual in later experiments. Candidates of equal score are in
-           random order, in each list anew.
+        3. ⚠ δ = 1 and γ = 0.01 are usual in later experiments. Candidates with equal scores are in
+           random order, drawn anew for each list.
 
     Example:
         >>> features = [[0.1], [0.2], [0.3], [0.4], [0.5]]

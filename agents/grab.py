@@ -77,7 +77,9 @@ def measure_margin(state):
 
 @kernel
 def choose_leader(state, rng):
-    """Write the list with the largest sum of means; a random order of the items breaks ties."""
+    """Write the list with the largest sum of means; ties are broken by a random order of the
+    items.
+    """
     if state.leader[0] >= 0:
         measure_margin(state)
         if state.ahead[0] > ROUNDING:
@@ -170,7 +172,9 @@ def add_neighbours(state, rng, level):
 
 @kernel
 def choose_change(state, rng, n):
-    """Return the neighbour of the largest sum of indices, or -1 for the leader; ties at random."""
+    """Return the neighbour with the largest sum of indices, or -1 if the leader has the largest;
+    ties are broken at random.
+    """
     largest = 0.0
     for i in range(n):
         largest = max(largest, state.gain[i])
@@ -214,7 +218,7 @@ def update(state, ranking, clicks):
 
 
 class GRAB(LeaderAgent):
-    """GRAB: show the list with the largest estimated clicks, or one of its neighbours if its
+    """GRAB: show the list with the largest estimated clicks, or a neighbour of this list whose
     indices are larger.
 
     Idea:

@@ -41,8 +41,8 @@ STEP = 1e-5
 / 8.
 """
 CLOSE = 1e-10
-"""Indices that differ by more than this, several times the error of both, have the order of the
-definition.
+"""Indices that differ by more than this value, several times the error of both, are certainly in
+the order of the definition.
 """
 
 
@@ -91,12 +91,12 @@ def refine_index(state, item, bound):
 @kernel
 def solve_close(state, bound, count):
     """Compute the indices again in runs of close indices that begin among the first ``count``
-    items; once for equal counts.
+    items, once for each pair of counts.
     """
     is_solved = False  # whether the index of the previous item is computed again
     for k in range(1, len(state.order)):
         above, item = state.order[k - 1], state.order[k]
-        is_seen = state.indices[item] < np.inf  # else all above are infinite, too
+        is_seen = state.indices[item] < np.inf  # otherwise all indices above are infinite, too
         if is_seen and state.indices[above] - state.indices[item] >= CLOSE:
             if k >= count:
                 break
@@ -184,8 +184,8 @@ class CascadeKLUCB(IndexAgent, CascadeAgent):
         n_items: L.
         n_positions: K.
         feedback: as in `CascadeUCB1`.
-        c: ≥ 0, the constant of the level. The paper has 3; 0 gives log t, as in the code with which
-            the BatchRank paper compares.
+        c: ≥ 0, the constant of the level. The paper uses 3. With 0 the level is log t, as in the
+            code that the BatchRank paper compares with.
         seed: seeds the agent's own generator.
 
     Raises:
@@ -249,9 +249,9 @@ class DCMKLUCB(IndexAgent):
         ends the session. The item of the k-th largest index takes the position of the k-th largest
         termination probability, of which only the order must be known. If this order is from top to
         bottom, as for the real queries of this package and in all click models but the DCM,
-        dcmKL-UCB shows the same lists as `CascadeKLUCB`. It loses observations below the last
-        click, its estimates are slightly biased because that position was always clicked, and under
-        other click models it fails like cascade agents.
+        dcmKL-UCB shows the same lists as `CascadeKLUCB`. It ignores the positions below the last
+        click, and its estimates are slightly biased because the last counted position was always
+        clicked. Under other click models it fails like the cascade agents.
 
     Algorithm:
         ::
@@ -274,9 +274,9 @@ class DCMKLUCB(IndexAgent):
     Args:
         n_items: L.
         n_positions: K.
-        position_order: ``(K,)`` positions, the one first at which a click most likely ends a
-            session; ``make_agent`` fills it in where users follow the DCM. By default they go from
-            top to bottom.
+        position_order: ``(K,)`` positions, starting with the position where a click most likely
+            ends the session; ``make_agent`` fills it in if users follow the DCM. By default,
+            positions go from top to bottom.
         c: as in `CascadeKLUCB`.
         seed: seeds the agent's own generator.
 
@@ -290,9 +290,9 @@ class DCMKLUCB(IndexAgent):
         1. ⚠ Ties, and items not observed yet (which rank first), are ordered uniformly at random.
         2. The exploration term is floored at 0 as a whole; at t = 1 it is 0.
         3. ⚠ Nothing is known at the start, as in `CascadeKLUCB`; the paper starts with N = 1.
-        4. ⚠ The paper's reward is whether the user leaves satisfied, ``reward="satisfaction"``. For
-           the number of clicks, the default of ``DCMRank-v0``, this order may lose to top to
-           bottom: a satisfied user does not click below.
+        4. ⚠ The paper's reward is whether the user leaves satisfied, ``reward="satisfaction"``. If
+           the reward is the number of clicks, as by default in ``DCMRank-v0``, this order may earn
+           less than the order from top to bottom, because a satisfied user does not click below.
         5. Many items with equal counts share an index, as in `CascadeUCB1`.
 
     Example:

@@ -16,7 +16,7 @@ FEW = 64
 
 @kernel
 def is_leader(state, number, leader):
-    """Whether the leader with a number consists of these integers."""
+    """Whether the leader with the given number consists of these integers."""
     for i in range(len(leader)):  # noqa: SIM110 (numba compiles no generators)
         if state.leaders[number, i] != leader[i]:
             return False
@@ -25,8 +25,8 @@ def is_leader(state, number, leader):
 
 @kernel
 def find_leader(state, leader):
-    """Return the number of a leader, ``(n,)`` integers; a new leader gets the next number. The
-    search begins with the latest.
+    """Return the number of a leader, which is given as ``(n,)`` integers; a new leader gets the
+    next number. The search starts with the latest leader.
     """
     number = state.n_leaders[0] - 1
     while number >= 0 and not is_leader(state, number, leader):

@@ -68,8 +68,8 @@ class LinearState(NamedTuple):
 
 @kernel
 def show_largest(index, order, rng, ranking):
-    """Write the candidates of largest index in decreasing order; each position shows a random one
-    of those within `TIE` of the best.
+    """Write the candidates with the largest indices, in decreasing order. Each position shows a
+    random one of the candidates within `TIE` of the best.
     """
     n_items = len(index)
     for a in range(n_items):

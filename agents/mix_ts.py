@@ -47,8 +47,8 @@ exchanged.
 GROWTH = 0.005
 """Parameters are fitted when t has grown by this share."""
 FEW = 20.0
-"""An item with more clicks is drawn as if it had up to twice as many, because Thompson sampling
-explores more than is needed. With fewer clicks, an item without luck would not come back.
+"""An item with more clicks than this is drawn as if it had up to twice as many, because Thompson
+sampling explores more than is needed. With fewer clicks, an unlucky item would never recover.
 """
 DOUBT = 0.5
 """The standard deviation of a drawn log c, relative to the posterior's."""
@@ -138,7 +138,9 @@ def update(state, ranking, clicks):
 
 @kernel
 def learn(state, h, ranking, clicks):
-    """Follow a user down the list under a model: judge the model by the clicks, and count them."""
+    """Follow a user down the list under a model: score the model by how likely the clicks are, and
+    count them.
+    """
     j, f, power, likelihood = 0, 1.0, 0.0, 1.0
     for k in range(len(ranking)):
         i = ranking[k]
@@ -185,7 +187,9 @@ def learn_go_on(state, h, i, click, p, examined, power):
 
 @kernel
 def has_changed(state, ranking, clicks):
-    """Whether the recent clicks on an item contradict all its clicks, under the leader."""
+    """Whether the recent clicks on an item, under the leading model, contradict all clicks on this
+    item.
+    """
     h, changed = state.leader[0], False
     for k in range(len(ranking)):
         i, examined = ranking[k], state.examined[h, k]
@@ -212,8 +216,8 @@ def close_window(state, i):
 
 @kernel
 def forget(state):
-    """Forget all clicks. The knowledge about users (c, g and the shares) stays until it is fitted
-    again.
+    """Forget all clicks. The knowledge about users (c, g and the shares of the models) is kept as a
+    start until it is fitted again.
     """
     state.t[:] = 0
     state.total[:] = 0.0
@@ -231,7 +235,7 @@ def forget(state):
 
 @kernel
 def fit(state, h):
-    """A Newton step for each c of a model, and for g."""
+    """Take a Newton step for each c of a model, and for g."""
     begin, end, n_items = state.first[h], state.first[h + 1], len(state.total)
     leads = h == state.leader[0]
     for i in range(n_items):
@@ -277,10 +281,10 @@ def likeliest(state, h, i):
 
 @kernel
 def fit_examination(state, h, x, prior):
-    """A Newton step for log c on the profile likelihood, in which attractions follow c.
+    """Take a Newton step for log c on the profile likelihood, in which attractions follow c.
 
-    With w clicks expected on an item in the context, the clicks tell of c, but for the share that
-    tells of the attraction: that of w among all clicks on the item.
+    With w clicks expected on an item in the context, the clicks carry information about c, except
+    for the share of w among all clicks on the item, which carries information about the attraction.
     """
     old = state.examination[x]
     score, information = state.clicks[x] + WEIGHT * (prior - old), WEIGHT * old
@@ -369,9 +373,9 @@ def draw(state, h, noise, rng):
 
 @kernel
 def arrange(state, h, n, noise, rng):
-    """Write into ``row`` the list with most expected clicks: the n items of largest attraction, in
-    order, then exchanges of two of them as long as clicks are gained. In the DBN and the DCM, whose
-    users may leave after a click, the next n items may enter, too.
+    """Write into ``row`` the list with most expected clicks: take the n items with the largest
+    attraction, in order, then exchange pairs of them as long as this gains clicks. In the DBN and
+    the DCM, whose users may leave after a click, the next n items may enter the list, too.
     """
     draw(state, h, noise, rng)
     row, m = state.row, min(2 * n if h >= DBN else n, len(state.total))
@@ -426,12 +430,12 @@ class MixTS(CompiledAgent):
         one, because the clicks on that list never contradict it. MixTS keeps four models: PBM and
         UBM, whose users look at positions, and DBN and DCM, whose users scan from the top and may
         leave after a click. All learn their parameters and the attractions of items from the same
-        clicks. In each session one is drawn by its share, which follows from how well it
-        predicted the clicks so far. Then its parameters and attractions are drawn around their
-        estimates, and the list with most expected clicks is shown. Rarely, two positions are
-        exchanged, because a list that never changes tells nothing about positions. If recent
-        clicks on an item contradict the older ones, users have changed, and all clicks are
-        forgotten.
+        clicks. In each session one model is drawn with a probability, its share, that follows from
+        how well the model predicted the clicks so far. Then its parameters and attractions are
+        drawn around their estimates, and the list with most expected clicks is shown. In a few
+        sessions two positions are exchanged, because a list that never changes carries no
+        information about positions. If recent clicks on an item contradict the older ones, users
+        have changed, and all clicks are forgotten.
 
     Algorithm:
         ::
@@ -518,9 +522,9 @@ class MixTS(CompiledAgent):
            they were clicked. After a change c, g, J and the shares stay as a start, and windows, t
            and with it b, exploration and the times of fits begin anew.
 
-    Limits: there is no bound of its regret. It detects changes of attraction only. Users who are a
-    mixture of kinds, or who trust positions, follow none of its models. It does not plan for users
-    whom clicks change.
+    Limits: no bound on the regret of MixTS is known. It detects only changes of attraction. Users
+        who are a mixture of kinds, or who trust positions, follow none of its models. It does not
+        plan for users whose state changes with their clicks.
 
     Memory: (L + K² / 2 + 5 K / 2 + 2) L numbers and little more: 9 MB with L = 1,000 and K = 10.
 

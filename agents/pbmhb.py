@@ -81,8 +81,8 @@ def log_likelihood_change(clicks, misses, x, y, others, log_miss, proposed):
 
 @kernel
 def is_accepted(rng, change, x, y, sigma):
-    """Whether Metropolis-Hastings accepts the step from x to y; the truncation at 0 and 1 differs
-    for x and y.
+    """Whether Metropolis-Hastings accepts the step from x to y, corrected for the truncation at 0
+    and 1, which differs between x and y.
     """
     chance = change + math.log(mass_within(x, sigma) / mass_within(y, sigma))
     return chance >= 0.0 or rng.random() < math.exp(chance)
@@ -154,14 +154,15 @@ class PBMHB(CompiledAgent):
     Idea:
         In the position-based model users click item i at position k with probability θ_i κ_k, the
         attraction of the item times the examination probability. PB-MHB (position-based,
-        Metropolis-Hastings bandit) requires neither, and learns both from the numbers of clicks and
-        skips of each item at each position. In each session a Markov chain (Metropolis-Hastings)
-        proposes a random new value for each parameter, and accepts or refuses it by the posterior
-        given all counts. It shows the item with the j-th largest θ at the position with the j-th
-        largest κ, and learns about an item from all positions. The chain starts at random values
-        and refuses most proposals when the counts are large. It forgets nothing, so it hardly
-        recovers from misleading first sessions, and its regret is high if the first position is not
-        the one examined most, unless ``fix_first=False``.
+        Metropolis-Hastings bandit) requires neither the attractions nor the examination
+        probabilities, and learns both from the numbers of clicks and skips of each item at each
+        position. In each session a Markov chain (Metropolis-Hastings) proposes a random new value
+        for each parameter, and accepts or rejects it by the posterior given all counts. It shows
+        the item with the j-th largest θ at the position with the j-th largest κ, and learns about
+        an item from all positions. The chain starts at random values and rejects most proposals
+        when the counts are large. It forgets nothing, so it hardly recovers from misleading first
+        sessions, and its regret is high if the first position is not the one examined most, unless
+        ``fix_first=False``.
 
     Algorithm:
         ::
@@ -244,9 +245,9 @@ class PBMHB(CompiledAgent):
         return self._best_by(theta, np.argsort(-kappa, kind="stable"))
 
     def _fit(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return θ and κ within the limits of the chain, as the means of Poisson counts: the fit
-        has the row and column sums of the clicks. Each item and position has half a click, and half
-        a display without a click, beforehand.
+        """Return θ and κ within the limits of the chain, fitted as the means of Poisson counts: the
+        row and column sums of the fit equal those of the clicks. Each item and position starts with
+        half a click and half a display without a click.
         """
         clicks, displays = self.state.clicks, self.state.clicks + self.state.misses
         kappa = np.ones(self.n_positions)

@@ -18,7 +18,7 @@ from .compiled_agent import ContextualAgent
 from .shared_kernels import rank_by_draw, show
 
 LARGEST_EXPONENT = 700.0
-"""Beyond it e^x would leave the range of floats."""
+"""Above this value, e^x would exceed the range of floats."""
 
 
 class State(NamedTuple):
@@ -113,15 +113,15 @@ class PDGD(ContextualAgent):
     an unclicked candidate.
 
     Idea:
-        Users click candidates at high positions more often, also because they look there more
-        often. PDGD (pairwise differentiable gradient descent) learns a linear score, and draws
-        every list at random: candidates with higher scores are more likely on top (Plackett-Luce).
-        At the positions down to one below the last click, each clicked candidate counts as
-        preferred to each unclicked one. For each such pair it changes the weights of the
-        features a little, and raises the score of the preferred candidate relative to the other. A
-        step is weighted by how likely the list with both candidates exchanged is, relative to both
-        lists, so preferences that positions explain count little. It needs no click model, but its
-        lists stay random, and no bound of its regret is known.
+        Users click candidates at high positions more often, partly because they look at these
+        positions more often. PDGD (pairwise differentiable gradient descent) learns a linear score,
+        and draws every list at random: candidates with higher scores are more likely on top
+        (Plackett-Luce). At the positions down to one below the last click, each clicked candidate
+        counts as preferred to each unclicked one. For each such pair it changes the weights of the
+        features a little, and raises the score of the preferred candidate relative to the other.
+        Each step is weighted by the probability of the list with both candidates exchanged,
+        relative to both lists, so preferences that the positions explain count little. PDGD needs
+        no click model, but its lists stay random, and no bound on its regret is known.
 
     Algorithm:
         ::

@@ -320,7 +320,7 @@ class PBMPIE(ExaminationAgent):
         2. ⚠ Ties among θ̂ are broken uniformly at random. If the θ̂ of the last leader is above 1,
            no item replaces it, because no index exceeds 1. An item without data ranks last.
         3. κ need not decrease: the k-th leader goes to the position with the k-th largest κ.
-        4. ⚠ The default ε is 0. Algorithm 1 asks for ε > 0, and its regret bound holds for these.
+        4. ⚠ The default ε is 0. Algorithm 1 and its regret bound require ε > 0.
 
     Example:
         >>> PBMPIE(4, 2, examination=[1.0, 0.5], horizon=1000, seed=0).rank(None).shape

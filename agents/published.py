@@ -1,5 +1,5 @@
-"""The published agents by family. An agent that is not named here is in no table and no common
-test.
+"""The published agents by family. An agent that is missing here appears in no table and in no test
+of all agents.
 """
 
 from .agent import Agent
@@ -49,8 +49,8 @@ FAMILIES: dict[str, tuple[type[Agent | Learner], ...]] = {
     "users with memory": (CascadeVI,),
     "reinforcement learning": (PPO, A2C, DQN, SAC),
 }
-"""The published agents, in the order of all tables. Their classes say the rest: ``paper``,
-``bibtex_keys``, ``click_models``, ``observes``, ``requires``, and whether an agent is a `Learner`.
+"""The published agents, in the order of all tables. Each class states its own ``paper``,
+``bibtex_keys``, ``click_models``, ``observes`` and ``requires``, and whether it is a `Learner`.
 """
 
 AGENTS: dict[str, type[Agent | Learner]] = {

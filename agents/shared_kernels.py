@@ -19,8 +19,8 @@ FEEDBACK = get_args(Feedback)
 
 @kernel
 def shuffle_front(rng, items, start, stop, count):
-    """Move a uniformly random ordered choice of ``count`` from ``items[start:stop]`` to its front
-    (Fisher-Yates).
+    """Move a uniformly random ordered sample of ``count`` elements of ``items[start:stop]`` to the
+    front of this range (Fisher-Yates).
     """
     for i in range(start, min(start + count, stop - 1)):
         j = i + int(rng.random() * (stop - i))
@@ -44,8 +44,8 @@ def reverse(items, start, stop):
 def sort_by_index(index, order):
     """Sort ``order`` by decreasing index, ties by id: insertion sort, fast if almost sorted.
 
-    A run of items that are in order already moves as one. If K of them fall behind n others, they
-    take about n + K steps, and not n times K.
+    A run of items that is already in order moves as a whole. If K such items fall behind n others,
+    sorting takes about n + K steps instead of n times K.
     """
     i = 1
     while i < len(order):

@@ -45,7 +45,7 @@ def rank(state, rng, ranking):
 
 @kernel
 def compare(state, i, j):
-    """Count a click on i without a click on j, and return whether i now beats j."""
+    """Count a session with a click on i and none on j, and return whether i now beats j."""
     state.wins[i, j] += 1
     s = state.wins[i, j] - state.wins[j, i]  # S_ij
     n = state.wins[i, j] + state.wins[j, i]  # N_ij
@@ -85,8 +85,9 @@ class TopRank(CompiledAgent):
         current N, the item with more clicks beats the other forever. The first block contains the
         items that no other item beats, the second those that only items of the first block beat,
         and so on. It shows the blocks in this order and shuffles each of them, so both items of a
-        pair appear equally often at well-examined positions. It compares items only within a block
-        and never revises a relation, so its list stays wrong if users change or bots come early.
+        pair appear equally often at well-examined positions. TopRank compares items only within a
+        block and never revises a relation, so its list stays wrong if users change or bots click
+        early.
 
     Algorithm:
         ::

@@ -66,8 +66,8 @@ def strength(state, i, j):
 
 @kernel
 def set_relation(state, i, j, i_beats):
-    """Write whether i beats j. The partition stays the same if i is in a part above j, unless i was
-    in the part just above, where it may have kept j out.
+    """Record whether i beats j. The partition stays the same if i is in a part above j, unless it is
+    the part directly above: i may have kept j out of that part.
     """
     if i_beats != (state.may_win[i] and state.beats[i, j]):
         state.beats[i, j] = i_beats
@@ -99,8 +99,9 @@ def count_beaten(beats, item, layer, sign):
 
 @kernel
 def layers_of_few(beats, n_above, layer, order, start):
-    """Do as `topological_layers`, faster in large catalogues, for a relation in which only the
-    first ``n_above`` items of ``order`` may beat another: the rows of all others are not read.
+    """Compute the same layers as `topological_layers`, but faster in large catalogues. Only the
+    first ``n_above`` items of ``order`` may beat another item, so the rows of all other items are
+    not read.
     """
     n_items = len(order)
     # An item that has no layer yet, and is beaten by n others without one, holds -1 - n.
@@ -183,7 +184,7 @@ def may_be_merged(state, order, start, b, level):
 
 @kernel
 def challenger(state, rng, order, start, n_parts, b, level):
-    """Return the place of an item of the nearest part below that may be better than an item of part
+    """Return the place of an item in the nearest lower part that may be better than an item of part
     b, or -1.
     """
     # In a large part many pairs in succession have the same counts, and so the same index.
@@ -356,9 +357,10 @@ class UniRank(LeaderAgent):
            even if the part is a single item; a merged part gets none.
         4. ⚠ f(1) and f(2) are infinite.
 
-    In our runs, a good item that lost its first few comparisons was sometimes rarely shown again,
-    because the additional item comes from the nearest part that has one. On the default query of
-    the PBM, 3 of 40 runs had two to three times the median regret after 10⁵ sessions.
+    In some of our runs, a good item that lost its first few comparisons was rarely shown again,
+    because the additional item comes from the nearest part that contains a possibly better item. On
+    the default query of the PBM, 3 of 40 runs had two to three times the median regret after 10⁵
+    sessions.
 
     Memory: 25 L² bytes, and a table of past leaders with 4 L + 8 bytes for each. Before sessions
         are played, the table gets room for a new leader in each of them.

@@ -1,1 +1,1 @@
-"""Generic reinforcement learning; what it needs comes with ``pip install "clickgym[rl]"``."""
+"""Agents by generic reinforcement learning, which require ``pip install "clickgym[rl]"``."""

@@ -34,13 +34,13 @@ class FrozenPolicy(Agent):
     the action spaces of `ScoresAction`, `ItemByItem` and `clickgym.agents.vec_env`. A recurrent
     policy keeps its state from session to session.
 
-    The agent ranks in the environment itself. It flattens and normalises what it sees as in the
-    training of the model (``FlattenObservation``, ``VecNormalize``). Put any other wrapper that
-    changes observations, such as `EpisodeCounts` or ``FrameStackObservation``, around the
-    environment in which the agent ranks. If your own wrapper changed the lists, pass a function
-    that does the same. If your own loop calls `rank`, flatten the states of users yourself unless
-    the model chooses item by item, because only the runner tells the agent how many states there
-    are.
+    The agent ranks in the unwrapped environment. It flattens and normalises observations in the
+    same way as during the model's training (``FlattenObservation``, ``VecNormalize``). Put any
+    other wrapper that changes observations, such as `EpisodeCounts` or ``FrameStackObservation``,
+    around the environment in which the agent ranks. If your own wrapper changed the lists, pass a
+    function that does the same. If your own loop calls `rank`, flatten users' states yourself
+    unless the model chooses item by item, because only the runner tells the agent the number of
+    states.
 
     ⚠ A model that was loaded from a file alone does not know its normalisation, so load both:
     ``PPO.load(file, env=VecNormalize.load(statistics, envs))``. Loading unpickles: load only files
@@ -145,9 +145,9 @@ class FrozenPolicy(Agent):
         """Return the action of the policy.
 
         Args:
-            observation: of the environment, or of a list item by item.
-            is_first: whether an episode begins.
-            mask: item by item, ``(L,)`` the items that are left.
+            observation: the environment's observation; item by item, with the unfinished list.
+            is_first: whether this is the first action of an episode.
+            mask: ``(L,)`` the items that may still be chosen; only item by item.
         """
         if not self._has_space:
             return self.model(observation)
@@ -175,8 +175,8 @@ class FrozenPolicy(Agent):
 
 
 def _seen(observation: Any, shown: gym.Space | None, wanted: Any) -> Any:
-    """Return an observation of the space ``shown`` as the space ``wanted`` of the training has it:
-    its part of a `Dict`, or flattened.
+    """Convert an observation from the space ``shown`` to the space ``wanted``, which the model was
+    trained on: select its part of a `Dict`, or flatten it.
     """
     if wanted is None or not isinstance(observation, Mapping):
         return observation
@@ -201,8 +201,8 @@ def _sizes_of(space: gym.Space | None) -> tuple[int, int] | None:
 
 @contextmanager
 def _drawing(model: Any, rng: np.random.Generator) -> Iterator[None]:
-    """Context in which a trained model draws from a generator. Afterwards the generator of torch is
-    as before, so a training continues unchanged.
+    """Context manager in which a trained model draws from the given generator. Torch's own
+    generator is restored afterwards, so a training continues unchanged.
     """
     if not hasattr(model, "set_random_seed"):  # no torch
         yield

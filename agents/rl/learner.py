@@ -45,18 +45,19 @@ RL_LIBRARIES = {
     "sb3_contrib": ("sb3-contrib", "stable-baselines3", "torch"),
     "sbx": ("sbx-rl", "stable-baselines3", "jax"),
 }
-"""stable-baselines3 and its relatives, whose algorithms are named as their documentation calls
-them, ``sb3_contrib:TRPO``; and the packages that decide their numbers.
+"""stable-baselines3 and related libraries. Their algorithms are named as in their documentation,
+for example ``sb3_contrib:TRPO``. With each library come the packages that determine its numbers.
 """
 
 
 class Learner(BaseAgent):
-    """Base class of learners: algorithms of stable-baselines3 and libraries built on it, on the
-    stream of sessions; `clickgym.run` runs them like agents.
+    """Base class of learners: algorithms of stable-baselines3, and of libraries built on it, that
+    learn on the stream of sessions. `clickgym.run` runs a learner like any agent.
 
     An `Agent` returns one list at a time, but a learner steps ``n_envs`` parallel streams by
     itself. A subclass has the name of a class of the library, a kind of actions, and defaults.
-    Other hyper-parameters are passed to that class unchanged. These rules hold for all subclasses:
+    Further hyper-parameters are passed to the library's class unchanged. These rules hold for all
+    subclasses:
 
     1. The discount is 0. Sessions are independent of one another: a list changes the reward of its
        own session only, so rewards of later sessions would only add noise to its value. If a list
@@ -212,7 +213,7 @@ class Learner(BaseAgent):
         on_step: Callable[[], bool],
         discount: float | None = None,
     ) -> None:
-        """Learn from sessions; a further call continues the training.
+        """Learn from sessions. A second call continues the training.
 
         Args:
             envs: ``n_envs`` streams, with ``autoreset_mode`` ``SAME_STEP``, whose actions are lists
@@ -281,11 +282,12 @@ def adopt(algorithm: type) -> type[Learner]:
     """Return an agent class for an algorithm of stable-baselines3, of a library built on it such as
     sb3-contrib and SBX, or for a subclass of one.
 
-    Its hyper-parameters are the arguments of the algorithm's constructor, with their defaults, and
-    ``n_envs``. Only the discount is that of the named learners, and the device is the processor.
+    The class has the hyper-parameters of the algorithm's constructor, with their defaults, and
+    ``n_envs``. Two defaults differ: the discount is set as for the named learners, and the device
+    is the CPU.
 
     Raises:
-        ValueError: it is none.
+        ValueError: ``algorithm`` is neither an agent nor such an algorithm.
 
     Example:
         >>> import stable_baselines3
@@ -312,7 +314,9 @@ def adopt(algorithm: type) -> type[Learner]:
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Context in which torch uses one thread: the networks are too small for more."""
+    """Context manager in which torch uses one thread, because the networks are too small for
+    more.
+    """
     import torch
 
     threads = torch.get_num_threads()

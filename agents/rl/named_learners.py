@@ -1,7 +1,8 @@
 """The named learners: algorithms of stable-baselines3 with other defaults.
 
-``n_envs`` streams are stepped together, because one pass through the network serves all of them,
-and updates follow after few sessions. The documentation of the library describes the algorithms.
+All ``n_envs`` streams are stepped together, because one pass through the network then serves all of
+them, and updates follow after few sessions. See the library's documentation for the algorithms
+themselves.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ class PPO(Learner):
         reward. A neural network gives each item a score, and a list is drawn from the top down,
         each item in proportion to exp(score) among the remaining items (`PlackettLuceActorCritic`).
         Another output estimates the expected reward. After ``n_steps`` sessions of each stream,
-        gradient steps make lists more likely that earned more than expected. The change is clipped,
-        so the same sessions serve for several steps. PPO works with any reward and click model, but
-        needs many more sessions than a bandit, and may settle on a suboptimal list.
+        gradient steps increase the probability of lists that earned more than expected. Each change
+        is clipped, so that the same sessions can serve for several steps. PPO works with any reward
+        and click model, but needs many more sessions than a bandit, and may settle on a suboptimal
+        list.
 
     Source: Schulman, Wolski, Dhariwal, Radford, Klimov, *Proximal policy optimization algorithms*,
     arXiv 2017; implemented as for `Learner`.
@@ -49,10 +51,10 @@ class A2C(Learner):
     Idea:
         A2C draws lists by the scores of a neural network, as `PPO` does, and another output
         estimates the expected reward. After every step of many parallel streams, one gradient step
-        makes lists more likely that earned more than expected. The gradient is unbiased and needs
-        no clipping, because the updated policy itself has drawn the lists. Each session is used
-        only once and gradients are noisy, so A2C needs many sessions. It may settle on a suboptimal
-        list, because a probability that has gone to 0 does not come back.
+        increases the probability of lists that earned more than expected. The gradient is unbiased
+        and needs no clipping, because the updated policy itself has drawn the lists. Each session
+        is used only once and gradients are noisy, so A2C needs many sessions. It may settle on a
+        suboptimal list, because a probability that has gone to 0 does not come back.
 
     Source: Mnih, Badia, Mirza, Graves, Harley, Lillicrap, Silver, Kavukcuoglu, *Asynchronous
     methods for deep reinforcement learning*, ICML 2016, in its synchronous form; implemented as for
@@ -118,8 +120,8 @@ class SAC(Learner):
         the critics, estimate the reward of an action from a memory of past sessions. A third one,
         the actor, draws actions that the more pessimistic critic rates highly, and explores because
         it is also rewarded for randomness. The reward jumps where two scores cross, and the critics
-        must smooth these jumps. One gradient step for each session would take hours for 10⁵
-        sessions. The defaults take few steps for all streams together, which costs regret.
+        must smooth these jumps. With one gradient step per session, 10⁵ sessions would take hours.
+        The defaults take only a few steps for all streams together, which costs regret.
 
     Source: Haarnoja, Zhou, Abbeel, Levine, *Soft actor-critic: off-policy maximum entropy deep
     reinforcement learning with a stochastic actor*, ICML 2018; implemented as for `Learner`.

@@ -27,7 +27,9 @@ from ..compiled_agent import check_clicks, check_features, observed_value
 from .learner import one_thread
 
 SURELY_EXAMINED = 2.0
-"""The first logit of each position's factor: positions begin nearly alike, and can go down."""
+"""The initial logit of each position's factor: at the start, factors are nearly equal and can still
+decrease.
+"""
 LARGEST_PROBABILITY = 1 - 1e-6
 """The largest probability of a click in float32: the logarithm of one minus this stays finite."""
 
@@ -37,16 +39,16 @@ class NeuralGreedy(Agent):
     for each position corrects for examination, and a few lists are random.
 
     Idea:
-        A linear bandit cannot learn that one user likes what another dislikes, unless somebody has
-        multiplied the right features beforehand. NeuralGreedy learns such functions by itself: a
-        small network with two hidden layers gives each candidate a score. The click probability is
-        the attraction, a function of the score, times a factor of the position. Both are learned
+        A linear bandit cannot learn that one user likes what another dislikes, unless the right
+        products of features are supplied. NeuralGreedy learns such functions by itself: a small
+        network with two hidden layers gives each candidate a score. The click probability is the
+        attraction, a function of the score, times a factor of the position. Both are learned
         together from past sessions. Nearly always it shows the candidates with the highest scores,
         the best on top. In a small share of the sessions it shows a random list, so that it also
         learns about candidates that it thinks are bad. It is a bandit: it plans nothing, and each
-        session is one example of a regression. With ``feedback="reward"`` it learns from one bit,
-        whether the session earned a reward, as reinforcement learning does. It keeps no measure of
-        its uncertainty, so the random lists never stop and cost regret, and no bound of its regret
+        session is one example of a regression. With ``feedback="reward"`` it learns only whether
+        the session earned a reward, as reinforcement learning does. It keeps no measure of its
+        uncertainty, so the random lists never stop and always cost regret. No bound on its regret
         is known.
 
     Algorithm:
@@ -96,8 +98,8 @@ class NeuralGreedy(Agent):
     Save the agent with ``pickle``.
 
     Attributes:
-        factors: ``(K,)`` the factors σ(g_k) of the positions. Only their ratios mean something:
-            smaller factors with larger attractions describe the same clicks.
+        factors: ``(K,)`` the factors σ(g_k) of the positions. Only the ratios of the factors are
+            meaningful, because smaller factors with larger attractions describe the same clicks.
 
     Source: Riquelme, Tucker, Snoek, *Deep Bayesian bandits showdown: an empirical comparison of
         Bayesian deep networks for Thompson sampling*, ICLR 2018: its baseline is a network that
@@ -106,8 +108,8 @@ class NeuralGreedy(Agent):
     Deviations from the paper:
         1. Its actions are single arms, and the network has an output for each. Here actions are
            lists, and one network scores every candidate from its features.
-        2. The paper fits rewards by squared error. Here the likelihood of clicks is fitted, with
-           factors of positions that are learned, too.
+        2. The paper fits rewards by squared error. Here the likelihood of clicks is fitted, and the
+           factors of the positions are learned at the same time.
         3. The paper trains in rounds of many steps, with RMSProp. Here a step of Adam follows
            every ``train_freq`` sessions.
         4. The paper's greedy network does not explore after a few first pulls of each arm. Here a
@@ -256,7 +258,7 @@ class NeuralGreedy(Agent):
             self._train()
 
     def _train(self) -> None:
-        """Take a step down the loss of a batch of past sessions."""
+        """Take a gradient step on the loss of a batch of past sessions."""
         import torch
 
         n_kept = min(self.n_sessions, self.hyperparameters["buffer_size"])
@@ -279,8 +281,8 @@ class NeuralGreedy(Agent):
             self._optimizer.step()
 
     def best(self, features: ArrayLike) -> NDArray[np.int64]:
-        """Return the order of candidates by the current estimates, without exploration; the agent
-        does not change.
+        """Return the order of candidates by the current estimates, without exploration. Calling
+        this method does not change the agent.
 
         Args:
             features: ``(n, d)`` the features of any number of candidates.

@@ -29,7 +29,9 @@ except ImportError as error:
 
 
 BY_ITEM = ("features", "counts")
-"""The entries of an observation with a row for each item; the first one that it has is read."""
+"""The keys of an observation whose arrays have a row for each item. The policy reads the first key
+that the observation has.
+"""
 
 
 class PlackettLuceDistribution(MultiCategoricalDistribution):
@@ -110,7 +112,7 @@ class PlackettLuceDistribution(MultiCategoricalDistribution):
 
 
 class _Rows(BaseFeaturesExtractor):
-    """The input of the networks where items have rows, ``(B, L, d)``."""
+    """The input ``(B, L, d)`` of the networks, if items have rows."""
 
     def __init__(self, observation_space: Dict) -> None:
         entry = next(name for name in BY_ITEM if name in observation_space.spaces)
@@ -123,7 +125,9 @@ class _Rows(BaseFeaturesExtractor):
 
 
 class _Networks(MlpExtractor):
-    """The hidden layers of policy and value; with features, they are applied to each candidate."""
+    """The hidden layers of policy and value function. With features, they are applied to each
+    candidate.
+    """
 
     def forward_critic(self, features: Tensor) -> Tensor:
         latent = super().forward_critic(features)

@@ -12,10 +12,10 @@ class RegretCallback(BaseCallback):
     expected reward of the best list minus that of the list shown, as the mean over all sessions
     since the last line of the log.
 
-    Returns contain the luck of the clicks; regret does not, because it is computed from the click
-    model. Its unit is the users' own reward, even if wrappers change the reward.
-    Environments may come from ``make_vec_env`` or from `vec_env`, also inside the wrappers of the
-    library, such as ``VecNormalize``.
+    Returns depend on the luck of individual clicks. Regret does not, because it is computed from
+    the click model. It is measured in the users' own reward, even if wrappers change the reward.
+    Environments may come from ``make_vec_env`` or from `vec_env`, with or without the library's
+    wrappers, such as ``VecNormalize``.
 
     Warns:
         UserWarning: the first update comes after more sessions than ``learn`` was asked for.
@@ -41,6 +41,6 @@ class RegretCallback(BaseCallback):
 
     def _on_step(self) -> bool:
         for info in self.locals["infos"]:
-            if "regret" in info:  # not within a list that is chosen item by item
+            if "regret" in info:  # only where a list that is chosen item by item is complete
                 self.logger.record_mean("rollout/regret", info["regret"])
         return True

@@ -34,8 +34,8 @@ def vec_env(
     """Return parallel streams for stable-baselines3, stepped together in compiled code.
 
     Use it in place of ``make_vec_env``. The log has ``rollout/ep_rew_mean``, and
-    `RecordVectorRegret` measures the training: ``envs.result("mine")`` returns what `clickgym.run`
-    returns, with all streams as one run. Each model needs new streams.
+    `RecordVectorRegret` measures the training: ``envs.result("mine")`` returns the same kind of
+    result as `clickgym.run`, with all streams as one run. Make new streams for each model.
 
     Args:
         env: an id, such as ``"PBMRank-v0"`` or ``"PBMRank-v0:reward=any_click"``; or what
@@ -52,7 +52,8 @@ def vec_env(
         A vector environment of stable-baselines3 with B environments, in its ``VecMonitor``.
 
     Raises:
-        TypeError: ``env`` is neither, or the arguments do not belong to it.
+        TypeError: ``env`` is neither an id nor a vector environment, or the arguments do not fit
+            it.
         ValueError: a vector environment has another autoreset mode.
 
     Example:
@@ -84,21 +85,23 @@ def vec_env(
 
 
 class PicklableVecMonitor(VecMonitor):
-    """A `VecMonitor` that can be pickled, and with it a model whose environment it is."""
+    """A `VecMonitor` that can be pickled, together with a model that holds it as its
+    environment.
+    """
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: it for name, it in vars(self).items() if name != "class_attributes"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self.class_attributes = dict(inspect.getmembers(type(self)))  # as VecEnvWrapper has it
+        self.class_attributes = dict(inspect.getmembers(type(self)))  # as in VecEnvWrapper
 
 
 class StableBaselinesVecEnv(VecEnv):
     """A vector environment of Gymnasium as one of stable-baselines3.
 
-    All streams are one object, so attributes are those of the vector environment, and the same for
-    every stream. The info of a stream has the ``regret`` of its session.
+    All streams are one object, so every stream has the attributes of the vector environment. The
+    info of a stream contains the ``regret`` of its session.
 
     Args:
         envs: a vector environment; actions are lists, unless a wrapper of yours changes them.
@@ -173,13 +176,15 @@ class StableBaselinesVecEnv(VecEnv):
         return self._seen(observations), rewards.astype(np.float32), dones, by_stream
 
     def _seen(self, observations: Any, streams: Any = ...) -> Any:
-        """Return what a policy sees of the observations of all streams, or of one."""
+        """Return the observations of all streams, or of one stream, in the form that a
+        policy sees.
+        """
         if self._draft is not None:
             observations = self._draft.seen(observations, streams)
         return observations if self._flat is None else self._flat.flat(observations)
 
     def result(self, agent: str, horizon: int | None = None, *, trained: int | None = None) -> Any:
-        """Return what was measured so far as a `clickgym.Result`, as `RecordRegret.result` does."""
+        """Return the results so far as a `clickgym.Result`, as `RecordRegret.result` does."""
         return self._found("result")(agent, horizon, trained=trained)
 
     def close(self) -> None:
