@@ -66,8 +66,8 @@ def strength(state, i, j):
 
 @kernel
 def set_relation(state, i, j, i_beats):
-    """Record whether i beats j. The partition stays the same if i is in a part above j, unless it is
-    the part directly above: i may have kept j out of that part.
+    """Record whether i beats j. The partition stays the same if i is in a part above j, unless i is
+    in the part directly above: i may have kept j out of that part.
     """
     if i_beats != (state.may_win[i] and state.beats[i, j]):
         state.beats[i, j] = i_beats

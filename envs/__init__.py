@@ -2,15 +2,17 @@
 
 From ``gym.make("PBMRank-v0")`` to the first click, in the order of reading:
 
-1. `registration` has the ids; each names a click model and a form, such as ``"NonStationary"``.
+1. `registration` holds the ids; each id names a click model and a form, such as
+   ``"NonStationary"``.
 2. `resolve_model` makes the users: from the parameters that are given, or from an instance
    (`instances`).
-3. `user_model` says what all users have, and `click_model` what click models add: three kernels,
-   and the search for the best list. Each click model is a file, such as `cascade`.
+3. `user_model` defines what all users have in common, and `click_model` what click models add:
+   three kernels, and the search for the best list. Each click model has its own file, such as
+   `cascade`.
 4. `task` says how the sessions of any users are drawn: constants, a state, and the three kernels
    ``session``, ``begin`` and ``advance``.
-5. `session` makes of these the kernel of a step, which `click_env` calls for one stream of
-   sessions, and `vector_env` for many.
+5. `session` combines these kernels into the kernel of a step, which `click_env` calls for one
+   stream of sessions, and `vector_env` for many streams.
 """
 
 from ..core.errors import SessionError

@@ -37,7 +37,7 @@ def sizes_of(env: gym.Env) -> Sizes:
     but not the lists.
 
     Raises:
-        TypeError: it is no environment.
+        TypeError: ``env`` is not an environment.
         ValueError: actions are not ranked lists, or the observations of an environment of another
             package are not clicks; the message says what is expected.
 
@@ -70,7 +70,7 @@ def check_shows_clicks(env: gym.Env, n_positions: int | None = None) -> int:
     number.
 
     Raises:
-        ValueError: they are not; the message says what is expected.
+        ValueError: the observations are not clicks; the message says what is expected.
     """
     size = clicks_shown(env.observation_space)
     if not size or size != (n_positions or size):
@@ -82,8 +82,8 @@ def check_shows_clicks(env: gym.Env, n_positions: int | None = None) -> int:
 
 
 def clicks_shown(space: gym.Space[Any]) -> int:
-    """Return how many clicks an observation of a space shows; 0 if it neither consists of clicks
-    nor has them as ``"clicks"``.
+    """Return how many clicks an observation of a space shows; 0 if the observation neither consists
+    of clicks nor has an entry ``"clicks"``.
     """
     clicks = space.get("clicks", space) if isinstance(space, Dict) else space
     shape, dtype = clicks.shape or (), clicks.dtype
@@ -122,7 +122,7 @@ def read_clicks(observation: Any, n_positions: int) -> NDArray[np.int8]:
     may write into its own array.
 
     Raises:
-        Fault: they are not ``(n_positions,)`` values 0 or 1.
+        Fault: the clicks are not ``(n_positions,)`` values 0 or 1.
     """
     shown = observation.get("clicks") if isinstance(observation, dict) else observation
     with suppress(ValueError):  # rows of different lengths
@@ -138,7 +138,7 @@ def as_finite(name: str, value: Any) -> float:
     """Return a reward or a regret as a float.
 
     Raises:
-        Fault: it is not a finite number.
+        Fault: the value is not a finite number.
     """
     try:
         if not isinstance(value, str | bytes) and math.isfinite(number := float(value)):
@@ -171,12 +171,12 @@ def regret_of(info: Mapping[str, Any]) -> float:
 
 
 class Measure:
-    """Measures sessions by what ``step`` of an environment returns, wrapped or not, of this package
-    or another.
+    """Measures sessions by what ``step`` returns, for any environment: wrapped or not, of this
+    package or another.
 
-    Clicks are those observed; of observations that show none (stacked, flattened) the users'.
-    Regret is that in ``info``; nan if it is missing, or if a wrapper changes the reward and puts no
-    regret of its own into ``info``.
+    The clicks are those observed; if an observation shows none, because it is stacked or flattened,
+    they are the users' own clicks. The regret comes from ``info``; it is nan if it is missing
+    there, or if a wrapper changes the reward without putting its own regret into ``info``.
 
     Args:
         env: the environment.
@@ -221,8 +221,8 @@ elsewhere, or they do not change the users.
 
 def label_of(env: Any) -> str:
     """Return the label of an environment in results, as a sweep writes it: its id with its
-    arguments, without the instance and without the parameters of users who have a name. If there is
-    no id, or if arguments cannot be written, it is the environment's name with the
+    arguments, without the instance and without the parameters of users who have a name. If the
+    environment has no id, or if its arguments cannot be written, the label is its name with the
     `BaseClickEnv.mark` of its users.
 
     Example:

@@ -26,8 +26,8 @@ def name_of(env: Any) -> str:
 
 
 class BaseClickEnv:
-    """The part that both environments share: users, and B streams of their sessions, each with the
-    same number of steps.
+    """The part that `ClickEnv` and `ClickVectorEnv` share: users, and B streams of their sessions,
+    each with the same number of steps.
 
     A step is a session; with ``NEXT_STEP`` it is the draw of another user on a stream whose episode
     has ended.
@@ -40,11 +40,11 @@ class BaseClickEnv:
         reward, cutoff, reference: as in `ClickEnv`; ``cutoff`` None counts all positions.
         task: the law of the users in the current step (see `Task`); users who change have a task
             for each epoch.
-        state: of the next session on each stream, as the task declares it. It is new with a seed
-            and where the users change.
+        state: the state of the next session on each stream, as the task declares it. A seed or a
+            change of the users makes a new state.
         steps: the number of steps of each stream since the seed.
         n_simulated: the number of sessions simulated on all streams since the environment was made;
-            no seed sets it back.
+            a seed does not reset this number.
         next_change: the step at which the users change.
     """
 
@@ -57,7 +57,7 @@ class BaseClickEnv:
     _is_open: bool = False
     """Whether a list can be shown: from `reset` until a stateful user leaves."""
     _kernels: Any = None
-    """The kernels of the present task; None after a change of the users, and in copies, because
+    """The kernels of the current task. None after a change of the users, and in copies, because
     kernels cannot be sent to another process.
     """
 
@@ -99,7 +99,9 @@ class BaseClickEnv:
         self.state = self.task.first_state(len(self._all))
 
     def _restart(self, seed: int | None, options: Mapping[str, Any] | None) -> None:
-        """Start an episode; with a seed, or the first time, also new streams of sessions."""
+        """Start an episode. With a seed, or at the first reset, also start new streams of
+        sessions.
+        """
         if options:
             raise ValueError(
                 f"reset got options: {', '.join(map(str, options))}; expected none, because the "
@@ -136,7 +138,9 @@ class BaseClickEnv:
             )
 
     def _drawing(self) -> Any:
-        """Return the kernels of the present task, which take a while to make."""
+        """Return the kernels of the current task, and make them if necessary, which takes a
+        while.
+        """
         if self._kernels is None:
             self._kernels = self.task.kernels
         return self._kernels
@@ -145,11 +149,11 @@ class BaseClickEnv:
         """Play a session on each stream; return what the kernel returns.
 
         Args:
-            step: makes the kernel.
-            shown: has the lists, and receives the sessions.
+            step: the function that makes the kernel of a step.
+            shown: contains the lists, and receives the sessions.
 
         Raises:
-            SessionError: the users failed.
+            SessionError: the model of the users raised an error.
         """
         kernel = step(*self._drawing())
         try:
@@ -166,8 +170,8 @@ class BaseClickEnv:
 
     def _count(self, steps: int, sessions: int) -> None:
         """Count steps of every stream, and the sessions of all streams in these steps. The steps
-        end at or before a change of the users; at a change, draw the first session of the new
-        users.
+        end at or before a change of the users. If they end at a change, draw the first session of
+        the new users.
         """
         self.steps += steps
         self.n_simulated += sessions
@@ -176,7 +180,9 @@ class BaseClickEnv:
             self._begin(self._all)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a copy gets: kernels cannot be sent to another process."""
+        """Return the state for a copy, without the kernels, which cannot be sent to another
+        process.
+        """
         return {**vars(self), "_kernels": None}
 
     def __repr__(self) -> str:

@@ -21,16 +21,16 @@ SIZES = ((1, 1), (4, 3), (6, 5))
 """The numbers of items and positions of the models."""
 SESSIONS = 40_000
 PYTHON_SESSIONS = 200
-"""Sessions of each list in which kernels run as Python functions."""
+"""The number of sessions for each list, when kernels run as Python functions."""
 SIGMAS = 5.5
-"""A frequency and its probability that differ by more standard errors than this are a fault."""
+"""A frequency that differs from its probability by more standard errors than this is a fault."""
 EXACT = 1e-9
 
 
 def check_click_model(model: type[ClickModel]) -> None:
     """Check that a click model is complete and consistent.
 
-    It returns nothing, or raises an error that names the first fault. These are the checks:
+    The function returns nothing, or raises an error that names the first fault. It checks that
 
     - no kernel uses an index out of range;
     - ``sample`` draws with the probabilities of ``marginals`` and ``expected``, in 40,000 sessions,
@@ -39,8 +39,8 @@ def check_click_model(model: type[ClickModel]) -> None:
     - ``position_weights`` returns the examination, if it does not depend on the list;
     - ``to_dict``, fewer positions and other item ids work.
 
-    It cannot know which model you mean, so also compute the click probabilities of a few lists by
-    hand.
+    The check cannot know which model you intended, so also compute the click probabilities of a few
+    lists by hand.
 
     Args:
         model: the class. The check makes small models with random parameters of the declared
@@ -205,8 +205,8 @@ def _questions(model: Any) -> list[tuple[str, int]]:
 
 
 def _draw_frequencies(model: Any, ranking: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
-    """Return clicks and examinations ``(n, K)``, and the positions at which users left satisfied
-    ``(n,)``.
+    """Return the clicks and examinations, both ``(n, K)``, and the positions at which users left
+    satisfied, ``(n,)``.
     """
     clicks, examined = np.full((2, SESSIONS, len(ranking)), 7, np.int8)
     places, sample = np.empty(SESSIONS, np.int64), entry(model.sample_kernel)

@@ -25,8 +25,8 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
     """Simulated users as a Gymnasium environment: show a ranked list, and observe the clicks.
 
     `gym.make` with one of the registered ids (``PBMRank-v0``, ...) is the usual way to get one. Use
-    the class if you already have a click model. With users who change (`PiecewiseStationaryModel`)
-    nothing else differs; with a `ContextualModel` the observation also has the features of the
+    the class if you already have a click model. Users who change (`PiecewiseStationaryModel`) need
+    no other interface. With a `ContextualModel`, the observation also contains the features of the
     candidates, and with a `CascadeMDP` the state of the user.
 
     Args:
@@ -37,12 +37,12 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
             ``"clicks"``.
         cutoff: count only the first ``cutoff`` positions, in ``1..K``; by default all.
         instance: name, path or dict of an instance, or an `Instance` (see `load_instance`); by
-            default the one of the model.
+            default the model's default instance.
         form: ``""``, ``"NonStationary"``, ``"Contextual"`` or ``"Queries"``, if ``model`` is a
             name.
         n_positions: K, the length of a list; by default as in the instance or the parameters.
         reference: ``(K,)`` a list against which to measure regret, in place of the best one (see
-            `ClickModel.optimal_ranking`, which refuses some large problems).
+            `ClickModel.optimal_ranking`, which raises an error if the search would be too large).
         render_mode: None, ``"ansi"`` (`render` returns text) or ``"rgb_array"`` (a picture).
         **parameters: the parameters of the named model, if there is no instance. ``name="my shop"``
             names these users in tables.
@@ -97,7 +97,8 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Start an episode; with a seed, or the first time, also a new stream of sessions.
+        """Start an episode. With a seed, or at the first reset, also start a new stream of
+        sessions.
 
         Without a seed the stream continues: candidates, changes and regret stay as they are, and
         nothing is drawn. Only stateful users are replaced: a new user is drawn.
@@ -127,9 +128,9 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
 
         Args:
             action: ``(K,)`` item ids, the top of the list first. If candidates change, an id is the
-                row of a candidate in the last observed features. An item that is repeated is shown
-                once, at its first place; the free places get the items that are not listed, in
-                order of their numbers.
+                row of a candidate in the last observed features. A repeated item is shown once, at
+                its first position; the positions that become free get the items that are not
+                listed, in order of their ids.
 
         Returns:
             The observation (the clicks ``(K,)``, or a dict of the clicks with the features of the
@@ -185,16 +186,16 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         satisfied: int,
     ) -> None:
         """Finish sessions that were simulated with ``task``, ``state`` and ``shown``: count them,
-        draw the next session where users change, and keep what belongs to the last session: its
-        list (not a copy), its reward, and the position at which the user left satisfied.
+        and draw the next session if users change. Store the list of the last session (not a copy),
+        its reward, and the position at which the user left satisfied.
         """
         self._last = ranking, reward, satisfied, regret
         self.regret += regret
         self._count(steps, steps)
 
     def last_session(self) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
-        """Return the list of the last session and the clicks on it, both ``(K,)`` copies: what was
-        shown, whatever wrappers make of actions and observations.
+        """Return the list of the last session and the clicks on it, both ``(K,)`` copies: they are
+        the list and clicks of the users, even if wrappers change actions and observations.
 
         Raises:
             gymnasium.error.ResetNeeded: there was no session yet.
@@ -205,8 +206,8 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
 
     def regret_is_of(self, reward: float, info: Mapping[str, Any]) -> bool:
         """Return whether the regret in an info belongs to a reward, both as wrappers returned them
-        for the last session. It does if no wrapper changed the reward, or if a wrapper put a
-        regret of its own into the info.
+        for the last session. The regret belongs to the reward if no wrapper changed the reward, or
+        if a wrapper put its own regret into the info.
         """
         _, own_reward, _, own_regret = self._last or (None, reward, -1, None)
         return reward == own_reward or info.get("regret") is not own_regret
@@ -215,7 +216,7 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         """Return knowledge that a paper assumes; None if the environment does not have it.
 
         Args:
-            source: one of those that `Agent.requires` lists.
+            source: one of the sources that `Agent.requires` lists.
         """
         if source not in ("optimal_ranking", "initial_ranking"):
             return self.model.knowledge(source, self.initial_ranking)

@@ -88,7 +88,7 @@ class ClickModel(UserModel, abstract=True):
     title: ClassVar[str]
     """The name in words, such as ``"position-based model"``."""
     default_instance: ClassVar[str | None] = None
-    """The default instance of the ids; None: they require an instance or parameters."""
+    """The default instance of the ids; None if the ids require an instance or parameters."""
     shapes: ClassVar[Mapping[str, str]]
     """The shape of each parameter of the constructor except ``n_items`` and ``n_positions``:
     ``"L"``, a value for each item; ``"K"``, for each position; ``"KK"``, for each position and last
@@ -143,7 +143,7 @@ class ClickModel(UserModel, abstract=True):
 
     @property
     def epochs(self) -> Sequence[ClickModel]:
-        """The model itself; for a `PiecewiseStationaryModel` its sequence of models."""
+        """The model itself; `PiecewiseStationaryModel` returns its sequence of models here."""
         return (self,)
 
     @property
@@ -278,8 +278,8 @@ class ClickModel(UserModel, abstract=True):
         return type(self)(**arguments)
 
     def _arguments(self) -> dict[str, Any]:
-        """Return the arguments of the constructor: the parameters, and the sizes that no shape of a
-        parameter has.
+        """Return the arguments of the constructor: the parameters, and those sizes that cannot be
+        read from the shape of a parameter.
         """
         letters, sizes = "".join(self.shapes.values()), {}
         if "L" not in letters:
@@ -308,7 +308,7 @@ class ClickModel(UserModel, abstract=True):
 
     def browsing_weights(self) -> NDArray[np.float64] | None:
         """Return the examination probability by position and last click above it, ``(K, K)``, for
-        agents that require it; None if it depends on more.
+        agents that require it. Return None if the examination depends on anything else.
 
         The layout is that of `UserBrowsingModel`.
         """
@@ -329,7 +329,7 @@ class ClickModel(UserModel, abstract=True):
 
     def _expectation(self, ranking: NDArray[np.int64], reward: int, cutoff: int) -> float:
         """Return `expected_reward` for a reward given by the kernels' code. The kernel runs as
-        Python, with the same digits: compiling it takes longer than thousands of calls.
+        Python, which gives the same digits, because compiling takes longer than thousands of calls.
         """
         scratch = np.empty(self.n_positions + 1)
         return float(self.expected_kernel(self.parameters, ranking, reward, cutoff, scratch))
@@ -422,7 +422,9 @@ class CompositeModel(UserModel, abstract=True):
 
 
 def click_model_of(name: str, model: ClickModel | Mapping[str, Any]) -> ClickModel:
-    """Return a click model, or the one that a ``to_dict()`` describes; errors name the argument."""
+    """Return ``model``, or the click model that a ``to_dict()`` describes. Errors name the
+    argument.
+    """
     made = user_model_from(name, model)
     if not hasattr(made, "short"):
         raise ValueError(f"{name} is a {made.name()}; expected a click model that does not change")

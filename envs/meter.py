@@ -15,8 +15,8 @@ N_TOTALS = 3
 
 
 def checkpoint_steps(horizon: int, checkpoints: ArrayLike | None = None) -> NDArray[np.int64]:
-    """The steps at which totals are kept: increasing, in ``1..horizon``, the last of them
-    ``horizon``.
+    """Return the steps at which totals are kept: increasing numbers in ``1..horizon``, the last of
+    which is ``horizon``.
 
     Args:
         horizon: T.
@@ -65,7 +65,7 @@ class Meter:
         self.step = 0
 
     def add(self, regret: float, reward: float, clicks: int) -> None:
-        """Count one session; ``regret`` is nan if it is unknown."""
+        """Count one session. ``regret`` is nan if it is unknown."""
         if self.step < self.horizon:
             self.totals[REGRET] += regret
             self.totals[REWARD] += reward
@@ -75,15 +75,15 @@ class Meter:
             self.advance(1)
 
     def ahead(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the checkpoints not yet reached, in sessions from now on, and the rows of
-        ``at_checkpoints`` for the totals there.
+        """Return two things: the checkpoints not yet reached, counted in sessions from now on; and
+        the rows of ``at_checkpoints`` for their totals.
         """
         due = self._checkpoints[self._reached :] - self.step
         return due, self.at_checkpoints[self._reached :]
 
     def advance(self, sessions: int) -> None:
-        """Count ``sessions`` that ``totals`` contains already, as ``at_checkpoints`` has the totals
-        at the checkpoints among them.
+        """Count ``sessions`` that are already part of ``totals``, and whose totals at checkpoints
+        are already in ``at_checkpoints``.
         """
         self.step += sessions
         if self.step >= self.next_checkpoint:
@@ -118,7 +118,7 @@ class Record:
         self._sessions = array("d")  # three numbers for each
 
     def add(self, regret: float, reward: float, clicks: int) -> None:
-        """Count one session; ``regret`` is nan if it is unknown."""
+        """Count one session. ``regret`` is nan if it is unknown."""
         self._sessions.extend((regret, reward, clicks))
 
     def add_all(self, sessions: NDArray[np.float64]) -> None:

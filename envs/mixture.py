@@ -24,7 +24,9 @@ class Parameters(NamedTuple):
 
 @cache
 def sample_from(samples: tuple[Callable[..., int], ...], kind: int = 0) -> Callable[..., int]:
-    """Return the kernel of a session for the kinds from ``kind`` on; ``samples`` are theirs."""
+    """Return the kernel that simulates a session of the kinds from ``kind`` on, whose ``sample``
+    kernels are ``samples``.
+    """
     sample_kind = samples[kind]
 
     @kernel
@@ -81,8 +83,8 @@ class MixtureModel(CompositeModel, ClickModel):
 
     ⚠ Sorting by the mean attraction Σ w_m α_m is right only for the number of clicks of
     position-based models that share their examination. It is wrong for ``any_click``: with χ = (1,
-    1), attractions (.9, .9, 0) and (0, 0, .8) and equal weights it earns .495, the best list .85.
-    In all other cases a search finds the best list.
+    1), attractions (.9, .9, 0) and (0, 0, .8) and equal weights, the sorted list earns .495, and
+    the best list .85. In all other cases a search finds the best list.
 
     Click law:
         ::

@@ -93,7 +93,7 @@ class PiecewiseStationaryModel(CompositeModel):
         return [task for model in self.epochs for task in model.tasks(reward, cutoff, reference)]
 
     def knowledge(self, source: str, production: NDArray[np.int64] | None = None) -> Any:
-        """As `UserModel.knowledge`: of the users before any change."""
+        """As `UserModel.knowledge`, for the users before any change."""
         return self.epochs[0].knowledge(source, production)
 
     def to_dict(self) -> dict[str, Any]:

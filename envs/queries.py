@@ -1,4 +1,4 @@
-"""Users of many queries: every episode is another query, with random item ids."""
+"""Users of many queries: every episode plays another query, with random item ids."""
 
 from __future__ import annotations
 
@@ -138,15 +138,15 @@ class QueryTask(Task):
 
 
 class QueryUsers(CompositeModel):
-    """Users of many queries: every episode is another query, with random item ids.
+    """Users of many queries: every episode plays another query, with random item ids.
 
     For an agent that starts from nothing, every episode is a new problem. A policy that was trained
     over many queries meets queries like those of its training. After ``n_sessions`` the query ends
     (``terminated``), and the next session belongs to another query.
 
     ``reset(seed=s)`` begins with query s modulo Q, on stream b of a vector environment with query s
-    + b modulo Q. So Q consecutive seeds, or Q streams, play each query once. Every other episode
-    draws its query. The order of the items is drawn in all episodes.
+    + b modulo Q. So Q consecutive seeds, or Q streams, play each query once. The query of every
+    later episode is drawn at random. The order of the items is drawn in all episodes.
 
     Click law:
         In an episode of query q, in which item id i is the item π(i) of the query:
@@ -234,7 +234,7 @@ class QueryUsers(CompositeModel):
         return [QueryTask(self, constants, np.array([task.optimal_ranking for task in of_queries]))]
 
     def knowledge(self, source: str, production: NDArray[np.int64] | None = None) -> Any:
-        """As `UserModel.knowledge`: the same of all queries, whichever is played."""
+        """As `UserModel.knowledge`; it is the same for all queries, whichever is played."""
         return self.agent_knowledge.get(source)
 
     def to_dict(self) -> dict[str, Any]:

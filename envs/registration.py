@@ -66,7 +66,7 @@ class Environment(NamedTuple):
 
     @property
     def default_instance(self) -> str | None:
-        """The default instance; None: an instance or parameters are required."""
+        """The default instance; None if an instance or parameters are required."""
         return default_instance(self.form, self.click_model)
 
     @property
@@ -91,7 +91,7 @@ def register_click_model(env_id: str, model: str | type[UserModel]) -> None:
     A model without attraction has no contextual form, and users that are not a click model have
     only the id. An episode ends after 1,000 sessions (``NonStationary``: 100,000), or when its user
     leaves for good. If ``model`` is a name, the class is imported only when an environment is made,
-    and ``gym.make`` then refuses a form that the class does not have.
+    and ``gym.make`` then raises an error for a form that the class does not have.
 
     Args:
         env_id: an id of Gymnasium with a version, such as ``"MyRank-v0"``.
@@ -99,7 +99,7 @@ def register_click_model(env_id: str, model: str | type[UserModel]) -> None:
             name of a click model.
 
     Raises:
-        TypeError: the model is neither users nor a name.
+        TypeError: the model is neither a class of users nor a name.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -138,7 +138,9 @@ def without_own_wrappers(env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any
 
 @contextmanager
 def endless(env: gymnasium.Env[Any, Any]) -> Iterator[None]:
-    """Context in which the time limit of an environment's id does not apply; other limits do."""
+    """Context manager in which the time limit of an environment's id does not apply; other limits
+    do.
+    """
     layer: Any = env
     while isinstance(layer, gymnasium.Wrapper) and not is_limit_of_id(layer):
         layer = layer.env

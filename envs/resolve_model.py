@@ -103,8 +103,8 @@ def resolve_model(
 
 
 def _resolve_own(model: UserModel, n_positions: int | None, name: str | None) -> ResolvedModel:
-    """Return the user's own users. Their name ends with a mark of their parameters, by which users
-    of the same name differ.
+    """Return users that are described by the arguments themselves. Their name ends with a mark of
+    their parameters, which distinguishes users of the same name.
     """
     model = model if n_positions is None else model.with_positions(n_positions)
     return (

@@ -24,11 +24,11 @@ FACTS = {
     "unrecorded": int,
     "reseeded": int,
 }
-"""The columns of rows that say what a run was; what is unknown, or does not apply, is null."""
+"""The columns of rows that identify a run; values that are unknown or do not apply are null."""
 TOTALS = {"step": int, "regret": float, "reward": float, "clicks": int}
 """The columns of a run's checkpoints; further metrics follow."""
 HOW_PLAYED = {"engine": str, "seconds": float}
-"""The columns that may differ when a run is repeated."""
+"""The columns whose values may differ when a run is repeated."""
 
 
 OWN_LOOP = "own loop"
@@ -46,8 +46,8 @@ class Result:
             none. `run` with this seed repeats a run of `run` or `sweep`.
         steps: ``(n,)`` the checkpoints, in sessions.
         regret: ``(n,)`` cumulative expected regret of the lists shown; nan if an environment of
-            another package does not report it, or a wrapper changes the reward and does not put its
-            own ``regret`` into ``info``.
+            another package does not report regret, or if a wrapper changes the reward without
+            putting its own ``regret`` into ``info``.
         reward: ``(n,)`` cumulative realised reward.
         clicks: ``(n,)`` cumulative number of clicks.
         metrics: ``(n,)`` further metrics by name; cumulative, except on held-out queries.
@@ -56,8 +56,8 @@ class Result:
             loop"`` if your program did, or ``"frozen policy"`` for a `FrozenPolicy`.
         query: the number of the query that was played, if the users have several; None if they have
             one, or several queries were played.
-        trained: how many sessions the agent had learned from before the first measured one, as you
-            said; None if you did not say.
+        trained: how many sessions the agent had learned from before the first measured session, as
+            you reported it; None if you did not report it.
         unrecorded: how many sessions the environment played without being measured, up to the last
             measured one.
         reseeded: how often a seed was used again, which brings the same users back.
@@ -102,7 +102,8 @@ def rows_of_runs(runs: Sequence[tuple[int | None, int, Result]]) -> polars.DataF
     """The rows of runs with the same checkpoints and metrics, one for each run and checkpoint.
 
     Args:
-        runs: at least one; each with the seed of its sweep, None without one, and its number.
+        runs: at least one; each is given with its number and with the seed of its sweep, or None
+            without a sweep.
     """
     import polars  # data frames are slow to load
 

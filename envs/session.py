@@ -54,8 +54,8 @@ def nothing_shown(model: Any, n_streams: int | None = None) -> Any:
 
 @kernel
 def is_ranked_list(ranking, last_list_of, mark):
-    """Whether a list holds distinct items. Each gets the mark in ``last_list_of``,
-    ``(L,)``, where none may have it before.
+    """Whether a list holds distinct items. Each item gets the mark in ``last_list_of``, ``(L,)``,
+    where no item may have this mark before.
     """
     for k in range(len(ranking)):
         item = ranking[k]

@@ -27,9 +27,9 @@ SORTED = 400
 
 
 def argsort_descending(values: ArrayLike) -> NDArray[np.int64]:
-    """Return item ids by decreasing value, in twelve significant digits, so that values that are
-    equal in mathematics and differ in their last bits count as equal; of equal values the smaller
-    id comes first.
+    """Return item ids by decreasing value. Values are compared in twelve significant digits,
+    because values that are mathematically equal may differ in their last bits; among equal values
+    the smaller id comes first.
 
     Args:
         values: ``(L,)`` numbers.
@@ -50,7 +50,7 @@ def check_ranking(ranking: ArrayLike, n_items: int, n_positions: int) -> NDArray
     """Check that ``ranking`` is a list of K distinct items.
 
     Args:
-        ranking: (K,) integers, array-like; booleans and floats are refused.
+        ranking: (K,) integers, array-like; booleans and floats are not accepted.
         n_items: L.
         n_positions: K.
 

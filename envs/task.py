@@ -1,7 +1,7 @@
 """What a kind of simulated users consists of, and the task of a click model.
 
 A kind of users is a `Task`: constants, a declared state, and three kernels. Environments and the
-compiled loop simulate sessions by these three alone::
+compiled loop simulate sessions with only these three kernels::
 
     session(constants, state, b, ranking, uniforms, clicks, examined)
         -> realised, expected, satisfied
@@ -47,10 +47,11 @@ class Kernels(NamedTuple):
     """Simulates one session of stream b: writes clicks and examined ``(K,)``; returns the realised
     and the expected reward, and the position at which the user left satisfied, or -1."""
     begin: Callable[..., Any] = draw_nothing
-    """Draws the first session of a user on stream b."""
+    """Draws the first session of a new user on stream b."""
     advance: Callable[..., bool] = draw_nothing
-    """Draws what follows a session on stream b; returns whether the user has left. Then only
-    ``begin`` continues the stream."""
+    """Draws what follows a session on stream b, and returns whether the user has left. If so, only
+    ``begin`` continues the stream.
+    """
 
 
 class State(NamedTuple):
@@ -92,7 +93,7 @@ class Task:
         return self.state_type(**first_arrays(self.state_type, {**self.sizes, "B": n_streams}))
 
     def start(self, state: Any, seed: int) -> None:
-        """Set what the seed of ``reset`` determines on new streams, beside what it draws."""
+        """Set what the seed of ``reset`` determines on new streams, besides the random draws."""
 
     def best(self, state: Any) -> NDArray[np.int64]:
         """Return ``(B, K)`` the best list of the next session on each stream, in a new array."""
@@ -109,8 +110,8 @@ class Task:
         return clicks
 
     def info(self, state: Any, b: int | slice) -> dict[str, Any]:
-        """Return what ``info`` tells of the next session, in new arrays: the numbers of its user
-        and candidates, if these change.
+        """Return the entries of ``info`` about the next session, in new arrays: the numbers of its
+        user and candidates, if these change.
         """
         return {}
 

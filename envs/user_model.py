@@ -34,25 +34,29 @@ class UserModel(ABC):
     title: ClassVar[str] = "simulated users"
     """The name in words, such as ``"position-based model"``."""
     behaviour: ClassVar[str] = ""
-    """How users click, in half a sentence for tables."""
+    """How users click: the middle of a sentence, for tables."""
     paper: ClassVar[str] = ""
     """A short reference to the paper of the model."""
     bibtex_keys: ClassVar[Sequence[str]] = ()
     """The keys of its papers in ``references.bib``, for ``clickgym report --bib``."""
     max_episode_steps: ClassVar[int | None] = 1000
-    """The number of sessions after which an id truncates an episode; None: it does not."""
+    """The number of sessions after which an id truncates an episode; None for never."""
     default_instance: ClassVar[str | None] = None
-    """The name of the default instance; None: an instance or parameters are required."""
+    """The name of the default instance; None if an instance or parameters are required."""
     iid_sessions: ClassVar[bool] = False
-    """Whether all sessions of a task are alike: none has other items or another state."""
+    """Whether all sessions of a task are alike, that is, none has other items or another state."""
     may_leave: ClassVar[bool] = False
     """Whether users have a state, and leave at the end of an episode (``terminated``)."""
     discount: float = 1.0
-    """γ of learners that train on users who may leave: 1 where all sessions of a user count."""
+    """The discount γ for learners that train on users who may leave; 1 if all sessions of a user
+    count equally.
+    """
     n_queries: int = 1
-    """Q, of which an episode plays one; the seed of a stream names the first."""
+    """Q, the number of queries, of which an episode plays one; the seed of a stream determines the
+    first query.
+    """
     n_sessions: int | None = None
-    """The sessions after which users leave, if that is fixed."""
+    """The number of sessions after which users leave, if it is fixed."""
 
     classes: ClassVar[dict[str, type[UserModel]]] = {}
     """The classes by their names in files."""
@@ -124,11 +128,11 @@ class UserModel(ABC):
         """
 
     def knowledge(self, source: str, production: NDArray[np.int64] | None = None) -> Any:
-        """Return knowledge that a paper assumes, or None if these users do not have it. Agents get
-        no other knowledge but sizes.
+        """Return knowledge that a paper assumes, or None if these users do not have it. Apart from
+        sizes, agents get no other knowledge.
 
         Args:
-            source: one of those that `Agent.requires` lists.
+            source: one of the sources that `Agent.requires` lists.
             production: the items in the order of the production list, if there is one.
         """
         return None
@@ -188,7 +192,7 @@ class UserModel(ABC):
 
 
 def user_model_from(name: str, model: Any) -> Any:
-    """Return users, or those that a ``to_dict()`` describes; errors name the argument."""
+    """Return ``model``, or the users that a ``to_dict()`` describes. Errors name the argument."""
     if isinstance(model, UserModel):
         return model
     try:
@@ -202,7 +206,7 @@ def user_model_class(name: str, *, imports: bool = False) -> type[UserModel]:
     of the package.
 
     Args:
-        name: as it stands in a file, where it names no module.
+        name: the name as in a file, which cannot name a module.
         imports: whether it may also be ``"module:Class"``, which is imported.
 
     Raises:

@@ -32,8 +32,8 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
     Each stream has the same probabilities as a `ClickEnv` with the same time limit, but not the
     same random numbers: for the same seed, the ``"sync"`` mode of ``gym.make_vec``, which steps
     environments one by one, gives other streams. As in `ClickEnv`, an episode continues its stream
-    unless `reset` gets a seed. All streams are truncated together. Stateful users are the
-    exception: the episode of each user ends separately.
+    unless `reset` gets a seed. All streams are truncated together, except with stateful users: the
+    episode of each user ends separately.
 
     Args:
         model, reward, cutoff, instance, form, n_positions, reference, **parameters: as in
@@ -112,7 +112,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, Infos]:
-        """Start an episode on all streams; with a seed, or the first time, start new streams.
+        """Start an episode on all streams. With a seed, or at the first reset, start new streams.
 
         Args:
             seed: one integer that seeds all streams; None continues the current streams.
@@ -180,8 +180,8 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         return observations, rewards, terminated, truncated, infos
 
     def _lists_of(self, actions: Any, ignored: Masks | None) -> NDArray[np.int64]:
-        """Return the actions as a new array of lists, in which items may still be bad. Rows that
-        are ignored become 0; if all rows are, the actions are not read.
+        """Return the actions as a new array of lists, whose items are not checked yet. Rows that
+        are ignored become 0; if all rows are ignored, the actions are not read.
         """
         if ignored is not None and ignored.all():
             return np.zeros(self._shape, np.int64)
@@ -225,7 +225,7 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
         return batch.clicks.copy(), batch.realised.copy(), infos
 
     def _shown_for(self, rankings: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the lists that are shown where some of the given ones are bad; lists of streams
+        """Return the lists that are shown if some of the given lists are bad; lists of streams
         whose users have left are ignored.
 
         Raises:
@@ -256,8 +256,8 @@ class ClickVectorEnv(BaseClickEnv, VectorEnv[Any, NDArray[np.int64], Any]):
     def _start_next(
         self, over: Masks, observations: Any, clicks: NDArray[np.int8], infos: Infos
     ) -> tuple[Any, Infos]:
-        """SAME_STEP: start the next episodes; return their first observations, and infos with the
-        last observations.
+        """With ``SAME_STEP``: start the next episodes; return their first observations, and infos
+        with the last observations.
         """
         final_obs = np.full(self.num_envs, None, object)
         for b, last in enumerate(iterate(self.observation_space, observations)):

@@ -1,5 +1,5 @@
 """Click models with new candidates in every session.
 
-To read: `model` says who clicks; `task` draws sessions in compiled code; `features` has products of
-features.
+In the order of reading: `model` defines who clicks; `task` draws sessions in compiled code;
+`features` computes products of features.
 """

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 ROWS = 4096
-"""Rows that are worked on at once."""
+"""The number of rows that are processed at once."""
 INTERACTIONS = ("products", "outer")
 """The kinds of products: of features at the same place (u∘v), or of all pairs (u ⊗ v)."""
 
@@ -58,7 +58,9 @@ def with_products(features: NDArray[np.float64], pairs: NDArray[np.int64]) -> ND
 
 
 def squared_norms(rows: NDArray[Any]) -> NDArray[np.float64]:
-    """Return ``(n,)`` the squared norms of rows, in doubles; of float32 no whole copy is made."""
+    """Return the squared norms ``(n,)`` of rows, in double precision, without a full copy of a
+    float32 array.
+    """
     parts = [rows[first : first + ROWS] for first in range(0, len(rows), ROWS)]
     return np.concatenate([(part.astype(np.float64) ** 2).sum(axis=1) for part in parts])
 

@@ -20,7 +20,7 @@ from .features import largest_norm, squared_norms
 from .task import CandidateTask, Pool
 
 ROUNDING = 1e-9
-"""Tolerance of sums at a bound."""
+"""Tolerance for sums that should not exceed a bound."""
 
 
 class ContextualModel(UserModel):
@@ -184,7 +184,7 @@ class ContextualModel(UserModel):
     def _candidates_of_users(
         self, candidates: Sequence[ArrayLike] | None
     ) -> list[NDArray[np.int64]]:
-        """Return the checked candidates of each user; without any, all items for each."""
+        """Check and return the candidates of each user; by default, all items for each user."""
         n_users = None if self.users is None else len(self.users)
         if candidates is None:
             all_items = np.arange(len(self.items))
@@ -314,7 +314,7 @@ class ContextualModel(UserModel):
         return weights
 
     def _arguments(self) -> dict[str, Any]:
-        """Return the arguments of the constructor beside the base model."""
+        """Return the arguments of the constructor besides the base model."""
         given = {
             "items": self.items,
             "users": self.users,
@@ -361,7 +361,7 @@ def _linear_attraction(
     """Return the parts of ``θᵀ x`` that come from each user and from each entry of the pool.
 
     Raises:
-        ValueError: some sum of both is not a probability.
+        ValueError: the sum of a user's part and an entry's part is not a probability.
     """
     n_user_features = of_users.shape[1]
     user_attraction = weighted_sums(of_users, theta[:n_user_features]).copy()
@@ -377,7 +377,9 @@ def _linear_attraction(
 def _given_attraction(
     attraction: Sequence[ArrayLike], sizes: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Return the attraction of each entry of the pool, given the candidates' of each user."""
+    """Return the attraction of each entry of the pool, from the attractions of each user's
+    candidates.
+    """
     if len(attraction) != len(sizes):
         raise ValueError(f"attraction has {len(attraction)} entries; expected {len(sizes)}")
     return np.concatenate(

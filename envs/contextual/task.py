@@ -1,8 +1,8 @@
 """The law of users whose candidates change: a user, the candidates, and their best list, drawn anew
 for every session.
 
-The item parameters of the candidates lie in the state. Each kernel writes those of its stream into
-the arrays that the kernels of the click model read. Letters as in
+The item parameters of the candidates lie in the state. Each kernel copies the parameters of its
+stream into the arrays that the kernels of the click model read. Letters as in
 `clickgym.envs.contextual.model`.
 """
 

@@ -127,7 +127,7 @@ def _uniform(n_items: Count = 10, n_positions: Count = 5, seed: Seed = 0) -> Ins
     }
     models = []
     for model_class in CLICK_MODELS.values():
-        # A user's model that refuses these parameters is left out of the family.
+        # a user's model that rejects these parameters is left out of the family
         with contextlib.suppress(ValueError):
             models.append(draw_model(model_class, table, n_items, n_positions, seed))
     return instance_of(models, "drawn at random")
@@ -197,8 +197,8 @@ def draw_model(
         model_class: its class.
         table: parameters by name and shape (see `ClickModel.shapes`).
         n_items, n_positions: L and K.
-        seed: of the parameters that the table lacks; each is drawn uniformly from a separate
-            generator, but for those whose default is None.
+        seed: seeds the parameters that are missing in the table. Each is drawn uniformly from a
+            separate generator, except those whose default is None.
     """
     sizes = {"L": n_items, "K": n_positions}
     signature = inspect.signature(model_class).parameters
@@ -372,8 +372,8 @@ def _two_laws(
 
 
 def _mixture(models: Sequence[ClickModel], weight: float, like: Instance) -> Instance:
-    """Return a mixture of two models over the items of an instance; ``weight`` is the share of the
-    first.
+    """Return a mixture of two models over the items of an instance. ``weight`` is the probability
+    of the first model.
     """
     mixture = MixtureModel(models, [weight, 1.0 - weight])
     return instance_of([mixture], like.origin, like.initial_ranking)

@@ -8,7 +8,7 @@
   ``"li2019-chi-min:i=3"``;
 * a random family by seed, ``"uniform:n_items=20,n_positions=5,seed=3"``,
   ``"yandex-like:n_items=20,n_positions=5,seed=3"``;
-* any of them with random item ids, so that ids carry no information:
+* any of these instances with random item ids, so that ids carry no information:
   ``"yandex-98435:shuffle=1"``, where 1 is a seed;
 * a JSON file of your own, ``"folder/mine.json"``, written by `Instance.save` or holding the
   ``to_dict()`` of one click model; or the content of such a file, as a dict;
@@ -106,8 +106,8 @@ class Instance:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The name of each item in the log from which the instance was estimated, ``(L,)``; the ids
-        without a log, and of a shipped instance, whose items have no names.
+        """The name of each item in the log from which the instance was estimated, ``(L,)``. Without
+        a log, and for shipped instances, whose items have no names, these are the ids.
         """
         items = self.estimation.get("items")
         return tuple(map(str, items if isinstance(items, list) else range(self.n_items)))
@@ -122,7 +122,7 @@ class Instance:
         Args:
             model_class: a click model class, its short name, or a kind such as
                 ``"PiecewiseStationaryModel of CM"``.
-            n_positions: K; None takes that of the instance.
+            n_positions: K; by default, the instance's number of positions.
 
         Raises:
             ValueError: the instance has no such model, fewer positions, or another number of items
@@ -144,7 +144,7 @@ class Instance:
         information.
 
         Args:
-            seed: of the order.
+            seed: seeds the order.
 
         Raises:
             ValueError: candidates change in every session; they are in random order already.
@@ -203,7 +203,7 @@ Their arguments are numbers or text, all with defaults.
 """
 
 DESCRIPTIONS: dict[str, str] = {}
-"""What `list_instances` says of each family, by name."""
+"""The description of each family in `list_instances`, by name."""
 
 # The ranges of arguments, which `family` checks.
 Count = Annotated[int, check_count]
@@ -288,8 +288,8 @@ def load_instance(name: AnyInstance) -> Instance:
 # Cached: most programs use few instances, and users are immutable.
 @lru_cache(maxsize=8)
 def _make_named(name: str, base: str, make: Callable[..., Instance], models: object) -> Instance:
-    """Make an instance from its whole name. ``models`` are the registered click models: with
-    others, the cache makes it again.
+    """Make an instance from its whole name. ``models`` are the registered click models; if they
+    change, the cache makes the instance again.
     """
     signature = {} if make is _shipped else inspect.signature(make).parameters
     values = {key: parameter.default for key, parameter in signature.items()}

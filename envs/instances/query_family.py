@@ -23,7 +23,7 @@ SPLITS = {
 
 
 class LazyModels(Mapping[str, Any]):
-    """Users by their kinds, each built when it is asked for."""
+    """Users by their kinds, each of which is built when first needed."""
 
     def __init__(self, sources: Mapping[str, Any], build: Callable[[Any], Any]) -> None:
         self._sources, self._build = sources, build

@@ -208,7 +208,7 @@ def _world(
     ``rate``, for every seed. ⚠ All users have the same b: with separate ones, users would differ
     only in their order of items. ⚠ With ``popularity`` s the score ``√(1-s) z + √s p`` is
     standardised again, because p and the items' means of z are not quite independent. p/4 is an
-    additional feature of items, behind v; products leave it out.
+    additional feature of items, placed after v; products do not include it.
     """
     n_items, n_positions, d_u, d_v, n_pool, n_users = sizes
     check_choice("features", features, FEATURES)

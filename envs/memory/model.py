@@ -47,7 +47,7 @@ class CascadeMDP(UserModel):
     sessions left.
 
     ⚠ Exactly K items are shown. The paper also allows shorter lists, which are better in some
-    states. So the optimum of the paper may be higher.
+    states, so the paper's optimum may be higher than the one computed here.
 
     Click law:
         ::
@@ -283,7 +283,7 @@ class CascadeMDP(UserModel):
             best = self._improve(value)[1]
 
     def _improve(self, value: Floats) -> tuple[Floats, Lists]:
-        """Return the values of the best lists, and these lists, for given values of the next
+        """Return the values of the best lists, and these lists, given the values of the next
         states.
         """
         worth = self.worth(value)

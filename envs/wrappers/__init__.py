@@ -1,3 +1,3 @@
-"""Wrappers: actions of plain spaces that represent lists, items one by one, and measurement of
-regret.
+"""Wrappers that represent lists by actions of plain spaces, that choose lists item by item, or that
+measure regret.
 """

@@ -1,8 +1,8 @@
 """`ScoresAction`, with which a policy of continuous actions chooses a list, and action spaces for
-policies that cannot output one.
+policies that cannot output lists.
 
-Such an action space makes lists of its own actions, of one stream or of many. stable-baselines3
-saves it with a model, so a trained policy knows the lists that its actions mean.
+These action spaces turn their actions into lists, for one stream or for many. stable-baselines3
+saves the action space with a model, so a trained policy knows which lists its actions mean.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class NumberedLists(ListActionSpace, RankedList):
 
 
 class Scores(ListActionSpace, Box):
-    """The action has a score for each item: the list shows the K items with the largest. Where
-    candidates have features, the action has a weight for each feature instead, and the score of a
-    candidate is the weighted sum of its features.
+    """The action has a score for each item: the list shows the K items with the largest scores.
+    Where candidates have features, the action has a weight for each feature instead, and the score
+    of a candidate is the weighted sum of its features.
 
     Args:
         lists, items: as for `ListActionSpace`; candidates with features are not numbered anew.
@@ -100,13 +100,15 @@ class ScoresAction(gym.ActionWrapper, RecordConstructorArgs):
     Use it for a policy with continuous actions (SAC, TD3, DDPG). If scores are uniform, every list
     is equally likely. Many different scores give the same list, and the reward is a step function
     of the scores. Only the order of the scores counts, so numbers beyond -1 and 1 are valid, too.
-    Of equal scores the lower number comes first, and ties are common if a policy clips its actions.
+    Among items with equal scores the one with the lower number comes first; ties are common if a
+    policy clips its actions.
 
     In a contextual environment each row has another candidate in every session, so scores of rows
     cannot be learned. There the action is a weight for each feature, and the score of a candidate
     is the weighted sum of its features in the last observation, in double precision. Weights and
-    any positive multiple of them choose the same list. So the entropy of weights is not the entropy
-    of lists, and the automatic ``ent_coef`` of SAC is misled: use a fixed one, such as 0.01.
+    any positive multiple of them choose the same list. The entropy of weights therefore differs
+    from the entropy of lists, which misleads the automatic ``ent_coef`` of SAC: use a fixed value,
+    such as 0.01.
 
     Args:
         env: an environment whose action space is a `RankedList`. Wrappers that flatten or normalise

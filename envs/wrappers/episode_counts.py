@@ -1,4 +1,6 @@
-"""Wrappers that show what was counted in an episode, which a policy without memory can read."""
+"""Wrappers that add the counts of an episode to the observation, so that a policy without memory
+can use them.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ Infos = dict[str, Any]
 
 
 class Counts:
-    """What was shown and clicked in the present episodes of B streams.
+    """Counts of what was shown and clicked in the current episodes of B streams.
 
     Args:
         env: the environment of one stream, or of many.
@@ -29,7 +31,7 @@ class Counts:
     Attributes:
         shown, clicked: ``(B, L, K)`` how often each item was shown, and clicked, at each position.
         steps: ``(B,)`` the sessions so far.
-        space: of what a stream observes.
+        space: the observation space of a stream.
     """
 
     def __init__(self, env: Any, clicks: gym.Space[Any], n_streams: int) -> None:
@@ -57,9 +59,9 @@ class Counts:
         self.steps += 1.0
 
     def observed(self) -> NDArray[np.float32]:
-        """Return ``(B, L, 4 K + 1)``: of each item log(1 + n), n how often it was shown at each
-        position, then how often clicked; both as means over all items; and the part of the episode
-        that is left.
+        """Return the counts ``(B, L, 4 K + 1)``. An item's row holds log(1 + n), where n is the
+        number of its displays at each position, then the same for its clicks, then the averages of
+        these numbers over all items, and last the part of the episode that is left.
         """
         own = np.log1p(np.concatenate([self.shown, self.clicked], axis=2))
         left = 1.0 - self.steps / self.n_sessions

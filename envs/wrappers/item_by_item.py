@@ -36,7 +36,7 @@ class Draft:
     """Unfinished lists, one for each stream, all of the same length.
 
     Args:
-        space: of the choices.
+        space: the action space of the choices.
         streams: ``()``, or ``(B,)``.
 
     Attributes:
@@ -55,7 +55,7 @@ class Draft:
 
     def place(self, choices: Any) -> None:
         """Put the items of the chosen numbers, of shape ``streams``, at the next position; a number
-        that is already on the list stands for the next one that is not.
+        that is already on the list stands for the next number that is not.
         """
         n_items = self.space.n_items
         numbers = as_integers("choice", choices, self.streams, 0, n_items)
@@ -81,8 +81,8 @@ class Draft:
         return self.space.items[self.placed.argmax(axis=-1)]
 
     def seen(self, observation: Any, streams: Any = ...) -> dict[str, Any]:
-        """Return what a policy sees: an observation of all streams, or of one, and a copy of what
-        is placed.
+        """Return what a policy observes: an observation of all streams, or of one stream, and a
+        copy of what is placed.
         """
         last = observation if isinstance(observation, dict) else {"observation": observation}
         return {**last, "placed": self.placed[streams].copy()}
@@ -96,8 +96,8 @@ def space_of_drafts(choices: Choices) -> Dict:
 
 
 def lists_are_episodes(env: Any) -> bool:
-    """Whether an episode item by item is one list. Otherwise it is a user's stay, because a list
-    changes how its user clicks later.
+    """Whether an episode of item-by-item choices is one list. For stateful users it is a user's
+    whole stay instead, because a list changes how its user clicks later.
     """
     model = user_model_of(env)
     return model is None or not model.may_leave
@@ -108,11 +108,12 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
     position, from the top down.
 
     Use it for a policy of discrete actions (DQN). If the chosen item is already on the list, the
-    next item by number that is not is placed instead, so each item is shown once; ``placed`` says
-    what was placed. `action_masks` returns the choices that are left, for a policy that supports
-    masks (MaskablePPO of sb3-contrib). The policy sees the items above when it chooses the next
-    one. A session costs K passes through the network. The reward comes with the last item. Set the
-    discount to 1, because a smaller discount would reduce the reward for the items at the top.
+    next item by number that is not yet on the list is placed instead, so each item is shown once;
+    ``placed`` shows the items that were placed. `action_masks` returns the choices that are left,
+    for a policy that supports masks (MaskablePPO of sb3-contrib). The policy sees the items above
+    when it chooses the next one. A session costs K passes through the network. The reward comes
+    with the last item. Set the discount to 1, because a smaller discount would reduce the reward
+    for the items at the top.
 
     The sessions of ``env`` continue from one list to the next. `reset` starts a new list. It also
     resets ``env`` if it gets a seed or options, or if the episode of ``env`` has ended (for example
@@ -126,10 +127,10 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         env: an environment whose action space is a `RankedList`.
 
     Observation:
-        A `Dict`: the last observation of ``env`` as ``observation`` (if that is a `Dict`, its own
-        keys), and ``placed`` ``MultiBinary([K, L])``, 1 where a position holds an item; the first
-        row of zeros is the position to be filled. On the last step they are the clicks and the list
-        that got them.
+        A `Dict` with the last observation of ``env`` as ``observation`` (or with its own keys, if
+        it is a `Dict`), and with ``placed`` ``MultiBinary([K, L])``, 1 where a position holds an
+        item; the first row of zeros is the position to be filled. On the last step, the
+        observation holds the clicks and the list that got them.
 
     Raises:
         TypeError: the action space is not a `RankedList`.

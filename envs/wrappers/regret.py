@@ -25,7 +25,9 @@ from .item_by_item import Choices
 
 
 class _Recorded:
-    """Base class of both wrappers: it keeps what they measure, and makes a `Result` of it."""
+    """Base class of `RecordRegret` and `RecordVectorRegret`: it stores what they measure, and makes
+    a `Result` of it.
+    """
 
     env: Any
     _seed: int | None = None
@@ -59,17 +61,17 @@ class _Recorded:
     ) -> Result:
         """Return what was measured so far as the result of a run, for `clickgym.Results`.
 
-        It has the checkpoints of `clickgym.run`, and its seconds count from the first reset to the
-        last step. ``unrecorded`` counts sessions that the environment played and that were not
-        measured; an environment of another package has no such count. ``reseeded`` counts how often
-        `reset` got a seed again, which brings the same users back.
+        The result has the same checkpoints as `clickgym.run`, and its seconds count from the first
+        reset to the last step. ``unrecorded`` counts sessions that the environment played and that
+        were not measured; an environment of another package has no such count. ``reseeded`` counts
+        how often `reset` got a seed again, which brings the same users back.
 
         Args:
             agent: a name for what chose the lists.
             horizon: how many sessions the result covers, from the first; by default all. Measure
                 another model or agent in a new environment.
-            trained: how many sessions the agent had learned from before, in other environments; 0
-                if it began here. Tables show this number, or say that it was not given (None).
+            trained: how many sessions the agent had already learned from in other environments; 0
+                if its training began here. Tables show this number, or that it is unknown (None).
 
         Raises:
             ValueError: no session was measured, or fewer than ``horizon``.
@@ -105,10 +107,10 @@ class _Recorded:
 class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
     """Wrapper that measures regret, reward and clicks of any code that calls ``env.step``.
 
-    `result` returns what `clickgym.run` returns, so `clickgym.Results` can show your loop beside
-    other runs. The wrapper measures what ``env.step`` returns; if the observation no longer shows
-    clicks, because it was stacked or flattened, it counts the users' own clicks. If one training
-    uses several streams, measure them together, with `clickgym.agents.vec_env` or
+    `result` returns the same kind of result as `clickgym.run`, so `clickgym.Results` can show your
+    loop next to other runs. The wrapper measures what ``env.step`` returns; if the observation no
+    longer shows clicks, because it was stacked or flattened, it counts the users' own clicks. If
+    one training uses several streams, measure them together, with `clickgym.agents.vec_env` or
     `RecordVectorRegret`.
 
     Args:
@@ -177,14 +179,15 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
     """`RecordRegret` for the streams of ``gym.make_vec``, measured together as one training.
 
     Args:
-        env: what ``gym.make_vec`` returned for an id of this package; put wrappers around this one.
+        env: what ``gym.make_vec`` returned for an id of this package; put other wrappers around
+            this wrapper.
 
     Attributes:
         meter: as in `RecordRegret`, over all streams together: step by step, and within a step
             stream by stream.
 
     Raises:
-        TypeError: another environment, or one that is wrapped.
+        TypeError: ``env`` is another environment, or it is wrapped.
     """
 
     def __init__(self, env: VectorEnv) -> None:
