@@ -1,5 +1,6 @@
-"""PPO in a single file, in the style of CleanRL: only torch and Gymnasium's interface, on a native
-vector environment.
+"""PPO in a single file in the style of CleanRL, with only torch and Gymnasium's interface.
+
+It trains on a native vector environment:
 
     python examples/cleanrl_style_ppo.py --sessions 1e5 --seed 0
     python examples/cleanrl_style_ppo.py --env ContextualPBMRank-v0 --instance personal \\

@@ -1,4 +1,4 @@
-"""Compare four algorithms on three random problems: a table and a figure.
+"""Compare four algorithms on three random problems, with a table and a figure.
 
 python examples/compare_algorithms.py
 

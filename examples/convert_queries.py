@@ -3,10 +3,10 @@
 python examples/convert_queries.py yandex60_clickmodels.json --out folder
 clickgym run PBMRank-v0 --instances folder/yandex60-401.json
 
-A co-author of Zoghi et al. 2017 fitted six click models to at least a million Yandex sessions of
-each query. The parameters are in the PyClickLambdas repository, whose terms do not allow clickgym
-to ship them. The input file is ``{"origin": ..., "shared": {"PBM_examination": ..., ...},
-"queries": {"401": {"CM": [...], ...}, ...}}``.
+A co-author of Zoghi et al. 2017 fitted six click models to each query, from at least a million
+Yandex sessions per query. The parameters are in the PyClickLambdas repository, whose terms do not
+allow clickgym to ship them. The input file is ``{"origin": ..., "shared": {"PBM_examination": ...,
+...}, "queries": {"401": {"CM": [...], ...}, ...}}``.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ CONTINUES = ("continue_after_skip", "continue_after_click", "continue_after_rele
 
 
 def converted(source: Path) -> list[Instance]:
-    """Return the instances ``yandex60-<query>``, of five positions by default.
+    """Return the instances ``yandex60-<query>``, with five positions by default.
 
     The items keep the order of a logged result page, so items 0, 1, 2, ... in this order are the
-    production list and become the initial ranking. The file's UBM has "no click yet" in the last
-    column; here it is column 0. The file's perseverance of the DBN, 1 up to rounding, is an
+    production list and become the initial ranking. In the file's UBM, the last column means "no
+    click yet"; here column 0 does. The file's perseverance of the DBN, 1 up to rounding, is an
     artefact of the fit: the models become SDBNs.
     """
     content = json.loads(source.read_text(encoding="utf-8"))
@@ -50,7 +50,7 @@ def converted(source: Path) -> list[Instance]:
 
 
 def instance(query: str, parameters: dict[str, Any], shared: dict[str, Any]) -> Instance:
-    """Return the instance of a query, from its own parameters and those of all queries."""
+    """Return the instance of a query, from its own parameters and the parameters that all share."""
     examination = shared["PBM_examination"]
     browsing = np.roll(np.array(shared["UBM_gamma_rank_prev"], dtype=float), 1, axis=-1)
     n_positions = len(examination)

@@ -1,9 +1,9 @@
-"""From a click log to users like those of the log, and to an algorithm that suits them.
+"""From a click log to simulated users who click like those in the log, and to a suitable algorithm.
 
 python examples/fit_a_log.py
 
-Your own log is a CSV or Parquet file with a row for each item shown. docs/first_log.md goes through
-the same steps more carefully, and docs/fit.md lists the columns.
+Your own log is a CSV or Parquet file with a row for each item shown. docs/first_log.md explains
+the same steps in more detail, and docs/fit.md lists the columns.
 """
 
 import gymnasium as gym

@@ -1,4 +1,4 @@
-"""Make the shipped real queries, and the family ``yandex-like``, from the Yandex sample log.
+"""Make the shipped real queries and the instance family ``yandex-like`` from the Yandex sample log.
 
     python examples/fit_yandex_instances.py yandex_sample_relpred_format.tsv.gz --out envs/instances
 
@@ -95,8 +95,9 @@ def main() -> None:
 
 
 def yandex_table(path: Path) -> pl.DataFrame:
-    """The log in a file of Yandex's Relevance Prediction Challenge 2011, with one row for each URL
-    of each query, as `read_log` takes it.
+    """Read a log of Yandex's Relevance Prediction Challenge 2011 into a table for `read_log`.
+
+    The table has one row for each URL of each query.
 
     Lines are tab-separated: a query ``session, time, Q, query, region, urls...`` or a click
     ``session, time, C, url``. Each query is one session of the log, labelled ``query-region``. A
@@ -136,7 +137,7 @@ def yandex_table(path: Path) -> pl.DataFrame:
 
 
 def frequent_queries(log: ClickLog) -> ClickLog:
-    """Return the sessions of the queries with at least `MIN_SESSIONS`."""
+    """Return the sessions of all queries with at least `MIN_SESSIONS` sessions."""
     return log[np.bincount(log.queries)[log.queries] >= MIN_SESSIONS]
 
 
@@ -168,7 +169,7 @@ def instance_of(log: ClickLog, query: int) -> Instance:
 
 
 def instance_name(log: ClickLog, label: str) -> str:
-    """Return ``yandex-<query>``, with the region if the log has the query in several."""
+    """Return ``yandex-<query>``, with the region if the log has the query in several regions."""
     query, _, region = label.partition("-")
     regions = sum(other.partition("-")[0] == query for other in log.query_labels)
     return f"yandex-{query}" if regions == 1 else f"yandex-{query}-{region}"
@@ -180,7 +181,7 @@ def digest(item: str) -> str:
 
 def rounded(model: ClickModel) -> ClickModel:
     """Return the model with rounded parameters; the termination at the last position, which no log
-    can identify, repeats that of the position above.
+    can identify, repeats the termination at the position above.
     """
     values = model.to_dict()
     if "termination" in values:

@@ -1,8 +1,8 @@
-"""Learn to rank from clicks in one file, without clickgym; the last lines play it with clickgym.
+"""Learn to rank from clicks in one file without clickgym; the last lines repeat it with clickgym.
 
     python examples/from_scratch.py --out scratch.png
 
-It needs NumPy and matplotlib. Copy it, and change the users or the algorithm.
+This program needs NumPy and matplotlib. Copy it, and change the users or the algorithm.
 """
 
 import argparse
@@ -15,13 +15,13 @@ EXAMINATION = np.array([1.0, 0.6, 0.4, 0.3])  # (K,) of positions 1 to 4
 
 
 def click(ranking, rng):
-    """A user looks at each position and clicks what attracts: (K,) clicks of 0 or 1."""
+    """Draw the clicks of one user on a list: (K,) zeros and ones."""
     looks = rng.random(len(ranking)) < EXAMINATION
     return looks & (rng.random(len(ranking)) < ATTRACTION[ranking])
 
 
 def expected_clicks(ranking):
-    """How often a user clicks on a list on average; regret computed from it contains no luck."""
+    """Return the expected number of clicks on a list; regret computed from it contains no luck."""
     return EXAMINATION @ ATTRACTION[ranking]
 
 
@@ -31,8 +31,8 @@ BEST = np.argsort(-ATTRACTION)[: len(EXAMINATION)]  # because examination decrea
 class ThompsonSampling:
     """Draw how attractive each item may be, given its clicks so far, and rank by the draws.
 
-    It knows how often users look at each position, so a display lower down counts less. This is
-    BC-MPTS (Lagrée et al. 2016, section 5).
+    The agent knows how often users look at each position, so a display at a lower position counts
+    less. The algorithm is BC-MPTS (Lagrée et al. 2016, section 5).
     """
 
     def __init__(self, rng):
@@ -51,7 +51,7 @@ class ThompsonSampling:
 
 
 def play(horizon, seed):
-    """One run: (horizon,) regret so far after each session."""
+    """Play one run, and return the regret so far after each session, (horizon,)."""
     users, agent = np.random.default_rng(seed), ThompsonSampling(np.random.default_rng([seed, 1]))
     lost = np.empty(horizon)
     for session in range(horizon):
@@ -62,7 +62,7 @@ def play(horizon, seed):
 
 
 def described(regret):
-    """The mean of runs with an approximate 95 % interval."""
+    """Return the mean of the runs with an approximate 95 % interval, as text."""
     return f"{np.mean(regret):.1f} ± {1.96 * np.std(regret, ddof=1) / np.sqrt(len(regret)):.1f}"
 
 

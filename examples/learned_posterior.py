@@ -1,10 +1,10 @@
-"""A network that estimates how attractive each item is, trained on queries whose truth is known.
+"""A network that estimates how attractive items are, trained on queries with known attractions.
 
-It is supervised learning, not reinforcement learning: the network predicts the attraction of each
+This is supervised learning, not reinforcement learning: the network predicts the attraction of each
 item, and how uncertain it is, from the clicks of an episode so far. Items are shown in the order of
 estimate + bonus x uncertainty. The bonus is chosen on the validation queries.
 
-``python examples/unseen_queries.py --rounds 60`` trains and plays it.
+``python examples/unseen_queries.py --rounds 60`` trains the network and runs it on new queries.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ BONUSES = [(0.0, 0.0), (0.5, 0.0), (1.0, 0.0), (2.0, 0.0), (1.0, 1.0), (2.0, 1.0
 
 
 def make_envs(split: str, horizon: int, n_envs: int, env: str = "QueriesPBMRank-v0") -> VectorEnv:
-    """Return parallel episodes of the queries of a split, which show what was clicked in them."""
+    """Make parallel episodes of a split's queries; observations count the clicks so far."""
     instance = f"queries:split={split},n_sessions={horizon}"
     envs = gym.make_vec(env, num_envs=n_envs, instance=instance, autoreset_mode="SameStep")
     return EpisodeCountsVector(envs)
 
 
 def play(policy: Callable[[Any], Any], envs: VectorEnv, seed: int = 0) -> NDArray[np.float64]:
-    """Return ``(T, B)`` the regret of each session of an episode; stream b plays query b mod Q."""
+    """Return the regret of each session of an episode, ``(T, B)``; stream b plays query b mod Q."""
     observations, _ = envs.reset(seed=seed)
     regret, is_over = [], False
     while not is_over:
@@ -44,13 +44,14 @@ def play(policy: Callable[[Any], Any], envs: VectorEnv, seed: int = 0) -> NDArra
 
 
 class Posterior(nn.Module):
-    """The estimate and its standard deviation for each item, in the logit of its attraction.
+    """Estimates the logit of each item's attraction, with a standard deviation.
 
-    One network reads each item; the mean of its outputs over all items tells about the query. The
-    network corrects a simple guess: clicks, divided by displays weighted with the examination.
+    The same network reads each item; the mean of its outputs over all items describes the query.
+    The network corrects a simple estimate: clicks divided by displays, where a display counts as
+    much as its position is examined.
 
     Args:
-        examination: ``(K,)`` the mean over the training queries.
+        examination: ``(K,)`` the mean examination over the training queries.
         width: the width of the hidden layers.
     """
 
@@ -85,14 +86,14 @@ class Posterior(nn.Module):
 
 
 class LearnedPosterior:
-    """A policy: the K items with the largest estimate + bonus x (left ^ power) x deviation.
+    """A policy that shows the items with the largest estimate + bonus x left^power x deviation.
 
     Args:
         net: the network.
-        bonus, power: how much an uncertain item is preferred, and how fast this fades with the part
-            of the episode that is left.
+        bonus: how much uncertain items are preferred.
+        power: how fast this preference fades as the part of the episode that is left shrinks.
         noise: the share of the deviation that is drawn at random, as in Thompson sampling.
-        seed: the seed of these draws.
+        seed: the seed of the random draws.
     """
 
     def __init__(
@@ -115,13 +116,13 @@ class LearnedPosterior:
 def train(
     queries: Sequence[PositionBasedModel], horizon: int, rounds: int, seed: int = 0
 ) -> Posterior:
-    """Train on episodes that the network itself plays, with its own uncertainty as noise.
+    """Train on episodes that the network plays itself, exploring by its own uncertainty.
 
     Args:
         queries: the users of each training query, whose attractions are the targets.
-        horizon: T, sessions of an episode.
+        horizon: T, the sessions of an episode.
         rounds: the number of rounds, each with 256 episodes and 60 steps of Adam.
-        seed: the seed of everything.
+        seed: the seed of all random numbers.
     """
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)

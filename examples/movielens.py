@@ -1,22 +1,23 @@
-"""Make users of films with features, from ratings as in He et al. 2020, section 6.3.
+"""Make simulated users and films with features from ratings, as in He et al. 2020, section 6.3.
 
     python examples/movielens.py ml-latest-small/ratings.csv --out movielens.json
 
-The candidates of a user are the films that the user rated, because nothing is known about others.
-Users with fewer than L ratings are left out. If a user has more, L of them are drawn in each
-session.
+The candidates of a user are the films that the user rated, because nothing is known about other
+films. Users with fewer than L ratings are left out. If a user rated more than L films, each session
+draws L of them.
 
 *Attraction* of a rating y: ``.05 + .95 (2^y - 1) / 2^y_max``, the gain of the expected reciprocal
-rank (Chapelle et al., CIKM 2009), raised by a floor. With ``--linear`` it is the least-squares fit
-of these attractions to the features, moved and scaled into [0, 1].
+rank (Chapelle et al., CIKM 2009), raised by a floor. With ``--linear``, attraction is the
+least-squares fit of these values to the features, shifted and scaled into [0, 1].
 
 *Features*: ``[1, U(i)/‖U(i)‖, V(j)/‖V(j)‖] / √3`` from the singular value decomposition of the
-matrix of attractions, 0 where nothing was rated. The paper has neither the constant nor the lengths
-1. ``--interactions products`` adds the products ``U_a(i) V_a(j)``, and ``outer`` each ``U_a(i)``
-times each ``V_b(j)``; then all are divided by 2.
+matrix of attractions, which is 0 where a user did not rate a film. The paper neither adds the
+constant nor scales the vectors to length 1. ``--interactions products`` adds the products
+``U_a(i) V_a(j)``, and ``--interactions outer`` adds each ``U_a(i)`` times each ``V_b(j)``; all
+features are then divided by 2.
 
-*Examination*: that of a real query. Ratings: Harper, Konstan, *The MovieLens datasets: history and
-context*, TiiS 2015.
+*Examination*: the examination of a real query. Ratings: Harper, Konstan, *The MovieLens datasets:
+history and context*, TiiS 2015.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def films(
     interactions: str = "none",
     dimension: int = DIMENSION,
 ) -> Instance:
-    """The instance of a table with the columns ``userId``, ``movieId`` and ``rating``."""
+    """Return the instance of a table with the columns ``userId``, ``movieId`` and ``rating``."""
     ratings = ratings.unique(["userId", "movieId"], keep="last", maintain_order=True)
     users, items = (numbered(ratings[name]) for name in ("userId", "movieId"))
     stars = ratings["rating"].to_numpy().astype(np.float64)
@@ -98,7 +99,7 @@ def films(
 
 
 def numbered(labels: pl.Series) -> np.ndarray:
-    """The number of each label, in order of their first appearance."""
+    """Number the labels in the order of their first appearance."""
     labels = labels.cast(pl.String)
     return labels.cast(pl.Enum(labels.unique(maintain_order=True))).to_physical().to_numpy()
 
@@ -106,8 +107,9 @@ def numbered(labels: pl.Series) -> np.ndarray:
 def linear_fit(
     contents: dict[str, Any], attractions: list[np.ndarray], pairs: np.ndarray
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """The coefficients of the least-squares fit, moved and scaled so that all fitted attractions
-    lie in [0, 1], and these attractions.
+    """Return the coefficients of the least-squares fit and the fitted attractions.
+
+    Both are shifted and scaled so that the fitted attractions lie in [0, 1].
     """
     sizes = list(map(len, attractions))
     of_items = contents["items"][np.concatenate(contents["candidates"])]

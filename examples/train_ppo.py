@@ -1,8 +1,8 @@
-"""Train PPO of stable-baselines3: evaluate and save as it trains, load it, compare with bandits.
+"""Train PPO of stable-baselines3, evaluate and save it during training, and compare with bandits.
 
 python examples/train_ppo.py
 
-docs/rl.md explains the settings, evaluates without luck, and says when all this pays.
+docs/rl.md explains the settings, shows an evaluation without luck, and says when RL pays.
 """
 
 import torch

@@ -1,10 +1,11 @@
-"""Search for settings of PPO with Optuna: pip install optuna
+"""Tune PPO's hyperparameters with Optuna (pip install optuna).
 
 python examples/tune_with_optuna.py
 
-The comparison at the end uses other problems and seeds than the search; otherwise it would report
-luck. A trial trains two policies in 5,000 sessions each, which takes about two seconds. Use more
-trials, runs and instances than here; docs/runner.md tunes a bandit in the same way.
+The comparison at the end uses other problems and seeds than the search, because on the same ones
+the best trial would owe part of its result to luck. A trial trains two policies for 5,000 sessions
+each, which takes about two seconds. For real results, use more trials, runs and instances than
+here. docs/runner.md tunes a bandit in the same way.
 """
 
 import optuna

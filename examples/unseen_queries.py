@@ -1,13 +1,13 @@
-"""Do policies that were trained on other queries learn a new query faster than a bandit?
+"""Do policies trained on other queries adapt to a new query faster than a bandit?
 
-PPO and a network (`learned_posterior.py`) train on 1,000 queries. Then they play queries that they
-have never seen. From then on they no longer learn, and only read what was clicked in the episode so
-far. A bandit starts each episode as a new agent.
+PPO and a supervised network (`learned_posterior.py`) are trained on 1,000 queries and then run on
+queries that they have never seen. During these runs their weights are fixed, and they only read the
+clicks of the episode so far. A bandit starts each episode as a new agent.
 
     python examples/unseen_queries.py --horizon 100 --sessions 2e6 --rounds 60 --figure unseen.png
 
-It plays the validation queries: choose settings by them. With --final it plays the test queries and
-the real ones instead.
+By default, the program plays the validation queries, by which you choose settings. With --final, it
+plays the test queries and the real queries instead.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ EPISODES = {"valid": 400, "test": 400, "real": 320}
 
 
 class RegretReward(VectorWrapper):
-    """Minus the regret as the reward: the best policy is the same, without the luck of clicks."""
+    """Replaces the reward by minus the regret: the best policy is the same, without luck."""
 
     def step(self, actions: Any) -> tuple[Any, ...]:
         observations, _, ends, cuts, infos = self.env.step(actions)
@@ -46,7 +46,7 @@ class RegretReward(VectorWrapper):
 
 
 def train_ppo(envs: VectorEnv, sessions: float, seed: int) -> PPO:
-    """Train on whole episodes, so that each update sees their beginning and their end."""
+    """Train PPO on whole episodes, so that each update covers them from start to end."""
     model = PPO(
         PlackettLuceActorCritic,
         vec_env(RegretReward(envs)),
@@ -65,7 +65,7 @@ def train_ppo(envs: VectorEnv, sessions: float, seed: int) -> PPO:
 
 
 def estimate(values: np.ndarray, sign: str = "") -> str:
-    """The mean over queries, and half of its 95 % interval."""
+    """Return the mean over queries, and half the width of its 95 % interval."""
     half = half_width(len(values)) * values.std(ddof=1)
     return f"{values.mean():{sign}.1f} ± {half:.1f}"
 

@@ -1,8 +1,9 @@
-"""Users whose taste changes in sessions that you choose: who notices?
+"""Users whose taste changes in sessions that you choose: which agents notice?
 
 python examples/users_who_change.py
 
-Any click models may follow each other. docs/environments.md lists the changes that are shipped.
+Any click models of the same size may follow each other. docs/environments.md lists the changes
+that clickgym ships.
 """
 
 import clickgym

@@ -1,8 +1,9 @@
-"""An algorithm of your own beside two published ones: it needs two methods.
+"""Compare your own algorithm, a class with two methods, with two published algorithms.
 
 python examples/your_own_algorithm.py
 
-docs/own_agent.md says what else it can do; docs/idea_to_table.md takes you from there to a paper.
+docs/own_agent.md says what else an algorithm can have; docs/idea_to_table.md takes you from the
+algorithm to the tables of a paper.
 """
 
 import numpy as np
@@ -11,7 +12,7 @@ import clickgym
 
 
 class ClickShare(clickgym.agents.Agent):
-    """Shows the items with the highest click rates so far, and now and then a random list."""
+    """Shows the items with the highest click rates so far; with probability ε, a random list."""
 
     def __init__(self, n_items, n_positions, *, epsilon=0.05, seed=None):
         self.rng = np.random.default_rng(seed)

@@ -2,7 +2,7 @@
 
 python examples/your_own_click_model.py
 
-They read position k with probability patience^k. docs/own_click_model.md explains each part.
+The users read position k with probability patience^k. docs/own_click_model.md explains each part.
 """
 
 from typing import NamedTuple
@@ -42,7 +42,7 @@ def expected(users, ranking, reward, cutoff, scratch):  # the clicks that a list
 
 
 class TiringModel(ClickModel):
-    """Tiring model: users look less and less, and click what attracts them."""
+    """Tiring model: users look at lower positions less often, and click what attracts them."""
 
     short, title = "Tiring", "tiring model"
     shapes = {"attraction": "L", "patience": ""}  # a value for each item; a number

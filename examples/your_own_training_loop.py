@@ -1,8 +1,9 @@
-"""REINFORCE in NumPy, in a training loop of your own, in one table with two bandits.
+"""REINFORCE in NumPy, in your own training loop, compared with two bandits in one table.
 
 python examples/your_own_training_loop.py
 
-docs/rl.md#your-own-training-loop has the rules; cleanrl_style_ppo.py is a longer loop, with torch.
+docs/rl.md#your-own-training-loop has the rules for such loops; cleanrl_style_ppo.py is a longer
+example with torch.
 """
 
 import gymnasium as gym
@@ -14,7 +15,7 @@ B, K = 64, 5  # streams, positions
 
 
 def train(seed, n_sessions, rate=0.5):
-    """Learn a score for each item from the rewards of lists that are drawn by their scores."""
+    """Learn a score for each item from the rewards of lists that are drawn by these scores."""
     rng, scores = np.random.default_rng(seed), np.zeros(10)
     envs = clickgym.RecordVectorRegret(gym.make_vec("PBMRank-v0", B))
     envs.reset(seed=1000 * seed)
