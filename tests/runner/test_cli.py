@@ -62,7 +62,7 @@ def test_show_prints_a_docstring_of_every_name(printed, refused):
         "ndcg": "positions",
         "ndcg@7": "first 7 positions",
         "personal": "form='bilinear'",
-        "PPO": "'n_steps': 4, 'batch_size': 128",
+        "PPO": "n_steps=4, batch_size=128",
     }.items():
         assert word in printed(["show", name])
     for wrong, meant in {"toprank": "TopRank", "ndgc": "ndcg", "yandex-9983": "yandex-99"}.items():
