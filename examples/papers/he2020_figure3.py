@@ -6,9 +6,10 @@ The paper counts the clicks of Taobao visitors who clicked at least once, in lis
 log is not published. The paper calls an item below the last click pseudo-exposed, because the user
 may not have seen it.
 
-Here the shares are computed exactly, not sampled, from the user browsing model of each web search
-query, with its production list of 10 items. Web search is a different kind of page, on which more
-people click last at the top, so we show the paper's counts beside ours but do not test them.
+Here we compute exactly, without sampling, which share of the users click last at each position,
+from the user browsing model of each web search query, with its production list of 10 items. Web
+search is a different kind of page, and more of its users click last at the top. So we show the
+paper's counts beside our shares, but do not test them.
 """
 
 from __future__ import annotations

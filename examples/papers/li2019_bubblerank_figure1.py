@@ -4,18 +4,21 @@ Li et al. 2019 (BubbleRank), figure 1.
 
 The paper draws 100 frequent queries from the Yandex log. We have 60 published queries, and give
 each 5 million sessions and ten runs, as in the paper. The paper's production list is the most
-frequent list of a query. For a published query we only have one logged page, and take its list.
+frequent list of a query. For each published query, we have only one logged result page, and take
+the list on this page.
 
 The reward in the DCM is the abandonment click, as in the paper. The paper prints the examination as
 a product of (1 - v(i)) α, which is a misprint; we use the model of Guo et al. 2009. The paper calls
 the list sorted by attraction optimal, but in the DCM it is not always the best list. So we judge
 whether an agent learns by its regret against the sorted list, R*.
 
-The paper does not say what CascadeKL-UCB learns from several clicks, so we test both readings.
+The paper does not say what CascadeKL-UCB learns from a session with several clicks, so we test both
+readings: learning from the last click, and learning from the first.
 
-BatchRank runs as Zoghi et al. print it, with one line mended. The line matters here because there
-are as many items as positions: the printed line 16 would never start a second stage. The code that
-its authors published has other constants, and the paper does not say which version it ran.
+BatchRank runs as Zoghi et al. print it, with line 16 corrected. Here, a list has as many positions
+as there are items, and with the printed line 16 BatchRank would never start a second stage. The
+code that BatchRank's authors published has other constants, and the paper on BubbleRank does not
+say which version it ran.
 """
 
 from __future__ import annotations

@@ -5,11 +5,13 @@ Li et al. 2019 (BubbleRank), figure 2.
 Our queries and production lists differ from the paper's. The number of violations depends above all
 on how many pairs in the production list are in the wrong order, which the paper does not print. We
 have 60 published queries. The paper's production list is the most frequent list of a query; ours is
-one logged page.
+the list on one logged result page.
 
-The paper does not say what CascadeKL-UCB learns from several clicks, so we test both readings.
-BatchRank runs as printed, with one line mended (see figure 1, which has the same runs). In the
-first 100 sessions we tell the agents that the horizon is 5 million, as in the paper.
+The paper does not say what CascadeKL-UCB learns from a session with several clicks, so we test both
+readings: learning from the last click, and learning from the first. BatchRank runs as printed, with
+one line corrected (see figure 1, which has the same runs). The first 100 sessions come from
+separate, shorter runs; in these, too, we tell the agents that the horizon is 5 million, as in the
+paper.
 
 At the end, violations are rare. A single unsafe final list among a hundred queries would make the
 mean number of violations grow linearly, so we count queries instead. Even if none of 60 queries has

@@ -6,11 +6,12 @@ Li et al. 2019 (BubbleRank), figure 3.
 In the first experiment, the paper has 100 queries. We have ten random lists for each of the 60
 published queries, and run each list once.
 
-In the second experiment, the users are the paper's own. The best of ten items is at the last
-position, which users examine with probability 0.5^i. The paper prints the base list as
-(2, …, K-1, 1), which we read as (2, …, K, 1). Section 5.1 says that the paper measures performance
-at the top five positions, so we test the regret of these. We also show the regret of all ten
-positions, because the paper does not say which of the two is in its figure. The bounds are ours.
+In the second experiment, our users are the same as the paper's. The best of ten items is at the
+last position, which users examine with probability 0.5^i. The paper prints the base list as (2, …,
+K-1, 1), which we read as (2, …, K, 1). Section 5.1 says that the paper measures performance at the
+top five positions, so we test the regret at these five positions. We also show the regret at all
+ten positions, because the paper does not say which of the two regrets its figure shows. The bounds
+of our tests are our own choice.
 """
 
 from __future__ import annotations

@@ -5,8 +5,9 @@ Li et al. 2019 (BubbleRank), figure 4.
 The paper draws 100 frequent queries from the Yandex log. We have 60 published queries, with 5
 million sessions and ten runs as in the paper; the runs are the same as in figure 1. Gains are the
 attractions of the fitted models, as in the paper, because there are no judgments. Like the paper,
-we leave out CascadeKL-UCB. BatchRank runs as printed, with one line mended (see figure 1). In the
-first sessions, we tell the agents that the horizon is 5 million.
+we leave out CascadeKL-UCB. BatchRank runs as printed, with one line corrected (see figure 1). The
+first sessions come from separate, shorter runs; in these, too, we tell the agents that the horizon
+is 5 million.
 """
 
 from __future__ import annotations

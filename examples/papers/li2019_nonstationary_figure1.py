@@ -4,14 +4,16 @@ Li and de Rijke 2019, figure 1.
 
 The paper draws 100 frequent queries from the Yandex log. We have 60 published queries, whose models
 other people fitted, so the levels of regret differ. In every second epoch of 10,000 sessions, three
-items outside the top three have an attraction of 0.9, as in the paper. They are drawn at random,
-with a seed for each query. K = 3 of 10 items, 100,000 sessions, ten runs, ε, γ and τ are the
-paper's. CascadeSWUCB counts examinations for both its mean and its width, where the printed lines
-19 to 24 mix displays and examinations.
+items outside the top three have an attraction of 0.9, as in the paper. We draw these items at
+random, with a seed for each query. The lists of K = 3 of 10 items, the 100,000 sessions, the ten
+runs, ε, γ and τ are the paper's. Our CascadeSWUCB computes both the mean and the width of its
+confidence interval from examinations, whereas lines 19 to 24 of the printed algorithm mix displays
+and examinations.
 
 If users change at a constant rate, the regret of every algorithm grows linearly. So we test the
 sentences about linear and sub-linear regret in the sense of the theorems, with ten epochs whose
-length grows with n. These tests have three runs. We tell each agent n, so that γ and τ follow it.
+length grows with n. Each of these tests has three runs. We tell each agent n, so that γ and τ
+depend on n.
 """
 
 from __future__ import annotations

@@ -6,10 +6,10 @@ The paper picks 20 of its 100 queries and does not name them. We take the first 
 published queries. Changes, constants, horizon and runs are the same as in figure 1.
 
 BubbleRank needs a production list, and the paper does not say which one it used. Here BubbleRank
-re-ranks all ten items from the query's production list, and users see the first three. It also runs
-with ten epochs whose length grows with n.
+re-ranks all ten items from the query's production list, and users see the first three. BubbleRank
+also runs with ten epochs whose length grows with the number n of sessions.
 
-What the paper says about the other agents, it also says about figure 1, where we test it.
+The paper says the same about the other agents at figure 1, and we test it there.
 """
 
 from __future__ import annotations

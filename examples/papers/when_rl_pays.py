@@ -3,10 +3,10 @@
 Users of Du et al. 2024.
 
 Clicks change what users do later. Regret is the exact loss of each list, computed from Q*. The
-planner is told how long users stay on average, and the discount tells RL algorithms the same.
-Bandits need neither. All agents but CascadeKLUCB see the state of the user. BanditByState is one
-CascadeKLUCB for each state, and A2C:gamma=0 does not plan. RL algorithms get a tenth of the
-sessions. This page quotes no sentence of the paper, so it tests none.
+planner is told how long users stay on average, and RL algorithms are told the same through their
+discount factor. Bandits are not told. All agents but CascadeKLUCB see the state of the user.
+BanditByState is one CascadeKLUCB for each state, and A2C:gamma=0 does not plan. RL algorithms play
+a tenth of the sessions. This page quotes no sentence of the paper, so it tests none.
 """
 
 from __future__ import annotations

@@ -2,13 +2,15 @@
 
 Zoghi et al. 2017, figure 1.
 
-The paper does not name its three problems, so we chose three queries. Its sentences about the
-figure speak of all its queries ("The plots are chosen to represent general trends in this
-experiment."). So zoghi2017_figure2 tests them over all queries, and this page tests nothing.
+The paper does not name its three problems, so we chose three queries. The paper's sentences about
+this figure speak of all its queries ("The plots are chosen to represent general trends in this
+experiment."). So zoghi2017_figure2 tests these sentences over all queries, and this page tests
+nothing.
 
-Five of ten positions, ten million sessions and ten runs are the paper's. The paper does not say
-what CascadeKL-UCB learns from several clicks, so we run both readings. BatchRank runs as printed,
-with one line mended: a batch with as many items as positions goes on to its next stage.
+The lists of five of ten items, the ten million sessions and the ten runs are the paper's. The paper
+does not say what CascadeKL-UCB learns from a session with several clicks, so we run both readings:
+learning from the last click, and learning from the first. BatchRank runs as printed, with one line
+corrected, so that a batch with as many items as positions goes on to its next stage.
 """
 
 from __future__ import annotations

@@ -2,17 +2,18 @@
 
 Zoghi et al. 2017, figures 1 and 2.
 
-A co-author fitted the 60 published queries from the same log. They are probably the queries of the
-paper, but this is not certain. The shipped queries are different ones. Five of ten positions, ten
-million sessions and ten runs are the paper's. The paper does not say what CascadeKL-UCB learns from
-several clicks, so we test both readings.
+A co-author of the paper fitted click models to the 60 published queries, from the same log. They
+are probably the queries of the paper, but this is not certain. The 16 shipped queries are different
+queries. The lists of five of ten items, the ten million sessions and the ten runs are the paper's.
+The paper does not say what CascadeKL-UCB learns from a session with several clicks, so we test both
+readings: learning from the last click, and learning from the first.
 
-BatchRank runs as printed, with one line mended: a batch with as many items as positions goes on to
-its next stage. Its stages take 16 · 4^l · log T displays, so its curve depends strongly on the
-constants. The code that its authors published has other constants.
+BatchRank runs as printed, with one line corrected, so that a batch with as many items as positions
+goes on to its next stage. BatchRank's stages take 16 · 4^l · log T displays, so its curve depends
+strongly on these constants. The code that BatchRank's authors published has other constants.
 
-Values of single queries near two million sessions come from separate runs. On the published
-queries, there are fewer than ten of these.
+Results of single queries near two million sessions come from separate runs. On the published
+queries, there are fewer than ten such runs per query.
 """
 
 from __future__ import annotations
