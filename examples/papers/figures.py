@@ -18,7 +18,7 @@ BOUND = {"color": "black", "linewidth": 1.2, "linestyle": ":"}
 def grid(
     columns: int, rows: int = 1, label: str = "", width: float = 2.5, height: float = 2.6
 ) -> tuple[Figure, list[Any]]:
-    """A figure and its panels, row by row, sizes in inches; the label of the y axes on the left."""
+    """Return a figure and its panels, row by row; sizes in inches, the y label on the left."""
     size = (max(width * columns, 6.5), height * rows + 1.0)
     figure = Figure(figsize=size, layout="constrained")
     panels = list(figure.subplots(rows, columns, squeeze=False).flat)
@@ -32,14 +32,14 @@ def grid(
 
 
 def style_of(axes: Any, agent: str) -> dict[str, Any]:
-    """The look of an agent, the same in all panels: agents take looks in the order of drawing."""
+    """Return an agent's look, the same in all panels; agents get looks in the order of drawing."""
     panels = axes.get_figure().axes
     drawn = [label for panel in panels for label in panel.get_legend_handles_labels()[1]]
     return dict(line_styles([*drawn, agent])[agent])
 
 
 def band(axes: Any, steps: Any, values: np.ndarray, agent: str, **style: Any) -> None:
-    """The mean of ``(units, steps)`` values with its 95 % interval, as far as that is above 0."""
+    """Draw the mean of ``(units, steps)`` values with its 95 % band, cut off at 0."""
     style = style or style_of(axes, agent)
     found = [estimate(column) for column in values.T]
     mean = np.array([one.mean for one in found])
@@ -53,7 +53,7 @@ def band(axes: Any, steps: Any, values: np.ndarray, agent: str, **style: Any) ->
 def rates(
     axes: Any, curves: Curves, env: str, agents: Sequence[str], steps: Any, column: str = "regret"
 ) -> None:
-    """A cumulative column per session, of each agent between some steps."""
+    """Draw a cumulative column as a rate per session between some steps, for each agent."""
     ends = np.unique(np.searchsorted(curves.steps, np.round(steps)))
     lengths = np.diff(curves.steps[ends], prepend=0)
     for agent in agents:
@@ -62,7 +62,7 @@ def rates(
 
 
 def points(axes: Any, places: Sequence[float], samples: Iterable[np.ndarray], agent: str) -> None:
-    """The means of samples as points on a line, with their 95 % intervals."""
+    """Draw the means of samples as connected points, with their 95 % intervals."""
     found = [estimate(values) for values in samples]
     mean, half = [one.mean for one in found], [one.half for one in found]
     style = {"marker": "o", "markersize": 3, "linewidth": 1.5, **style_of(axes, agent)}
@@ -70,7 +70,7 @@ def points(axes: Any, places: Sequence[float], samples: Iterable[np.ndarray], ag
 
 
 def finish(figure: Figure, title: str) -> Figure:
-    """Add the title, and a legend of all panels below them."""
+    """Add the title, and below the panels one legend for all of them."""
     handles: dict[str, Any] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):

@@ -31,8 +31,8 @@ PRINTED = {1: 0.166, 2: 0.116}
 
 
 def last_clicks(env):
-    """``(K,)`` the exact share of users who click last at each position of the production list, of
-    those who click.
+    """Return ``(K,)`` exact shares: how many of the users who click at all click last at each
+    position of the production list.
     """
     model, ranking = env.unwrapped.model, env.unwrapped.initial_ranking
     # Of users whose last click so far was at a position; 0: no click yet.
@@ -46,7 +46,7 @@ def last_clicks(env):
 
 
 def play(options):
-    """The exact shares of each query; no sessions."""
+    """Compute the exact shares of each query; no session is played."""
     rows = []
     for query in options.queries[:16]:
         env = make_env(ENV, query)
@@ -57,7 +57,7 @@ def play(options):
 
 
 def last_shares(results):
-    """``(queries, positions)`` the shares of last clicks."""
+    """Return the shares of last clicks, ``(queries, positions)``."""
     curves = results["last clicks"]
     names = [f"last_{k}" for k in range(1, PAGE + 1)]
     return np.array([curves.by_instance(ENV, "Fixed", name)[:, 0] for name in names]).T
@@ -90,7 +90,7 @@ def statements(results):
 
 
 def draw(results):
-    """The share of each position, the paper's where its text has it."""
+    """Draw the share of each position, and the paper's share where its text gives one."""
     figure, [axes] = figures.grid(1, label="share of those who click")
     shares = [estimate(column) for column in last_shares(results).T]
     means, halves = [one.mean for one in shares], [one.half for one in shares]

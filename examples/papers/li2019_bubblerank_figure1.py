@@ -44,8 +44,8 @@ COLUMNS = ["regret", "violations", "ndcg"]
 
 
 def sorted_gap(env: Any) -> float:
-    """The loss per session of the list sorted by attraction, the R* of the paper, against the best
-    list. It is 0 but in the DCM, where its termination probabilities do not decrease.
+    """Return how much the list sorted by attraction, the paper's R*, loses per session against the
+    best list. This is 0 except in a DCM whose termination probabilities do not decrease.
     """
     users = env.unwrapped
     order = np.argsort(-users.model.attraction, kind="stable")[: users.model.n_positions]
@@ -54,7 +54,7 @@ def sorted_gap(env: Any) -> float:
 
 
 def play(options):
-    """The runs of figures 1, 2 and 4, and once more their first 10,000 sessions."""
+    """Play the runs of figures 1, 2 and 4, and separate runs of their first 10,000 sessions."""
     horizon, runs, queries = options.horizon or 5_000_000, options.runs or 10, options.queries[:100]
     envs, metrics = list(ENVS.values()), ["violations", "ndcg"]
     whole = study.played(options, "whole", envs, AGENTS, horizon, runs, queries, 100, metrics)
@@ -68,12 +68,12 @@ def play(options):
 
 
 def in_each(test: Any, models: Any = ENVS) -> Finding:
-    """Whether a test of an environment holds in each click model."""
+    """Test whether something holds in each click model."""
     return all_of({model: test(ENVS[model]) for model in models})
 
 
 def first_100(results: Any, env: str, agent: str, column: str) -> np.ndarray:
-    """``(queries,)`` a cumulative column after the first 100 sessions."""
+    """Return a cumulative column after the first 100 sessions, ``(queries,)``."""
     return results["start"].values(env, agent, column, 0.01)
 
 
@@ -85,27 +85,27 @@ def statements(results):
     )
 
     def learns(env: str, agent: str) -> Finding:
-        """Whether regret against R* falls: the gap is that to `LINEAR` times the mean."""
+        """Test whether regret per session against R* ends below `LINEAR` times its mean."""
         gap = whole.by_instance(env, agent, "sorted_gap")[:, 0]
         late, mean = (whole.rate(env, agent, *span) - gap for span in (END, (0.0, 1.0)))
         words = f"{estimate(late)} per session in the end, {estimate(mean)} in the mean"
         return estimate(late - LINEAR * mean).within(high=SLACK, words=words)
 
     def linear(env: str, agent: str) -> Finding:
-        """Whether regret grows as fast in the end as in the mean, by the same gap."""
+        """Test whether regret per session ends above `LINEAR` times its mean."""
         late, mean = (whole.rate(env, agent, *span) for span in (END, (0.0, 1.0)))
         share = late.mean() / mean.mean() if mean.mean() > SLACK else 0.0
         words = f"{estimate(late)} per session in the end, {share:.2f} times the mean"
         return estimate(late - LINEAR * mean).within(low=SLACK, words=words)
 
     def worse_than(agent: str, models: Any = ENVS) -> Finding:
-        """Whether BubbleRank has more regret at the end than an agent."""
+        """Test whether BubbleRank has more regret at the end than another agent."""
         return in_each(
             lambda env: less(whole.values(env, agent), whole.values(env, "BubbleRank")), models
         )
 
     def earlier(env: str) -> Finding:
-        """Whether BubbleRank has less regret in the first 100 sessions than both others."""
+        """Test whether BubbleRank has less regret in 100 sessions than BatchRank and TopRank."""
         rivals = [first_100(results, env, agent, "regret") for agent in ("BatchRank", "TopRank")]
         return less(first_100(results, env, "BubbleRank", "regret"), np.minimum(*rivals))
 
@@ -179,7 +179,7 @@ def statements(results):
 
 
 def seen(results):
-    """When the others overtake BubbleRank."""
+    """Say when BatchRank and TopRank overtake BubbleRank."""
     curves = results["whole"]
     for model, env in ENVS.items():
         ours = curves.by_run(env, "BubbleRank").mean(axis=0)
@@ -199,12 +199,12 @@ def seen(results):
 
 
 def draw(results):
-    """Cumulative regret in each click model."""
+    """Draw cumulative regret in each click model."""
     return draw_curves(results, "regret", AGENTS)
 
 
 def draw_curves(results, column, agents):
-    """A cumulative column in each click model, from 100 sessions on."""
+    """Draw a cumulative column in each click model, from session 100 on."""
     curves = results["whole"]
     figure, panels = figures.grid(3, label=f"cumulative {column}")
     late = curves.steps >= 100

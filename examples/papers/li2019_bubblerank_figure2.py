@@ -76,20 +76,20 @@ def statements(results):
     violated = f"{(counts > 0).sum()} of {counts.size:,} runs of {whole.horizon:,} sessions"
 
     def more_than_20(env: str, agent: str) -> Finding:
-        """Whether there is a run with more than 20 violations in the first 100 sessions."""
+        """Test whether some run has more than 20 violations in the first 100 sessions."""
         counts = start.by_instance(env, agent, "violations", 0.01).ravel()
         words = f"{(counts > 20).sum()} of {len(counts)} runs, up to {counts.max():.0f}"
         return any_of([certain("", bool(count > 20)) for count in counts], words)
 
     def grows_linearly(agent: str) -> Finding:
-        """Whether there are queries, one in a hundred, of which the violations grow linearly."""
+        """Test whether violations grow linearly on more than one query in a hundred."""
         late, mean = (
             whole.rate(ENVS["PBM"], agent, *span, "violations") for span in (END, (0.0, 1.0))
         )
         return above_share(late - LINEAR * mean > SLACK, 0.01)
 
     def more_severe(other: str) -> Finding:
-        """Whether an agent has more violations in the first 100 sessions than CascadeKL-UCB."""
+        """Test whether an agent has more violations than CascadeKL-UCB in 100 sessions."""
         return in_readings(
             lambda agent: in_each(
                 lambda env: less(
@@ -99,7 +99,7 @@ def statements(results):
         )
 
     def alike(env: str) -> Finding:
-        """Whether TopRank and BatchRank are close."""
+        """Test whether TopRank and BatchRank have similar numbers of violations."""
         ours, theirs = (
             first_100(results, env, agent, "violations") for agent in ("TopRank", "BatchRank")
         )
@@ -156,7 +156,7 @@ def statements(results):
 
 
 def seen(results):
-    """Violations beside those of lists in random order."""
+    """Compare the violations with those of lists in random order."""
     for agent in ("BatchRank", "TopRank"):
         shares = []
         for model, env in ENVS.items():
@@ -172,7 +172,7 @@ def seen(results):
 
 
 def draw(results):
-    """Cumulative violations of the agents that have some, with the paper's numbers as stars."""
+    """Draw cumulative violations of the agents that have any; stars are the paper's numbers."""
     agents = [LAST, FIRST, "BatchRank", "TopRank"]
     figure = draw_curves(results, "violations", agents)
     for axes, place in zip(figure.axes, range(len(ENVS)), strict=True):

@@ -39,9 +39,7 @@ CHI_MIN = [f"li2019-chi-min:i={i}" for i in range(1, 6)]
 
 
 def random_lists(queries):
-    """Instances that differ from the queries in their production list: ten random lists of each
-    query, the same every time.
-    """
+    """Yield each query ten times, with random production lists that are the same in every call."""
     for query in queries:
         instance = load_instance(query)
         rng = np.random.default_rng(list(instance.name.encode()))
@@ -51,13 +49,13 @@ def random_lists(queries):
 
 
 def wrong_in_list(env):
-    """The number of wrongly ordered pairs |V_0| of the production list."""
+    """Return |V_0|, the number of wrongly ordered pairs in the production list."""
     return float(wrong_pairs(env.unwrapped.model.attraction, env.unwrapped.initial_ranking))
 
 
 def play(options):
-    """Random initial lists; then users whose last position is examined with 0.5^i, by the regret of
-    all positions and of the first five.
+    """Play random initial lists; then users who examine the last position with probability 0.5^i,
+    with the regret at all positions and at the first five.
     """
     horizon = options.horizon or 5_000_000
     envs, lists = list(ENVS.values()), list(random_lists(options.queries[:100]))
@@ -72,7 +70,7 @@ def play(options):
 
 
 def within_queries(curves, env):
-    """For each query |V_0| and regret of its lists, both less their means."""
+    """Return |V_0| and regret of each query's lists, both minus the query's means."""
     wrong = curves.by_instance(env, "BubbleRank", "wrong_pairs")[:, 0]
     regret = curves.by_instance(env, "BubbleRank").mean(axis=1)
     query = np.array([name.rpartition("-list")[0] for name in curves.instances])
@@ -81,12 +79,12 @@ def within_queries(curves, env):
 
 
 def slopes(curves, env):
-    """``(queries,)`` regret per wrong pair, by a line through the lists of each query."""
+    """Return regret per wrong pair, ``(queries,)``: the slope of a line fitted per query."""
     return np.array([x @ y / (x @ x) for x, y in within_queries(curves, env)])
 
 
 def linear_in_pairs(curves, env) -> Finding:
-    """Whether regret grows with the wrong pairs, and a parabola fits hardly better than a line."""
+    """Test whether regret grows with wrong pairs, and a line fits about as well as a parabola."""
     groups = within_queries(curves, env)
     x, y = (np.concatenate(parts) for parts in zip(*groups, strict=True))
     squares = np.concatenate([x**2 - (x**2).mean() for x, _ in groups])
@@ -101,18 +99,18 @@ def linear_in_pairs(curves, env) -> Finding:
 
 
 def chi_regrets(results, part="top 5"):
-    """For each i ``(runs,)`` regret at the end."""
+    """Return the regret at the end for each i, ``(5, runs)``."""
     return results[part].by_instance(CHI_ENVS[part], "BubbleRank")
 
 
 def mean_factor(results):
-    """``(runs,)`` the fourth root of regret at i = 5 over that at i = 1."""
+    """Return ``(runs,)``: the fourth root of the ratio of regret at i = 5 to regret at i = 1."""
     regrets = chi_regrets(results)
     return (regrets[-1] / regrets[0]) ** 0.25
 
 
 def doubles(results) -> Finding:
-    """Whether regret grows with each i, and its mean factor is nearer to 2 than to 1 and to 4."""
+    """Test whether regret grows with i, by a mean factor that is closer to 2 than to 1 or 4."""
     found = {
         f"i = {i} to {i + 1}": estimate(high - low).within(
             low=0.0, words=f"{high.mean() / low.mean():.2f} times"
@@ -150,10 +148,10 @@ def statements(results):
 
 
 def seen(results):
-    """The factors, and those of all positions."""
+    """Say by which factors regret grows, at the first five positions and at all."""
 
     def factors(part):
-        """By what mean regret grows from each i to the next."""
+        """Return by which factor mean regret grows from each i to the next."""
         means = chi_regrets(results, part).mean(axis=1)
         return means[1:] / means[:-1]
 
@@ -171,7 +169,7 @@ def seen(results):
 
 
 def draw(results):
-    """Regret against wrong pairs, and with each examination of the last position."""
+    """Draw regret against wrong pairs, and regret for each examination of the last position."""
     curves = results["pairs"]
     figure, panels = figures.grid(2, 2, f"regret after {curves.horizon:,} sessions")
     for axes, (model, env) in zip(panels, ENVS.items(), strict=False):

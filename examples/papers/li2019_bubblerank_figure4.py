@@ -30,7 +30,7 @@ def statements(results):
     whole, start = results["whole"], results["start"]
 
     def gap(env, agent, other="Fixed", curves=start, span=(0.0, 0.01)):
-        """By how much an agent's NDCG is above another's; in the first 100 sessions."""
+        """Return one agent's NDCG minus another's, by default in the first 100 sessions."""
         ours, theirs = (curves.rate(env, name, *span, "ndcg") for name in (agent, other))
         return estimate(ours - theirs)
 
@@ -38,7 +38,7 @@ def statements(results):
         return in_each(lambda env: gap(env, agent, "BubbleRank", whole, END).within(-0.02, 0.02))
 
     def never_worse(env: str) -> Finding:
-        """Whether BubbleRank is nowhere far below the production list."""
+        """Test whether BubbleRank is never far below the production list."""
         spans = {
             "first 100": (start, (0.0, 0.01)),
             "to 1,000": (start, (0.01, 0.1)),
@@ -112,7 +112,7 @@ def statements(results):
 
 
 def seen(results):
-    """Where the others end."""
+    """Say at which NDCG the agents end."""
     for agent in ("BatchRank", "TopRank"):
         ends = [
             f"{estimate(results['whole'].rate(env, agent, *END, 'ndcg'))} ({model})"
@@ -122,7 +122,7 @@ def seen(results):
 
 
 def draw(results):
-    """NDCG per session in each click model."""
+    """Draw NDCG per session in each click model."""
     curves = results["whole"]
     figure, panels = figures.grid(3, label="NDCG@5 per session")
     agents = ("BubbleRank", "BatchRank", "TopRank", "Fixed")

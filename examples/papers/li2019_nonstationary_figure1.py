@@ -41,8 +41,8 @@ PRINTED = {0.0: (111.50, 1.12), 0.8: (447.82, 137.16)}
 
 
 def play(options):
-    """The runs of the paper, and runs with ten longer and longer epochs. All runs have ten epochs,
-    also in a first look.
+    """Play the paper's runs, and runs whose epochs become longer and longer. All runs have ten
+    epochs, also in a first look.
     """
     horizon = options.horizon or SESSIONS
     changing = switching(options.queries[:100], horizon // 10)
@@ -51,7 +51,7 @@ def play(options):
 
 
 def switching(queries, length):
-    """The paper's changes of each query, every so many sessions."""
+    """Return each query with the paper's changes, one every ``length`` sessions."""
     other = "" if length == LENGTH else f"length={length},"
     return [
         f"li2019-switching:query={query},{other}seed={seed}" for seed, query in enumerate(queries)
@@ -59,8 +59,8 @@ def switching(queries, length):
 
 
 def growing(options, agents):
-    """The same changes, ten epochs, in a longer and longer run: what the theorems are about. The
-    longest of a first look has the sessions that are asked for.
+    """Play the same changes with ten epochs in longer and longer runs, as in the theorems. In a
+    first look, the longest run has the requested number of sessions.
     """
     parts, longest = {}, options.horizon or HORIZONS[-1]
     for n in (max(10, n * longest // HORIZONS[-1]) for n in HORIZONS):
@@ -71,17 +71,17 @@ def growing(options, agents):
 
 
 def longer(results):
-    """The runs with longer and longer epochs, by n."""
+    """Return the runs with longer and longer epochs, by n."""
     return {curves.horizon: curves for part, curves in results.items() if part.startswith("n ")}
 
 
 def grown(results, agent):
-    """For each n ``(queries,)`` regret per session."""
+    """Return regret per session for each n, each of shape ``(queries,)``."""
     return [curves.rate(CM, agent, 0.0, 1.0) for curves in longer(results).values()]
 
 
 def in_words(rates):
-    """The means of each n, and by how much the last differs from the one before."""
+    """Describe the mean for each n, and the ratio of the last mean to the one before."""
     means = ", ".join(number(values.mean()) for values in rates)
     return f"{means} per session; the last is {ratio(rates[-1], rates[-2])} times the one before"
 
@@ -103,7 +103,7 @@ def numbers(results):
 
 
 def epoch(results, start):
-    """``(queries,)`` regret of CascadeKL-UCB in the epoch that starts at a fraction of the run."""
+    """Return CascadeKL-UCB's regret, ``(queries,)``, in the epoch that starts at this fraction."""
     return results["changes"].rate(CM, "CascadeKLUCB", start, start + 0.1) * LENGTH
 
 
@@ -115,12 +115,12 @@ def statements(results):
     )
 
     def grows(agent, **bound) -> Finding:
-        """Whether regret grows linearly with n, or more slowly, at the longest runs."""
+        """Test whether regret grows linearly with n, or more slowly, in the longest runs."""
         rates = grown(results, agent)
         return estimate(rates[-1] - LINEAR * rates[-2]).within(**bound, words=in_words(rates))
 
     def converges_again(agent) -> Finding:
-        """Whether regret per session falls within the last four epochs, each after a change."""
+        """Test whether regret per session falls after a change, over the last four epochs."""
         first, last = (
             np.mean([curves.rate(CM, agent, s + a, s + b) for s in LATE_EPOCHS], axis=0)
             for a, b in ((0.0, 0.02), (0.08, 0.1))
@@ -129,7 +129,7 @@ def statements(results):
         return estimate(first - last).within(low=0.0, words=words)
 
     def better(agent, other) -> Finding:
-        """Whether one agent has less regret at the end than another."""
+        """Test whether one agent has less regret at the end than another."""
         return less(curves.values(CM, agent), curves.values(CM, other))
 
     return [
@@ -193,7 +193,7 @@ def statements(results):
 
 
 def seen(results):
-    """Growth within the run, and the gap of the two."""
+    """Say how regret grows within a run, and compare CascadeDUCB with CascadeSWUCB."""
     curves = results["changes"]
     growth = []
     for agent in AGENTS:
@@ -208,7 +208,7 @@ def seen(results):
 
 
 def draw(results):
-    """Regret of all agents, with the epochs shaded; and regret per session as n grows."""
+    """Draw the regret of all agents with shaded epochs, and regret per session as n grows."""
     curves = results["changes"]
     figure, [axes, growth] = figures.grid(2, label="cumulative regret", width=4.0)
     length = curves.horizon // 10

@@ -35,7 +35,7 @@ RIVALS = ("RankedExp3", "CascadeKLUCB", "BubbleRank")
 
 
 def play(options):
-    """The changes of figure 1 on 20 queries, each for itself; and BubbleRank as n grows."""
+    """Play the changes of figure 1 on each of 20 queries, and BubbleRank as n grows."""
     horizon = options.horizon or SESSIONS
     changing = switching(options.queries[:20], horizon // 10)
     agents = [*ADAPTIVE, *RIVALS]
@@ -57,7 +57,7 @@ def statements(results):
 
 
 def seen(results):
-    """On how many queries the adaptive agents are ahead, and how BubbleRank's regret grows."""
+    """Say on how many queries the adaptive agents lead, and how BubbleRank's regret grows."""
     curves = results["changes"]
     for agent in ADAPTIVE:
         ours = curves.values(CM, agent)
@@ -70,7 +70,7 @@ def seen(results):
 
 
 def draw(results):
-    """A panel for each query."""
+    """Draw the regret on each query in its own panel."""
     curves = results["changes"]
     n = len(curves.instances)
     figure, panels = figures.grid(4, math.ceil(n / 4), width=2.0, height=1.7)

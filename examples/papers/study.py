@@ -2,15 +2,15 @@
 
 A script repeats one experiment of a paper, and defines these functions:
 
-    play(options)        play the sweeps (`played`); return what is kept of each (`compact`)
+    play(options)        play the sweeps (`played`); return the part of each to keep (`compact`)
     draw(results)        the figure
     numbers(results)     optional: the numbers that the paper prints (`Number`)
     statements(results)  optional: what the paper says, and our tests (`Statement`)
     table(results)       optional: a title, and rows of which the first is the header
-    seen(results)        optional: sentences of ours
+    seen(results)        optional: sentences about what we also saw
 
-``results`` maps the name of each part to its `Curves`. The docstring of a script has a title, the
-paper, and what differs here.
+``results`` maps the name of each part to its `Curves`. The docstring of a script has three parts:
+a title, the paper, and how the script differs from the paper.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ PLACE = "examples/papers"
 
 
 def shipped_queries() -> list[str]:
-    """The real queries of the package, the default instance first."""
+    """Return the real queries of the package, beginning with the default instance."""
     names = [name for name in list_instances() if name.startswith("yandex-9")]
     return sorted(names, key=lambda name: name != DEFAULT_INSTANCE)
 
 
 def checkpoints(horizon: int, windows: int = 20) -> np.ndarray:
-    """The ends of equal windows, some earlier sessions, and the ends of what tests measure."""
+    """Return the ends of equal windows, some earlier sessions, and the ends of tested spans."""
     equal = np.linspace(0, horizon, windows + 1)[1:]
     early = np.geomspace(1, horizon, 20)
     steps = np.concatenate([equal, early, [100, 0.01 * horizon, 0.99 * horizon]])
@@ -75,7 +75,7 @@ def played(
     windows: int = 20,
     metrics: Sequence[str] = (),
 ) -> polars.DataFrame:
-    """The table of a sweep, whose folder is that of a part; with ``--runs`` of so many runs."""
+    """Play a sweep in the folder of its part, and return its table; ``--runs`` sets the runs."""
     results = clickgym.sweep(
         envs,
         agents,
@@ -96,7 +96,7 @@ def with_fact(
     envs: Iterable[str],
     instances: Iterable[Any],
 ) -> polars.DataFrame:
-    """The table with a column that is a function of the environment."""
+    """Return the table with one more column, a function of the environment."""
     made: list[Any] = [(env, make_env(env, instance)) for env in envs for instance in instances]
     rows = [{"env": env, "instance": it.unwrapped.instance, name: fact(it)} for env, it in made]
     return table.join(polars.DataFrame(rows), on=["env", "instance"], how="left")
@@ -111,8 +111,10 @@ def first_sessions(
     instances: Sequence[str],
     metrics: Sequence[str] = (),
 ) -> polars.DataFrame:
-    """The first sessions of longer runs, whose horizon the agents are told. `clickgym.sweep` tells
-    them its own. The seeds are those of a sweep; one run is played after another.
+    """Play the first sessions of longer runs, and tell the agents the horizon of the longer runs.
+
+    `clickgym.sweep` cannot do this, because it tells agents the horizon that it plays. The seeds
+    are the same as in a sweep. The runs are played one after another.
     """
     frames = []
     for name, instance, agent, run in product(envs, instances, agents, range(runs)):
@@ -130,8 +132,10 @@ def first_sessions(
 def compact(
     table: polars.DataFrame, ends: Sequence[float] = END, columns: Sequence[str] = ("regret",)
 ) -> polars.DataFrame:
-    """What figures and tests need: the mean of each run over the instances, in rows without an
-    instance; and the values of each instance at some fractions of the horizon, or at all steps.
+    """Return the rows that figures and tests need.
+
+    Rows without an instance hold the mean over all instances, for each run. Rows with an instance
+    hold the values of this instance at some fractions of the horizon (``ends``).
     """
     keys = ["env", "instance", "agent", "run", "step"]
     steps = table["step"].unique().sort().to_numpy()
@@ -146,7 +150,7 @@ def compact(
 
 
 class Curves:
-    """A part of the results as arrays of cumulative values.
+    """One part of the results, as arrays of cumulative values.
 
     Attributes:
         steps: the checkpoints; the last one is the horizon.
@@ -163,7 +167,7 @@ class Curves:
     def by_instance(
         self, env: str, agent: str, column: str = "regret", end: float = 1.0
     ) -> np.ndarray:
-        """``(instances, runs)`` values at a fraction of the horizon."""
+        """Return the values at a fraction of the horizon, ``(instances, runs)``."""
         if end == 0:
             return np.zeros((len(self.instances), self.n_runs))
         step = int(self.steps[np.searchsorted(self.steps, round(end * self.horizon))])
@@ -173,14 +177,14 @@ class Curves:
         return values.reshape(len(self.instances), -1)
 
     def values(self, env: str, agent: str, column: str = "regret", end: float = 1.0) -> np.ndarray:
-        """The same for each instance, averaged over its runs; of a single one for each run."""
+        """Return each instance's mean over its runs; with one instance, each run's value."""
         values = self.by_instance(env, agent, column, end)
         return values.mean(axis=1) if len(values) > 1 else values[0]
 
     def rate(
         self, env: str, agent: str, start: float, end: float, column: str = "regret"
     ) -> np.ndarray:
-        """`values` per session between two fractions of the horizon."""
+        """Return `values` per session between two fractions of the horizon."""
         length = round(end * self.horizon) - round(start * self.horizon)
         first, last = (self.values(env, agent, column, at) for at in (start, end))
         return (last - first) / length
@@ -188,7 +192,7 @@ class Curves:
     def by_run(
         self, env: str, agent: str, column: str = "regret", instance: str | None = None
     ) -> np.ndarray:
-        """``(runs, steps)`` whole curves, averaged over the instances or of a single one."""
+        """Return whole curves, ``(runs, steps)``: means over the instances, or one instance."""
         of = col("instance").is_null() if instance is None else col("instance") == instance
         rows = self._pairs[env, agent].filter(of)
         values = rows.sort("run", "step")[column].to_numpy().astype(float)
@@ -214,7 +218,7 @@ class Estimate(NamedTuple):
         return f"{number(self.mean)} ± {number(self.half, 2) if self.half < math.inf else '?'}"
 
     def within(self, low: float = -math.inf, high: float = math.inf, words: str = "") -> Finding:
-        """Whether the mean lies between two bounds; words are shown before the estimate."""
+        """Test whether the mean lies between two bounds; ``words`` precede the estimate."""
         gaps = self.mean - low, high - self.mean
         measured = f"{words}, a gap of {self}" if words else str(self)
         return Finding(
@@ -230,12 +234,12 @@ class Estimate(NamedTuple):
 
 
 def number(value: float, digits: int = 3) -> str:
-    """A number with three digits, or those before the point if there are more."""
+    """Format a number with three digits, or all digits before the point if there are more."""
     return f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:,.0f}"
 
 
 def estimate(values: Any) -> Estimate:
-    """The mean of independent values; from a single one the error is infinite."""
+    """Estimate the mean of independent values; with a single value the error is infinite."""
     array = np.asarray(values, float)
     n = len(array)
     error = float(array.std(ddof=1)) / math.sqrt(n) if n > 1 else math.inf
@@ -243,8 +247,8 @@ def estimate(values: Any) -> Estimate:
 
 
 def ratio(above: np.ndarray, below: np.ndarray) -> Estimate:
-    """The mean of some values as a multiple of that of others of the same units, with the interval
-    of the linearised ratio.
+    """Estimate the ratio of two means over the same units, with the interval of the linearised
+    ratio.
     """
     share = float(above.mean() / below.mean())
     return estimate((above - share * below) / below.mean())._replace(mean=share)
@@ -254,8 +258,8 @@ def ratio(above: np.ndarray, below: np.ndarray) -> Estimate:
 
 
 class Finding(NamedTuple):
-    """What was measured, in words, and the levels of significance at which a statement holds, and
-    at which it does not.
+    """What was measured, in words, and two p values: for the claim that a statement holds, and for
+    the claim that it does not.
     """
 
     measured: str
@@ -270,25 +274,25 @@ class Finding(NamedTuple):
         return "reproduced" if self.supports <= LEVEL else "undecided"
 
     def only_supports(self) -> Finding:
-        """The same for a statement that ours cannot contradict, as about another version of an
-        algorithm than the paper may have played.
+        """Return the finding for a statement that our runs cannot contradict, because the paper may
+        have used another version of the algorithm.
         """
         return self._replace(contradicts=1.0)
 
 
 def certain(measured: str, holds: bool) -> Finding:
-    """A finding without chance."""
+    """Return a finding that involves no chance."""
     return Finding(measured, float(not holds), float(holds))
 
 
 def less(low: np.ndarray, high: np.ndarray) -> Finding:
-    """Whether the values of one agent are below those of another, by the gap within units."""
+    """Test whether one agent's values are below another's, by differences within units."""
     words = f"{number(low.mean())} against {number(high.mean())}"
     return estimate(high - low).within(low=0.0, words=words)
 
 
 def all_of(findings: Mapping[Any, Finding], words: str | None = None) -> Finding:
-    """Whether all hold: contradicted if a single one is, corrected for their number."""
+    """Test whether all findings hold; contradicted if one is, corrected for their number."""
     listed = "; ".join(f"{name}: {finding.measured}" for name, finding in findings.items())
     contradicts = min(1.0, len(findings) * min(one.contradicts for one in findings.values()))
     supports = max(one.supports for one in findings.values())
@@ -296,15 +300,16 @@ def all_of(findings: Mapping[Any, Finding], words: str | None = None) -> Finding
 
 
 def any_of(findings: Sequence[Finding], words: str) -> Finding:
-    """Whether one holds, corrected for their number. What is not seen here can be elsewhere, so
-    that nothing contradicts it.
+    """Test whether at least one finding holds, corrected for the number of findings. Nothing
+    contradicts this, because what we do not see here may happen elsewhere.
     """
     return Finding(words, min(1.0, len(findings) * min(one.supports for one in findings)), 1.0)
 
 
 def in_readings(test: Callable[[str], Finding], agent: str = "CascadeKLUCB") -> Finding:
-    """Both readings of several clicks, of which a paper does not say which it has: it holds if it
-    does in both, and it does not if it does in neither.
+    """Test a statement with both readings of several clicks, because papers do not name theirs.
+
+    The statement holds if it holds in both readings, and is contradicted if it is in both.
     """
     found = {"last_click": test(agent), "first_click": test(f"{agent}:feedback=first_click")}
     words = [f"{name} (alone {one.verdict}): {one.measured}" for name, one in found.items()]
@@ -314,8 +319,8 @@ def in_readings(test: Callable[[str], Finding], agent: str = "CascadeKLUCB") -> 
 
 
 def above_share(happens: Any, bound: float) -> Finding:
-    """Whether something happens in more than a share of the queries, by the exact binomial test,
-    which also holds for what is rare.
+    """Test whether something happens in more than a share of the queries, by the exact binomial
+    test, which is also valid for rare events.
     """
     from scipy.stats import binomtest  # slow to load
 
@@ -328,7 +333,7 @@ def above_share(happens: Any, bound: float) -> Finding:
 
 class Number(NamedTuple):
     """A number that a paper prints, with its standard error; our values; and whether our users
-    could be the paper's. If they are not, the difference has no interval.
+    could be the paper's. If they cannot, the difference has no interval.
     """
 
     what: str
@@ -338,7 +343,7 @@ class Number(NamedTuple):
     is_comparable: bool = True
 
     def cells(self) -> list[str]:
-        """A row of the page."""
+        """Return a row of the page's table."""
         ours, gap = estimate(self.values), float(np.mean(self.values)) - self.paper
         half = math.hypot(ours.half, t_quantile(10**6) * self.error)
         difference = f"{'-' if gap < 0 else '+'}{number(abs(gap))}"
@@ -348,8 +353,9 @@ class Number(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """A sentence of a paper: its words, where they stand, what we measure and when the sentence
-    counts as reproduced, and what was found. If it was not tested, that is why, in words.
+    """A sentence of a paper: its words, its place, our test, and our finding. The test says what we
+    measure and when the sentence counts as reproduced. The finding of a sentence that we do not
+    test is the reason, in words.
     """
 
     quote: str
@@ -359,11 +365,11 @@ class Statement(NamedTuple):
 
 
 def verdicts(statements: Sequence[Statement]) -> list[tuple[str, str]]:
-    """What was measured and the verdict of each statement, corrected for their number.
+    """Return the measurement and the verdict of each statement, corrected for their number.
 
     Args:
-        statements: all of an experiment. By Holm's procedure the probability that any decided
-            verdict is wrong is at most 5 %.
+        statements: all statements of an experiment. By Holm's procedure, the probability that any
+            decided verdict is wrong is at most 5 %.
     """
     found = [one.finding for one in statements if isinstance(one.finding, Finding)]
     levels = iter(holm([min(one.supports, one.contradicts) for one in found]))
@@ -385,7 +391,7 @@ def verdicts(statements: Sequence[Statement]) -> list[tuple[str, str]]:
 
 
 def save(path: Path, parts: Mapping[str, polars.DataFrame], made: Mapping[str, Any]) -> None:
-    """Write the compact tables of all parts to a file, with what made them."""
+    """Write the compact tables of all parts to a file, with their command and versions."""
     tables = [table.with_columns(part=polars.lit(part)) for part, table in parts.items()]
     write_results(path, polars.concat(tables, how="diagonal"), made)
 
@@ -395,20 +401,20 @@ Played = tuple[dict[str, Curves], dict[str, Any]]
 
 
 def read(path: Path) -> Played:
-    """The curves of each part of a file, and what made them."""
+    """Read the curves of each part of a file, and their command and versions."""
     table, made = read_results(path)
     return {part: Curves(table.filter(part=part)) for part in made["versions"]}, made
 
 
 def shipped_file(script: ModuleType, folder: str = "results") -> Path:
-    """The file of the shipped results of an experiment; some share that of another."""
+    """Return the file of an experiment's shipped results; some experiments share one file."""
     path = Path(script.__file__ or "")
     return path.parent / folder / f"{getattr(script, 'RESULTS', path.stem)}.parquet"
 
 
 def shipped(script: ModuleType) -> tuple[Played, Played | None]:
-    """The shipped results of an experiment. If their queries are not ours to ship, also the results
-    of the same experiment on the shipped queries.
+    """Read the shipped results of an experiment. If we may not ship their queries, also read the
+    results of the same experiment on the shipped queries.
     """
     repeated = shipped_file(script, "results/shipped_queries")
     return read(shipped_file(script)), read(repeated) if repeated.exists() else None
@@ -417,13 +423,13 @@ def shipped(script: ModuleType) -> tuple[Played, Played | None]:
 def page(
     script: ModuleType, played: Played, repeated: Played | None = None, has_picture: bool = True
 ) -> str:
-    """The page of an experiment in Markdown. A first look, whose runs or sessions are not those of
-    the experiment, has a figure and a table, and compares nothing with the paper.
+    """Return the page of an experiment in Markdown. A first look has fewer or more runs or sessions
+    than the experiment; its page has a figure and a table, but compares nothing with the paper.
 
     Args:
         script: the experiment.
-        played: the results, which decide the verdicts, and what made them.
-        repeated: those on the shipped queries, which get a column of their own.
+        played: the results, which decide the verdicts, with their command and versions.
+        repeated: the results on the shipped queries, which get their own column.
         has_picture: whether the figure lies beside the page.
     """
     results, made = played
@@ -431,7 +437,7 @@ def page(
     title, paper, *notes = (script.__doc__ or "").strip().split("\n\n")
     lines = [f"# {' '.join(title.split()).removesuffix('.')}", "", paper, ""]
     if not full:
-        lines += ["This is a first look, with other runs or sessions. It tests nothing.", ""]
+        lines += ["This is a first look, with other numbers of runs or sessions. It tests nothing.", ""]
     said = script.statements(results) if full and hasattr(script, "statements") else []
     judged = list(zip(said, verdicts(said), strict=True))
     if full and hasattr(script, "numbers"):
@@ -468,8 +474,8 @@ def page(
     if repeated:
         lines += [
             f"`{repeated[1]['command']}` plays the 16 shipped queries, and repeats what this page "
-            "says of them. The rest, with all verdicts, is about published queries that are not "
-            "ours to ship:",
+            "says about them. The rest of the page, including all verdicts, is about published "
+            "queries that we are not allowed to ship:",
             "",
         ]
         rows += [[f"{part}, shipped queries", *cells] for part, *cells in _parts(repeated)]

@@ -33,7 +33,7 @@ PLACES = (10**3, 10**4, 10**5, 10**6)
 
 
 class BanditByState(Agent):
-    """One CascadeKLUCB for each state of the user: it sees the state, and does not plan."""
+    """One CascadeKLUCB for each state of the user; this agent sees the state, but does not plan."""
 
     def __init__(self, n_items: int, n_positions: int, n_states: int, *, seed: Any = None) -> None:
         is_sequence = isinstance(seed, np.random.SeedSequence)
@@ -48,7 +48,7 @@ class BanditByState(Agent):
 
 
 def play(options):
-    """Bandits and a planner, and RL algorithms, which play a tenth of the sessions."""
+    """Play bandits and a planner, and RL algorithms with a tenth of the sessions."""
     bandits = {BANDIT: BANDIT, BY_STATE: BanditByState, PLANNER: PLANNER}
     parts = {}
     for part, agents, horizon in (("bandits", bandits, 10**6), ("learners", LEARNERS, 10**5)):
@@ -59,7 +59,7 @@ def play(options):
 
 
 def regrets(results, family):
-    """Of each agent the steps, and its ``(runs, steps)`` regret."""
+    """Return the steps of each agent, and its regret at these steps, ``(runs, steps)``."""
     return {
         agent: (curves.steps, curves.by_run(ENV, agent, instance=family))
         for curves in results.values()
@@ -68,7 +68,7 @@ def regrets(results, family):
 
 
 def after(results, family):
-    """Of each agent ``(runs,)`` regret after some sessions, as far as it played."""
+    """Return each agent's regret, ``(runs,)``, after each number of sessions that it reached."""
     return {
         agent: {n: values[:, np.searchsorted(steps, n)] for n in PLACES if n <= steps[-1]}
         for agent, (steps, values) in regrets(results, family).items()
@@ -76,7 +76,7 @@ def after(results, family):
 
 
 def table(results):
-    """Regret so far."""
+    """Return the table of regret after several numbers of sessions."""
     rows = [["users", "agent", *(f"after {n:,}" for n in PLACES), "first of all after"]]
     for family in FAMILIES:
         values = after(results, family)
@@ -92,7 +92,7 @@ def table(results):
 
 
 def seen(results):
-    """Who goes on losing."""
+    """Say whether the bandit goes on losing clicks."""
     steps, values = regrets(results, "clickbait")[BANDIT]
     fifths = np.array([[0.2, 0.4], [0.8, 1.0]]) * steps[-1]
     early, late = np.diff(values[:, np.searchsorted(steps, fifths.round())])[..., 0].T
@@ -104,7 +104,7 @@ def seen(results):
 
 
 def draw(results):
-    """Regret before the users of each family; two RL algorithms are left out, for lines that can be
+    """Draw regret with each family of users, without two RL algorithms, so that the lines can be
     told apart.
     """
     figure, panels = figures.grid(3, label="cumulative regret")

@@ -31,7 +31,7 @@ PANELS = {"a": (CM, "yandex-9982"), "b": (CM, "yandex-9866"), "c": (PBM, "yandex
 
 
 def play(options):
-    """Each agent on each of the three problems."""
+    """Play each agent on each of the three problems."""
     parts, horizon = {}, options.horizon or 10_000_000
     for panel, (env, query) in PANELS.items():
         table = study.played(options, panel, [env], AGENTS, horizon, 10, [query], 100)
@@ -48,7 +48,7 @@ def table(results):
 
 
 def seen(results):
-    """When BatchRank converges."""
+    """Say when BatchRank converges."""
     for panel, (env, _) in PANELS.items():
         curves = results[panel]
         ends = np.searchsorted(curves.steps, np.linspace(0, curves.horizon, 101)[1:].round())
@@ -63,7 +63,7 @@ def seen(results):
 
 
 def draw(results):
-    """Regret per session in the three panels."""
+    """Draw regret per session in three panels."""
     figure, panels = figures.grid(3, label="regret per session")
     for axes, (panel, (env, query)) in zip(panels, PANELS.items(), strict=True):
         curves = results[panel]

@@ -50,7 +50,7 @@ CONVERGED = 1e-3
 
 
 def play(options):
-    """The CM and the PBM, and once more the first two million sessions."""
+    """Play the CM and the PBM, and separate runs of the first two million sessions."""
     horizon, runs, queries = options.horizon or 10_000_000, options.runs or 10, options.queries[:60]
     whole = study.played(options, "whole", [CM, PBM], AGENTS, horizon, runs, queries, 100)
     early = min(horizon, 2_000_000)
@@ -64,19 +64,19 @@ def play(options):
 
 
 def at_end(curves: Curves, env: str, agent: str) -> np.ndarray:
-    """``(queries, runs)`` regret per session in the last hundredth of the sessions."""
+    """Return regret per session in the last hundredth of the sessions, ``(queries, runs)``."""
     first, last = (curves.by_instance(env, agent, end=end) for end in END)
     return (last - first) / (curves.horizon - round(END[0] * curves.horizon))
 
 
 def suboptimal(curves: Curves, agent: str) -> np.ndarray:
-    """``(queries,)`` the share of the runs that end with at least the threshold in the PBM."""
+    """Return the share of PBM runs whose regret ends at or above the threshold, ``(queries,)``."""
     return (at_end(curves, PBM, agent) >= CONVERGED).mean(axis=1)
 
 
 def close_to_the_end(curves: Curves) -> Finding | str:
-    """Whether there is a query of the CM on which BatchRank is above the threshold after eight
-    million sessions, and below it in the end.
+    """Test whether BatchRank, on some query of the CM, is above the threshold after eight million
+    sessions and below the threshold in the end.
     """
     before, after = (curves.by_instance(CM, "BatchRank", end=end) for end in (0.8, END[0]))
     if not before.size:
@@ -91,8 +91,8 @@ def close_to_the_end(curves: Curves) -> Finding | str:
 
 
 def better_than_stuck(curves: Curves, agent: str) -> Finding:
-    """Whether there is a run of CascadeKL-UCB whose regret at the end is above the mean of
-    RankedExp3's runs on the same query.
+    """Test whether some run of CascadeKL-UCB ends with more regret than the mean of RankedExp3's
+    runs on the same query.
     """
     rivals = [estimate(runs) for runs in at_end(curves, PBM, "RankedExp3")]
     found = [
@@ -105,7 +105,7 @@ def better_than_stuck(curves: Curves, agent: str) -> Finding:
 
 
 def beats_exp3(curves: Curves, env: str) -> Finding:
-    """Whether BatchRank has less regret per session at the end than RankedExp3."""
+    """Test whether BatchRank has less regret per session than RankedExp3 at the end."""
     ours, theirs = (curves.rate(env, agent, *END) for agent in ("BatchRank", "RankedExp3"))
     found = less(ours, theirs)
     words = f"{found.measured}, less on {(ours < theirs).sum()} of {len(ours)} queries"
@@ -113,7 +113,7 @@ def beats_exp3(curves: Curves, env: str) -> Finding:
 
 
 def one_sixth(curves: Curves, agent: str) -> Finding:
-    """Whether a sixth of the runs end suboptimal, within half to twice the share."""
+    """Test whether the share of suboptimal runs is between half of a sixth and twice a sixth."""
     found = estimate(suboptimal(curves, agent))
     words = f"{100 * found.mean:.1f} ± {100 * found.half:.1f} %"
     return found.within(1 / 12, 1 / 3)._replace(measured=words)
@@ -137,7 +137,7 @@ def statements(results):
         return pbm.rate(PBM, agent, *BEFORE_2M)
 
     def flattens(agent):
-        """Whether regret per session keeps its size; the gap is that to LINEAR times the early."""
+        """Test whether regret per session ends above `LINEAR` times the regret at two million."""
         early, late = before_2m(agent), whole.rate(PBM, agent, *END)
         words = f"{estimate(late)}, {late.mean() / early.mean():.2f} times that at two million"
         return estimate(late - LINEAR * early).within(low=0.0, words=words)
@@ -238,7 +238,7 @@ def seen(results) -> Iterator[str]:
 
 
 def draw(results):
-    """Regret per session, and its distribution at the end, in both click models."""
+    """Draw regret per session and its distribution at the end, in both click models."""
     curves = results["whole"]
     figure, panels = figures.grid(2, 2)
     least = 1e-6  # and everything below
