@@ -437,7 +437,10 @@ def page(
     title, paper, *notes = (script.__doc__ or "").strip().split("\n\n")
     lines = [f"# {' '.join(title.split()).removesuffix('.')}", "", paper, ""]
     if not full:
-        lines += ["This is a first look, with other numbers of runs or sessions. It tests nothing.", ""]
+        lines += [
+            "This first look has other numbers of runs or sessions. It tests nothing.",
+            "",
+        ]
     said = script.statements(results) if full and hasattr(script, "statements") else []
     judged = list(zip(said, verdicts(said), strict=True))
     if full and hasattr(script, "numbers"):
