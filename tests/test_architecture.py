@@ -1,4 +1,6 @@
-"""The structure of the library: imports point one way, and public names have docstrings."""
+"""Tests of the structure of the library: imports point in one direction, and public names have
+docstrings.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +21,20 @@ SETUPTOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8")
     "setuptools"
 ]
 ROOMS = ("core", "envs", "agents", "runner", "logs", "bench", "")
-"""A room imports from those to its left; the last is the package itself."""
+"""The folders of the library. Each imports only from those to its left; the last entry is the
+package itself.
+"""
 SHARED_ENVS = ("scan", "spaces", "vector_env", "wrappers")
-"""What agents know of environments."""
+"""The modules of environments that agents may import."""
 BLAS = {"dot", "vdot", "inner", "matmul", "matvec", "vecmat", "vecdot", "einsum", "tensordot"}
 BLAS |= {"linalg", "multi_dot", "convolve", "correlate", "cov", "corrcoef"}
-"""Names of NumPy and SciPy whose sums have another order on another processor."""
+"""Names in NumPy and SciPy whose sums depend on the processor, because it determines their
+order.
+"""
 
 
 def modules():
-    """The modules of the library by name, and their files."""
+    """The modules of the library by name, with their files."""
     source = ROOT / "src"
     for folder, _, names in os.walk(source / "clickgym", followlinks=True):
         for file in (Path(folder, name) for name in names if name.endswith(".py")):
@@ -40,7 +46,9 @@ FILES = dict(modules())
 
 
 def imported(module, file):
-    """The modules that a module imports, inside functions too, but for annotations alone."""
+    """The modules that a module imports, including imports inside functions, but not those only for
+    annotations.
+    """
     tree = ast.parse(file.read_text(encoding="utf-8"))
     guards = [
         node
@@ -63,7 +71,9 @@ def room_of(module):
 
 
 def test_imports_point_one_way():
-    """Rooms import from those to their left, and there is no circle of files."""
+    """Folders import only from those to their left, and no modules import each other in a
+    circle.
+    """
     graph = {module: {*imported(module, file)} for module, file in FILES.items()}
     for module, targets in graph.items():
         for target in targets:
@@ -75,7 +85,9 @@ def test_imports_point_one_way():
 
 
 def sums_without_order(text):
-    """The lines of a source with matrix products and the like, and what they have."""
+    """The lines of a source with matrix products or similar operations, and the operation in each
+    line.
+    """
     for node in ast.walk(ast.parse(text)):
         names = set()
         if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.MatMult):
@@ -91,8 +103,8 @@ def sums_without_order(text):
 
 
 def test_sums_have_an_order():
-    """Lists, clicks and rewards do not depend on the processor; torch, whose learners have no
-    promised digits, hides its products in layers.
+    """Lists, clicks and rewards do not depend on the processor. torch is exempt: it hides products
+    in its layers, and the digits of its learners are not guaranteed.
     """
     found = [
         f"{file.relative_to(ROOT)}:{line}: {name}; see clickgym.core.sums"
@@ -104,7 +116,9 @@ def test_sums_have_an_order():
 
 
 def test_functions_have_types():
-    """All but kernels, which mypy cannot tell from functions whose types were forgotten."""
+    """All functions except kernels have types. mypy cannot tell kernels from functions whose types
+    were forgotten.
+    """
     for module, file in FILES.items():
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef) and not is_kernel(node):
@@ -133,8 +147,8 @@ ROOMS_OF_USERS = ("clickgym", "clickgym.envs", "clickgym.agents", "clickgym.logs
 @pytest.mark.recipe
 @pytest.mark.parametrize("package", ROOMS_OF_USERS)
 def test_public_names_have_docstrings_that_name_every_parameter(package):
-    """A class has its own, not that of its base or one that `dataclass` makes up; the fields of a
-    named tuple stand elsewhere.
+    """A class needs its own docstring, not one from its base class or from `dataclass`. The fields
+    of named tuples are documented elsewhere.
     """
     module, missing = import_module(package), []
     for name in getattr(module, "__all__", ()):

@@ -1,4 +1,6 @@
-"""Wrong input gets one line: of commands, of calls, and of every argument of models and agents."""
+"""Tests that wrong input causes an error of one line: in commands, in calls, and in every argument
+of models and agents.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ LONG = '{"model": "CM", "attraction": [0.5, 0.4], "n_positions": 3}'
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory):
-    """A folder with results, instances and an agent, to be copied by each test."""
+    """A folder with results, instances and an agent, which each test copies."""
     folder = tmp_path_factory.mktemp("prepared")
     clickgym.sweep(["PBMRank-v0"], ["Random"], 100, 2, out=folder / "finished", n_jobs=1)
     (folder / "other").mkdir()
@@ -90,7 +92,7 @@ OUT file                          file is a file, or lies below a file; expected
 
 @pytest.mark.parametrize("line", COMMANDS)
 def test_command(workplace, capsys, line):
-    """One line on standard error says what is wrong, and nothing is written."""
+    """One line on standard error names the mistake, and nothing is written."""
     first, *rest = re.split("  +", line)[0].split()
     words = RUNS[first].format(" ".join(rest)) if first in RUNS else " ".join([first, *rest])
     before = files_of(workplace)
@@ -261,7 +263,7 @@ HYPERPARAMETERS = {
 
 
 def recipes():
-    """Constructors and functions by name, each with arguments that are right."""
+    """Constructors and functions by name, each with valid arguments."""
     for name, model in CLICK_MODELS.items():
         made = make_model(model, 4, 2, np.random.default_rng(0).random)
         yield name, model, {key: value for key, value in made.to_dict().items() if key != "model"}
@@ -283,8 +285,8 @@ def recipes():
 
 
 def right(agent, parameter):
-    """A hyper-parameter that an agent takes: of its reference, of the table, or by default; None if
-    that is None.
+    """A valid value of an agent's hyper-parameter: from its reference, from the table, or the
+    default; None if the default is None.
     """
     if edges := edges_of(agent.__name__, parameter.name):
         return edges[0]
@@ -305,11 +307,11 @@ WRONG = {
 
 
 TAKEN = [("checkpoints", []), ("metrics", []), ("max_episode_steps", -1)]
-"""What looks wrong and is not."""
+"""Values that look wrong but are accepted."""
 
 
 def refusal(call):
-    """How a call fails to be refused in one line of ours; None if it is."""
+    """Return why a call does not raise the expected error of one line, or None if it does."""
     try:
         call()
     except (ValueError, TypeError) as error:
@@ -324,7 +326,9 @@ def refusal(call):
     [pytest.param(function, arguments, id=name) for name, function, arguments in recipes()],
 )
 def test_argument(function, arguments):
-    """Every argument refuses values of a wrong kind; the right ones are taken, NumPy's too."""
+    """Every argument rejects values of a wrong kind and accepts valid ones, including those of
+    NumPy types.
+    """
     numpy_types = {bool: np.bool_, int: np.int64, float: np.float64, list: np.array}
     as_numpy = {
         name: numpy_types.get(type(value), lambda value: value)(value)

@@ -1,18 +1,20 @@
-"""The digits of version 3.0, which every later version keeps: regret of agents, sessions of
-environments, fitted parameters.
+"""Tests of the digits of version 3.0, which every later version keeps: regret of agents, sessions
+of environments, fitted parameters.
 
-``tests/data/digits.json`` holds them with what they were made by, on commit 2fda8eef. Floats stand
-as ``float.hex()`` writes them, whole numbers as such. Exceptions are RankedKLUCB, which may
-change when KL-UCB is computed by Newton's method; MixTS, which is a new agent in 7.0; and DCMKLUCB
-where sessions do not end most likely at the top, of which it is told since 7.0. In 5.0 sums of
-fixed order changed last bits of the CascadeMDP and the contextual ids, and lists of equal value.
-The ids of queries are of 6.0.
+``tests/data/digits.json`` holds the digits, and what they were made by, on commit 2fda8eef. Floats
+are written as by ``float.hex()``, and whole numbers as such. There are three exceptions:
+RankedKLUCB, which may change when KL-UCB is computed by Newton's method; MixTS, which is a new
+agent in 7.0; and DCMKLUCB where sessions do not most likely end at the top, because since 7.0 the
+agent is told where sessions end. In 5.0, sums with a fixed order changed the last bits of the
+CascadeMDP and the contextual ids, and the choice between lists of equal value. The ids of queries
+were added in 6.0.
 
 Lists, clicks, states, rewards and all whole numbers are equal on every processor
 (``tests/processors.py`` tries several). Other floats, such as regret, are equal to twelve digits,
-because C libraries and NumPy compute logarithms and powers with different last bits; a feature's
-hash is of values rounded to nine decimals. The mean regret of learners lies in an interval, for
-torch is not equal across builds; PPO plays with the settings that it had where items have features.
+because C libraries and NumPy compute logarithms and powers with different last bits. The hash of
+features is computed from values rounded to nine decimals. For learners only an interval of the mean
+regret is checked, because torch differs across builds. PPO runs with its earlier settings where
+items have features.
 """
 
 from __future__ import annotations
@@ -48,14 +50,14 @@ DIGITS = json.loads((DATA / "digits.json").read_text("utf-8"))
 
 
 def cases(part: str, chosen: Callable[[Any], bool] = bool, *marks: Any) -> list[Any]:
-    """The chosen cases of a part of the file, which pytest calls by what is played."""
+    """The chosen cases of a part of the file. Each case is named in pytest after what it plays."""
     found = [case for case in DIGITS.get(part, []) if chosen(case)]
     return [pytest.param(case, id=name(case), marks=marks) for case in found]
 
 
 def is_compiled(case: dict[str, Any]) -> bool:
-    """Whether slow tests play a run of an agent compiled, too: its kernels are those of the tests
-    of engines, or are for users with a memory.
+    """Whether slow tests also play a run of an agent compiled: if its kernels are those of the
+    tests of engines, or are made for stateful users.
     """
     agent, env = case["agent"].partition(":")[0], ENVIRONMENTS[case["env"]]
     if env.kind == "Memory":
@@ -64,21 +66,21 @@ def is_compiled(case: dict[str, Any]) -> bool:
 
 
 def at_home(case: dict[str, Any]) -> bool:
-    """Whether a run is in the PBM, with users who remember, or in a model that the agent is for."""
+    """Whether a run is in the PBM, with stateful users, or in a model that the agent is made
+    for.
+    """
     env, agent = ENVIRONMENTS[case["env"]], AGENTS.get(case["agent"].partition(":")[0])
     here = {"PBM", *re.findall(r"\w+", agent.click_models if agent else "")}
     return env.kind == "Memory" or env.click_model.name() in here
 
 
 def enumerates(case: dict[str, Any]) -> bool:
-    """Whether the optimum of each session is searched among all lists, which Python takes long
-    for.
-    """
+    """Whether each session's optimum is searched among all lists, which takes Python long."""
     return case["env"] == "ContextualUBMRank-v0" and "reward" in case["kwargs"]
 
 
 def name(case: dict[str, Any]) -> str:
-    """What is played, in a line."""
+    """What a case plays, in one line."""
     told = (case.get(key) for key in ("agent", "estimator", "env", "kwargs", "seed", "num_envs"))
     return " ".join(
         json.dumps(value) if isinstance(value, dict) else str(value)
@@ -88,25 +90,27 @@ def name(case: dict[str, Any]) -> str:
 
 
 def digits(values: Any) -> list[str]:
-    """Floats to the last bit; whole numbers as such, which read better."""
+    """Write floats to the last bit, and whole numbers as such, because they are easier to read."""
     return [
         str(int(x)) if x == int(x) else x.hex() for x in np.ravel(values).astype(float).tolist()
     ]
 
 
 def alike(value: str, old: str) -> bool:
-    """Whether two numbers of `digits` are equal in twelve digits; whole numbers then are equal."""
+    """Whether two numbers of `digits` are equal to twelve digits. Whole numbers must then be
+    exactly equal.
+    """
     return math.isclose(*map(number, (value, old)), rel_tol=TOLERANCE, abs_tol=TOLERANCE)
 
 
 def number(text: str) -> float:
-    """A number that `digits` wrote."""
+    """Read a number that `digits` wrote."""
     return float.fromhex(text) if "0x" in text else float(text)
 
 
 def check(case: dict[str, Any], found: dict[str, Any], where: list[str] | None = None) -> None:
-    """Fail where what is found differs from the file, and say what and where it is: the keys in
-    `EXACT` and whole numbers by anything, other floats by more than `TOLERANCE`.
+    """Fail if a result differs from the file, and name the place and the values. Whole numbers and
+    the keys in `EXACT` must be equal; other floats may differ by `TOLERANCE`.
     """
     faults = []
     for key, values in found.items():
@@ -121,8 +125,8 @@ def check(case: dict[str, Any], found: dict[str, Any], where: list[str] | None =
 
 
 def play(case: dict[str, Any], checkpoints: list[int] = CHECKPOINTS) -> dict[str, list[str]]:
-    """Cumulative regret, reward and clicks at the checkpoints of an agent that is told the last of
-    all.
+    """Cumulative regret, reward and clicks at the checkpoints. The agent is given the last
+    checkpoint as its horizon.
     """
     env, seed = gym.make(case["env"], **case["kwargs"]), case["seed"]
     agent = clickgym.make_agent(case["agent"], env, horizon=CHECKPOINTS[-1], seed=seed)
@@ -135,7 +139,7 @@ def play(case: dict[str, Any], checkpoints: list[int] = CHECKPOINTS) -> dict[str
 
 
 def watch(case: dict[str, Any]) -> dict[str, list[str]]:
-    """What an environment shows of its first sessions, where lists are drawn at random."""
+    """What an environment shows in its first sessions with randomly drawn lists."""
     streams, kwargs, rng = case["num_envs"], case["kwargs"], np.random.default_rng(case["seed"])
     envs = (
         gym.make_vec(case["env"], num_envs=streams, **kwargs)
@@ -177,8 +181,8 @@ def watch(case: dict[str, Any]) -> dict[str, list[str]]:
 
 
 def read_log() -> Any:
-    """The log of the estimators: each row a query, items from the top, and 1 where they were
-    clicked.
+    """Read the log of the estimators: each row has the query, the items from the top, and a 1 for
+    each click.
     """
     rows = [line.split(",") for line in LOG.read_text("utf-8").splitlines()[1:]]
     n_positions = max(len(clicks) for _, _, clicks in rows)
@@ -193,7 +197,7 @@ def read_log() -> Any:
 
 
 def fit(case: dict[str, Any], log: Any) -> Any:
-    """A fitted estimator, with the settings that version 3 had without any."""
+    """A fitted estimator with the settings that version 3 used by default."""
     kind, settings = getattr(clickgym.logs, case["estimator"]), {"prior": (1, 1)}
     if "iterations" in inspect.signature(kind).parameters:
         settings |= {"iterations": 50, "tol": None}
@@ -201,7 +205,7 @@ def fit(case: dict[str, Any], log: Any) -> Any:
 
 
 def learn(case: dict[str, Any]) -> list[float]:
-    """The regret of a learner after the horizon, of each seed."""
+    """The regret of a learner at the horizon, for each seed."""
     env = gym.make(case["env"], **case["kwargs"])
     return [
         float(clickgym.run(case["agent"], env, case["horizon"], seed=seed).regret[-1])
@@ -212,15 +216,15 @@ def learn(case: dict[str, Any]) -> list[float]:
 @pytest.mark.slow
 @pytest.mark.parametrize("case", cases("runs", is_compiled))
 def test_regret_of_compiled_agents(case):
-    """It is that of version 3."""
+    """The regret equals that of version 3."""
     check(case, play(case), [f"at {step:,} sessions" for step in CHECKPOINTS])
 
 
 @pytest.mark.uncompiled
 @pytest.mark.parametrize("case", cases("runs"))
 def test_regret_of_agents(case):
-    """It is that of version 3; away from home, or where Python takes long, up to the first
-    checkpoint.
+    """The regret equals that of version 3. In models that the agent is not made for, or where
+    Python takes long, it is compared only up to the first checkpoint.
     """
     n = len(CHECKPOINTS) if at_home(case) and case["agent"] not in SLOW_IN_PYTHON else 1
     first = {
@@ -236,7 +240,7 @@ def test_regret_of_agents(case):
     + cases("environments", lambda case: not enumerates(case), pytest.mark.uncompiled),
 )
 def test_sessions_of_environments(case):
-    """They are those of version 3."""
+    """The sessions equal those of version 3."""
     check(case, watch(case))
 
 
@@ -247,7 +251,7 @@ def log():
 
 @pytest.mark.parametrize("case", cases("estimators"))
 def test_parameters_of_estimators(case, log):
-    """They are those of version 3."""
+    """The parameters equal those of version 3."""
     fitted = fit(case, log)
     score = float.fromhex(case["score"])
     np.testing.assert_allclose(
@@ -265,7 +269,7 @@ def test_parameters_of_estimators(case, log):
 @pytest.mark.slow
 @pytest.mark.parametrize("case", cases("learners"))
 def test_mean_regret_of_learners(case):
-    """It lies in the interval of version 3."""
+    """The mean regret lies in the interval found with version 3."""
     pytest.importorskip("sb3_contrib")
     low, high = case["interval"]
     regrets = learn(case)

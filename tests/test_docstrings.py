@@ -1,4 +1,4 @@
-"""The examples in the docstrings of the library are true."""
+"""Tests that the examples in the library's docstrings are true."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 import clickgym
 
 EXTRAS = {"import stable_baselines3": "stable_baselines3", "NeuralGreedy(": "torch"}
-"""What only examples of an extra have in their code, and a package of this extra."""
+"""Texts that only occur in examples of an extra, and the package that the extra installs."""
 COMPILED = ("clickgym.core.kernels", "clickgym.envs.click_env")
-"""Modules whose examples print numbers that only compiled kernels return as Python's own."""
+"""Modules whose examples print numbers that are Python numbers only if kernels are compiled."""
 MODULES = ["clickgym", *(it.name for it in pkgutil.walk_packages(clickgym.__path__, "clickgym."))]
 
 
@@ -35,8 +35,8 @@ def test_examples_in_docstrings_are_true(module_name):
     lacking = [text for text, package in EXTRAS.items() if find_spec(package) is None]
     runner = doctest.DocTestRunner()
     for test in doctest.DocTestFinder().find(module):
-        # each run asks for the times of all sources that were read, also where it has nothing to
-        # try
+        # each run reads the modification times of all sources so far, so skip it if there is
+        # nothing to test
         sources = [example.source for example in test.examples]
         if sources and not any(text in source for text in lacking for source in sources):
             runner.run(test)

@@ -1,5 +1,5 @@
-"""The programs of other libraries in docs/wrappers.md, as they stand there: loops end their
-episodes, and what they print is right.
+"""Tests of the programs for other libraries in docs/wrappers.md, exactly as printed there: their
+loops end episodes, and their output is right.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def program(library):
 
 
 def printed(*arguments, folder):
-    """What Python prints, in a process of its own, for libraries set global things."""
+    """What Python prints in its own process, because libraries change global settings."""
     return output(sys.executable, *arguments, cwd=folder)
 
 
@@ -39,7 +39,7 @@ def optimum(**arguments):
 
 @pytest.mark.slow
 def test_tensorboard_has_returns_from_the_first_rollout(tmp_path):
-    """Of 64 sessions, in which three episodes end; the callback evaluates at each."""
+    """Three episodes end in 64 sessions, and the callback evaluates after each of them."""
     for library in ("stable_baselines3", "tensorboard"):
         pytest.importorskip(library, reason=LOOPS)
     (code,) = (code for code in CODE if "tensorboard_log" in code)
@@ -64,15 +64,15 @@ for name in ("rollout/ep_rew_mean", "eval/mean_reward"):
     ],
 )
 def test_short_programs(library, words, tmp_path):
-    """TorchRL makes an environment by its id; SBX trains."""
+    """TorchRL makes an environment by its id; SBX trains on one."""
     pytest.importorskip(library.partition(".")[0], reason=LOOPS)
     assert re.fullmatch(words, printed("-c", program(library), folder=tmp_path))
 
 
 @pytest.mark.slow
 def test_skrl_learns(tmp_path):
-    """Rule: it loses less than 35 % of what random lists lose. Null: it does not learn, and loses
-    what they lose, within 2 %. With seeds 0 to 2 it lost 11 % to 18 %.
+    """Rule: the agent loses less than 35 % of what random lists lose. Null: it does not learn, and
+    loses as much as random lists, within 2 %. With seeds 0 to 2 it lost 11 % to 18 %.
     """
     pytest.importorskip("skrl", reason=LOOPS)
     lost, sessions = numbers(printed("-c", program("skrl"), folder=tmp_path).partition("lost")[2])
@@ -82,8 +82,8 @@ def test_skrl_learns(tmp_path):
 
 @pytest.mark.slow
 def test_tianshou_learns(tmp_path):
-    """Rule: its greedy policy earns more than 85 % of the best list. Null: it does not learn, and
-    shows one list whatever it sees; 3 of 90 lists earn that much.
+    """Rule: the greedy policy earns more than 85 % of the best list's reward. Null: the policy does
+    not learn, and shows one list whatever it observes; 3 of 90 lists earn that much.
     """
     for library in ("tianshou", "rliable"):
         pytest.importorskip(library, reason=LOOPS)

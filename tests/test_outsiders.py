@@ -1,4 +1,4 @@
-"""What others wrote works here unchanged: Gymnasium's wrappers and vector environments, and the
+"""Tests that code of others works unchanged: Gymnasium's wrappers and vector environments, and the
 code of docs/wrappers.md.
 """
 
@@ -32,7 +32,7 @@ PAGE, REWARD, _ = re.split("## Another reward|## Other libraries", page("docs/wr
 PROGRAMS = re.findall(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", PAGE, flags=re.DOTALL)
 NEEDS = {"stable_baselines3": "stable_baselines3", "sb3_contrib": "sb3_contrib"}
 NEEDS |= {"RecordVideo": "moviepy"}
-"""What programs of the page import, and the package that they need."""
+"""The imports of the page's programs, with the package that each requires."""
 
 
 # ------------------------------------------------------------ Gymnasium's wrappers
@@ -51,7 +51,9 @@ WRAPPED = {
 
 @pytest.mark.parametrize("wrap", WRAPPED.values(), ids=WRAPPED)
 def test_composed_wrappers(wrap):
-    """The checker of Gymnasium resets, steps, and compares with what the spaces say."""
+    """Gymnasium's checker resets and steps the environment, and compares the results with its
+    spaces.
+    """
     env = wrap(gym.make("PBMRank-v0"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # but that it is wrapped, which is what is checked
@@ -67,13 +69,15 @@ def test_composed_wrappers(wrap):
 
 
 def program(code, shown):
-    """The parameters of a program of the page: slow if it needs more than the package."""
+    """The test parameters of a program of the page: slow if it needs more than the package
+    itself.
+    """
     return slow((code, shown))[0] if any(word in code for word in NEEDS) else (code, shown)
 
 
 @pytest.mark.parametrize(("code", "shown"), [program(*pair) for pair in PROGRAMS])
 def test_programs_of_the_page(code, shown, tmp_path, monkeypatch, capsys):
-    """They run, and print what stands below them."""
+    """The programs run, and print the output shown below them."""
     monkeypatch.chdir(tmp_path)
     for word, package in NEEDS.items():
         if word in code:
@@ -83,7 +87,7 @@ def test_programs_of_the_page(code, shown, tmp_path, monkeypatch, capsys):
 
 
 def test_another_reward_prints_what_the_page_shows(program, tmp_path):
-    """Its programs end with the tables below them; the orders by reward and by regret differ."""
+    """The programs print the tables shown below them. The orders by reward and by regret differ."""
     script = []
     for code in blocks(REWARD, "python"):
         if file := re.match(r"# (\w+\.py)\n", code):

@@ -1,4 +1,6 @@
-"""What is shipped: one wheel, what importing it costs, one version, pinned dependencies."""
+"""Tests of what is shipped: one wheel, the cost of importing it, one version, pinned
+dependencies.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,8 @@ print(clickgym.agents.__file__)
 
 
 def copy_of_checkout(folder, tracked, *, links=True):
-    """Copy the tracked files. Without links, a link is a text file that has its target, as in a
-    clone on Windows and in a zip that pip has unpacked.
+    """Copy the tracked files. Without links, a link becomes a text file that contains its target,
+    as in a clone on Windows or in a zip unpacked by pip.
     """
     for file in tracked:
         copy = folder / file
@@ -77,7 +79,7 @@ def test_wheel_in_a_clean_environment(tmp_path, links):
 
 
 def test_import_loads_nothing_heavy():
-    """Nor does making a learner."""
+    """Making a learner loads nothing heavy either."""
     pytest.importorskip("stable_baselines3")
     heavy = "{'torch', 'matplotlib', 'scipy.stats', 'stable_baselines3', 'PIL', 'jinja2'}"
     code = f"import sys, clickgym; clickgym.agents.PPO(10, 5); print(*{heavy} & set(sys.modules))"
@@ -85,7 +87,7 @@ def test_import_loads_nothing_heavy():
 
 
 def requirements():
-    """What users install, by itself and with extras."""
+    """What users install: the package alone and with extras."""
     extras = PROJECT["optional-dependencies"].values()
     yield from map(Requirement, sum(extras, start=PROJECT["dependencies"]))
 
@@ -106,7 +108,7 @@ def test_every_dependency_is_pinned():
 
 
 def test_lowest_versions():
-    """lowest.txt has the lower bounds on Python 3.11, with which continuous integration tests."""
+    """lowest.txt contains the lower bounds for Python 3.11, which continuous integration tests."""
     assert pins("lowest.txt") == {
         requirement.name: bound.version
         for requirement in requirements()

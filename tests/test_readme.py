@@ -1,4 +1,4 @@
-"""The code of the README runs and prints what the README shows."""
+"""Tests that the code of the README runs and prints what the README shows."""
 
 import re
 import subprocess
@@ -32,14 +32,16 @@ def test_programs(capsys):
     ids=["compared", "own"],
 )
 def test_tables(command, text, rows, tmp_path, monkeypatch, printed):
-    """The commands print what the README shows; its tables leave out columns."""
+    """The commands print what the README shows. The README's tables have fewer columns."""
     (tmp_path / "my_module.py").write_text(AGENT)
     monkeypatch.chdir(tmp_path)
     assert_shown(text, printed([*command, "--jobs", "1"], 100), rows)
 
 
 def assert_shown(text, output, rows):
-    """Each cell of so many agents stands in the first table of the output, which has more."""
+    """Check that every cell of the given number of agents occurs in the first table of the output,
+    which has more rows.
+    """
     shown = re.findall(r"^\S+ +[\d,.]+ ± .+", text, flags=re.MULTILINE)
     for row in shown:
         agent, *cells = re.split(" {2,}", row)
@@ -50,7 +52,7 @@ def assert_shown(text, output, rows):
 
 @pytest.mark.slow
 def test_click_log(tmp_path, monkeypatch, printed):
-    """Each command reads what the one before has written; `fit` names the model of the users."""
+    """Each command reads what the previous command wrote; `fit` names the model of the users."""
     monkeypatch.chdir(tmp_path)
     outputs = {command[0]: printed(command, 100) for command in OF_LOGS}
     assert [*outputs] == ["record", "check-models", "fit", "run"]
@@ -60,7 +62,9 @@ def test_click_log(tmp_path, monkeypatch, printed):
 
 
 def test_beside_a_clone(tmp_path):
-    """A clone's folder has the name of the package, and hides it from no program in its parent."""
+    """The folder of a clone has the same name as the package, but programs in its parent folder
+    still find the package.
+    """
     (tmp_path / "clickgym").symlink_to(ROOT)
     done = subprocess.run(
         [sys.executable, "-c", LOOP], cwd=tmp_path, capture_output=True, text=True, check=False
@@ -70,8 +74,8 @@ def test_beside_a_clone(tmp_path):
 
 @pytest.mark.slow
 def test_ppo(tmp_path, monkeypatch, capsys):
-    """The bandits lose what the table shows, and PPO learns, on every torch: while it trains, it
-    loses less than a third of what random lists lose.
+    """The bandits lose as many clicks as the table shows. PPO learns with every version of torch:
+    while it trains, it loses less than a third of what random lists lose.
     """
     pytest.importorskip("stable_baselines3")
     monkeypatch.chdir(tmp_path)

@@ -1,5 +1,5 @@
-"""The tutorials, a first comparison and from an idea to a table: their commands and programs run,
-and print what the pages show.
+"""Tests of the two tutorials, "a first comparison" and "from an idea to a table": their commands
+and programs run, and print what the pages show.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ RUN, REPEAT, LATEX = commands(IDEA)
 
 
 def small(words):
-    """A command of few sessions and runs, on the default instance."""
+    """Reduce a command to few sessions and runs, on the default instance."""
     command = " ".join(words).replace("--instances shipped ", "")
     few = re.sub(r"--horizon \S+ --runs \d+", "--horizon 50 --runs 2", command)
     return [*few.split(), "--jobs", "1"]
@@ -41,7 +41,9 @@ def test_first_comparison_in_few_sessions(at_work, printed):
 
 @pytest.mark.slow
 def test_what_the_first_comparison_shows(at_work, printed, program):
-    """Each line is printed; tables of commands have more columns than the page shows."""
+    """Each line of the page is printed. The printed tables have more columns than the page
+    shows.
+    """
     (at_work / "step.py").write_text(f"if __name__ == '__main__':\n    exec({SCRIPT!r})\n")
     found = squeezed(program(at_work / "step.py", folder=at_work))
     for command in commands(FIRST):
@@ -53,7 +55,7 @@ def test_what_the_first_comparison_shows(at_work, printed, program):
 
 
 def test_from_an_idea_to_a_table_in_few_sessions(at_work, printed):
-    """Table, LaTeX and a figure."""
+    """The tutorial yields a table, LaTeX and a figure."""
     assert "HalfSeen" in printed(small(RUN), 100)
     latex = printed(LATEX)
     assert latex.startswith(r"\begin{table}")
@@ -66,7 +68,7 @@ def test_from_an_idea_to_a_table_in_few_sessions(at_work, printed):
 
 @pytest.mark.slow
 def test_what_the_idea_gives(at_work, printed, capsys):
-    """The numbers of both comparisons and of the second test, and the table in LaTeX."""
+    """Checks the numbers of both comparisons and of the second test, and the table in LaTeX."""
     table, repeated, ranked = blocks(IDEA, "text")
     for command, shown in ((RUN, table), (REPEAT, repeated)):
         found = squeezed(printed([*command, "--jobs", "1"], 100))

@@ -1,4 +1,4 @@
-"""Modules of your own, and an agent for them."""
+"""Fixtures: modules of a user, and an agent for them."""
 
 import importlib
 import sys
@@ -23,9 +23,9 @@ class Forward(Agent):
 
 @pytest.fixture
 def write(tmp_path, monkeypatch):
-    """Write modules of your own below a folder on the path."""
+    """Write modules of a user into a folder on the import path."""
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # two edits in one second are not one
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # otherwise two edits within one second would count as one
 
     def write(**files):
         for name, text in files.items():

@@ -1,5 +1,5 @@
-"""`clickgym.check_agent`: all agents of the package pass, and each planted fault is named in its
-line.
+"""Tests of `clickgym.check_agent`: all agents of the package pass, and for each planted fault the
+check names it in one line.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def test_published_agents_pass(name):
 
 
 class Sampling(Agent):
-    """Thompson sampling as docs/own_agent.md has it."""
+    """Thompson sampling as in docs/own_agent.md."""
 
     def __init__(self, n_items, n_positions, *, prior=1.0, seed=None):
         self.n_items, self.n_positions = n_items, n_positions
@@ -112,7 +112,9 @@ class Shared(Sampling):
 
 
 class OftenById(Sampling):
-    """Shows the last items, from the last one on, in half of the sessions."""
+    """An agent that shows the items with the largest ids, in decreasing order, in half of the
+    sessions.
+    """
 
     def rank(self, observation):
         chosen = super().rank(observation)
@@ -186,7 +188,7 @@ class Shuffles(CompiledAgent):
 
 
 class LosesState(Shuffles):
-    """What is drawn for a constant of the state is not saved."""
+    """An agent that draws a constant of its state at random, and does not save it."""
 
     def first_values(self):
         return {"bonus": float(self.rng.random() > 0.63)}
@@ -204,7 +206,9 @@ def write_past_the_end(state, ranking, clicks):
 
 
 class WritesPastTheEnd(Shuffles):
-    """Compiled, it writes over other memory, which may end the process."""
+    """An agent whose compiled kernel writes to memory outside its arrays, which may end the
+    process.
+    """
 
     update_kernel = write_past_the_end
 

@@ -1,4 +1,4 @@
-"""The command line: what it prints, writes and returns."""
+"""Tests of the command line: what it prints, writes and returns."""
 
 import inspect
 import os
@@ -25,7 +25,9 @@ NAMES = [*ENVIRONMENTS, *list_instances(), *AGENTS, *METRICS]
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
 def test_help_is_right_at_80_columns(command, printed):
-    """No line is longer, no word is broken, nothing is padded, and no markup is left."""
+    """No line is longer than 80 columns, no word is broken, nothing is padded, and no markup is
+    left.
+    """
     unlimited = printed([*command.split(), "--help"], 300)
     out = printed([*command.split(), "--help"], 80)
     lines = out.splitlines()
@@ -40,7 +42,7 @@ def test_help_is_right_at_80_columns(command, printed):
 
 
 def test_list_gives_one_line_to_everything(printed):
-    """Also into a pipe, at most 100 characters wide."""
+    """Lines have at most 100 characters, also when the output goes to a pipe."""
     out = printed(["list"])
     assert max(map(len, out.splitlines())) <= 100
     for name in NAMES:
@@ -70,7 +72,7 @@ def test_show_prints_a_docstring_of_every_name(printed, refused):
 
 
 def test_lists_and_papers_without_docstrings():
-    """`python -OO` removes docstrings; what the program needs is elsewhere."""
+    """`python -OO` removes docstrings, so the program stores the texts it needs elsewhere."""
     code = (
         "from clickgym.agents import TopRank; from clickgym.cli import main; "
         "from clickgym.runner.reports.bibliography import papers; "
@@ -85,7 +87,7 @@ def test_lists_and_papers_without_docstrings():
 
 
 def test_each_option_of_run_is_an_argument_of_sweep():
-    """Of the same name and with the same default."""
+    """Each option has an argument of the same name and with the same default."""
     options, arguments = (inspect.signature(one).parameters for one in (run, clickgym.sweep))
     assert {*options} == {*arguments}
     for name in {*options} - {"metrics"}:
@@ -166,7 +168,9 @@ def test_ctrl_c_leaves_no_traceback(tmp_path):
 
 @pytest.mark.usefixtures("undrawn")
 def test_no_name_and_no_number_is_cut(printed, tmp_path):
-    """Whatever the width; the width 0, which containers and build tools set, is none."""
+    """This holds at any terminal width. A width of 0, which containers and build tools set, counts
+    as unknown.
+    """
     agents = ["TopRank", "BatchRank", "CascadeKLUCB:feedback=first_click"]
     clickgym.sweep(["PBMRank-v0", "NonStationaryPBMRank-v0"], agents, 10_000, 3, out=tmp_path)
     for words in (["report", str(tmp_path)], ["list"], ["show", "yandex-990"]):

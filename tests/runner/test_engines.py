@@ -1,5 +1,5 @@
-"""The runner's two engines: bit for bit the same, and every way in which a run can be refused,
-broken off or measured.
+"""Tests of the runner's two engines: they agree bit for bit; and every way in which a run can be
+rejected, interrupted or measured.
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ PBM = MODELS["PBM"]
 
 @by_pair(CLICK_AGENTS)
 def test_engines_give_the_same_numbers(kind, name):
-    """BatchRank and TopRank are told a horizon of 10: 400 sessions have splits and blocks. A step
-    is compiled in one click model, for all steps call the kernel of a session alike.
+    """BatchRank and TopRank get a horizon of 10, so that splits and blocks occur within 400
+    sessions. A step is compiled in only one click model, because all steps call the kernel of a
+    session in the same way.
     """
     model = MODELS[kind]
     assert_engines_agree(
@@ -56,7 +57,7 @@ def test_engines_give_the_same_numbers(kind, name):
 
 @by_id(CLICK_AGENTS, SAME_ITEMS, most=3)
 def test_engines_agree_on_registered_ids(env_id, name):
-    """Through `gym.make`, with its wrappers, on the default instance."""
+    """Environments come from `gym.make`, with its wrappers, on the default instance."""
     model = gym.make(env_id).unwrapped.model.epochs[0]
     assert_engines_agree(
         lambda: make(name, model, horizon=10, seed=5), lambda: gym.make(env_id), 100, uncompiled
@@ -84,7 +85,7 @@ def test_engines_agree_on_every_reward(kind, reward, cutoff):
 
 @pytest.mark.parametrize("name", ["BatchRank", "CascadeKLUCB", "PBMUCB"])
 def test_checkpoints_and_chunks_change_nothing(name):
-    """From one chunk of the compiled loop down to chunks of one session."""
+    """Chunks of the compiled loop vary from the whole run down to single sessions."""
     results, states = [], []
     steps = [], None, [1, 2, 17, 999, 1000, 1001], range(1, 2501)
     for checkpoints, chunk in zip(steps, (10_000, 1, 17, 1000), strict=True):
@@ -111,8 +112,8 @@ def test_checkpoints_and_chunks_change_nothing(name):
     + [("BatchRank", "auto", {199: "compiled", 200: "python", 201: "compiled"})],
 )
 def test_runs_continue_one_another(name, whole, turns):
-    """A run goes on from the agent's state and, without a seed, from the environment's
-    generator.
+    """A second run continues from the agent's state and, without a seed, from the state of the
+    environment's generator.
     """
     agents, envs = [make(name, PBM) for _ in range(2)], [ClickEnv(PBM) for _ in range(2)]
     clickgym.run(agents[0], envs[0], sum(turns), seed=3, engine=whole)
@@ -123,8 +124,8 @@ def test_runs_continue_one_another(name, whole, turns):
 
 @pytest.mark.parametrize("kind", MODELS)
 def test_regret_is_exact(kind):
-    """The regret at each step is the difference of the model's own exact expectations, for the list
-    shown; the reward is what the clicks say.
+    """At each step, the regret equals the difference of the model's exact expectations for the best
+    list and the list shown; the reward equals what the clicks earn.
     """
     model = MODELS[kind]
     result, lists, clicks = run_compiled(make("Random", model), ClickEnv(model), 300, seed=1)
@@ -141,7 +142,7 @@ def test_regret_is_exact(kind):
 
 
 class Rotate(Agent):
-    """A user's agent in plain Python."""
+    """A user's agent, written in plain Python."""
 
     def __init__(self, n_items: int, n_positions: int, *, seed: object = None) -> None:
         self.items, self.n_positions = np.arange(n_items), n_positions
@@ -156,21 +157,23 @@ class Rotate(Agent):
 
 
 class Scaled(LinearTS):
-    """A published agent that sees other features."""
+    """A subclass of a published agent that sees other features."""
 
     def observed_arrays(self, observation):
         return (0.5 * super().observed_arrays(observation)[0],)
 
 
 class Leaving(TopRank):
-    """A published agent that is told of users who leave."""
+    """A subclass of a published agent that is told when users leave."""
 
     def leave(self):
         self.left = True
 
 
 class Logged(TopRank):
-    """A published agent whose method in Python does nothing for the lists, and says so."""
+    """A subclass of a published agent whose Python method does not affect the lists, which the
+    class declares.
+    """
 
     kernels_suffice = True
 
@@ -199,7 +202,7 @@ OPAQUE = {
     "RecordRegret": (toprank, lambda: clickgym.RecordRegret(ClickEnv(PBM))),
     "OwnStep": (toprank, lambda: OwnStep(PBM)),
 }
-"""By what must see every step in Python."""
+"""Pairs that must run in Python, by the part that has to see every step."""
 
 
 @pytest.mark.uncompiled
@@ -222,7 +225,7 @@ def test_a_class_says_that_its_kernels_suffice():
 
 
 def test_plain_agent_gets_what_the_interface_says():
-    """`update` gets the observation that `rank` saw, the list as returned, the clicks, and the
+    """`update` gets the observation that `rank` saw, the list that it returned, the clicks, and the
     reward.
     """
     agent, recorder = Rotate(5, 3), Recorder(ClickEnv(PBM))
@@ -242,7 +245,9 @@ LEAVING = "clickbait:n_items=6,n_positions=2,n_states=3,mean_sessions=8"
 
 
 class Listener(Rotate):
-    """Remembers what it is told: a session, or that the user left."""
+    """An agent that records its calls: the clicks it observes, each session, and each user who
+    leaves.
+    """
 
     def __init__(self, n_items: int, n_positions: int, *, seed: object = None) -> None:
         super().__init__(n_items, n_positions)
@@ -261,7 +266,9 @@ class Listener(Rotate):
 
 
 class Ends(gym.Wrapper):
-    """Remembers the clicks of each session, and whether its user left or the episode was cut."""
+    """A wrapper that records the clicks of each session, and whether the session ended a user's
+    stay or an episode.
+    """
 
     def __init__(self, env):
         super().__init__(env)
@@ -275,8 +282,8 @@ class Ends(gym.Wrapper):
 
 @pytest.mark.parametrize("limit", [None, 3])
 def test_an_agent_is_told_when_its_user_leaves(limit):
-    """Before the first session, and after the last one of each user or episode, whose clicks are
-    not part of what the next user shows.
+    """`leave` is called before the first session, and after the last session of each user or
+    episode. The clicks of this last session are not part of the next user's first observation.
     """
     env = gym.make("CascadeMDPRank-v0", instance=LEAVING).unwrapped
     ends = Ends(env if limit is None else TimeLimit(env, limit))
@@ -292,7 +299,9 @@ def test_an_agent_is_told_when_its_user_leaves(limit):
 
 
 def test_engines_agree_where_users_leave():
-    """A planner counts the moves of each user: none leads from one user to the next."""
+    """A planner counts the transitions between states of each user. No transition leads from one
+    user to the next.
+    """
     results, states = [], []
     for engine in ("compiled", "python"):
         env = gym.make("CascadeMDPRank-v0", instance=LEAVING)
@@ -306,7 +315,9 @@ def test_engines_agree_where_users_leave():
 
 @pytest.mark.parametrize("engine", ["compiled", "python"])
 def test_users_change_at_their_session(engine):
-    """The regret of each session is that of the users whom it met; chunks end at a change."""
+    """The regret of each session is computed for the users of that session, and chunks end where
+    users change.
+    """
     models = [PositionBasedModel(PBM.attraction[::step], PBM.examination) for step in (1, -1)]
     env = ClickEnv(PiecewiseStationaryModel([*models, models[0]], [0, 70, 71]))
     fixed = Fixed(5, 3, ranking=[1, 3, 4])
@@ -323,7 +334,7 @@ def test_users_change_at_their_session(engine):
 
 @kernel
 def show_written(state, rng, ranking):
-    """After 1500 sessions the list held in the state's second half is shown."""
+    """From session 1500 on, show the list held in the second half of the state."""
     state.items[0] += 1
     n = len(ranking)
     start = 1 + (n if state.items[0] > 1500 else 0)
@@ -332,7 +343,7 @@ def show_written(state, rng, ranking):
 
 
 class CompiledBad(CompiledAgent):
-    """A user's compiled agent, good for 1500 sessions."""
+    """A user's compiled agent that shows valid lists for 1500 sessions, then a bad one."""
 
     paper = "none"
     state_type = ListState
@@ -349,7 +360,7 @@ class CompiledBad(CompiledAgent):
 
 
 class PlainBad(Agent):
-    """The same in plain Python; ``bad`` may be anything."""
+    """The same agent in plain Python; ``bad`` may be anything."""
 
     def __init__(self, bad: Any) -> None:
         self.bad, self.t = bad, 0
@@ -374,7 +385,9 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("engine", ["compiled", "python", "plain"])
 def test_bad_list_is_refused_in_mid_run(engine, fault):
-    """By both engines with the same words: the agent, the step (from 1) and the fault."""
+    """Both engines reject the list in the same words, which name the agent, the step (counted from
+    1) and the fault.
+    """
     bad = FAULTS[fault]
     if engine == "plain":
         agent, name, engine = PlainBad(np.array(bad)), "PlainBad", "python"
@@ -391,8 +404,8 @@ def test_bad_list_is_refused_in_mid_run(engine, fault):
 
 @pytest.mark.parametrize("engine", ["compiled", "python"])
 def test_interrupt_leaves_agent_and_environment_consistent(engine):
-    """Ctrl-C between chunks: what was played was played, and both go on as if the run had been that
-    long.
+    """After Ctrl-C between chunks, agent and environment are in the same state as after a run of
+    exactly the sessions played so far, and both can continue.
     """
     agent, env, played = make("BatchRank", PBM), ClickEnv(PBM), []
 
@@ -425,14 +438,14 @@ def peak_memory(horizon: int) -> int:
 
 
 def test_memory_does_not_grow_with_the_horizon():
-    """Less than 0.2 bytes per session; the first call compiles."""
+    """A longer run takes less than 0.2 bytes more per session. The first call only compiles."""
     peak_memory(10_000)
     assert peak_memory(1_000_000) < peak_memory(10_000) + 190_000
 
 
 @pytest.mark.uncompiled
 def test_clicks_can_be_counted_in_plain_python():
-    """Also beyond 127, where the int8 of observations ends."""
+    """Counts do not overflow at 127, although observations have the type int8."""
 
     class Counting(Rotate):
         count = 0

@@ -1,5 +1,5 @@
-"""Errors of agents and click models in mid-run, in compiled code and in Python: who, where, when
-and why, in one line.
+"""Tests of errors that agents and click models raise in mid-run, in compiled code and in Python:
+one line names the class, the place, the step and the cause.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def give_up(state, ranking, clicks):
 
 
 class Failing(CompiledAgent):
-    """One of its kernels fails at step 137."""
+    """An agent of which one kernel fails at step 137."""
 
     paper = "none"
     state_type = ListState
@@ -90,7 +90,9 @@ LINE = r"\(.*test_faults.py:\d+ in give_up: .*\)"
 )
 @pytest.mark.parametrize("chunk", [1000, 136, 1, None])
 def test_fault_in_a_kernel(agent, told, chunk):
-    """The step to the digit, wherever the chunks of the compiled loop end, and in Python."""
+    """The message names the exact step, wherever the chunks of the compiled loop end, and also in
+    Python.
+    """
     engine = "python" if chunk is None else "compiled"
     with chunks_of(chunk or 1000), pytest.raises(clickgym.AgentError, match=f"^{told}"):
         clickgym.run(agent(4, 2), ClickEnv(PBM), 1000, seed=0, engine=engine)
@@ -110,7 +112,9 @@ class Mine(Random):
 
 
 def test_command_ends_in_a_line_that_names_the_users_own(tmp_path, monkeypatch, capsys):
-    """Where a call of NumPy failed, too; what is finished is kept."""
+    """The message names a line of the user's own code, even if a call of NumPy failed inside it.
+    Finished runs are kept.
+    """
     (tmp_path / "faulty_agent.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
     words = "run PBMRank-v0 --agents Random faulty_agent:Mine --horizon 10 --runs 1"
@@ -136,7 +140,7 @@ def test_errors_of_plain_agents_are_told_in_one_line(error):
 
 @kernel
 def sample_or_fail(parameters, ranking, uniforms, clicks, examined):
-    """Fails where the first number is below 0.02."""
+    """Fail if the first number is below 0.02."""
     uniforms[0] = uniforms[0] + 0.0 / (uniforms[0] // 0.02)
     return sample_pbm(parameters, ranking, uniforms, clicks, examined)
 
@@ -159,7 +163,7 @@ def test_click_model_that_fails():
 
 @pytest.mark.parametrize("engine", ["compiled", "python"])
 def test_users_who_fail_between_two_sessions_are_named(monkeypatch, engine):
-    """The agent, whose list was shown, is not at fault."""
+    """The message blames the users, not the agent whose list was shown last."""
     users = ContextualModel(PositionBasedModel([0] * 2, [1.0]), [[0.5], [0.4]], theta=[0.9])
     env = ClickEnv(users)
     kernels = env.task.kernels
@@ -177,7 +181,7 @@ def test_users_who_fail_between_two_sessions_are_named(monkeypatch, engine):
 
 
 class WorstFirst(PositionBasedModel):
-    """Its best list is the worst one."""
+    """A click model whose `optimal_ranking` is the worst list."""
 
     def _places(self, reward, cutoff):
         return np.arange(self.n_items)[::-1][:cutoff]
@@ -185,8 +189,8 @@ class WorstFirst(PositionBasedModel):
 
 @pytest.mark.parametrize("engine", ["compiled", "python"])
 def test_lists_that_are_better_than_the_best_list(engine):
-    """They are a fault of the click model, in a sweep, too; a list that was given as the reference
-    may be worse.
+    """A list that is better than the best list is reported as a fault of the click model, in a run
+    and in a sweep. A list that was passed as the reference may be worse than the lists shown.
     """
     users = WorstFirst([0.2, 0.7, 0.1, 0.5], [0.9, 0.4])
     message = r"^ClickEnv, by step \d+: TopRank showed better lists .*check_click_model.*$"

@@ -1,5 +1,5 @@
-"""Generic reinforcement learning: the adapter for stable-baselines3, its wrappers and algorithms,
-the regret in its log, and PPO measured like any agent.
+"""Tests of generic reinforcement learning: the adapter for stable-baselines3, its wrappers and
+algorithms, the regret in its log, and PPO measured like any agent.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def streams(n_envs: int = 4, **arguments: Any) -> clickgym.RecordVectorRegret:
 
 
 def test_adapter_steps_like_the_vector_environment() -> None:
-    """Also where episodes end."""
+    """This includes the steps at which episodes end."""
     envs, adapter = streams(max_episode_steps=3), vec_env(streams(max_episode_steps=3))
     adapter.seed(1)
     assert np.array_equal(adapter.reset(), envs.reset(seed=1)[0])
@@ -82,7 +82,9 @@ def test_adapter_steps_like_the_vector_environment() -> None:
 
 @pytest.mark.parametrize("env_id", ["PBMRank-v0", "ContextualPBMRank-v0"])
 def test_actions_that_are_no_lists(env_id: str) -> None:
-    """Streams show the lists that the wrapper of one environment makes of them."""
+    """Actions that are not lists become the same lists in parallel streams as in the wrapper of a
+    single environment.
+    """
     plain = gym.make_vec(env_id, num_envs=3, autoreset_mode="SameStep")
     seen, _ = plain.reset(seed=0)
     rng, has_features = np.random.default_rng(1), env_id.startswith("Contextual")
@@ -111,7 +113,9 @@ def test_actions_that_are_no_lists(env_id: str) -> None:
 
 
 def test_policy_for_lists_learns_on_native_streams() -> None:
-    """In one line, and its training stands beside other agents; arguments may be a spec."""
+    """A training takes one line, and its result can be shown next to other agents' results.
+    Environment arguments may be given in a spec or by keyword.
+    """
     envs = vec_env("PBMRank-v0", 8, seed=3, max_episode_steps=10)
     settings = {"n_steps": 8, "batch_size": 32, "gamma": 0.0, "seed": 0, "device": "cpu"}
     model = sb3.PPO(PlackettLuceActorCritic, envs, **settings)
@@ -140,7 +144,7 @@ def test_policy_for_lists_learns_on_native_streams() -> None:
 
 
 def logged(algorithm, policy, envs, folder):
-    """The regret in the lines of a training."""
+    """Return the regret in the log lines of a training."""
     settings = {"n_steps": 10, "batch_size": 20, "n_epochs": 1, "seed": 0, "device": "cpu"}
     model = algorithm(policy, envs, **settings)
     model.set_logger(configure(str(folder), ["json"]))
@@ -150,7 +154,7 @@ def logged(algorithm, policy, envs, folder):
 
 
 def test_callback_warns_of_a_first_update_after_the_end():
-    """With eight streams and n_steps=16 PPO learns after 128 sessions."""
+    """With eight streams and n_steps=16, PPO first learns after 128 sessions."""
     envs = vec_env("PBMRank-v0", 8)
     model = sb3.PPO(PlackettLuceActorCritic, envs, n_steps=16, gamma=0.0, seed=0, device="cpu")
     with pytest.warns(UserWarning, match=r"after n_steps \* n_envs = 128 steps") as found:
@@ -163,7 +167,7 @@ def test_callback_warns_of_a_first_update_after_the_end():
 
 @pytest.mark.parametrize("limit", [1, 3, None])
 def test_logged_regret_of_streams_counts_each_session_once(limit, tmp_path):
-    """Also those that end an episode, whose infos are elsewhere."""
+    """This includes the sessions that end an episode, whose infos are stored elsewhere."""
     envs = clickgym.RecordVectorRegret(
         gym.make_vec("PBMRank-v0", 4, autoreset_mode="SameStep", max_episode_steps=limit)
     )
@@ -174,7 +178,7 @@ def test_logged_regret_of_streams_counts_each_session_once(limit, tmp_path):
 
 
 def test_logged_regret_item_by_item(tmp_path):
-    """Steps that end no session have none."""
+    """Only steps that complete a list log a regret."""
     made = [clickgym.RecordRegret(gym.make("PBMRank-v0")) for _ in range(4)]
     envs = DummyVecEnv([lambda env=env: ItemByItem(env) for env in made])
     regret = logged(MaskablePPO, "MultiInputPolicy", envs, tmp_path)
@@ -186,7 +190,7 @@ def test_logged_regret_item_by_item(tmp_path):
 
 
 class Slow(sb3.PPO):
-    """With the library's defaults."""
+    """A learner with the library's defaults."""
 
 
 @pytest.mark.parametrize(
@@ -210,8 +214,10 @@ def test_a_learner_that_never_updates_says_so(agent: Any, first: str | None) -> 
 
 
 def test_ppo_learns_and_continues() -> None:
-    """One item of three is always clicked, the others never. Rule: over the last 1000 of 6000
-    sessions the regret is below a tenth of what random lists have, 2/3 a session.
+    """One of three items is always clicked, the other two never.
+
+    Rule: over the last 1000 of 6000 sessions, the regret is below a tenth of the regret of random
+    lists, which lose 2/3 of a click per session.
     """
     env = ClickEnv(PositionBasedModel([0.0, 0.0, 1.0], [1.0]))
     agent, threads = PPO(3, 1, seed=0), torch.get_num_threads()
@@ -223,7 +229,9 @@ def test_ppo_learns_and_continues() -> None:
 
 
 def test_reward_and_cutoff_reach_the_streams() -> None:
-    """Regret is against the reference list, below the cutoff's best."""
+    """Regret is measured against the reference list, which earns less than the best list with this
+    cutoff.
+    """
     users = CascadeModel([1.0, 0.5, 0.5], n_positions=2)
     env = ClickEnv(users, reward="any_click", cutoff=1, reference=[1, 0])
     result = clickgym.run(PPO(3, 2, **QUICK, seed=0), env, 400, seed=0, checkpoints=range(1, 401))
@@ -242,7 +250,7 @@ def test_pairs_that_cannot_run_are_refused() -> None:
 
 
 def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error says what to install."""
+    """Without the extra ``rl``, the error names the package to install."""
     monkeypatch.setitem(sys.modules, "stable_baselines3", None)
     for name, learner in LEARNERS.items():
         with pytest.raises(ImportError, match=rf'{name} .* pip install "clickgym\[rl\]"'):

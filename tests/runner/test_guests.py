@@ -1,5 +1,5 @@
-"""Environments of other packages that take ranked lists and report clicks: what is measured of
-them.
+"""Tests of environments of other packages that take ranked lists and report clicks: what is
+measured in them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ CLICKS = {"binary": MultiBinary(K), "mapping": Dict(clicks=MultiBinary(K), hour=
 
 
 class Shop(gym.Env):
-    """Every item shown is clicked with its own probability; tells what ``tells`` says."""
+    """An environment in which every item shown is clicked with its own probability; its ``info``
+    contains what ``tells`` returns.
+    """
 
     def __init__(self, tells: str = "nothing", clicks: str = "binary") -> None:
         self.action_space, self.observation_space = MultiDiscrete([N_ITEMS] * K), CLICKS[clicks]
@@ -55,7 +57,7 @@ class Shop(gym.Env):
 
 
 class Shelf(Shop):
-    """Has its own id in sweeps."""
+    """An environment with its own id in sweeps."""
 
 
 gym.register("GuestShop-v0", entry_point=Shop)
@@ -67,7 +69,7 @@ def agent(seed: int = 0) -> Any:
 
 
 class Remembers(clickgym.agents.Agent):
-    """Keeps what it sees before and after its lists."""
+    """An agent that stores the observations before and after its lists."""
 
     def __init__(self) -> None:
         self.before: list[Any] = []
@@ -82,7 +84,9 @@ class Remembers(clickgym.agents.Agent):
 
 
 def test_an_update_gets_what_the_list_was_chosen_by():
-    """Also where an environment writes into its array again, or begins an episode with it."""
+    """This holds even if an environment reuses the array of its observation, or starts an episode
+    with the same array.
+    """
     for env in (Shop(), TimeLimit(Shop(), 2)):
         mine = Remembers()
         clickgym.run(mine, env, 50, seed=0)
@@ -121,7 +125,7 @@ def test_unknown_regret(tells):
     ],
 )
 def test_other_spaces_are_refused(lists, clicks):
-    """By what is expected."""
+    """The error names the action space that is expected."""
     env = Shop()
     env.action_space, env.observation_space = lists, clicks
     with pytest.raises(ValueError, match=r"expected (ranked lists|the clicks)"):
@@ -179,7 +183,9 @@ def test_faults_of_an_environment_are_not_those_of_the_agent(name):
 
 
 def test_reports_of_unknown_regret(tmp_path, printed):
-    """Of one environment of two: agents are ordered by reward there."""
+    """Regret is unknown in one of two environments; in that environment agents are ordered by
+    reward.
+    """
     envs = ["GuestShop-v0", "GuestShelf-v0"]
     clickgym.sweep(envs, ["Random", "TopRank"], 400, 3, out=tmp_path, n_jobs=1, engine="python")
     said = printed(["report", str(tmp_path)])

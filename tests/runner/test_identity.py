@@ -1,4 +1,6 @@
-"""Whether a folder holds the same sweep: settings, labels, and the code of your own behind them."""
+"""Tests of whether a folder holds the same sweep: the same settings and labels, and the same user
+code behind the labels.
+"""
 
 import importlib
 import subprocess
@@ -35,7 +37,9 @@ def sweep(out, agents, n_runs=1, **more):
     ],
 )
 def test_an_edit_of_a_module_that_the_class_imports(write, tmp_path, files, helper):
-    """Of a flat folder, or of another package; other modules of the program do not count."""
+    """An edit of a module that the class imports changes the sweep, both in a flat folder and in a
+    package. Edits of other modules of the program do not.
+    """
     write(**{"plots": "", **files})
     importlib.import_module("plots")
     own = importlib.import_module(next(iter(files)).replace("__", "."))
@@ -70,7 +74,9 @@ def test_an_edit_of_your_click_model(write, tmp_path):
 
 @pytest.mark.parametrize("name", ["Forward.shift", "ALPHA", "rules.BETA"])
 def test_values_that_a_program_sets_make_another_sweep(write, tmp_path, name):
-    """In a class, in its module, and in a module that this imports: they need another label."""
+    """A changed value in a class, in its module, or in a module that this module imports makes
+    another agent, which needs another label.
+    """
     write(own=f"import rules\nALPHA = 1{AGENT}", rules="BETA = 1")
     own = importlib.import_module("own")
     *owners, attribute = name.split(".")
@@ -104,11 +110,13 @@ EDITS = {
     "order has changed": ("order(): ...", "order(): return 1"),
     "__main__:SIZE has changed": ("SIZE = 1", "SIZE = 2"),
 }
-"""Of the script, by what is said of them."""
+"""Edits of the script, by the message that each one causes."""
 
 
 def test_of_a_script_the_class_counts(tmp_path):
-    """And what its text names, so that the script may ask for more runs."""
+    """In a script, only the class and the names in its text count, so the script may later ask for
+    more runs.
+    """
 
     def play(*edit):
         (tmp_path / "study.py").write_text(SCRIPT.replace(*edit))
@@ -122,7 +130,9 @@ def test_of_a_script_the_class_counts(tmp_path):
 
 
 def test_a_notebook_has_no_file(tmp_path, monkeypatch):
-    """Its sweep is played and shown, and the next one needs a new folder."""
+    """A sweep in a notebook can be run and shown, but the next sweep needs a new folder, because a
+    class in a notebook has no file to compare.
+    """
     module = type(sys)("__main__")
     exec("from clickgym.agents import Random\nclass Typed(Random): ...", vars(module))
     monkeypatch.setitem(sys.modules, "__main__", module)
@@ -148,7 +158,9 @@ def test_users_are_told_apart_by_their_numbers(tmp_path):
 
 
 def test_a_sweep_returns_what_was_asked_and_its_folder_grows(tmp_path):
-    """By agents and runs; the report has all of it, in one order."""
+    """The call returns only the agents and runs that were asked for. The folder's report contains
+    all of them, in one fixed order.
+    """
     sweep(tmp_path, ["Random", "EpsilonGreedy"], 2)
     few = sweep(tmp_path, ["Random"], 1)
     more = sweep(tmp_path, ["Random", "TopRank"], 3)

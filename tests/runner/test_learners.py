@@ -1,5 +1,5 @@
-"""Learners: those known by name, classes of the libraries and of one's own; what they see of users
-with features or a memory, and how their runs are counted.
+"""Tests of learners: those known by name, classes of the libraries, and user classes; what they
+observe of users with features or with a state, and how their runs are counted.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ by_name = pytest.mark.parametrize("name", LEARNERS)
 
 
 def quick(name: str, **arguments: Any) -> Learner:
-    """With fewer streams, and learning from the start."""
+    """Return a learner with fewer streams that learns from the start."""
     defaults = LEARNERS[name].defaults
     small = {"n_envs": 8, "learning_starts": 16, "batch_size": 8, "n_steps": 4, "n_epochs": 2}
     chosen = {key: value for key, value in small.items() if key in defaults}
@@ -76,7 +76,7 @@ def test_exactly_the_horizon_is_counted(name: str) -> None:
 
 
 def test_masks_of_each_stream_reach_the_library() -> None:
-    """Where a forbidden item is chosen, the next that is left is taken."""
+    """A forbidden item is replaced by the next item that is left."""
     streams = ClickVectorEnv(SMALL, 2, autoreset_mode="SameStep")
     envs = StableBaselinesVecEnv(streams, "items", is_flat=True)
     envs.reset()
@@ -110,7 +110,9 @@ def test_a_second_training_is_as_long_as_the_first() -> None:
 
 @pytest.mark.parametrize("actions", ["items", "rankings"])
 def test_a_finished_list_is_not_cut_off(actions: str) -> None:
-    """Where a session is a list item by item, nothing follows it; else the limit cuts it off."""
+    """A list that is built item by item is a complete episode, so the library does not treat its
+    end as a time limit. With whole lists, the time limit does cut the episode off.
+    """
     envs = clickgym.agents.vec_env("PBMRank-v0", 2, actions=actions, max_episode_steps=1)
     envs.reset()
     for item in range(5) if actions == "items" else [range(5)]:
@@ -123,8 +125,8 @@ def test_a_finished_list_is_not_cut_off(actions: str) -> None:
 
 
 def test_a_learner_is_not_compared_run_by_run() -> None:
-    """Its streams have users of their own: over runs it has no difference, and is no reference;
-    over instances it has one.
+    """A learner's streams have their own users. Over runs, it therefore has no difference and
+    cannot be the reference; over instances, it has a difference.
     """
     agents = ["Random", "A2C:n_envs=8", "TopRank"]
     results = clickgym.sweep(["PBMRank-v0"], agents, 60, 3, n_jobs=1)
@@ -187,8 +189,8 @@ def test_classes_of_the_libraries_run_as_they_are(spec: str, actions: str) -> No
     ],
 )
 def test_ppo_and_a2c_of_the_library_draw_whole_lists(name: str, env_id: str) -> None:
-    """By the policy of the named learners, which reads the features of each item; another policy
-    may be named, and further arguments reach the library.
+    """PPO and A2C use the policy of the named learners, which reads the features of each item.
+    Another policy may be named, and further arguments are passed to the library.
     """
     env, given = gym.make(env_id), {"n_envs": 4, "n_steps": 4, "vf_coef": 0.25}
     agent = clickgym.make_agent(name, env, seed=0, **given)
@@ -225,7 +227,7 @@ class Early(PPO):
 
 @pytest.fixture
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in a folder with the module ``pond``."""
+    """Work in a folder that contains the module ``pond``."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pond.py").write_text(OWN)
 
@@ -256,7 +258,9 @@ def test_what_is_wrong_is_one_line(name: str, message: str) -> None:
 
 
 class InOrder(Learner):
-    """Shows the first candidates of each session, and keeps what the streams say."""
+    """A learner that shows the first candidates of each session, and stores what the streams
+    return.
+    """
 
     engine = "a test"
 
@@ -277,7 +281,9 @@ class InOrder(Learner):
 
 @pytest.mark.parametrize("n", [1, 4])
 def test_regret_and_metrics_of_streams(n):
-    """By hand from what the streams say: session after session, and within a step by stream."""
+    """The expected values are computed by hand from what the streams return: session after session,
+    and within a step stream by stream.
+    """
     agent, names, steps = InOrder(n), ("any_click", "ndcg@2"), range(1, 49)
     result = clickgym.run(agent, ClickEnv(USERS), 48, seed=5, checkpoints=steps, metrics=names)
     clicks = np.concatenate([step[0]["clicks"] for step in agent.infos])
@@ -292,7 +298,9 @@ def test_regret_and_metrics_of_streams(n):
 
 
 def test_held_out_queries_of_streams():
-    """Each checkpoint has a value, also those that one step of the streams reaches together."""
+    """Each checkpoint has a value, even if a single step of the streams reaches several
+    checkpoints.
+    """
     held_out = {"gain": range(12), "held_out": [range(6), range(6, 12)]}
     users = ContextualModel(USERS.base, ITEMS, theta=[0.9, 0.2, 0.4], **held_out)
     options = {"checkpoints": [1, 2, 3], "metrics": ["held_out_ndcg@2"]}
@@ -313,8 +321,9 @@ def test_defaults_with_features_do_not_replace_what_is_given(name, given, used):
 
 @pytest.mark.parametrize("name", ["SAC", *slow("stable_baselines3:TD3")])
 def test_continuous_actions_are_weights_of_features(name):
-    """One for each feature, whatever the number of items, and scores of items where there are no
-    features; frozen it shows the lists that its weights choose for the features that it sees.
+    """The action has a weight for each feature, whatever the number of items, or a score for each
+    item if there are no features. A frozen policy shows the lists that its weights choose for the
+    features it sees.
     """
     spec, env = f"{name}:learning_starts=16,batch_size=8", ClickEnv(USERS)
     agent = clickgym.make_agent(spec, env, seed=0)
@@ -362,7 +371,7 @@ def test_the_state_is_seen_one_hot_beside_the_clicks():
 
 @pytest.mark.parametrize(("n_sessions", "cut_off"), [(2, False), (3, True)])
 def test_a_user_who_leaves_at_the_limit_was_not_cut_off(n_sessions, cut_off):
-    """The library values what would have followed for those who were cut off, and for no others."""
+    """The library estimates the value of the rest of an episode only for users who were cut off."""
     users = CascadeMDP([[0.5, 0.2]], [[[1.0]] * 3], n_positions=1, n_sessions=n_sessions)
     mode = AutoresetMode.SAME_STEP
     envs = ClickVectorEnv(users, 3, autoreset_mode=mode, max_episode_steps=2)

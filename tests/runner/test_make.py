@@ -1,5 +1,5 @@
-"""What can be passed as agent and environment, and what it is called: one label for a name and for
-the object behind it.
+"""Tests of what can be passed as agent or environment, and of the labels: a name and the object
+behind it have the same label.
 """
 
 import importlib
@@ -48,7 +48,7 @@ class Outer:
 
 @pytest.fixture
 def mine(tmp_path, monkeypatch):
-    """Work in a folder with that module; the module."""
+    """Work in a folder with the user's module, and return this module."""
     (tmp_path / "label_mine.py").write_text(MINE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
@@ -65,7 +65,7 @@ def sweep(envs, agents, out, **arguments):
 
 
 def test_labels_of_objects(mine):
-    """An object has the label by which it could be passed."""
+    """The label of an object is the spec by which it could be passed."""
     labels = {
         "BatchRank": BatchRank,
         "CascadeKLUCB:feedback=first_click": (CascadeKLUCB, {"feedback": "first_click"}),
@@ -84,7 +84,7 @@ def test_labels_of_objects(mine):
     assert resolve_agent("label_mine:Outer.Inner") == (mine.Outer.Inner, {})
 
     class Local(Random):
-        """It stands in a function."""
+        """An agent class that is defined inside a function."""
 
     namesake = type("TopRank", (Random,), {"__module__": "label_mine"})  # its module has another
     without = [
@@ -102,7 +102,9 @@ def test_labels_of_objects(mine):
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("n_jobs", [1, *slow(2)])
 def test_objects_and_names_give_the_same_table(mine, tmp_path, n_jobs):
-    """Each resumes the folder of the other."""
+    """A sweep by names resumes the folder of a sweep with the same objects, and the other way
+    round.
+    """
     names = ["TopRank", "CascadeKLUCB:feedback=first_click", "label_mine:TopRank:shift=2"]
     classes = [TopRank, (CascadeKLUCB, {"feedback": "first_click"}), (mine.TopRank, {"shift": 2})]
     envs = ["PBMRank-v0:reward=any_click"], [("PBMRank-v0", {"reward": "any_click"})]
@@ -167,7 +169,9 @@ def test_agents_that_ignore_features_are_told():
 
 
 def test_an_agent_gets_what_its_paper_assumes_known():
-    """Where users have it; without what it requires it is refused."""
+    """The agent gets this knowledge if the users have it. An agent that requires missing knowledge
+    raises an error.
+    """
     for name, env_id, known in (
         ("PBMUCB", "PBMRank-v0", ["examination"]),
         ("DCMKLUCB", "DCMRank-v0", ["position_order"]),
@@ -223,7 +227,9 @@ def test_a_colon_for_a_comma_is_named(spec):
 
 
 def test_values_with_parts():
-    """JSON or constants of Python; what cannot be read as these is no text."""
+    """Values are JSON or Python constants; a value with brackets that cannot be read as either is
+    an error, not a text.
+    """
     assert parse_spec('A:b={"c":[1,2],"d":false},e=(3,)')[1] == {
         "b": {"c": [1, 2], "d": False},
         "e": (3,),
@@ -234,7 +240,7 @@ def test_values_with_parts():
 
 
 class Overwrites(Fixed):
-    """Changes the list that it gets."""
+    """An agent that overwrites the list that it gets."""
 
     def __init__(self, n_items, n_positions, *, ranking, seed=None):
         super().__init__(n_items, n_positions, ranking=ranking, seed=seed)
@@ -242,7 +248,9 @@ class Overwrites(Fixed):
 
 
 def test_an_agent_may_change_the_list_that_it_gets():
-    """The environment keeps its own, and an argument that is given replaces what is filled in."""
+    """The environment keeps its own copy of the list, and an explicit argument replaces the value
+    that would be filled in.
+    """
     env = gym.make("PBMRank-v0")
     before = env.unwrapped.initial_ranking.tolist()
     clickgym.make_agent(Overwrites, env)

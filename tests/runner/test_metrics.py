@@ -1,5 +1,5 @@
-"""Metrics against plain Python over recorded lists, on both engines, and what happens where one is
-not asked for or unknown.
+"""Tests of metrics against plain Python over recorded lists, on both engines, and of what happens
+if a metric is not requested or unknown.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ CHANGING = [
     PositionBasedModel(attraction, [0.9, 0.4, 0.6])
     for attraction in ([0.2, 0.7, 0.1, 0.5, 0.3], [0.5, 0.5, 0.1, 0.1, 0.5], [0.0] * 5)
 ]
-"""Equal attractions in the second epoch, so that a tie is not a wrong pair; none in the third."""
+"""Users whose attractions are equal in the second epoch, so that a tie is not a wrong pair, and
+whose attractions are all 0 in the third.
+"""
 PROBLEMS: dict[str, ClickModel] = {
     **MODELS,
     "changing": PiecewiseStationaryModel(CHANGING, starts=[0, 41, 100]),
@@ -58,7 +60,9 @@ def wrong_pairs(attraction: np.ndarray, ranking: list[int]) -> int:
 
 
 def plain(name: str, model: ClickModel, ranking: list[int], clicks: list[int], n: int) -> float:
-    """One session's value from the definition, by the stationary model of its epoch."""
+    """Return the value of a metric in one session by definition, from the stationary model of the
+    session's epoch.
+    """
     attraction = model.attraction
     if name == "any_click":
         return float(sum(clicks) > 0)
@@ -135,7 +139,9 @@ def test_wrong_pairs_by_hand(attraction, initial, harmless, violating):
 @pytest.mark.parametrize("engine", ["compiled", "python"])
 @pytest.mark.parametrize("name", [name for name, metric in METRICS.items() if metric.context])
 def test_metrics_of_users_with_a_memory(name, engine, tmp_path):
-    """V* is another in each state: the first one told nothing of the lists after it."""
+    """These metrics raise an error. They compare with the best list before the first session, but
+    with stateful users the optimum V* differs between states.
+    """
     env, out = "CascadeMDPRank-v0", tmp_path / "out"
     with pytest.raises(ValueError, match="needs the same items and users"):
         clickgym.run("TopRank", env, 10, seed=0, engine=engine, metrics=["any_click", name])
@@ -148,7 +154,7 @@ def test_metrics_of_users_with_a_memory(name, engine, tmp_path):
 
 
 class Preferences(Agent):
-    """In plain Python: a click is preferred to the skips above it."""
+    """An agent in plain Python that prefers a clicked item to the skipped items above it."""
 
     def __init__(self, n_items, n_positions, n_features, *, seed=None):
         self.rng, self.n_positions = np.random.default_rng(seed), n_positions
@@ -172,8 +178,8 @@ JUDGED = ["ndcg@1", "ndcg@2", "ndcg@10", "held_out_ndcg@3"]
 
 @pytest.mark.parametrize("name", ["PDGD", Preferences])
 def test_metrics_of_judged_items_on_both_engines(name, tmp_path):
-    """Of an own loop: nDCG of what was shown among the candidates, and of the best lists that the
-    agent has so far for the held-out queries.
+    """In a user's own loop, the metrics are the nDCG of the list shown among the candidates, and
+    the nDCG of the agent's current best lists for the held-out queries.
     """
     (env, _), horizon, shown, held_out = with_test(tmp_path), 150, [], []
     model, agent = env.unwrapped.model, clickgym.make_agent(name, env, seed=2)
@@ -207,7 +213,9 @@ class Repeats(Preferences):
 
 
 def test_an_agent_that_cannot_rank_held_out_queries(tmp_path):
-    """Is refused before it plays; one that returns no order, at the first checkpoint."""
+    """An agent without a ranking method raises an error before the first session. An agent that
+    returns an invalid order raises an error at the first checkpoint.
+    """
     (env, _), names = with_test(tmp_path), ["held_out_ndcg@3"]
     judged = {"instances": [tmp_path / "judged.json"], "n_jobs": 1, "metrics": names}
     judged |= {"out": tmp_path / "out", "horizon": 20, "runs": 1}
@@ -237,7 +245,9 @@ def test_a_metric_of_ones_own_in_a_later_process(tmp_path, monkeypatch):
 
 
 def test_metrics_in_a_sweep(tmp_path):
-    """Kept and resumed as single runs; of held-out queries a value of the end, and no mean."""
+    """Metrics of a sweep are stored and resumed exactly as in single runs. In the table, nDCG is a
+    mean over all sessions; nDCG on held-out queries is its value at the end.
+    """
     env, _ = with_test(tmp_path)
     options = {"instances": [tmp_path / "judged.json"], "n_jobs": 1}
     options |= {"metrics": JUDGED, "checkpoints": [100], "out": tmp_path / "out"}

@@ -1,4 +1,6 @@
-"""Training loops of one's own beside the agents of clickgym: one table, one figure."""
+"""Tests of a user's own training loops next to the agents of clickgym, in one table and one
+figure.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ T = 300
 
 
 def played(seed, env_id="PBMRank-v0"):
-    """A loop of one's own, which shows what `Random` shows."""
+    """The result of a user's own loop, which shows the same lists as `Random`."""
     env = clickgym.RecordRegret(gym.make(env_id))
     agent = clickgym.make_agent("CascadeUCB1", env, seed=seed)
     observation, _ = env.reset(seed=seed)
@@ -51,7 +53,9 @@ def test_the_result_of_a_loop_is_that_of_run():
 
 
 def test_a_run_tells_whether_its_agent_played_before():
-    """Also if it did in a loop of one's own."""
+    """An agent that was already used counts as continued, even if it was used in the user's own
+    loop.
+    """
     agent = clickgym.agents.CascadeTS(10, 5, seed=0)
     copy = deepcopy(agent)
     agent.update(None, agent.rank(None), [0, 1, 0, 0, 0])
@@ -60,7 +64,9 @@ def test_a_run_tells_whether_its_agent_played_before():
 
 
 def test_an_agent_that_goes_on_is_no_second_run_of_a_new_one():
-    """It knows the users already, so that its mean with the first run is of nothing."""
+    """A continued agent already knows the users, so a mean of its run and a new agent's run would
+    be meaningless.
+    """
     env = gym.make("PBMRank-v0")
     agent = clickgym.make_agent("TopRank", env, horizon=100, seed=0)
     runs = [clickgym.run(agent, env, 100, seed=seed) for seed in range(3)]
@@ -81,7 +87,9 @@ def test_an_agent_that_goes_on_is_no_second_run_of_a_new_one():
 
 
 def test_own_runs_stand_in_a_table_and_a_figure_with_others(tmp_path, capsys):
-    """Without a difference, which all say; beside single runs and those of a sweep."""
+    """Own loops appear in a table and a figure together with single runs and a sweep. They have no
+    differences, and the report, the table and LaTeX all say so.
+    """
     sweep = clickgym.sweep(["PBMRank-v0"], ["CascadeUCB1", "Random"], T, 3)
     seeds = sweep.rows["seed"].unique(maintain_order=True).to_list()
     mine = [played(seeds[2]), played(seeds[0])]
@@ -102,7 +110,9 @@ def test_own_runs_stand_in_a_table_and_a_figure_with_others(tmp_path, capsys):
 
 
 def test_what_would_count_twice_or_as_another_is_refused():
-    """Runs that are there, two things of one name, and rewards or horizons of two kinds."""
+    """Results cannot be joined if a run occurs twice, if two different things have the same name,
+    or if rewards or horizons differ.
+    """
     shaped = gym.wrappers.TransformReward(gym.make("PBMRank-v0"), lambda reward: reward + 1)
     with pytest.warns(UserWarning, match="the regret in PBMRank-v0 is unknown"):
         unknown = clickgym.run("TopRank", shaped, T, seed=0)
@@ -141,7 +151,7 @@ def test_what_would_count_twice_or_as_another_is_refused():
 
 
 def test_further_runs_of_an_agent_are_numbered():
-    """Also after those of results that were joined before, and beside a sweep."""
+    """Numbers continue after those of results that were joined before, also next to a sweep."""
     runs = [clickgym.run("Random", "PBMRank-v0", T) for _ in range(3)]
     sweep = clickgym.sweep(["PBMRank-v0"], ["TopRank"], T, 2, n_jobs=1)
     joined = clickgym.Results([clickgym.Results(runs[:2]), sweep, runs[2]])
@@ -163,7 +173,9 @@ def test_worlds_that_one_agent_did_not_play_are_named():
 
 
 def test_runs_of_one_checkpoint_stay_apart():
-    """Each result is a run, though its steps do not tell where it begins."""
+    """Each result is a separate run, although a single checkpoint does not show where a run
+    begins.
+    """
     runs = [clickgym.run("Random", "PBMRank-v0", T, seed=n, checkpoints=[T]) for n in range(3)]
     assert clickgym.Results(runs).rows["run"].to_list() == [0, 1, 2]
     longer = clickgym.run("Random", "PBMRank-v0", 2 * T, seed=9, checkpoints=[2 * T])

@@ -1,4 +1,4 @@
-"""Reports: `Results` in Python, the printed table, figures and the page."""
+"""Tests of reports: `Results` in Python, the printed table, the figures and the page."""
 
 import re
 from dataclasses import replace
@@ -57,7 +57,7 @@ def test_results_of_a_folder_are_those_of_the_sweep(returned, folder):
 
 
 def test_an_agent_has_one_style_in_all_panels(returned):
-    """Of its own, also where the first agent is in the second panel alone."""
+    """Each agent has its own style, even if the first agent appears only in the second panel."""
     both = polars.col("env") == ENVS[1]
     rows = returned.rows.filter(both | (polars.col("agent") != "TopRank"))
     panels = clickgym.Results.of_rows(rows).plot().axes[:2]
@@ -71,7 +71,7 @@ def test_an_agent_has_one_style_in_all_panels(returned):
 
 
 def test_panels_curves_and_metrics(returned):
-    """A panel for each environment, and a row of panels for each metric."""
+    """There is a panel for each environment, and a row of panels for each metric."""
     figure = returned.plot()
     assert [panel.get_title() for panel in figure.axes[:2]] == [
         f"{env}\nmean over 2 instances" for env in ENVS
@@ -94,7 +94,9 @@ def test_panels_curves_and_metrics(returned):
 
 
 def test_print_shows_the_table_and_report_needs_no_folder(returned, capsys, tmp_path, monkeypatch):
-    """What is printed has the first lines of the report; neither writes a file."""
+    """The printed text starts with the first lines of the report. Neither of the two calls writes a
+    file.
+    """
     monkeypatch.chdir(tmp_path)
     results = returned.select(AGENTS[:3], ENVS[1:])
     results.report()
@@ -109,8 +111,8 @@ def test_print_shows_the_table_and_report_needs_no_folder(returned, capsys, tmp_
 
 
 def test_emphasis_names_and_width(returned):
-    """A figure for a column of a paper: one's own line is thick and below those of the others, so
-    that none is hidden, the labels stay, and the legend is below.
+    """In a figure that fits one column of a paper, the user's own line is thick and drawn below the
+    other lines, so that it hides none of them; labels are kept, and the legend is below the panel.
     """
     results = returned.select(AGENTS[:3], ENVS[1:])
     names = {"TopRank": "ours", ENVS[1]: "position-based model"}
@@ -133,7 +135,9 @@ def test_emphasis_names_and_width(returned):
 
 
 def test_dashed_lines_where_users_change(tmp_path):
-    """Of a sweep in memory and from its folder; those beyond the axes are left out."""
+    """Dashed lines are drawn for a sweep in memory and for one read from its folder. Lines beyond
+    the axes are left out.
+    """
     models = [CascadeModel(attraction, 1) for attraction in ([0.1, 0.9], [0.9, 0.1])] * 2
     changing = PiecewiseStationaryModel(models, [0, 1, 400, 2000])
     envs = {"changing": changing, "constant": models[0]}
@@ -146,7 +150,9 @@ def test_dashed_lines_where_users_change(tmp_path):
 
 
 def test_bands_of_metrics_stay_between_0_and_1():
-    """Half of the interval of 0.9 and 1 is 0.64. Differences have no such bounds."""
+    """Half the width of the interval of 0.9 and 1 is 0.64, so the band is cut at the bounds.
+    Differences have no such bounds.
+    """
     share = polars.when(agent="a", run=1).then(1.0).otherwise(0.9)
     rows = frame_of({"a": [0, 0], "b": [0, 0]}).with_columns(ndcg=share * polars.col("step"))
     for reference, ends in {None: (0.95 - 0.635, 1.0), "b": (0.05 - 0.635, 0.05 + 0.635)}.items():
@@ -156,7 +162,9 @@ def test_bands_of_metrics_stay_between_0_and_1():
 
 
 def test_the_legend_is_in_the_order_of_the_lines(returned):
-    """From the top at the end, as they leave the panel."""
+    """The legend lists the lines from top to bottom, in the order in which they leave the panel on
+    the right.
+    """
     figure = returned.select(AGENTS[:3], ENVS[1:]).plot(measures=["regret"])
     (axes,) = figure.axes
     ends = {line.get_label(): line.get_ydata()[-1] for line in axes.lines}
@@ -165,7 +173,7 @@ def test_the_legend_is_in_the_order_of_the_lines(returned):
 
 
 def test_paired_curves(returned):
-    """Their ends are the differences of the table."""
+    """The curves end at the differences of the table."""
     results = returned.select(AGENTS[1:], ENVS[1:])
     (axes, *_) = results.plot(reference="Random").axes
     assert (axes.get_xscale(), axes.get_yscale()) == ("linear", "linear")
@@ -179,7 +187,7 @@ def test_paired_curves(returned):
 
 
 def test_metrics_are_drawn_per_session_of_a_window(returned):
-    """Not since session 1: the last point is the mean since the point before it, on linear axes."""
+    """Each point is the mean since the previous point, not since session 1. The axes are linear."""
     results = returned.select(AGENTS[1:2], ENVS[1:])
     panels = results.plot().axes
     assert {panel.get_xscale() for panel in panels[1:]} == {"linear"}
@@ -198,7 +206,9 @@ def test_metrics_are_drawn_per_session_of_a_window(returned):
 
 @pytest.mark.usefixtures("undrawn")
 def test_report_says_table_metrics_and_files(returned, folder, printed):
-    """The numbers of the table, of the reference that was asked for, and in the summary."""
+    """The report shows the numbers of the table for the chosen reference; the summary has the same
+    numbers.
+    """
     out = printed(["report", str(folder), "--reference", "Random"])
     assert {"2,000", "2", "3"} <= set(re.findall(r"[\d,]+", out.partition("\n")[0]))
     assert re.search(r"difference +worst +median +reward +ndcg +any_click +time", out)
@@ -221,7 +231,7 @@ def test_report_says_table_metrics_and_files(returned, folder, printed):
 
 @pytest.mark.usefixtures("undrawn")
 def test_selection_never_overwrites_the_whole(returned, folder, tmp_path, printed):
-    """It is printed, and written into another folder only."""
+    """A report of a selection is printed, and written only into another folder."""
     words = ["report", str(folder), "-e", ENVS[1], "-a", *AGENTS[:2]]
     before = {path: path.read_bytes() for path in folder.rglob("*.*")}
     out = printed(words)
@@ -236,7 +246,9 @@ def test_selection_never_overwrites_the_whole(returned, folder, tmp_path, printe
 @pytest.mark.usefixtures("returned", "undrawn")
 @pytest.mark.uncompiled
 def test_papers_to_cite(folder, tmp_path, monkeypatch, printed):
-    """The papers of all agents and environments, once each; a subclass has those of its base."""
+    """Lists the papers of all agents and environments, each once. A subclass has the papers of its
+    base class.
+    """
     text = "import clickgym\nclass Mine(clickgym.agents.TopRank): ...\n"
     (tmp_path / "module_with_mine.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
@@ -254,7 +266,9 @@ def test_papers_to_cite(folder, tmp_path, monkeypatch, printed):
 
 @pytest.mark.usefixtures("undrawn")
 def test_table_in_latex(returned, folder, printed):
-    """It has the numbers of the table, the rules of booktabs and no name that LaTeX would read."""
+    """The LaTeX table has the numbers of the printed table, the rules of booktabs, and no name that
+    LaTeX would interpret.
+    """
     name = "mine:Agent:note=</script>&amp;\"'`|*_[a](b)\\&%$#{}~^---%{x}"
     rows = returned.rows.with_columns(polars.col("agent").replace("Random", name))
     results = clickgym.Results.of_rows(rows)
@@ -281,8 +295,8 @@ def test_table_in_latex(returned, folder, printed):
 
 
 def test_numbers_of_the_table():
-    """Three digits of single runs, and of p; the environments by their instances where these
-    differ.
+    """Numbers of single runs and p-values have three digits. Environments are named by their
+    instances if these differ.
     """
     regrets = {"a": [1.238, 1.5, 2.0], "b": [12.34, 13.0, 15.0], "c": [3123.4, 3130.0, 3150.0]}
     words = format_table(clickgym.Results.of_rows(frame_of(regrets)), "a")
@@ -313,7 +327,9 @@ def test_numbers_of_the_table():
     ],
 )
 def test_notes_say_why_nothing_is_compared(apart, reason):
-    """Streams of their own have no differences over runs; two runs are too few for p."""
+    """A learner whose streams have their own users has no differences over runs, and two runs are
+    too few for a p-value.
+    """
     frame = frame_of({name: [1.0, 2.0 + len(apart)] for name in "abcd"})
     of_its_own = polars.when(polars.col("agent").is_in([*apart])).then(polars.lit("sb3"))
     rows = frame.with_columns(engine=of_its_own.otherwise("engine"))
@@ -325,7 +341,9 @@ def first_items(observation):
 
 
 def test_policies_that_did_not_learn_are_named(tmp_path):
-    """Under any label, of single runs and of a folder, beside agents that learned."""
+    """Frozen policies are named whatever their label, for single runs and for a folder, next to
+    agents that learned.
+    """
     agents = {"mine": (FrozenPolicy, {"model": first_items}), "TopRank": "TopRank"}
     results = clickgym.sweep(["PBMRank-v0"], agents, 100, 2, n_jobs=1, out=tmp_path)
     one = replace(clickgym.run(agents["mine"], "PBMRank-v0", 100, seed=0), agent="its")
@@ -337,7 +355,9 @@ def test_policies_that_did_not_learn_are_named(tmp_path):
 
 
 def test_facts_of_loops_are_shown_everywhere():
-    """In the table, in LaTeX and in the legend of the figure, of the agents that have some."""
+    """The facts are shown in the table, in LaTeX and in the legend of the figure, for the agents
+    that have any.
+    """
     late = [
         replace(clickgym.run("Random", "PBMRank-v0", 100, seed=seed), agent="late", **facts)
         for seed, facts in enumerate(

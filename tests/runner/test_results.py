@@ -1,5 +1,5 @@
-"""Results folders: one sweep each, which is resumed and may grow; what is refused; what is joined;
-damage and several commands do no harm.
+"""Tests of results folders: each holds one sweep, which can be resumed and extended; what is
+rejected; what is joined; and damage or several commands at once do no harm.
 """
 
 import importlib
@@ -27,7 +27,9 @@ pytestmark = [pytest.mark.uncompiled, pytest.mark.usefixtures("undrawn")]
 
 
 def sweep(out, **changed):
-    """The numbers of a small sweep of everything, in one thread, with some arguments changed."""
+    """Return the numbers of a small sweep over everything, in one thread, with some arguments
+    changed.
+    """
     arguments = {"horizon": 300, "seed": 5, "checkpoints": [10, 300], "n_jobs": 1, **ALL, **changed}
     envs, agents = arguments.pop("envs"), arguments.pop("agents")
     return clickgym.sweep(envs, agents, out=out, **arguments).frame
@@ -39,7 +41,7 @@ def numbers(*folders):
 
 @pytest.fixture
 def played(monkeypatch):
-    """How many runs were played; ``played.at_most`` interrupts after so many."""
+    """A counter of the runs played; ``played.at_most`` interrupts the sweep after that number."""
     played = SimpleNamespace(count=0, at_most=None)
     module = importlib.import_module("clickgym.runner.sweep")
     play_run = module.play_run
@@ -71,7 +73,9 @@ def whole(tmp_path_factory):
 
 @pytest.mark.parametrize("key", ALL)
 def test_grown_folder_equals_one_sweep(whole, tmp_path, played, key):
-    """And the same call again plays nothing."""
+    """A folder that grew in two calls has the same numbers as one sweep, and repeating the call
+    plays no run.
+    """
     sweep(tmp_path, **{key: FIRST[key]})
     assert_frame_equal(sweep(tmp_path), numbers(whole))
     assert_frame_equal(sweep(tmp_path), numbers(whole))
@@ -162,7 +166,7 @@ def test_what_cannot_be_compared_needs_a_new_folder(tmp_path):
 
 
 def test_a_file_that_an_argument_names(tmp_path):
-    """As that of a trained model."""
+    """The file is named in an argument, like the file of a trained model."""
     file = tmp_path / "users.json"
     for name, cure in (("yandex-9", ""), ("yandex-990", r"because \S*users.json has changed")):
         replace(load_instance(name), name="mine").save(file)
@@ -192,7 +196,9 @@ def test_runs_of_other_fields_are_named_in_a_line(whole, tmp_path):
 
 
 def test_a_report_joins_folders(whole, tmp_path, printed):
-    """Of other agents, and of other seeds, whose runs are further ones; a run counts once."""
+    """The folders hold other agents, or other seeds of the same agents, whose runs count as further
+    runs. No run is counted twice.
+    """
     a, b, c = (tmp_path / name for name in "abc")
     sweep(a, agents=AGENTS[:1])
     sweep(b, agents={"Rnd": "Random"})
@@ -219,14 +225,14 @@ def test_what_cannot_be_joined(whole, tmp_path):
 
 
 class Failing(EpsilonGreedy):
-    """Fails in its first session."""
+    """An agent that fails in its first session."""
 
     def rank(self, observation):
         raise RuntimeError("it is not finished")
 
 
 def test_a_folder_without_a_finished_run_is_left_out(whole, tmp_path):
-    """It has begun, or it failed."""
+    """The folder is of a sweep that was started but not finished, or that failed."""
     with pytest.raises(clickgym.AgentError):
         sweep(tmp_path, envs=ENVS[:1], agents={"mine": Failing})
     with pytest.raises(ValueError, match="holds no finished run yet"):

@@ -1,4 +1,4 @@
-"""Means with intervals."""
+"""Tests of means and their intervals."""
 
 from itertools import product
 
@@ -24,7 +24,7 @@ ABOUT |= {"reward": 1.0, "clicks": 1, "seconds": 0.1}
 
 
 def frame_of(regrets, **facts):
-    """A frame with nothing but regrets at a step, by agent."""
+    """Return a frame that contains only the regrets of each agent at one step."""
     rows = [
         {**ABOUT, "agent": agent, "run": run, "seed": run, "regret": r, **facts}
         for agent, values in regrets.items()
@@ -34,14 +34,14 @@ def frame_of(regrets, **facts):
 
 
 def interval(values):
-    """Half the width of the 95 % interval of the mean, by scipy."""
+    """Return half the width of the 95 % interval of the mean, computed by scipy."""
     low, high = ttest_1samp(values, 0.0).confidence_interval(0.95)
     return (high - low) / 2
 
 
 def drawn():
-    """Rows of every kind of unit: three instances of two sweeps, runs of unequal seeds with one
-    agent whose users are its own, queries with unequal numbers of runs, and a single run.
+    """Rows with every kind of unit: three instances from two sweeps, runs with unequal seeds and
+    one agent that has its own users, queries with unequal numbers of runs, and a single run.
     """
     rng = np.random.default_rng(1)
     rows = []
@@ -64,7 +64,7 @@ def drawn():
 
 
 def grouped(rows, key):
-    """The mean regret by a key."""
+    """Return the mean regret by a key."""
     found = {}
     for row in rows:
         found.setdefault(key(row), []).append(row["regret"])
@@ -76,7 +76,7 @@ UNITS = {"instances": "instance", "runs": "seed", "queries": "query", "single": 
 
 @pytest.mark.parametrize("reference", ["a", "b"])
 def test_intervals_differences_and_p_recomputed_by_scipy(reference):
-    """From the rows, with nothing but numpy and scipy."""
+    """The expected values are computed from the rows with only numpy and scipy."""
     frame = drawn()
     shuffled = frame.sample(fraction=1, shuffle=True, seed=0)
     table = clickgym.Results.of_rows(shuffled).table(reference)
@@ -125,7 +125,7 @@ def test_intervals_differences_and_p_recomputed_by_scipy(reference):
 
 
 def test_many_runs_of_one_query_are_one_observation():
-    """Also if their seeds are unknown."""
+    """Runs of the same query count as one observation, also if their seeds are unknown."""
     regrets = {"a": [1, 2, 3, 4], "b": [2, 4, 3, 6]}
     frame = frame_of(regrets, query=5, seed=None)
     table = clickgym.Results.of_rows(frame).table()
@@ -138,7 +138,9 @@ def test_many_runs_of_one_query_are_one_observation():
 
 @pytest.mark.parametrize("over", ["runs", "queries", "instances"])
 def test_loops_of_ones_own_are_rows_without_differences(over):
-    """With a mean and an interval over units of the same kind; one such run is enough."""
+    """A user's own loops have a mean and an interval over the same kind of units as other agents,
+    but no difference. An agent counts as such a loop even if only one of its runs is.
+    """
     facts = {"runs": [{}], "queries": [{"query": 4}, {"query": 5}]}
     places = facts.get(over, [{"instance": "i"}, {"instance": "j"}])
     frames = [frame_of({"a": [1, 2, 3], "b": [2, 4, 3], "own": [2, 4, 3]}, **it) for it in places]
@@ -171,7 +173,7 @@ def test_p_of_equal_values_and_of_two_units_is_unknown():
 
 
 def test_all_finished_runs_count_where_an_instance_lacks_some():
-    """As in an interrupted sweep: each instance has the mean of its own runs."""
+    """After an interrupted sweep, each instance contributes the mean of its own finished runs."""
     frame = polars.concat([frame_of({"d": [1, 9]}), frame_of({"d": [3]}, instance="j")])
     results = clickgym.Results.of_rows(frame)
     assert "over 2 instances with 1 to 2 runs each" in format_table(results).title
@@ -182,7 +184,9 @@ def test_all_finished_runs_count_where_an_instance_lacks_some():
 
 
 def test_the_interval_of_these_instances_is_over_their_queries():
-    """If each run plays one of them, as also further runs of a query tell of no other."""
+    """If each run plays one query of an instance, the interval is over queries, because further
+    runs of the same query say nothing about other queries.
+    """
     frames = [
         frame_of({"a": [regret, regret + 2]}, instance=instance, query=query, sweep_seed=query)
         for instance, shift in (("i", 0), ("j", 4))
@@ -194,7 +198,9 @@ def test_the_interval_of_these_instances_is_over_their_queries():
 
 
 def test_what_is_per_session():
-    """The time and sums are; values of held-out queries are no sums."""
+    """Times and summed metrics are divided by the number of sessions; values on held-out queries
+    are not, because they are not sums.
+    """
     measured = {"ndcg": polars.lit(5.0), "held_out_ndcg@10": polars.lit(0.5)}
     frame = frame_of({"a": [1, 2]}, seconds=0.1).with_columns(**measured)
     (row,) = clickgym.Results.of_rows(frame).table().iter_rows(named=True)
@@ -214,7 +220,9 @@ def test_unknown_regret_is_ranked_by_reward():
 
 
 def test_regret_that_is_unknown_of_one_agent_is_shown_of_none(capsys, tmp_path):
-    """As where a wrapper changes the rewards of some lists: all rows show the total reward."""
+    """If the regret of one agent is unknown, for example because a wrapper changes the rewards of
+    some lists, all rows show the total reward instead.
+    """
     known = frame_of({"a": [1, 2, 3]})
     unknown = frame_of({"b": [1, 2, 4]}).with_columns(regret=polars.lit(None, polars.Float64))
     results = clickgym.Results.of_rows(polars.concat([known, unknown]))
@@ -228,7 +236,9 @@ def test_regret_that_is_unknown_of_one_agent_is_shown_of_none(capsys, tmp_path):
 
 
 def test_last_step_decides():
-    """At step 5 the order is the contrary, and as clear."""
+    """At step 5 the order of the agents is the opposite of the order at the last step, and just as
+    clear.
+    """
     last = frame_of({"a": [1, 2, 3], "b": [40, 50, 70]})
     first = frame_of({"a": [0.9, 0.95, 0.99], "b": [0.1, 0.2, 0.3]}, step=5)
     for frame in (polars.concat([first, last]), polars.concat([last, first])):
@@ -238,7 +248,9 @@ def test_last_step_decides():
 
 
 def test_windows_of_a_run_begin_with_it():
-    """The second run has other means than the first one, after which it stands."""
+    """The rows of the second run directly follow those of the first, but its windows do not
+    continue the first run's windows.
+    """
     frames = [
         frame_of({"a": [0]}, step=step, run=run, sweep_seed=seed).with_columns(
             ndcg=polars.lit(step * mean)

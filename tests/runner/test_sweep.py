@@ -1,4 +1,6 @@
-"""Sweeps: the same numbers whatever the order, the workers, the chunks and the interruptions."""
+"""Tests that a sweep gives the same numbers whatever the order, the workers, the chunks and the
+interruptions.
+"""
 
 import os
 import signal
@@ -23,13 +25,13 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 
 
 def numbers(*arguments, **options):
-    """The numbers of a sweep."""
+    """Return the numbers of a sweep."""
     return clickgym.sweep(*arguments, **options).frame
 
 
 @pytest.fixture(scope="module")
 def reference():
-    """The numbers of an undisturbed sweep in one thread."""
+    """Return the numbers of an uninterrupted sweep in one thread."""
     return numbers(ENVS, AGENTS, 1000, 3, seed=5, n_jobs=1)
 
 
@@ -37,7 +39,7 @@ def reference():
 
 
 def test_order_and_workers_change_nothing(reference):
-    """Nor do other agents and further runs, but another seed does."""
+    """Other agents and additional runs do not change the numbers either, but another seed does."""
     table = numbers(ENVS[::-1], ["Oracle", *AGENTS[::-1]], 1000, 4, seed=5, n_jobs=2)
     same = table.filter(polars.col("agent").is_in(AGENTS) & (polars.col("run") < 3))
     assert_frame_equal(*(one.sort("env", "agent", "run", "step") for one in (same, reference)))
@@ -49,14 +51,14 @@ def test_order_and_workers_change_nothing(reference):
 
 
 def test_a_backend_of_joblib_plays_all_pairs(reference):
-    """As that of Dask, which a user names around a sweep."""
+    """The backend can be one that a user sets around a sweep, for example Dask's."""
     with joblib.parallel_config("threading", n_jobs=2):
         assert_frame_equal(numbers(ENVS, AGENTS, 1000, 3, seed=5, n_jobs=None), reference)
 
 
 @pytest.mark.parametrize("engine", ["compiled", "python"])
 def test_a_run_is_repeated_by_its_seed(engine):
-    """All agents have the same, and meet the same users."""
+    """All agents of a run have the same seed and meet the same users."""
     settings = {"engine": engine, "metrics": ["ndcg"]}
     places = {"instances": ["yandex-990", "yandex-9982"], "seed": 9, "n_jobs": 1}
     env_id = "PBMRank-v0:reward=any_click"  # where clicks are not the reward
@@ -94,7 +96,9 @@ clickgym.sweep(["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random", "own:Forward"]
 
 @pytest.mark.parametrize(("n_jobs", "n_finished"), [(2, 1), *slow((1, 1), (1, 50), (2, 90))])
 def test_a_sweep_that_is_killed_resumes(tmp_path, monkeypatch, n_jobs, n_finished):
-    """What is there stays, and all is as if undisturbed, in one process."""
+    """Finished runs are kept, and the result equals that of an uninterrupted sweep, in one
+    process.
+    """
     (tmp_path / "own.py").write_text(AGENT)
     monkeypatch.chdir(tmp_path)
     out = tmp_path / "killed[1]*"
@@ -139,7 +143,9 @@ USERS = QueryUsers([CascadeModel([p, 0.1, 0.3], 2) for p in (0.5, 0.05, 0.9)], 2
 
 @pytest.mark.uncompiled
 def test_runs_enumerate_the_queries(tmp_path):
-    """For all agents alike, and intervals are over the queries; other environments have none."""
+    """All agents play the same queries, and intervals are over the queries. Other environments have
+    no queries.
+    """
     envs = {"three": USERS, "PBMRank-v0": "PBMRank-v0"}
     results = clickgym.sweep(envs, AGENTS, 20, 7, seed=3, out=tmp_path, n_jobs=1)
     last = results.rows.filter(env="three", step=20)

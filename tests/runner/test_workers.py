@@ -1,5 +1,5 @@
-"""Workers play your modules as the caller has them; full disks and workers that die are told in a
-line, and what is finished is kept.
+"""Tests of worker processes: they run user modules in the state that the caller has; full disks and
+workers that die are reported in one line, and finished runs are kept.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.runner.conftest import AGENT
 
 
 def imported(write, name, text):
-    """A module of your own, imported anew."""
+    """Import a module of a user anew."""
     write(**{name: text})
     sys.modules.pop(name, None)
     return importlib.import_module(name)
@@ -38,7 +38,9 @@ UP, DOWN = [0, 1, 2, 3, 4], [4, 3, 2, 1, 0]
 
 
 def test_one_job_and_two_play_an_edited_class(write):
-    """After its import anew: worker processes of an earlier sweep do not play its old text."""
+    """After the class is imported anew, worker processes of an earlier sweep do not run its old
+    code.
+    """
     regret = []
     for shown in (UP, DOWN):
         agent = agent_of(write, f"{shown}")
@@ -47,8 +49,8 @@ def test_one_job_and_two_play_an_edited_class(write):
 
 
 def test_one_job_and_two_play_the_values_that_the_caller_has_set(write):
-    """As attributes of a class, of its module, and of a module that this imports, also a list in
-    place of an array.
+    """The values are set as attributes of a class, of its module, and of a module that this module
+    imports. One value replaces an array by a list.
     """
     settings = imported(write, "settings", "import numpy\nSHOWN = numpy.arange(5)")
     text = AGENT.replace("shift = 0", "shown = None")
@@ -64,7 +66,7 @@ def test_one_job_and_two_play_the_values_that_the_caller_has_set(write):
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_bar_of_sessions(write, monkeypatch, capsys, n_jobs):
-    """In a terminal, also of what other processes play."""
+    """In a terminal, a bar shows the sessions, including those that other processes play."""
     for setting in ("TTY_COMPATIBLE=1", "TERM=xterm"):
         monkeypatch.setenv(*setting.split("="))
     agent = agent_of(write, f"{UP}")
@@ -75,7 +77,7 @@ def test_a_bar_of_sessions(write, monkeypatch, capsys, n_jobs):
 
 
 def test_sessions_in_another_process_count_before_the_run_ends(write, monkeypatch, capsys):
-    """Here, of a single run of 2 seconds, in lines."""
+    """Sessions are counted during a single run of 2 seconds, here in lines instead of a bar."""
     for name, seconds in (("FIRST_LINE", 0.0), ("LOOK_EVERY", 0.1)):
         monkeypatch.setattr(f"clickgym.runner.workers.{name}", seconds)
     slow = AGENT.replace("self.ranking\n", "time.sleep(0.01) or self.ranking\n")
@@ -86,9 +88,9 @@ def test_sessions_in_another_process_count_before_the_run_ends(write, monkeypatc
 
 
 def test_lines_of_progress_tell_the_time_left(monkeypatch, capsys):
-    """The first after ten seconds, also within a run, then one a minute, without the three seconds
-    before the first session and the four in which one thread or two compiled. Two of the ten runs
-    were there before.
+    """The first line comes after ten seconds, even within a run, then one line per minute. The
+    estimate excludes the three seconds before the first session and the four seconds in which one
+    or two threads compiled. Two of the ten runs had been finished before.
     """
     times = iter([0.0, 3.0, 3.0, 4.0, 5.0, 7.0, 8.0, 12.0, 60.0, 80.0, 90.0])
     monkeypatch.setattr("clickgym.runner.workers.time.monotonic", lambda: next(times))
@@ -120,7 +122,7 @@ KILLED = """
 @pytest.mark.slow
 @pytest.mark.parametrize("signal", ["SIGKILL", "SIGSEGV"])
 def test_a_worker_that_dies(tmp_path, monkeypatch, signal):
-    """One line says so, and the sweep goes on."""
+    """One line reports it, and the sweep continues."""
     monkeypatch.chdir(tmp_path)
     killed = AGENT.replace("reward): ...", f"reward):{KILLED.replace('SIGNAL', signal)}")
     Path("victim.py").write_text(f"import os, signal\n{killed}")

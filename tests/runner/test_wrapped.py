@@ -1,5 +1,5 @@
-"""Wrapped environments: those of observations and rewards are allowed, and the list that an agent
-chooses is the list that is shown.
+"""Tests of wrapped environments: wrappers of observations and rewards are allowed, and the list
+that an agent chooses is the list that is shown.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Reversed(gym.ActionWrapper):
 
 @pytest.mark.parametrize("wrapper", [ScoresAction, ItemByItem])
 def test_wrappers_with_other_actions_are_refused(wrapper, tmp_path):
-    """Before the first session, in one line that says what is expected."""
+    """The error comes before the first session, in one line that says what is expected."""
 
     def make():
         return wrapper(users())
@@ -76,7 +76,9 @@ OBSERVATIONS = {
 
 @pytest.mark.parametrize("name", OBSERVATIONS)
 def test_wrappers_of_observations_and_rewards(name):
-    """Where a wrapper shows no clicks, agents get the users': all is as without it."""
+    """If a wrapper hides the clicks, agents get the users' own clicks, so the results equal those
+    without the wrapper.
+    """
     plain = clickgym.run("TopRank", users(), 200, seed=1, engine="python")
     env = OBSERVATIONS[name](users())
     result = clickgym.run("TopRank", env, 200, seed=1, metrics=["any_click"])
@@ -94,7 +96,7 @@ def test_wrappers_of_observations_and_rewards(name):
 
 
 class Priced(gym.Wrapper):
-    """Clicks on the items with odd numbers count twice."""
+    """A wrapper in which clicks on items with odd ids count twice."""
 
     def __init__(self, env, tells=False):
         super().__init__(env)
@@ -110,7 +112,7 @@ class Priced(gym.Wrapper):
 
 @pytest.mark.parametrize("tells", [False, True])
 def test_regret_of_another_reward(tells):
-    """It is unknown unless the wrapper tells it; agents are then ordered by reward."""
+    """The regret is unknown unless the wrapper reports it; agents are then ordered by reward."""
     recorded = clickgym.RecordRegret(Priced(users(), tells))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -123,14 +125,14 @@ def test_regret_of_another_reward(tells):
 
 
 class OnlyLast(gym.ObservationWrapper):
-    """Hides all clicks but the last."""
+    """A wrapper that hides all clicks except the last."""
 
     def observation(self, clicks):
         return clicks * (np.cumsum(clicks[::-1])[::-1] == 1)
 
 
 class Learner(clickgym.agents.Fixed):
-    """Keeps the clicks that it is shown."""
+    """An agent that stores the clicks it is shown."""
 
     def update(self, observation, ranking, clicks, reward):
         self.shown = [*getattr(self, "shown", []), clicks.tolist()]
@@ -138,7 +140,9 @@ class Learner(clickgym.agents.Fixed):
 
 @pytest.mark.parametrize("wrapper", [OnlyLast, lambda env: DelayObservation(env, 1)])
 def test_wrappers_that_change_clicks(wrapper):
-    """What is shown is what happened: to agents, logs and measures. Regret is of the lists."""
+    """Agents, logs and metrics all use the clicks that the wrapper shows. Regret depends only on
+    the lists.
+    """
     agents = [Learner(4, 2, ranking=BEST) for _ in range(2)]
     env = users()
     plain, changed = (
@@ -162,7 +166,7 @@ def test_wrappers_that_change_clicks(wrapper):
 
 
 class FourTimes(gym.Wrapper):
-    """Shows each list four times, and returns the last session."""
+    """A wrapper that shows each list four times and returns the last session."""
 
     def step(self, action):
         for _ in range(3):
@@ -171,7 +175,7 @@ class FourTimes(gym.Wrapper):
 
 
 class OwnSeed(gym.Wrapper):
-    """Seeds the users by a seed of its own, or not at all."""
+    """A wrapper that resets the users with its own seed, or without one."""
 
     def __init__(self, env, seed):
         super().__init__(env)
@@ -182,14 +186,16 @@ class OwnSeed(gym.Wrapper):
 
 
 def test_sessions_that_a_wrapper_plays_besides_are_counted():
-    """Of each run by itself."""
+    """The additional sessions of each run are counted separately."""
     four = FourTimes(gym.make("PBMRank-v0"))
     for result in [clickgym.run("Random", four, 100, seed=0) for _ in range(2)]:
         assert (result.unrecorded, result.env, result.seed) == (300, "PBMRank-v0", 0)
 
 
 def test_a_wrapper_that_keeps_the_seed_for_itself_is_refused():
-    """Runs of a sweep would meet the same users, or those of no seed, and count as others."""
+    """The runs of such a sweep would all meet the same users, or unseeded users, but count as
+    different runs.
+    """
 
     for seed in (7, None):
 
