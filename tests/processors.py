@@ -1,11 +1,12 @@
-"""Tests of digits as other processors and C libraries compute them: by OpenBLAS's kernels for other
-processors, by NumPy without vector instructions of its choice, by a C library without FMA.
+"""Tests of the digits under conditions of other processors and C libraries: with OpenBLAS's kernels
+for other processors, without NumPy's choice of vector instructions, and with a C library without
+FMA.
 
 python tests/processors.py [--short]
 
-Each variation is played in processes of its own; ``--short`` is the last one alone, of all
-together, over the frozen digits. A variation changes nothing where the processor or the C library
-lacks what it turns off.
+Each variation runs in its own processes; ``--short`` runs only the last variation, which combines
+all others, on the frozen digits. A variation changes nothing if the processor or the C library
+lacks the feature that it turns off.
 """
 
 from __future__ import annotations

@@ -224,7 +224,7 @@ def test_scores_leave_out_near_anchors():
     table = polars.DataFrame({"task": ["t0", "t0", "t1"], "run": [1, 0, 0], "loss": [9.0, 90, 1]})
     (scores,) = scores_of(table, anchors, made_tasks(2)).values()
     assert scores.tolist() == pytest.approx([0.0, 1.0], abs=1e-12)
-    safety = TASK._replace(measure="violations", horizon=100_000)  # 100 violations are no matter
+    safety = TASK._replace(measure="violations", horizon=100_000)  # 100 violations do not matter
     assert is_scored(Anchor(300.0, 30.0, "A"), safety)
     assert not is_scored(Anchor(200.0, 20.0, "A"), safety)
 
@@ -310,7 +310,7 @@ def test_bench_command(small, printed, tmp_path, monkeypatch, abilities):
     table, made = read_results(tmp_path / "out" / "mine%3APlain.parquet")
     assert made["command"] == "clickgym bench mine:Plain --quick"
     assert set(table["task"]) == {"early-sessions-02", "ties-03", "mine-01"}
-    assert not list((tmp_path / "out" / "quick").iterdir())  # the next call plays anew
+    assert not list((tmp_path / "out" / "quick").iterdir())  # the next call runs again
 
 
 def test_a_table_of_something_else_holds_no_results(tmp_path):

@@ -1,4 +1,4 @@
-"""Every example runs at a small size, and so does the Python code of the pages."""
+"""Tests that every example runs at a small size, and that the Python code of the pages runs."""
 
 import re
 from importlib.util import find_spec
@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 
 IN_PARTS = {"contextual": "Judged queries"}
-"""Pages whose programs run apart, those before this heading and those after it."""
+"""Pages whose programs run in two parts: those before this heading and those after it."""
 
 needs_rl = pytest.mark.skipif(
     find_spec("stable_baselines3") is None, reason='needs pip install "clickgym[rl]"'
@@ -36,7 +36,9 @@ def example(program, tmp_path):
 
 
 def text_of(page):
-    """Of a page, or of its part from a heading on: ``contextual#Judged queries``."""
+    """The text of a page before its heading in `IN_PARTS`, or, for ``contextual#Judged queries``,
+    after this heading.
+    """
     name, _, part = page.partition("#")
     text = (DOCS / f"{name}.md").read_text(encoding="utf-8")
     before, heading, after = text.partition(f"\n## {IN_PARTS.get(name)}\n")
@@ -48,7 +50,7 @@ def code_of(page):
 
 
 def shown_by(page):
-    """What stands below the programs of a page."""
+    """The output that a page shows below its programs."""
     return re.findall(r"```\n\n```text\n(.*?)```", text_of(page), flags=re.DOTALL)
 
 
@@ -63,7 +65,7 @@ FIRST = {
     "fit_a_log.py": "\nFixed ",
     "tune_with_optuna.py": "\ntuned ",
 }
-"""The first programs of `examples/README.md`, in its order, and what they print."""
+"""The first programs of `examples/README.md`, in its order, and a part of what they print."""
 SHORTER = {
     r"\b10_000": "100",
     r"\b20_480": "512",
@@ -86,7 +88,7 @@ SHORTER = {
     ],
 )
 def test_first_programs(name, is_short, program, tmp_path):
-    """Each runs; at full size in slow tests."""
+    """Each program runs; the slow tests run it at full size."""
     code = (ROOT / "examples" / name).read_text(encoding="utf-8")
     for library in ("stable_baselines3", "optuna"):
         if library in code or name == "tune_with_optuna.py":
@@ -99,7 +101,7 @@ def test_first_programs(name, is_short, program, tmp_path):
 
 @pytest.mark.uncompiled
 def test_from_scratch(example, tmp_path):
-    """The same algorithm loses as many clicks in plain NumPy as in the package, up to chance."""
+    """The algorithm in plain NumPy loses as many clicks as the one in the package, up to chance."""
     printed = example("from_scratch.py --horizon 500 --runs 40 --out scratch.png")
     (plain, plus), (packaged, minus) = re.findall(r": +([\d.]+) ± ([\d.]+)", printed)
     assert abs(float(plain) - float(packaged)) < np.hypot(float(plus), float(minus)) * 1.5
@@ -108,7 +110,9 @@ def test_from_scratch(example, tmp_path):
 
 @pytest.mark.uncompiled
 def test_films(example, tmp_path):
-    """Ratings become attractions and features, and a linear agent learns what is linear in them."""
+    """Ratings become attractions and features, and a linear agent learns the linear part of
+    them.
+    """
     rng = np.random.default_rng(1)
     users, films = np.nonzero(rng.random((30, 40)) < 0.7)
     stars = rng.integers(1, 11, len(users)) / 2
@@ -138,14 +142,16 @@ EXAMPLES = {
 @pytest.mark.uncompiled
 @pytest.mark.parametrize("command", EXAMPLES)
 def test_programs_that_train(example, command):
-    """They run at a small size; what they learn is for slow tests."""
+    """The programs run at a small size. Slow tests check what they learn."""
     assert EXAMPLES[command] in example(command)
 
 
 @needs_rl
 @pytest.mark.uncompiled
 def test_policies_for_unseen_queries(program, tmp_path, monkeypatch):
-    """PPO and each bandit play the test queries and the real ones; fewer streams and episodes."""
+    """PPO and each bandit play the test queries and the real queries, with fewer streams and
+    episodes than in the example.
+    """
     code = (ROOT / "examples" / "unseen_queries.py").read_text(encoding="utf-8")
     for full, small in {"40_000 //": "4_000 //", '400, "real": 320': '200, "real": 16'}.items():
         assert full in code
@@ -166,8 +172,8 @@ def test_policies_for_unseen_queries(program, tmp_path, monkeypatch):
 @needs_rl
 @pytest.mark.slow
 def test_loop_in_the_style_of_cleanrl_learns(example):
-    """Rule: in 9,984 sessions PPO loses less than 60 % of what random lists lose. Null: it does not
-    learn, and loses what they lose, within 2 %. With seed 0 it lost 30 %.
+    """Rule: in 9,984 sessions PPO loses less than 60 % of what random lists lose. Null: PPO does
+    not learn, and loses as much as random lists, within 2 %. With seed 0 it lost 30 %.
     """
     printed = example("cleanrl_style_ppo.py --sessions 1e4 --seed 0")
     found = re.findall(r"(\w+) +regret +([\d,]+) in 9,984 sessions", printed)
@@ -178,7 +184,7 @@ def test_loop_in_the_style_of_cleanrl_learns(example):
 @needs_rl
 def test_program_of_the_page_on_rl_learns(capsys):
     """Rule: the mean return of ten episodes is above 85 % of the best. Null: the policy has learned
-    nothing, and earns what random lists earn, 61 %, within 3 % (six standard errors).
+    nothing, and earns as much as random lists, 61 % of the best, within 3 % (six standard errors).
     """
     exec("".join(code for code in code_of("rl") if not re.match(r"# \w+\.py\n", code)), {})
     printed = capsys.readouterr().out
@@ -187,8 +193,8 @@ def test_program_of_the_page_on_rl_learns(capsys):
 
 
 def test_search_of_the_page_on_rl_learns():
-    """Rule: in 20,000 sessions it loses less than 80 % of what random lists lose, 6,413 clicks. It
-    lost 67 %.
+    """Rule: in 20,000 sessions the tuned algorithm loses less than 80 % of the 6,413 clicks that
+    random lists lose. It lost 67 %.
     """
     (code,) = (code for code in code_of("rl") if code.startswith("# cross_entropy.py\n"))
     exec(code, defined := {})
@@ -224,9 +230,9 @@ ELSEWHERE = {
 }
 """Pages whose code other tests run."""
 EXACT = ("agents", "own_agent", "contextual", "environments", "logs")
-"""Pages that show what their programs print."""
+"""Pages that show exactly what their programs print."""
 LONG = ("first_comparison", "contextual")
-"""Pages whose programs play many sessions, of agents that other tests compile."""
+"""Pages whose programs take many sessions, with agents that other tests compile."""
 PAGES = [
     page
     for page in [
@@ -245,7 +251,9 @@ PAGES = [
     [pytest.param(page, marks=[pytest.mark.compiled] * (page in LONG)) for page in PAGES],
 )
 def test_code_of_a_page_runs(page, program, tmp_path, monkeypatch):
-    """Code that begins with the name of a file is that file; the rest is a script."""
+    """A block that begins with the name of a file is written to that file; the other blocks
+    together form a script.
+    """
     monkeypatch.setattr(tasks, "ABILITIES", dict(tasks.ABILITIES))  # a page adds one
     for name in ("train.txt", "test.txt"):
         write_judgments(tmp_path / name, 10)

@@ -1,5 +1,5 @@
-"""The notebooks of the course run from the first cell to the last and hold no outputs; their checks
-refuse empty answers and take the solutions.
+"""Tests of the course's notebooks: they run from the first cell to the last and hold no outputs,
+and their checks reject empty answers and accept the solutions.
 """
 
 import json
@@ -50,7 +50,7 @@ WRONG = [
     (7, 3, "late_plain, late_outer = 0.287, 0.052"),  # of all sessions
     (7, 4, "cost_of_products = 0.18"),  # of the users who differ
 ]
-"""Plausible answers to exercises, which their checks refuse: lesson, exercise, code."""
+"""Plausible wrong answers that the checks must reject: lesson, exercise, code."""
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -84,8 +84,9 @@ def test_check_of_an_answer(capsys):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_checks_of_a_lesson(name):
-    """An exercise has an empty answer, a check and a solution: without an answer a check says so
-    and gives no hint, its solution is right and shows nothing. Checks refuse the answers above.
+    """Each exercise has an empty answer, a check and a solution. Without an answer, the check says
+    so and gives no hint. The solution is accepted and prints nothing. The wrong answers in `WRONG`
+    are rejected.
     """
     nbclient = pytest.importorskip("nbclient", reason="needs pip install --group notebooks")
     nbformat = pytest.importorskip("nbformat", reason="needs pip install --group notebooks")

@@ -1,4 +1,6 @@
-"""Pages: those that are made are complete and new, and links lead somewhere."""
+"""Tests of the pages: those that programs write are complete and up to date, and links lead to
+existing files.
+"""
 
 import json
 import re
@@ -23,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.recipe
 def test_made_pages_are_up_to_date():
-    """The shipped results of all studies, judged again, give what the pages say."""
+    """Judging the shipped results of all studies again gives what the pages say."""
     for file, text in pages().items():
         assert file.read_text(encoding="utf-8") == text, f"{file.name}: run make pages"
 
@@ -31,7 +33,7 @@ def test_made_pages_are_up_to_date():
 @pytest.mark.recipe
 @pytest.mark.parametrize("name", [*AGENTS, *UserModel.classes])
 def test_every_source_is_in_the_bibliography(name):
-    """So that `clickgym report --bib` has an entry for each paper of an agent or click model."""
+    """Then `clickgym report --bib` has an entry for each paper of an agent or click model."""
     thing = AGENTS.get(name) or UserModel.classes[name]
     source = re.search(r"\n    Source:((?:.+\n)*)", f"{thing.__doc__}\n")
     titles = re.findall(r"\*(.+?)\*", " ".join(source[1].split())) if source else []
@@ -44,14 +46,16 @@ def title_of(entry):
 
 
 def plain(title):
-    """A title without accents and BibTeX's braces."""
+    """A title without accents and without BibTeX's braces."""
     letters = unicodedata.normalize("NFD", re.sub(r"\\[`'\"~]|[{}\\]", "", title))
     return "".join(letter for letter in letters if not unicodedata.combining(letter))
 
 
 @pytest.mark.recipe
 def test_readme_lists_every_agent_but_learners():
-    """Those that are told more than clicks have a dagger; the first author and the year follow."""
+    """Agents that are told more than clicks are marked with a dagger. The first author and the year
+    follow the name.
+    """
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     listed = re.search(r"## Algorithms\n\n[^\n]*\n[|-]+\n(.*?)\n\n", text, re.DOTALL)[1]
     named = dict(re.findall(r"(\w+)(†?)(?: \([^)]*\))?(?:,| \|$)", listed, re.MULTILINE))
@@ -64,7 +68,9 @@ def test_readme_lists_every_agent_but_learners():
 
 @pytest.mark.recipe
 def test_shares_of_the_readme():
-    """What it says of bandits and RL algorithms is what the shipped runs lost, in per cent."""
+    """The percentages for bandits and RL algorithms in the README equal those lost in the shipped
+    runs.
+    """
     text = (ROOT / "README.md").read_text(encoding="utf-8").partition("Does it pay?")[2]
     shares = {
         (world, agent): 100 * part["share"].to_numpy()
@@ -103,7 +109,7 @@ def text_of(file):
 
 
 def links_of(file):
-    """The targets of the links and pictures of a page, without those in code."""
+    """The targets of the links and pictures of a page, except those in code."""
     text = re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", "", text_of(file))
     inline = re.findall(r"\]\(<?([^\s()<>]+(?:\([^\s()]*\)[^\s()<>]*)?)>?(?: \"[^\"]*\")?\)", text)
     return [*inline, *re.findall(r"<[^>]*\b(?:href|src)=\"([^\"]+)\"", text)]
@@ -121,7 +127,7 @@ def anchors_of(file):
 
 
 def target_of(file, link):
-    """The file and the anchor of a link that leads into the repository; None for any other."""
+    """The file and the anchor of a link into the repository; None for any other link."""
     link = unquote(link)
     site = "https://github.com/clickgym/clickgym"
     own = re.fullmatch(rf"{site}/?(#.*)?", link)
@@ -135,8 +141,8 @@ def target_of(file, link):
 
 
 def test_no_link_is_dead():
-    """Each link of a page or a notebook into the repository leads to a file, and to a heading if
-    one is named.
+    """Each link of a page or a notebook into the repository leads to an existing file, and to an
+    existing heading if it names one.
     """
     rooms = ("docs", "examples", "benchmarks", ".github")
     pages = [*ROOT.glob("*.md"), *(file for room in rooms for file in (ROOT / room).rglob("*.md"))]

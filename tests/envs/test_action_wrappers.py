@@ -1,5 +1,5 @@
-"""Wrappers that let policies for plain action spaces choose lists: every action a distinct list,
-every list reached.
+"""Tests of the wrappers that let policies for plain action spaces choose lists: every action gives
+a list of distinct items, and every list can be reached.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def lists(n_items, n_positions):
 
 @given(st.lists(st.sampled_from([-1.0, -0.5, 0.0, 0.5, 1.0, -9.0, 2.0]), min_size=6, max_size=6))
 def test_scores_sort_items_and_ties_fall_in_the_order_of_items(scores):
-    """Also those of a learner, whose actions number the items in another order."""
+    """This also holds for the actions of a learner, which number the items in another order."""
     order, env = np.array([3, 5, 0, 1, 4, 2]), scalar(6, 4)
     by_definition = sorted(range(6), key=lambda j: (-scores[j], j))[:4]
     assert ScoresAction(env).action(scores).tolist() == by_definition
@@ -61,14 +61,14 @@ USERS = ContextualModel(PositionBasedModel([0] * 4, [1.0, 0.5]), ITEMS, theta=[0
 
 
 def by_hand(weights, features, n_positions=2):
-    """Rows by decreasing sum; of equal sums the lower row first."""
+    """Return the rows in order of decreasing sum; among equal sums, the lower row comes first."""
     sums = [sum(float(w) * float(x) for w, x in zip(weights, row, strict=True)) for row in features]
     return sorted(range(len(sums)), key=lambda row: (-sums[row], row))[:n_positions]
 
 
 def test_lists_chosen_by_weights_of_features():
-    """Each is that of the features which were returned last, also after a reset; lists that are
-    only asked for change nothing.
+    """Each list follows from the features that were returned last, also after a reset. Calling
+    `action` without a step changes nothing.
     """
     env = ScoresAction(TimeLimit(ClickEnv(USERS), 3))
     assert env.action_space == Box(-1, 1, (3,), np.float32)
@@ -121,7 +121,9 @@ BAD = [
 
 @pytest.mark.parametrize(("users", "action", "message"), BAD)
 def test_bad_actions(users, action, message):
-    """One line, and no session is played; in many streams it names the stream."""
+    """The error is one line, and no session is played. With many streams, the error names the
+    stream.
+    """
     env = ScoresAction(gym.make(users))
     env.reset(seed=0)
     with pytest.raises(ValueError, match=f"^{message}$"):
@@ -155,8 +157,8 @@ def play_list(env, choices):
 
 @pytest.mark.parametrize("is_life", [False, True])
 def test_item_by_item_plays_the_sessions_of_the_environment(is_life):
-    """A list is an episode, after which the stream goes on; of users who may leave, a life is one,
-    and `reset` brings a new user.
+    """An episode is one list, after which the stream continues. With users who may leave, an
+    episode is a user's whole stay, and `reset` brings a new user.
     """
     memory = {"id": "CascadeMDPRank-v0", "instance": "clickbait:mean_sessions=3,n_items=4"}
     make = (lambda: gym.make(**memory, n_positions=3)) if is_life else scalar
@@ -189,7 +191,9 @@ def test_item_by_item_plays_the_sessions_of_the_environment(is_life):
 
 
 def test_a_choice_that_is_on_the_list_stands_for_the_next_one_that_is_not():
-    """In the order of the choices, from the last to the first, and in each stream by itself."""
+    """The next item is found in the order of the choices, from the last to the first again, and
+    separately in each stream.
+    """
     env = ItemByItem(scalar())
     env.reset(seed=0)
     for choice in (3, 3):
@@ -206,7 +210,7 @@ def test_a_choice_that_is_on_the_list_stands_for_the_next_one_that_is_not():
 
 
 def test_options_of_reset_reach_the_environment():
-    """Also between two lists; it takes none."""
+    """Options reach the environment also between two lists. The environment accepts none."""
     env = ItemByItem(scalar())
     env.reset(seed=0)
     play_list(env, [0, 1, 2])
@@ -226,7 +230,7 @@ def test_a_number_that_is_no_choice_is_named():
 
 
 def test_inner_time_limit():
-    """It ends the stream, and the next reset is one of the environment."""
+    """The limit ends the stream, and the next reset also resets the environment."""
     env = ItemByItem(TimeLimit(scalar(), 2))
     assert env.reset(seed=0)[1]
     for truncated in (False, True, False, True):

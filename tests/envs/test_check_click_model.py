@@ -1,5 +1,5 @@
-"""`clickgym.check_click_model`: models of the package pass, and each planted fault is named in its
-line.
+"""Tests of `clickgym.check_click_model`: models of the package pass, and for each planted fault the
+check names it in one line.
 """
 
 from __future__ import annotations

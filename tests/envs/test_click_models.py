@@ -1,5 +1,5 @@
-"""Click models: their exact laws, sampling, optima and refusals, against the stories in
-`click_stories`.
+"""Tests of click models against the stories in `click_stories`: their exact laws, sampling, optima
+and validation errors.
 """
 
 from __future__ import annotations
@@ -112,7 +112,9 @@ def test_joint_law_of_sessions(model_class):
 
 @by_model
 def test_what_a_session_pays(model_class):
-    """By its clicks, and by where the user left satisfied, above the cutoff."""
+    """The reward follows from the clicks, and from the position at which the user left satisfied,
+    if it is above the cutoff.
+    """
     model, rng = random_model(model_class, 4, 3, 0), np.random.default_rng(0)
     session = click_session(model.sample_kernel, model.expected_kernel)
     clicks, examined = np.empty((2, 3), np.int8)
@@ -129,7 +131,9 @@ def test_what_a_session_pays(model_class):
 @by_model
 @pytest.mark.parametrize("seed", range(5))
 def test_possible_sessions(model_class, seed):
-    """Also at the ends of the range of uniform numbers, a session is one that the law allows."""
+    """Every session is one that the law allows, even for uniform numbers at the ends of their
+    range.
+    """
     rng = np.random.default_rng(seed)
     model = make_model(model_class, 3, 3, lambda shape: rng.choice([0.0, 0.25, 0.5, 1.0], shape))
     ranking = rng.permutation(3)
@@ -144,7 +148,7 @@ def test_possible_sessions(model_class, seed):
 @given(data=st.data())
 @settings(max_examples=30)
 def test_fewer_positions(model_class, data):
-    """A model with fewer positions is the front of the longer one."""
+    """A model with fewer positions equals the first positions of the longer model."""
     model = data.draw(models(model_class))
     ranking = data.draw(rankings(model))
     for cutoff in range(1, model.n_positions + 1):
@@ -171,7 +175,7 @@ def test_description(model_class, data):
 
 @by_model
 def test_parameters_are_copied_and_read_only(model_class):
-    """What a caller does with its arrays later changes no users, nor do copies of the users."""
+    """A caller who later changes the arrays changes neither the users nor their copies."""
     given_arrays = []
 
     def keep(shape):
@@ -243,7 +247,7 @@ def test_pruned_search(model_class, seed):
 
 @pytest.mark.parametrize("model_class", [DependentClickModel, UserBrowsingModel])
 def test_search_beyond_the_limit(model_class, monkeypatch):
-    """Here of a thousand lists, which are fast to search in Python."""
+    """The limit is lowered to a thousand lists, which Python searches fast."""
     monkeypatch.setattr("clickgym.envs.click_model.MAX_SEARCH", 1000)
     model = random_model(model_class, 30, 10, 0)
     limit = "more than the limit of 1e+03; count fewer"
@@ -259,7 +263,7 @@ def test_search_beyond_the_limit(model_class, monkeypatch):
 
 @pytest.mark.parametrize("perseverance", [1.0, 0.7])
 def test_dbn_of_equal_items_is_a_ubm(perseverance):
-    """By the laws of their click vectors."""
+    """The laws of the click vectors are equal."""
     dbn = DynamicBayesianModel([0.4] * 4, [0.3] * 4, perseverance, n_positions=4)
     ubm = UserBrowsingModel([0.4] * 4, dbn.browsing_weights())
     of_dbn, of_ubm = (

@@ -1,5 +1,5 @@
-"""Contextual models and environments: laws of candidates and clicks, the optimum of every session,
-engines, conventions.
+"""Tests of contextual models and environments: laws of candidates and clicks, the optimum of every
+session, both engines, conventions.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ LABELLED = {
 
 
 def session_of(model, now):
-    """The model of what a round shows."""
+    """The click model of the current session."""
     return model.at(int(now.user[0]), now.items[0])
 
 
 def optimum(model, reward, cutoff):
-    """By trying every list."""
+    """The largest expected reward, found by trying every list."""
     lists = itertools.permutations(range(model.n_items), model.n_positions)
     return max(model.expected_reward(np.array(ranking), reward, cutoff) for ranking in lists)
 
@@ -87,7 +87,9 @@ def test_description(name, models):
 
 
 def test_attractions():
-    """Of a session and on average: θᵀx of the user and the items, or what is given by label."""
+    """The attractions of a session and on average are θᵀx of the user and the items, or the labels
+    given for each user and item.
+    """
     linear, labelled, items = MODELS["UBM"], LABELLED["UBM"], [0, 6, 2, 3, 5]
     features = np.array([[*USERS[1], *ITEMS[j]] for j in items])
     session = linear.at(1, items)
@@ -112,10 +114,10 @@ def test_attractions():
     ids=["labels", "linear"],
 )
 def test_law_of_named_candidates(model):
-    """Each user in half of the sessions, with L of its candidates in random order, their features
-    and attractions.
+    """Each user has half of the sessions, with L of the user's candidates in random order, their
+    features and attractions.
 
-    The test of the law of (user, first candidate) raises a false alarm with probability 1e-6.
+    The test of the law of (user, first candidate) has a false-alarm rate of 1e-6.
     """
     env = ClickEnv(model)
     env.reset(seed=5)
@@ -138,8 +140,8 @@ def test_law_of_named_candidates(model):
 
 
 def test_law_of_candidates():
-    """Users, the candidates in their order, and the session before: each pair and each user equally
-    likely.
+    """Each user with each ordered pair of candidates is equally likely, and so is each candidate
+    after a session with a click.
     """
     base = PositionBasedModel([0.0, 0.0], [0.9, 0.5])
     model = ContextualModel(base, ITEMS[:4], None, USERS, theta=THETA)
@@ -205,7 +207,9 @@ def test_regret_against_enumeration(model, reward, cutoff):
 
 
 COMPILED = sorted({*CONTEXTUAL_AGENTS} - {"CMLinUCB", "DCMLinUCB"})
-"""Not those that differ from C2UCB in the clicks that they read; slow tests compile these, too."""
+"""The agents that are compiled here. Those that differ from C2UCB only in the clicks that they read
+are compiled in slow tests.
+"""
 
 
 @pytest.mark.compiled

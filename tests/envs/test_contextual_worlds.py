@@ -1,5 +1,5 @@
-"""The families personal and network, and products of features: their laws, what linear functions
-can reach in them, engines.
+"""Tests of the families personal and network, and of products of features: their laws, what linear
+functions can reach in them, and both engines.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ def all_features(model):
 def world(
     family, features, seed, n_users, n_pool, d, gain=2.0, inner=False, popularity=0.0, rate=0.2
 ):
-    """Attractions ``(M, N)`` and features ``(M, N, d)`` by the definition, pair by pair."""
+    """Attractions ``(M, N)`` and features ``(M, N, d)``, computed from the definition for one pair
+    after another.
+    """
     rng = np.random.default_rng(seed)
     users, items = rng.normal(size=(n_users, d)), rng.normal(size=(n_pool, d))
     users /= np.sqrt(2) * np.linalg.norm(users, axis=1, keepdims=True)
@@ -83,8 +85,8 @@ def world(
     ],
 )
 def test_attractions_and_features_by_definition(family, d, arguments, options, features):
-    """Told apart: other orders of draws, a scale for each pair, products without the main effects,
-    b for each user.
+    """The test would notice another order of draws, a separate scale for each pair, products
+    without the main effects, or a separate b for each user.
     """
     model = model_of(f"{family}:n_users=12,n_pool=30,seed=4,features={features}{arguments}")
     attraction, x = world(family, features, 4, 12, 30, d, **options)
@@ -94,8 +96,9 @@ def test_attractions_and_features_by_definition(family, d, arguments, options, f
 
 
 def test_linear_worlds_by_definition():
-    """θ are cubes of equally spaced numbers in random order; users and items draw the shares of
-    topics by Dirichlet's law of 0.3, whose squares add up to 1.3 / (1 + 0.3 k) on average.
+    """θ holds the cubes of equally spaced numbers in random order. Users and items draw their
+    shares of topics from a Dirichlet distribution with parameter 0.3; the squares of k shares add
+    up to 1.3 / (1 + 0.3 k) on average.
     """
     model = model_of("linear:n_features=7,n_users=4000,n_pool=4000,seed=3")
     parts = (model.theta[:3], model.users, 0.25), (model.theta[3:], model.items, 0.75)
@@ -110,7 +113,7 @@ def test_linear_worlds_by_definition():
 
 @pytest.mark.parametrize("family", ["linear", "personal", "network"])
 def test_held_out_users_are_of_the_same_world(family):
-    """Together the two parts are all users, with their features and tastes."""
+    """The training and test users together are all users, with the same features and tastes."""
     whole, train, test = (
         model_of(f"{family}:n_users=10,n_pool=30,seed=4{users}")
         for users in ("", ",users=train", ",users=test")
@@ -129,8 +132,8 @@ def test_held_out_users_are_of_the_same_world(family):
 
 @pytest.mark.parametrize("pairs", [None, [[1, 2]]])
 def test_features_of_each_user_and_candidate_have_a_norm_of_at_most_one(pairs):
-    """Products, which are divided by the first feature, included; items that are no candidates of
-    a user do not count.
+    """Norms include the products, which are divided by the first feature. Items that are not
+    candidates of a user do not count.
     """
     first, seconds, candidates = 0.5, [0.1, 0.3, 0.2], [[0, 1], [2, 3], [4, 5]]
     given = {"users": [[first, second] for second in seconds], "theta": [0, 0, 0]}

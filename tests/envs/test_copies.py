@@ -1,4 +1,6 @@
-"""Copies of environments: each goes on exactly like its original, and shares no memory with it."""
+"""Tests that copies of environments continue exactly like the original and share no memory
+with it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ pytestmark = pytest.mark.uncompiled
 
 IDS = ["PBMRank-v0", "MixtureRank-v0", "NonStationaryCMRank-v0", "ContextualDBNRank-v0"]
 IDS += ["QueriesUBMRank-v0", *default_ids("Memory")]
-"""Each kind of environment."""
+"""One id for each kind of environment."""
 COPIES = {"deepcopy": copy.deepcopy, "pickle": lambda env: pickle.loads(pickle.dumps(env))}
 
 
@@ -29,7 +31,7 @@ def make(env_id: str, form: str) -> Any:
 
 
 def flat(value: Any) -> list[Any]:
-    """All that an environment returned, as plain numbers."""
+    """Everything that an environment returned, as plain numbers."""
     if isinstance(value, dict):
         return [[name, flat(value[name])] for name in sorted(value)]
     if isinstance(value, tuple):
@@ -38,7 +40,7 @@ def flat(value: Any) -> list[Any]:
 
 
 def history(env: Any, lists: list[Any]) -> list[Any]:
-    """What an environment returns while these lists are shown."""
+    """Return what an environment returns while these lists are shown."""
     returned: list[Any] = []
     for actions in lists:
         last = env.step(actions)
@@ -52,7 +54,9 @@ def history(env: Any, lists: list[Any]) -> list[Any]:
 @pytest.mark.parametrize("form", ["scalar", "vector"])
 @pytest.mark.parametrize("env_id", IDS)
 def test_copy_plays_on_like_the_original(env_id, form, how):
-    """A copy made before the reset, and one made in the middle, return what the original does."""
+    """A copy made before the reset and a copy made in mid-episode return the same as the
+    original.
+    """
     env = make(env_id, form)
     env.action_space.seed(0)
     lists = [env.action_space.sample() for _ in range(30)]

@@ -1,4 +1,6 @@
-"""The registered environments, one session at a time: their law, `info`, refusals and rendering."""
+"""Tests of the registered environments, one session at a time: their law, `info`, validation errors
+and rendering.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ pytestmark = pytest.mark.uncompiled
 
 @pytest.mark.parametrize("env_id", default_ids())
 def test_the_checkers_pass_without_a_warning(env_id, capfd):
-    """Features are flattened for stable-baselines3."""
+    """Features are flattened for the checker of stable-baselines3."""
     checker = pytest.importorskip("stable_baselines3.common.env_checker")
     env = gym.make(env_id)
     is_flat = isinstance(env.observation_space, MultiBinary)
@@ -89,7 +91,7 @@ def test_a_seed_fixes_the_stream_and_no_seed_continues_it():
 
 @pytest.mark.parametrize("seed", [0, 1, 42])
 def test_seed_shared_with_an_agent(seed):
-    """⚠ With Gymnasium's own seeding the clicks would be functions of the numbers that chose the
+    """⚠ With Gymnasium's own seeding, the clicks would depend on the random numbers that chose the
     list.
     """
     env = gym.make("PBMRank-v0").unwrapped
@@ -99,11 +101,13 @@ def test_seed_shared_with_an_agent(seed):
         assert not np.isin(numbers, agent.random(10_000)).any()
 
 
-# refusals ----------------------------------------------------------
+# errors ------------------------------------------------------------
 
 
 def test_optimum_out_of_reach():
-    """It is refused, and a reference list measures regret instead. Nobody knows the best list."""
+    """If the best list takes too long to find, an error says so. With a reference list, regret is
+    measured against this list.
+    """
     model = DependentClickModel(np.linspace(0.9, 0.1, 30), np.full(10, 0.5))
     with pytest.raises(ValueError, match="pass the list to measure"):
         ClickEnv(model)

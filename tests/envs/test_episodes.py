@@ -1,5 +1,5 @@
-"""Episodes: every id cuts its stream of sessions, other people's loops end, and nothing else of the
-stream changes.
+"""Tests of episodes: every id divides its stream of sessions into episodes, so that loops of other
+libraries end, and nothing else about the stream changes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ STATIONARY, CHANGING, FEATURES, USERS = (
 
 
 def state_of(env):
-    """The state of the generator of an environment."""
+    """The state of an environment's random generator."""
     return env.unwrapped.np_random.bit_generator.state
 
 
@@ -31,8 +31,8 @@ def first_list(env):
 
 
 def play(env, n_sessions, ranking=None):
-    """Sessions with the first items, and a reset where an episode ends; regrets and lengths of the
-    episodes.
+    """Play sessions with the first items, and reset when an episode ends. Return the regrets, and
+    the lengths of the episodes.
     """
     regrets, lengths = [], [0]
     for _ in range(n_sessions):
@@ -49,7 +49,9 @@ def play(env, n_sessions, ranking=None):
 
 @pytest.mark.parametrize("env_id", ENVIRONMENTS)
 def test_every_id_ends_after_a_thousand_sessions(env_id):
-    """But those whose users change later, or tell how long an episode is."""
+    """Exceptions are ids whose users change later, and ids whose users determine the length of an
+    episode.
+    """
     limits = {"NonStationary": 100_000, "Queries": None, "Memory": None}
     limit = limits.get(ENVIRONMENTS[env_id].kind, 1000)
     assert gym.spec(env_id).max_episode_steps == limit
@@ -57,7 +59,7 @@ def test_every_id_ends_after_a_thousand_sessions(env_id):
 
 @pytest.mark.parametrize("env_id", [STATIONARY, FEATURES])
 def test_episodes_cut_one_stream(env_id):
-    """An episode is truncated, and a reset goes on with the stream."""
+    """Episodes are truncated, and a reset continues the stream."""
     env, endless = gym.make(env_id), gym.make(env_id, max_episode_steps=-1)
     env.reset(seed=0)
     endless.reset(seed=0)
@@ -76,7 +78,7 @@ def test_a_user_who_left_or_was_cut_off_is_followed_by_a_new_one():
         before = state_of(env)
         env.reset()
         assert state_of(env) != before
-        assert env.unwrapped.state.user[0, 1] == 1  # his first session
+        assert env.unwrapped.state.user[0, 1] == 1  # the user's first session
         env.step(first_list(env))
 
 
@@ -97,7 +99,7 @@ def test_users_of_each_stream_are_cut_off_after_their_own_sessions(mode):
 @pytest.mark.parametrize("engine", ["compiled", "python"])
 @pytest.mark.parametrize("env_id", [STATIONARY, CHANGING])
 def test_the_runner_plays_the_endless_stream(env_id, engine):
-    """And leaves the environment of the caller as it was."""
+    """The time limit of the caller's environment stays in place."""
     agent = "Random"  # a loop that other tests compile
     env, endless = gym.make(env_id), gym.make(env_id, max_episode_steps=-1)
     n_sessions = env.spec.max_episode_steps + 500

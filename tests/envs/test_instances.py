@@ -1,5 +1,5 @@
-"""Instances: the shipped real queries and their fit, the papers' and the random ones, own files,
-and wrong ones.
+"""Tests of instances: the shipped real queries and their fit, the papers' and the random ones, user
+files, and invalid ones.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def test_random_families(family):
 
 @pytest.mark.parametrize("family", ["uniform", "yandex-like", "kveton2015", "two-laws", "abrupt"])
 def test_fewer_items_than_a_list_has_by_default(family):
-    """The list is as long as there are items, unless its length is given."""
+    """Without a given length, the list is as long as there are items."""
     instance = load_instance(f"{family}:n_items=1")
     assert (instance.n_items, instance.n_positions) == (1, 1)
     longer = load_instance(f"{family}:n_items=20")
@@ -111,9 +111,9 @@ def test_a_wrong_argument_of_a_family_makes_no_world(family):
 
 
 def test_laws_of_random_families():
-    """Uniform parameters are uniform (Kolmogorov-Smirnov, false alarms of 1e-5), attractions of
-    rare clicks are evenly spaced on a logarithmic scale, in random order, and of 60 production
-    lists Kendall's tau is 0.4 on average, within three standard errors.
+    """Uniform parameters are uniform (Kolmogorov-Smirnov tests, false-alarm rates of 1e-5).
+    Attractions of rare clicks are evenly spaced on a logarithmic scale, in random order. Over 60
+    production lists, Kendall's tau is 0.4 on average, within three standard errors.
     """
     uniform = load_instance("uniform:n_items=20000,n_positions=300,seed=2")
     dbn = uniform.model("DBN")
@@ -137,7 +137,7 @@ def test_laws_of_random_families():
 
 def test_moments_of_yandex_like_items():
     """The mean of 20,000 draws with standard deviation s lies within 5 s/sqrt(20000) of the real
-    mean but for 6e-7.
+    mean, except with probability 6e-7.
     """
     instance = load_instance("yandex-like:n_items=20000,n_positions=10,seed=0")
     for kind in KINDS:
@@ -166,7 +166,9 @@ def toy(**changes):
 
 
 def test_shuffled_items_are_the_same_items():
-    """The production list of a shuffled instance has the items that it had."""
+    """The production list of a shuffled instance has the same items as before, under their
+    new ids.
+    """
     instance = load_instance("yandex-9982")
     shuffled = instance.shuffled(3)
     before, after = (
@@ -211,7 +213,7 @@ CORRUPT = {
 
 @pytest.mark.parametrize(("said", "changes"), CORRUPT.items(), ids=CORRUPT)
 def test_corrupt_files(tmp_path, said, changes):
-    """A message names the file and the field."""
+    """The error names the file and the field."""
     path = tmp_path / "toy.json"
     toy().save(path)
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))

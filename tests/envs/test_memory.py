@@ -1,4 +1,4 @@
-"""Stateful users: the exact optimum against brute force, and the environment against the
+"""Tests of stateful users: the exact optimum against brute force, and the environment against the
 model.
 """
 
@@ -27,7 +27,7 @@ def some_users(seed, n_states=2, n_items=3, n_positions=2, **arguments):
 
 
 def worth_of(constants, state, ranking, later):
-    """A list's value by going through the scan, click by click."""
+    """The value of a list, computed by following the scan click by click."""
     value, reached = 0.0, 1.0
     for item in ranking:
         q = constants.attraction[state, item]
@@ -49,7 +49,7 @@ def all_lists(constants):
 
 @pytest.mark.parametrize("seed", range(0, 200, 20))
 def test_optimum_is_that_of_enumeration(seed):
-    """Two hundred random models, of three sizes."""
+    """The optimum is compared in two hundred random models of three sizes."""
     for i in range(20):
         size = [(2, 3, 2), (3, 4, 2), (1, 4, 3)][i % 3]
         users = some_users(seed + i, *size)
@@ -93,7 +93,9 @@ def test_other_names_of_items_change_no_value():
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_policy_value_is_the_mean_reward(seed):
-    """Null: the mean over 4,000 lives is the value; one z-test of each seed at 1e-4."""
+    """Null: the mean total reward of 4,000 users is the policy's value. One z-test for each seed,
+    with a false-alarm rate of 1e-4.
+    """
     users = some_users(seed, 3, 4, 2, mean_sessions=5.0)
     rng = np.random.default_rng(seed)
     lists = np.array([rng.permutation(4)[:2] for _ in range(3)])
@@ -104,7 +106,7 @@ def test_policy_value_is_the_mean_reward(seed):
         while not over:
             state = observation["state"]
             observation, reward, over, _, info = env.step(lists[state])
-            if len(earned) < 100:  # a list is worth what follows it at best, too
+            if len(earned) < 100:  # the value of a list includes the best continuation
                 worth = worth_of(users, state, lists[state], users.value)
                 assert info["expected_reward"] == pytest.approx(worth, rel=1e-9)
             total += reward
@@ -116,7 +118,9 @@ def test_policy_value_is_the_mean_reward(seed):
 
 
 def test_tastes_and_moves_of_families():
-    """By the definition, of three states: what a click on each item, and none, makes of a user."""
+    """With three states, attractions and transitions after a click on each item, and after no
+    click, follow the definition.
+    """
     bait, habit, independent = (
         load_instance(f"{name}:n_states=3,seed=1").model("CascadeMDP")
         for name in ("clickbait", "habit", "independent")
@@ -175,8 +179,8 @@ def test_the_best_lists_of_each_session_lose_nothing():
 
 
 def test_actions_after_a_user_has_left():
-    """In the step that brings the next one: bad lists, of some streams or of all, change nothing;
-    those of others count.
+    """In the step that brings the next user, the lists of streams whose users left are ignored,
+    even if they are bad and even on all streams. Bad lists on other streams are errors.
     """
     users, good = some_users(1, 3, 4, 2, mean_sessions=2.0), np.tile([0, 1], (3, 1))
     envs, twins = (ClickVectorEnv(users, 3) for _ in range(2))

@@ -1,5 +1,5 @@
-"""Mixtures of click models: their joint law, optimum, families and refusals; that a session is
-that of the story stands in `test_click_models`.
+"""Tests of mixtures of click models: their joint law, optimum, families and validation errors.
+`test_click_models` compares their sessions with their story.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ KINDS = (
     "kinds", KINDS, ids=lambda kinds: "-".join(kind.__name__ for kind in kinds)
 )
 def test_optimum_is_that_of_enumeration(kinds):
-    """Fifteen mixtures of few distinct values, so that ties, zeros and ones are common."""
+    """Fifteen mixtures with few distinct values, so that ties, zeros and ones are common."""
     rng = np.random.default_rng(len(kinds))
     lists = list(itertools.permutations(range(5), 3))
     for _ in range(15):
@@ -47,7 +47,7 @@ def test_optimum_is_that_of_enumeration(kinds):
             make_model(kind, 5, 3, lambda shape: rng.choice([0, 0.3, 1, *rng.random(4)], shape))
             for kind in kinds
         ]
-        if {*kinds} <= {PositionBasedModel, TrustBiasModel}:  # two tastes of one examination
+        if {*kinds} <= {PositionBasedModel, TrustBiasModel}:  # two tastes with the same examination
             models[1] = models[1].to_dict() | {"examination": models[0].examination.tolist()}
         mixture = MixtureModel(models, rng.dirichlet(np.full(len(kinds), 5.0)))
         for reward, cutoff in itertools.product(mixture.rewards, (2, 3)):
@@ -79,7 +79,9 @@ def test_families(family):
 
 
 def test_agents_that_require_the_examination():
-    """It is that which all kinds share; without one an agent is refused."""
+    """Agents get the examination if all kinds of users share it. Otherwise an agent that requires
+    it raises an error.
+    """
     tastes = gym.make("MixtureRank-v0", instance="two-tastes")
     assert clickgym.run("PBMTS", tastes, 200, seed=0).engine == "compiled"
     with pytest.raises(ValueError, match="examination"):

@@ -1,5 +1,5 @@
-"""Users who change: the piecewise-stationary model, its environments on both engines, and the
-families of instances.
+"""Tests of users who change: the piecewise-stationary model, its environments on both engines, and
+the families of instances.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def test_description():
 
 
 def test_model_of_a_step():
-    """The first step of an epoch is the epoch's own."""
+    """The first step of an epoch belongs to this epoch."""
     at = [CHANGING.at(step) for step in (0, 2, 3, 6, 7, 10**9)]
     assert at == [FIRST, FIRST, SECOND, SECOND, THIRD, THIRD]
 
@@ -82,7 +82,7 @@ def test_models_and_starts_as_arguments():
 
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
 def test_vector_environment_changes_at_the_same_steps(mode):
-    """One clock for all streams, which goes on from one episode of 5 steps to the next."""
+    """All streams share one clock, which continues from one episode of 5 steps to the next."""
     envs = ClickVectorEnv(CHANGING, 3, max_episode_steps=5, autoreset_mode=mode)
     envs.reset(seed=0)
     actions = np.array([[0, 2], [1, 2], [2, 1]])
@@ -128,8 +128,8 @@ def attractions(instance: str | Instance, kind: str = "CM") -> np.ndarray:
     "kind", [model.short for model in MODELS.values() if model.default_instance]
 )
 def test_li2019_switching(kind):
-    """The K best keep their attraction; in every second epoch three others have 0.9, drawn afresh:
-    9 changes in 10⁵ steps.
+    """The K best items keep their attraction. In every second epoch, three other items, drawn anew,
+    have the attraction 0.9. There are 9 changes in 10⁵ steps.
     """
     model = load_instance("li2019-switching").model(f"PiecewiseStationaryModel of {kind}")
     assert list(model.starts) == list(range(0, 100_000, 10_000))

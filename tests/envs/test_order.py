@@ -1,4 +1,6 @@
-"""The order of values that are equal but for their last digits, in the best lists of all users."""
+"""Tests that values which differ only in their last digits are ordered alike in the best lists of
+all users.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +34,11 @@ MODELS = [  # whose best lists follow from a theorem or a search
 ]
 CASES = [(model, reward) for model in MODELS for reward in model.rewards]
 NOISE = 1 + 1e-13 * np.array([0.0, 2.0, 1.0, 3.0, 1.5])
-"""Factors that would reverse an order by the last digits."""
+"""Factors whose rounding would reverse an order in the last digits."""
 
 
 def nudged(model, factors):
-    """The same users, where the attraction of each item is multiplied by a factor."""
+    """Return the same users with each item's attraction multiplied by a factor."""
     if isinstance(model, MixtureModel):
         models = [nudged(part, factors) for part in model.models]
         return MixtureModel(models, model.parameters.weights)
@@ -58,7 +60,9 @@ def test_equal_values_are_in_the_order_of_ids():
 
 @pytest.mark.parametrize("layout", ["C", "F"])
 def test_sums_have_one_order(layout):
-    """From the first to the last, whatever the layout in memory: the same bits everywhere."""
+    """Sums run from the first number to the last, whatever the memory layout, and so give the same
+    bits everywhere.
+    """
     rng = np.random.default_rng(0)
     rows, weights = rng.random((7, 100)), rng.random(100)
     sums = [0.0] * 7

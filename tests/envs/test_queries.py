@@ -1,5 +1,5 @@
-"""Users of many queries: which query an episode plays, its exact regret, what agents are told, and
-the frozen family; and what `EpisodeCounts` shows of an episode.
+"""Tests of users of many queries: which query an episode plays, its exact regret, what agents are
+told, the frozen family, and what `EpisodeCounts` shows of an episode.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ DBN    -1.5581578803    6.0957049633   10.3772438368
 CCM     6.0206248979    0.5369519560    0.2703290239
 TPBM   17.3545221300  -10.0649874629  -12.6555489745
 """
-"""By kind and split a sum over all parameters of all queries, with weights that differ."""
+"""For each kind and split, a weighted sum over all parameters of all queries, with different
+weights.
+"""
 
 
 def users(n_sessions=4):
@@ -48,7 +50,9 @@ def users(n_sessions=4):
 
 @pytest.mark.parametrize("env_id", IDS)
 def test_regret_is_that_of_the_query(env_id):
-    """Also after the order of its items is undone; an episode ends with its last session."""
+    """The regret is that of the query after the random order of its items is undone. An episode
+    ends with its last session.
+    """
     env = gym.make(env_id, **FEW)
     many = env.unwrapped.model
     env.action_space.seed(0)
@@ -135,7 +139,7 @@ def test_users_as_a_file_and_with_other_items(tmp_path):
 
 @pytest.mark.parametrize("env_id", [PBM, *slow("QueriesCCMRank-v0")])
 def test_both_engines_play_the_same(env_id):
-    """In one episode after the other; the query of the second is drawn."""
+    """The engines play two episodes; the query of the second is drawn at random."""
     results = []
     for engine in ("compiled", "python"):
         env = gym.make(env_id, **FEW)
@@ -150,7 +154,7 @@ def test_both_engines_play_the_same(env_id):
 
 
 def counts_of(sessions, n_items, n_positions, n_sessions):
-    """What is observed of the lists and clicks of an episode, by the definition."""
+    """The counts of an episode, computed from its lists and clicks by the definition."""
     shown, clicked = np.zeros((2, n_items, n_positions))
     for ranking, clicks in sessions:
         shown[ranking, range(n_positions)] += 1
@@ -162,7 +166,7 @@ def counts_of(sessions, n_items, n_positions, n_sessions):
 
 @pytest.mark.parametrize("limit", [None, 5])
 def test_counts_of_streams_are_those_of_single_ones(limit):
-    """With the last observations."""
+    """This includes the last observations of episodes."""
     n_streams = 3
     envs = gym.make_vec(
         PBM, n_streams, autoreset_mode="SameStep", max_episode_steps=limit or -1, **FEW

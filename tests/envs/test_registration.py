@@ -1,5 +1,5 @@
-"""Ids follow from click models: the package's own and a user's, with their forms, as Gymnasium's
-registry holds them.
+"""Tests that ids follow from click models, both the package's and a user's, with all their forms,
+as Gymnasium's registry shows.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def test_a_specification_can_be_written_and_read(env_id):
 
 
 def test_registration_by_name(tmp_path, monkeypatch):
-    """The class is imported when the environment is made."""
+    """The class is imported only when the environment is made."""
     (tmp_path / "shymodule.py").write_text(OWN)
     monkeypatch.syspath_prepend(tmp_path)
     clickgym.register_click_model("ShyRank-v0", "shymodule:Shy")

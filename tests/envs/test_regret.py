@@ -1,4 +1,6 @@
-"""What the recorders keep of each session, what they refuse, and what their results are called."""
+"""Tests of the recorders: what they store of each session, what they reject, and the names in their
+results.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ MODEL = PositionBasedModel([0.5, 0.3], [1.0, 0.5])
 
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
 def test_all_sessions_of_streams_are_kept(mode):
-    """More than fit at first, stream by stream; steps that only reset are none."""
+    """There are more sessions than the first arrays hold, and they are stored stream by stream.
+    Steps that only reset a stream do not count as sessions.
+    """
     envs = RecordVectorRegret(ClickVectorEnv(MODEL, 30, max_episode_steps=9, autoreset_mode=mode))
     envs.reset(seed=0)
     envs.action_space.seed(0)
@@ -57,7 +61,9 @@ def test_steps_that_choose_items_are_no_sessions():
 
 
 def test_sessions_that_were_not_recorded_are_counted():
-    """Those before the record, whatever seed follows, and those that another loop played since."""
+    """These are sessions before the recorder was added, even if a seed follows, and later sessions
+    that another loop played.
+    """
     env = gym.make("PBMRank-v0")
     clickgym.run("Random", env, 50, seed=0)
     late = RecordRegret(env)
@@ -82,7 +88,9 @@ def test_sessions_that_were_not_recorded_are_counted():
     ],
 )
 def test_seeds_that_come_again_are_counted(recorded):
-    """Between sessions, as in a loop that seeds every episode: it meets the same users again."""
+    """A seed counts as used again if sessions were played in between, as in a loop that seeds every
+    episode and so meets the same users again.
+    """
     env = recorded()
     env.reset(seed=0)
     for seed in (0, 0, 1, None, 0):
@@ -96,7 +104,7 @@ def test_seeds_that_come_again_are_counted(recorded):
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
 @pytest.mark.parametrize("env_id", ["PBMRank-v0", "CascadeMDPRank-v0"])
 def test_sessions_of_streams_that_were_not_recorded(env_id, mode):
-    """Steps that only reset a stream are none."""
+    """Steps that only reset a stream are not sessions."""
     envs = gym.make_vec(env_id, 4, max_episode_steps=9, autoreset_mode=mode)
     whole = RecordVectorRegret(envs)
     whole.reset(seed=0)
@@ -110,7 +118,9 @@ def test_sessions_of_streams_that_were_not_recorded(env_id, mode):
 
 
 def test_a_loop_in_many_queries_keeps_its_query():
-    """If it played one: then its observations are queries, as in a sweep."""
+    """If a loop played a single query, the result keeps its number, so that queries are the units
+    of observation, as in a sweep.
+    """
     instance = "queries:split=test,n_sessions=20"
     env = RecordRegret(gym.make("QueriesPBMRank-v0", instance=instance))
     env.reset(seed=3)
@@ -123,7 +133,7 @@ def test_a_loop_in_many_queries_keeps_its_query():
 
 
 def test_the_first_sessions_of_a_longer_loop():
-    """They are those of a loop that ended there."""
+    """They equal the sessions of a loop that ended at that point."""
     results = []
     for n in (320, 300):
         env = RecordRegret(gym.make("PBMRank-v0"))
@@ -144,7 +154,7 @@ def test_the_first_sessions_of_a_longer_loop():
 
 
 def loops(make_env, make_envs):
-    """The environments' names of a loop of one session in each."""
+    """Return the environment names in the results of loops of one session."""
     names = []
     for recorder, env, action in (
         (RecordRegret, make_env(), [0, 1]),
@@ -158,7 +168,9 @@ def loops(make_env, make_envs):
 
 
 def test_arguments_and_users_are_part_of_the_name():
-    """As in a sweep; users without a name have a mark, and the same ones the same."""
+    """Names are built as in a sweep. Users without a name get a mark, and equal users get equal
+    marks.
+    """
     arguments = {"reward": "any_click", "attraction": [0.5, 0.25, 0.1], "examination": [1.0, 0.5]}
     (label,) = clickgym.sweep([("PBMRank-v0", arguments)], ["Random"], 5, 1).names("env")
     arguments["attraction"] = np.array(arguments["attraction"])
@@ -187,7 +199,9 @@ def test_arguments_and_users_are_part_of_the_name():
 
 @pytest.mark.parametrize("env_id", ["CascadeMDPRank-v0", "PBMRank-v0"])
 def test_users_who_are_cut_off_earlier_are_another_environment(env_id):
-    """If they may leave; else every session is independent of those before it."""
+    """This holds only if users may leave. Otherwise every session is independent of the sessions
+    before it, so the limit does not matter.
+    """
     given = {"max_episode_steps": 2}
     (label,) = clickgym.sweep([(env_id, given)], ["Random"], 5, 1).names("env")
     env = RecordRegret(TimeLimit(gym.make(env_id), 2))

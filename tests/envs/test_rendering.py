@@ -1,4 +1,4 @@
-"""The page of a session as text and as a picture."""
+"""Tests of a session's page, as text and as a picture."""
 
 from __future__ import annotations
 

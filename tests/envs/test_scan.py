@@ -1,5 +1,5 @@
-"""The best list for users who scan from the top: against all lists, ties and edges included, and
-its speed.
+"""Tests of the best list for users who scan from the top, compared with all lists, including ties
+and edge cases, and of its speed.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ def value(ranking, gain, continuation, terminal):
 
 
 def draw(rng, shape, lowest):
-    """Numbers from ``lowest`` to 1: all different, or few distinct ones with the edges among
-    them.
+    """Draw numbers from ``lowest`` to 1: either all different, or few distinct values including the
+    two ends.
     """
     if rng.random() < 0.5:
         return rng.uniform(lowest, 1, shape)
     return rng.choice([lowest, 0.0, 0.25, 0.5, 1.0], shape)
 
 
-# Negative gains and terminal values too: the users of other models may lose something.
+# Gains and terminal values may be negative, because users of other models may lose something.
 @pytest.mark.parametrize("lowest", [0.0, -1.0])
 def test_no_list_is_better(lowest):
     rng = np.random.default_rng(0)

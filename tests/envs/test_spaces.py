@@ -1,5 +1,5 @@
-"""The action space: what it contains, the law of its samples, its batched form, and the words of
-every refusal.
+"""Tests of the action space: what it contains, the law of its samples, its batched form, and every
+error message.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NO_INTEGERS = {
 @pytest.mark.parametrize("message", BAD_RANKINGS | NO_INTEGERS)
 @pytest.mark.parametrize("convert", [list, np.asarray], ids=["as given", "array"])
 def test_bad_rankings(message, convert):
-    """They are refused with position and reason."""
+    """The error names the position and the reason."""
     action = convert((BAD_RANKINGS | NO_INTEGERS)[message])
     error = ValueError if message in BAD_RANKINGS else TypeError
     with pytest.raises(error, match=re.escape(message)):
@@ -48,7 +48,9 @@ def test_bad_rankings(message, convert):
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=6))
 def test_a_repeated_item_is_shown_once(action):
-    """At its first place; the items that are not listed follow in order at the free places."""
+    """A repeated item is shown at its first position. Items that are not in the list fill the free
+    positions in order.
+    """
     others = iter(sorted(set(range(7)) - set(action)))
     expected = [
         next(others) if item in action[:position] else item for position, item in enumerate(action)
@@ -80,7 +82,7 @@ def test_a_sample_of_many_items_shows_none_twice():
 
 
 def test_spaces_are_equal_by_their_sizes():
-    """Also to the space of Gymnasium that contains the same lists."""
+    """The space also equals Gymnasium's space that contains the same lists."""
     assert RankedList(6, 3, seed=1) == RankedList(6, 3, seed=2) == MultiDiscrete([6, 6, 6])
     sizes = [(6, 3, None), (7, 3, None), (6, 2, None), (6, 3, 2), (6, 3, 3)]
     spaces = [RankedList(L, K, n_lists=n) for L, K, n in sizes]

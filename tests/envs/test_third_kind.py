@@ -1,8 +1,9 @@
-"""A kind of users from outside of the package: users who get bored take part in everything without
-an edit elsewhere.
+"""A kind of users from outside the package: users who get bored work everywhere without any change
+to the package.
 
-They click each item with its attraction times their interest, which the agent observes. A session
-without a click halves the interest, a click restores it; who is bored leaves with probability 1/2.
+The user clicks each item with its attraction times the user's interest, which the agent observes. A
+session without a click halves the interest, and a click restores it. A bored user leaves with
+probability 1/2.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Record(NamedTuple):
 class Interest(NamedTuple):
     optimum: Annotated[Floats, "B"]
     interest: Annotated[Floats, "B 1"]
-    clicks: Annotated[Ints, "B"]  # of the last session
+    clicks: Annotated[Ints, "B"]  # in the last session
 
 
 @kernel
@@ -130,7 +131,7 @@ def update(state, ranking, clicks, interest):
 
 
 class CarefulAgent(CompiledAgent):
-    """Shows bored users the best item: a compiled agent of this observation."""
+    """A compiled agent that reads the interest, and shows bored users the best item."""
 
     observes, state_type, rank_kernel, update_kernel = ("interest",), Careful, rank, update
 
@@ -143,7 +144,7 @@ def users():
 
 
 def test_sessions_by_the_definition():
-    """Interest, regret and clicks; users leave."""
+    """Interest, regret and clicks follow the definition, and users leave."""
     env = ClickEnv(users())
     observation, info = env.reset(seed=0)
     assert observation["interest"] == 1.0
@@ -175,7 +176,9 @@ def test_both_engines():
 
 
 def test_an_id_of_such_users():
-    """It makes single and vector environments, and tells agents what their papers assume known."""
+    """The id makes single and vector environments, and tells agents the knowledge that their papers
+    assume.
+    """
     given = {"attraction": ATTRACTION, "n_positions": 2}
     clickgym.register_click_model("BoredRank-v0", BoredUsers)
     env, envs = gym.make("BoredRank-v0", **given), gym.make_vec("BoredRank-v0", 3, **given)

@@ -1,5 +1,5 @@
-"""The native vector environments: the law of the scalar ones, Gymnasium's conventions, time limits
-and autoreset.
+"""Tests of the native vector environments: the same law as scalar ones, Gymnasium's conventions,
+time limits and autoreset.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def make(env_id, num_envs=B, **options):
 
 
 def structure(value):
-    """Keys, shapes and types, all the way down."""
+    """The keys, shapes and types of a nested observation."""
     if isinstance(value, dict):
         return {key: structure(item) for key, item in value.items()}
     if value.dtype == object:
@@ -137,7 +137,7 @@ FEW = {
     "Memory": "clickbait:mean_sessions=3",
     "Queries": "queries:split=real,n_positions=3,n_sessions=7",
 }
-"""Instances of each kind of environment, where something changes in a few sessions."""
+"""Instances of each kind of environment in which something changes within a few sessions."""
 
 
 @pytest.mark.parametrize(
@@ -151,8 +151,8 @@ FEW = {
     ],
 )
 def test_single_stream_is_the_scalar_environment(env_id, reward, cutoff):
-    """Session by session, also where users or candidates change, where an episode ends, and where
-    a list repeats an item, which stays as the caller gave it.
+    """The two agree session by session, even if users or candidates change, when an episode ends,
+    and if a list repeats an item. The caller's list is not changed.
     """
     kind = ENVIRONMENTS[env_id].kind
     given = {"instance": FEW[kind]} if kind else arguments_of(env_id, L, K)

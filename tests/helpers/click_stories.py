@@ -2,8 +2,8 @@
 samples against a law.
 
 The stories are written from the models' definitions, one flip for each latent event, and share no
-code with the package. That of a click model is in `STORIES`, or the function ``story`` in its own
-test file.
+code with the package. The story of a click model is in `STORIES`, or is the function ``story`` in
+the model's own test file.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ TOLD = tuple(STORIES | dict.fromkeys(CLICK_MODELS.values()))
 
 
 def story_of(model_class):
-    """The story of a click model: of `STORIES`, or the function ``story`` in
+    """Return the story of a click model: from `STORIES`, or the function ``story`` in
     ``tests/envs/test_MODULE.py``, where MODULE is the file of the model.
     """
     if model_class in STORIES:
@@ -169,8 +169,8 @@ def make_model(model_class, n_items, n_positions, probabilities):
 
 
 def arguments_of(env_id, n_items, n_positions):
-    """Random parameters of a registered environment as keyword arguments; users who may change
-    have a single epoch.
+    """Random parameters of a registered environment as keyword arguments. Users who may change get
+    a single epoch.
     """
     environment, rng = ENVIRONMENTS[env_id], np.random.default_rng(0)
     description = make_model(
@@ -218,7 +218,7 @@ def exact_law(model, ranking):
 
 
 def marginal(law, of):
-    """The law of ``of(clicks, examined, satisfied)``."""
+    """The law of ``of(clicks, examined, satisfied)``, a function of the session."""
     result = defaultdict(float)
     for outcome, probability in law.items():
         result[of(*outcome)] += probability
@@ -226,7 +226,7 @@ def marginal(law, of):
 
 
 def realised_reward(reward, cutoff, clicks, satisfied):
-    """What a session pays, by the definition of the reward kind."""
+    """The reward of a session, by the definition of the reward kind."""
     return {
         "clicks": sum(clicks[:cutoff]),
         "any_click": int(any(clicks[:cutoff])),
@@ -235,8 +235,8 @@ def realised_reward(reward, cutoff, clicks, satisfied):
 
 
 def assert_uniform(samples, support):
-    """That ``samples`` are independent uniform draws from a support; a false alarm in one of 10⁵
-    cases.
+    """Check that ``samples`` are independent uniform draws from a support, with a false-alarm rate
+    of 10⁻⁵.
     """
     law = dict.fromkeys(support)
     law = dict.fromkeys(law, 1 / len(law))

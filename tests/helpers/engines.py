@@ -1,4 +1,4 @@
-"""Runs whose every session is seen, in both engines, and the comparison of the two."""
+"""Runs that record every session in both engines, and the comparison of the two engines."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ LOOP = importlib.import_module("clickgym.runner.play.compiled_loop")
 
 @contextmanager
 def chunks_of(sessions: int) -> Iterator[None]:
-    """The compiled loop begins with a chunk of so many sessions; the next ones become as small as
-    they can, in the end single sessions.
+    """Let the compiled loop begin with a chunk of the given number of sessions; the next chunks
+    become as small as possible, down to single sessions.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LOOP, "FIRST_CHUNK", sessions)
@@ -42,7 +42,7 @@ def run_reporting(
     checkpoints: Any = None,
     engine: Any = "auto",
 ) -> clickgym.Result:
-    """Run an agent, and report after each chunk how many sessions it had."""
+    """Run an agent, and report the number of sessions after each chunk."""
     played_by = engine_of(agent, env, engine)
     steps = checkpoint_steps(horizon, checkpoints)
     return play_run(agent, env, played_by, steps, Metrics(), seed, on_chunk)
@@ -51,7 +51,7 @@ def run_reporting(
 def run_compiled(
     agent: CompiledAgent, env: gym.Env, horizon: int, seed: int | None
 ) -> tuple[clickgym.Result, list, list]:
-    """A compiled run with its lists and clicks, caught after every session."""
+    """A compiled run whose lists and clicks are recorded after every session."""
     lists, clicks = [], []
 
     def record(sessions: int) -> None:
@@ -86,7 +86,7 @@ class InPython(Agent):
 
 
 class Recorder(gym.Wrapper):
-    """Remembers the lists and the clicks of every step."""
+    """A wrapper that records the lists and the clicks of every step."""
 
     def __init__(self, env: gym.Env) -> None:
         super().__init__(env)
@@ -102,7 +102,7 @@ class Recorder(gym.Wrapper):
 
 
 def state_of(agent: CompiledAgent, env: gym.Env) -> list[object]:
-    """All that determines what an agent and an environment do next, comparable with ==."""
+    """Everything that determines what an agent and an environment do next, comparable with ==."""
     inner: Any = env.unwrapped
     generators = agent.rng.bit_generator.state, inner.np_random.bit_generator.state
     shown = agent.ranking.tolist(), inner.last_session()[0].tolist(), inner.steps
@@ -116,9 +116,10 @@ def assert_engines_agree(
     horizon: int = 400,
     stepping: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> None:
-    """The engines give the same lists and numbers at every step, and end in the same state.
+    """Check that the engines give the same lists and numbers at every step, and end in the same
+    state.
 
-    `stepping` is the context of the Python loop: `uncompiled` saves the compilation of its step.
+    `stepping` is the context manager of the Python loop: `uncompiled` avoids compiling its step.
     """
     agents, envs = (make_agent(), make_agent()), (make_env(), Recorder(make_env()))
     compiled, lists, clicks = run_compiled(agents[0], envs[0], horizon, 7)

@@ -1,10 +1,9 @@
-"""The pairs of an agent and a click model that are compiled, which is most of the time of the
-tests.
+"""The pairs of an agent and a click model that tests compile, which takes most of the tests' time.
 
-Each agent is compiled in one model (CMLinUCB and DCMLinUCB in slow tests), each model with one
-agent at least, and tests that need some pair share the kernels. `make test-slow` compiles each
-agent without features in a second model. `test_digits` plays these and many other pairs with
-kernels that run as Python.
+Each agent is compiled in one model (CMLinUCB and DCMLinUCB in slow tests), and each model with at
+least one agent. Tests that need any pair share these kernels. `make test-slow` compiles each agent
+without features in a second model. `test_digits` runs these and many other pairs with kernels that
+run as Python.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ REGISTERED = {env_id: ENVIRONMENTS[env_id] for env_id in default_ids()}
 
 
 def model_of(env_id: str) -> str:
-    """``"PBM"`` of ``"NonStationaryPBMRank-v0"``."""
+    """Return the model in an id: ``"PBM"`` for ``"NonStationaryPBMRank-v0"``."""
     return REGISTERED[env_id].click_model.name()
 
 
@@ -36,17 +35,17 @@ HOMES = {
     name: re.sub(r"^any\b", "PBM", AGENTS[name].click_models).partition(",")[0]
     for name in CONTEXTUAL_AGENTS
 }
-"""The models that contextual agents are for."""
+"""The models that contextual agents are made for."""
 PAIRS = {(name, "PBM") for name in CLICK_AGENTS} | {("Random", kind) for kind in MODELS}
 PAIRS |= {*HOMES.items()}
-"""Agent and model: agents without features in the PBM, Random in every model."""
+"""Pairs of an agent and a model: agents without features in the PBM, and Random in every model."""
 FURTHER = {*zip(CLICK_AGENTS, cycle(kind for kind in MODELS if kind != "PBM"), strict=False)}
-"""Each agent without features in a second model; the agents take the models in turns."""
+"""Each agent without features in a second model; the agents take turns through the models."""
 
 
 def by_pair(names: Iterable[str], kinds: Iterable[str] = tuple(MODELS)) -> Any:
-    """Parameters ``name`` and ``kind`` of a test: the pairs of these agents and models that are in
-    `PAIRS`, and as slow ones those in `FURTHER`.
+    """Parametrise a test by ``name`` and ``kind``: the pairs of these agents and models in `PAIRS`,
+    and, as slow tests, those in `FURTHER`.
     """
     pairs = [pair for pair in product(names, kinds) if pair in PAIRS | FURTHER]
     marked = [pair if pair in PAIRS else slow(pair)[0] for pair in pairs]
@@ -54,9 +53,10 @@ def by_pair(names: Iterable[str], kinds: Iterable[str] = tuple(MODELS)) -> Any:
 
 
 def by_id(names: Iterable[str], ids: Iterable[str], most: int = 9) -> Any:
-    """Parameters ``name`` and ``env_id`` of a test; the agents meet the forms of a model in turns,
-    a form so many agents at most, and at least one: Random, if it is among them and no other. Is
-    it not among them, the first of them meets the form in a slow test.
+    """Parametrise a test by ``name`` and ``env_id``. The agents take turns through the forms of a
+    model. Each form gets at most ``most`` agents and at least one: Random, if it is among the
+    agents, and then no other. If Random is not among them, the first agent meets the form in a slow
+    test.
 
     Ids that need an instance or parameters are left out.
     """

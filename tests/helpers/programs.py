@@ -1,4 +1,4 @@
-"""Programs in processes of their own."""
+"""Programs that run in their own processes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def output(*command: Any, cwd: Any = None) -> str:
-    """What a command prints, which must end well."""
+    """Return what a command prints, and check that it succeeds."""
     done = subprocess.run(
         [*map(str, command)], cwd=cwd, capture_output=True, text=True, timeout=900, check=False
     )

@@ -1,8 +1,9 @@
-"""The estimators once more, by brute force: every sequence of a user's coins is enumerated.
+"""The estimators again, by brute force: every sequence of a user's coin flips is enumerated.
 
-A *story* tells a session as flips of named coins, ``("α", k)`` for the attraction of the item at
-position k and so on; expectation maximisation counts, over all sequences that end in the clicks,
-how often each coin was flipped and came up true. Nothing is shared with the package.
+A *story* tells a session as flips of named coins, such as ``("α", k)`` for the attraction of the
+item at position k. Expectation maximisation counts, over all sequences that end in the observed
+clicks, how often each coin was flipped and how often it came up true. This module shares no code
+with the package.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def _user_browsing(flip: Flip, K: int) -> list[int]:
 def _dependent_click(flip: Flip, K: int) -> list[int]:
     clicks, looking = [0] * K, True
     for k in range(K):
-        attracts = flip(("α", k))  # also where nobody looks
+        attracts = flip(("α", k))  # even at positions that nobody looks at
         if looking and attracts:
             clicks[k] = 1
             looking = not flip(("v", k))
@@ -78,8 +79,8 @@ STORIES = {
     "DBN": _dynamic_bayesian,
     "CCM": _click_chain,
 }
-"""Of the models that EM estimates, or that hide no coin. The others follow from those: a CM is a
-DCM whose users leave.
+"""Stories of the models that EM estimates, or that hide no coin. The other models follow from
+these: a CM is a DCM whose users leave.
 """
 
 LAW_OF = {"CM": "DCM"}
@@ -87,7 +88,7 @@ LAW_OF = {"CM": "DCM"}
 
 @cache
 def _sequences(name: str, K: int) -> dict[tuple[int, ...], list[Flips]]:
-    """For each click vector the sequences of flips that end in it."""
+    """Return, for each click vector, the sequences of flips that end in it."""
     found: dict[tuple[int, ...], list[Flips]] = defaultdict(list)
     scripts: list[list[bool]] = [[]]
     while scripts:
@@ -112,8 +113,8 @@ class BruteForce:
     flipped.
 
     Args:
-        name: of the model.
-        iterations: its steps, from 0.5 everywhere.
+        name: the name of the model.
+        iterations: the number of EM steps, starting from 0.5 everywhere.
     """
 
     def __init__(self, name: str, iterations: int = 1) -> None:
@@ -122,7 +123,7 @@ class BruteForce:
         self.coins: dict[Coin, float] = {}
 
     def _coin(self, coin: Coin, query: str, items: Sequence[str]) -> Coin:
-        """A story's coin as that of a query and item, or of a position."""
+        """Return a story's coin as the coin of a query and item, or of a position."""
         if coin[0] in ("α", "s"):
             return (coin[0], query, items[coin[1]])
         return coin
@@ -158,7 +159,7 @@ class BruteForce:
         self.coins = {coin: (1 + successes[coin]) / (2 + trials[coin]) for coin in trials}
 
     def _count(self) -> None:
-        """The cascade model in closed form: what stands down to the first click was examined."""
+        """The cascade model in closed form: items down to the first click were examined."""
         successes: dict[Coin, float] = defaultdict(float)
         trials: dict[Coin, float] = defaultdict(float)
         for query, items, clicks in self.sessions:
@@ -202,7 +203,9 @@ class BruteForce:
 
 
 def _told(log: ClickLog) -> list[tuple[str, tuple[str, ...], tuple[int, ...]]]:
-    """Query, items and clicks of each session, by their labels, down to the end of its list."""
+    """Return the query, items and clicks of each session, by their labels, down to the end of its
+    list.
+    """
     told = []
     for session, n in enumerate(log.lengths.tolist()):
         items = tuple(log.item_labels[item] for item in log.items[session, :n])
@@ -216,8 +219,9 @@ def _told(log: ClickLog) -> list[tuple[str, tuple[str, ...], tuple[int, ...]]]:
 
 
 def reached(on: float, again: float, attraction: Sequence[float]) -> tuple[float, list[float]]:
-    """The probability of no click on some items, and the probability that each was examined then:
-    a user goes on to the first of them with probability ``on``, and from a skip with ``again``.
+    """Return the probability of no click on some items, and the probability that each item was
+    examined in this case. A user goes on to the first item with probability ``on``, and from a
+    skipped item to the next with probability ``again``.
     """
     ends, here = [1 - on], on
     for i, α in enumerate(attraction):
@@ -228,23 +232,24 @@ def reached(on: float, again: float, attraction: Sequence[float]) -> tuple[float
 
 
 def last_click(clicks: Sequence[int]) -> int:
-    """The position of the last click, -1 without one."""
+    """Return the position of the last click, or -1 without a click."""
     return max((k for k, click in enumerate(clicks) if click), default=-1)
 
 
 def without(mean: float, successes: float, failures: float, least: float) -> float:
-    """A mean without some of its failures, of which the prior has ``least``."""
+    """Return a mean after some of its failures are removed; the prior keeps at least ``least``."""
     return successes / (successes + max(successes * (1 - mean) / mean - failures, least))
 
 
 class LeaveOut:
-    """A step of EM without a given prior, from the estimates of the package: what lies below the
-    last click of a session is judged by what the other sessions say of these items.
+    """A step of EM without a given prior, starting from the package's estimates. Items below the
+    last click of a session are judged by what the other sessions say about them.
 
     Attributes:
-        α: the attraction of each pair that follows.
-        shared: the other parameters by the attributes of the estimator; the termination of a DCM
-            without the last position, and satisfaction without that of a pair never shown.
+        α: the resulting attraction of each pair.
+        shared: the other resulting parameters, by the attributes of the estimator. The last
+            position is left out of a DCM's termination, and pairs that were never shown are left
+            out of satisfaction.
     """
 
     def __init__(self, name: str, fitted: Any, log: ClickLog) -> None:
@@ -270,7 +275,7 @@ class LeaveOut:
         return k if self.name == "DCM" else pair
 
     def _others(self, on: float, again: float, pairs: Sequence[Any], sure: Any) -> list[float]:
-        """The attraction of pairs below the last click, as the other sessions say."""
+        """Return the attraction of pairs below the last click, according to the other sessions."""
         _, seen = reached(on, again, [self.before[x] for x in pairs])
         a, b = self.prior
         return [

@@ -1,5 +1,5 @@
-"""The registered ids and the published agents by kind, and a context after which what is registered
-within is gone.
+"""The registered ids and the published agents by kind, and a context manager that undoes
+registrations.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from clickgym.runner import METRICS
 
 
 def default_ids(*kinds: str) -> list[str]:
-    """The ids of some kinds that need no argument; of a click model's users if no kind is named."""
+    """Return the ids of some kinds that need no argument; by default, those of click models."""
     kinds = kinds or ("", "NonStationary", "Contextual")
     return [
         name for name, env in ENVIRONMENTS.items() if env.kind in kinds and env.default_instance
@@ -28,7 +28,7 @@ SAME_ITEMS = default_ids("", "NonStationary")
 
 
 def agents_that_observe(*keys: str) -> dict[str, type[CompiledAgent]]:
-    """The compiled agents that read these keys of an observation beside the clicks."""
+    """Return the compiled agents that read these keys of an observation besides the clicks."""
     return {
         name: agent
         for name, agent in AGENTS.items()
@@ -47,7 +47,7 @@ LEARNERS = {name: agent for name, agent in AGENTS.items() if issubclass(agent, L
 
 @contextmanager
 def restored() -> Iterator[None]:
-    """Environments, click models, names of users and metrics are afterwards what they were."""
+    """Restore the environments, click models, names of users and metrics afterwards."""
     tables: tuple[dict[str, Any], ...] = (
         *(gymnasium.registry, ENVIRONMENTS, CLICK_MODELS, UserModel.classes),
         METRICS,

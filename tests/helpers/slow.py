@@ -1,4 +1,4 @@
-"""Parameters of a test that `make test-slow` tries, beside those that stand for them in `make
+"""Test parameters that run in `make test-slow`, in addition to those that represent them in `make
 test`.
 """
 
@@ -10,7 +10,9 @@ import pytest
 
 
 def slow(*values: Any) -> list[Any]:
-    """Each as a slow set of parameters; a tuple is one of several."""
+    """Return each argument as a slow set of parameters; a tuple is one set of several
+    parameters.
+    """
     return [
         pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=pytest.mark.slow)
         for value in values

@@ -1,13 +1,11 @@
-"""Files of logs and of judged queries."""
+"""Fixtures for files of logs and of judged queries."""
 
 import pytest
 
 
 @pytest.fixture
 def log_file(tmp_path):
-    """Writes a file in the test's folder, of which the name and the content are given; returns its
-    path.
-    """
+    """Write a file with the given name and content in the test's folder, and return its path."""
 
     def write(name, content):
         path = tmp_path / name

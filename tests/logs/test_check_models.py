@@ -1,4 +1,4 @@
-"""Can a log be simulated? Lists are left out, and their clicks predicted."""
+"""Tests of whether a log can be simulated: lists are left out, and their clicks are predicted."""
 
 import re
 from dataclasses import replace
@@ -13,8 +13,8 @@ LISTS = np.array([[0, 1, 2], [1, 0, 2], [2, 1, 0], [0, 2, 1]])
 
 
 def log_of(rates, n=500, n_queries=8, seed=0):
-    """Four lists of three items for each query; ``rates(attraction, list)`` are the click rates by
-    position.
+    """Return a log with four lists of three items for each query. ``rates(attraction, list)`` gives
+    the click rates by position.
     """
     rng = np.random.default_rng(seed)
     items, clicks = [], []
@@ -36,7 +36,7 @@ def of_the_pbm(rng, attraction, ranking):
 
 
 def of_nobody(rng, attraction, ranking):
-    """Each list has click rates of its own."""
+    """Click rates that no model explains, because each list has its own."""
     return rng.uniform(0.1, 0.6, 3)
 
 
@@ -67,7 +67,7 @@ def test_positions_below_the_end_of_a_list_do_not_count():
 
 
 def test_the_share_by_hand():
-    """Two lists, each predicted from the other, and the noise of both taken off."""
+    """Two lists are each predicted from the other, and the noise of both lists is subtracted."""
     clicks = np.repeat(
         [[1, 1], [1, 0], [0, 1], [0, 0], [1, 1], [1, 0], [0, 1], [0, 0]],
         [20, 60, 30, 90, 10, 50, 40, 100],
@@ -97,8 +97,9 @@ def test_items_that_no_other_list_of_their_query_shows_do_not_count():
 
 
 def test_the_interval_is_that_of_queries_drawn_again():
-    """Of ten queries, two have a list that no cascade predicts. Ten drawn ones have five or more of
-    these with probability 0.033: the 2.5th percentile is where they have five.
+    """Two of ten queries have a list that no cascade predicts. Among ten queries drawn with
+    replacement, five or more are of this kind with probability 0.033, so at the 2.5th percentile
+    there are five.
     """
     n, items, clicks = 2500, [], []
     for query in range(10):
@@ -117,7 +118,9 @@ def test_the_interval_is_that_of_queries_drawn_again():
 
 
 def test_two_lists_a_query_tell_attraction_from_examination():
-    """While one query leaves out a list, the others show their items at several positions."""
+    """If a query leaves out a list, the other queries still show their items at several
+    positions.
+    """
     log = log_of(of_the_pbm, n_queries=20)
     is_kept = np.isin(np.arange(len(log)) // 500 % len(LISTS), [0, 2])
     table = check_models(log[is_kept], ["PBM"]).table
@@ -129,12 +132,16 @@ def test_two_lists_a_query_tell_attraction_from_examination():
     [(of_nobody, 8, "cannot"), (of_positions, 8, "unknown"), (of_the_pbm, 4, "unknown")],
 )
 def test_what_is_not_said(rates, n_queries, verdict):
-    """Clicks that depend on the whole list, on the position alone, and of few queries."""
+    """The cases are: clicks that depend on the whole list, clicks that depend only on the position,
+    and clicks of few queries.
+    """
     assert check_models(log_of(rates, n_queries=n_queries), ["PBM", "UBM"]).verdict == verdict
 
 
 def test_the_most_frequent_lists_are_left_out():
-    """Five of a query at most, each shown in 100 sessions or more: not the twelve shown rarely."""
+    """At most five lists of a query are left out, each shown in at least 100 sessions, so the
+    twelve rarely shown lists are not.
+    """
     orders = np.array(list(permutations(range(4), 3)))[:18]
     counts = np.array([99] * 12 + [100, 110, 120, 130, 140, 150])
     items = np.repeat(orders, counts, axis=0)

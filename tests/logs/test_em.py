@@ -1,4 +1,6 @@
-"""Estimates against brute force, and EM's shorter way to convergence."""
+"""Tests of estimates against brute force, and of the extrapolation that makes EM converge
+faster.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ from tests.logs.test_offline import (
 @pytest.mark.parametrize("make_log", [small_log, unequal_log])
 @pytest.mark.parametrize("name", ALL)
 def test_estimates_are_those_of_brute_force(name, make_log):
-    """Three steps, with every sequence of a user's coins enumerated; the cascade model has none."""
+    """Compares three steps with brute force, which enumerates every sequence of a user's coin
+    flips. The cascade model needs no steps.
+    """
     log = make_log(2, 80)
     fitted = ALL[name]().fit(log) if name == "CM" else ALL[name](3).fit(log)
     reference = BruteForce(name, 3).fit(log)
@@ -49,7 +53,9 @@ def test_estimates_are_those_of_brute_force(name, make_log):
 @pytest.mark.parametrize(("seed", "prior"), [(0, UNIFORM), (1, UNIFORM), (2, (2.0, 6.0))])
 @pytest.mark.parametrize("name", EM)
 def test_extrapolation_against_plain_em(name, seed, prior):
-    """It ends no lower than plain EM, after fewer steps than plain EM needs to come near."""
+    """Extrapolation ends at a likelihood no lower than plain EM, after fewer steps than plain EM
+    needs to come close.
+    """
     log, kind = small_log(seed, 200), type(ALL[name]())
     fitted = kind(10_000, 1e-12, prior).fit(log)
     plain = kind(fitted.n_iter_, None, prior).fit(log)
@@ -64,7 +70,9 @@ def test_extrapolation_against_plain_em(name, seed, prior):
 
 
 def rare_log(users, n_sessions, seed, order):
-    """200 queries of 8 items each; at random, or attractive items mostly above."""
+    """A log of 200 queries with 8 items each, in random order or with attractive items mostly at
+    the top.
+    """
     rng = np.random.default_rng(seed)
     lists, clicks = [], []
     for _ in range(200):
@@ -81,7 +89,9 @@ def rare_log(users, n_sessions, seed, order):
 
 
 def shared_parameter(name, estimator):
-    """The mean examination before a click relative to position 1, or the mean termination."""
+    """Return the mean examination before a click relative to position 1, or the mean
+    termination.
+    """
     if name == "DCM":
         return estimator.termination_[:3].mean()
     before_click = estimator.examination_.reshape(4, -1)[:, 0]
@@ -93,7 +103,9 @@ def shared_parameter(name, estimator):
     [("PBM", 1.0, 5 / 9, 0.51), ("UBM", 1.0, 5 / 9, 0.51), ("DCM", 0.0, 0.3, 0.36)],
 )
 def test_rare_pairs_do_not_bias_what_all_share(name, order, truth, published):
-    """Ten sessions a query; the standard error of the means over six logs is 0.009 at most."""
+    """Each query has ten sessions. The standard error of the means over six logs is at most
+    0.009.
+    """
     kind = type(ALL[name]())
     logs = [rare_log(TRUTH[name], 10, seed, order) for seed in range(6)]
     fitted, uniform = (
@@ -106,8 +118,8 @@ def test_rare_pairs_do_not_bias_what_all_share(name, order, truth, published):
 
 @pytest.mark.parametrize("name", ["DCM", "DBN", "CCM"])
 def test_sessions_are_explained_by_what_others_say(name):
-    """Without a given prior, a further step in plain Python changes nothing; but fitted priors
-    follow in steps of 1 %. As long as they do, EM goes on.
+    """At convergence without a given prior, another step in plain Python changes nothing. Fitted
+    priors move in steps of at least 1 %, and EM continues as long as they move.
     """
     kind, log = type(ALL[name]()), cut_short(simulated(TRUTH[name], 60, 0), 0)
     for one in (log, small_log(1)):
@@ -121,8 +133,8 @@ def test_sessions_are_explained_by_what_others_say(name):
 
 
 def test_fitted_prior_is_the_most_likely():
-    """By a grid, with the law of mean and spread, on which few counts depend; and of no counts,
-    Beta(1, 1).
+    """The fitted prior is compared with its neighbours on a grid, including the weak prior on mean
+    and spread, which matters only with few counts. Without counts the result is Beta(1, 1).
     """
     rng = np.random.default_rng(0)
     for n in (5, 2000):
@@ -141,7 +153,7 @@ def test_fitted_prior_is_the_most_likely():
 
 
 def test_examinations_are_compared_within_pairs():
-    """The equations that the estimate solves, without the passes of the package."""
+    """The estimate solves these equations, which are computed here without the package's code."""
     log = small_log(6, 40)
     fitted = PBMEstimator(tol=1e-12).fit(log)
     γ, pairs = fitted.examination_, log.queries[:, None] * 5 + log.items
@@ -153,7 +165,7 @@ def test_examinations_are_compared_within_pairs():
 
 
 def test_the_prior_of_the_cascade_model_is_fitted_to_its_counts():
-    """Of pairs down to the first click."""
+    """The counts are those of pairs down to the first click."""
     log = small_log(0, 80)
     fitted = CMEstimator().fit(log)
     examined = np.cumsum(log.clicks, axis=1) - log.clicks == 0
@@ -165,7 +177,7 @@ def test_the_prior_of_the_cascade_model_is_fitted_to_its_counts():
 
 
 def test_an_examination_that_nothing_was_seen_of_is_one_half():
-    """Here of position 2 after a click at position 1, which nobody clicked."""
+    """Here it is the examination of position 2 after a click at position 1, which never occurs."""
     log = small_log(0, 80)
     log = ClickLog(log.items, log.clicks * [0, 1, 1], log.queries, tuple("abcde"), ("p", "q"))
     assert UBMEstimator().fit(log).examination_[1, 1] == 0.5

@@ -1,4 +1,6 @@
-"""The page on a first click log: its programs and commands run, and print what it shows."""
+"""Tests of the page on a first click log: its programs and commands run, and print what the page
+shows.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +20,12 @@ STEPS = [
     if kind == "python" or text.startswith("clickgym")
 ]
 TIME = r"\d+ ns$"
-"""It differs from machine to machine."""
+"""Times, which differ from machine to machine."""
 
 
 def take_steps(folder, program, printed, monkeypatch, changed):
-    """Yield what each step of the page prints, and what the page shows; `changed` has the texts
-    that are replaced first.
+    """Yield what each step of the page prints, and what the page shows. `changed` contains texts to
+    replace before the step runs.
     """
     monkeypatch.chdir(folder)
     for kind, text, shown in STEPS:
@@ -53,7 +55,7 @@ def test_steps_run_with_fewer_sessions(tmp_path, program, printed, monkeypatch):
 
 @pytest.mark.slow
 def test_what_the_page_shows(tmp_path, program, printed, monkeypatch):
-    """What each step prints, and the head of the log."""
+    """Compares the output of each step, and the first lines of the log."""
     for found, shown in take_steps(tmp_path, program, printed, monkeypatch, {}):
         words = " ".join(found.split())
         for line in squeezed(re.sub(TIME, "", shown, flags=re.MULTILINE)):

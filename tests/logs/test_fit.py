@@ -1,4 +1,4 @@
-"""``clickgym fit``: from a log to an instance file, in one command."""
+"""Tests of ``clickgym fit``, which turns a log into an instance file in one command."""
 
 import re
 import shlex
@@ -23,8 +23,8 @@ ATTRACTION, EXAMINATION = [0.7, 0.5, 0.4, 0.3, 0.2, 0.1], [0.9, 0.7, 0.5, 0.3]
 
 @pytest.fixture(scope="module")
 def log_file(tmp_path_factory):
-    """Two queries, one of them with twice the sessions, simulated from the same position-based
-    model.
+    """A log of two queries, simulated from the same position-based model; one query has twice the
+    sessions of the other.
     """
     path = tmp_path_factory.mktemp("log") / "log.csv"
     rng = np.random.default_rng(1)
@@ -69,7 +69,9 @@ def test_the_share_of_sessions_with_a_click_is_said(tmp_path, capsys):
 
 @pytest.mark.parametrize(("n_items", "kept"), [(None, "abcd"), (3, "abc"), (5, "abcde")])
 def test_items_in_one_of_a_hundred_sessions_are_kept(n_items, kept):
-    """The clicks on the others stay their own: the estimates are the same."""
+    """Leaving out rare items does not change the estimates for the items that are kept, because
+    clicks on rare items still count as their own.
+    """
     rng = np.random.default_rng(0)
     lists = rng.permuted(np.tile([0, 1, 2], (4000, 1)), axis=1)
     lists[:400:10, 2], lists[400:800:11, 0] = 3, 4  # in 1 % of the sessions, and in fewer
@@ -84,14 +86,18 @@ def test_items_in_one_of_a_hundred_sessions_are_kept(n_items, kept):
 
 
 def test_the_sessions_of_a_query_decide_what_it_shows_often():
-    """One in ten of its own, which is one in two hundred of all."""
+    """One item occurs in a tenth of the sessions of its own query, but in only one of two hundred
+    of all sessions.
+    """
     items = [[0, 1]] * 1000 + [[2, 3]] * 45 + [[2, 4]] * 5
     log = ClickLog(items, np.zeros((1050, 2)), [0] * 1000 + [1] * 50, tuple("abcde"), ("p", "q"))
     assert fit_models(log, ["CM"], ["q"], test_share=0).instances["q"].labels == ("c", "d", "e")
 
 
 def test_production_list_is_the_most_frequent_one():
-    """Not the first or the rarest; what it lacks follows, most displayed first. It may be short."""
+    """The production list is neither the first nor the rarest list. Items that are missing in it
+    follow, the most often displayed first, because a list may be short.
+    """
     items = [[3, 0, 1]] + [[2, 1, -1]] * 3 + [[0, 4, 2]] * 2
     log = ClickLog(items, np.zeros((6, 3)), [0] * 6, tuple("abcde"), ("q",))
     instance = fit_models(log, ["CM"], n_items=5, test_share=0).instances["q"]
@@ -142,7 +148,9 @@ def test_python_fits_as_the_command_does(log_file, tmp_path, printed):
 
 @pytest.mark.usefixtures("undrawn")
 def test_the_command_counts_no_more_positions_than_can_be_searched(tmp_path, printed, monkeypatch):
-    """With the largest query: of 6 items, 30 lists of two; the other has 24 lists of four."""
+    """The largest query decides: with 6 items it has 30 lists of two. The other query has 24 lists
+    of four.
+    """
     for module in ("envs.click_model", "logs.commands.fit"):
         monkeypatch.setattr(f"clickgym.{module}.MAX_SEARCH", 100)
     rng = np.random.default_rng(0)
@@ -166,7 +174,7 @@ SWAPS = [[0, 1, 2, 3], [1, 0, 2, 3], [0, 2, 1, 3], [0, 1, 3, 2], [0, 1, 2, 4]]
 
 
 def shown(lists, n=2000, seed=0):
-    """A log of lists that are shown in turn."""
+    """Return a log in which the given lists are shown in turn."""
     rng, items = np.random.default_rng(seed), np.resize(lists, (n, 4))
     clicks = rng.random(items.shape) < np.array(ATTRACTION)[items] * EXAMINATION
     return ClickLog(items, clicks, np.zeros(n), tuple("abcdef"), ("q",))
@@ -192,15 +200,18 @@ def test_thirty_clicks_at_each_position_compare_them(n, groups):
 
 
 def test_clicks_of_one_query_compare_no_positions_of_another():
-    """One shows the same list and is clicked, the other exchanges the items and never is."""
+    """One query always shows the same list and gets clicks. The other exchanges the items and gets
+    none.
+    """
     clicks = [[1, 1], [0, 0], [0, 0]] * 100
     log = ClickLog([[0, 1], [0, 1], [1, 0]] * 100, clicks, [0, 1, 1] * 100, ("a", "b"), ("p", "q"))
     assert positions_apart(log) == [[1], [2]]
 
 
 def test_cautions_about_a_log(tmp_path, printed):
-    """An agent that has found its list shows a random one in three of a hundred sessions, which
-    tells positions apart, or in none. Or the sessions without a click are missing.
+    """The first log comes from an agent that has found its list and shows a random list in 3 % of
+    the sessions, which is enough. In the second log, only neighbouring positions exchange items. The
+    third log lacks the sessions without a click.
     """
     rng = np.random.default_rng(0)
     lists = rng.permuted(np.tile(np.arange(6), (20_000, 1)), axis=1)[:, :4]

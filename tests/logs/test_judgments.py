@@ -1,4 +1,6 @@
-"""Judged queries: the reader, instances, nDCG with candidates, held-out ranking, the command."""
+"""Tests of judged queries: the reader, instances, nDCG with candidates, held-out ranking, and the
+command.
+"""
 
 import gzip
 
@@ -44,7 +46,7 @@ def test_a_file_by_hand(log_file):
 
 
 def test_missing_values_of_istella(log_file):
-    """The largest double is a missing value, and counts as an absent feature."""
+    """The largest double represents a missing value, and counts as an absent feature."""
     text = TEXT.replace("2:1e1", "1:1.79769313486231570e+308 2:1e1").replace("1:4", "1:-1.797e308")
     read = read_judgments(log_file("a.txt", text))
     wanted = np.array(FEATURES)
@@ -83,7 +85,9 @@ def test_bad_lines_are_named(line, named, log_file):
 
 
 def test_a_file_that_is_read_in_blocks(log_file):
-    """Lines are counted on, and features that only a later document has are absent before."""
+    """Line numbers continue across blocks, and a feature that first occurs in a later document
+    counts as absent before.
+    """
     first, rest = TEXT.split("\n\n")
     text = f"{first}\n# {'x' * 2**22}\n{rest}"
     np.testing.assert_array_equal(read_judgments(log_file("a.txt", text)).features, FEATURES)
@@ -111,7 +115,9 @@ def test_bad_files_are_named(log_file, tmp_path):
 
 
 def test_rows_of_a_judged_instance():
-    """A query of n documents has L - n blank rows, and clicks follow the table of the users."""
+    """A query of n documents gets L - n blank rows, and clicks follow the table of the users'
+    probabilities.
+    """
     judgments = judged()
     instance = judged_instance(judgments, "informational", n_items=5, n_positions=3)
     model = instance.model("ContextualModel of DBN")
@@ -165,7 +171,9 @@ def test_held_out_ndcg_by_hand():
 
 
 def test_test_queries_are_in_no_session(tmp_path):
-    """Users, candidates and digits are those without them; a file keeps them."""
+    """Held-out test queries change neither users, candidates nor digits, and an instance file
+    stores them.
+    """
     (env, test), plain = with_test(tmp_path), judged_instance(judged(), n_items=5, n_positions=3)
     source = judged_instance(judged(), test=test, n_items=5, n_positions=3)
     envs = [gym.make("ContextualDBNRank-v0", instance=instance) for instance in (plain, source)]

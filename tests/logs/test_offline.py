@@ -1,4 +1,4 @@
-"""Click logs: the laws and estimates of each click model."""
+"""Tests of click logs: the laws and estimates of each click model."""
 
 import itertools
 import json
@@ -33,7 +33,7 @@ UNIFORM = (1, 1)
 
 
 def published(kind):
-    """EM as published: 50 plain steps, and the prior Beta(1, 1)."""
+    """EM as published, with 50 plain steps and the prior Beta(1, 1)."""
     return lambda iterations=50, tol=None: kind(iterations, tol, UNIFORM)
 
 
@@ -70,7 +70,7 @@ def simulated(model, n_sessions, seed):
 
 
 def small_log(seed, n_sessions=60):
-    """Two queries that share items, arbitrary clicks."""
+    """A log of two queries that share items, with arbitrary clicks."""
     rng = np.random.default_rng(seed)
     items = rng.permuted(np.tile(np.arange(5), (n_sessions, 1)), axis=1)[:, :3]
     clicks = rng.random((n_sessions, 3)) < [0.6, 0.4, 0.3]
@@ -83,7 +83,7 @@ def unequal_log(seed, n_sessions=60):
 
 
 def cut_short(log, seed):
-    """The same log with lists of one item or more."""
+    """The same log with each list cut to a random length of at least one item."""
     lengths = np.random.default_rng(seed).integers(1, log.n_positions + 1, len(log))
     shown = np.arange(log.n_positions) < lengths[:, None]
     return replace(log, items=np.where(shown, log.items, -1), clicks=log.clicks * shown)
@@ -112,8 +112,8 @@ def test_pairs_never_shown_keep_one_half_and_labels_match_logs(name):
 
 @pytest.mark.parametrize("name", MODEL_ESTIMATORS)
 def test_an_item_of_another_query_is_scored_like_one_of_no_query(name):
-    """In the order of labels "b" lies between the two items of "p", which are clicked never and
-    always.
+    """In the order of labels, "b" lies between the two items of query "p", of which one is never
+    clicked and one always.
     """
     lists = np.tile([[0, 2], [1, 3]], (20, 1))
     log = ClickLog(
@@ -155,8 +155,9 @@ PARAMETERS = {
 
 
 def penalised(estimator, log):
-    """The log-likelihood and the log of the prior that EM climbs, Beta(a + 1, b + 1), from the
-    public parts; what all pairs share has a = b = 1, and unused UBM contexts are 0.5.
+    """The log-likelihood plus the log of the prior, which EM increases, computed from public parts.
+    The prior is Beta(a + 1, b + 1); for parameters that all pairs share a = b = 1, and unused UBM
+    contexts are 0.5.
     """
     prior = 0.0
     for name in PARAMETERS[type(estimator).__name__[:3]]:
@@ -189,8 +190,8 @@ def test_estimates_recover_the_model_that_made_the_log(name):
 
 @pytest.mark.parametrize(("name", "parameter"), [("DCM", "termination"), ("DBN", "satisfaction")])
 def test_a_click_at_the_end_of_a_short_list_says_nothing_of_leaving(name, parameter):
-    """Lists of one to four items and the fitted prior; over twelve logs, the means had a standard
-    deviation of 0.02.
+    """Lists have one to four items, and the prior is fitted. Over twelve logs, the means had a
+    standard deviation of 0.02.
     """
     log = cut_short(simulated(TRUTH[name], 8000, seed=1), seed=1)
     fitted = MODEL_ESTIMATORS[name]().fit(log).click_model("q", list("abcdef")).to_dict()
@@ -224,7 +225,7 @@ def test_em_stops_at_the_tolerance_or_warns(name):
 
 
 def test_published_queries_become_instances(program, tmp_path):
-    """In the file "no click yet" is the last column of the UBM."""
+    """In the file, the last column of the UBM stands for "no click yet"."""
     alpha, examination = [0.5, 0.4, 0.3, 0.2, 0.1], [1.0, 0.8, 0.6, 0.4, 0.2]
     browsing = np.tril(np.arange(1, 26).reshape(5, 5) / 25)
     shared = {

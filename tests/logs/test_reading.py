@@ -1,5 +1,5 @@
-"""Click logs as tables and files: what is written is read back, and what is malformed is refused in
-one line.
+"""Tests of click logs as tables and files: what is written is read back, and malformed input is
+rejected in one line.
 """
 
 import gzip
@@ -31,7 +31,7 @@ def rows(log):
 
 
 def some_log():
-    """Three lists, the last of which is shorter."""
+    """A log of three lists, the last of which is shorter."""
     items, clicks = [[0, 1], [2, 0], [1, -1]], [[1, 0], [0, 0], [1, 0]]
     return ClickLog(items, clicks, [0, 1, 0], ("a", "b,c", 'd"e'), ("q", "r"))
 
@@ -164,7 +164,7 @@ def test_what_is_wrong_with_a_table_is_said_in_a_line(log_file, text, message):
 
 
 def test_a_line_with_too_many_fields_is_refused(log_file):
-    """Also if what it shifts is not read."""
+    """The error occurs even if the shifted fields are not read."""
     path = log_file("log.csv", HEAD.strip() + ",time\ns1,q,1,b,0,7,8\n")
     with pytest.raises(ValueError, match=r"log.csv cannot be read \(found more fields"):
         read_log(path)
@@ -177,7 +177,7 @@ def test_quotation_marks_of_csv_and_within_a_line_are_read(log_file):
 
 
 def test_quoted_text_between_tabs_is_read(log_file):
-    """As write.table of R writes it."""
+    """R's write.table writes files of this kind."""
     text = LINES.replace("s1", '"s1"').replace("q,", '"q",').replace(",", "\t")
     assert rows(read_log(log_file("log.tsv", text))) == ROWS
 
@@ -188,7 +188,9 @@ def test_quoted_text_between_tabs_is_read(log_file):
 )
 @pytest.mark.parametrize("column", ["item", "title"])
 def test_a_quotation_of_several_lines_is_refused(log_file, separator, first, second, column):
-    """It swallows sessions, also if it stands in a column that is not read."""
+    """Such a quotation would swallow sessions. The error occurs even if the quotation is in a
+    column that is not read.
+    """
     table = pl.DataFrame({"session": range(99), "query": "q", "position": 1, "clicked": 0})
     table = table.with_columns(item=pl.lit("a"), title=pl.lit("t"))
     table[40, column], table[60, column] = first, second
@@ -238,7 +240,7 @@ def test_several_files_all_have_queries_or_none(tmp_path):
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_queries_in_the_names_of_folders(tmp_path, ending):
-    """As Spark, pandas and DuckDB write a table in parts; labels stay texts."""
+    """Spark, pandas and DuckDB write partitioned tables in this way. Labels remain text."""
     for session, (query, item) in enumerate([("7", "a"), ("007", "b"), ("red%20shoes", "a")]):
         folder = tmp_path / "day=1" / f"query={query}"
         folder.mkdir(parents=True)

@@ -1,4 +1,6 @@
-"""UBM-IPS: its value by hand, and its errors against those of the estimators that know less."""
+"""Tests of UBM-IPS: its value by hand, and its errors compared with those of estimators that know
+less.
+"""
 
 import numpy as np
 import pytest
@@ -16,8 +18,8 @@ LOG = ClickLog(
 
 
 def test_values_by_hand():
-    """Each item has two clicks. It is examined at position 1 in two sessions, with certainty, and
-    at position 2 once below a click, once below none.
+    """Each item has two clicks. It is certainly examined at position 1 in two sessions; at position
+    2 it is shown once below a click, and once without a click above it.
     """
     attraction = 2 / (1 + 1 + 0.8 + 0.5)
     below = attraction * 0.8 + (1 - attraction) * 0.5

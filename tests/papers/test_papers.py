@@ -1,5 +1,5 @@
-"""The programs of `examples/papers`: each plays, judges and draws, and its rules tell good results
-from bad ones.
+"""Tests of the programs in `examples/papers`: each runs its study, judges and draws the results,
+and its rules distinguish good results from bad ones.
 """
 
 from importlib import import_module
@@ -18,7 +18,7 @@ FOLDER = Path(study.__file__).parent
 OTHERS = {"study", "figures", "he2020_offline"}
 NAMES = sorted({file.stem for file in FOLDER.glob("*.py")} - OTHERS)
 FAST = ["lagree2016_theorem6", "li2019_nonstationary_figure2", "zoghi2017_figure2"]
-"""Of some papers one, whose agents are fast without compilation."""
+"""One program for each of some papers, with agents that are fast without compilation."""
 MARKS = {name: [pytest.mark.uncompiled] for name in FAST} | {"he2020_figure3": []}
 
 
@@ -26,7 +26,7 @@ MARKS = {name: [pytest.mark.uncompiled] for name in FAST} | {"he2020_figure3": [
     "name", [pytest.param(name, marks=MARKS.get(name, pytest.mark.slow)) for name in NAMES]
 )
 def test_a_program_plays_judges_and_draws(name, tmp_path):
-    """Two runs of 200 sessions on one query."""
+    """The program plays two runs of 200 sessions on one query."""
     script = import_module(name)
     parts = script.play(
         SimpleNamespace(runs=2, horizon=200, queries=["yandex-990"], out=tmp_path / "runs")
@@ -53,8 +53,8 @@ def test_shipped_results_as_a_program(program, tmp_path):
 
 
 def judged(script, swapped=()):
-    """The initials of the verdicts on the shipped results, in which two agents are exchanged where
-    both played.
+    """Return the initials of the verdicts on the shipped results, after two agents are exchanged
+    wherever both have runs.
     """
     table, made = read_results(study.shipped_file(script))
     results = {}
@@ -79,12 +79,12 @@ def judged(script, swapped=()):
     ],
 )
 def test_rules_tell_agents_apart(name, swapped, expected):
-    """What a paper says of an agent fails for one that does the opposite."""
+    """A statement about an agent fails for an agent that does the opposite."""
     assert judged(import_module(name), swapped) == expected
 
 
 def test_lower_bound_of_lagree():
-    """0.8 (0.5 - 0.25) / KL(0.2, 0.4)."""
+    """The bound is 0.8 (0.5 - 0.25) / KL(0.2, 0.4)."""
     env = gym.make("PBMRank-v0", attraction=[0.5, 0.25], examination=[0.8])
     expected = 0.2 / (0.2 * np.log(0.5) + 0.8 * np.log(0.8 / 0.6))
     assert import_module("lagree2016_theorem6").bound_per_log(env) == pytest.approx(expected)

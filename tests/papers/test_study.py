@@ -1,4 +1,4 @@
-"""What the programs of `examples/papers` share: curves, intervals and verdicts."""
+"""Tests of what the programs in `examples/papers` share: curves, intervals and verdicts."""
 
 import numpy as np
 import polars
@@ -11,8 +11,8 @@ STEPS = [100, 5000, 9900, 10_000]
 
 
 def table(agent, values, instances=("one",), runs=3):
-    """Rows of an agent in E: the regret of run n in instance i is ``values(step)``, times ``1 +
-    n`` millionths, plus i.
+    """Rows of an agent in environment E: the regret of run n in instance i is ``values(step)``
+    times ``1 + n`` millionths, plus i.
     """
     rows = [
         ("E", name, agent, n, step, values(step) * (1 + 1e-6 * n) + place)
@@ -26,7 +26,9 @@ def table(agent, values, instances=("one",), runs=3):
 
 
 def test_what_is_kept_of_a_sweep():
-    """The mean of each run over the instances at all checkpoints, and each instance at the ends."""
+    """The summary keeps the mean of each run over the instances at all checkpoints, and each
+    instance at the last checkpoint.
+    """
     kept = study.compact(table("A", lambda t: 0.5 * t, ["x", "y"]), (0.5, 1.0))
     assert kept.height == 3 * len(STEPS) + 2 * 3 * 2
     curves = Curves(kept)
@@ -57,8 +59,8 @@ def test_a_mean_between_bounds():
 
 
 def test_ratio_interval_covers():
-    """Null: the interval holds the known ratio, 2, in 95 % of 2,000 samples; four standard errors
-    are let pass.
+    """Null: the interval holds the known ratio, 2, in 95 % of 2,000 samples. The test allows four
+    standard errors.
     """
     rng = np.random.default_rng(0)
     below = rng.gamma(20.0, 1.0, (2000, 50))
@@ -69,8 +71,8 @@ def test_ratio_interval_covers():
 
 
 def test_all_or_any_must_hold():
-    """A part that fails, corrected for the number of parts, contradicts all; nothing contradicts a
-    statement that something can be.
+    """A single failing part, corrected for the number of parts, contradicts a statement about all
+    parts. A statement that some part can hold is never contradicted.
     """
     yes, no, unknown = certain("a", True), certain("b", False), Finding("c", 1.0, 1.0)
     assert study.all_of({1: yes, 2: yes}) == Finding("1: a; 2: a", 0.0, 0.0 + 1.0)
@@ -83,7 +85,9 @@ def test_all_or_any_must_hold():
 
 
 def of_level(p):
-    """A finding that supports at a level, or contradicts if that is negative."""
+    """Return a finding that supports a statement at the level ``p``, or contradicts it if ``p`` is
+    negative.
+    """
     finding = Estimate(np.sign(p) * stdtrit(9, 1 - abs(p) / 2), 1.0, 9).within(low=0.0)
     assert (finding.supports if p > 0 else finding.contradicts) == pytest.approx(abs(p))
     return finding
@@ -94,7 +98,7 @@ def of_level(p):
     [(0.01, 0.02, "r"), (-0.01, -0.02, "n"), (0.01, 0.2, "u"), (0.2, -0.01, "u")],
 )
 def test_both_readings_decide(last, first, expected):
-    """What holds in one reading only, or fails in one only, is undecided."""
+    """A statement that holds or fails in only one of the two readings is undecided."""
     found = {"A": of_level(last), "A:feedback=first_click": of_level(first)}
     both = study.in_readings(found.__getitem__, "A")
     assert both.verdict[0] == expected
@@ -111,7 +115,7 @@ def test_share_of_queries(count, n, bound, expected):
 
 
 def test_exact_interval_of_a_share():
-    """Clopper and Pearson: of none of n the upper end is 1 - 0.025^{1/n}."""
+    """Clopper and Pearson: for 0 of n, the upper end is 1 - 0.025^{1/n}."""
     words = f"0 of 60 queries (0.0 to {100 * (1 - 0.025 ** (1 / 60)):.1f} %)"
     assert study.above_share(np.zeros(60, bool), 0.01).measured == words
 

@@ -1,10 +1,10 @@
-"""The agents once more, slowly and in plain Python from the papers' pseudo-code: what the compiled
-kernels are tested against.
+"""Slow references of the agents, in plain Python from the papers' pseudo-code, against which the
+compiled kernels are tested.
 
 A `Reference` does not draw. It is told the list that an agent showed, says whether the algorithm
 allows that list in its state, and learns from the clicks; so an agent can be followed session by
-session whatever its random choices. `reference_of` makes the one of any published agent: of
-`REFERENCES`, or the class ``NAMEReference`` in the agent's own test file.
+session whatever its random choices. `reference_of` makes the reference of any published agent: from
+`REFERENCES`, or from the class ``NAMEReference`` in the agent's own test file.
 
 Also here: one small click model and one agent of each kind, which the test modules share.
 """
@@ -76,8 +76,8 @@ MODELS: dict[str, ClickModel] = {
     "CCM": ClickChainModel(ATTRACTION, 0.9, 0.8, 0.3, n_positions=3),
     "TPBM": TrustBiasModel(ATTRACTION, [0.9, 0.4, 0.6]),
 }
-"""One small model of every class, none of them with its items in order; of a class that is not
-named here, one with these attractions and other parameters at random.
+"""One small model of every class, whose items are never in order of attraction. A class that is not
+named here gets these attractions, and random values for its other parameters.
 """
 
 
@@ -94,8 +94,8 @@ for _short, _class in CLICK_MODELS.items():
 each_model = pytest.mark.parametrize(
     "model", [pytest.param(MODELS[kind], id=kind) for kind in ("CM", "PBM", "UBM")]
 )
-"""An agent knows users by their clicks alone: the kinds that click once, and several times, stand
-for the others.
+"""Users who click at most once (CM) and users who click several times (PBM, UBM). They represent
+all others, because an agent knows users only by their clicks.
 """
 
 RANDOMISED = tuple(name for name in CLICK_AGENTS if name not in ("Fixed", "Oracle"))
@@ -115,7 +115,7 @@ def make(
     seed: Any = 0,
     **arguments: Any,
 ) -> Any:
-    """A published agent for a model, with what its constructor asks for."""
+    """Make a published agent for a model, with the arguments that its constructor requires."""
     accepted = _parameters(name)
     if "horizon" in accepted:
         arguments["horizon"] = horizon
@@ -216,13 +216,14 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
     "LinearTS": LinearTSReference,
     "PDGD": PDGDReference,
 }
-"""What makes the reference of an agent, from L, K (and d), and its hyper-parameters."""
+"""Functions that make the reference of an agent from L, K (and d), and its hyper-parameters."""
 
 
 @cache
 def reference_maker(name: str) -> Any:
-    """What makes the reference of a published agent: of `REFERENCES`, or the class
-    ``NAMEReference`` in ``tests/agents/test_MODULE.py``, where MODULE is the file of the agent.
+    """Return the function that makes the reference of a published agent: from `REFERENCES`, or the
+    class ``NAMEReference`` in ``tests/agents/test_MODULE.py``, where MODULE is the file of the
+    agent.
     """
     if name in REFERENCES:
         return REFERENCES[name]
@@ -237,8 +238,8 @@ def reference_maker(name: str) -> Any:
 
 
 def edges_of(name: str, parameter: str) -> Sequence[Any]:
-    """The values of a hyper-parameter that are tried beside its default: those that the class of
-    the reference names in ``edges``.
+    """Return the values of a hyper-parameter that are tried besides its default: those in ``edges``
+    of the reference's class.
     """
     if name not in AGENTS or issubclass(AGENTS[name], Learner):
         return ()
@@ -246,8 +247,8 @@ def edges_of(name: str, parameter: str) -> Sequence[Any]:
 
 
 def as_plain(state: Any) -> dict[str, Any]:
-    """A state as lists, comparable with ==; of what grows, whose size is a matter of memory, what
-    is filled.
+    """Return a state as lists, comparable with ==. Of arrays that grow, only the filled part is
+    included, because their size depends on memory.
     """
     arrays = {name: np.asarray(value).tolist() for name, value in state._asdict().items()}
     if "n_leaders" in arrays:
@@ -257,13 +258,13 @@ def as_plain(state: Any) -> dict[str, Any]:
 
 
 def reference_of(agent: CompiledAgent) -> Reference:
-    """The reference of an agent that has not played yet."""
+    """Make the reference of an agent that has not been used yet."""
     arguments = dict(agent.hyperparameters)
     if "n_features" in arguments:
         sizes = (agent.n_items, agent.n_positions, arguments.pop("n_features"))
     else:
         sizes = (agent.n_items, agent.n_positions)
-    if type(agent).__name__ == "BubbleRank":  # what the given list leaves out is drawn
+    if type(agent).__name__ == "BubbleRank":  # items that the given list leaves out are drawn
         arguments["base"] = agent.state.base.tolist()
     return reference_maker(type(agent).__name__)(*sizes, **arguments)
 
@@ -276,14 +277,16 @@ def follow(
     seed: int = 1,
     n_features: int = 0,
 ) -> None:
-    """Play an agent, whose reference must allow each list and be in its state after each session.
+    """Play an agent. Its reference must allow each list, and must agree with the agent's state
+    after each session.
 
     Args:
         agent: a new one.
-        reference: of it.
+        reference: the agent's reference.
         model: the users, or those of each session.
-        sessions, seed: how many, and what the clicks and features are drawn from.
-        n_features: for contextual agents, whose features have nothing to do with the clicks.
+        sessions, seed: the number of sessions, and the seed of the clicks and features.
+        n_features: the number of features, for contextual agents; the features are unrelated to the
+            clicks.
     """
     rng = np.random.default_rng(seed)
     for session in range(sessions):

@@ -1,4 +1,4 @@
-"""Agents that compare items with each other: BatchRank, TopRank, BubbleRank."""
+"""References of the agents that compare items with each other: BatchRank, TopRank, BubbleRank."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class BatchRankReference(Remembering):
         return math.ceil(16 * (2.0**-stage) ** -2 * self.log_horizon)
 
     def batches(self) -> list[tuple[int, int, int, frozenset[int]]]:
-        """First position (from 0), number of positions, stage and items of the active batches, top
-        to bottom.
+        """Return the first position (from 0), number of positions, stage and items of the active
+        batches, top to bottom.
         """
         found = []
         for b in self.active:
@@ -50,7 +50,7 @@ class BatchRankReference(Remembering):
         return stage, items, counts, min(counts.values())
 
     def show(self, ranking: list[int], state: Any) -> Any:
-        """The positions that count, and their batches: those that do not hold a filler."""
+        """Return the positions that count, with their batches: those that do not hold a filler."""
         counted = []
         for b in self.active:
             top, bottom = self.positions[b]
@@ -68,7 +68,9 @@ class BatchRankReference(Remembering):
         return [self.draw(rng) for _ in range(n)]
 
     def draw(self, rng: np.random.Generator) -> list[int]:
-        """The least displayed items of each batch, ties at random, in random order."""
+        """Return the least displayed items of each batch in random order; ties are broken at
+        random.
+        """
         ranking = [0] * self.n_positions
         for b in self.active:
             top, bottom = self.positions[b]
@@ -116,7 +118,7 @@ class BatchRankReference(Remembering):
                 self.remaining[self.b_max, 0] = set(part)
 
     def agrees(self, state: Any) -> bool:
-        """Batches, and within each the counts and clicks."""
+        """Compare the batches, and within each batch the counts and clicks."""
         batches = [
             (
                 int(state.first[b]),
@@ -142,7 +144,7 @@ class BatchRankReference(Remembering):
 
 
 class TopRankReference(Remembering):
-    """TopRank: Lattimore et al. 2018, Algorithm 1, by the pairs of items in one block."""
+    """TopRank: Lattimore et al. 2018, Algorithm 1, computed for the pairs of items in one block."""
 
     def __init__(self, n_items: int, n_positions: int, delta: float) -> None:
         super().__init__(n_items, n_positions)
@@ -184,7 +186,7 @@ class TopRankReference(Remembering):
                 self.better.add((i, j))
 
     def agrees(self, state: Any) -> bool:
-        """Relation, blocks, S and N."""
+        """Compare the relation, the blocks, S and N."""
         relation = {(int(i), int(j)) for i, j in np.argwhere(state.beats)}
         blocks = [
             set(state.order[state.start[b] : state.start[b + 1]].tolist())
@@ -202,7 +204,7 @@ class TopRankReference(Remembering):
 
 
 class BubbleRankReference(Remembering):
-    """Algorithm 1 of Li et al. 2019 with the challenger of section 4.3, which is drawn."""
+    """Algorithm 1 of Li et al. 2019 with the randomly drawn challenger of section 4.3."""
 
     def __init__(
         self, base: Sequence[int], n_positions: int, log_delta: float, doubling: bool = False
@@ -223,8 +225,8 @@ class BubbleRankReference(Remembering):
         return [(k, below) for k, below in pairs if not self.better(self.base[k], self.base[below])]
 
     def is_challenged(self) -> bool:
-        """Whether the last position stands in no pair of this session's parity, and somebody may
-        challenge it.
+        """Whether the last position is in no pair of this session's parity, and some item may
+        challenge its item.
         """
         in_pair = {
             k
@@ -261,7 +263,9 @@ class BubbleRankReference(Remembering):
         return pairs, challenger
 
     def lists(self, rng: np.random.Generator, n: int, agent: Any, features: Any) -> np.ndarray:
-        """A fair coin for each pair; one for the challenger, who is any of those eligible."""
+        """Draw lists: a fair coin for each pair, and one for the challenger, who is any of the
+        eligible items.
+        """
         found = np.tile(self.base[: self.n_positions], (n, 1))
         for pair in self.pairs():
             exchanged = rng.random(n) < 0.5

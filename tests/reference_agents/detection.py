@@ -1,4 +1,4 @@
-"""The cascade agent that starts again when a test finds a change: GLR-CascadeKLUCB."""
+"""The reference of the cascade agent that restarts when a test finds a change: GLR-CascadeKLUCB."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ def _kl(p: np.ndarray, q: float) -> np.ndarray:
 
 
 class GLRReference(CascadeReference):
-    """The cascade agent's index by the sessions since the last restart, forced exploration, and a
-    full scan of all splits.
+    """The cascade agent's index from the sessions since the last restart, with forced exploration
+    and a full scan of all splits.
 
-    The order of the items to explore is drawn once and not told: it is seen from the lists that
-    show them, and must stay. An exploration of 0 is none.
+    The agent draws the order of the items to explore once. The reference does not know this order,
+    infers it from the lists, and requires it to stay the same. An exploration of 0 means no
+    exploration.
     """
 
     def __init__(
@@ -53,12 +54,12 @@ class GLRReference(CascadeReference):
         self.observations: list[list[int]] = [[] for _ in range(n_items)]
         self.u = self.finished = 0
         self.restarts: list[int] = []
-        """How many sessions were finished at each restart."""
+        """The numbers of sessions finished at each restart."""
         self.explored: dict[int, int] = {}
-        """The items of the random order, as far as they were seen."""
+        """The items of the random order, as far as they are known from the lists."""
 
     def slot(self) -> int | None:
-        """The place in the random order of the item that this session must show on top."""
+        """The place, in the random order, of the item that this session must show on top."""
         if self.p == 0:
             return None
         slot = math.fmod(self.u, float(np.floor(self.n_items / self.p)))

@@ -1,4 +1,6 @@
-"""Agents that draw what they rank by: Thompson samplers, and one bandit per position."""
+"""References of the agents that draw the values they rank by: Thompson samplers, and one bandit per
+position.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ from .reference import Reference, Remembering, is_close, lists_by
 
 
 class Sampled(IndexReference):
-    """Base of the samplers of probabilities: the list shows the largest draws, the k-th largest at
-    the k-th place.
+    """Base of the references of Thompson samplers: the list shows the largest draws, the k-th
+    largest at the k-th place.
     """
 
     def draws(self, rng: np.random.Generator, n: int) -> np.ndarray:
@@ -54,7 +56,7 @@ class PBMTSReference(Sampled, PositionReference):
     """PBM-TS: the posterior is θ^S Π (1 - κ_l θ)^{N_l - S_l}, a function of these counts."""
 
     def draws(self, rng: np.random.Generator, n: int) -> np.ndarray:
-        """On a grid of 10,000 attractions."""
+        """Draw from the posterior on a grid of 10,000 attractions."""
         grid = (np.arange(10_000) + 0.5) / 10_000
         misses = np.subtract(self.shown, self.clicked)
         log_density = np.outer(self.clicks, np.log(grid)) + misses @ np.log1p(
@@ -86,8 +88,8 @@ class BCMPTSReference(Sampled, PositionReference):
 
 
 class RankedReference(Remembering):
-    """Radlinski et al. 2008, Algorithm 2: the choice of each position's bandit, unless it already
-    stands above.
+    """Radlinski et al. 2008, Algorithm 2: each position shows its bandit's choice, unless the
+    choice already stands above.
     """
 
     def __init__(self, n_items: int, n_positions: int) -> None:
@@ -117,11 +119,11 @@ class RankedReference(Remembering):
         return [(k, item, self.chance(k, item)) for k, item in enumerate(choice)]
 
     def chance(self, k: int, item: int) -> float:
-        """The probability of a choice, if the reward depends on it."""
+        """The probability of a choice, for bandits whose reward depends on it."""
         return 1.0
 
     def chances(self, k: int) -> Any:
-        """The probability of each item as the choice of position k; ties are equally likely."""
+        """The probability of each item as the choice of position k. Ties are equally likely."""
         may_be = [self.may_choose(k, item) for item in range(self.n_items)]
         return np.array(may_be) / sum(may_be)
 

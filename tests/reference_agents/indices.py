@@ -1,4 +1,6 @@
-"""Agents that rank by an index: the cascade's, the position-based model's, and the greedy one."""
+"""References of the agents that rank by an index: the cascade agents, those for the position-based
+model, and the greedy one.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +28,15 @@ class IndexReference(Reference):
         raise NotImplementedError
 
     def indices(self) -> list[float]:
-        """Those of all items; what was never seen comes first. Agents with a prior override it."""
+        """The indices of all items; items that were never seen come first. References of agents
+        with a prior override this method.
+        """
         return [
             math.inf if self.seen[item] == 0 else self.index(item) for item in range(self.n_items)
         ]
 
     def places(self) -> list[int]:
-        """The positions in the order in which the best, second best, ... item is put."""
+        """The positions in the order in which the best, second best, ... item is placed."""
         return list(range(self.n_positions))
 
     def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
@@ -52,7 +56,7 @@ class IndexReference(Reference):
 
 
 class GreedyReference(IndexReference):
-    """EpsilonGreedy: clicks per display, or with ε > 0 any list."""
+    """EpsilonGreedy: order by clicks per display, or with ε > 0 any list."""
 
     def __init__(self, n_items: int, n_positions: int, epsilon: float = 0.0) -> None:
         super().__init__(n_items, n_positions)
@@ -90,7 +94,7 @@ class CascadeReference(IndexReference):
         return self.optimistic(self.clicks[item] / n, n)
 
     def optimistic(self, mean: float, n: float) -> float:
-        """The index of n honest observations: what the attraction may be at best."""
+        """The index after n observations: the highest plausible attraction."""
         if self.kind == "UCB1":
             return mean + math.sqrt(1.5 * math.log(self.t) / n)
         term = exploration(self.t, self.c)
@@ -104,8 +108,8 @@ class CascadeReference(IndexReference):
 
 
 class DCMReference(CascadeReference):
-    """dcmKL-UCB: Katariya et al. 2016, Algorithm 1; the k-th largest index where sessions end k-th
-    most.
+    """dcmKL-UCB: Katariya et al. 2016, Algorithm 1; the item with the k-th largest index takes the
+    position where sessions end k-th most often.
     """
 
     def __init__(
@@ -124,7 +128,7 @@ def doubled(t: int) -> int:
 
 
 class WithIndices(CascadeReference):
-    """The agent's indices are compared, too: they tell more than the lists."""
+    """Base that also compares the agent's indices, which tell more than the lists."""
 
     def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
         index = self.indices()
@@ -148,7 +152,7 @@ class VarianceReference(WithIndices):
 
 
 class DiscountedReference(WithIndices):
-    """CascadeDUCB: Li and de Rijke 2019, Algorithm 1 with eq. 5 and 6; every count is multiplied by
+    """CascadeDUCB: Li and de Rijke 2019, Algorithm 1 with eq. 5 and 6. Every count is multiplied by
     γ at every step.
     """
 
@@ -180,8 +184,8 @@ class DiscountedReference(WithIndices):
         super().learn(ranking, clicks)
 
     def agrees(self, state: Any) -> bool:
-        """Counts are stored over `scale`; what fades out of the range of floats has no digits left
-        to compare.
+        """Compare states whose counts are stored divided by `scale`. Counts that underflow have no
+        digits left to compare.
         """
         pairs = ((state.examined, self.seen), (state.clicks, self.clicks))
         return all(
@@ -192,8 +196,8 @@ class DiscountedReference(WithIndices):
 
 
 class WindowReference(WithIndices):
-    """CascadeSWUCB: eq. 7 and 8, examined items throughout; sums are taken anew from the last τ
-    sessions in every session.
+    """CascadeSWUCB: eq. 7 and 8, with examined items throughout. Sums are computed anew from the
+    last τ sessions in every session.
     """
 
     def __init__(
@@ -231,7 +235,7 @@ class WindowReference(WithIndices):
 
 
 class PositionReference(IndexReference):
-    """Base of those that know κ: clicks and displays by item and position."""
+    """Base of the references that know κ: clicks and displays by item and position."""
 
     def __init__(self, n_items: int, examination: Sequence[float]) -> None:
         super().__init__(n_items, len(examination))
@@ -240,7 +244,7 @@ class PositionReference(IndexReference):
         self.clicked = [[0] * len(self.kappa) for _ in range(n_items)]  # S_{i,l}
 
     def weight(self, item: int) -> float:
-        """Ñ"""
+        """Ñ, displays weighted by κ"""
         return math.fsum(
             kappa * count for kappa, count in zip(self.kappa, self.shown[item], strict=True)
         )
@@ -288,7 +292,7 @@ class PBMPIEReference(PositionReference):
 
     def might_reach(self, item: int, x: float) -> bool:
         """Whether U_i ≥ x: x is at most the minimiser of Φ_i(q) = Σ N KL(S/N, κ q), or Φ_i(x) ≤
-        bound; doubts count for it.
+        bound. If rounding leaves this open, the answer is yes.
         """
         if x <= 0:
             return True

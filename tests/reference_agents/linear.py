@@ -1,5 +1,5 @@
-"""Agents that learn a linear attraction: ridge regression in plain NumPy, solved anew in every
-session.
+"""References of the agents that learn a linear attraction: ridge regression in plain NumPy, solved
+anew in every session.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ WORST = 1e9  # the condition number beyond which floats do not tell the order of
 
 
 class RidgeReference(Reference):
-    """He et al. 2020, Algorithm 1: A = λI + Σ w² x xᵀ, b = Σ w c x, θ = A⁻¹b; what is shown first
-    is left to subclasses.
+    """He et al. 2020, Algorithm 1: A = λI + Σ w² x xᵀ, b = Σ w c x, θ = A⁻¹b. Subclasses define
+    which candidates are shown first.
 
     Args:
         n_items, n_positions, n_features: L, K, d.
-        weights: ``(K, K)`` of a sample, by position and last click above it (0: none, else counted
-        from 1).
-        feedback: ``"all"``, or down to which click positions are samples.
-        ridge: λ; None is the most that the squared weights of a session add up to, at least 1.
+        weights: ``(K, K)`` the weight of a sample, by position and last click above it (0: none,
+            otherwise counted from 1).
+        feedback: ``"all"``, or the click down to which positions are samples.
+        ridge: λ; by default the largest sum of squared weights of a session, but at least 1.
     """
 
     def __init__(
@@ -48,11 +48,11 @@ class RidgeReference(Reference):
         return np.linalg.solve(self.gram, self.moment)
 
     def scores(self, drawn: Any) -> np.ndarray:
-        """What the candidates of `features` are ranked by."""
+        """The scores by which the candidates of `features` are ranked."""
         raise NotImplementedError
 
     def is_told(self) -> bool:
-        """Whether floats tell the inverse of A."""
+        """Whether A is well-conditioned enough for floats to determine its inverse."""
         return bool(np.linalg.cond(self.gram) < WORST)
 
     def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
@@ -95,8 +95,8 @@ class RidgeReference(Reference):
 
 
 class LinUCBReference(RidgeReference):
-    """θᵀx + α_t sqrt(xᵀA⁻¹x), α_t = sqrt(d ln(1 + φ' t/(dλ)) + 2 ln(tK)) + sqrt(λd) unless it is
-    given.
+    """Scores θᵀx + α_t sqrt(xᵀA⁻¹x), where α_t = sqrt(d ln(1 + φ' t/(dλ)) + 2 ln(tK)) + sqrt(λd)
+    unless it is given.
     """
 
     def __init__(
@@ -122,8 +122,8 @@ class LinUCBReference(RidgeReference):
 
 
 class LinearTSReference(RidgeReference):
-    """The list is the order of θ̃ᵀx for some θ̃ of N(θ, α² A⁻¹): of the indices that were drawn;
-    exactly θᵀx for α = 0.
+    """The list is in the order of θ̃ᵀx for a θ̃ drawn from N(θ, α² A⁻¹), here of the indices that
+    the agent drew; for α = 0 exactly in the order of θᵀx.
     """
 
     def __init__(self, *sizes: int, ridge: float | None, alpha: float) -> None:

@@ -1,8 +1,8 @@
-"""Agents that sample: PB-MHB from a posterior by Metropolis-Hastings steps, PDGD its lists by
-Plackett-Luce.
+"""References of agents that sample: PB-MHB draws from a posterior by Metropolis-Hastings steps,
+PDGD draws lists from a Plackett-Luce distribution.
 
-Their pieces are functions of numbers, for tests of the compiled pieces: likelihoods, acceptance
-ratios, probabilities of lists, gradients.
+Their parts are functions of numbers, so that tests can compare them with the compiled parts:
+likelihoods, acceptance ratios, probabilities of lists, gradients.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from .reference import CLOSE, Reference, examined_positions, lists_by
 class PBMHBReference(Reference):
     """PB-MHB: Gauthier et al. 2021 (IDA).
 
-    A point is (θ_1..θ_L, κ_1..κ_K), and a coordinate its number therein. What an agent drew is its
-    state's ``theta`` and ``kappa``.
+    A point is (θ_1..θ_L, κ_1..κ_K), and a coordinate is an index into it. The agent's draws are in
+    its state, as ``theta`` and ``kappa``.
     """
 
     def __init__(
@@ -43,13 +43,13 @@ class PBMHBReference(Reference):
     # ------------------------------------------------------------------------------------ posterior
 
     def log_likelihood(self, points: np.ndarray) -> np.ndarray:
-        """Σ S log(θ κ) + F log(1 - θ κ), of points ``(n, L + K)``."""
+        """The log-likelihood Σ S log(θ κ) + F log(1 - θ κ) of points ``(n, L + K)``."""
         hit = points[:, : self.n_items, None] * points[:, None, self.n_items :]
         misses = self.shown - self.clicks
         return np.sum(xlogy(self.clicks, hit) + xlog1py(misses, -hit), axis=(1, 2))
 
     def lists(self, rng: np.random.Generator, n: int, agent: Any, features: Any) -> np.ndarray:
-        """After Metropolis-Hastings steps from the point that the agent holds."""
+        """Draw lists after Metropolis-Hastings steps from the point that the agent holds."""
         points = np.tile([*agent.state.theta, *agent.state.kappa], (n, 1))
         first = self.n_items + (1 if self.fix_first else 0)
         sweep = [*range(self.n_items), *range(first, self.n_items + self.n_positions)]
@@ -107,10 +107,11 @@ def log_probability(scores: Sequence[float], ranking: Sequence[int]) -> float:
 
 
 class PDGDReference(Reference):
-    """PDGD: Oosterhuis and de Rijke 2018 (CIKM). Every list has a probability above 0, so all are
-    allowed.
+    """PDGD: Oosterhuis and de Rijke 2018 (CIKM). Every list has a positive probability, so all
+    lists are allowed.
 
-    Rounding does not add up over sessions: weights that agree are taken over.
+    Weights that agree up to rounding are taken over, so that rounding errors do not add up over
+    sessions.
     """
 
     edges = {"eta": (0.1, 1e-12, 3.0), "feature_scale": (10.0, 1.0)}
@@ -134,7 +135,7 @@ class PDGDReference(Reference):
         return self.features @ self.weights
 
     def pairs(self, clicks: Sequence[int]) -> list[tuple[int, int]]:
-        """The positions of the clicked and the unclicked item of each pair."""
+        """The positions of the clicked and of the unclicked item in each pair."""
         if not any(clicks):
             return []
         below = len(examined_positions(clicks, "last_click")) + 1
@@ -143,7 +144,9 @@ class PDGDReference(Reference):
         return [(d, e) for d in clicked for e in unclicked]
 
     def weight(self, ranking: Sequence[int], a: int, b: int) -> float:
-        """ω = P(R') / (P(R) + P(R')), R' with the items of positions a and b exchanged."""
+        """ω = P(R') / (P(R) + P(R')), where R' is R with the items of positions a and b
+        exchanged.
+        """
         exchanged = list(ranking)
         exchanged[a], exchanged[b] = exchanged[b], exchanged[a]
         scores = self.scores()
@@ -170,7 +173,7 @@ class PDGDReference(Reference):
         super().learn(ranking, clicks)
 
     def lists(self, rng: np.random.Generator, n: int, agent: Any, features: Any) -> np.ndarray:
-        """Plackett-Luce: the order of scores with Gumbel noise."""
+        """Draw Plackett-Luce lists: order the scores after adding Gumbel noise."""
         noise = rng.gumbel(size=(n, self.n_items))
         return lists_by(features @ self.weights + noise, self.n_positions)
 

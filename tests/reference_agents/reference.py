@@ -1,4 +1,4 @@
-"""What every reference is."""
+"""The base classes of all references."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ def is_close(a: float, b: float) -> bool:
 
 
 def is_in_order(items: Iterable[int], scores: Any, slack: float) -> bool:
-    """Whether each item has the largest score of those not before it, up to a slack."""
+    """Whether each item has the largest score among itself and the items after it, up to a
+    slack.
+    """
     left = set(range(len(scores)))
     for item in items:
         if scores[item] < max(scores[other] for other in left) - slack:
@@ -26,7 +28,7 @@ def is_in_order(items: Iterable[int], scores: Any, slack: float) -> bool:
 
 
 def examined_positions(clicks: Sequence[int], feedback: str) -> range:
-    """The positions down to the first or last click, all without a click."""
+    """The positions down to the first or last click, or all positions without a click."""
     clicked = [k for k, click in enumerate(clicks) if click]
     if not clicked:
         return range(len(clicks))
@@ -34,30 +36,30 @@ def examined_positions(clicks: Sequence[int], feedback: str) -> range:
 
 
 class Reference:
-    """An algorithm that draws nothing: it is asked whether it allows a list, and told the clicks on
-    it.
+    """An algorithm without random draws. A test asks whether the algorithm allows a list, and tells
+    it the clicks on the list.
 
-    What an agent drew beside the list (its choices, its challenger, its samples of a posterior) is
-    read from the agent's state, ``drawn``, after it has ranked. Base of the references, which by
-    itself allows every list.
+    What an agent drew besides the list (its choices, its challenger, its posterior samples) is read
+    from the agent's state, ``drawn``, after the agent has ranked. This is the base class of the
+    references; by itself it allows every list.
     """
 
     def __init__(self, n_items: int, n_positions: int) -> None:
         self.n_items, self.n_positions, self.t = n_items, n_positions, 1
 
     def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
-        """Whether the algorithm may show the list, in its present state and after these draws."""
+        """Whether the algorithm may show the list, in its current state and after these draws."""
         return len(set(ranking)) == self.n_positions and set(ranking) <= set(range(self.n_items))
 
     def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
-        """The clicks on the list that `allows` was asked about last."""
+        """Learn from the clicks on the list that `allows` was last asked about."""
         self.t += 1
 
     def lists(self, rng: np.random.Generator, n: int, agent: Any, features: Any) -> Any:
-        """The law of the lists, for an algorithm that draws more than the order of ties.
+        """Draw lists, for an algorithm whose random choices go beyond the order of ties.
 
         Args:
-            rng: what the lists are drawn from.
+            rng: the generator from which the lists are drawn.
             n: the number of lists.
             agent: a twin of the algorithm in the same state, for what the reference cannot know,
                 such as the weights of a network or the last sample of a chain.
@@ -70,11 +72,11 @@ class Reference:
         raise NotImplementedError
 
     def holds(self) -> dict[str, Any]:
-        """What the agent's state must hold now, by the names of its fields."""
+        """The values that the agent's state must hold now, by the names of its fields."""
         return {}
 
     def agrees(self, state: Any) -> bool:
-        """Whether an agent's state is that of the algorithm; whole numbers to the digit, others up
+        """Whether an agent's state equals the algorithm's state: whole numbers exactly, others up
         to rounding.
         """
         for name, want in self.holds().items():
@@ -82,7 +84,7 @@ class Reference:
             # as np.allclose, which takes five times as long, is asked most of all
             same = have == want
             if have.dtype.kind not in "iub" and not same.all():
-                with np.errstate(invalid="ignore"):  # of infinities, which are the same or not
+                with np.errstate(invalid="ignore"):  # differences of infinities are nan
                     same |= (
                         np.abs(have - want)
                         <= CLOSE * np.minimum(np.abs(have), np.abs(want)) + 1e-300
@@ -93,13 +95,13 @@ class Reference:
 
 
 class Remembering(Reference):
-    """Base of the references that learn from what they remember of the list shown last."""
+    """Base of the references that learn from what they remember about the last list shown."""
 
     memory: Any = None
 
     def show(self, ranking: list[int], state: Any) -> Any:
-        """What is remembered of a list, None if it is not allowed; `state` is that of the agent,
-        which holds what was drawn.
+        """Return what is to be remembered about a list, or None if the list is not allowed. `state`
+        is the agent's state, which holds what was drawn.
         """
         raise NotImplementedError
 
@@ -111,8 +113,8 @@ class Remembering(Reference):
 def comparisons(
     parts: Iterable[Iterable[int]], ranking: Sequence[int], clicks: Sequence[int]
 ) -> Iterator[tuple[int, int, int]]:
-    """The ordered pairs (i, j) of items in one part, with c_i - c_j; what the list left out is not
-    clicked.
+    """The ordered pairs (i, j) of items in one part, with c_i - c_j. Items that the list leaves out
+    count as not clicked.
     """
     click = dict(zip(ranking, clicks, strict=True))
     for part in parts:
@@ -126,11 +128,11 @@ def any_lists(rng: np.random.Generator, n: int, n_items: int, n_positions: int) 
 
 
 def lists_by(scores: np.ndarray, places: Any) -> np.ndarray:
-    """``(n, K)`` the lists of the largest of ``(n, L)`` scores, the k-th largest at ``places[k]``.
+    """Return the lists ``(n, K)`` of the largest scores, the k-th largest at ``places[k]``.
 
     Args:
         scores: ``(n, L)``.
-        places: ``(K,)`` for all lists, or ``(n, K)``; or the number of positions, from the top.
+        places: ``(K,)`` for all lists, or ``(n, K)``; or K, for the positions from the top.
     """
     if isinstance(places, int):
         places = range(places)
@@ -142,14 +144,14 @@ def lists_by(scores: np.ndarray, places: Any) -> np.ndarray:
 
 
 class AnyList(Reference):
-    """Random: every list is as likely."""
+    """Random: all lists are equally likely."""
 
     def lists(self, rng: np.random.Generator, n: int, agent: Any, features: Any) -> np.ndarray:
         return any_lists(rng, n, self.n_items, self.n_positions)
 
 
 class Told(Reference):
-    """Fixed and Oracle: the front of the list that they are told."""
+    """Fixed and Oracle: the first K items of the list that they are given."""
 
     def __init__(self, n_items: int, n_positions: int, ranking: Sequence[int]) -> None:
         super().__init__(n_items, n_positions)

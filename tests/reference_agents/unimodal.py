@@ -1,9 +1,9 @@
-"""Agents that explore around a leader: GRAB and UniRank.
+"""References of the agents that explore around a leader: GRAB and UniRank.
 
-Beside the list they are told the agent's leader, from its state (``leader``, or ``part`` and
-``shown_part``): whether it may lead is checked, so that the leaders' counts are exact whatever was
-drawn among equals. Leaders, neighbours, indices and partitions are methods of their own, for tests
-of the compiled pieces.
+Besides the list, the references read the agent's leader from its state (``leader``, or ``part`` and
+``shown_part``). They check whether this list may lead, so the counts of leaders are exact however
+ties were broken. Leaders, neighbours, indices and partitions have their own methods, so that tests
+can compare them with the compiled parts.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ Partition = tuple[frozenset[int], ...]
 
 
 def level(horizon: int | None, s: int) -> float:
-    """log T; without a horizon log s + 3 log log s, which for s < 3 is taken to allow
-    everything.
+    """The level: log T, or without a horizon log s + 3 log log s, which allows everything for s <
+    3.
     """
     if horizon is not None:
         return math.log(horizon)
@@ -37,8 +37,8 @@ def level(horizon: int | None, s: int) -> float:
 
 
 def index(mean: float, n: int, level: float) -> float:
-    """kl_upper(mean, level / n); 1 for n = 0 and where the level allows everything, the mean where
-    it allows nothing.
+    """The index kl_upper(mean, level / n): 1 for n = 0 or if the level allows everything, and the
+    mean if the level allows nothing.
     """
     if n == 0 or level == math.inf:
         return 1.0
@@ -66,13 +66,13 @@ class GRABReference(Remembering):
         return np.where(self.shown > 0, self.clicks / np.maximum(self.shown, 1), 0.0)
 
     def may_lead(self, ranking: Sequence[int]) -> bool:
-        """Whether no list has a larger sum of means."""
+        """Whether no list has a larger sum of means than this one."""
         means = self.means()
         value = means[list(ranking), range(self.n_positions)].sum()
         return is_close(value, means[linear_sum_assignment(means, maximize=True)].sum())
 
     def orders(self, leader: Sequence[int]) -> Iterator[Ranking]:
-        """π, and every other one where means are equal."""
+        """The order π of the positions, and every other order if means are equal."""
         means = self.means()[list(leader), range(self.n_positions)]
         positions = sorted(range(self.n_positions), key=lambda k: -means[k])
         groups = [list(group) for _, group in groupby(positions, key=lambda k: means[k])]
@@ -95,13 +95,15 @@ class GRABReference(Remembering):
         return index(clicks / n if n else 0.0, n, level(self.horizon, s))
 
     def choices(self, leader: Ranking) -> set[Ranking]:
-        """The lists that may be shown under a leader."""
+        """The lists that may be shown under a given leader."""
         if self.is_leaders_turn(leader):
             return {leader}
         return set(chain(*(self.best_lists(leader, order) for order in self.orders(leader))))
 
     def best_lists(self, leader: Ranking, order: Sequence[int]) -> list[Ranking]:
-        """Those of the largest sum of indices: of the leader and its neighbours under an order."""
+        """The lists with the largest sum of indices, among the leader and its neighbours under an
+        order.
+        """
         s = self.led[leader] + 1  # the present session included
 
         @lru_cache(None)
@@ -113,7 +115,9 @@ class GRABReference(Remembering):
         return [ranking for ranking in candidates if is_close(total(ranking), largest)]
 
     def lists(self, rng: np.random.Generator, n: int, agent: Any, features: Any) -> Any:
-        """In a state of one leader: ties of positions and of lists are broken alike."""
+        """Draw lists in a state with one leader; ties of positions and of lists are equally
+        likely.
+        """
         items, positions = linear_sum_assignment(self.means(), maximize=True)
         leader = tuple(items[np.argsort(positions)].tolist())
         if self.is_leaders_turn(leader):
@@ -150,7 +154,9 @@ def _replaced(ranking: Sequence[int], position: int, item: int) -> Ranking:
 
 
 class UniRankReference(Remembering):
-    """UniRank: Gauthier et al. 2022 (ICML); clicks tell of pairs in one displayed part."""
+    """UniRank: Gauthier et al. 2022 (ICML). Clicks are evidence only about pairs within one
+    displayed part.
+    """
 
     def __init__(self, n_items: int, n_positions: int, horizon: int | None = None) -> None:
         super().__init__(n_items, n_positions)
@@ -163,7 +169,7 @@ class UniRankReference(Remembering):
     # ----------------------------------------------------------------------------- leader partition
 
     def may_be_as_good(self, i: int, j: int) -> bool:
-        """τ_ij + sqrt(log log(t + 3) / n_ij) ≥ 0, t sessions finished."""
+        """Whether τ_ij + sqrt(log log(t + 3) / n_ij) ≥ 0 after t finished sessions."""
         n = self.compared[i, j]
         return bool(
             n == 0
@@ -181,7 +187,7 @@ class UniRankReference(Remembering):
     # ---------------------------------------------------------------------------------- exploration
 
     def index(self, below: int, above: int, s: int) -> float:
-        """kl_upper((1 + τ_ji) / 2, f(s) / n_ji), j below i"""
+        """The index kl_upper((1 + τ_ji) / 2, f(s) / n_ji), where j is below i."""
         n = self.compared[below, above]
         return index(
             (1 + self.difference[below, above] / n) / 2 if n else 0.0, n, level(self.horizon, s)
@@ -191,8 +197,8 @@ class UniRankReference(Remembering):
         return max((self.index(j, i, s) for j, i in product(below, above)), default=0.0)
 
     def explorations(self) -> set[Partition]:
-        """What may be displayed under the leader, down to position K; an index that rounding puts
-        at 1/2 counts either way.
+        """The partitions that may be displayed under the leader, down to position K. If rounding
+        puts an index at 1/2, both decisions are allowed.
         """
         partition = self.partition
         s = self.led[partition] + 1
@@ -236,7 +242,7 @@ class UniRankReference(Remembering):
         ]
 
     def further(self, part: frozenset[int], parts: Partition, s: int) -> Iterator[frozenset[int]]:
-        """The further item, if any, that a part may get."""
+        """The further items that a part may get, if any."""
         for source in parts:
             indices = {item: self.best_index([item], part, s) for item in source}
             largest = max(indices.values(), default=0.0)
@@ -263,7 +269,7 @@ class UniRankReference(Remembering):
         return displayed if is_leader and displayed in self.explorations() else None
 
     def cut(self, parts: Partition) -> Partition:
-        """The parts whose first place is within K."""
+        """The parts whose first place is at most K."""
         starts = [sum(map(len, parts[:p])) for p in range(len(parts))]
         return tuple(
             part for part, start in zip(parts, starts, strict=True) if start < self.n_positions
@@ -281,8 +287,8 @@ class UniRankReference(Remembering):
 
 
 def parts_of(labels: Sequence[int]) -> Partition:
-    """The parts from the first to the last, of the number of each item's part; items with a
-    negative one are in none.
+    """The parts in order, from the number of each item's part. Items with a negative number are in
+    no part.
     """
     return tuple(
         frozenset(item for item, label in enumerate(labels) if label == part)
@@ -292,7 +298,7 @@ def parts_of(labels: Sequence[int]) -> Partition:
 
 
 def _beyond_half(index: float) -> tuple[bool, ...]:
-    """Whether an index is above 1/2; both where rounding decides (as for n = 1, no click and T =
-    2).
+    """Whether an index is above 1/2. Return both answers if rounding decides (as for n = 1, no
+    click and T = 2).
     """
     return (True, False) if abs(index - 0.5) <= CLOSE else (index > 0.5,)

@@ -25,7 +25,7 @@ class Forward(Agent):
 def write(tmp_path, monkeypatch):
     """Write modules of a user into a folder on the import path."""
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # otherwise two edits within one second would count as one
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # two edits in one second look the same
 
     def write(**files):
         for name, text in files.items():
