@@ -23,7 +23,7 @@ class Shown(NamedTuple):
     examined: Annotated[Bytes, "K"]
     last_list_of: Annotated[
         Ints, "L", -1
-    ]  # the number of the last list with each item, refused or not
+    ]  # the number of the last list with each item, valid or not
     n_lists: Annotated[Ints, "1"]
     n_sessions: Annotated[Ints, "1"]  # the number of the last list with clicks
     ranking: Annotated[Ints, "K"]  # the list of a single step

@@ -12,8 +12,8 @@ from hypothesis import settings
 
 settings.register_profile("clickgym", derandomize=True, deadline=None)  # first calls compile
 settings.load_profile("clickgym")
-os.environ.pop("COLUMNS", None)  # pytest-xdist sets it, and commands follow it
-os.environ.update(LOKY_MAX_CPU_COUNT="1", OMP_NUM_THREADS="1")  # workers where a test asks for some
+os.environ.pop("COLUMNS", None)  # pytest-xdist sets it, and commands obey it
+os.environ.update(LOKY_MAX_CPU_COUNT="1", OMP_NUM_THREADS="1")  # workers only on request
 EXAMPLES = os.path.join(os.path.dirname(os.path.dirname(__file__)), "examples", "")
 gc.set_threshold(1_000_000, 20, 20)  # garbage collection took a tenth of the time
 

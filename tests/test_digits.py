@@ -172,7 +172,7 @@ def watch(case: dict[str, Any]) -> dict[str, list[str]]:
         if session < 3:
             found["first_regrets"].extend(digits(info["regret"]))
         regret += info["regret"]
-        if not streams and terminated:  # a user with a memory has left
+        if not streams and terminated:  # a stateful user has left
             observation, _ = envs.reset()
     if "first_features" in found:
         found["features"] = [features.hexdigest()]
@@ -261,7 +261,7 @@ def test_parameters_of_estimators(case, log):
         found = fitted.click_model(query, list(log.item_labels)).to_dict()
         for parameter, expected in parameters.items():
             where = f"{name(case)}: {parameter} of query {query}"
-            if parameter == "termination":  # no log tells the last, which repeats the one above
+            if parameter == "termination":  # no log determines the last value
                 expected[-1] = expected[-2]
             np.testing.assert_allclose(found[parameter], expected, 1e-12, 1e-12, err_msg=where)
 

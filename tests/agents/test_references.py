@@ -159,9 +159,9 @@ SORTED = {
     "PBM": (PBM, 0.1),
     "UBM": (MODELS["UBM"], 0.9),
     "L = 7": (SHARP, 0.5),
-    # false findings, and so odd relations
+    # a large δ gives false relations, and so cycles
     "near ties": (PositionBasedModel([0.5, 0.5, 0.45, 0.5], [1.0, 0.9, 0.8, 0.7]), 0.99),
-    # 10 clicks suffice; with c = 3.43 they do not
+    # 10 clicks are enough; with c = 3.43 they are not
     "constant": (PositionBasedModel([0.0, 1.0], [1.0]), 0.072),
 }
 

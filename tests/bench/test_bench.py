@@ -163,7 +163,7 @@ def test_score_between_anchors():
     assert values[1:4] == pytest.approx([0, 0.5, 1])
     assert values[0] < 0
     assert (np.diff(values) >= 0).all()
-    assert values[5] == values[6] == values[7]  # below the loss of one session of random lists
+    assert values[5] == values[6] == values[7]  # loses less than one session of random lists
     safety = TASK._replace(measure="violations", horizon=100_000)
     none, some = score([0.0, 900.0], Anchor(90_000.0, 0.0, "BubbleRank"), safety)
     assert none == pytest.approx(1)
@@ -262,7 +262,7 @@ def test_board_has_the_best_first():
     assert rows[0][2:5] == ["1.00", "1.00 to 1.00", "1.00"]
     assert len(board.board(board.published_lines(), features=True)) == 1
     header, *rows = board.board(board.published_lines(), ability="ties")
-    assert {len(header), *map(len, rows)} == {len(HEADER)}  # nothing is best or worst
+    assert {len(header), *map(len, rows)} == {len(HEADER)}  # no agent is best or worst
 
 
 def test_the_best_and_the_worst_ability_of_an_agent():

@@ -107,7 +107,7 @@ def play(tmp_path, monkeypatch):
         importlib.invalidate_caches()
         before = _machine_codes()
         with monkeypatch.context() as patch:
-            patch.setattr(sys, "dont_write_bytecode", True)  # or two edits in one second were one
+            patch.setattr(sys, "dont_write_bytecode", True)  # or two quick edits look the same
             result = importlib.import_module("it").result()
         return result, _machine_codes() - before
 

@@ -74,7 +74,7 @@ def test_check_of_an_answer(capsys):
     checks = runpy.run_path(str(FOLDER / "checks.py"))
     words = ("No answer yet", "No answer yet", "Half of four", "TypeError", "Right.", "It is two")
     for answer, word in zip((..., (1, ...), 1, "two", 2, 1), words, strict=True):
-        # each time a new check, as in a cell that runs again
+        # a new check each time, as when a cell runs again
         check = checks["Check"](lambda answer: answer + 1 == 3, "Half of four.", "It is two.")
         check(answer)
         assert check.answered == check.accepts(answer) == (answer == 2)

@@ -135,7 +135,7 @@ def target_of(file, link):
     path = re.sub(r"^https://.+/clickgym/clickgym/(blob/|tree/|raw/)?main/", "/", path)
     if re.match(r"\w+:", path):
         return None
-    is_home = file.parent.name == "site"  # its page stands at the root
+    is_home = file.parent.name == "site"  # its page is at the root
     folder = ROOT if path.startswith("/") or is_home else file.parent
     return (folder / path.lstrip("/")).resolve() if path else file, anchor
 

@@ -79,7 +79,7 @@ def test_lists_chosen_by_weights_of_features():
         expected = by_hand(weights, features)
         assert env.action(weights).tolist() == expected
         env.action(-weights)
-        assert env.action([0, 0, 0]).tolist() == [0, 1]  # equal ones in the order of rows
+        assert env.action([0, 0, 0]).tolist() == [0, 1]  # ties are in the order of rows
         observation, _, _, truncated, _ = env.step(weights)
         assert env.unwrapped.last_session()[0].tolist() == expected
         lists.add(tuple(expected))
@@ -99,7 +99,7 @@ def test_checkers_and_spec(wrapper, users):
     env = wrapper(gym.make(users))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        # it is, and shall be checked so
+        # the checker must get the wrapped environment
         warnings.filterwarnings("ignore", ".*is different from the unwrapped version")
         check_env(env, skip_render_check=True)
     checker = pytest.importorskip("stable_baselines3.common.env_checker")
@@ -137,7 +137,7 @@ def test_bad_actions(users, action, message):
             env.action_space.lists(np.zeros(10))
 
 
-# refusals
+# errors
 # --------------------------------------------------------------------------------------------------
 
 
@@ -200,7 +200,7 @@ def test_a_choice_that_is_on_the_list_stands_for_the_next_one_that_is_not():
         env.step(choice)
     observation, *_, info = env.step(0)
     assert observation["placed"].argmax(axis=1).tolist() == info["ranking"].tolist() == [3, 0, 1]
-    order = np.array([2, 0, 3, 1])  # as in learners
+    order = np.array([2, 0, 3, 1])  # as learners use
     for items in (None, order):
         draft = Draft(Choices(RankedList(4, 3), MultiBinary(3), items), (3,))
         for choices in ([0, 1, 3], [0, 2, 3], [0, 1, 3]):
@@ -226,7 +226,7 @@ def test_a_number_that_is_no_choice_is_named():
             ValueError, match=f"^choice is {action}; expected an integer from 0 to 3"
         ):
             env.step(action)
-    play_list(env, [0, 1, 2])  # the refused choices left no trace
+    play_list(env, [0, 1, 2])  # the invalid choices had no effect
 
 
 def test_inner_time_limit():

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.uncompiled
 ALIKE = [0.3] * 5
 BROWSING = [[0.9, 0.0, 0.0], [0.5, 0.8, 0.0], [0.3, 0.4, 0.7]]
 DBN = DynamicBayesianModel(ALIKE, [0.5] * 5, 0.9, n_positions=3)
-MODELS = [  # whose best lists follow from a theorem or a search
+MODELS = [  # users whose best lists follow from a theorem or a search
     CascadeModel(ALIKE, 3),
     PositionBasedModel(ALIKE, [0.5, 0.9, 0.9]),
     DependentClickModel(ALIKE, [0.6, 0.5, 0.4]),
@@ -51,7 +51,7 @@ def nudged(model, factors):
 def test_equal_values_are_in_the_order_of_ids():
     assert argsort_descending(0.3 * NOISE).tolist() == [0, 1, 2, 3, 4]
     assert argsort_descending([0.3, 0.3 * (1 + 1e-9), 0.1 + 0.2]).tolist() == [1, 0, 2]
-    # a comparison within a tolerance would have a circle here
+    # a comparison with a tolerance would be cyclic here
     steps = 0.3 + 6e-13 * np.arange(40)
     rounded = [-float(f"{value:.11e}") for value in steps]
     assert argsort_descending(steps).tolist() == np.argsort(rounded, kind="stable").tolist()

@@ -72,7 +72,7 @@ def test_sessions_that_were_not_recorded_are_counted():
         late.step(range(5))
     assert late.result("mine").unrecorded == 50
     env.step(range(5))
-    assert late.result("mine").unrecorded == 50  # it came after the last one
+    assert late.result("mine").unrecorded == 50  # played after the last recorded session
     late.step(range(5))
     assert late.result("mine").unrecorded == 51
     assert "51 sessions were not recorded" in repr(late.result("mine"))

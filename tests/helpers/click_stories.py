@@ -86,7 +86,7 @@ def click_chain(flip, model, ranking, clicks, examined):
         go_on = model.parameters.continue_after_skip
         if flip(model.attraction[item]):
             clicks[k] = 1
-            relevant = flip(model.attraction[item])  # a coin of its own
+            relevant = flip(model.attraction[item])  # a separate coin
             go_on = (
                 model.parameters.continue_after_relevant
                 if relevant

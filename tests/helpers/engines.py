@@ -106,7 +106,7 @@ def state_of(agent: CompiledAgent, env: gym.Env) -> list[object]:
     inner: Any = env.unwrapped
     generators = agent.rng.bit_generator.state, inner.np_random.bit_generator.state
     shown = agent.ranking.tolist(), inner.last_session()[0].tolist(), inner.steps
-    session = [part.tolist() for part in inner.shown[:3]]  # the rest counts lists in the loop
+    session = [part.tolist() for part in inner.shown[:3]]  # the others count lists in the loop
     return [as_plain(agent.state), as_plain(inner.state), session, generators, shown]
 
 

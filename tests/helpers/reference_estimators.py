@@ -26,7 +26,7 @@ Flips: TypeAlias = tuple[tuple[Coin, bool], ...]
 
 
 def _position_based(flip: Flip, K: int) -> list[int]:
-    # Both coins are flipped, whatever the other says.
+    # Both coins are flipped, whatever the other shows.
     return [int(sum([flip(("α", k)), flip(("γ", k))]) == 2) for k in range(K)]
 
 
@@ -260,7 +260,7 @@ class LeaveOut:
             ([(query, item) for item in items], clicks) for query, items, clicks in _told(log)
         ]
         self.clicked: dict[Any, float] = defaultdict(float)
-        self.followed: dict[Any, float] = defaultdict(float)  # clicks with something below
+        self.followed: dict[Any, float] = defaultdict(float)  # clicks with items below
         for pairs, clicks in self.sessions:
             for k, pair in enumerate(pairs):
                 self.clicked[pair] += clicks[k]

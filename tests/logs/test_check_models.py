@@ -51,13 +51,13 @@ def test_users_of_a_click_model_are_predicted_up_to_the_noise():
     assert "32 lists of 8 queries" in checked.sentence
     assert pbm["low"] > 0.9
     assert pbm["noise"] == pytest.approx(np.sqrt(0.2 * 0.8 / 500), rel=0.2)
-    assert pbm["error"] < 1.6 * pbm["noise"]  # what 1,500 other sessions leave unknown adds to it
+    assert pbm["error"] < 1.6 * pbm["noise"]  # plus the noise of 1,500 other sessions
     assert cm["high"] < pbm["low"]
 
 
 def test_positions_below_the_end_of_a_list_do_not_count():
     log = log_of(of_the_pbm)
-    items, clicks = log.items % 3, log.clicks.copy()  # the same three of all queries
+    items, clicks = log.items % 3, log.clicks.copy()  # the same three lists for all queries
     is_short = np.arange(len(log)) // 500 % len(LISTS) > 1
     items[is_short, 2], clicks[is_short, 2] = -1, 0
     cut = replace(log, items=items, clicks=clicks, item_labels=("a", "b", "c"))
@@ -110,8 +110,8 @@ def test_the_interval_is_that_of_queries_drawn_again():
     queries, labels = np.repeat(np.arange(10), 2 * n), (("a", "b"), tuple("0123456789"))
     log = ClickLog(np.concatenate(items), np.concatenate(clicks), queries, *labels)
     found = check_models(log, ["CM"]).table
-    # Squared errors of the two: 0.6² + 0.48². Differences of their lists: 2 (0.4² + 0.08²); of the
-    # others: 2 (0.4² + 0.4²).
+    # Squared errors of the two queries: 0.6² + 0.48². Squared differences between their lists:
+    # 2 (0.4² + 0.08²); between the lists of the other queries: 2 (0.4² + 0.4²).
     for column, hard in (("predicted", 2), ("low", 5), ("high", 0)):
         differences = 0.64 * (10 - hard) + 0.3328 * hard
         assert found[column][0] == pytest.approx(1 - 0.5904 * hard / differences, abs=0.02)

@@ -60,7 +60,7 @@ def test_extrapolation_against_plain_em(name, seed, prior):
     fitted = kind(10_000, 1e-12, prior).fit(log)
     plain = kind(fitted.n_iter_, None, prior).fit(log)
     assert fitted.converged_
-    assert min(np.diff(fitted.log_posterior_)[:-1]) >= -1e-9  # a plain step may fall by rounding
+    assert min(np.diff(fitted.log_posterior_)[:-1]) >= -1e-9  # may fall by rounding
     assert fitted.log_posterior_[-1] >= plain.log_posterior_[-1] - 1e-9
     assert fitted.log_posterior_[-1] == pytest.approx(penalised(fitted, log), abs=1e-8)
 
@@ -113,7 +113,7 @@ def test_rare_pairs_do_not_bias_what_all_share(name, order, truth, published):
         for prior in (None, UNIFORM)
     )
     assert fitted == pytest.approx(truth, abs=0.03)
-    assert (uniform - published) * (published - truth) > 0  # so the log is hard
+    assert (uniform - published) * (published - truth) > 0  # shows that the log is difficult
 
 
 @pytest.mark.parametrize("name", ["DCM", "DBN", "CCM"])

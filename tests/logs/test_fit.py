@@ -74,7 +74,7 @@ def test_items_in_one_of_a_hundred_sessions_are_kept(n_items, kept):
     """
     rng = np.random.default_rng(0)
     lists = rng.permuted(np.tile([0, 1, 2], (4000, 1)), axis=1)
-    lists[:400:10, 2], lists[400:800:11, 0] = 3, 4  # in 1 % of the sessions, and in fewer
+    lists[:400:10, 2], lists[400:800:11, 0] = 3, 4  # item 3 in 1 % of the sessions, item 4 in fewer
     clicks = rng.random(lists.shape) < np.array([0.3, 0.2, 0.4, 0.5, 0.9])[lists]
     log = ClickLog(lists, clicks, np.zeros(4000), tuple("abcde"), ("q",))
     fitted = fit_models(log, ["PBM"], n_items=n_items, test_share=0)

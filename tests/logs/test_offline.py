@@ -163,7 +163,7 @@ def penalised(estimator, log):
     for name in PARAMETERS[type(estimator).__name__[:3]]:
         values = np.array(getattr(estimator, name))
         if name == "termination_":
-            values[-1] = 0.5  # what EM leaves where nothing follows
+            values[-1] = 0.5  # the value that EM leaves if nothing follows
         unused = values.size - np.count_nonzero(values)
         values = values[values > 0]
         a, b = estimator.prior_ if name in ("attraction_", "satisfaction_") else UNIFORM
@@ -195,7 +195,7 @@ def test_a_click_at_the_end_of_a_short_list_says_nothing_of_leaving(name, parame
     """
     log = cut_short(simulated(TRUTH[name], 8000, seed=1), seed=1)
     fitted = MODEL_ESTIMATORS[name]().fit(log).click_model("q", list("abcdef")).to_dict()
-    n = 2 if name == "DCM" else 6  # few clicks at the third position have others below
+    n = 2 if name == "DCM" else 6  # few clicks at the third position have items below
     truth = TRUTH[name].to_dict()[parameter]
     assert np.mean(fitted[parameter][:n]) == pytest.approx(np.mean(truth[:n]), abs=0.1)
 

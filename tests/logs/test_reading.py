@@ -250,10 +250,10 @@ def test_queries_in_the_names_of_folders(tmp_path, ending):
         getattr(part, f"write_{ending}")(folder / f"part-0.{ending}")
     read = rows(read_log(tmp_path / "**" / f"*.{ending}"))
     assert sorted(read) == [("007", ["b"], [1]), ("7", ["a"], [1]), ("red shoes", ["a"], [1])]
-    # a column of the file counts more than a folder
+    # a column of the file takes precedence over a folder
     log = read_log(tmp_path / "day=1" / "query=7" / f"*.{ending}", columns={"query": "day"})
     assert log.query_labels == ("2",)
-    # a folder of rows without a query
+    # rows in this folder have no query
     (tmp_path / "day=1" / "query=7").rename(tmp_path / "query=__HIVE_DEFAULT_PARTITION__")
     with pytest.raises(ValueError, match="has None in the column query; expected a label"):
         read_log(tmp_path / "*" / f"*.{ending}")

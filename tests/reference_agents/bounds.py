@@ -32,7 +32,7 @@ def upper_bound(p: float, bound: float) -> float:
         return bisect(lambda q: bernoulli_kl(p, q) <= bound, p, 1.0)
     entropy = -p * math.log(p) - (1 - p) * math.log1p(-p)
     q = min(p + math.sqrt(bound / 2), 1 - 2**-53)  # KL(p, q) is at least 2 (q - p)²
-    for _ in range(100):  # beside tiny numbers rounding leaves an excess for ever
+    for _ in range(100):  # for tiny numbers, rounding always leaves an excess
         if (
             q <= p
             or (excess := -entropy - p * math.log(q) - (1 - p) * math.log(1 - q) - bound) <= 0

@@ -169,7 +169,7 @@ class DiscountedReference(WithIndices):
 
     def index(self, item: int) -> float:
         gamma, t = self.gamma(self.t), self.t
-        # N_t(γ) = 1 + γ + ... + γ^{t-1}; the quotient loses digits where γ is next to 1.
+        # N_t(γ) = 1 + γ + ... + γ^{t-1}; the quotient loses digits if γ is close to 1.
         log_time = math.log(
             math.fsum(gamma**s for s in range(t)) if t < 100 else (1 - gamma**t) / (1 - gamma)
         )

@@ -12,8 +12,8 @@ import numpy as np
 
 from .reference import Reference, examined_positions, is_in_order, lists_by
 
-TIE = 1e-10  # indices closer than this are equal, as the agents have it
-WORST = 1e9  # the condition number beyond which floats do not tell the order of indices
+TIE = 1e-10  # indices closer than this are equal, as in the agents
+WORST = 1e9  # above this condition number, floats do not determine the order of indices
 
 
 class RidgeReference(Reference):

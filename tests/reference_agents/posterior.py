@@ -129,7 +129,7 @@ class PDGDReference(Reference):
         self.learning_rate = learning_rate if eta is None else eta * feature_scale**2
         self.weights = np.zeros(n_features)
         self.features = np.zeros((n_items, n_features))
-        self.step = 0.0  # what the last session's update may have been at most
+        self.step = 0.0  # the largest possible update of the last session
 
     def scores(self) -> np.ndarray:
         return self.features @ self.weights

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-CLOSE = 1e-9  # what rounding may make of equal numbers, relative to them
+CLOSE = 1e-9  # the relative difference that rounding may cause between equal numbers
 
 
 def is_close(a: float, b: float) -> bool:
@@ -81,7 +81,7 @@ class Reference:
         """
         for name, want in self.holds().items():
             have, want = np.asarray(getattr(state, name)), np.asarray(want)
-            # as np.allclose, which takes five times as long, is asked most of all
+            # np.allclose takes five times as long, and this comparison is the most frequent
             same = have == want
             if have.dtype.kind not in "iub" and not same.all():
                 with np.errstate(invalid="ignore"):  # differences of infinities are nan

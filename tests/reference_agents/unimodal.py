@@ -104,7 +104,7 @@ class GRABReference(Remembering):
         """The lists with the largest sum of indices, among the leader and its neighbours under an
         order.
         """
-        s = self.led[leader] + 1  # the present session included
+        s = self.led[leader] + 1  # includes the current session
 
         @lru_cache(None)
         def total(ranking: Ranking) -> float:

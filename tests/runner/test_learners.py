@@ -205,7 +205,7 @@ def test_ppo_and_a2c_of_the_library_draw_whole_lists(name: str, env_id: str) -> 
     assert sorted(items) == list(range(env.action_space.n_items)) != items
 
 
-# ----------------------------------------------------------------------------- classes of one's own
+# ------------------------------------------------------------------------------------ user classes
 
 OWN = """
 from stable_baselines3 import PPO

@@ -251,7 +251,7 @@ def test_metrics_in_a_sweep(tmp_path):
     env, _ = with_test(tmp_path)
     options = {"instances": [tmp_path / "judged.json"], "n_jobs": 1}
     options |= {"metrics": JUDGED, "checkpoints": [100], "out": tmp_path / "out"}
-    for runs in (1, 6):  # those after the first are played together
+    for runs in (1, 6):  # the runs after the first are played together
         results = clickgym.sweep(["ContextualDBNRank-v0"], ["PDGD"], 200, runs, **options)
     last = results.rows.filter(step=200)
     for row in last.iter_rows(named=True):

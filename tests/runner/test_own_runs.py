@@ -83,7 +83,7 @@ def test_an_agent_that_goes_on_is_no_second_run_of_a_new_one():
         clickgym.sweep(["PBMRank-v0"], {"mine": shared}, 20, 2, n_jobs=1)
 
 
-# ---------------------------------------------------------------------- beside the runs of others
+# ------------------------------------------------------------------- next to the runs of others
 
 
 def test_own_runs_stand_in_a_table_and_a_figure_with_others(tmp_path, capsys):
