@@ -52,7 +52,9 @@ class EnvTraits(NamedTuple):
     """The traits of an environment that decide which engine can run agents in it."""
 
     name: str
-    """The name of the environment."""
+    """The class of the outermost wrapper, apart from those that every id has, or of the environment
+    itself.
+    """
     layer: str
     """The class of the outermost wrapper that counts, or of the environment itself."""
     obstacle: str
@@ -74,8 +76,8 @@ class EnvTraits(NamedTuple):
 
 
 class BaseAgent:
-    """Base class of agents of all kinds: `Agent`, which ranks session by session, and `Learner`,
-    which steps parallel streams. Both tell the runner what it must know before the first session.
+    """Base class of all agents: `Agent`, which ranks session by session, and `Learner`, which steps
+    parallel streams. Both tell the runner what it must know before the first session.
     """
 
     observes: ClassVar[tuple[str, ...]] = ()
@@ -93,13 +95,13 @@ class BaseAgent:
     """
 
     packages: ClassVar[tuple[str, ...]] = ()
-    """The packages, besides numpy and numba, whose version decides the agent's numbers."""
+    """The packages, besides numpy and numba, whose versions determine the agent's numbers."""
     bibtex_keys: ClassVar[Sequence[str]] = ()
     """The keys of the agent's papers in ``references.bib``, for ``clickgym report --bib``."""
 
     has_played: bool = False
     """Whether the agent has already learned: in `clickgym.run`, or, for agents of this package, in
-    your own loop. A further run continues from there, under another name.
+    your own loop. A further run continues from this state, under another name.
     """
 
     filled_in: Mapping[str, Any] = {}

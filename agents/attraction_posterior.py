@@ -1,9 +1,9 @@
 """Draws from the exact posterior of an attraction θ, for known examination probabilities κ.
 
 Its log density is ``S log θ + Σ_l (N_l - S_l) log(1 - κ_l θ)``, for S clicks in N_l displays at
-position l. It is concave, so a hat of three pieces lies close above it, and draws under the hat are
-accepted by rejection. The hat of each item is kept in the state until the item is shown again; its
-fields are those of `PBMTSState`.
+position l. This log density is concave, so a hat function of three pieces fits closely above it,
+and draws under the hat are accepted or rejected (rejection sampling). The state keeps the hat of
+each item until the item is shown again, in the fields of `PBMTSState`.
 """
 
 from __future__ import annotations

@@ -130,11 +130,11 @@ class BubbleRank(CompiledAgent):
         list (argument `initial`), because without one it starts from a random list, which is not
         safe. In each session it takes every second pair of neighbours and exchanges each pair with
         probability 1/2; if K < L, it may also exchange the last item with an item from below the
-        list. Both neighbours of a pair get both positions equally often, and it counts n, the
-        sessions in which exactly one of them was clicked. Once the difference s of their clicks is
-        large enough for n, the pair is decided, and the better item moves up in the base list. An
-        item rises only one position at a time, so the regret is high if the production ranking is
-        bad.
+        list. The neighbours of a pair appear at each of its two positions equally often, and
+        BubbleRank counts n, the sessions in which exactly one of them was clicked. Once the
+        difference s of their clicks is large enough for n, the pair is decided, and the better item
+        moves up in the base list. An item rises only one position at a time, so the regret is high
+        if the production ranking is bad.
 
     Algorithm:
         ::

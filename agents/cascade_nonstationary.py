@@ -138,7 +138,7 @@ class CascadeDUCB(CascadeAgent):
 
     Deviations from the paper:
         1. ⚠ The printed ``x/0 := 1`` gives an unseen item the index 3, which the bonus of a seen
-           one can exceed: here an item with ``N = 0`` ranks before every other.
+           item can exceed. Here an item with ``N = 0`` ranks before every other item.
         2. ⚠ Ties are broken uniformly at random. Several clicks are read as in
            `CascadeUCB1`.
 

@@ -201,7 +201,7 @@ class CascadeVI(StateAgent):
         state: contains ``values``, V of the current plan, and ``lists``, its list in each state.
 
     Raises:
-        ValueError: on a bad argument, naming it.
+        ValueError: a bad argument; the message names it.
 
     Source: after CascadingVI of Du, Srikant, Chen, *Cascading reinforcement learning*, ICLR 2024.
 

@@ -95,9 +95,9 @@ class DBGD(ContextualAgent):
     towards it if it wins.
 
     Idea:
-        Clicks tell which of two rankings is better more reliably than how good one is. DBGD
-        (dueling bandit gradient descent) keeps the weights of a linear score. In every session it
-        draws a direction at random, and makes a challenger by a step of the weights in this
+        Clicks show more reliably which of two rankings is better than how good a single ranking is.
+        DBGD (dueling bandit gradient descent) keeps the weights of a linear score. In every session
+        it draws a direction at random, and makes a challenger by a step of the weights in this
         direction. The user sees both rankings interleaved. If the challenger's candidates get more
         clicks, the weights move a little in its direction; on average this follows the gradient of
         the probability to win. It needs no click model. It learns slowly, because with many

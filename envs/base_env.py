@@ -29,8 +29,8 @@ class BaseClickEnv:
     """The part that `ClickEnv` and `ClickVectorEnv` share: users, and B streams of their sessions,
     each with the same number of steps.
 
-    A step is a session; with ``NEXT_STEP`` it is the draw of another user on a stream whose episode
-    has ended.
+    A step is a session. With ``NEXT_STEP``, the step after the end of a stream's episode draws
+    another user instead.
 
     Attributes:
         model, instance: the users, and the name of their instance.

@@ -68,7 +68,8 @@ class CascadeModel(ClickModel):
         n_positions: K, at most L.
 
     Raises:
-        ValueError: naming the parameter, the entry and what was expected.
+        ValueError: an invalid argument; the message names the parameter, the entry and what was
+            expected.
 
     Source:
         Craswell, Zoeter, Taylor, Ramsey, *An experimental comparison of click position-bias

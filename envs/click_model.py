@@ -15,7 +15,7 @@ A model has three kernels, the only functions of it that environments and the ru
 ``expected(parameters, ranking, reward, cutoff, scratch) -> float``
     Returns the exact expected reward of a list; it reads only ``ranking[:cutoff]``.
 
-If users scan from the top and what they do depends only on the current item, a model may have a
+If users scan from the top and their behaviour depends only on the current item, a model may have a
 fourth kernel, from which its best lists follow (see `scan`):
 
 ``scan_kernel(parameters, reward, gain, continuation)``

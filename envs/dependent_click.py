@@ -83,7 +83,8 @@ class DependentClickModel(ClickModel):
         termination: ``(K,)`` probabilities v_k that the user leaves after a click at that position.
 
     Raises:
-        ValueError: naming the parameter, the entry and what was expected.
+        ValueError: an invalid argument; the message names the parameter, the entry and what was
+            expected.
 
     Source:
         Guo, Liu, Wang, *Efficient multiple-click models in web search*, WSDM 2009. Katariya,

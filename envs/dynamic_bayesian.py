@@ -112,7 +112,8 @@ class DynamicBayesianModel(ClickModel):
         n_positions: K, at most L.
 
     Raises:
-        ValueError: naming the parameter, the entry and what was expected.
+        ValueError: an invalid argument; the message names the parameter, the entry and what was
+            expected.
 
     Source:
         Chapelle, Zhang, *A dynamic Bayesian network click model for web search ranking*, WWW 2009.

@@ -101,7 +101,7 @@ class MixtureModel(CompositeModel, ClickModel):
         weights: ``(M,)`` positive probabilities w_m of the kinds, which add up to 1.
 
     Raises:
-        ValueError: naming the entry and what was expected.
+        ValueError: an invalid argument; the message names the entry and what was expected.
 
     Source:
         McLachlan, Peel, *Finite mixture models*, Wiley 2000, with click models as components.

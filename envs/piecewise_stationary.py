@@ -44,7 +44,7 @@ class PiecewiseStationaryModel(CompositeModel):
         starts: as the argument.
 
     Raises:
-        ValueError: naming the entry and what was expected.
+        ValueError: an invalid argument; the message names the entry and what was expected.
 
     Source:
         Li, de Rijke, *Cascading non-stationary bandits: online learning to rank in the

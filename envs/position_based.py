@@ -71,7 +71,8 @@ class PositionBasedModel(ClickModel):
         examination: ``(K,)`` probabilities χ_k that a position is examined; they need not decrease.
 
     Raises:
-        ValueError: naming the parameter, the entry and what was expected.
+        ValueError: an invalid argument; the message names the parameter, the entry and what was
+            expected.
 
     Source:
         Richardson, Dominowska, Ragno, *Predicting clicks: estimating the click-through rate for new

@@ -168,7 +168,7 @@ class QueryUsers(CompositeModel):
         n_queries: Q.
 
     Raises:
-        ValueError: naming the entry and what was expected.
+        ValueError: an invalid argument; the message names the entry and what was expected.
 
     Example:
         >>> from clickgym.envs import CascadeModel, ClickEnv

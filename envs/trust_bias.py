@@ -88,7 +88,8 @@ class TrustBiasModel(ClickModel):
             clicked, nowhere above ε⁺_k; by default as in `standard_trust`.
 
     Raises:
-        ValueError: naming the parameter, the entry and what was expected.
+        ValueError: an invalid argument; the message names the parameter, the entry and what was
+            expected.
 
     Source:
         Agarwal, Wang, Li, Bendersky, Najork, *Addressing trust bias for unbiased learning-to-rank*,

@@ -93,7 +93,8 @@ class UserBrowsingModel(ClickModel):
             stored as 0.
 
     Raises:
-        ValueError: naming the parameter, the entry and what was expected.
+        ValueError: an invalid argument; the message names the parameter, the entry and what was
+            expected.
 
     Source:
         Dupret, Piwowarski, *A user browsing model to predict search engine click data from past

@@ -1,11 +1,11 @@
 """Features of a candidate, and products of them as further features.
 
-A candidate of user u and item v has the features ``[U(u), V(v)]``. With products its first feature
-is a constant c, and the product of two features is divided by it, so that all features are c times
+A candidate of user u and item v has the features ``[U(u), V(v)]``. With products, its first feature
+is a constant c, and each product of two features is divided by c, so that all features are c times
 ``[1, u, v, u_a v_b, ...]``.
 
-⚠ One number c scales all candidates. A separate scale for each candidate would give all features
-the same norm, and hide the information in it.
+⚠ One number c scales all candidates. A separate scale for each candidate would give all candidates
+the same norm, and hide the information in the norm.
 """
 
 from __future__ import annotations

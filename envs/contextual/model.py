@@ -67,8 +67,8 @@ class ContextualModel(UserModel):
             returns that of any session.
 
     Raises:
-        ValueError: naming the parameter and what was expected; ``‖x‖₂ ≤ 1`` and attractions in
-            [0, 1] must hold for all candidates.
+        ValueError: an invalid argument; the message names the parameter and what was expected;
+            ``‖x‖₂ ≤ 1`` and attractions in [0, 1] must hold for all candidates.
 
     Source:
         He, An, Li, Chen, Guo, Li, Wang, *Contextual user browsing bandits for large-scale online

@@ -25,7 +25,7 @@ from ..task import Kernels, Task, click_session
 
 class Pool(NamedTuple):
     """The users and items from which sessions are drawn. An *entry* is an item as a candidate of a
-    user; the entries of one user follow those of the other, or all users share the same entries.
+    user; the entries of the users follow one another, or all users share the same entries.
     """
 
     users: NDArray[np.float64]  # (M, d_u)

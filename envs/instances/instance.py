@@ -72,7 +72,7 @@ class Instance:
         estimation: how the parameters were estimated, and from how many sessions.
 
     Raises:
-        ValueError: naming the field and what was expected.
+        ValueError: an invalid argument; the message names the field and what was expected.
 
     Example:
         >>> from clickgym.envs import CascadeModel

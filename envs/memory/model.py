@@ -91,7 +91,7 @@ class CascadeMDP(UserModel):
         best: ``(S, K)`` or ``(n_sessions, S, K)``, the optimal lists.
 
     Raises:
-        ValueError: naming the parameter and what was expected.
+        ValueError: an invalid argument; the message names the parameter and what was expected.
 
     Source:
         Du, Srikant, Chen, *Cascading reinforcement learning*, ICLR 2024.

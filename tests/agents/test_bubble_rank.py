@@ -90,7 +90,7 @@ def violations(agent, model, initial, n, **options):
     [("CM", 2, 1000), ("PBM", 2, 1000), *slow(*((kind, 20, 20_000) for kind in SAFE))],
 )
 def test_it_never_violates_the_safety_constraint(kind, n_runs, horizon):
-    """With K = L, starting from random lists R_0."""
+    """The agent starts from random lists R_0, with K = L."""
     for seed in range(n_runs):
         initial = np.random.default_rng(seed).permutation(8)
         agent = BubbleRank(8, 8, initial=initial, horizon=horizon, seed=seed)

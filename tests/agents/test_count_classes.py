@@ -65,7 +65,7 @@ def test_an_item_may_be_shown_again_where_all_indices_are_equal():
 
 
 def test_what_would_be_lost_in_classes_keeps_every_index(classes):
-    """An agent with a custom kernel, additional hyperparameters or different initial values keeps
+    """An agent with a custom kernel, additional hyper-parameters or different initial values keeps
     an index for every item.
     """
 

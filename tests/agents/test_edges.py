@@ -1,5 +1,5 @@
 """Tests of every agent against its reference in edge cases: extreme sizes, probabilities of 0 and
-1, and the hyperparameter values that the reference lists in ``edges``.
+1, and the hyper-parameter values that the reference lists in ``edges``.
 """
 
 from __future__ import annotations

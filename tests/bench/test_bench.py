@@ -208,7 +208,7 @@ def test_an_agent_with_fewer_than_half_of_the_tasks_has_no_score():
 
 def test_bootstrap_draws_the_runs_of_each_task_anew():
     """If one of three runs is good, P(all three drawn runs are good) is 1 / 27, more than 2.5 %.
-    Two tasks of one user whose runs are opposite have one replicate mean of 0 and one of 1.
+    If two tasks of one user have opposite runs, some replicates have a mean of 0, and some of 1.
     """
     [task] = made_tasks(1)
     assert summarize({"t0": np.array([0.0, 0.0, 1.0])}, [task]).high == 1
