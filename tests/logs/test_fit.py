@@ -210,8 +210,8 @@ def test_clicks_of_one_query_compare_no_positions_of_another():
 
 def test_cautions_about_a_log(tmp_path, printed):
     """The first log comes from an agent that has found its list and shows a random list in 3 % of
-    the sessions, which is enough. In the second log, only neighbouring positions exchange items. The
-    third log lacks the sessions without a click.
+    the sessions, which is enough. In the second log, only neighbouring positions exchange items.
+    The third log lacks the sessions without a click.
     """
     rng = np.random.default_rng(0)
     lists = rng.permuted(np.tile(np.arange(6), (20_000, 1)), axis=1)[:, :4]

@@ -227,7 +227,7 @@ def test_a_colon_for_a_comma_is_named(spec):
 
 
 def test_values_with_parts():
-    """Values are JSON or Python constants; a value with brackets that cannot be read as either is
+    """Values are JSON or Python literals; a value with brackets that cannot be read as either is
     an error, not a text.
     """
     assert parse_spec('A:b={"c":[1,2],"d":false},e=(3,)')[1] == {
@@ -235,7 +235,7 @@ def test_values_with_parts():
         "e": (3,),
     }
     for text in ("dict(c=[1,2],d=3)", "{c:[1,2]}", "[1,2"):
-        with pytest.raises(ValueError, match=r"^'A:b=.*': b: expected JSON or constants of Python"):
+        with pytest.raises(ValueError, match=r"^'A:b=.*': b: expected JSON or a Python literal"):
             parse_spec(f"A:b={text}")
 
 

@@ -71,7 +71,7 @@ def parse_spec(
             arguments[key] = parse_value(text) if value_of is None else value_of(key, text)
             if arguments[key] is text and OPENS.match(text):
                 like = "such as '...={\"net_arch\":[64,64]}', in single quotes in a shell"
-                raise ValueError(f"expected JSON or constants of Python, {like}; got {text!r}")
+                raise ValueError(f"expected JSON or a Python literal, {like}; got {text!r}")
         except ValueError as error:
             raise ValueError(f"{short_repr(spec)}: {key}: {error}") from None
     return parts[1], arguments
