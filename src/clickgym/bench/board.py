@@ -1,4 +1,4 @@
-"""The board of the scorecard: the results that ship, as two tables."""
+"""The board of the scorecard: the shipped results of the published agents, as two tables."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class Line(NamedTuple):
         return summarize(self.scores, tasks, intervals)
 
     def abilities(self, tasks: Sequence[ScoredTask]) -> dict[str, Summary]:
-        """Return the agent's scores in the abilities of which it played at least half of
-        the tasks.
+        """Return the agent's score in each ability, unless it played fewer than half of the
+        ability's tasks.
         """
         summaries = {}
         for ability in ABILITIES:

@@ -103,7 +103,7 @@ def check_kind(name: str, value: Any, kinds: Any, expected: str) -> None:
 
 
 def check_path(name: str, value: Any) -> Path:
-    """Return a path; the TypeError or ValueError names the argument."""
+    """Return an argument as a path; the TypeError or ValueError names the argument."""
     check_kind(name, value, (str, os.PathLike), "a path")
     if not os.fspath(value):
         raise value_error(name, value, "a path")
@@ -126,7 +126,9 @@ def is_integer(value: Any) -> bool:
 
 
 def check_count(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
-    """Check an integer from ``least`` to ``most``; the ValueError names the argument."""
+    """Check that a value is an integer from ``least`` to ``most``; the ValueError names the
+    argument.
+    """
     if is_integer(value) and least <= value and (most is None or value <= most):
         return int(value)
     if most is not None:
@@ -162,13 +164,13 @@ def check_positions(n_positions: Any, n_items: int, available: int | None = None
 
 
 def check_seed(seed: Any) -> int:
-    """Check a seed: a non-negative integer."""
+    """Check that a seed is a non-negative integer."""
     return check_count("seed", seed, 0)
 
 
 def generator(seed: Any) -> np.random.Generator:
-    """Return the generator of a seed: a non-negative integer, None for a random seed, or anything
-    that ``np.random.default_rng`` accepts.
+    """Return the random generator for a seed. A seed is a non-negative integer, None for a random
+    seed, or anything else that ``np.random.default_rng`` accepts.
     """
     sources = np.random.SeedSequence | np.random.BitGenerator | np.random.Generator | None
     return np.random.default_rng(seed if isinstance(seed, sources) else check_seed(seed))
@@ -268,7 +270,8 @@ def as_integers(
         whole: whether floats without a fraction, such as 1e6, are accepted.
 
     Raises:
-        ValueError: naming the argument, the first bad entry and what was expected.
+        ValueError: the shape or an entry is invalid; the message names the argument, the shape or
+            the first invalid entry, and what was expected.
     """
     array = as_array(name, values, "integers")
     if array.dtype.kind == "f":
@@ -329,7 +332,8 @@ def probabilities(
         least: the smallest probability that is accepted.
 
     Raises:
-        ValueError: naming the argument, the first bad entry and what was expected.
+        ValueError: an entry is invalid; the message names the argument, the first invalid entry
+            and what was expected.
     """
     range_ = f"(0, 1], at least {least:g}" if least else "[0, 1]"
     array = as_numbers(name, values, shape, least, 1.0, expected=f"a probability in {range_}")

@@ -32,8 +32,8 @@ class SessionError(RuntimeError):
 
 
 class WorkerError(RuntimeError):
-    """A worker process died, possibly for lack of memory, or could not load what was sent to
-    it; finished runs are kept.
+    """A worker process died, possibly for lack of memory, or could not load the objects that were
+    sent to it. Finished runs are kept.
     """
 
 

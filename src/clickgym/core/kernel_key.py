@@ -106,7 +106,7 @@ def _name_of(value: Any) -> tuple[str, str]:
 
 
 def _instructions(code: types.CodeType) -> tuple[Any, ...]:
-    """Return the instructions of a function, independent of its place in the file."""
+    """Return a function's instructions and constants, independent of its position in the file."""
     if any(isinstance(value, types.CodeType) for value in code.co_consts):
         raise _UnknownContent  # an inner function, whose repr would contain a memory address
     names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars

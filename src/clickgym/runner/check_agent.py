@@ -157,7 +157,7 @@ def _fault(name: str, check: Callable[[], None]) -> list[str]:
 
 
 class _Check:
-    """An agent, the problems on which it is checked, and the checks."""
+    """An agent, the small problems that it plays, and the checks."""
 
     def __init__(self, agent: AgentLike) -> None:
         self.maker, self.passed = resolve_agent(agent)
@@ -340,8 +340,8 @@ def _reload(agent: Any) -> Any:
 
 
 def _outcome(agent: Any, env: gym.Env, engine: Any = "auto") -> dict[str, Any]:
-    """Return what a run measures in each session; for compiled agents also the final generator and
-    the state arrays of fixed size.
+    """Return what a run measures in each session and, for compiled agents, the final state of the
+    generator and the state arrays of fixed size.
     """
     steps = range(1, SESSIONS + 1)
     result = run(agent, env, SESSIONS, seed=2, checkpoints=steps, engine=engine)

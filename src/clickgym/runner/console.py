@@ -1,4 +1,4 @@
-"""The consoles of the commands, and the sentences and tables printed there."""
+"""The consoles of the commands, and functions that print sentences and tables on a console."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def output() -> Console:
 
 
 def errors() -> Console:
-    """Return the console of standard error: progress, warnings and errors."""
+    """Return the console for progress, warnings and errors: standard error."""
     return _widen(Console(stderr=True))
 
 

@@ -93,7 +93,7 @@ def spec_of(thing: Any) -> str | None:
 
 
 def import_name(maker: Any) -> str | None:
-    """The name by which a class or a function can be imported."""
+    """The name by which a class or a function can be imported; None if it cannot be imported."""
     maker = getattr(maker, "adopted", maker)  # an adopted RL algorithm has its own class's name
     name, module = getattr(maker, "__qualname__", None), getattr(maker, "__module__", None)
     if name is None or module is None:
@@ -350,7 +350,7 @@ def _check_maker(thing: Any, what: str) -> Callable[..., BaseAgent]:
 
 
 def maker_name(maker: Callable[..., Any]) -> str:
-    """Return the name of an agent in messages: the name of its class or function."""
+    """Return the name of an agent in messages: the name of the class or function that makes it."""
     return getattr(maker, "__name__", type(maker).__name__)
 
 

@@ -98,7 +98,7 @@ def _as_json(value: Any) -> Any:
 
 
 def _code_of(part: Any) -> list[Any]:
-    """Return the classes, functions and modules whose code decides what a part of a spec does."""
+    """Return the classes, functions and objects whose code decides what a part of a spec does."""
     if isinstance(part, str):  # module:name, a kind of users, or a family of instances
         module, _, name = part.partition(":")
         own = getattr(sys.modules.get(module), name, None)

@@ -334,7 +334,7 @@ class Results:
         return [*files]
 
     def are_in(self, folder: Path) -> bool:
-        """Whether `write` has written these results into a folder already."""
+        """Whether a folder already has the files that `write` would write for these results."""
         files = [folder / name for name in (f"{FIGURE}.png", f"{FIGURE}.svg", SUMMARY, ROWS)]
         if not all(file.exists() for file in files):
             return False

@@ -153,8 +153,8 @@ class Config:
         return replace(self, **{f"{column}s": kept}, cells=cells)  # type: ignore[arg-type]
 
     def extended(self, other: Config) -> Self:
-        """Return this configuration with the further agents, environments, instances and runs of
-        another sweep.
+        """Return this configuration, extended by the agents, environments, instances and runs of
+        another sweep that it lacks.
         """
         envs, instances = self.envs | other.envs, self.instances | other.instances
         agents = self.agents | other.agents

@@ -40,8 +40,8 @@ agent trained on its own streams, or because the seed is unknown. False for a us
 
 
 def _name_unit(column: str) -> polars.Expr:
-    """Return an expression for the numbers of a column as text, with the column's name; null stays
-    null.
+    """Return an expression that turns the numbers of a column into text with the column's name;
+    null stays null.
     """
     return polars.lit(f" {column} ") + col(column).cast(polars.String)
 
@@ -260,7 +260,7 @@ def over_words(counts: polars.DataFrame) -> str:
 
 
 def span(counts: polars.Series) -> str:
-    """Return the smallest and the largest number as text, or the only one.
+    """Return the smallest and the largest number as text, or a single number if they are equal.
 
     Example:
         >>> span(polars.Series([5000, 3, 5])), span(polars.Series([5, 5]))

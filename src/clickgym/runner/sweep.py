@@ -272,7 +272,7 @@ def _engine_of(
     metrics: Sequence[str],
     engine: Engine,
 ) -> str:
-    """Return the engine that plays an agent in an environment; errors name the agent's label."""
+    """Return the engine that runs an agent in an environment; errors name the agent's label."""
     try:
         agent = make_agent(resolved, env, horizon=horizon, seed=0)
         chosen = engine_of(agent, env, engine)

@@ -67,7 +67,8 @@ def record(
     clickgym record DBNRank-v0 --instances shipped --agent BubbleRank \\
         --sessions 2e3 --out log.csv
 
-    Because you know who made this log, you can compare what the other commands say with the truth.
+    Because you know the users behind this log, you can compare the output of the other commands
+    with the truth.
     """
     check_table(out)
     n = check_horizon(sessions, name="sessions")

@@ -79,8 +79,8 @@ def by_query(queries: Ints, items: Ints, n_items: int) -> tuple[Long, Long, Ints
 
 @kernel
 def list_length(row):
-    """Return the number of positions of a list, given its items or the numbers of its pairs; at
-    least one.
+    """Return the length of a list, given its items or the numbers of its pairs; a list has at least
+    one position.
     """
     n = len(row)
     while n > 1 and row[n - 1] < 0:
@@ -97,8 +97,8 @@ def last_clicks(clicks: NDArray[np.int8]) -> Ints:
 
 
 def last_clicks_above(clicks: NDArray[np.int8]) -> Ints:
-    """``(N, K)`` the position, from 1, of the last click above each position; 0 where there is
-    none.
+    """``(N, K)`` the position, from 1, of the last click above each position; 0 if there is no
+    click above it.
     """
     marks = np.where(clicks > 0, np.arange(1, clicks.shape[1] + 1, dtype=np.int32), np.int32(0))
     return np.pad(np.maximum.accumulate(marks, axis=1)[:, :-1], ((0, 0), (1, 0)))

@@ -1,4 +1,6 @@
-"""Base class of the estimators of click models: pairs of query and item, and scores."""
+"""The base class of the estimators of click models. It numbers (query, item) pairs and computes
+scores.
+"""
 
 from __future__ import annotations
 
@@ -241,7 +243,7 @@ def marginals_of_lists(marginals: Callable[..., None]) -> Callable[..., None]:
 
 
 def fill_by(kernel: Callable[..., None], shape: tuple[int, ...], *arguments: Any) -> Floats:
-    """Return an array that a kernel fills; it is the kernel's last argument."""
+    """Return a new array that a kernel has filled; the array is the kernel's last argument."""
     result = np.empty(shape)
     kernel(*arguments, result)
     return result

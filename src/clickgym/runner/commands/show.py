@@ -63,7 +63,9 @@ def text_of(name: str) -> str:
         maker, _ = resolve_env(name)  # imports the module, which registers the id
         environment = ENVIRONMENTS.get(getattr(maker, "id", ""))
         if environment is None:
-            raise ValueError(f"{name} has no click model of clickgym, so there is nothing to describe")
+            raise ValueError(
+                f"{name} has no click model of clickgym, so there is nothing to describe"
+            )
         return f"{environment.about}\n\n{_docstring_of(environment.model_class)}"
     if name in AGENTS or re.fullmatch(r"[\w.]+:[\w.]+", name):
         agent: Any = resolve_agent(name)[0]

@@ -174,8 +174,8 @@ class SafetyContext(NamedTuple):
 
 @kernel
 def wrong_pairs(attraction, ranking):  # type: ignore[no-untyped-def]
-    """The number of pairs of shown items in which the strictly more attractive item stands
-    lower.
+    """The number of pairs of shown items in which the strictly more attractive item is below the
+    other item.
     """
     count = 0
     for k in range(len(ranking)):
@@ -349,7 +349,7 @@ class Metrics:
                 self.seconds += clock() - before
 
     def contexts(self, env: Any, b: int = 0) -> tuple[Any, ...]:
-        """The data about the environment's present task, on stream b, that the kernels need.
+        """The contexts that the kernels need, for the environment's present task on stream b.
 
         Raises:
             ValueError: the environment lacks what a metric needs.

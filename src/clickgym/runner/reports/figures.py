@@ -1,5 +1,5 @@
-"""Figures: cumulative regret against sessions with a panel for each environment or instance, and a
-row of panels for each further metric.
+"""Figures of cumulative regret over sessions, with a panel for each environment or instance, and a
+further row of panels for each further metric.
 """
 
 from __future__ import annotations
@@ -281,7 +281,7 @@ def _draw(
 
 
 def _mark_changes(axes: Axes, env: str, instances: Container[str], cells: Sequence[Cell]) -> None:
-    """Draw a dashed vertical line in a panel at each session at which the users change."""
+    """Draw a dashed vertical line at each session of a panel at which the users change."""
     first, last = axes.get_xlim()
     here = [cell for cell in cells if cell.env == env and cell.instance in instances]
     for change in {change for cell in here for change in cell.changes}:

@@ -110,8 +110,8 @@ def format_table(
 
 
 def _places(results: Results) -> dict[str, str]:
-    """Return the name of each environment in the table, with its instance if the environments have
-    different ones.
+    """Return the name of each environment in the table. If the environments have different
+    instances, the name includes the instance.
     """
     played = results.rows.select("env", "instance").unique(maintain_order=True)
     places = {env: shorten(env) for env in results.names("env")}
@@ -131,8 +131,8 @@ def measure_of(table: polars.DataFrame) -> str:
 
 
 def regret_of_row(row: Row, horizon: int) -> tuple[float, float | None]:
-    """Return the regret of a row of the table with half the width of its interval, or the total
-    reward where regret is unknown.
+    """Return the regret in a row of the table, or the total reward if regret is unknown, and half
+    the width of its interval.
     """
     if row["regret"] is not None:
         return row["regret"], row["regret_ci95"]
