@@ -143,8 +143,9 @@ def gain_context(env: Env, b: int = 0, k: int = 5) -> GainContext:
 def ndcg_at(k: int) -> Metric:
     """The metric ``ndcg@k``."""
     return Metric(
-        f"NDCG of the first {k} positions, also where candidates change; ndcg@K counts K of them. "
-        "An item's gain is the one in the users' model, or its attraction if there is none",
+        f"NDCG of the first {k} positions, or of all positions of a shorter list; ndcg@K is that "
+        "of the first K. An item's gain is the one in the users' model, or its attraction if "
+        "there is none",
         ndcg,
         partial(gain_context, k=k),
     )
@@ -207,8 +208,8 @@ METRICS: dict[str, Metric] = {
     "ndcg@10": ndcg_at(10),
     "held_out_ndcg@10": held_out_ndcg_at(10),
     "violations": Metric(
-        "lists with over K/2 more wrongly ordered pairs than the initial list (Li et al. 2019, "
-        "eq. 7)",
+        "lists with over K/2 more wrongly ordered pairs of shown items than the initial list "
+        "(Li et al. 2019, eq. 7)",
         violation,
         safety_context,
     ),
