@@ -247,7 +247,10 @@ def _draw(
         floor = FLOOR
         axes.set(xscale="log", yscale="log")
     label = manner.text(measure)
-    label = f"cumulative {label}" if is_regret else label + " per session" * is_sum(measure)
+    if is_regret:
+        label = f"cumulative {label}"
+    elif is_sum(measure):
+        label = f"{label} per session"
     if manner.reference is not None:
         label += f"\nminus {manner.text(manner.reference)}"
     axes.set(xlabel="sessions", ylabel=label)

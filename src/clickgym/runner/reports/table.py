@@ -147,7 +147,10 @@ def _half_text(row: Row) -> str:
 
 def _difference_text(row: Row) -> str:
     difference, half = row["difference"], row["difference_ci95"]
-    return "" if difference is None else "+" * (difference > 0) + regret_text(difference, half)
+    if difference is None:
+        return ""
+    sign = "+" if difference > 0 else ""
+    return sign + regret_text(difference, half)
 
 
 def _p_text(row: Row) -> str:
@@ -190,7 +193,7 @@ def notes_on_pairs(table: polars.DataFrame) -> Iterator[str]:
     over = sorted({*table["over"]})
     if "instances" in over:
         has_these = table["regret_ci95_runs"].count() > 0
-        these = " ± these covers more runs on exactly these instances." * has_these
+        these = " ± these covers more runs on exactly these instances." if has_these else ""
         yield f"± covers other instances like these.{these}"
     elif "runs" in over and table["reward_ci95"].count():
         yield "± covers more runs with these users. It says nothing about other users."
@@ -232,7 +235,7 @@ def notes_on_users(results: Results, table: polars.DataFrame) -> Iterator[str]:
         lacking = {*table.filter(col("difference").is_null())["agent"]} - {reference}
         if apart:
             whose, who_has = ("its", "it has") if len(apart) == 1 else ("their", "they have")
-            hence = f", so {who_has} no difference" * bool(lacking.intersection(apart))
+            hence = f", so {who_has} no difference" if lacking.intersection(apart) else ""
             yield f"{_join_names(apart)} met {whose} own users, not those of the others{hence}."
         if own:
             yield (
