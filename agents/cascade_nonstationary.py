@@ -267,13 +267,14 @@ class CascadeSWUCB(CascadeAgent):
     """CascadeSWUCB: a cascade UCB agent that counts only the last τ sessions, for users who change.
 
     Idea:
-        CascadeSWUCB is made for users of the cascade model (scan from the top, click one item,
-        leave) who change abruptly and without notice. It counts the examinations N and the clicks X
-        of each item over the last τ sessions only, its window. It shows the K items with the
-        largest mean X / N plus a bonus, and items that were not examined in the window come first.
-        All old clicks have left the window τ sessions after a change, so it finds the new order
-        sooner than `CascadeDUCB`, whose old clicks fade slowly. It tries every item again in each
-        window, so with its default ε it loses much more than `CascadeKLUCB` if users do not change.
+        CascadeSWUCB is made for users who follow the cascade model (they scan from the top, click
+        one item and leave) but change abruptly and without notice. It counts the examinations N and
+        the clicks X of each item over the last τ sessions only, its window. It shows the K items
+        with the largest mean X / N plus a bonus, and items that were not examined in the window
+        come first. All old clicks have left the window τ sessions after a change, so it finds the
+        new order sooner than `CascadeDUCB`, whose old clicks fade slowly. It tries every item again
+        in each window, so with its default ε it loses much more than `CascadeKLUCB` if users do not
+        change.
 
     Algorithm:
         ::

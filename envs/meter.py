@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import as_integers
 
 REGRET, REWARD, CLICKS = 0, 1, 2
-"""The columns of totals; those of further metrics follow."""
+"""The columns of totals; the columns of further metrics follow them."""
 N_TOTALS = 3
 
 
@@ -106,7 +106,7 @@ class Meter:
 
 
 class Record:
-    """Regret, reward and clicks of a loop's sessions, all of which are kept.
+    """Regret, reward and clicks of a loop, stored after every session.
 
     Attributes:
         step: the number of sessions so far.

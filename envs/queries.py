@@ -17,7 +17,7 @@ from .click_model import ClickModel, CompositeModel, click_models_of
 from .task import ClickConstants, Kernels, Task, click_session
 
 KNOWLEDGE = {"examination": 1, "browsing": 2}
-"""What agents may know about users, with the number of its axes, each of K positions."""
+"""What agents may know about users, each with its number of axes; an axis has K positions."""
 
 
 class QueryConstants(NamedTuple):
@@ -33,7 +33,7 @@ class QueryConstants(NamedTuple):
 
 
 class State(NamedTuple):
-    """The query of the present episode."""
+    """The current query of each stream."""
 
     optimum: Annotated[Floats, "B"]
     query: Annotated[Ints, "B"]
@@ -44,7 +44,9 @@ class State(NamedTuple):
 
 @cache
 def row_of(n_parameters: int) -> Callable[..., tuple[Any, ...]]:
-    """Return the kernel that returns the parameters of a query as a tuple: views, and numbers."""
+    """Return the kernel that returns the parameters of a query as a tuple of array views and
+    numbers.
+    """
     if n_parameters == 0:
 
         @kernel
@@ -257,7 +259,7 @@ class QueryUsers(CompositeModel):
 
 
 def means_of(models: Sequence[ClickModel]) -> dict[str, Floats]:
-    """Return the means over some queries of what agents may know about each."""
+    """Return what agents may know, averaged over some queries."""
     known = {source: [model.knowledge(source) for model in models] for source in KNOWLEDGE}
     return {
         source: np.mean(values, axis=0) for source, values in known.items() if values[0] is not None

@@ -51,7 +51,7 @@ class Environment(NamedTuple):
 
     @property
     def click_model(self) -> Any:
-        """The class of the click model; for stateful users, of the users."""
+        """The class of the click model, or the class of stateful users."""
         return user_model_class(self.model, imports=True)
 
     @property
@@ -61,7 +61,7 @@ class Environment(NamedTuple):
 
     @property
     def model_class(self) -> type[UserModel]:
-        """The class of the users, of whom the click model may be a part."""
+        """The class of the users, which may contain the click model."""
         return FORMS[self.form] or self.click_model
 
     @property

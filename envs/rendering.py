@@ -1,6 +1,6 @@
-"""The page of one session: the list, what was examined and clicked; as text and as a picture.
+"""The page of one session, as text or as a picture: the list, and what was examined and clicked.
 
-On a page positions count from 1, as on a search result page; item ids count from 0.
+On a page, positions count from 1, as on a search result page; item ids count from 0.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ FORMS: dict[str, type[UserModel] | None] = {
     "Contextual": ContextualModel,
     "Queries": QueryUsers,
 }
-"""The prefixes of ids, and the users that each of them makes of a click model; None stands for the
-model itself.
+"""The prefixes of ids, and the class of users that each prefix makes from a click model; None
+stands for the model itself.
 """
 
 

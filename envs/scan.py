@@ -20,8 +20,8 @@ from .spaces import argsort_descending
 
 @kernel
 def sort(values, order):
-    """Sort ``(L,)`` values so that they decrease, and write their ids into ``order``; of equal
-    values the smaller id comes first. Shell's sort, which allocates no memory.
+    """Sort ``(L,)`` values in decreasing order, and write their ids into ``order``; among equal
+    values the smaller id comes first. This is Shell's sort, which allocates no memory.
     """
     n_items = len(order)
     for item in range(n_items):
@@ -44,7 +44,7 @@ def sort(values, order):
 
 @kernel
 def weigh_items(gain, continuation, ratio):
-    """Write for each item the gain over leaving, by which items are ordered."""
+    """Write each item's gain relative to leaving, by which items are ordered."""
     for item in range(len(gain)):
         if continuation[item] < 1.0:
             ratio[item] = gain[item] / (1.0 - continuation[item])
@@ -106,7 +106,7 @@ def best_scan(
     terminal: float = 0.0,
 ) -> NDArray[np.int64]:
     """Return the best list of exactly ``n_chosen`` items for users who scan from the top without
-    memory; its items are in the order that `argsort_descending` gives them.
+    memory; the items in the list are ordered as by `argsort_descending`.
 
     Args:
         gain: ``(L,)`` the expected reward of each item if examined.

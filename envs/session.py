@@ -1,4 +1,4 @@
-"""Sessions in compiled code, in one stream or in many; in each, one user sees one list."""
+"""Sessions in compiled code, in one stream or in many; in each session, one user sees one list."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Ranked lists: their checks, and the action space of lists of K items out of L, as one action or
 as a batch.
 
-An item can be on a list only once. A policy that chooses each position separately repeats items;
+An item can be on a list only once. A policy that chooses each position separately may repeat items;
 `without_repeats` then makes the list that is shown.
 
 Shapes: L items (``n_items``), K positions (``n_positions``), n lists in a batch (``n_lists``).
@@ -158,8 +158,8 @@ class RankedList(MultiDiscrete):
 
     This is a `MultiDiscrete` with L values at each of K positions. Therefore all code that supports
     `MultiDiscrete` (flattening, spaces of Gymnasium, stable-baselines3) also supports this space.
-    Its samples are lists of distinct items. It also contains lists that repeat items, because
-    environments accept them: they show what `without_repeats` makes of such a list.
+    Samples of this space are lists of distinct items. The space also contains lists that repeat
+    items, because environments accept such lists, and show what `without_repeats` makes of them.
 
     Args:
         n_items: L, at least 1.
@@ -232,7 +232,7 @@ class RankedList(MultiDiscrete):
 
 @batch_space.register(RankedList)
 def _batch_of_lists(space: RankedList, n: int = 1) -> RankedList:
-    """Return the space of a vector environment; Gymnasium's default would be a box, whose samples
+    """Return the space of a vector environment. Gymnasium's default would be a box, whose samples
     repeat items.
     """
     return RankedList(space.n_items, space.n_positions, deepcopy(space.np_random), n)

@@ -31,12 +31,14 @@ from ..core.state import Floats, first_arrays
 
 REWARDS = ("clicks", "any_click", "satisfaction")
 CLICKS, ANY_CLICK, SATISFACTION = range(3)
-"""Rewards as kernels get them: the places in `REWARDS`."""
+"""Rewards as the kernels get them: the indices in `REWARDS`."""
 
 
 @kernel
 def draw_nothing(constants, state, b, rng):
-    """The kernel ``begin`` and ``advance`` of users whose sessions are all alike."""
+    """The kernel that serves as both ``begin`` and ``advance`` for users whose sessions are all
+    alike.
+    """
     return False
 
 
@@ -63,8 +65,8 @@ class State(NamedTuple):
 
 
 class Task:
-    """The law of users who do not change, in one environment. A task is constant: what changes
-    from session to session is the state, which belongs to the environment.
+    """The law of users who do not change, in one environment. A task is constant: only the state
+    changes from session to session, and the state belongs to the environment.
 
     A subclass sets the attributes, in its class or constructor, and defines `best`.
 

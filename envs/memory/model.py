@@ -34,7 +34,7 @@ Floats = NDArray[np.float64]
 Lists = NDArray[np.int64]
 
 TOLERANCE = 1e-13
-"""Tolerance of values, relative to the largest reward of a user."""
+"""The tolerance of values, relative to the largest reward of a user."""
 
 
 class CascadeMDP(UserModel):

@@ -42,7 +42,7 @@ class State(NamedTuple):
 
 @kernel
 def row_of(user):
-    """Return the row of ``worth``, ``value`` and best lists for the sessions that are left."""
+    """Return the row of ``worth``, ``value`` and best lists for the number of sessions left."""
     return max(user[2] - 1, 0)
 
 
