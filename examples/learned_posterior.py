@@ -91,7 +91,7 @@ class LearnedPosterior:
     Args:
         net: the network.
         bonus: how much uncertain items are preferred.
-        power: how fast this preference fades as the part of the episode that is left shrinks.
+        power: how fast this preference fades towards the end of the episode.
         noise: the share of the deviation that is drawn at random, as in Thompson sampling.
         seed: the seed of the random draws.
     """

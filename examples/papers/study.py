@@ -135,7 +135,8 @@ def compact(
     """Return the rows that figures and tests need.
 
     Rows without an instance hold the mean over all instances, for each run. Rows with an instance
-    hold the values of this instance at some fractions of the horizon (``ends``).
+    hold the values of this instance at some fractions of the horizon (``ends``), or at all steps
+    if ``ends`` is empty.
     """
     keys = ["env", "instance", "agent", "run", "step"]
     steps = table["step"].unique().sort().to_numpy()
