@@ -148,8 +148,11 @@ class Agent(BaseAgent, ABC):
 
     def engine_in(self, env: EnvTraits, wanted: str) -> str:
         if wanted == "compiled":
-            reason = f"{type(self).__name__} is a plain Python agent"
-            raise ValueError(f"engine='compiled' cannot play {env.name}: {reason}")
+            reason = f"{type(self).__name__} is a plain Python agent, without compiled kernels"
+            raise ValueError(
+                f"engine='compiled' cannot run {type(self).__name__} in {env.name}: {reason}; "
+                "leave engine out"
+            )
         return "python"
 
     @abstractmethod

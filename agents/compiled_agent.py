@@ -142,7 +142,10 @@ class CompiledAgent(Agent):
         if not self.kernels_suffice:
             obstacle = f"{type(self).__name__} overrides a method in Python"
         if wanted == "compiled" and obstacle:
-            raise ValueError(f"engine='compiled' cannot play {env.name}: {obstacle}")
+            raise ValueError(
+                f"engine='compiled' cannot run {type(self).__name__} in {env.name}: {obstacle}; "
+                "leave engine out"
+            )
         return "python" if wanted == "python" or obstacle else "compiled"
 
     # --------------------------------------------------------------------------------- the sessions
@@ -188,8 +191,10 @@ class CompiledAgent(Agent):
         observed = self.observed_arrays(observation)
         waits = self.ranking[0] >= 0
         if not (waits and _are_equal(ranking, self.ranking)):
-            pending = "no list is pending; call rank before each update"
-            expected = f"rank returned {short_repr(self.ranking)}" if waits else pending
+            pending = "no list is waiting for clicks; call rank before each update"
+            expected = (
+                f"the last call of rank returned {short_repr(self.ranking)}" if waits else pending
+            )
             raise ValueError(f"update got the list {short_repr(ranking)}, but {expected}")
         self._repeated(self.update_kernel, self.state, self.ranking, self._clicks, *observed)
         self.ranking[0], self.has_played = -1, True
@@ -359,7 +364,8 @@ class StateAgent(CompiledAgent):
 
     def best(self) -> NDArray[np.int64]:
         raise ValueError(
-            f"{type(self).__name__} has no best list: each state of the user has its own"
+            f"{type(self).__name__} has no single best list: the best list depends on the "
+            "user's state"
         )
 
 
@@ -373,7 +379,8 @@ def observed_value(agent: Agent, observation: Any, key: str) -> Any:
     if not isinstance(observation, Mapping) or key not in observation:
         name = type(agent).__name__
         raise ValueError(
-            f"{name} requires an observation with {key!r}, got {short_repr(observation)}"
+            f"{name} requires an observation with {key!r}, got {short_repr(observation)}; "
+            "pass the observation that reset or step of the environment returned"
         )
     return observation[key]
 

@@ -230,8 +230,8 @@ def warn_of_rises(examination: NDArray[np.float64]) -> None:
         k = int(rises[0])
         warnings.warn(
             f"examination before any click rises from {examination[k]:g} at position {k} to "
-            f"{examination[k + 1]:g} at position {k + 1}; the agent shows the k-th best candidate "
-            "at position k, which is then not the best list",
+            f"{examination[k + 1]:g} at position {k + 1}; the agent always shows the k-th "
+            "best candidate at position k, so its lists are not the best lists for such users",
             stacklevel=3,
         )
 

@@ -52,7 +52,10 @@ def load_agent(agent_class: type[Saved], path: str | Path | BinaryIO) -> Saved:
         name = str(described["agent"])
     check_format(path, described.get("format"))
     if name != agent_class.__qualname__:
-        raise ValueError(f"{path} holds a {name}, not a {agent_class.__qualname__}")
+        raise ValueError(
+            f"{path} holds a saved {name}, not a {agent_class.__qualname__}; load it with "
+            f"{name}.load"
+        )
     with one_line_errors(path, *fault):
         sizes = described["n_items"], described["n_positions"]
         agent = agent_class(*sizes, seed=0, **described["hyperparameters"])

@@ -104,8 +104,9 @@ class BaseClickEnv:
         """
         if options:
             raise ValueError(
-                f"reset got options: {', '.join(map(str, options))}; expected none, because the "
-                "seed decides what an episode is, and all streams start together"
+                f"reset got options: {', '.join(map(str, options))}; leave options out, "
+                "because the seed alone determines an episode, and all streams restart "
+                "together"
             )
         if seed is None:
             _ = self.np_random  # Gymnasium makes one at the first access; step reads it directly

@@ -83,7 +83,9 @@ def _draw_checked_model(model_class: type[ClickModel], n_items: int, n_positions
     expect(made == sizes, f"n_items, n_positions are {made}; expected {sizes}")
     is_number = is_integer(model.n_uniforms)
     expect(
-        is_number, f"n_uniforms is {short_repr(model.n_uniforms)}; expected a number (@property)"
+        is_number,
+        f"n_uniforms is {short_repr(model.n_uniforms)}; expected an integer, from a method "
+        "decorated with @property",
     )
     return model
 
@@ -98,7 +100,11 @@ def _run(model: Any) -> None:
             for uniforms in rng.random((PYTHON_SESSIONS, model.n_uniforms)):
                 place = model.sample_kernel(parameters, ranking, uniforms, clicks, examined)
                 is_place = isinstance(place, int | np.integer) and -1 <= place < len(ranking)
-                expect(is_place, f"sample returned {short_repr(place)}; expected a position or -1")
+                expect(
+                    is_place,
+                    f"sample returned {short_repr(place)}; expected -1, or the position (from 0) "
+                    "at which the user left satisfied",
+                )
             marginals = np.empty((2, model.n_positions))
             model.marginals_kernel(parameters, ranking, *marginals, scratch)
             for reward, cutoff in _questions(model):
@@ -114,11 +120,11 @@ def _sessions(model: Any) -> None:
     for ranking in _lists(model):
         clicks, examined, places = _draw_frequencies(model, ranking)
         is_set = np.isin(clicks, (0, 1)).all() and np.isin(examined, (0, 1)).all()
-        expect(is_set, "clicks or examined is not 0 or 1 at every position")
-        expect((clicks <= examined).all(), "a position is clicked but not examined")
+        expect(is_set, "sample left an entry of clicks or examined that is not 0 or 1")
+        expect((clicks <= examined).all(), "sample marks a position as clicked but not as examined")
         satisfied = np.flatnonzero(places >= 0)
         is_clicked = clicks[satisfied, places[satisfied]] == 1
-        expect(is_clicked.all(), "a user leaves satisfied at a position without a click")
+        expect(is_clicked.all(), "sample lets a user leave satisfied at a position without a click")
         of = f"probability of {ranking.tolist()}"
         drawn = ((clicks, model.click_probabilities), (examined, model.examination_probabilities))
         for (values, probabilities), what in zip(drawn, ("click", "examination"), strict=True):
@@ -145,14 +151,21 @@ def _rewards(model: Any) -> None:
             if click.any():
                 slope = (click * (earned - value)).mean() / (click * click).mean()
                 earned = earned - slope * click
-        _compare(f"for {which} the expectation", np.array([value]), earned[:, None], earned.std())
+        _compare(f"the expected reward ({which})", np.array([value]), earned[:, None], earned.std())
         if reward == "clicks" or (reward, cutoff) == ("any_click", 1):
             total = probabilities[:cutoff].sum()
-            what = f"for {which} the expectation is {value:.6g}, but marginals sum to {total:.6g}"
+            what = (
+                f"the expected reward ({which}) is {value:.6g}, but marginals gives click "
+                f"probabilities that sum to {total:.6g}"
+            )
             expect(abs(value - total) < EXACT, what)
         below = np.concatenate([ranking[:cutoff], ranking[cutoff:][::-1]])
         other = model.expected_reward(below, reward, cutoff)
-        expect(value == other, f"{which} depends on lower positions: {value}, {other}")
+        expect(
+            value == other,
+            f"the expected reward ({which}) depends on positions below the cutoff: it changes "
+            f"from {value} to {other} if the items there change places",
+        )
 
 
 def _optimum(model_class: type[ClickModel]) -> None:
@@ -172,7 +185,10 @@ def _weights(model: Any) -> None:
     first, second = map(model.examination_probabilities, _lists(model))
     weights = model.position_weights()
     if weights is None:
-        what = "position_weights() is None, but examination does not depend on the list; return it"
+        what = (
+            "position_weights() returns None, but examination does not depend on the list; "
+            "return the examination probabilities by position"
+        )
         expect(np.abs(first - second).max() > EXACT, what)
     else:
         _expect_close("position_weights()", weights, first)
@@ -190,7 +206,10 @@ def _files(model: Any) -> None:
     _expect_close("the click probability of relabelled items", renamed, clicks)
     env = ClickEnv(model)
     env.reset(seed=0)
-    expect(env.step(ranking)[4]["regret"] >= -EXACT, f"the regret of {ranking.tolist()} is below 0")
+    expect(
+        env.step(ranking)[4]["regret"] >= -EXACT,
+        f"the regret of {ranking.tolist()} is negative, so the best list is not the best",
+    )
 
 
 def _lists(model: Any) -> list[NDArray[np.int64]]:
@@ -227,4 +246,8 @@ def _compare(what: str, exact: NDArray[np.float64], drawn: NDArray[Any], spread:
     """
     mean = drawn.mean(axis=0)
     is_near = np.abs(mean - exact) <= SIGMAS * spread / np.sqrt(len(drawn)) + EXACT
-    expect(is_near.all(), f"{what} is {exact}, but in {len(drawn):,} sessions drawn it is {mean}")
+    expect(
+        is_near.all(),
+        f"{what} is {exact} according to the model, but {mean} on average over {len(drawn):,} "
+        "drawn sessions",
+    )

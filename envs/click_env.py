@@ -150,7 +150,8 @@ class ClickEnv(BaseClickEnv, gym.Env[Any, NDArray[np.int64]]):
         """
         if not self._is_open:
             raise gym.error.ResetNeeded(
-                "call reset() before the first step(), and after the user has left"
+                "call reset() before the first step(), and again after a step that ended the "
+                "episode"
             )
         if type(action) is np.ndarray and action.dtype == INT64 and action.shape == self._shape:
             ranking = action.copy()

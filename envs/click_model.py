@@ -117,7 +117,10 @@ class ClickModel(UserModel, abstract=True):
         )
         # A notebook cell that is run again defines the same class again, which replaces the first.
         if f"{namesake.__module__}.{namesake.__qualname__}" != own:
-            raise ValueError(f"{own}: {namesake} already has the short name {cls.short!r}")
+            raise ValueError(
+                f"{own}: {namesake} already has the short name {cls.short!r}; give your class "
+                "another one"
+            )
         UserModel.classes[cls.short] = CLICK_MODELS[cls.short] = cls
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -252,10 +255,10 @@ class ClickModel(UserModel, abstract=True):
             counts = range(cutoff, 0, -1)
             most = next((n for n in counts if math.perm(self.n_items, n) <= MAX_SEARCH), 1)
             raise ValueError(
-                f"the best list for reward={reward!r} in a {type(self).__name__} requires an exact "
-                f"search, and {lists:.3g} lists of {cutoff} out of {self.n_items} items are more "
-                f"than the limit of {MAX_SEARCH:.0e}; count fewer positions (cutoff={most}), "
-                "or pass the list to measure regret against (reference=...)"
+                f"the best list for reward={reward!r} in a {type(self).__name__} requires an "
+                f"exact search over {lists:.3g} lists of {cutoff} out of {self.n_items} "
+                f"items, more than the limit of {MAX_SEARCH:.0e}; count fewer positions "
+                f"(cutoff={most}), or pass the list to measure regret against (reference=...)"
             )
 
     def to_dict(self) -> dict[str, Any]:
@@ -427,7 +430,10 @@ def click_model_of(name: str, model: ClickModel | Mapping[str, Any]) -> ClickMod
     """
     made = user_model_from(name, model)
     if not hasattr(made, "short"):
-        raise ValueError(f"{name} is a {made.name()}; expected a click model that does not change")
+        raise ValueError(
+            f"{name} is a {made.name()}; expected a click model whose parameters stay the same in "
+            "all sessions"
+        )
     return made
 
 
@@ -443,7 +449,10 @@ def click_models_of(models: Any, least: int) -> list[ClickModel]:
     made = [click_model_of(f"models[{number}]", model) for number, model in enumerate(listed)]
     for number, model in enumerate(made):
         if (model.n_items, model.n_positions) != (made[0].n_items, made[0].n_positions):
-            raise ValueError(f"models[{number}] is {model}; expected the sizes of {made[0]}")
+            raise ValueError(
+                f"models[{number}] is {model}; expected the same n_items and n_positions as in "
+                f"models[0], {made[0]}"
+            )
     return made
 
 

@@ -220,7 +220,9 @@ class QueryUsers(CompositeModel):
     ) -> list[QueryTask]:
         """As `UserModel.tasks`: a single task, in which one query follows the other."""
         if reference is not None:
-            raise ValueError("reference is a list; expected None: each query has a best list")
+            raise ValueError(
+                "reference is a list; leave reference out, because each query has its own best list"
+            )
         code, counted = self.check_reward(reward, cutoff)
         of_queries = [model.tasks(reward, cutoff, None)[0] for model in self.models]
         columns = zip(*(model.parameters for model in self.models), strict=True)

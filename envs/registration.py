@@ -114,7 +114,10 @@ def register_click_model(env_id: str, model: str | type[UserModel]) -> None:
     elif isinstance(model, str):
         name, known = model, UserModel.classes.get(model)
     else:
-        raise TypeError(f"model is {short_repr(model)}; expected a class of users, or its name")
+        raise TypeError(
+            f"model is {short_repr(model)}; expected a class, such as a subclass of "
+            "clickgym.envs.ClickModel, or its name, module:Class"
+        )
     for form in FORMS if known is None else forms_of(known):
         model_class = FORMS[form] or known
         ENVIRONMENTS[form + env_id] = Environment(name, form)

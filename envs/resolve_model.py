@@ -61,8 +61,8 @@ def resolve_model(
         if form or instance is not None or parameters:
             names = [*parameters, "instance", "form"]
             raise TypeError(
-                f"got an unexpected keyword argument {names[0]!r}: the model is an object, which "
-                "already has its parameters"
+                f"got an unexpected keyword argument {names[0]!r}: the model is an object "
+                f"that already has its parameters; leave {names[0]} out"
             )
         return _resolve_own(model, n_positions, name)
     click_model: Any = user_model_class(model, imports=True)
@@ -75,26 +75,30 @@ def resolve_model(
         for parameter in parameters:
             if parameter == "n_items" and parameter not in known:
                 fitting = f"instance='uniform:n_items={short_repr(parameters[parameter])}'"
-                raise TypeError(f"n_items is fixed by the instance or parameters; try {fitting}")
+                raise TypeError(
+                    f"n_items is determined by the instance or the parameters; try {fitting}"
+                )
             if parameter not in known:
                 accepted = dict.fromkeys([*known, *OF_ENVIRONMENT])
                 # TorchRL tries again without an argument if it finds Python's words for it.
                 words = f"unexpected keyword argument {parameter!r}"
                 raise TypeError(words + suggestions(parameter, accepted))
         if instance is not None:
-            raise ValueError(f"give either an instance or {', '.join(parameters)}, not both")
+            raise ValueError(f"pass either an instance or {', '.join(parameters)}, not both")
         if n_positions is not None and "n_positions" in inspect.signature(model_class).parameters:
             parameters["n_positions"] = n_positions
         made = model_class(**parameters)
         if made.kind != kind:
-            raise ValueError(f"the parameters make a {made.kind}; expected a {kind}")
+            raise ValueError(f"the parameters describe a {made.kind}; expected a {kind}")
         return _resolve_own(made, n_positions, name)
     if name is not None:
-        raise ValueError(f"name is {name!r}; expected none, because an instance has its own name")
+        raise ValueError(f"name is {name!r}; leave it out, because an instance has its own name")
     if instance is None:
         instance = default_instance(form, click_model)
     if instance is None:
-        raise ValueError(f"a {kind} has no default instance: give instance=... or its parameters")
+        raise ValueError(
+            f"a {kind} has no default instance: pass instance=..., or the parameters of the model"
+        )
     loaded = load_instance(instance)
     # Candidates change from session to session, so they have no production list.
     initial_ranking = None if form == "Contextual" else loaded.initial_ranking

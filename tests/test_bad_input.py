@@ -67,7 +67,7 @@ RUN --horizn 5                    --horizon
 RUN --runs 0                      runs is 0; expected a positive integer
 RUN --metrics regrets             metric 'regrets'
 RUN --metrics any_click@5         unknown metric 'any_click@5'; did you mean 'any_click'?
-RUN --metrics ndcg@0              metric is 'ndcg@0'; expected ndcg@k, k from 1
+RUN --metrics ndcg@0              metric is 'ndcg@0'; expected ndcg@k with an integer k
 ENV PBMRnk-v0                     unknown environment 'PBMRnk-v0'; did you mean 'PBMRank-v0'?
 ENV PBMRank-v0:rewrd=clicks       unexpected keyword argument 'rewrd'; did you mean 'reward'?
 ENV PBMRank-v0:n_items=20         try instance='uniform:n_items=20'
@@ -76,17 +76,17 @@ AGENT Batchrank                   unknown agent 'Batchrank'; did you mean 'Batch
 AGENT CascadeTS:feedbak=x         unknown hyper-parameter 'feedbak'; did you mean 'feedback'?
 AGENT EpsilonGreedy:epsilon=2     epsilon is 2; expected a probability
 AGENT EpsilonGreedy:epsilon=1,epsilon=0   expected key=value once for each key
-AGENT mine=TopRank mine=Random    agent 'mine' is named twice
+AGENT mine=TopRank mine=Random    two agents have the label 'mine'
 AGENT no_module:MyAgent           there is no module 'no_module'
 AGENT clumsy:Clumsi               the module 'clumsy' has no 'Clumsi'
-AGENT clumsy:NoAgent              is not a subclass of clickgym.agents.Agent
+AGENT clumsy:NoAgent              is neither a subclass of clickgym.agents.Agent
 AGENT lacks:MyAgent               'lacks' cannot be imported: ModuleNotFoundError
-AGENT ends:MyAgent                'ends' cannot be imported: it parses the command line or ends the
+AGENT ends:MyAgent                'ends' cannot be imported: its import parses the command line or ends the
 INSTANCE yandex-9935              unknown instance 'yandex-9935'; did you mean 'yandex-99357'?
 INSTANCE none.json                the instance file none.json does not exist
 INSTANCE uniform:n_item=3         unknown argument 'n_item'; did you mean 'n_items'?
 INSTANCE long.json                n_positions is 3, but there are only n_items = 2 items
-OUT file                          file is a file, or lies below a file; expected a folder
+OUT file                          file cannot be a folder, because it or a part of its path is a file
 """.strip().splitlines()
 
 
@@ -159,7 +159,7 @@ ROW = {"session": ["a"], "position": [2], "item": ["x"], "clicked": [0]}
 make_agent, run, sweep = clickgym.make_agent, clickgym.run, clickgym.sweep
 short = partial(sweep, horizon=9, runs=1, out="new")
 CALLS = {
-    "BatchRank needs a horizon": lambda: make_agent("BatchRank", ClickEnv(MODEL)),
+    "BatchRank requires a horizon": lambda: make_agent("BatchRank", ClickEnv(MODEL)),
     "delta is 1; expected a finite number > 0 and < 1": lambda: make_agent(
         "BubbleRank", ClickEnv(MODEL), delta=1, initial=[2, 1, 0, 3]
     ),
@@ -169,14 +169,16 @@ CALLS = {
     "but the environment has 10": lambda: run(batch_rank(), "PBMRank-v0", 9),
     "n_jobs is 0; expected a number of": lambda: short(["PBMRank-v0"], ["Random"], n_jobs=0),
     "seed is 9223372036854775808; expected": lambda: short(["PBMRank-v0"], ["Random"], seed=2**63),
-    "UniRank: the run sets horizon": lambda: run("UniRank:horizon=9", "PBMRank-v0", 9),
+    "UniRank: leave out horizon, which the run sets": lambda: run(
+        "UniRank:horizon=9", "PBMRank-v0", 9
+    ),
     "expected folders or results; got none": lambda: clickgym.Results([]),
     "expected a list of environments": lambda: short("PBMRank-v0", ["Random"]),
     "two instances have the same name": lambda: short(
         ["PBMRank-v0"], ["Random"], instances=["yandex-9", "yandex-9"]
     ),
     "expected a list of agents": lambda: short(["PBMRank-v0"], agents.TopRank),
-    "no list is pending": lambda: waiting(agents.TopRank(4, 2, horizon=5)),
+    "no list is waiting for clicks": lambda: waiting(agents.TopRank(4, 2, horizon=5)),
     r"features has shape \(2, 1\)": lambda: linear().rank({"features": np.zeros((2, 1))}),
     "CascadeVI observes state, which ClickEnv does not": lambda: run(planner(), ClickEnv(MODEL), 9),
     # users
@@ -187,21 +189,21 @@ CALLS = {
     ),
     "does not define the reward 'satisfaction'": lambda: ClickEnv(MODEL, "satisfaction"),
     "expected a list of 2 or more click models": lambda: envs.MixtureModel([MODEL], [1.0]),
-    r"models\[1\] is .*; expected the sizes": lambda: envs.MixtureModel(
+    r"models\[1\] is .*; expected the same n_items": lambda: envs.MixtureModel(
         [MODEL, SHORTER], [0.5, 0.5]
     ),
     "numbers that add up to 1": lambda: envs.MixtureModel([MODEL, CASCADE], [0.5, 0.6]),
     "expected increasing steps": lambda: envs.PiecewiseStationaryModel([MODEL] * 2, [0, 0]),
     r"models\[1\] is a CascadeModel": lambda: queries(MODEL, CASCADE),
-    "each query has a best list": lambda: queries(MODEL, reference=[0, 1]),
+    "each query has its own best list": lambda: queries(MODEL, reference=[0, 1]),
     "adds up to 0.9; expected 1": lambda: stateful(0.9),
     "cutoff is 1; expected 2": lambda: ClickEnv(stateful(), cutoff=1),
-    "each state has a best list": lambda: ClickEnv(stateful(), reference=[0, 1]),
+    "each user state has its own best list": lambda: ClickEnv(stateful(), reference=[0, 1]),
     "a PBM has the item parameters attraction": lambda: contextual(satisfaction=[0.5, 0.4]),
     "candidates has 1 entries; expected 2": lambda: contextual(
         users=[[0.1]] * 2, candidates=[[0, 1]]
     ),
-    "a first feature that is the same for all": lambda: contextual(interactions=[[0, 0]]),
+    "the first feature is the same positive number": lambda: contextual(interactions=[[0, 0]]),
     "range from 1.2 to 1.5; expected probabilities": lambda: contextual(theta=[3.0]),
     "attraction has 2 entries; expected 1": lambda: contextual(theta=None, attraction=[[0, 0]] * 2),
     "candidates change in every session": lambda: ClickEnv(contextual(), reference=[0]),
@@ -210,7 +212,9 @@ CALLS = {
     "render_mode is 'ansi'; expected None": lambda: ClickVectorEnv(MODEL, 2, render_mode="ansi"),
     r"shape \(2,\); expected \(num_envs, n_positions\) = \(2, 2\)": lambda: step_of_streams([0, 1]),
     "dtype float64; expected integer item ids": lambda: step_of_streams([[0.0, 1.0]] * 2),
-    "expected clicks, and episodes of a fixed": lambda: envs.EpisodeCounts(ClickEnv(contextual())),
+    "observes clicks and has episodes of a fixed": lambda: envs.EpisodeCounts(
+        ClickEnv(contextual())
+    ),
     "attraction has masked entries": lambda: envs.PositionBasedModel(
         np.ma.array([0.2, 0.9], mask=[False, True]), [1.0]
     ),
@@ -219,13 +223,13 @@ CALLS = {
     "log is 5; expected a ClickLog": lambda: logs.PBMEstimator().fit(5),
     "unknown query 'p' .available: q": lambda: LOG.of_query("p"),
     "PBMEstimator is not fitted; call fit": lambda: logs.PBMEstimator().log_likelihood(LOG),
-    "expected 2 or more, to hold some out": lambda: logs.fit_models(LOG[[0]], ["PBM"]),
+    "expected 2 or more, because some are held out": lambda: logs.fit_models(LOG[[0]], ["PBM"]),
     "has no rows": lambda: logs.read_log({name: [] for name in ROW}),
     "item and query are both read from the column 'query'": lambda: logs.read_log(
         ROW, columns={"item": "query"}
     ),
     "the frame: no column topic": lambda: logs.read_log(ROW, columns={"query": "topic"}),
-    "the first position is 2; expected 0 or 1": lambda: logs.read_log({**ROW, "query": ["q"]}),
+    "sessions begin at position 2; expected 0 or 1": lambda: logs.read_log({**ROW, "query": ["q"]}),
     "items have features, which a click log": lambda: logs.record(
         linear(), ClickEnv(contextual()), 9
     ),

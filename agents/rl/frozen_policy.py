@@ -83,8 +83,8 @@ class FrozenPolicy(Agent):
         self.model, self._has_space = model, hasattr(model, "predict")
         if isinstance(model, type) or not (self._has_space or callable(model)):
             raise TypeError(
-                f"model is {short_repr(model)}; expected a trained model with a method predict, "
-                "or a function"
+                f"model is {short_repr(model)}; expected a trained model with a method "
+                "predict, or a function that returns lists"
             )
         self.deterministic = check_flag("deterministic", deterministic)
         self._actions: Any = getattr(model, "action_space", None)
@@ -95,8 +95,8 @@ class FrozenPolicy(Agent):
         sizes = _sizes_of(self._actions) or (n_items, n_positions)
         if None in sizes:
             raise TypeError(
-                f"cannot tell the sizes of lists from {short_repr(model)}: pass n_items and "
-                "n_positions, as in FrozenPolicy(10, 5, model=...)"
+                f"{short_repr(model)} does not tell how many items and positions there are: "
+                "pass n_items and n_positions, as in FrozenPolicy(10, 5, model=...)"
             )
         if (n_items or sizes[0], n_positions or sizes[1]) != sizes:
             raise ValueError(

@@ -120,14 +120,15 @@ class Learner(BaseAgent):
     ) -> None:
         if find_spec("stable_baselines3") is None:
             raise ImportError(
-                f"{type(self).__name__} is an algorithm of stable_baselines3; install it: "
-                'pip install "clickgym[rl]"'
+                f"{type(self).__name__} requires stable-baselines3, which is not installed; "
+                'type: pip install "clickgym[rl]"'
             )
         if isinstance(n_items, str | type):
             name, library = type(self).__name__, self.algorithm().__module__.partition(".")[0]
             raise TypeError(
-                f"n_items is {short_repr(n_items)}; the agent {name} takes n_items and "
-                f"n_positions, while the algorithm that takes a policy is {library}.{name}"
+                f"n_items is {short_repr(n_items)}, but the agent clickgym.agents.{name} "
+                "takes n_items and n_positions; the algorithm that takes a policy is "
+                f"{library}.{name}"
             )
         self.n_items = check_count("n_items", n_items)
         self.n_positions = check_positions(n_positions, self.n_items)
@@ -145,17 +146,27 @@ class Learner(BaseAgent):
     def engine_in(self, env: EnvTraits, wanted: str) -> str:
         name, reason = type(self).__name__, ""
         if env.obstacle:
-            reason = f"learns on its own streams, which would bypass {env.layer}"
+            reason = (
+                f"trains on its own parallel streams of sessions, which would bypass {env.layer}; "
+                "train the model with clickgym.agents.vec_env, and wrap it in "
+                "clickgym.agents.FrozenPolicy"
+            )
         elif env.changing:
-            changes = f"a {env.changing} changes at given steps"
-            reason = f"learns on streams with their own clocks, and {changes}"
+            changes = f"a {env.changing} changes at fixed steps"
+            reason = f"trains on parallel streams, each with its own count of steps, but {changes}"
         elif env.n_queries > 1:
-            cure = "train it with gym.make_vec, and play it as a FrozenPolicy"
+            cure = (
+                "train the model on an environment from gym.make_vec, and wrap it in "
+                "clickgym.agents.FrozenPolicy"
+            )
             reason = f"would train on the test queries; {cure} (docs/rl_results.md)"
         if reason:
             raise UnsuitedError(name, reason)
         if wanted != "auto":
-            raise ValueError(f"engine={wanted!r}: {name} has its own loop, {self.engine}")
+            raise ValueError(
+                f"engine={wanted!r} cannot run {name}, which has its own training loop, "
+                f"engine={self.engine!r}; leave engine out"
+            )
         return self.engine
 
     def _check_names(self, names: Set[str]) -> None:
@@ -266,8 +277,9 @@ class Learner(BaseAgent):
         first = (steps or 0) // self.choices
         if first >= sessions:
             warnings.warn(
-                f"{type(self).__name__} learns nothing in {sessions:,} sessions: its first update "
-                f"comes after {first:,} ({name}); set them lower, or play more sessions",
+                f"{type(self).__name__} learns nothing in {sessions:,} sessions, because its "
+                f"first update comes after {first:,} sessions ({name}); lower {name}, or use "
+                "a longer horizon",
                 stacklevel=2,
             )
 
@@ -296,8 +308,9 @@ def adopt(algorithm: type) -> type[Learner]:
     """
     if not any(base.__module__.startswith("stable_baselines3.") for base in algorithm.__mro__):
         raise ValueError(
-            f"{algorithm.__module__}:{algorithm.__qualname__} is not a subclass of "
-            "clickgym.agents.Agent, nor an algorithm of stable-baselines3"
+            f"{algorithm.__module__}:{algorithm.__qualname__} is neither a subclass of "
+            "clickgym.agents.Agent nor an algorithm from stable-baselines3 or a library "
+            "built on it"
         )
     known = [ACTIONS_OF[base.__name__] for base in algorithm.__mro__ if base.__name__ in ACTIONS_OF]
     libraries = [base.__module__.partition(".")[0] for base in algorithm.__mro__]

@@ -150,7 +150,8 @@ class NeuralGreedy(Agent):
     ) -> None:
         if find_spec("torch") is None:
             raise ImportError(
-                'NeuralGreedy learns with torch; install it: pip install "clickgym[rl]"'
+                "NeuralGreedy requires torch, which is not installed; type: pip install "
+                '"clickgym[rl]"'
             )
         self.n_items = check_count("n_items", n_items)
         self.n_positions = check_positions(n_positions, self.n_items)

@@ -22,7 +22,7 @@ try:
     from torch import Tensor, nn
 except ImportError as error:
     raise ImportError(
-        "PlackettLuceActorCritic is a policy class for stable_baselines3; install it: "
+        "PlackettLuceActorCritic requires stable-baselines3, which is not installed; type: "
         'pip install "clickgym[rl]"',
         name=error.name,
     ) from None
@@ -76,7 +76,8 @@ class PlackettLuceDistribution(MultiCategoricalDistribution):
             row = int(bad.nonzero()[0, 0])
             if self.scores[row].isnan().any():
                 raise ValueError(
-                    "scores of items are nan: training has diverged; try a smaller learning rate"
+                    "the policy's item scores are nan, because training has diverged; try a "
+                    "smaller learning_rate"
                 )
             raise ValueError(f"bad ranking {lists[row].tolist()}: it shows an item twice")
         return chosen.sum(dim=1)
@@ -89,7 +90,10 @@ class PlackettLuceDistribution(MultiCategoricalDistribution):
         of the distribution of lists.
         """
         if self._choices is None:
-            raise ValueError("entropy is computed along lists: call log_prob with them first")
+            raise ValueError(
+                "the entropy is computed for the lists that were passed to log_prob: call "
+                "log_prob(lists) before entropy()"
+            )
         return -(self._choices.exp() * self._choices.masked_fill(self._choices.isneginf(), 0)).sum(
             dim=(1, 2)
         )
@@ -252,8 +256,9 @@ class PlackettLuceActorCritic(ActorCriticPolicy):
         scores = self.action_net(latent_pi)
         if self.sees_features and scores.dim() != 3:
             raise ValueError(
-                f"{type(self.features_extractor).__name__} returns {latent_pi.dim()} dimensions; "
-                "expected a row for each candidate, (B, L, features_dim)"
+                f"{type(self.features_extractor).__name__} returns an array with "
+                f"{latent_pi.dim()} dimensions; expected three, with a row of features for "
+                "each candidate: (B, L, features_dim)"
             )
         return self.action_dist.proba_distribution(scores[..., 0] if self.sees_features else scores)
 
@@ -263,6 +268,7 @@ def _check_space(name: str, action_space: Space) -> None:
     sizes = action_space.nvec if isinstance(action_space, MultiDiscrete) else np.zeros(0)
     if sizes.ndim != 1 or not len(sizes) or (sizes != sizes[0]).any() or sizes[0] < len(sizes):
         raise ValueError(
-            f"{name} draws ranked lists: expected the action space RankedList or "
-            f"MultiDiscrete([L] * K), without a wrapper of actions; got {action_space!r}"
+            f"{name} draws ranked lists, so it requires the action space RankedList or "
+            f"MultiDiscrete([L] * K); got {action_space!r}; remove the wrapper that changes "
+            "actions"
         )

@@ -34,8 +34,9 @@ class RegretCallback(BaseCallback):
         rollout = getattr(self.model, "n_steps", 0) * self.training_env.num_envs
         if rollout > asked:
             warnings.warn(
-                f"{type(self.model).__name__} learns for the first time after n_steps * n_envs = "
-                f"{rollout:,} steps, but learn was asked for only {asked:,}: set a smaller n_steps",
+                f"{type(self.model).__name__} learns for the first time after n_steps * "
+                f"n_envs = {rollout:,} steps, but learn runs only {asked:,} steps: pass a "
+                "smaller n_steps to the model, or a larger total_timesteps to learn",
                 stacklevel=5,
             )
 

@@ -75,7 +75,8 @@ def vec_env(
         streams = env
     else:
         raise TypeError(
-            "env is a vector environment: pass n_envs and its arguments to gym.make_vec instead"
+            "env is already a vector environment: leave out n_envs, and pass the other "
+            "arguments to gym.make_vec when you create the environment"
         )
     if isinstance(streams, ClickVectorEnv):
         streams = RecordVectorRegret(streams)
@@ -119,8 +120,9 @@ class StableBaselinesVecEnv(VecEnv):
     ) -> None:
         if envs.metadata.get("autoreset_mode") is not AutoresetMode.SAME_STEP:
             raise ValueError(
-                "stable-baselines3 resets a finished stream in the same step: build the vector "
-                'environment with autoreset_mode="SameStep"'
+                "stable-baselines3 requires that a stream is reset in the step that ends its "
+                "episode: create the vector environment with gym.make_vec(..., "
+                'autoreset_mode="SameStep")'
             )
         space: Any = envs.single_action_space
         seen = envs.single_observation_space

@@ -37,7 +37,10 @@ def interaction_pairs(kind: str, first: ArrayLike, second: ArrayLike) -> NDArray
     if kind == "products":
         if len(first) != len(second):
             sizes = f"{len(first)} and {len(second)}"
-            raise ValueError(f"products require as many features of users as of items, not {sizes}")
+            raise ValueError(
+                "products require equally many features of users and of items, but the numbers "
+                f"are {sizes}"
+            )
         return np.column_stack([first, second])
     if kind == "outer":
         return np.column_stack([np.repeat(first, len(second)), np.tile(second, len(first))])

@@ -137,7 +137,7 @@ class ContextualModel(UserModel):
         elif self.theta is None and attraction is not None:
             user_attraction, of_entries = np.zeros(n_users), _given_attraction(attraction, sizes)
         else:
-            raise ValueError("expected either an attraction or a theta")
+            raise ValueError("pass either attraction=... or theta=..., and only one of them")
         self.others = {
             name: probabilities(name, others[name], (n_items,))
             for name in self.base.item_parameters()[1:]
@@ -154,7 +154,7 @@ class ContextualModel(UserModel):
             ]
         if self.held_out and (self.gain is None or users is not None or len(self.interactions)):
             raise ValueError(
-                "held_out needs a gain, and cannot be combined with users or interactions"
+                "held_out requires gain=..., and cannot be combined with users or interactions"
             )
 
         self.pool = Pool(
@@ -177,8 +177,9 @@ class ContextualModel(UserModel):
         if "attraction" not in names or {*names[1:]} != others.keys():
             wanted = ", ".join(names[1:]) or "none"
             raise ValueError(
-                f"a {self.base.kind} has the item parameters {', '.join(names)}; expected "
-                f"attraction, and besides it {wanted}; got {', '.join(others) or 'none'}"
+                f"a {self.base.kind} has the item parameters {', '.join(names)}; expected a "
+                f"base model with attraction, and as further arguments {wanted}; got "
+                f"{', '.join(others) or 'none'}"
             )
 
     def _candidates_of_users(
@@ -217,14 +218,18 @@ class ContextualModel(UserModel):
         if len(self.interactions):
             first = (of_users if of_users.shape[1] else self.items)[:, 0]
             if first[0] <= 0 or np.ptp(first) > 0:
-                raise ValueError("interactions require a first feature that is the same for all")
+                raise ValueError(
+                    "interactions require that the first feature is the same positive number for "
+                    "all users (or for all items, if users have no features)"
+                )
             norm = largest_norm(of_users, self.items, self.interactions, self.candidates)
         else:
             of_items = np.maximum.reduceat(squared_norms(self.items)[entries], starts)
             norm = float(((of_users**2).sum(axis=1) + of_items).max() ** 0.5)
         if norm > 1 + ROUNDING:
             raise ValueError(
-                f"the features of some user and item have the norm {norm:g}; expected at most 1"
+                f"the features of some user and item together have the norm {norm:g}; "
+                "expected at most 1: scale the features down"
             )
 
     def _mean_model(self, shares: bool) -> ClickModel:
@@ -299,7 +304,9 @@ class ContextualModel(UserModel):
     ) -> list[CandidateTask]:
         """As `UserModel.tasks`: a single task, which draws candidates for every session."""
         if reference is not None:
-            raise ValueError("reference is a list, but candidates change in every session")
+            raise ValueError(
+                "reference is a list, but candidates change in every session; leave reference out"
+            )
         return [CandidateTask(self.base, self.pool, reward, cutoff, self.gain)]
 
     def knowledge(self, source: str, production: NDArray[np.int64] | None = None) -> Any:
@@ -370,7 +377,10 @@ def _linear_attraction(
     most = (user_attraction + np.maximum.reduceat(of_entries, starts)).max()
     if least < -ROUNDING or most > 1 + ROUNDING:
         ends = f"from {least:g} to {most:g}"
-        raise ValueError(f"attractions theta @ x range {ends}; expected probabilities")
+        raise ValueError(
+            f"attractions theta @ x range {ends}; expected probabilities from 0 to 1: scale theta "
+            "or the features"
+        )
     return user_attraction, of_entries
 
 

@@ -278,7 +278,8 @@ def load_instance(name: AnyInstance) -> Instance:
     base = name.partition(":")[0]
     if base not in FAMILIES and base not in shipped_instances():
         raise ValueError(
-            unknown_message("instance", base, list_instances()) + "; a file must end with .json"
+            unknown_message("instance", base, list_instances())
+            + "; the name of an instance file must end with .json"
         )
     make = FAMILIES.get(base, _shipped)
     made = _make_named.__wrapped__ if ".json" in name else _make_named  # a user's file may change
@@ -302,11 +303,11 @@ def _make_named(name: str, base: str, make: Callable[..., Instance], models: obj
             return kinds[key](text)
         except ValueError:
             number = "an integer" if kinds[key] is int else "a number"
-            raise ValueError(f"it is {text!r}; expected {number}") from None
+            raise ValueError(f"the value is {text!r}; expected {number}") from None
 
     before_arguments, given = parse_spec(name, parse_argument)
     if before_arguments != base:
-        raise ValueError(f"{name!r}: expected key=value after the colon")
+        raise ValueError(f"{name!r}: expected key=value after the colon, such as n_items=20")
     order = given.pop("shuffle", None)
     if "n_positions" not in given and given.get("n_items", 0) > 0 and "n_positions" in values:
         # the default length of a list, shortened to what there is
@@ -365,8 +366,8 @@ def _from_content(name: str, content: Mapping[str, Any], where: object) -> Insta
         header = fields.pop("format", None), fields.pop("version", None)
         if header != (INSTANCE_FORMAT, INSTANCE_VERSION):
             raise ValueError(
-                'it has neither a field "model", such as "PBM", nor the format '
-                f"{INSTANCE_FORMAT!r} in version {INSTANCE_VERSION}"
+                'it is not an instance: expected a field "model", such as "PBM", or the '
+                f'fields "format": "{INSTANCE_FORMAT}" and "version": {INSTANCE_VERSION}'
             )
         listed = as_list("models", fields.get("models"), "a list of click models")
         made = [user_model_from(f"models[{number}]", users) for number, users in enumerate(listed)]

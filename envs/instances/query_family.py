@@ -62,8 +62,8 @@ def _queries(
         kinds = [kind for kind in kinds if kind in real.models]
         if (n_items, most) != (real.n_items, 0.5):
             raise ValueError(
-                f"n_items={n_items}, most={most}: real queries have {real.n_items} items and "
-                "attractions of their own"
+                f"n_items={n_items}, most={most}: leave out n_items and most, because real "
+                f"queries have {real.n_items} items and their own attractions"
             )
     users = partial(_users, split, n_items, n_positions, n_sessions, most)
     sources = {f"{QueryUsers.name()} of {kind}": kind for kind in kinds}

@@ -101,7 +101,10 @@ def _users_of_split(users: str, n_users: int) -> slice:
     if users == "all":
         return slice(None)
     if n_users < 2:
-        raise ValueError(f"users={users}: the world has one user; expected two, to train and test")
+        raise ValueError(
+            f"users={users}: the world has one user; expected at least two, one to train on and "
+            "one to test on"
+        )
     n_train = n_users - max(n_users // 4, 1)
     return slice(n_train) if users == "train" else slice(n_train, None)
 

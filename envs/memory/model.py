@@ -198,11 +198,14 @@ class CascadeMDP(UserModel):
                 state.
         """
         if self.check_reward(reward, cutoff)[1] < self.n_positions:
-            expected = f"expected {self.n_positions}, because every click changes the user"
+            expected = (
+                f"expected {self.n_positions}, because clicks at every position change the user"
+            )
             raise ValueError(f"cutoff is {cutoff}; {expected}")
         if reference is not None:
             raise ValueError(
-                "reference is a list; expected None, because each state has a best list"
+                "reference is a list; leave reference out, because each user state has its "
+                "own best list"
             )
         fixed = self.n_sessions is not None
         values = np.atleast_2d(self.value)

@@ -87,7 +87,7 @@ class Scores(ListActionSpace, Box):
             scores = weighted_sums(rows, weights[..., None, :])
         else:
             raise ValueError(
-                "actions are weights of features; expected an observation with 'features', got "
+                "actions are feature weights, so the observation must have 'features'; got "
                 f"{short_repr(observations)}"
             )
         return self.items[np.argsort(-scores, axis=-1, kind="stable")[..., : self.n_positions]]

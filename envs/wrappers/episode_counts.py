@@ -38,8 +38,8 @@ class Counts:
         model = user_model_of(env)
         if model is None or not model.n_sessions or clicks != MultiBinary(model.n_positions):
             raise ValueError(
-                f"{env} observes {clicks}; expected clicks, and episodes of a fixed length, as in "
-                "Queries environments of clickgym"
+                f"{env} observes {clicks}; expected an environment that observes clicks and "
+                "has episodes of a fixed length, such as a Queries environment of clickgym"
             )
         n_items, n_positions = model.n_items, model.n_positions
         self.shown, self.clicked = np.zeros((2, n_streams, n_items, n_positions))

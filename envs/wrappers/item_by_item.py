@@ -188,7 +188,7 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
             last item.
         """
         if self._observation is None:
-            raise gym.error.ResetNeeded("call reset() first: it starts a list")
+            raise gym.error.ResetNeeded("call reset() before step(): reset starts a list")
         self._draft.place(action)
         if not self._draft.complete:
             return self._observe(), 0.0, False, False, {}

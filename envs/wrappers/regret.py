@@ -79,10 +79,10 @@ class _Recorded:
         n_measured = self.meter.step
         last = n_measured if horizon is None else check_horizon(horizon)
         if not n_measured:
-            raise ValueError("no session was measured so far")
+            raise ValueError("no session has been measured yet; call step before result")
         if last > n_measured:
             raise ValueError(
-                f"horizon is {last:,}, but only {n_measured:,} sessions were measured so far"
+                f"horizon is {last:,}, but only {n_measured:,} sessions have been measured so far"
             )
         steps = checkpoint_steps(last)
         return Result(
@@ -147,8 +147,8 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
         check_kind("env", env, gym.Env, AN_ENV)
         if isinstance(env.action_space, Choices):
             raise TypeError(
-                "a step of ItemByItem chooses one item and is not a session; measure inside it: "
-                "ItemByItem(RecordRegret(env))"
+                "a step of ItemByItem chooses one item, so it is not a session; put "
+                "RecordRegret inside: ItemByItem(RecordRegret(env))"
             )
         self._measure, self._has_warned = Measure(env), False
         RecordConstructorArgs.__init__(self)
@@ -166,8 +166,9 @@ class RecordRegret(_Recorded, gym.Wrapper, RecordConstructorArgs):
         if math.isnan(regret) and user_model_of(self) and not self._has_warned:
             self._has_warned = True
             warnings.warn(
-                f"the regret in {name_of(self)} is unknown (nan): a wrapper changes the reward "
-                "and does not put its own regret into info",
+                f"the regret in {name_of(self)} is unknown (nan), because a wrapper inside "
+                "RecordRegret changes the reward; put that wrapper around RecordRegret, or "
+                "let it set info['regret']",
                 stacklevel=2,
             )
         self.meter.add(regret, earned, int(np.count_nonzero(clicks)))
@@ -192,9 +193,9 @@ class RecordVectorRegret(_Recorded, VectorWrapper):
 
     def __init__(self, env: VectorEnv) -> None:
         expected = (
-            "what gym.make_vec(id, num_envs=4) returns without vectorization_mode; put wrappers "
-            "around RecordVectorRegret, and call result of clickgym.agents.vec_env(id, 4) itself, "
-            "which measures already"
+            "what gym.make_vec(id, num_envs=4) returns without vectorization_mode; put other "
+            "wrappers around RecordVectorRegret. An environment from clickgym.agents.vec_env "
+            "measures regret itself: call its method result"
         )
         check_kind("env", env, ClickVectorEnv, expected)
         super().__init__(env)

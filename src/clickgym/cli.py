@@ -45,7 +45,7 @@ SECTIONS = {
         ),
         "show": (
             "runner.commands.show:show",
-            "Explain one of them in detail.",
+            "Explain one environment, instance, agent or metric in detail.",
         ),
         "bench": (
             "bench.command:bench",

@@ -191,12 +191,12 @@ def test_a_network_of_ones_own():
     )
     assert rows(seen)[0].shape == (2, 3)
     assert rows.mlp_extractor.policy_net[0].in_features == 5
-    with pytest.raises(ValueError, match="Own returns 2 dimensions; expected a row for each"):
+    with pytest.raises(ValueError, match="Own returns an array with 2 dimensions; expected three"):
         row(seen)
 
 
 def test_actions_that_are_no_lists_are_refused():
-    with pytest.raises(ValueError, match="without a wrapper of actions; got MultiDiscr"):
+    with pytest.raises(ValueError, match="got MultiDiscrete.*; remove the wrapper"):
         policy(MultiBinary(3), MultiDiscrete([6, 5, 4]))
 
 

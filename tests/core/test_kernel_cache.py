@@ -158,7 +158,7 @@ def test_edits(play, monkeypatch):
 def test_folder_that_cannot_be_written(play, tmp_path):
     """Kernels still compile, and one warning tells what the missing cache costs."""
     (tmp_path / "cache").write_text("a file")
-    with pytest.warns(UserWarning, match="not kept on disk"):
+    with pytest.warns(UserWarning, match="cannot be saved to disk"):
         assert play() == (12.0, 0)
 
 
@@ -267,7 +267,7 @@ def undefined(x):
 ERRORS = [
     (undefined, "kernel undefined: NameError: name 'items' is not defined$"),
     (misspells, r"line \d+ of \S+, 'return halve\(x\).name': Unknown attribute 'name'"),
-    (calls, r"line \d+ of \S+, 'array = np.zeros\(3\)': it makes an array"),
+    (calls, r"line \d+ of \S+, 'array = np.zeros\(3\)': it creates an array"),
 ]
 """A kernel, and the error message it causes."""
 

@@ -133,7 +133,7 @@ def test_bad_actions(users, action, message):
         with pytest.raises(ValueError, match=r"scores\[1, 1\] is nan"):
             env.action_space.lists(np.array([np.zeros(10), action]))
     else:
-        with pytest.raises(ValueError, match=r"expected an observation with 'features', got None"):
+        with pytest.raises(ValueError, match=r"the observation must have 'features'; got None"):
             env.action_space.lists(np.zeros(10))
 
 

@@ -92,12 +92,12 @@ class CountsByMethod(PositionBasedModel):
 
 LINE = sample_too_far.__code__.co_firstlineno + 2
 FAULTS = {
-    ReturnsNoPlace: "sample returned None; expected a position or -1",
+    ReturnsNoPlace: "sample returned None; expected -1, or the position",
     WritesTooFar: f"IndexError: .*test_check_click_model.py:{LINE} in sample_too_far: ",
     CountsByMethod: "n_uniforms is <bound method ",
-    ForgetsExamined: "clicks or examined is not 0 or 1 at every",
+    ForgetsExamined: "sample left an entry of clicks or examined that is not 0 or 1",
     WrongMarginals: r"the click probability of \[2, 0, 3\] is ",
-    ExpectsAnyClickLess: "for any_click, cutoff 2 the expectation is ",
+    ExpectsAnyClickLess: r"the expected reward \(any_click, cutoff 2\) is ",
     WorstFirst: "the optimal list for clicks, cutoff ",
     WrongExamination: r"position_weights\(\) is ",
 }

@@ -80,5 +80,5 @@ def test_registration_by_name(tmp_path, monkeypatch):
         ("Queries", two, "QueryUsers of SHY"),
     ):
         assert gym.make(f"{form}ShyRank-v0", **given).unwrapped.model.kind == kind
-        with pytest.raises(ValueError, match="has no default instance: give instance"):
+        with pytest.raises(ValueError, match="has no default instance: pass instance"):
             gym.make(f"{form}ShyRank-v0")

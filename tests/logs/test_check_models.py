@@ -153,7 +153,7 @@ def test_the_most_frequent_lists_are_left_out():
 
 def test_a_log_with_one_list_per_query_is_refused():
     log = ClickLog([[0, 1]] * 200, [[1, 0]] * 200, [0] * 200, ("a", "b"), ("q",))
-    with pytest.raises(ValueError, match="a query with two lists, one of them in 100 sessions"):
+    with pytest.raises(ValueError, match="two different lists, one of them shown in 100 sessions"):
         check_models(log)
 
 

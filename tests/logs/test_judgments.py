@@ -101,7 +101,7 @@ def test_bad_files_are_named(log_file, tmp_path):
         read_judgments(path, n_features=2)
     other = log_file("b.txt", "1 qid:c 1:1\n\n0 qid:b 1:1\n")
     with pytest.raises(
-        ValueError, match=r"b\.txt: line 3: the documents of query 'b' are not one after another"
+        ValueError, match=r"b\.txt: line 3: the documents of query 'b' are not on consecutive lines"
     ):
         read_judgments([path, other])
     for empty in ("", "# nothing\n\n"):
@@ -184,7 +184,7 @@ def test_test_queries_are_in_no_session(tmp_path):
     model = envs[-1].unwrapped.model
     assert [len(items) for items in model.held_out] == np.diff(test.starts).tolist()
     assert not set(np.concatenate(model.held_out)) & set(model.pool.entries)
-    with pytest.raises(ValueError, match=r"3 features, and the judgments 4; .*n_features=4"):
+    with pytest.raises(ValueError, match=r"3 features, but the judgments have 4; .*n_features=4"):
         judged_instance(judged(), test=judged(n_features=3), n_positions=3)
 
 

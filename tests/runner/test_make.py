@@ -157,9 +157,9 @@ def test_classes_of_a_script(tmp_path, with_source):
 def test_agents_that_ignore_features_are_told():
     envs, agents = ["ContextualPBMRank-v0", "PBMRank-v0"], ["TopRank", "Random", "CascadeTS"]
     given = {"instances": ["linear:seed=1", "linear:seed=2"], "n_jobs": 1}
-    with pytest.warns(UserWarning, match="^CascadeTS does not use the features"):
+    with pytest.warns(UserWarning, match="^CascadeTS ignores the features"):
         clickgym.sweep(envs[:1], [*agents, "LinearTS"], 10, 1, **given)
-    with pytest.warns(UserWarning, match="^TopRank does not use .* ContextualPBMRank-v0 shows"):
+    with pytest.warns(UserWarning, match="^TopRank ignores .* ContextualPBMRank-v0 shows"):
         clickgym.run("TopRank", envs[0], 10, seed=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -143,9 +143,9 @@ def test_metrics_of_users_with_a_memory(name, engine, tmp_path):
     with stateful users the optimum V* differs between states.
     """
     env, out = "CascadeMDPRank-v0", tmp_path / "out"
-    with pytest.raises(ValueError, match="needs the same items and users"):
+    with pytest.raises(ValueError, match="requires the same items and users"):
         clickgym.run("TopRank", env, 10, seed=0, engine=engine, metrics=["any_click", name])
-    with pytest.raises(ValueError, match="needs the same items and users"):
+    with pytest.raises(ValueError, match="requires the same items and users"):
         clickgym.sweep([env], ["TopRank"], 10, 1, out=out, engine=engine, metrics=[name])
     assert not out.exists()
 

@@ -93,7 +93,7 @@ def test_grown_folder_equals_one_sweep(whole, tmp_path, played, key):
 
 def test_interrupted_sweep_says_what_is_kept_and_resumes(whole, tmp_path, played, printed):
     out, played.at_most = tmp_path / "out", 5
-    with pytest.raises(KeyboardInterrupt, match=r"^stopped; 3 of 24 runs are kept in .*out: "):
+    with pytest.raises(KeyboardInterrupt, match=r"^stopped; 3 of 24 runs are saved in .*out: "):
         sweep(out)
     report = printed(["report", str(out)])
     assert "(mean ± 95 %" in report
@@ -132,7 +132,7 @@ def test_another_sweep_is_refused_in_a_line_or_overwrites(
     monkeypatch.chdir(tmp_path)
     sweep("out", **FIRST)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-    cure = "choose another folder (--out), or play all again with --overwrite"
+    cure = "choose another folder (--out), or delete its runs and start again (--overwrite)"
     whole = f"out holds another sweep: {told}; {cure}"
     with pytest.raises(ValueError, match=f"^{re.escape(whole)}$"):
         sweep("out", **FIRST | changed)
@@ -217,10 +217,14 @@ def test_what_cannot_be_joined(whole, tmp_path):
     a, b = tmp_path / "a", tmp_path / "b"
     sweep(a, **FIRST | {"agents": {"Random": "Random", "mine": "EpsilonGreedy"}})
     sweep(b, **FIRST | {"agents": {"mine": "Random"}})
-    with pytest.raises(ValueError, match=r"b cannot be shown with .*a: agent mine needs another"):
+    with pytest.raises(
+        ValueError, match=r"b cannot be shown in one table with .*a: agent mine needs another"
+    ):
         numbers(whole, a, b)
     sweep(b, **FIRST, checkpoints=[300], overwrite=True)
-    with pytest.raises(ValueError, match=r"b cannot be shown with .*whole.*: checkpoints is \["):
+    with pytest.raises(
+        ValueError, match=r"b cannot be shown in one table with .*whole.*: checkpoints is \["
+    ):
         numbers(whole, b)
 
 

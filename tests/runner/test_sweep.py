@@ -165,7 +165,9 @@ def test_runs_enumerate_the_queries(tmp_path):
 
 
 def test_a_run_is_one_episode():
-    with pytest.raises(ValueError, match="a run plays one query of three, which has 20 sessions"):
+    with pytest.raises(
+        ValueError, match="a run plays only one query of three, which has 20 sessions"
+    ):
         clickgym.sweep({"three": USERS}, ["Random"], 21, 1)
     with pytest.raises(ValueError, match="which has 20 sessions"):
         clickgym.run("Random", USERS, 21, seed=0)

@@ -61,7 +61,7 @@ def test_wrappers_with_other_actions_are_refused(wrapper, tmp_path):
 def test_a_wrapper_that_shows_another_list_is_noticed():
     env = TransformReward(clickgym.RecordRegret(Reversed(users())), float)
     with pytest.raises(
-        SessionError, match=r"step 1: a wrapper showed \[1, 0\] where the agent chose"
+        SessionError, match=r"step 1: a wrapper showed \[1, 0\], but the agent chose"
     ):
         clickgym.run(best(), env, 100, seed=0)
 
@@ -117,7 +117,7 @@ def test_regret_of_another_reward(tells):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = clickgym.run("TopRank", recorded, 200, seed=1, checkpoints=[1, 100])
-    told = [it for it in caught if "is unknown (nan): a wrapper changes" in str(it.message)]
+    told = [it for it in caught if "is unknown (nan)" in str(it.message)]
     assert len(told) == (0 if tells else 2)  # one of the record, one of the run
     assert result.regret[-1] == pytest.approx(400.0 if tells else np.nan, nan_ok=True)
     np.testing.assert_array_equal(result.regret, recorded.meter.regret[[0, 99, 199]])
@@ -206,5 +206,7 @@ def test_a_wrapper_that_keeps_the_seed_for_itself_is_refused():
             lambda mine=mine: clickgym.run("Random", mine, 100, seed=0),
             lambda mine=mine: clickgym.sweep({"mine": mine}, ["Random"], 100, 2, n_jobs=1),
         ):
-            with pytest.raises(SessionError, match=r"^PBMRank-v0 did not get the seed \d+ of"):
+            with pytest.raises(
+                SessionError, match=r"^PBMRank-v0 did not receive the run's seed, \d+"
+            ):
                 call()

@@ -43,7 +43,10 @@ def bench(
         typer.Option(
             rich_help_panel=KEPT,
             metavar="DIR",
-            help="Folder for the results. If a command was stopped there, this one continues it.",
+            help=(
+                "Folder for the results. If an earlier command for this folder was stopped, this "
+                "command continues it."
+            ),
         ),
     ] = None,
     quick: Annotated[
@@ -59,7 +62,7 @@ def bench(
         typer.Option(
             rich_help_panel=PLAYED,
             metavar="NAME",
-            help="Print the board of one kind of task.",
+            help="Print only the board for this kind of task.",
         ),
     ] = None,
     jobs: JobCount = -1,
@@ -91,14 +94,14 @@ def bench(
         _print_boards(published_lines(), ability)
         return
     if out is None:
-        raise ValueError("expected a folder: clickgym bench AGENT --out DIR")
+        raise ValueError("name a folder for the results: clickgym bench AGENT --out DIR")
     out = out.absolute()  # the agent may change the working folder
     make_folder(out)
     [label] = by_label("agent", [agent])
     wanted = quick_tasks() if quick else all_tasks()
     tasks = playable_tasks(agent, wanted)
     if not tasks:
-        raise ValueError(f"{label} cannot play any task")
+        raise ValueError(f"{label} is not suited to any task of the benchmark")
     console = errors()
     watch = partial(
         track,

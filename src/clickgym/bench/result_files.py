@@ -43,4 +43,6 @@ def read_results(path: Path) -> tuple[polars.DataFrame, dict[str, Any]]:
         made = polars.read_parquet_metadata(path)[MADE]
         return polars.read_parquet(path, memory_map=False), json.loads(made)
     except (KeyError, polars.exceptions.PolarsError):
-        raise ValueError(f"{path} holds no results, or is damaged") from None
+        raise ValueError(
+            f"{path} is not a file with results of clickgym bench, or is damaged"
+        ) from None

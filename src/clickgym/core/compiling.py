@@ -81,8 +81,8 @@ def explanation(error: str) -> str:
             break
     if any(phrase in account for phrase in ALLOCATES):
         reason = (
-            "it makes an array, list or string; kernels allocate nothing, so pass working memory "
-            "as an argument"
+            "it creates an array, list or string, but kernels cannot allocate memory; create "
+            "the array outside, and pass it as an argument"
         )
     else:
         reason = account.rpartition("pipeline (step: nopython frontend)")[2]

@@ -68,7 +68,10 @@ def make_folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
-        raise ValueError(f"{path} is a file, or lies below a file; expected a folder") from None
+        raise ValueError(
+            f"{path} cannot be a folder, because it or a part of its path is a file; name another "
+            "folder"
+        ) from None
 
 
 # ------------------------------------------------------------ reading
@@ -100,9 +103,9 @@ def check_format(where: object, number: object) -> None:
     """Raise a ValueError if a file has another format; the message says which version reads it."""
     if number != FORMAT:
         raise ValueError(
-            f"{where} was written by another version of clickgym (its format is {number!r}, and "
-            f"this one reads {FORMAT}); make it again under another name, or install "
-            f"clickgym {number}.0"
+            f"{where} was written by another version of clickgym: its format is {number!r}, "
+            f"but the installed version reads only format {FORMAT}; create it again under a "
+            f"new name, or install clickgym {number}.0"
         )
 
 

@@ -309,6 +309,10 @@ def _make_file(file: Path) -> bool:
             with suppress(FileExistsError):
                 file.open("x").close()  # stays empty: numba compares only its size and time
     except OSError as error:
-        warnings.warn(f"compiled kernels are not kept on disk: {error}", stacklevel=2)
+        warnings.warn(
+            "compiled kernels cannot be saved to disk, so every process compiles them again: "
+            f"{error}",
+            stacklevel=2,
+        )
         return False
     return True

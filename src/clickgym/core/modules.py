@@ -31,13 +31,14 @@ def module_of(what: str, name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is not None and module.partition(".")[0] == error.name.partition(".")[0]:
             raise ValueError(
-                f"{what} {name!r}: there is no module {module!r} (also looked in {here})"
+                f"{what} {name!r}: there is no module {module!r} among the installed packages "
+                f"or in the working folder, {here}"
             ) from None
         fault: BaseException = error  # the module exists, but one of its own imports is missing
     except FAILURES as error:
         fault = error
     is_exit = isinstance(fault, SystemExit)
-    why = "it parses the command line or ends the program: " if is_exit else ""
+    why = "its import parses the command line or ends the program: " if is_exit else ""
     raise ImportError(
         f"{what} {name!r}: the module {module!r} cannot be imported: {why}{cause(fault)}"
     ) from fault

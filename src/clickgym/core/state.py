@@ -81,8 +81,9 @@ def length_of(text: str, sizes: Mapping[str, int]) -> int:
     match = re.fullmatch(r"(\d*)(\D?)(?:\+(\d+))?", text)
     if match is None or match[2] not in ("", *sizes):
         raise ValueError(
-            f"a length of an array in the state is {text!r}; expected a form such as L, K+1, 2K+1 "
-            f"or 64, with the letters {', '.join(sizes)}, and a space between two lengths: 'L K'"
+            f"an array in the state has the length {text!r}; expected lengths such as L, K+1, "
+            f"2K+1 or 64, with the letters {', '.join(sizes)}, and a space between two "
+            "lengths: 'L K'"
         )
     factor, letter, addend = match.groups()
     return int(factor or 1) * (sizes[letter] if letter else 1) + int(addend or 0)

@@ -105,8 +105,8 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
     n_lists = int((rounds >= 0).sum())
     if not n_lists:
         raise ValueError(
-            "no list can be left out; expected a query with two lists, one of them in "
-            f"{LEAST_SESSIONS} sessions or more"
+            "the log is too small for this check: expected a query with at least two "
+            f"different lists, one of them shown in {LEAST_SESSIONS} sessions or more"
         )
     # Columns: the query; the noise of the list's rates; the noise of both rates; the squared errors
     # of the other lists' rates, and of each model.
@@ -120,8 +120,9 @@ def check_models(log: ClickLog, models: Sequence[str] = MODELS) -> Simulability:
     labels, rows = np.unique(all_cells[:, 0], return_inverse=True)
     if not len(labels):
         raise ValueError(
-            "no list can be predicted; expected an item that other lists of its query show in "
-            f"{LEAST_DISPLAYS} sessions or more"
+            "the clicks on a list cannot be predicted from the other lists in this log: "
+            f"expected an item that other lists of its query show in {LEAST_DISPLAYS} "
+            "sessions or more"
         )
     sums = np.zeros((len(labels), all_cells.shape[1]))
     np.add.at(sums, rows, np.column_stack([np.ones(len(all_cells)), all_cells[:, 1:]]))

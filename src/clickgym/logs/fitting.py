@@ -112,7 +112,9 @@ def fit_models(
 def _hold_out(log: ClickLog, share: float, seed: int) -> tuple[ClickLog, ClickLog]:
     """Split a log at random into training sessions and held-out sessions, at least one each."""
     if len(log) < 2:
-        raise ValueError(f"the log has {len(log)} sessions; expected 2 or more, to hold some out")
+        raise ValueError(
+            f"the log has {len(log)} sessions; expected 2 or more, because some are held out"
+        )
     size = min(max(round(share * len(log)), 1), len(log) - 1)
     held_out = np.zeros(len(log), bool)
     held_out[np.random.default_rng(seed).choice(len(log), size, replace=False)] = True
@@ -130,14 +132,17 @@ def _items_of(log: ClickLog, query: str, n_items: int | None) -> list[str]:
             f"the log has no query {short_repr(query)}; its most frequent ones are {frequent}"
         )
     if n_items is not None and check_count("n_items", n_items) < log.n_positions:
-        raise ValueError(f"n_items is {n_items}, but the log has {log.n_positions} positions")
+        raise ValueError(
+            f"n_items is {n_items}, but the log has {log.n_positions} positions; pass at least as "
+            "many items"
+        )
     sessions = log.of_query(query).items
     displays = np.bincount(sessions[sessions >= 0], minlength=len(log.item_labels))
     shown = {log.item_labels[item]: int(displays[item]) for item in np.flatnonzero(displays)}
     if len(shown) < log.n_positions:
         raise ValueError(
             f"the query {query!r} has {len(shown)} items, but the log has {log.n_positions} "
-            "positions"
+            "positions; choose a query with at least as many items"
         )
     if n_items is None:
         often = sum(count >= LEAST_SHARE * len(sessions) for count in shown.values())

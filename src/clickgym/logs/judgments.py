@@ -217,7 +217,7 @@ def read_judgments(
     of_queries = documents.with_row_index().filter(begins)
     for _, file, line, query, _ in of_queries.filter(~pl.col("query").is_first_distinct()).rows():
         raise ValueError(
-            f"{file}: line {line}: the documents of query {query!r} are not one after another"
+            f"{file}: line {line}: the documents of query {query!r} are not on consecutive lines"
         )
     starts = np.append(of_queries["index"].to_numpy(), len(documents)).astype(np.int64)
     width = n_features or max(block.shape[1] for block in blocks)
@@ -341,8 +341,8 @@ def judged_instance(
     n_blank = n_rows if sizes.min() < n_rows else 0
     if test is not None and test.features.shape[1] != d:
         raise ValueError(
-            f"the test queries have {test.features.shape[1]} features, and the judgments {d}; read "
-            f"the test file with n_features={d}"
+            f"the test queries have {test.features.shape[1]} features, but the judgments have "
+            f"{d}; read the test file with read_judgments(..., n_features={d})"
         )
     items = _scaled_features(judgments, n_blank, test)
     bounds = list(pairwise(judgments.starts))

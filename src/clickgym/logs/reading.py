@@ -76,7 +76,10 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
         names[check_choice("column", role, ROLES)] = column
     for one, other in combinations(names, 2):
         if names[one] == names[other]:
-            raise ValueError(f"{one} and {other} are both read from the column {names[one]!r}")
+            raise ValueError(
+                f"{one} and {other} are both read from the column {names[one]!r}; name a "
+                "different column for each"
+            )
     if isinstance(source, str | PathLike) or is_sequence(source):
         name = log_name(source)
         sources: Any = source if is_sequence(source) else [source]
@@ -85,8 +88,8 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
         without = [file for file, one in zip(files, tables, strict=True) if "query" not in one]
         if 0 < len(without) < len(files):
             raise ValueError(
-                f"{without[0]}: no column query, which other files have; expected it in all files "
-                "or in none"
+                f"{without[0]} has no column query, but other files do; expected it in all "
+                "files or in none"
             )
         rows = pl.concat(tables)
     else:
@@ -101,8 +104,9 @@ def read_log(source: Source, *, columns: Mapping[str, str] | None = None) -> Cli
         raise ValueError(f"{name}: the log has no rows")
     if "query" not in rows:
         warnings.warn(
-            f"{name} has no column query, so all sessions count as one query; if another column "
-            "has the queries, name it: columns={'query': NAME}, or --columns query=NAME",
+            f"{name} has no column query, so all sessions count as one query; if another "
+            f"column holds the queries, name it: columns={'query': NAME}, or --columns "
+            "query=NAME",
             stacklevel=2,
         )
         rows = rows.with_columns(query=pl.lit("all"))
@@ -209,8 +213,8 @@ def _rows(
                 continue
             raise ValueError(
                 f"{name}: no column {column}; the columns are "
-                f"{', '.join(map(short_repr, found[:30]))}; name another with --columns, as in "
-                "item=doc_id"
+                f"{', '.join(map(short_repr, found[:30]))}; name the right one: "
+                f"columns={{'{role}': NAME}}, or --columns {role}=NAME"
             )
         with one_line_errors(
             f"{name}: the column {column}", "cannot be read", f"expected {ROLES[role]}"
@@ -273,7 +277,7 @@ def _find_damaged(
     positions = rows["position"].to_numpy()
     first = int(np.median(positions[starts]))
     if first not in (0, 1):
-        raise ValueError(f"{name}: the first position is {first}; expected 0 or 1")
+        raise ValueError(f"{name}: sessions begin at position {first}; expected 0 or 1")
     first_rows = np.repeat(starts, lengths)
     expected = np.arange(len(rows)) - first_rows + first
     faults = {
@@ -290,9 +294,12 @@ def _find_damaged(
         counts = f"{damaged.sum():,} of {len(starts):,} sessions"
         if damaged.mean() > MOST_DAMAGED:
             raise ValueError(
-                f"{name}: {one}; {counts} are damaged, but at most one in a thousand is left out"
+                f"{name}: {one}; {counts} are damaged, but read_log leaves out at most one in "
+                "a thousand: repair the log"
             )
-        warnings.warn(f"{name}: left out {counts}, which are damaged: {one}", stacklevel=4)
+        warnings.warn(
+            f"{name}: left out {counts}, which are damaged; for example, {one}", stacklevel=4
+        )
     return damaged
 
 

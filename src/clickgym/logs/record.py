@@ -14,7 +14,10 @@ from ..envs.any_env import clicks_shown, read_clicks, sizes_of
 from ..runner.play.play_run import run
 from .log import ClickLog
 
-RANKS = "an agent that ranks session by session; RL algorithms have their own loop"
+RANKS = (
+    "an agent that ranks session by session; RL algorithms have their own training loop, so "
+    "train the model first and wrap it in clickgym.agents.FrozenPolicy"
+)
 
 
 def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None) -> ClickLog:
@@ -48,7 +51,10 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
     check_kind("env", env, gym.Env, AN_ENV)
     n_items, n_positions, n_features, _ = sizes_of(env)
     if n_features:
-        raise ValueError("this environment's items have features, which a click log cannot hold")
+        raise ValueError(
+            "this environment's items have features, which a click log cannot hold; use an "
+            "environment whose items have no features"
+        )
     core: Any = env.unwrapped
     recorder = _Recorder(env, sessions, n_positions)
     run(agent, recorder, sessions, seed=seed, engine="python")

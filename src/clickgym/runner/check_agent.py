@@ -118,7 +118,9 @@ def check_agent(agent: AgentLike) -> None:
     if hasattr(check.first, "save") and hasattr(check.first, "load"):
         further["saving and loading"] = check.saving
     first["lists"] = check.lists
-    _run_checks(f"{maker_name(check.maker)} breaks the interface of agents", first, further)
+    _run_checks(
+        f"{maker_name(check.maker)} does not follow the interface of agents", first, further
+    )
 
 
 Checks = Mapping[str, Callable[[], None]]
@@ -166,8 +168,8 @@ class _Check:
         self.own = [name for name in parameters_of(self.maker) if name not in common]
         if isinstance(self.maker, type) and not issubclass(self.maker, Agent):
             raise TypeError(
-                f"{maker_name(self.maker)} is generic RL; check_agent checks subclasses of "
-                "clickgym.agents.Agent"
+                f"{maker_name(self.maker)} is an algorithm with its own training loop; "
+                "check_agent checks only subclasses of clickgym.agents.Agent"
             )
         try:
             self.first: Any = self.make()
@@ -206,7 +208,7 @@ class _Check:
 
     def constructor(self) -> None:
         for name in ("n_items", "n_positions", "seed"):
-            expect(accepts(self.maker, name), f"it takes no argument {name}")
+            expect(accepts(self.maker, name), f"its constructor takes no argument {name}")
         for seed in (0, None):
             agent = self.make(seed=seed)
             what = f"it makes a {type(agent).__name__}, which is not a clickgym.agents.Agent"
@@ -225,11 +227,15 @@ class _Check:
         before = _global_generators()
         (alone,) = self.play(self.make())
         untouched = before == _global_generators()
-        what = "it draws from the global generator of numpy, random or torch, or seeds it"
+        what = (
+            "it draws from the global random generator of numpy, random or torch, or seeds that "
+            "generator"
+        )
         expect(untouched, f"{what}; {HOW_TO_DRAW}, or from a torch.Generator")
         together = self.play(self.make(), self.make())
         what = (
-            "two agents disturb each other; keep what changes in self, not in the class or module"
+            "two agents of this class influence each other; keep everything that changes in "
+            "self, not in the class or module"
         )
         expect(together == [alone, alone], what)
 
@@ -246,15 +252,15 @@ class _Check:
         for i in np.flatnonzero(np.abs(rising - falling) > SIGMAS * error + 1e-9)[:1]:
             raise Fault(
                 f"the regret of the first {COMPARED_AT[i]} sessions is {rising[i]:.3g} if "
-                f"attraction rises with the item id, and {falling[i]:.3g} if it falls; break ties "
-                "at random, because the id of an item must not tell how good it is"
+                f"attraction rises with the item id, but {falling[i]:.3g} if attraction falls "
+                "with it; break ties at random, because item ids carry no information"
             )
 
     # --------------------------------------------------------------------------- of compiled agents
 
     def hyperparameters(self) -> None:
         missing = ", ".join(name for name in self.own if name not in self.first.hyperparameters)
-        what = f"{missing} is not passed to super().__init__, so it is not saved"
+        what = f"{missing} is not passed to super().__init__, so save does not save it"
         expect(not missing, what)
         for name, value in self.first.hyperparameters.items():
             if type(value) is not float or name in self.passed:
@@ -264,7 +270,10 @@ class _Check:
                 agent: Any = make_agent(pair, self.env(), horizon=SESSIONS, seed=0)
             except (TypeError, ValueError):  # 1 is out of its range
                 continue
-            what = f"{name}=1 stays an integer, and kernels then cut off decimals; make it a float"
+            what = (
+                f"{name}=1 stays an integer, so kernels would cut off decimals; convert it with "
+                f"float({name})"
+            )
             expect(type(agent.hyperparameters[name]) is float, what)
 
     def kernels(self) -> None:
@@ -335,7 +344,7 @@ def _reload(agent: Any) -> Any:
         path = Path(folder) / "agent.npz"
         agent.save(path)
         twin = type(agent).load(path)
-    expect(repr(twin) == repr(agent), f"load makes {twin!r} of {agent!r}")
+    expect(repr(twin) == repr(agent), f"saving {agent!r} and loading it gives {twin!r}")
     return twin
 
 

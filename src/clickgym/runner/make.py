@@ -143,18 +143,21 @@ def by_label(what: str, things: Iterable[Thing] | Mapping[str, Thing]) -> dict[s
     labelled: dict[str, Thing] = {}
     for label, thing in pairs:
         if label is None:
-            cure = f'give it one in a mapping {{"my {what}": ...}}'
+            cure = f'pass a dict that names it: {{"my {what}": ...}}'
             raise ValueError(f"{what} {short_repr(thing)} has no name; {cure}")
         if not isinstance(label, str) or not label.strip() or not label.isprintable():
             raise ValueError(
-                f"the label of {what} {short_repr(thing)} is {label!r}; expected a name in "
-                "plain text"
+                f"the label of {what} {short_repr(thing)} is {label!r}; expected printable "
+                "text on one line"
             )
         if label in labelled:
-            raise ValueError(f"{what} {label!r} is named twice")
+            raise ValueError(
+                f"two {what}s have the label {label!r}; remove one, or give it another label: "
+                f"NAME={what.upper()}"
+            )
         labelled[label] = thing
     if not labelled:
-        raise ValueError(f"no {what} was named")
+        raise ValueError(f"the list of {what}s is empty; name at least one {what}")
     return labelled
 
 
@@ -171,7 +174,7 @@ OBSERVED = {
     "n_states": ("the user's state", "stateful users"),
 }
 """Sizes that some agents need: what each size counts, and who has what is counted."""
-OTHERS = "others are named module:Class, as my_module:MyAgent or stable_baselines3:TD3"
+OTHERS = "name any other agent as module:Class, such as my_module:MyAgent or stable_baselines3:TD3"
 """The end of a message about an unknown agent: how to name agents that have no short name."""
 SET_BY_THE_RUN = ("n_items", "n_positions", "horizon", "seed")
 """Arguments of agents that the environment and the run set, and that are not hyper-parameters."""
@@ -217,7 +220,7 @@ def _find_spec(env_id: str) -> EnvSpec:
         raise ValueError(f"environment {env_id!r}: the module {module!r} registers no id {name!r}")
     ids = dict.fromkeys([*ENVIRONMENTS, *gym.registry])
     raise ValueError(
-        f"{unknown_message('environment', env_id, ids)}; your own is named module:Id-v0"
+        f"{unknown_message('environment', env_id, ids)}; name your own environment as module:Id-v0"
     )
 
 
@@ -244,7 +247,8 @@ def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
     if instance is not None:
         if "instance" in arguments or isinstance(maker, UserModel):
             raise ValueError(
-                f"the instance {instance!r} cannot be used: {short_repr(env)} has its own users"
+                f"the instance {instance!r} cannot be used in {short_repr(env)}, which "
+                "already has its users; leave the instance out"
             )
         arguments = {**arguments, "instance": instance}
     if isinstance(maker, UserModel):
@@ -343,8 +347,8 @@ def _check_maker(thing: Any, what: str) -> Callable[..., BaseAgent]:
     if not callable(thing) or isinstance(thing, BaseAgent) or not accepts(thing, "n_items"):
         raise TypeError(
             f"{what} cannot make agents; expected a name, a class, (class, arguments) or a "
-            "function that takes n_items. Play a trained model, or a function that returns lists, "
-            "as clickgym.agents.FrozenPolicy"
+            "function that takes n_items. To use a trained model, or a function that returns "
+            f"lists, pass (clickgym.agents.FrozenPolicy, {{'model': model}})"
         )
     return thing
 
@@ -425,7 +429,7 @@ def make_agent(
     name = maker_name(maker)
     for key in passed:
         if key in SET_BY_THE_RUN:
-            raise TypeError(f"{name}: the run sets {key}; leave it out")
+            raise TypeError(f"{name}: leave out {key}, which the run sets")
         if not accepts(maker, key):
             names = [other for other in parameters_of(maker) if other not in SET_BY_THE_RUN]
             raise TypeError(f"{name}: " + unknown_message("hyper-parameter", key, names))
@@ -438,7 +442,10 @@ def make_agent(
     if not isinstance(result, BaseAgent):
         raise TypeError(f"{name} returned {short_repr(result)}; expected an agent")
     if result.has_played:
-        raise ValueError(f"{name} returned an agent that has played; expected a new one each time")
+        raise ValueError(
+            f"{name} returned an agent that has already been used in a run; return a new agent "
+            "each time"
+        )
     result.filled_in = filled_in
     return result
 
@@ -484,5 +491,5 @@ def _filled_in(
     if "horizon" in parameters and horizon is not None:
         found["horizon"] = check_horizon(horizon)
     elif "horizon" in required:
-        raise ValueError(f"{name} needs a horizon")
+        raise ValueError(f"{name} requires a horizon: pass horizon=...")
     return found

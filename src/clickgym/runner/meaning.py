@@ -50,9 +50,12 @@ class Meaning:
     def difference(self, other: Meaning) -> str | None:
         """Return, in words, why two meanings of a label differ; None if they are the same."""
         if self.spec is None or None in self.files.values():
-            return "it cannot be named as module:Class, or is defined in a notebook"
+            return (
+                "its code cannot be compared: it has no name module:Class, or is defined in a "
+                "notebook"
+            )
         if self.spec != other.spec:
-            return f"it stands for {self.spec} and for {other.spec}"
+            return f"it stands for {self.spec} in one place and for {other.spec} in the other"
         mine, its = self.files | self.values, other.files | other.values
         for name in sorted(mine.keys() | its.keys()):
             if json.dumps(mine.get(name)) != json.dumps(its.get(name)):

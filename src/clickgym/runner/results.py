@@ -93,7 +93,10 @@ class Results:
         else:
             self.rows, self.configs = _join(parts)
         if self.rows.is_empty():
-            raise ValueError(f"{', '.join(map(str, parts))} holds no finished run yet")
+            raise ValueError(
+                f"{', '.join(map(str, parts))} holds no finished run yet; run the same command "
+                "again to continue"
+            )
 
     @classmethod
     def of_rows(cls, rows: polars.DataFrame, configs: Sequence[Config] = ()) -> Results:
@@ -167,7 +170,7 @@ class Results:
                 rows = rows.filter(col(column).is_in(chosen)).sort(order, maintain_order=True)
                 configs = [config.select(column, chosen) for config in configs]
         if rows.is_empty():
-            raise ValueError("there are no results of these agents in these environments")
+            raise ValueError("no results match: these agents have no runs in these environments")
         return Results.of_rows(rows, configs)
 
     def table(self, reference: str | None = None) -> polars.DataFrame:
@@ -387,7 +390,9 @@ def _join(parts: Sequence[ResultsLike]) -> tuple[polars.DataFrame, list[Config]]
     """
     singles = [id(part) for part in parts if isinstance(part, Result)]
     if len({*singles}) < len(singles):
-        raise ValueError("the same result is in the list twice, and would count as two runs")
+        raise ValueError(
+            "the same result is in the list twice, and would count as two runs; remove one of them"
+        )
     frames: list[polars.DataFrame] = []
     named: list[tuple[str, Config]] = []
     for place, part in enumerate(parts, 1):
@@ -409,11 +414,14 @@ def _join(parts: Sequence[ResultsLike]) -> tuple[polars.DataFrame, list[Config]]
     }
     for (first, one), (second, other) in combinations(unlike.values(), 2):
         if fault := one.difference(other):
-            raise ValueError(f"{second} cannot be shown with {first}: {fault}")
+            raise ValueError(f"{second} cannot be shown in one table with {first}: {fault}")
     if not parts:
         raise ValueError("expected folders or results; got none")
     if not frames:
-        raise ValueError(f"{', '.join(map(str, parts))} hold no finished run yet")
+        raise ValueError(
+            f"{', '.join(map(str, parts))} hold no finished run yet; run the same commands again "
+            "to continue"
+        )
     each = polars.struct("env", "instance", "agent", "run")
     frames = [rows.with_columns(begins=each.rle_id().diff().fill_null(1) > 0) for rows in frames]
     rows = polars.concat(frames, how="diagonal").select(polars.exclude(HOW_PLAYED), *HOW_PLAYED)
@@ -439,28 +447,30 @@ def _check_runs(last: polars.DataFrame) -> None:
     seeded = last.filter(seed.is_not_null() & (polars.len().over(same) > 1))
     for env, _, agent, number in seeded[same].rows():
         raise ValueError(
-            f"{agent} in {env} has two runs with the seed {number}; give each run its own seed, "
-            "or, if these are two agents, its own name: dataclasses.replace(result, agent=...)"
+            f"{agent} in {env} has two runs with the seed {number}; give each run its own "
+            "seed, or, if the runs are from two agents, rename one agent: "
+            "dataclasses.replace(result, agent=...)"
         )
     source = polars.struct(IS_OWN, col("sweep_seed").is_null())
     mixed = last.filter(source.n_unique().over("env", "agent") > 1)
     for env, agent in mixed["env", "agent"].rows():
         raise ValueError(
-            f"in {env}, {agent} names two things (from a sweep, from clickgym.run or from your own "
-            "loop); rename one of them: dataclasses.replace(result, agent=...)"
+            f"in {env}, {agent} is the name of runs from different sources (a sweep, "
+            "clickgym.run or your own loop); rename those of one source: "
+            "dataclasses.replace(result, agent=...)"
         )
     if last["step"].n_unique() > 1:
         ends = last.select("agent", "step").unique(maintain_order=True)
         listed = ", ".join(f"{agent} {step:,}" for agent, step in ends.iter_rows())
         raise ValueError(
-            f"runs have different numbers of sessions, so they cannot be compared: {listed}; play "
-            "the same number in each, or take only the first sessions of a longer loop: "
-            f"env.result(name, {min(ends['step'])})"
+            f"runs have different numbers of sessions, so they cannot be compared: {listed}; "
+            "play the same number in each run, or, from your own longer loop, take only the "
+            f"first sessions: env.result(name, {min(ends['step'])})"
         )
     partly = last.filter(unknown, unknown.n_unique().over("env") > 1)
     for env, agent in partly["env", "agent"].rows():
         raise ValueError(
-            f"in {env}, regret is unknown for {agent} but known for others, so their rewards "
-            "differ; put the wrapper that changes the reward around RecordRegret, or let it put "
-            "its own regret into info"
+            f"in {env}, regret is unknown for {agent} but known for other agents, so they "
+            "earned different rewards; put the wrapper that changes the reward around "
+            "RecordRegret, or let that wrapper set info['regret']"
         )

@@ -205,7 +205,9 @@ def open_folder(
     # Other programs write a config.json, too; ours is empty if the disk was full.
     is_ours = text is not None and (not text or '"clickgym"' in text)
     if not is_ours and any(folder.glob("[!.]*")):
-        raise ValueError(f"{out} is not a results folder; choose another (--out)")
+        raise ValueError(
+            f"{out} is not empty and is not a results folder; choose another folder (--out)"
+        )
     if overwrite:
         for old in [file, *(folder / RUNS).glob("*.jsonl")]:
             old.unlink(missing_ok=True)
@@ -217,7 +219,7 @@ def open_folder(
         seeds = f"seed is {before.seed}, not {config.seed}"
         fault = before.difference(config) if before.seed == config.seed else seeds
         if fault is not None:
-            cure = "choose another folder (--out), or play all again with --overwrite"
+            cure = "choose another folder (--out), or delete its runs and start again (--overwrite)"
             raise ValueError(f"{out} holds another sweep: {fault}; {cure}") from None
         config = before.extended(config)
         if config != before:

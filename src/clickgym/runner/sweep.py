@@ -301,7 +301,7 @@ def resumable(out: object, finished: Callable[[], str]) -> Iterator[None]:
     except KeyboardInterrupt:
         if out is None:
             raise
-        words = f"stopped; {finished()} are kept in {out}: the same command resumes"
+        words = f"stopped; {finished()} are saved in {out}: run the same command again to resume"
         raise KeyboardInterrupt(words) from None
 
 
@@ -387,7 +387,8 @@ def _play_jobs(
         raise WorkerError(broken_pool_message(error)) from None
     except PicklingError as error:
         raise TypeError(
-            f"{broken_pool_message(error)}; pass a file, or play here with n_jobs=1"
+            f"{broken_pool_message(error)}; define its class in a module "
+            "that workers can import, or run in this process with n_jobs=1"
         ) from None
     finally:
         stop.set()

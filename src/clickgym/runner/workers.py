@@ -72,11 +72,12 @@ def broken_pool_message(error: BrokenExecutor | PicklingError) -> str:
     if error.__cause__ is None or isinstance(error, TerminatedWorkerError):
         how = re.search(r"SIG[A-Z]+", str(error))
         return (
-            f"a worker process died{f' ({how[0]})' if how else ''}: memory ran out, or a kernel "
-            "wrote outside of its arrays, which check_agent and check_click_model find"
+            f"a worker process died{f' ({how[0]})' if how else ''}: either memory ran out "
+            "(use fewer workers), or a kernel wrote outside its arrays (find it with "
+            "clickgym.check_agent or clickgym.check_click_model)"
         )
     lines = [line for line in str(error.__cause__).splitlines() if line.strip('" ')]
-    return f"a worker process could not load what was sent to it: {lines[-1].strip()}"
+    return f"a worker process could not load an object that was sent to it: {lines[-1].strip()}"
 
 
 def set_values(values: Mapping[str, Any]) -> None:

@@ -39,7 +39,9 @@ def fit(
         Path,
         typer.Option(
             metavar="FILE|DIR",
-            help="Where to save the users: a file, name.json, or a folder for several queries.",
+            help=(
+                "Where to save the users: a file such as name.json; for several queries, a folder."
+            ),
         ),
     ],
     query: Annotated[
@@ -49,15 +51,17 @@ def fit(
             "-q",
             metavar="QUERY...",
             show_default="the most frequent",
-            help="The queries whose users you want. How far users look is estimated from all "
-            "sessions of the log.",
+            help=(
+                "Queries for whose users instances are made. How far down the list users look is "
+                "estimated from all sessions of the log."
+            ),
         ),
     ] = None,
     items: Annotated[
         int | None,
         typer.Option(
             metavar="N",
-            help="Keep the N items that were shown most often.",
+            help="Keep only the N items that were shown most often.",
             show_default="items shown in at least 1 % of sessions",
         ),
     ] = None,
@@ -81,7 +85,10 @@ def fit(
     queries = query or []
     is_file = out.suffix == ".json"
     if is_file and len(queries) > 1:
-        raise ValueError(f"--out is {out} for {len(queries)} queries; expected a folder")
+        raise ValueError(
+            f"--out is {out}, but {len(queries)} queries require a folder: pass a name without "
+            ".json"
+        )
     make_folder(out.parent if is_file else out)
     console, status = output(), errors()
     with announce_compiling(status), warnings.catch_warnings():

@@ -20,7 +20,7 @@ def judgments(
         typer.Argument(
             metavar="DATA",
             show_default=False,
-            help="Files of documents with grades and features, in the SVMlight format.",
+            help="Files in the SVMlight format, with the grade and features of each document.",
         ),
     ],
     out: Annotated[
@@ -31,13 +31,18 @@ def judgments(
         list[Path] | None,
         typer.Option(
             metavar="FILE...",
-            help="Files of held-out queries, which no user sees, for the metric held_out_ndcg@k.",
+            help=(
+                "Files of held-out queries for the metric held_out_ndcg@k. No simulated user "
+                "issues these queries."
+            ),
             show_default=False,
         ),
     ] = None,
     users: Annotated[
         str,
-        typer.Option(metavar="USERS", help=f"Who clicks, one of {', '.join(GRADED_USERS[2])}."),
+        typer.Option(
+            metavar="USERS", help=f"How users click: one of {', '.join(GRADED_USERS[2])}."
+        ),
     ] = "navigational",
     candidates: Annotated[
         int | None,
@@ -47,7 +52,9 @@ def judgments(
             show_default="the largest query",
         ),
     ] = None,
-    positions: Annotated[int, typer.Option(metavar="K", help="Positions of the list.")] = 10,
+    positions: Annotated[
+        int, typer.Option(metavar="K", help="Number of positions in the list.")
+    ] = 10,
 ) -> None:
     """Make simulated users from judged queries, who click better grades more often.
 
@@ -73,8 +80,8 @@ def judgments(
         n += documents
     if n * d > LARGEST:
         raise ValueError(
-            f"the file would hold {n * d:,} numbers; expected at most {LARGEST:,}: make the "
-            "instance in Python, with judged_instance"
+            f"the file would hold {n * d:,} numbers; expected at most {LARGEST:,}: create the "
+            "instance in Python, with clickgym.logs.judged_instance"
         )
     say(
         console,

@@ -24,7 +24,7 @@ ColumnNames = Annotated[
     typer.Option(
         metavar="NAME=COLUMN,...",
         show_default="the standard names",
-        help="What your log calls the columns, as in item=doc_id,clicked=is_click.",
+        help="The columns of your log that have other names, as in item=doc_id,clicked=is_click.",
     ),
 ]
 

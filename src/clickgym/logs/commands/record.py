@@ -47,8 +47,11 @@ def record(
             "-i",
             metavar="NAME|FILE...",
             show_default="a real search query",
-            help="The queries of the log and their users: names, or your own JSON files. The "
-            "agent starts anew for each. 'shipped' stands for all real queries in the package.",
+            help=(
+                "The queries of the log and their users: names of instances, or your own JSON "
+                "files. For each instance, a new agent starts from scratch. 'shipped' stands for "
+                "all real queries in the package."
+            ),
         ),
     ] = None,
     seed: Annotated[

@@ -93,8 +93,9 @@ class EMEstimator(Estimator):
             change = self._last_change() / len(log)
             warnings.warn(
                 f"{type(self).__name__} has not converged: the last of {self.n_iter_} steps "
-                f"changed the log-likelihood per session by {change:.2g}, not by less than tol = "
-                f"{self.tol:g}; in Python, allow more than iterations={self.iterations}",
+                f"changed the log-likelihood per session by {change:.2g}, not by less than "
+                f"tol = {self.tol:g}; in Python, pass iterations={10 * self.iterations}, for "
+                "example",
                 ConvergenceWarning,
                 stacklevel=2,
             )

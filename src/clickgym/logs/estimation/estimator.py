@@ -218,8 +218,8 @@ class Estimator(ABC):
         pairs = self._pairs_of(log)
         if log.n_positions != self.n_positions_:
             raise ValueError(
-                f"the log has {log.n_positions} positions; the model was fitted to "
-                f"{self.n_positions_}"
+                f"the log has {log.n_positions} positions, but this {type(self).__name__} was "
+                f"fitted to a log with {self.n_positions_}"
             )
         probabilities = law(pairs, log.clicks)
         happened = np.where(log.clicks > 0, probabilities, 1.0 - probabilities)

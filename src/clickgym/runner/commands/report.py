@@ -46,8 +46,11 @@ def report(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Folder for the files, created if missing; by default, the folder of the results. "
-            "For a selection, or several folders, files are written only with --out.",
+            help=(
+                "Folder for the files, created if missing; by default, the results folder. If "
+                "you select agents or environments, or name several folders, files are written "
+                "only with --out."
+            ),
         ),
     ] = None,
     reference: Annotated[
@@ -96,7 +99,11 @@ def report(
         return
     print_results(console, results, reference)
     if out is None and (agents or environments or folders[1:]):
-        say(console, "No files were written for this selection. --out DIR names a folder for them.")
+        say(
+            console,
+            "No files were written for this selection. To write them, name a folder with --out "
+            "DIR.",
+        )
         return
     target = out or folders[0]
     say(console, f"Results in {target}: {', '.join(results.write(target, reference))}")

@@ -80,8 +80,11 @@ def run(
         Path | None,
         result_option(
             metavar="DIR",
-            help="Folder for the results, created if missing. If it holds the same sweep, only "
-            "what is missing runs. Without --out, the table is printed and nothing is saved.",
+            help=(
+                "Folder for the results, created if missing. If it already holds this sweep, "
+                "only the missing runs are played. Without --out, the table is printed and "
+                "nothing is saved."
+            ),
         ),
     ] = None,
     n_jobs: JobCount = -1,
@@ -139,7 +142,11 @@ def run(
     )
     print_results(output(), results)
     if out is None:
-        say(output(), "Nothing was saved. --out DIR saves the runs, the table and the figure.")
+        say(
+            output(),
+            "Nothing was saved. To save the runs, the table and the figure, name a folder with "
+            "--out DIR.",
+        )
     else:
         names = f"{FIGURE}.png, {FIGURE}.svg, {SUMMARY}, {ROWS}"
         say(output(), f"Results in {out}: {names}")

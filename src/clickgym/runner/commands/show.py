@@ -64,7 +64,7 @@ def text_of(name: str) -> str:
         environment = ENVIRONMENTS.get(getattr(maker, "id", ""))
         if environment is None:
             raise ValueError(
-                f"{name} has no click model of clickgym, so there is nothing to describe"
+                f"{name} has no click model of clickgym, so clickgym show cannot describe it"
             )
         return f"{environment.about}\n\n{_docstring_of(environment.model_class)}"
     if name in AGENTS or re.fullmatch(r"[\w.]+:[\w.]+", name):

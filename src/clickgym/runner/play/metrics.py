@@ -58,8 +58,8 @@ class Metric(NamedTuple):
 
 def _varying_error(name: str, env: Env) -> ValueError:
     """Return the error for a metric that needs the same items and users in every session."""
-    needs = "needs the same items and users in every session"
-    return ValueError(f"the metric {name!r} {needs}, which {env} does not have")
+    needs = "requires the same items and users in every session"
+    return ValueError(f"the metric {name!r} {needs}, but {env} changes them")
 
 
 # ---------------------------------------------------------------------------------------- any_click
@@ -196,7 +196,7 @@ def safety_context(env: Env, b: int = 0) -> SafetyContext:
         raise _varying_error("violations", env)
     if env.initial_ranking is None:
         raise ValueError(
-            "the metric 'violations' needs an initial list, which the instance does not have"
+            "the metric 'violations' requires an initial list, which the instance does not have"
         )
     attraction, initial = env.task.model.attraction, env.initial_ranking[: env.model.n_positions]
     return SafetyContext(attraction, wrong_pairs(attraction, initial) + env.model.n_positions / 2)
@@ -227,7 +227,7 @@ def metric_of(name: str) -> Metric:
     if not at or family not in AT_K:
         return METRICS[check_choice("metric", name, METRICS)]
     if not re.fullmatch("[1-9][0-9]{0,8}", k):
-        expected = f"expected {family}@k, k from 1, as in {family}@10"
+        expected = f"expected {family}@k with an integer k of at least 1, as in {family}@10"
         raise ValueError(f"metric is {short_repr(name)}; {expected}")
     return AT_K[family](int(k))
 
@@ -327,7 +327,10 @@ class Metrics:
             try:
                 inspect.signature(getattr(agent, "best", None)).bind(None)  # type: ignore[arg-type]
             except TypeError:
-                reason = f"cannot rank held-out queries for {name}: its class has no best(features)"
+                reason = (
+                    f"cannot rank held-out queries for {name}: its class has no method "
+                    "best(features)"
+                )
                 raise UnsuitedError(type(agent).__name__, reason) from None
 
     def measure_held_out(self, agent: Any, env: Any, meter: Meter) -> None:
@@ -359,7 +362,7 @@ class Metrics:
         for name, build in builders:
             if build is not None and user_model_of(env) is None:
                 raise ValueError(
-                    f"the metric {name!r} needs the click model, and {env} is not a ClickEnv"
+                    f"the metric {name!r} requires a click model, and {env} is not a ClickEnv"
                 )
         return tuple(None if build is None else build(env, b) for _, build in builders)
 
@@ -424,9 +427,12 @@ def held_out_queries(env: Any, metric: str) -> Iterator[Query]:
     """
     model: Any = user_model_of(env)
     if getattr(model, "held_out", None) is None:
-        cure = "give test queries: judged_instance(train, test=...), or clickgym judgments --test"
+        cure = (
+            "add test queries with clickgym.logs.judged_instance(train, test=...), or with "
+            "clickgym judgments --test"
+        )
         raise ValueError(
-            f"the metric {metric!r} needs held-out queries, which {env} does not have; {cure}"
+            f"the metric {metric!r} requires held-out queries, which {env} does not have; {cure}"
         )
     return (
         (f"held-out query {number}", model.items[items], model.gain[items])

@@ -104,9 +104,15 @@ def run(
         warn_of_features(agent, env)
         result = play_run(agent, env, played_by, steps, measured, seed)
     if np.isnan(result.regret[-1]):
-        cause = "info has neither regret, nor expected_reward and optimal_reward"
+        cause = (
+            'info has neither "regret" nor both "expected_reward" and "optimal_reward"; let step '
+            "return one of the two in info"
+        )
         if own_step_of(env) is not None:
-            cause = "a wrapper changes the reward and does not put its own regret into info"
+            cause = (
+                "a wrapper changes the reward and does not put its own regret into info; let it "
+                'set info["regret"]'
+            )
         warnings.warn(f"the regret in {name_of(env)} is unknown (nan): {cause}", stacklevel=2)
     return result
 
@@ -134,7 +140,8 @@ def engine_of(agent: BaseAgent, env: gym.Env, engine: str = "auto") -> str:
         value = getattr(agent, size, expected)
         if value != expected:
             raise ValueError(
-                f"the agent was built with {size} = {value}, but the environment has {expected}"
+                f"the agent was built with {size} = {value}, but the environment has "
+                f"{expected}; build the agent with clickgym.make_agent(..., env)"
             )
     return chosen
 
@@ -159,14 +166,14 @@ def check_episode(env: gym.Env, horizon: int, name: str = "") -> None:
         return
     if model.n_queries > 1 and model.n_sessions is not None and horizon > model.n_sessions:
         raise ValueError(
-            f"horizon is {horizon:,}, but a run plays one query of {name}, which has "
-            f"{model.n_sessions:,} sessions; expected at most as many, or an instance with more "
-            "n_sessions"
+            f"horizon is {horizon:,}, but a run plays only one query of {name}, which has "
+            f"{model.n_sessions:,} sessions; choose a horizon of at most "
+            f"{model.n_sessions:,}, or an instance with a larger n_sessions"
         )
     if model.starts[1:] and model.starts[1] >= horizon:
         warnings.warn(
-            f"the users of {name} first change after session {model.starts[1]:,}, but a run has "
-            f"only {horizon:,} sessions",
+            f"the users of {name} first change after session {model.starts[1]:,}, but a run "
+            f"has only {horizon:,} sessions; use a longer horizon to include the change",
             stacklevel=3,
         )
 
@@ -178,7 +185,7 @@ def warn_of_features(agent: BaseAgent, env: gym.Env) -> None:
     """
     is_known = isinstance(agent, CompiledAgent) and not isinstance(agent, Random)
     if is_known and "features" not in agent.observes and sizes_of(env).n_features:
-        what = f"{type(agent).__name__} does not use the features that {name_of(env)} shows"
+        what = f"{type(agent).__name__} ignores the features that {name_of(env)} shows"
         warnings.warn(what, stacklevel=3)
 
 
@@ -190,9 +197,9 @@ def traits_of(env: gym.Env) -> EnvTraits:
     if isinstance(layer, gym.Wrapper):
         obstacle = f"the wrapper {name} must see every step"
     elif not isinstance(layer, ClickEnv):
-        obstacle = f"{name} is not a ClickEnv, so only its own step knows its users"
+        obstacle = f"{name} is not a ClickEnv, so only its own method step can simulate its users"
     elif type(layer).step is not ClickEnv.step:
-        obstacle = f"{name} has its own step"
+        obstacle = f"{name} overrides the method step"
     elif len(layer.model.starts) > 1:
         changing = type(layer.model).__name__
     space = env.observation_space
@@ -249,8 +256,8 @@ def play_run(
     observation = first_observation(agent, env, seed)
     if own and seed is not None and own.np_random_seed != seed:
         raise SessionError(
-            f"{name_of(env)} did not get the seed {seed} of the run; pass it on in the method "
-            "reset of your wrapper"
+            f"{name_of(env)} did not receive the run's seed, {seed}; in your wrapper's method "
+            "reset, pass the seed on: self.env.reset(seed=seed)"
         )
     run = Run(agent, env, observation, meter, metrics, on_chunk)
     name = type(agent).__name__
@@ -294,7 +301,7 @@ def _check_best_list(
     if np.any(gains > ROUNDING):
         step = steps[np.argmax(gains > ROUNDING)]
         raise SessionError(
-            f"{name_of(env)}, by step {step}: {type(agent).__name__} showed better lists than the "
-            "best list of the users, so regret is negative; call clickgym.check_click_model with "
-            "your click model to find the fault"
+            f"{name_of(env)}, by step {step}: {type(agent).__name__} showed better lists than "
+            "the users' best list, so regret is negative; to find the fault, call "
+            "clickgym.check_click_model with your click model"
         )

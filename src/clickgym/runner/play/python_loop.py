@@ -69,7 +69,10 @@ def step_of(env: gym.Env) -> Step:
         shown = ranking if users_env is None else users_env.last_session()[0]
         if not np.array_equal(shown, ranking):
             listed, chosen = (np.asarray(items).tolist() for items in (shown, ranking))
-            raise Fault(f"a wrapper showed {listed} where the agent chose {chosen}")
+            raise Fault(
+                f"a wrapper showed {listed}, but the agent chose {chosen}; remove the wrapper "
+                "that changes lists"
+            )
         clicks, reward, regret = measure(following, reward, info)
         return Session(
             observation=_copy_observation(following, users_env),

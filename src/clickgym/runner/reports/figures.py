@@ -194,8 +194,9 @@ def _check_checkpoints(rows: polars.DataFrame) -> None:
     for (env, agent), of_agent in runs.group_by("env", "agent", maintain_order=True):
         if of_agent["step"].n_unique() > 1:
             raise ValueError(
-                f"runs of {agent} in {env} have different checkpoints, so one line cannot average "
-                "them; play them with the same checkpoints, or give each group its own name"
+                f"runs of {agent} in {env} have different checkpoints, so they cannot be "
+                "averaged in one line; play all of them with the same checkpoints, or give "
+                "each group its own name"
             )
 
 
